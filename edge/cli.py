@@ -1,0 +1,5 @@
+"""The door."""
+
+
+def main() -> None:
+    """Run."""

@@ -1,0 +1,1 @@
+"""The control API: HTTP over a unix socket, contract §6."""

@@ -1,0 +1,1 @@
+"""Rules: pure functions and tables. No await, no sockets, no clock that was not handed in."""

@@ -1,0 +1,199 @@
+"""What happens inside the daemon, as data: one frozen class per kind of thing; the bus carries them.
+
+`as_json` is the form of `GET /v1/events` and of `glassd events`: `{event, …fields}`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any, ClassVar
+
+from firmware_bridge.messages import Event as GlassesEvent
+from tools_cache.tool import DeliveryReport, Json
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Base of everything on the bus. `kind` is its name on the wire."""
+
+    kind: ClassVar[str] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChanged(Happening):
+    """The link moved to another state of `core/link_state.py`."""
+
+    kind = "link.state"
+    state: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GlassesReady(Happening):
+    """Connected, greeted, capabilities known. `mtu` is the ATT MTU in bytes."""
+
+    kind = "glasses.ready"
+    model: str
+    firmware: str
+    address: str
+    mtu: int
+    transport: str
+
+
+@dataclass(frozen=True, slots=True)
+class GlassesLost(Happening):
+    kind = "glasses.lost"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GlassesSaid(Happening):
+    """The wearer or the glasses did something."""
+
+    kind = "glasses.event"
+    event: GlassesEvent
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilitiesLearned(Happening):
+    """The capability record changed (connect, run-time change, glasses went away and became stale)."""
+
+    kind = "capabilities.changed"
+    model: str
+    stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilitiesPublished(Happening):
+    """The broker acknowledged the capability report."""
+
+    kind = "capabilities.published"
+    model: str
+    tools: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySynced(Happening):
+    """A registry took force: `tools` in all, `compatible` with these glasses. `origin`: cloud, disk, local."""
+
+    kind = "registry.synced"
+    version: str
+    tools: int
+    compatible: int
+    origin: str
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UplinkChanged(Happening):
+    """`up` tells which of the two wire names this has: `uplink.up` or `uplink.down`."""
+
+    kind = "uplink"
+    up: bool
+    broker: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CallReceived(Happening):
+    kind = "call.received"
+    call_id: str
+    tool: str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallProgressed(Happening):
+    kind = "call.progress"
+    call_id: str
+    tool: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallAnswered(Happening):
+    """The one answer. A call that waits for the network is answered `pending` first and `call.completed` later."""
+
+    kind = "call.answered"
+    call_id: str
+    tool: str
+    ok: bool
+    route: str
+    delivery: Json
+    code: str = ""
+    final: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CallCompleted(Happening):
+    """A call answered `pending` earlier has its result now."""
+
+    kind = "call.completed"
+    call_id: str
+    tool: str
+    ok: bool
+    delivery: Json
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryChanged(Happening):
+    """A result got further on its way to the wearer, after its call was answered."""
+
+    kind = "delivery"
+    call_id: str
+    report: DeliveryReport
+
+
+@dataclass(frozen=True, slots=True)
+class LensChanged(Happening):
+    """The glasses acknowledged a page (or darkness: no lines)."""
+
+    kind = "lens.acknowledged"
+    scene: str
+    page: int
+    pages: int
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceCrashed(Happening):
+    """A supervised service ended with an error and will be started again."""
+
+    kind = "service.crashed"
+    service: str
+    error: str
+    retry_in_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Alarmed(Happening):
+    """Something needs a person: shown in `status` until it is over."""
+
+    kind = "alarm"
+    alarm: str
+    text: str
+    over: bool = False
+
+
+def as_json(happening: Happening) -> dict[str, Json]:
+    """Render for outside: `{event: kind, …}` with nested dataclasses and enums flattened to JSON."""
+    name = happening.kind
+    if isinstance(happening, UplinkChanged):
+        name = "uplink.up" if happening.up else "uplink.down"
+    return {"event": name, **{f.name: _plain(getattr(happening, f.name)) for f in fields(happening)}}
+
+
+def _plain(value: Any) -> Json:
+    if isinstance(value, DeliveryReport):
+        return value.to_json()
+    if isinstance(value, Enum):
+        return value.value
+    if hasattr(value, "__dataclass_fields__"):
+        return {"type": type(value).__name__, **{f.name: _plain(getattr(value, f.name)) for f in fields(value)}}
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, tuple | list | frozenset):
+        return [_plain(v) for v in value]
+    if isinstance(value, bytes):
+        return value.hex()
+    return value

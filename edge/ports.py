@@ -1,0 +1,309 @@
+"""What rooms may ask of each other: one Protocol per room, and the few words they share. No code runs here.
+
+A room is handed ports by `app.py`; it never imports another room. In by `async for`, out by `await`.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from edge.bus import Listener
+from edge.events import Happening
+from firmware_bridge.capabilities import Capabilities
+from firmware_bridge.messages import Command, Done
+from tools_cache.tool import DeliveryReport, Json, ToolCall, ToolDefinition, ToolResponse
+
+Progress = Callable[[str], Awaitable[None]]
+"""Where a running call says how far it is."""
+
+
+class BusPort(Protocol):
+    def publish(self, happening: Happening) -> None: ...
+    def listen(self, bound: int = ...) -> AbstractContextManager[Listener]: ...
+
+
+# ------------------------------------------------------------------ glasses
+
+
+class GlassesAway(Exception):
+    """There is no ready connection to the glasses now."""
+
+
+@dataclass(frozen=True, slots=True)
+class GlassesStatus:
+    """The link as it is. `capabilities` are the last known ones; `stale` when the glasses are away."""
+
+    state: str = "OFF"
+    reason: str = ""
+    hint: str = ""
+    ready: bool = False
+    model: str = ""
+    firmware: str = ""
+    address: str = ""
+    mtu: int = 0
+    transport: str = ""
+    capabilities: Capabilities | None = None
+    stale: bool = False
+    battery: int | None = None
+    worn: bool | None = None
+    attempts: int = 0
+
+
+class GlassesPort(Protocol):
+    """Implemented by `link_manager.py`. What the glasses say comes over the bus as `GlassesSaid`."""
+
+    def status(self) -> GlassesStatus: ...
+
+    async def request(self, command: Command, *, timeout_s: float = ...) -> Done:
+        """Send a command and wait for its answer. Raises `GlassesAway` (also when the link dies meanwhile),
+        `CommandRefused`, `CommandTimeout`.
+        """
+
+    async def post(self, command: Command) -> None:
+        """Send a command that has no answer (`AudioChunk`); waits while too much is unacknowledged.
+        Raises `GlassesAway`.
+        """
+
+
+# ------------------------------------------------------------------ uplink
+
+
+@dataclass(frozen=True, slots=True)
+class UplinkStatus:
+    configured: bool = False
+    up: bool = False
+    broker: str = ""
+    reason: str = ""
+    hint: str = ""
+    since_s: float = 0.0
+    outbox: int = 0
+
+
+class UplinkBusy(Exception):
+    """The outbox is full: nothing more is accepted until some of it is delivered."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallAccepted:
+    """A cloud worker has taken this call of ours."""
+
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallProgress:
+    call_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """The answer to a call of ours; may come long after, even after a restart."""
+
+    call_id: str
+    response: ToolResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Invoked:
+    """The cloud calls a tool of ours. `reply_to` and `as_json` say where and in which form to answer."""
+
+    call: ToolCall
+    reply_to: str
+    as_json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InvokeCancelled:
+    call_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryNotice:
+    """The registry now in force in the cloud (retained; sent again whenever we connect)."""
+
+    version: str
+    sha256: str
+    url: str
+
+
+UplinkMessage = CallAccepted | CallProgress | CallResult | Invoked | InvokeCancelled | RegistryNotice
+
+
+class UplinkPort(Protocol):
+    """Implemented by `uplink/service.py`. Calls leave through the outbox: stored first, sent when there is a link,
+    sent again (same id) until accepted, kept until there is a result or its life is over.
+    """
+
+    def status(self) -> UplinkStatus: ...
+
+    async def submit(self, call: ToolCall) -> None:
+        """Take a call into the outbox; returns when it is on disk. Raises `UplinkBusy`."""
+
+    async def withdraw(self, call_id: str, reason: str) -> None:
+        """Stop sending a call and tell every worker (`cancel`); unknown ids are fine."""
+
+    def messages(self) -> AsyncIterator[UplinkMessage]:
+        """What the cloud said, in order, each already on disk. One consumer. After handling one, call `handled`."""
+
+    async def handled(self, message: UplinkMessage) -> None:
+        """The consumer has durably dealt with `message`; it will not come again after a restart."""
+
+    async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
+        """Say `accepted` (None), progress (str) or the result (ToolResponse) of an invocation; results are durable."""
+
+    async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
+        """Tell the cloud how far a result got to the wearer."""
+
+    async def announce(self, *, capabilities: Mapping[str, Json] | None, glasses: str) -> None:
+        """Publish the retained capability report (when given) and presence (`connected|asleep|away|none`); the newest
+        of each is published again on every connect.
+        """
+
+    async def tell_event(self, kind: str, data: Mapping[str, Json]) -> None:
+        """Publish something the wearer did (`event/{kind}`); best effort while the link is down."""
+
+
+# ------------------------------------------------------------------ registry and tools
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One tool in a snapshot. `hidden` says, in words for a person, why it is not in force; empty when it is.
+    `missing` names the hardware it lacks; `stale` marks that the answer rests on glasses that are away.
+    """
+
+    definition: ToolDefinition
+    app_name: str
+    hidden: str = ""
+    missing: tuple[str, ...] = ()
+    stale: bool = False
+
+
+class SnapshotPort(Protocol):
+    """The registry at one moment; immutable, so a turn runs on one."""
+
+    @property
+    def version(self) -> str: ...
+
+    def find(self, name: str) -> Entry | None:
+        """Look a canonical name up, hidden tools included."""
+
+    def entries(self) -> tuple[Entry, ...]:
+        """All tools in deterministic order, hidden ones included."""
+
+
+class RegistryPort(Protocol):
+    """Implemented by `registry_cache.py`."""
+
+    def snapshot(self) -> SnapshotPort: ...
+
+    def check_args(self, definition: ToolDefinition, args: Mapping[str, Json]) -> tuple[dict[str, Json], list[dict[str, str]]]:
+        """Fill defaults, then validate: (arguments with defaults, all errors as `{path, problem}`, empty when good)."""
+
+
+class LocalToolsPort(Protocol):
+    """Implemented by `local_tools.py`."""
+
+    async def run(self, call: ToolCall, progress: Progress) -> ToolResponse:
+        """Run a tool that lives here. Never raises; a crash is an INTERNAL envelope."""
+
+
+# ------------------------------------------------------------------ calls
+
+
+class Wait(StrEnum):
+    """How long `CallsPort.call` waits for the wearer."""
+
+    ANSWER = "answer"
+    """until the result is known and the lens has (or has not) acknowledged it"""
+    DELIVERY = "delivery"
+    """until its delivery is final, speech included"""
+
+
+class CallsPort(Protocol):
+    """Implemented by `orchestrator.py`: one call in, exactly one answer out."""
+
+    async def call(self, call: ToolCall, *, progress: Progress | None = None, wait: Wait = ...) -> ToolResponse:
+        """Never raises; cancelling the caller does not cancel the call."""
+
+
+class RenderPort(Protocol):
+    """Implemented by `render/stage.py`: what the wearer sees and hears."""
+
+    async def present(self, call_id: str, response: ToolResponse, *, wait: Wait = ...) -> DeliveryReport:
+        """Put a result on the lens and into the ear, as far as these glasses can. Never raises; later progress of the
+        delivery comes as `DeliveryChanged` on the bus.
+        """
+
+    async def tell(self, text: str, *, scene: str = ..., brief: bool = ...) -> DeliveryReport:
+        """Show (or say) a short word of our own: progress, fallback, alarm. `brief` never interrupts a result."""
+
+    def lens(self) -> Mapping[str, Json]:
+        """What the glasses last acknowledged: `{scene, page, pages, lines, at}`; empty lines mean dark."""
+
+
+# ------------------------------------------------------------------ store
+
+
+class CallRow(Protocol):
+    """One call as it is on disk."""
+
+    call_id: str
+    tool: str
+    state: str
+    request: ToolCall
+    response: ToolResponse | None
+    created_wall: float
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """`fresh` when this id was never seen; else `response` is the stored answer, or None while it still runs."""
+
+    fresh: bool
+    response: ToolResponse | None = None
+
+
+class CallStorePort(Protocol):
+    """Implemented by `store/calls.py`. Each method returns after its change is on disk."""
+
+    async def admit(self, call: ToolCall, route: str) -> Admission:
+        """Commit a call before it runs; a known id or a known idempotency key is not fresh."""
+
+    async def known(self, call: ToolCall) -> Admission | None:
+        """Look a call up by id or idempotency key without admitting it."""
+
+    async def advance(self, call_id: str, state: str) -> None:
+        """Move along `core/call_state.py`'s table; an unlisted step raises."""
+
+    async def finish(self, call_id: str, state: str, response: ToolResponse) -> bool:
+        """Store the one answer; False when there is one already (the stored one stands)."""
+
+    async def unfinished(self) -> list[tuple[ToolCall, str, str]]:
+        """(call, state, route) of everything accepted and not answered, oldest first; for restart."""
+
+    async def get(self, call_id: str) -> Mapping[str, Json] | None: ...
+
+    async def recent(self, limit: int, *, pending: bool) -> list[Mapping[str, Json]]: ...
+
+
+class NotesPort(Protocol):
+    """Small durable facts of the daemon itself (last glasses, last scene): name → JSON."""
+
+    async def get(self, name: str) -> Json: ...
+    async def put(self, name: str, value: Json) -> None: ...
+
+
+@dataclass(slots=True)
+class Health:
+    """One layer's line in `status`."""
+
+    name: str
+    state: str
+    detail: str = ""
+    hint: str = ""
+    extra: dict[str, Any] = field(default_factory=dict)

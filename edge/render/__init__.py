@@ -1,0 +1,1 @@
+"""Results onto the glasses: pages for the lens, speech for the ear."""

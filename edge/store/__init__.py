@@ -1,0 +1,1 @@
+"""What survives a restart: SQLite behind one writer thread."""

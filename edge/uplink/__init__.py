@@ -1,0 +1,1 @@
+"""The way to the cloud: MQTT 5, contract §4."""

@@ -1,0 +1,1 @@
+"""Bytes ↔ glasses. Knows radios and glasses; has never heard of tools, MQTT or the cloud."""

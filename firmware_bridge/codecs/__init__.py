@@ -1,0 +1,1 @@
+"""One codec file per glasses family, both roles, no I/O, no clock."""

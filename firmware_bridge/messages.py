@@ -1,0 +1,290 @@
+"""Every command the glasses can be told and every event they can say: frozen, slotted, self-validating.
+
+Knows no bytes (that is a codec's), no clock and no glasses family. A message that exists is valid.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+MAX_LINES: Final = 32
+"""More lines than any lens has."""
+MAX_TEXT_BYTES: Final = 8192
+"""UTF-8 bytes of text in one message; a page is a few hundred."""
+MAX_BITMAP_BYTES: Final = 640 * 480 // 2
+"""A full 4-bit frame of the largest canvas known (640 × 480)."""
+MAX_CHUNK_BYTES: Final = 4096
+"""One chunk of sound: 128 ms of 16 kHz 16-bit PCM."""
+
+
+class AudioFormat(StrEnum):
+    """How sound is packed. All are mono; `rate` is in Hz."""
+
+    PCM16 = "pcm16"
+    OPUS = "opus"
+    LC3 = "lc3"
+
+
+class Gesture(StrEnum):
+    """What a wearer does on purpose."""
+
+    TAP = "tap"
+    DOUBLE_TAP = "double_tap"
+    BUTTON = "button"
+    BUTTON_LONG = "button_long"
+    HEAD_UP = "head_up"
+    HEAD_DOWN = "head_down"
+    NOD = "nod"
+    SHAKE = "shake"
+
+
+class Answer(StrEnum):
+    """A wearer's answer to a prompt; silence is DENY by timeout."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+    TIMEOUT = "timeout"
+
+
+# ------------------------------------------------------------------ shapes on the lens
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """One line, already fitted: the glasses draw it as it is. `x` in pixels from the left; row counts from 0."""
+
+    row: int
+    text: str
+    x: int = 0
+
+    def __post_init__(self) -> None:
+        _need(0 <= self.row < MAX_LINES, f"row {self.row} is outside 0…{MAX_LINES - 1}")
+        _need(0 <= self.x < 4096, f"x {self.x} is outside the canvas")
+        _need("\n" not in self.text, "a line holds no line break")
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A rectangle of pixels, row-major, `bpp` bits each, rows padded to whole bytes, most significant bit first."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+    bpp: int
+    pixels: bytes
+
+    def __post_init__(self) -> None:
+        _need(self.bpp in (1, 2, 4), f"{self.bpp} bits per pixel; 1, 2 or 4 are allowed")
+        _need(self.width > 0 and self.height > 0 and self.x >= 0 and self.y >= 0, "a tile has a place and a size")
+        size = (self.width * self.bpp + 7) // 8 * self.height
+        _need(size <= MAX_BITMAP_BYTES, f"a tile of {size} bytes is over {MAX_BITMAP_BYTES}")
+        _need(len(self.pixels) == size, f"{len(self.pixels)} bytes of pixels where {size} are needed")
+
+
+# ------------------------------------------------------------------ commands: central → glasses
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """First message of a connection: who we are. Answered by `GlassesInfo`."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowPage:
+    """Replace the lens by this page. `scene` names the content over reconnects, `page` of `pages` counts from 1."""
+
+    scene: str
+    page: int = 1
+    pages: int = 1
+    lines: tuple[TextLine, ...] = ()
+    tiles: tuple[Tile, ...] = ()
+
+    def __post_init__(self) -> None:
+        _need(1 <= self.page <= self.pages, f"page {self.page} of {self.pages}")
+        _need(len(self.lines) <= MAX_LINES, f"{len(self.lines)} lines; at most {MAX_LINES}")
+        size = sum(len(line.text.encode()) for line in self.lines)
+        _need(size <= MAX_TEXT_BYTES, f"{size} bytes of text; at most {MAX_TEXT_BYTES}")
+
+
+@dataclass(frozen=True, slots=True)
+class UpdatePage:
+    """Change some rows or tiles of the scene that is on the lens; refused (`no_scene`) when it is not there."""
+
+    scene: str
+    page: int = 1
+    lines: tuple[TextLine, ...] = ()
+    tiles: tuple[Tile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClearPage:
+    """Make the lens dark."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartAudio:
+    """Open a stream to the speaker. `frame_ms` is the length of one coded frame."""
+
+    stream: int
+    format: AudioFormat
+    rate: int = 16000
+    frame_ms: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class AudioChunk:
+    """A piece of an open stream: whole coded frames (or PCM samples). Not answered; lost streams show at the end."""
+
+    stream: int
+    index: int
+    frames: tuple[bytes, ...]
+
+    def __post_init__(self) -> None:
+        size = sum(map(len, self.frames))
+        _need(size <= MAX_CHUNK_BYTES, f"a chunk of {size} bytes; at most {MAX_CHUNK_BYTES}")
+
+
+@dataclass(frozen=True, slots=True)
+class EndAudio:
+    """No more chunks. Answered by `Done` when the last sample was played; `flush` drops what is still buffered."""
+
+    stream: int
+    flush: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StartMicrophone:
+    """Ask for `MicrophoneChunk` events."""
+
+    stream: int
+    format: AudioFormat
+    rate: int = 16000
+
+
+@dataclass(frozen=True, slots=True)
+class StopMicrophone:
+    stream: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """Ask the wearer to allow or deny. Answered by `Done` when drawn, then by one `PromptAnswered` event."""
+
+    prompt: int
+    lines: tuple[TextLine, ...]
+    timeout_s: float
+
+    def __post_init__(self) -> None:
+        _need(0 < self.timeout_s <= 600, f"a prompt of {self.timeout_s} s; 0 to 600 are allowed")
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Are you there? Answered by `Done`."""
+
+
+Command = (
+    Hello | ShowPage | UpdatePage | ClearPage | StartAudio | AudioChunk | EndAudio | StartMicrophone | StopMicrophone
+    | Prompt | Ping
+)  # fmt: skip
+
+# ------------------------------------------------------------------ answers and events: glasses → central
+
+
+@dataclass(frozen=True, slots=True)
+class GlassesInfo:
+    """Answer to `Hello`, and the content of the profile's `info` characteristic.
+
+    `capabilities`: flat, dotted keys → bool, int, float or str. `limits`: the bounds the glasses ask us to keep
+    (`window` frames, `message` bytes).
+    """
+
+    model: str
+    firmware: str
+    serial: str
+    capabilities: Mapping[str, Any]
+    limits: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A command was carried out. `drawn` pixels were lit or `samples` were played, where that applies;
+    `clipped` counts what did not fit.
+    """
+
+    drawn: int | None = None
+    samples: int | None = None
+    clipped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A command was refused. `code` ∈ unsupported, no_scene, no_stream, busy, too_big, bad_message, interrupted."""
+
+    code: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Gestured:
+    gesture: Gesture
+
+
+@dataclass(frozen=True, slots=True)
+class BatteryChanged:
+    """Charge in percent, 0 to 100."""
+
+    level: int
+    charging: bool = False
+
+    def __post_init__(self) -> None:
+        _need(0 <= self.level <= 100, f"battery level {self.level} % is outside 0…100")
+
+
+@dataclass(frozen=True, slots=True)
+class WornChanged:
+    worn: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What the glasses heard the wearer say (glasses with speech recognition, or a simulated wearer)."""
+
+    text: str
+    final: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class MicrophoneChunk:
+    stream: int
+    index: int
+    frames: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PromptAnswered:
+    prompt: int
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilitiesChanged:
+    """The glasses can do something else from now on; a full set that replaces what `GlassesInfo` said."""
+
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+
+
+Event = (
+    Gestured | BatteryChanged | WornChanged | Transcript | MicrophoneChunk | PromptAnswered | CapabilitiesChanged
+)  # fmt: skip
+Reply = GlassesInfo | Done | Failed
+
+
+def _need(condition: bool, complaint: str) -> None:  # noqa: FBT001 - reads as a sentence at every call
+    if not condition:
+        raise ValueError(complaint)

@@ -1,0 +1,29 @@
+"""The Transport contract: moves packets of one connection and knows nothing of what is in them."""
+
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+
+class Transport(Protocol):
+    """One connection, used once. Losing it ends `packets()`; a write after that raises `LinkLost`."""
+
+    @property
+    def name(self) -> str:
+        """What `status` calls it: `bluez`, `tcp`, `inproc`, `usb`, `loopback`."""
+
+    @property
+    def address(self) -> str:
+        """The peer's address."""
+
+    @property
+    def max_packet(self) -> int:
+        """Bytes one write can carry now (ATT MTU − 3)."""
+
+    async def write(self, packet: bytes) -> None:
+        """Send one packet (GATT write without response). Raises `LinkLost`."""
+
+    def packets(self) -> AsyncIterator[bytes]:
+        """Packets from the glasses until the connection is lost."""
+
+    async def close(self) -> None:
+        """Disconnect; idempotent, never raises."""

@@ -1,0 +1,1 @@
+"""Ways to move packets: BLE (bleak), in memory, recorded."""

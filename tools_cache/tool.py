@@ -1,0 +1,404 @@
+"""The words of the tool world: definition, call, result envelope. Valid or non-existent; no I/O, no transport's form.
+
+The envelope is contract §3 (`ok` xor `error`); other shapes (MCP `isError`, seed-000 `success`) exist only in adapters.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Final, Protocol
+
+ENVELOPE_VERSION: Final = "1.0.0"
+Json = Any
+"""A JSON value: None, bool, int, float, str, list or dict of them."""
+
+
+class CallOrigin(StrEnum):
+    """Who asked."""
+
+    CLI = "cli"
+    MCP = "mcp"
+    CLOUD = "cloud"
+    GLASSES = "glasses"
+    VOICE = "voice"
+
+
+class Mode(StrEnum):
+    """How the caller talks with us; set when a session is made, never inferred, never changed."""
+
+    TEXT = "text"
+    VOICE = "voice"
+
+
+class Source(StrEnum):
+    """Where a tool lives, and so where a call for it goes."""
+
+    LOCAL = "local"
+    GLASSES = "glasses"
+    CLOUD = "cloud"
+    UPSTREAM = "upstream"
+
+
+class SideEffects(StrEnum):
+    NONE = "none"
+    READ_ONLY = "read_only"
+    WRITES = "writes"
+
+
+class ErrorType(StrEnum):
+    """The closed set of 14 (seed-features, "Error codes in one place")."""
+
+    VALIDATION = "VALIDATION"
+    NOT_FOUND = "NOT_FOUND"
+    MODE_RESTRICTED = "MODE_RESTRICTED"
+    BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
+    CONFIRMATION_REQUIRED = "CONFIRMATION_REQUIRED"
+    CONFIRMATION_EXPIRED = "CONFIRMATION_EXPIRED"
+    SESSION_INACTIVE = "SESSION_INACTIVE"
+    SESSION_ACTIVE = "SESSION_ACTIVE"
+    TRANSIENT = "TRANSIENT"
+    PERMANENT = "PERMANENT"
+    RATE_LIMIT = "RATE_LIMIT"
+    AUTH = "AUTH"
+    CONFLICT = "CONFLICT"
+    INTERNAL = "INTERNAL"
+
+
+class ErrorCode(StrEnum):
+    """The precise reason; closed (contract §3)."""
+
+    INVALID_REQUEST = "INVALID_REQUEST"
+    INVALID_TOOL_NAME = "INVALID_TOOL_NAME"
+    INVALID_ARGUMENTS = "INVALID_ARGUMENTS"
+    TOOL_NOT_FOUND = "TOOL_NOT_FOUND"
+    HARDWARE_MISSING = "HARDWARE_MISSING"
+    USER_DISABLED = "USER_DISABLED"
+    TOOL_UNAVAILABLE = "TOOL_UNAVAILABLE"
+    UNSUPPORTED = "UNSUPPORTED"
+    APP_NOT_AVAILABLE = "APP_NOT_AVAILABLE"
+    DENIED = "DENIED"
+    CANCELLED = "CANCELLED"
+    OFFLINE = "OFFLINE"
+    NOT_ACCEPTED = "NOT_ACCEPTED"
+    TIMEOUT = "TIMEOUT"
+    NETWORK_ERROR = "NETWORK_ERROR"
+    APP_ACTIVATION_TIMEOUT = "APP_ACTIVATION_TIMEOUT"
+    DEADLINE_EXPIRED = "DEADLINE_EXPIRED"
+    INTERRUPTED = "INTERRUPTED"
+    EXPIRED = "EXPIRED"
+    USED = "USED"
+    MISMATCH = "MISMATCH"
+    MODE_RESTRICTED = "MODE_RESTRICTED"
+    BUDGET_EXCEEDED = "BUDGET_EXCEEDED"
+    CONFIRMATION_REQUIRED = "CONFIRMATION_REQUIRED"
+    SESSION_INACTIVE = "SESSION_INACTIVE"
+    SESSION_ACTIVE = "SESSION_ACTIVE"
+    RATE_LIMIT = "RATE_LIMIT"
+    AUTH = "AUTH"
+    CONFLICT = "CONFLICT"
+    INTERNAL = "INTERNAL"
+    HTTP_ERROR = "HTTP_ERROR"
+    EXECUTION_ERROR = "EXECUTION_ERROR"
+    HANDLER_ERROR = "HANDLER_ERROR"
+
+
+_TYPE_OF: Final[Mapping[ErrorCode, ErrorType]] = {
+    ErrorCode.INVALID_REQUEST: ErrorType.VALIDATION,
+    ErrorCode.INVALID_TOOL_NAME: ErrorType.VALIDATION,
+    ErrorCode.INVALID_ARGUMENTS: ErrorType.VALIDATION,
+    ErrorCode.TOOL_NOT_FOUND: ErrorType.NOT_FOUND,
+    ErrorCode.HARDWARE_MISSING: ErrorType.PERMANENT,
+    ErrorCode.USER_DISABLED: ErrorType.PERMANENT,
+    ErrorCode.TOOL_UNAVAILABLE: ErrorType.PERMANENT,
+    ErrorCode.UNSUPPORTED: ErrorType.PERMANENT,
+    ErrorCode.APP_NOT_AVAILABLE: ErrorType.PERMANENT,
+    ErrorCode.DENIED: ErrorType.PERMANENT,
+    ErrorCode.CANCELLED: ErrorType.PERMANENT,
+    ErrorCode.OFFLINE: ErrorType.TRANSIENT,
+    ErrorCode.NOT_ACCEPTED: ErrorType.TRANSIENT,
+    ErrorCode.TIMEOUT: ErrorType.TRANSIENT,
+    ErrorCode.NETWORK_ERROR: ErrorType.TRANSIENT,
+    ErrorCode.APP_ACTIVATION_TIMEOUT: ErrorType.TRANSIENT,
+    ErrorCode.DEADLINE_EXPIRED: ErrorType.TRANSIENT,
+    ErrorCode.INTERRUPTED: ErrorType.TRANSIENT,
+    ErrorCode.EXPIRED: ErrorType.CONFIRMATION_EXPIRED,
+    ErrorCode.USED: ErrorType.CONFIRMATION_EXPIRED,
+    ErrorCode.MISMATCH: ErrorType.CONFIRMATION_EXPIRED,
+    ErrorCode.HTTP_ERROR: ErrorType.PERMANENT,
+    ErrorCode.EXECUTION_ERROR: ErrorType.INTERNAL,
+    ErrorCode.HANDLER_ERROR: ErrorType.INTERNAL,
+}
+RETRYABLE: Final = frozenset({ErrorType.TRANSIENT, ErrorType.RATE_LIMIT})
+"""Types that are retryable unless said otherwise."""
+
+
+def type_of(code: ErrorCode) -> ErrorType:
+    """Give the type a code belongs to; codes named like a type are that type."""
+    return _TYPE_OF.get(code) or ErrorType(code.value)
+
+
+class Delivery(StrEnum):
+    """The truth about what the wearer got (contract §3)."""
+
+    NONE = "none"
+    QUEUED = "queued"
+    SENT = "sent"
+    ACKNOWLEDGED = "acknowledged"
+    SHOWN = "shown"
+    SPOKEN = "spoken"
+    SUPERSEDED = "superseded"
+    EXPIRED = "expired"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryReport:
+    """How far a result got, why not further, and which ability was missing on the way (`display→speech`)."""
+
+    state: Delivery
+    reason: str = ""
+    downgrade: str = ""
+
+    def to_json(self) -> str | dict[str, str]:
+        """`"shown"`, or `{state, reason?, downgrade?}` when there is more to say."""
+        if not (self.reason or self.downgrade):
+            return self.state.value
+        extra = {"reason": self.reason, "downgrade": self.downgrade}
+        return {"state": self.state.value, **{k: v for k, v in extra.items() if v}}
+
+    @classmethod
+    def from_json(cls, value: Json) -> "DeliveryReport":
+        """Inverse of `to_json`. Raises ValueError."""
+        if isinstance(value, str):
+            return cls(Delivery(value))
+        if not isinstance(value, dict):
+            raise ValueError("delivery must be a word or an object")
+        return cls(Delivery(value.get("state", "none")), str(value.get("reason", "")), str(value.get("downgrade", "")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDefinition:
+    """A tool as it stands in force: MCP fields, our policy metadata, where it lives.
+
+    `raw` is the author's whole definition, unknown fields included; listings give it back untouched.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Json]
+    source: Source
+    version: str = "0"
+    category: str = "utility"
+    side_effects: SideEffects = SideEffects.WRITES
+    idempotent: bool = False
+    requires_confirmation: str = "never"
+    allowed_modes: frozenset[Mode] = frozenset(Mode)
+    latency_budget_ms: int = 4000
+    timeout_s: float = 30.0
+    queueable: bool = False
+    queue_ttl_s: float = 3600.0
+    activation_phrases: tuple[str, ...] = ()
+    raw: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def read_only(self) -> bool:
+        return self.side_effects is not SideEffects.WRITES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One request, identified end to end by `call_id` (UUIDv7, text form). `ttl_s` is what is left of its life."""
+
+    call_id: str
+    tool: str
+    args: Mapping[str, Json]
+    origin: CallOrigin
+    mode: Mode = Mode.TEXT
+    turn_id: str = ""
+    user_id: str = "local"
+    ttl_s: float = 40.0
+    idempotency_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolError:
+    """Why a call failed. `message` is for a person; `code` for a program; `suggestion` the next thing to do."""
+
+    code: ErrorCode
+    message: str
+    type: ErrorType
+    retryable: bool
+    suggestion: str | None = None
+    details: Json = None
+    confirmation_request: Mapping[str, Json] | None = None
+    retry_after_ms: int | None = None
+    partial_side_effects: bool = False
+    idempotency_required: bool = False
+
+    @classmethod
+    def of(cls, code: ErrorCode, message: str, **extra: Any) -> "ToolError":
+        """Make an error of a code; type and retryability follow the table unless given."""
+        kind = extra.pop("type", None) or type_of(code)
+        retryable = extra.pop("retryable", kind in RETRYABLE)
+        return cls(code=code, message=message, type=kind, retryable=retryable, **extra)
+
+
+_ERROR_KEYS: Final = {
+    "suggestion": "suggestion", "details": "details", "confirmation_request": "confirmation_request",
+    "retry_after_ms": "retryAfterMs", "partial_side_effects": "partialSideEffects",
+    "idempotency_required": "idempotencyRequired",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResponse:
+    """The one answer to a call: data xor error, intents, render hints, meta. `meta` keys are contract §3's."""
+
+    data: Json = None
+    error: ToolError | None = None
+    intents: tuple[Mapping[str, Json], ...] = ()
+    render: Mapping[str, Json] | None = None
+    meta: Mapping[str, Json] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        return self.error is None
+
+    @classmethod
+    def failure(cls, code: ErrorCode, message: str, **extra: Any) -> "ToolResponse":
+        return cls(error=ToolError.of(code, message, **extra))
+
+    def with_meta(self, **more: Json) -> "ToolResponse":
+        """Stamp meta; a None value leaves its key out."""
+        return replace(self, meta={**self.meta, **{k: v for k, v in more.items() if v is not None}})
+
+    def to_json(self) -> dict[str, Json]:
+        """Contract §3's object."""
+        out: dict[str, Json] = {"ok": self.ok}
+        if self.error is None:
+            out["data"] = self.data
+        else:
+            e = self.error
+            out["error"] = {"type": e.type.value, "code": e.code.value, "message": e.message, "retryable": e.retryable}
+            for attr, key in _ERROR_KEYS.items():
+                value = getattr(e, attr)
+                if value is not None and value is not False:
+                    out["error"][key] = value
+        if self.intents:
+            out["intents"] = [dict(i) for i in self.intents]
+        if self.render is not None:
+            out["render"] = dict(self.render)
+        out["meta"] = dict(self.meta)
+        return out
+
+    @classmethod
+    def from_json(cls, value: Json) -> "ToolResponse":
+        """Take an envelope from outside. Raises ValueError that names the field when it is not one (S2-46, S2-47)."""
+        if not isinstance(value, dict) or not isinstance(value.get("ok"), bool):
+            raise ValueError("ok: must be true or false")
+        common: dict[str, Any] = {
+            "intents": tuple(_objects(value, "intents")),
+            "render": _object(value, "render"),
+            "meta": _object(value, "meta") or {},
+        }
+        if value["ok"]:
+            if value.get("error") is not None:
+                raise ValueError("error: must be absent when ok is true")
+            return cls(data=value.get("data"), **common)
+        return cls(error=_error_from(value.get("error")), **common)
+
+
+def _error_from(value: Json) -> ToolError:
+    if not isinstance(value, dict):
+        raise ValueError("error: must be an object when ok is false")
+    for key in ("type", "message"):
+        if not isinstance(value.get(key), str):
+            raise ValueError(f"error.{key}: must be a string")
+    try:
+        kind = ErrorType(value["type"])
+    except ValueError:
+        raise ValueError(f"error.type: {value['type'][:40]!r} is not one of the closed set") from None
+    try:
+        code = ErrorCode(value.get("code") or kind.value)
+    except ValueError:
+        code = _DEFAULT_CODE[kind]
+    return ToolError(
+        type=kind, code=code, message=value["message"][:2000], retryable=value.get("retryable") is True,
+        suggestion=value.get("suggestion"), details=value.get("details"),
+        confirmation_request=value.get("confirmation_request"), retry_after_ms=value.get("retryAfterMs"),
+        partial_side_effects=value.get("partialSideEffects") is True,
+        idempotency_required=value.get("idempotencyRequired") is True,
+    )  # fmt: skip
+
+
+_DEFAULT_CODE: Final = {
+    **{t: ErrorCode(t.value) for t in ErrorType if t.value in ErrorCode.__members__},
+    ErrorType.VALIDATION: ErrorCode.INVALID_ARGUMENTS,
+    ErrorType.NOT_FOUND: ErrorCode.TOOL_NOT_FOUND,
+    ErrorType.TRANSIENT: ErrorCode.NETWORK_ERROR,
+    ErrorType.PERMANENT: ErrorCode.TOOL_UNAVAILABLE,
+    ErrorType.CONFIRMATION_EXPIRED: ErrorCode.EXPIRED,
+}
+
+
+def _object(value: Mapping[str, Json], key: str) -> dict[str, Json] | None:
+    found = value.get(key)
+    if found is not None and not isinstance(found, dict):
+        raise ValueError(f"{key}: must be an object")
+    return found
+
+
+def _objects(value: Mapping[str, Json], key: str) -> list[dict[str, Json]]:
+    found = value.get(key) or []
+    if not isinstance(found, list) or not all(isinstance(i, dict) for i in found):
+        raise ValueError(f"{key}: must be a list of objects")
+    return found
+
+
+# ------------------------------------------------------------------ what a local tool's handler is handed
+
+
+class ToolFailure(Exception):
+    """Raised by a handler to fail with a type of its own choosing."""
+
+    def __init__(self, error: ToolError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class ToolStorage(Protocol):
+    """One package's own tables in the daemon's database; SQL parameters are always bound."""
+
+    async def execute(self, sql: str, *params: Json) -> int:
+        """Run one writing statement, committed on return; gives the last row id (INSERT) or the rows changed."""
+
+    async def fetch(self, sql: str, *params: Json) -> list[dict[str, Json]]:
+        """Run one SELECT; at most 1,000 rows."""
+
+
+class Alarms(Protocol):
+    """Moments in the future at which a text is shown to the wearer; they survive a restart."""
+
+    async def set(self, after_s: float, text: str) -> int:
+        """Give the new alarm's number."""
+
+    async def pending(self) -> list[dict[str, Json]]:
+        """`[{id, text, remaining_s}]`, soonest first."""
+
+    async def cancel(self, alarm: int) -> bool:
+        """False when there is no such alarm (any more)."""
+
+
+class ToolContext(Protocol):
+    """What a handler may touch; nothing else is in reach (S2-50)."""
+
+    @property
+    def call(self) -> ToolCall: ...
+    @property
+    def storage(self) -> ToolStorage: ...
+    @property
+    def alarms(self) -> Alarms: ...
+    def now(self) -> float:
+        """Wall clock, seconds since 1970."""
+    async def progress(self, text: str) -> None:
+        """Tell whoever waits how far it is."""
