@@ -1,0 +1,62 @@
+# Two commands: `make demo` and `make test`. Everything they need is set up in $(VENV); a second run is quick.
+SHELL  := /bin/bash
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+TOOLS  := $(shell find tools_cache/tools -type f -not -path '*/__pycache__/*' 2>/dev/null) tools_cache/build.py
+REGISTRY := tools_cache/tool_registry.json
+
+.PHONY: demo test test-all lint types check unit e2e bench registry mosquitto clean
+.DEFAULT_GOAL := help
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+demo: $(VENV)/.demo $(REGISTRY)  ## everything on this machine: mock glasses, a small cloud, the daemon
+	@$(BIN)/glassd demo $(ARGS)
+
+test: $(VENV)/.dev $(REGISTRY) mosquitto lint types  ## every check
+	@$(BIN)/python -m pytest $(ARGS)
+
+test-all:  ## `make test` on Python 3.11, 3.12 and 3.13, each in its own venv
+	@.ci/each-python 3.11 3.12 3.13
+
+lint: $(VENV)/.dev
+	@$(BIN)/ruff check --quiet .
+
+types: $(VENV)/.dev
+	@$(BIN)/mypy --no-error-summary
+
+bench: $(VENV)/.dev $(REGISTRY)  ## numbers of this machine, each beside its baseline
+	@$(BIN)/python -m benchmarks.run $(ARGS)
+
+registry: $(REGISTRY)
+$(REGISTRY): $(TOOLS) | $(VENV)/.demo
+	@$(BIN)/python -m tools_cache.build
+
+# The end-to-end story against Debian's broker needs it installed; where we may not install it those tests skip, loudly.
+mosquitto:
+	@if ! PATH=$$PATH:/usr/sbin command -v mosquitto >/dev/null; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "installing mosquitto for the broker tests"; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mosquitto mosquitto-clients >/dev/null; \
+	  else echo "NOTE: mosquitto is not installed: its tests will be skipped (apt-get install mosquitto mosquitto-clients)"; fi; fi
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("glassd needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11")'
+	@echo "setting up $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV)
+
+# The registry is compiled while the package is built, so what compiles it comes first.
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@$(PIP) hatchling jsonschema-rs pydantic rfc8785
+	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice,dev]'
+	@touch $@
+
+clean:  ## remove what the targets above made
+	rm -rf .venv .venv-* $(REGISTRY) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-out

@@ -1,0 +1,64 @@
+"""Rules for every test: a skip is a failure in CI unless it stands on the printed allow-list; logs must format."""
+
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+ALLOWED_SKIPS: dict[str, str] = {
+    "tests/unit/store/test_db.py::test_a_full_disk": "needs the right to mount a small file system (root, or user namespaces)",
+    "tests/unit/edge/test_systemd.py::": "needs systemd-analyze, which a container without systemd does not have",
+}
+"""Test id (prefix) → why it may be skipped in CI. Nothing else may."""
+
+_skipped: list[tuple[str, str]] = []
+
+
+class _StrictHandler(logging.Handler):
+    """Formats every record, so that a log call with wrong arguments fails the test that reaches it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        record.getMessage()
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's own name
+        raise AssertionError(f"badly formatted log call at {record.pathname}:{record.lineno}")
+
+
+@pytest.fixture(autouse=True)
+def _log_guard():
+    handler = _StrictHandler(logging.DEBUG)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    yield
+    root.removeHandler(handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Unit and codec tests get no network: a socket is the sign of a missing seam (AF_UNIX is ours)."""
+    for item in items:
+        parts = Path(str(item.fspath)).parts
+        local = "unit" in parts or "codecs" in parts
+        if local and not item.get_closest_marker("enable_socket"):
+            item.add_marker(pytest.mark.disable_socket)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        _skipped.append((report.nodeid, reason))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(f"skips allowed in CI: {', '.join(ALLOWED_SKIPS) or 'none'}")
+    for test, reason in _refused():
+        terminalreporter.write_line(f"SKIPPED BUT NOT ALLOWED: {test}: {reason}", red=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if os.environ.get("CI") == "true" and _refused() and session.exitstatus == 0:
+        session.exitstatus = 1
+
+
+def _refused() -> list[tuple[str, str]]:
+    return [(test, why) for test, why in _skipped if not any(test.startswith(prefix) for prefix in ALLOWED_SKIPS)]
