@@ -1,0 +1,169 @@
+"""Our own open profile (PROFILE.md): packets ↔ messages, for the central and for the glasses.
+
+Refuses to know asyncio, clocks and radios. Frames are in reference_frames.py, words in reference_messages.py.
+"""
+
+from collections import deque
+from typing import Final, Literal
+
+from firmware_bridge.codec import NEED_DATA, Incoming, Role, _NeedData
+from firmware_bridge.codecs.reference_frames import INITIAL_CREDIT, MAX_CREDIT, Frame, FrameType, Receiver, Sender
+from firmware_bridge.codecs.reference_messages import (
+    MAX_MESSAGE_BYTES,
+    Refused,
+    decode,
+    decode_info,
+    encode,
+    encode_info,
+    is_answered,
+)
+from firmware_bridge.codecs.reference_tiles import TileTable
+from firmware_bridge.errors import LocalMisuse, RemoteViolation
+from firmware_bridge.messages import Command, Done, Event, Failed, GlassesInfo, Reply
+from firmware_bridge.packets import MIN_PACKET, clamp_packet
+
+SERVICE_UUID: Final = "1cb70001-9a97-4c4c-abdc-2194059f5b11"
+INFO_UUID: Final = "1cb70002-9a97-4c4c-abdc-2194059f5b11"
+RX_UUID: Final = "1cb70003-9a97-4c4c-abdc-2194059f5b11"
+TX_UUID: Final = "1cb70004-9a97-4c4c-abdc-2194059f5b11"
+
+MAX_BACKLOG_BYTES: Final = 8 * MAX_MESSAGE_BYTES
+"""What may wait here for the peer; who sends more did not look at `backlog()`."""
+
+_WINDOW: Final = 32
+"""Frames we let glasses have outstanding: 16 KiB at most, and BlueZ starts to lose notifications near 200 queued."""
+_ANSWER_ROOM: Final = 16 * 1024
+"""Backlog above which nonsense is no longer answered, so that a flood of it cannot fill our memory."""
+_LEAST_LIMIT: Final = 256
+"""No glasses accept less in one message: a page of two short lines."""
+_PEER: Final = {Role.CENTRAL: Role.PERIPHERAL, Role.PERIPHERAL: Role.CENTRAL}
+
+
+class ReferenceCodec:
+    """One connection's state in one role; implements `Codec`. Numbers start at 1; 0 means that no answer will come.
+
+    The glasses keep what they promise: sending `GlassesInfo` puts its `limits` in force on both sides.
+    """
+
+    def __init__(self, role: Role, *, max_packet: int = MIN_PACKET) -> None:
+        self._role = role
+        self._max_packet = clamp_packet(max_packet)
+        self._sender = Sender()
+        # glasses grant no more than what any sender may assume until they have said what their window is
+        window = _WINDOW if role is Role.CENTRAL else INITIAL_CREDIT
+        self._receiver = Receiver(window=window, limit=MAX_MESSAGE_BYTES)
+        self._tiles = TileTable()
+        self._message_limit = MAX_MESSAGE_BYTES
+        self._number = 0
+        self._inbox: deque[tuple[Incoming, int]] = deque()
+
+    def set_max_packet(self, size: int) -> None:
+        """Bytes one packet carries from now on (ATT MTU − 3); frames already cut keep their size."""
+        self._max_packet = clamp_packet(size)
+
+    # -------------------------------------------------------------- in
+
+    def receive_packet(self, packet: bytes, now: float) -> None:
+        """Take one packet. Raises `RemoteViolation`, and nothing else, whatever the bytes are."""
+        frame = Frame.parse(packet)
+        match frame.type:
+            case FrameType.DATA:
+                whole = self._receiver.data(frame)
+                if whole is not None:
+                    self._message(*whole)
+            case FrameType.ASK:
+                self._receiver.asked()
+            case FrameType.ACK | FrameType.NAK:
+                self._sender.acknowledged(frame, now)
+
+    def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
+        """Give the next whole message; taking it makes room for the peer to send more."""
+        if not self._inbox:
+            return NEED_DATA
+        incoming, frames = self._inbox.popleft()
+        self._receiver.taken(frames)
+        return incoming
+
+    def _message(self, data: bytes, frames: int) -> None:
+        try:
+            incoming = decode(data, sender=_PEER[self._role], tiles=self._tiles)
+        except Refused as refused:
+            self._receiver.taken(frames)
+            self._answer(refused)
+            if refused.violation is not None:
+                raise RemoteViolation(refused.violation, refused.detail) from None
+            return
+        if self._role is Role.CENTRAL:
+            self._learn(incoming.message)
+        elif isinstance(incoming.message, Failed):
+            self._receiver.taken(frames)  # the central did not know an event of ours: nothing to be done about it
+            return
+        self._inbox.append((incoming, frames))
+
+    def _learn(self, message: Command | Event | Reply) -> None:
+        """Follow the glasses' limits; after a refusal, do not trust that they kept the tiles of what they refused."""
+        if isinstance(message, GlassesInfo):
+            self._message_limit = _message_limit(message)
+            self._tiles.resize(message.limits.get("tiles", 0))
+        elif isinstance(message, Failed):
+            self._tiles.clear()
+
+    def _promise(self, info: GlassesInfo) -> None:
+        """Keep, as glasses, the limits we are about to announce."""
+        self._receiver.promise(window=_window(info), limit=_message_limit(info))
+        self._tiles.resize(info.limits.get("tiles", 0))
+
+    def _answer(self, refused: Refused) -> None:
+        """Say which message we do not take, unless too much waits already."""
+        if self._sender.backlog <= _ANSWER_ROOM:
+            failed = Failed(refused.code, refused.detail)
+            self._sender.queue(encode(failed, sender=self._role, tiles=self._tiles, re=refused.number))
+
+    # -------------------------------------------------------------- out
+
+    def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
+        """Queue a message. Raises `LocalMisuse` when the profile cannot say it or the peer has no room for it."""
+        if re is None and isinstance(message, Done | GlassesInfo):
+            raise LocalMisuse(f"{type(message).__name__} answers a command: give its number as `re`")
+        if self._sender.backlog > MAX_BACKLOG_BYTES:
+            raise LocalMisuse(f"{self._sender.backlog} bytes wait already: look at backlog() before sending")
+        number = self._number + 1 if is_answered(message) else 0
+        body = encode(message, sender=self._role, tiles=self._tiles, number=number, re=re)
+        if len(body) > self._message_limit:
+            self._tiles.clear()
+            raise LocalMisuse(f"a message of {len(body)} bytes; the peer takes {self._message_limit}: split its tiles")
+        if self._role is Role.PERIPHERAL and isinstance(message, GlassesInfo):
+            self._promise(message)
+        self._sender.queue(body)
+        self._number = max(self._number, number)
+        return number
+
+    def packets_to_send(self, now: float) -> list[bytes]:
+        """What may go out now: the ACK that is owed, then data as far as the peer's credit reaches."""
+        return self._receiver.emit() + self._sender.emit(now, self._max_packet)
+
+    def backlog(self) -> int:
+        """Bytes queued or sent and not yet acknowledged by the peer."""
+        return self._sender.backlog
+
+    def next_timer(self) -> float | None:
+        """When `handle_timer` wants to be called, or None."""
+        return self._sender.due
+
+    def handle_timer(self, now: float) -> None:
+        """Send again what is due. Raises `LinkLost(SILENT)`."""
+        self._sender.timer(now)
+
+
+def _window(info: GlassesInfo) -> int:
+    return min(max(1, info.limits.get("window", _WINDOW)), MAX_CREDIT)
+
+
+def _message_limit(info: GlassesInfo) -> int:
+    return min(max(_LEAST_LIMIT, info.limits.get("message", MAX_MESSAGE_BYTES)), MAX_MESSAGE_BYTES)
+
+
+__all__ = [
+    "INFO_UUID", "MAX_BACKLOG_BYTES", "MAX_MESSAGE_BYTES", "RX_UUID", "SERVICE_UUID", "TX_UUID", "ReferenceCodec",
+    "decode_info", "encode_info",
+]  # fmt: skip

@@ -1,0 +1,163 @@
+"""Tiles of the reference profile: run-length coding, and the table that lets a tile be sent once and named later.
+
+Refuses to know what a tile shows, where pages come from and when they are drawn.
+"""
+
+import re
+import zlib
+from collections.abc import Iterable
+from typing import Any, Final
+
+from firmware_bridge.messages import MAX_BITMAP_BYTES, Tile
+
+MAX_TILES: Final = 256
+"""Tiles in one message: 1024 × 512 pixels in squares of 32 would be twice that; a lens is smaller."""
+MAX_TABLE_BYTES: Final = 256 * 1024
+"""Pixel memory we keep for tiles whatever the glasses announce: more than any full 4-bit lens."""
+
+_RAW: Final = 0
+_PACKBITS: Final = 1
+_RUN: Final = re.compile(rb"(.)\1{2,127}", re.DOTALL)
+_Pixels = tuple[int, int, int, bytes]
+
+
+def packbits(data: bytes) -> bytes:
+    """Apple PackBits: `n` 0…127 → the next n+1 bytes as they are; `n` 129…255 → the next byte 257−n times."""
+    out = bytearray()
+    at = 0
+    for run in _RUN.finditer(data):
+        _literals(out, data[at : run.start()])
+        out += bytes((257 - (run.end() - run.start()), run[0][0]))
+        at = run.end()
+    _literals(out, data[at:])
+    return bytes(out)
+
+
+def _literals(out: bytearray, data: bytes) -> None:
+    for at in range(0, len(data), 128):
+        piece = data[at : at + 128]
+        out.append(len(piece) - 1)
+        out += piece
+
+
+def unpackbits(data: bytes, size: int) -> bytes:
+    """Inverse of `packbits`, for exactly `size` bytes; never holds more. Raises ValueError."""
+    out = bytearray()
+    at = 0
+    while at < len(data):
+        n = data[at]
+        at += 1
+        if n < 128:
+            piece = data[at : at + n + 1]
+            at += n + 1
+            if len(piece) != n + 1:
+                raise ValueError("run-length data ends inside a run")
+        elif n > 128:
+            piece = data[at : at + 1] * (257 - n)
+            at += 1
+        else:
+            continue  # 128 does nothing, by definition
+        out += piece
+        if len(out) > size:
+            break
+    if len(out) != size:
+        raise ValueError(f"run-length data of another size than the {size} bytes of the tile")
+    return bytes(out)
+
+
+class TileTable:
+    """The tiles both sides remember, oldest out first; both sides see the same messages, so both hold the same tiles.
+
+    A key is a name and no proof: the sender refers to a tile only when its own copy is equal byte for byte. Emptying
+    the sender's table at any moment is safe, because the glasses then hold more than the sender thinks.
+    """
+
+    def __init__(self) -> None:
+        self._tiles: dict[int, _Pixels] = {}
+        self._capacity = 0
+        self._bytes = 0
+
+    def resize(self, capacity: int) -> None:
+        """Start empty with room for `capacity` bytes of pixels; 0 means that every tile carries its own."""
+        self.clear()
+        self._capacity = min(max(0, capacity), MAX_TABLE_BYTES)
+
+    def clear(self) -> None:
+        self._tiles.clear()
+        self._bytes = 0
+
+    def put(self, tiles: Iterable[Tile]) -> list[list[Any]]:
+        """Wire form of a message's tiles. Raises ValueError when there are too many."""
+        tiles = tuple(tiles)
+        _bounds(len(tiles), sum(len(tile.pixels) for tile in tiles))
+        return [self._put(tile) for tile in tiles]
+
+    def take(self, items: Any) -> tuple[Tile, ...]:
+        """Inverse of `put`. Raises ValueError; a key that is not held is one, too."""
+        if not isinstance(items, list):
+            raise ValueError("tiles are no array")
+        tiles: list[Tile] = []
+        size = 0
+        _bounds(len(items), 0)
+        for item in items:
+            tiles.append(self._take(item))
+            size += len(tiles[-1].pixels)
+            _bounds(len(items), size)
+        return tuple(tiles)
+
+    def _put(self, tile: Tile) -> list[Any]:
+        _canvas(tile.x, tile.y, tile.width, tile.height)
+        content = (tile.width, tile.height, tile.bpp, tile.pixels)
+        key = zlib.crc32(tile.pixels, zlib.crc32(bytes((tile.bpp, tile.width & 0xFF, tile.height & 0xFF))))
+        named = [tile.x, tile.y, tile.width, tile.height, tile.bpp, key]
+        if self._tiles.get(key) == content:
+            return named
+        self._keep(key, content)
+        packed = packbits(tile.pixels)
+        return [*named, _PACKBITS, packed] if len(packed) < len(tile.pixels) else [*named, _RAW, tile.pixels]
+
+    def _take(self, item: Any) -> Tile:
+        if not isinstance(item, list) or len(item) not in (6, 8) or any(type(v) is not int for v in item[:7]):
+            raise ValueError("a tile is [x, y, width, height, bpp, key] or [… key, coding, data]")
+        x, y, width, height, bpp, key = item[:6]
+        _canvas(x, y, width, height)
+        if len(item) == 6:
+            held = self._tiles.get(key)
+            if held is None or held[:3] != (width, height, bpp):
+                raise ValueError(f"tile {key} is not held")
+            return Tile(x, y, width, height, bpp, held[3])
+        tile = Tile(x, y, width, height, bpp, _pixels(item[6], item[7], (width * bpp + 7) // 8 * height))
+        self._keep(key, (width, height, bpp, tile.pixels))
+        return tile
+
+    def _keep(self, key: int, content: _Pixels) -> None:
+        """Enter a tile as the newest, putting out the oldest until it fits; one that never fits empties the table."""
+        known = self._tiles.pop(key, None)
+        if known is not None:
+            self._bytes -= len(known[3])
+        while self._tiles and self._bytes + len(content[3]) > self._capacity:
+            oldest = next(iter(self._tiles))
+            self._bytes -= len(self._tiles.pop(oldest)[3])
+        if len(content[3]) <= self._capacity:
+            self._tiles[key] = content
+            self._bytes += len(content[3])
+
+
+def _pixels(coding: int, data: Any, size: int) -> bytes:
+    if not isinstance(data, bytes) or size > MAX_BITMAP_BYTES:
+        raise ValueError(f"no tile of {size} bytes")
+    if coding == _PACKBITS:
+        return unpackbits(data, size)
+    if coding == _RAW:
+        return data
+    raise ValueError(f"pixel coding {coding}")
+
+
+def _canvas(*values: int) -> None:
+    if not all(0 <= value < 4096 for value in values):
+        raise ValueError("a tile outside the canvas of 4096 × 4096")
+
+
+def _bounds(count: int, size: int) -> None:
+    if count > MAX_TILES or size > MAX_BITMAP_BYTES:
+        raise ValueError(f"{count} tiles of {size} bytes; at most {MAX_TILES} of {MAX_BITMAP_BYTES}")

@@ -1,0 +1,300 @@
+"""The driver: where one codec and one transport meet. Pumps packets, matches answers to requests, notices silence.
+
+Refuses to know what a command is for, which glasses these are, and how to connect again: a driver is used once.
+"""
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final
+
+from firmware_bridge.codec import NEED_DATA, Codec, Incoming
+from firmware_bridge.errors import (
+    CommandRefused,
+    CommandTimeout,
+    LinkLost,
+    LocalMisuse,
+    LostReason,
+    RemoteViolation,
+    Violation,
+)
+from firmware_bridge.messages import Command, Done, Event, Failed, GlassesInfo, MicrophoneChunk, Ping, Reply
+from firmware_bridge.transport import Transport
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT_S: Final = 5.0
+"""Silence after which we ask whether the glasses are there, and how long they may take to say so."""
+BACKLOG_BYTES: Final = 16 * 1024
+"""What may wait for the radio: half a second at the 29 kB/s measured on BlueZ. More only makes late what is urgent."""
+MAX_EVENTS: Final = 256
+"""Events nobody has taken yet: 5 s of microphone chunks at 20 ms."""
+MAX_VIOLATIONS: Final = 16
+"""Bad packets in a row, without a good message between, before we stop believing that these are glasses."""
+WRITE_S: Final = 10.0
+"""One write without response; BlueZ answers in milliseconds or never."""
+CLOSE_S: Final = 5.0
+POST_S: Final = 10.0
+
+
+@dataclass(slots=True)
+class DriverCounters:
+    """What `status` tells about one connection."""
+
+    packets_in: int = 0
+    packets_out: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    violations: Counter[Violation] = field(default_factory=Counter)
+    events_dropped: int = 0
+    late_answers: int = 0
+    pings: int = 0
+
+
+class Driver:
+    """One connection, used once. `run()` is the service; everything else may be called while it runs.
+
+    After the end every call raises the `LinkLost` that ended it: the first error, not those that followed from it.
+    """
+
+    def __init__(
+        self, transport: Transport, codec: Codec, *, clock: Callable[[], float], heartbeat_s: float = HEARTBEAT_S,
+    ) -> None:  # fmt: skip
+        self.counters = DriverCounters()
+        self._transport = transport
+        self._codec = codec
+        self._clock = clock
+        self._heartbeat_s = heartbeat_s
+        self._max_packet = 0
+        self._heard_at = clock()
+        self._bad_in_a_row = 0
+        self._started = False
+        self._lost: LinkLost | None = None
+        self._pending: dict[int, asyncio.Future[Reply]] = {}
+        self._events: deque[Event] = deque()
+        self._wake = asyncio.Event()  # there may be something to send
+        self._progress = asyncio.Event()  # the backlog may have become smaller
+        self._news = asyncio.Event()  # there may be an event to take
+
+    # -------------------------------------------------------------- life
+
+    async def run(self) -> None:
+        """Pump until the connection ends, then raise the `LinkLost` that ended it."""
+        if self._started:
+            raise LocalMisuse("a driver is used once")
+        self._started = True
+        self._heard_at = self._clock()
+        try:
+            async with asyncio.TaskGroup() as pumps:
+                pumps.create_task(self._pump_in(), name="driver-in")
+                pumps.create_task(self._pump_out(), name="driver-out")
+                pumps.create_task(self._heartbeat(), name="driver-heartbeat")
+        except* LinkLost as group:
+            self._end(_first(group))
+        finally:
+            self._end(LinkLost(LostReason.CLOSED, "the driver was stopped"))
+            await self._close()
+        raise self._over()
+
+    def _end(self, lost: LinkLost) -> None:
+        """Remember why, once, and tell everyone who waits; idempotent."""
+        if self._lost is None:
+            self._lost = lost
+        for answer in self._pending.values():
+            if not answer.done():
+                answer.set_exception(self._over())
+        for waiting in (self._wake, self._progress, self._news):
+            waiting.set()
+
+    def _over(self) -> LinkLost:
+        """A fresh error for each caller: one object raised in many tasks would collect all their tracebacks."""
+        lost = self._lost or LinkLost(LostReason.CLOSED)
+        copy = LinkLost(lost.reason)
+        copy.args = lost.args
+        return copy
+
+    async def _close(self) -> None:
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self._transport.close()
+        except TimeoutError:
+            log.warning("%s %s did not close within %g s", self._transport.name, self._transport.address, CLOSE_S)
+
+    # -------------------------------------------------------------- asking and telling
+
+    async def request(self, command: Command, *, timeout_s: float) -> Reply:
+        """Send a command and give its answer. Raises `CommandRefused`, `CommandTimeout` or `LinkLost`."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._room()
+                with self._awaiting(command) as answer:
+                    reply = await answer
+        except TimeoutError:
+            raise CommandTimeout(f"{type(command).__name__}: no answer in {timeout_s:g} s") from None
+        if isinstance(reply, Failed):
+            raise CommandRefused(reply.code, reply.detail)
+        return reply
+
+    async def post(self, command: Command, *, timeout_s: float = POST_S) -> None:
+        """Send a command that has no answer, when there is room. Raises `CommandTimeout` or `LinkLost`."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._room()
+        except TimeoutError:
+            raise CommandTimeout(f"{type(command).__name__}: no room in {timeout_s:g} s") from None
+        self._codec.send(command, self._clock())
+        self._wake.set()
+
+    @contextmanager
+    def _awaiting(self, command: Command) -> Iterator[asyncio.Future[Reply]]:
+        """Queue the command and register for its answer with no await between: an answer can never come too early."""
+        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        number = self._codec.send(command, self._clock())
+        if number == 0:
+            raise LocalMisuse(f"{type(command).__name__} has no answer: post it")
+        self._pending[number] = answer
+        self._wake.set()
+        try:
+            yield answer
+        finally:
+            del self._pending[number]
+            if answer.done() and not answer.cancelled():
+                answer.exception()  # seen, also when the asker was cancelled in the same moment
+
+    async def _room(self) -> None:
+        """Wait until little enough waits for the radio. Raises `LinkLost`."""
+        while self._lost is None and self._codec.backlog() > BACKLOG_BYTES:
+            self._progress.clear()
+            await self._progress.wait()
+        if self._lost is not None:
+            raise self._over()
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Events in order, each given once, until the connection ends; `run()` says why it did."""
+        while self._events or self._lost is None:
+            if self._events:
+                yield self._events.popleft()
+            else:
+                self._news.clear()
+                await self._news.wait()
+
+    # -------------------------------------------------------------- pumps
+
+    async def _pump_in(self) -> None:
+        async for packet in self._transport.packets():
+            self.counters.packets_in += 1
+            self.counters.bytes_in += len(packet)
+            self._heard_at = self._clock()
+            try:
+                self._codec.receive_packet(packet, self._heard_at)
+            except RemoteViolation as violation:
+                self._violated(violation)
+            while (incoming := self._codec.next_event()) is not NEED_DATA:
+                self._bad_in_a_row = 0
+                self._dispatch(incoming)
+            self._wake.set()
+            self._progress.set()
+        raise LinkLost(LostReason.DISCONNECTED)
+
+    async def _pump_out(self) -> None:
+        """The only writer, and the only one who runs the codec's timer."""
+        while True:
+            self._wake.clear()
+            now = self._clock()
+            self._codec.handle_timer(now)
+            if self._max_packet != self._transport.max_packet:
+                self._max_packet = self._transport.max_packet
+                self._codec.set_max_packet(self._max_packet)
+            for packet in self._codec.packets_to_send(now):
+                await self._write(packet)
+            due = self._codec.next_timer()
+            await self._sleep(None if due is None else due - self._clock())
+
+    async def _write(self, packet: bytes) -> None:
+        try:
+            async with asyncio.timeout(WRITE_S):
+                await self._transport.write(packet)
+        except TimeoutError:
+            raise LinkLost(LostReason.WRITE_FAILED, f"a write took more than {WRITE_S:g} s") from None
+        self.counters.packets_out += 1
+        self.counters.bytes_out += len(packet)
+
+    async def _sleep(self, seconds: float | None) -> None:
+        """Wait until there may be something to send, or until the timer is due."""
+        if seconds is not None and seconds <= 0:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _heartbeat(self) -> None:
+        """Ask after a silence; any answer, even a refusal, is a sign of life."""
+        while True:
+            quiet_s = self._clock() - self._heard_at
+            if quiet_s < self._heartbeat_s:
+                await asyncio.sleep(self._heartbeat_s - quiet_s)
+                continue
+            await self._ask_for_life()
+
+    async def _ask_for_life(self) -> None:
+        asked_after = self._heard_at
+        self.counters.pings += 1
+        try:
+            await self.request(Ping(), timeout_s=self._heartbeat_s)
+        except CommandRefused as refused:
+            log.debug("a ping was refused: %s", ascii(str(refused))[:200])
+        except CommandTimeout:
+            if self._heard_at == asked_after:  # else they are busy, not gone
+                raise LinkLost(LostReason.SILENT, f"nothing heard for {self._clock() - asked_after:.1f} s") from None
+
+    # -------------------------------------------------------------- what came in
+
+    def _dispatch(self, incoming: Incoming) -> None:
+        message = incoming.message
+        if isinstance(message, GlassesInfo | Done | Failed):
+            self._answered(message, incoming.re)
+        elif isinstance(message, Event):
+            self._enqueue(message)
+        else:
+            log.debug("glasses sent a command: %s", type(message).__name__)
+
+    def _answered(self, reply: Reply, number: int | None) -> None:
+        answer = None if number is None else self._pending.get(number)
+        if answer is None:
+            self.counters.late_answers += 1
+            log.debug("an answer nobody waits for: %s to %s", type(reply).__name__, number)
+        elif not answer.done():
+            answer.set_result(reply)
+
+    def _enqueue(self, event: Event) -> None:
+        """Keep the newest `MAX_EVENTS`; sound goes before what the wearer did on purpose."""
+        if len(self._events) >= MAX_EVENTS:
+            self.counters.events_dropped += 1
+            log.log(_once(self.counters.events_dropped), "events wait untaken; the oldest sound is dropped")
+            sound = next((old for old in self._events if isinstance(old, MicrophoneChunk)), None)
+            self._events.remove(self._events[0] if sound is None else sound)
+        self._events.append(event)
+        self._news.set()
+
+    def _violated(self, violation: RemoteViolation) -> None:
+        self.counters.violations[violation.reason] += 1
+        self._bad_in_a_row += 1
+        level = _once(self.counters.violations[violation.reason])
+        log.log(level, "glasses %s: %s", self._transport.address, ascii(str(violation))[:200])
+        if self._bad_in_a_row >= MAX_VIOLATIONS:
+            raise LinkLost(LostReason.PROTOCOL, f"{self._bad_in_a_row} bad packets in a row, last {violation.reason}")
+
+
+def _once(count: int) -> int:
+    return logging.WARNING if count == 1 else logging.DEBUG
+
+
+def _first(group: ExceptionGroup[LinkLost]) -> LinkLost:
+    """The pump that failed first; TaskGroup keeps the order."""
+    error = group.exceptions[0]
+    return _first(error) if isinstance(error, ExceptionGroup) else error

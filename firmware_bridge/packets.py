@@ -1,0 +1,98 @@
+"""Packets: cutting a message to what the radio carries, and putting it together again under a bound.
+
+Refuses to know what a message means, which family speaks, and what time it is: pure bytes, shared by the codecs.
+"""
+
+import struct
+from typing import Final, NoReturn
+
+from firmware_bridge.errors import LocalMisuse, RemoteViolation, Violation
+
+MIN_PACKET: Final = 20
+"""Bytes of one write at the smallest ATT MTU (23 − 3 of ATT header)."""
+MAX_PACKET: Final = 512
+"""Bytes of one write at any MTU: an attribute value never holds more (Core spec, vol 3, part F, 3.2.9)."""
+
+_TOTAL: Final = struct.Struct("<I")
+_HALF: Final = 1 << 15
+
+
+def clamp_packet(size: int) -> int:
+    """Bytes we put into one packet when the radio says it carries `size`."""
+    if size < MIN_PACKET:
+        raise LocalMisuse(f"a packet of {size} bytes; ATT carries at least {MIN_PACKET}")
+    return min(size, MAX_PACKET)
+
+
+def serial_distance(wire: int, here: int) -> int:
+    """How far the 16-bit `wire` lies ahead of `here` (negative: behind), by the shorter way round."""
+    return ((wire - here + _HALF) & 0xFFFF) - _HALF
+
+
+class Cutter:
+    """One message on its way out. The total length goes first, so that the peer can refuse before it spends memory."""
+
+    def __init__(self, message: bytes) -> None:
+        self._data = _TOTAL.pack(len(message)) + message
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        """Bytes not cut yet."""
+        return len(self._data) - self._at
+
+    def cut(self, room: int) -> tuple[bytes, bool, bool]:
+        """Give the next piece of at most `room` bytes, whether it is the first and whether it is the last."""
+        first = self._at == 0
+        piece = self._data[self._at : self._at + room]
+        self._at += len(piece)
+        return piece, first, self.left == 0
+
+
+class Reassembler:
+    """One message on its way in, never larger than `limit`. After a violation it waits for the next first piece."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._data: bytearray | None = None
+        self._total = 0
+        self._skipping = False
+
+    def add(self, piece: bytes, *, first: bool, last: bool) -> bytes | None:
+        """Take the next piece; gives the message when it is whole. Raises `RemoteViolation`."""
+        if first:
+            piece = self._begin(piece)
+        elif self._data is None:
+            self._stray()
+            return None
+        assert self._data is not None
+        if len(self._data) + len(piece) > self._total:
+            self._refuse(Violation.OVERSIZED, f"more than the {self._total} bytes announced")
+        self._data += piece
+        if not last:
+            return None
+        if len(self._data) < self._total:
+            self._refuse(Violation.TRUNCATED, f"{len(self._data)} of the {self._total} bytes announced")
+        message, self._data = bytes(self._data), None
+        return message
+
+    def _begin(self, piece: bytes) -> bytes:
+        interrupted, self._data = self._data is not None, None
+        if interrupted:
+            self._refuse(Violation.BAD_ORDER, "a message began inside another")
+        if len(piece) < _TOTAL.size:
+            self._refuse(Violation.TRUNCATED, "a first piece without its total length")
+        (total,) = _TOTAL.unpack_from(piece)
+        if total > self.limit:
+            self._refuse(Violation.OVERSIZED, f"a message of {total} bytes; at most {self.limit}")
+        self._data, self._total, self._skipping = bytearray(), total, False
+        return piece[_TOTAL.size :]
+
+    def _stray(self) -> None:
+        """Drop a piece of no message; said once, not for every piece of a message that was refused already."""
+        if not self._skipping:
+            self._refuse(Violation.BAD_ORDER, "a piece of a message that never began")
+
+    def _refuse(self, reason: Violation, detail: str) -> NoReturn:
+        self._data, self._skipping = None, True
+        raise RemoteViolation(reason, detail)
