@@ -1,0 +1,159 @@
+"""The models we know: how to recognise one, which codec it speaks, what it can do, what is odd about it and why.
+
+Model names live here and nowhere else; everything above asks what glasses can do, never which they are.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, Protocol
+
+from firmware_bridge.capabilities import Scalar
+from firmware_bridge.codec import Codec, Role
+from firmware_bridge.codecs.reference import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID, ReferenceCodec
+
+
+class CodecFactory(Protocol):
+    """Makes the codec of one connection."""
+
+    def __call__(self, max_packet: int, *, role: Role = Role.CENTRAL) -> Codec: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gatt:
+    """Where a family's packets travel: UUIDs, lower case, 128 bit. `info` is None for families that have none."""
+
+    service: str
+    rx: str
+    tx: str
+    info: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quirk:
+    """One oddity that code must mind, with the reason why it is believed."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advertisement:
+    """What a scan heard: the advertised name, and service UUIDs in lower case."""
+
+    name: str | None
+    service_uuids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One model. With `names` it is recognised by service and name; without, it takes whatever of its service no
+    named model claims. `capabilities` is what we believe before its firmware has spoken.
+    """
+
+    key: str
+    title: str
+    gatt: Gatt
+    codec: CodecFactory
+    names: tuple[str, ...] = ()
+    firmware_models: tuple[str, ...] = ()
+    capabilities: Mapping[str, Scalar] = field(default_factory=dict)
+    font: str | None = None
+    quirks: tuple[Quirk, ...] = ()
+
+    def claims(self, heard: Advertisement) -> bool:
+        return self.gatt.service in heard.service_uuids and heard.name in self.names
+
+    def adopts(self, heard: Advertisement) -> bool:
+        return not self.names and self.gatt.service in heard.service_uuids
+
+
+class AmbiguousModel(LookupError):
+    """More than one entry claims the same glasses: the catalogue itself is wrong."""
+
+
+class UnknownModel(ValueError):
+    """No entry has this key."""
+
+
+def _reference_codec(max_packet: int, *, role: Role = Role.CENTRAL) -> Codec:
+    return ReferenceCodec(role, max_packet=max_packet)
+
+
+_REFERENCE: Final = Gatt(service=SERVICE_UUID, rx=RX_UUID, tx=TX_UUID, info=INFO_UUID)
+
+_LENS_22: Final[Mapping[str, Scalar]] = MappingProxyType({
+    "display": True, "display.width": 576, "display.height": 136, "display.bpp": 1, "display.lines": 5,
+    "display.font": "lens-22", "display.line_height": 27, "display.page_bytes": 1024, "display.bitmap": True,
+    "display.tiles": True,
+})  # fmt: skip
+"""5 lines × 27 px = 135 of 136; 5 lines of 576 px hold about 400 bytes of English, 800 of Cyrillic."""
+_SPEAKER: Final[Mapping[str, Scalar]] = MappingProxyType({
+    "speaker": True, "speaker.codecs": "opus,pcm16", "speaker.rate": 16000,
+})  # fmt: skip
+_MICROPHONE: Final[Mapping[str, Scalar]] = MappingProxyType({"microphone": True, "microphone.codecs": "pcm16"})
+_NOTHING_ELSE: Final[Mapping[str, Scalar]] = MappingProxyType({
+    "display": False, "speaker": False, "microphone": False, "camera": False, "button": False, "imu": False,
+    "light": False, "wifi": False,
+})  # fmt: skip
+_SIMULATED: Final = Quirk("simulated", "invented hardware on a virtual radio: signal strength and battery are made up")
+
+
+def _mock(kind: str, title: str, advertised: str, *abilities: Mapping[str, Scalar]) -> Model:
+    known: dict[str, Scalar] = dict(_NOTHING_ELSE)
+    for ability in abilities:
+        known.update(ability)
+    return Model(
+        key=f"mock:{kind}", title=title, gatt=_REFERENCE, codec=_reference_codec, names=(advertised,),
+        firmware_models=(f"mock:{kind}",), capabilities=MappingProxyType(known),
+        font=str(known["display.font"]) if known["display"] else None, quirks=(_SIMULATED,),
+    )  # fmt: skip
+
+
+# Names have 8 bytes: a legacy advertisement has 31, of which flags take 3, a 128-bit service 18 and the name's head 2.
+MODELS: Final = (
+    _mock("display", "Mock display glasses", "MOCK-DSP", _LENS_22, _MICROPHONE, {"gestures": "tap,double_tap"}),
+    _mock("audio", "Mock audio glasses", "MOCK-AUD", _SPEAKER, _MICROPHONE,
+          {"camera": True, "button": True, "gestures": "button,button_long"}),
+    _mock("full", "Mock glasses with everything", "MOCK-ALL", _LENS_22, _SPEAKER, _MICROPHONE,
+          {"camera": True, "button": True, "imu": True, "light": True, "wifi": True,
+           "gestures": "tap,double_tap,button,button_long,head_up,head_down,nod,shake"}),
+    Model(key="reference", title="Glasses speaking the reference profile", gatt=_REFERENCE, codec=_reference_codec),
+)  # fmt: skip
+"""Every model. Registration is this tuple; nothing registers itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """A set of models to recognise glasses among."""
+
+    models: tuple[Model, ...] = MODELS
+
+    def find(self, key: str) -> Model:
+        """Give the model of a key. Raises `UnknownModel`, which names the known ones."""
+        for model in self.models:
+            if model.key == key:
+                return model
+        known = ", ".join(model.key for model in self.models)
+        raise UnknownModel(f"there is no model {key!r}; known: {known}")
+
+    def recognise(self, heard: Advertisement) -> Model | None:
+        """Give the one model that an advertisement belongs to, or None. Raises `AmbiguousModel`."""
+        claims = [m for m in self.models if m.claims(heard)] or [m for m in self.models if m.adopts(heard)]
+        return _only(claims, f"{heard.name!r}")
+
+    def by_firmware_model(self, model_id: str) -> Model | None:
+        """Give the model whose firmware calls itself so; None for an unknown one. Raises `AmbiguousModel`."""
+        return _only([m for m in self.models if model_id in m.firmware_models], f"firmware {model_id!r}")
+
+
+def _only(found: list[Model], what: str) -> Model | None:
+    if len(found) > 1:
+        raise AmbiguousModel(f"{what} is claimed by {', '.join(model.key for model in found)}")
+    return found[0] if found else None
+
+
+CATALOG: Final = Catalog()
+find = CATALOG.find
+recognise = CATALOG.recognise
+by_firmware_model = CATALOG.by_firmware_model

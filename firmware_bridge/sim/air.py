@@ -1,0 +1,243 @@
+"""The virtual air: controllers on one link, and a door that lends one of them to another process over TCP.
+
+Knows no GATT and no glasses. What crosses the door is HCI H4 and nothing else.
+"""
+
+import asyncio
+import contextlib
+import logging
+import struct
+from collections.abc import Callable
+from typing import Any, Final
+
+from bumble import core, hci
+from bumble.controller import Controller
+from bumble.link import LocalLink
+
+from firmware_bridge.transports.hci_stream import BUSY, TcpHci
+
+log = logging.getLogger(__name__)
+
+MAX_EARLY_PACKETS: Final = 8
+"""A host sends one command (the reset) and waits for its answer."""
+HANDOVER_S: Final = 0.5
+"""How long a second client waits for the first to be gone: a killed host's FIN can arrive after its successor."""
+ACL_BYTES: Final = 251
+"""Payload of one ACL packet, as on any controller with data length extension (bumble's default is 27)."""
+
+
+class VirtualLink(LocalLink):
+    """bumble's link, also right for hosts that connect from their public address (BlueZ does).
+
+    bumble 0.0.236 stamps every LE packet with the sender's random address, so the peer finds no connection for it.
+    """
+
+    def send_acl_data(
+        self,
+        sender_controller: Controller,
+        destination_address: hci.Address,
+        transport: core.PhysicalTransport,
+        data: bytes,
+    ) -> None:
+        connection = sender_controller.le_connections.get(destination_address)
+        receiver = self.find_le_controller(destination_address)
+        if transport is core.PhysicalTransport.LE and connection is not None and receiver is not None:
+            asyncio.get_running_loop().call_soon(
+                receiver.on_link_acl_data, connection.self_address, transport, data
+            )
+
+
+class VirtualController(Controller):
+    """A controller that loses links, resets and cancels like hardware (bumble's ignores HCI_Reset and cancel)."""
+
+    le_acl_data_packet_length = ACL_BYTES
+    acl_data_packet_length = ACL_BYTES
+
+    def __init__(self, name: str, *, link: LocalLink, public_address: str, sink: Any = None) -> None:
+        super().__init__(name, host_sink=sink, link=link, public_address=hci.Address(public_address))
+        # Linux waits for an Enhanced Connection Complete that this controller never sends when these are offered.
+        self.le_features &= ~(hci.LeFeatureMask.LL_PRIVACY | hci.LeFeatureMask.LE_EXTENDED_ADVERTISING)
+
+    def drop_links(self, reason: int = hci.HCI_ErrorCode.CONNECTION_TIMEOUT_ERROR) -> int:
+        """Lose every link as if the other side had walked away; both hosts see it. Returns how many there were."""
+        lost = list(self.le_connections.values())
+        for ours in lost:
+            peer = self.link.find_le_controller(ours.peer_address)
+            theirs = peer.le_connections.get(ours.self_address) if peer is not None else None
+            if peer is not None and theirs is not None:
+                peer.on_le_disconnected(theirs, reason)
+            self.on_le_disconnected(ours, reason)
+        return len(lost)
+
+    def silence(self) -> None:
+        """Be as after power-on: no link, not advertising, not scanning, nothing pending."""
+        self.drop_links()
+        self.le_legacy_advertiser.stop()
+        for advertising_set in self.advertising_sets.values():
+            advertising_set.stop()
+        self.advertising_sets.clear()
+        self.le_scan_enable = False
+        self.pending_le_connection = None
+
+    def on_hci_reset_command(self, _command: hci.HCI_Reset_Command) -> hci.HCI_StatusReturnParameters:
+        self.silence()
+        return hci.HCI_StatusReturnParameters(hci.HCI_ErrorCode.SUCCESS)
+
+    def on_hci_le_create_connection_cancel_command(
+        self, _command: hci.HCI_LE_Create_Connection_Cancel_Command
+    ) -> hci.HCI_StatusReturnParameters:
+        pending, self.pending_le_connection = self.pending_le_connection, None
+        if pending is None:
+            return hci.HCI_StatusReturnParameters(hci.HCI_ErrorCode.COMMAND_DISALLOWED_ERROR)
+        asyncio.get_running_loop().call_soon(self._report_cancelled, pending.peer_address)
+        return hci.HCI_StatusReturnParameters(hci.HCI_ErrorCode.SUCCESS)
+
+    def on_link_acl_data(self, sender_address: hci.Address, transport: core.PhysicalTransport, data: bytes) -> None:
+        if sender_address in self.le_connections:  # else: was in flight when the link was lost
+            super().on_link_acl_data(sender_address, transport, data)
+
+    def _report_cancelled(self, peer: hci.Address) -> None:
+        self.send_hci_packet(
+            hci.HCI_LE_Connection_Complete_Event(
+                status=hci.HCI_ErrorCode.UNKNOWN_CONNECTION_IDENTIFIER_ERROR,
+                connection_handle=0,
+                role=hci.Role.CENTRAL,
+                peer_address_type=peer.address_type,
+                peer_address=peer,
+                connection_interval=0,
+                peripheral_latency=0,
+                supervision_timeout=0,
+                central_clock_accuracy=0,
+            )
+        )
+
+
+class Air:
+    """One room full of radio waves: every controller in it hears every other."""
+
+    def __init__(self) -> None:
+        self._link = VirtualLink()  # type: ignore[no-untyped-call]  # bumble is half annotated
+        self._made = 0
+
+    def controller(self, name: str, *, sink: Any = None) -> VirtualController:
+        """Add a controller with a public address of its own; `sink` takes its HCI packets (`on_packet`)."""
+        self._made += 1
+        address = f"C0:FF:EE:00:{self._made >> 8 & 0xFF:02X}:{self._made & 0xFF:02X}/P"
+        return VirtualController(name, link=self._link, public_address=address, sink=sink)
+
+    def remove(self, controller: VirtualController) -> None:
+        """Take a controller away for good: its links drop, the others see it. Idempotent."""
+        controller.silence()
+        controller.host = None
+        self._link.controllers.discard(controller)
+
+
+class _Guest:
+    """One host at the door, and the controller it was lent. Used once."""
+
+    def __init__(self, door: "HciDoor") -> None:
+        self._door = door
+        self._controller: VirtualController | None = None
+        self._early: list[bytes] = []
+        self.stream = TcpHci(self._ended)
+        self.stream.set_packet_sink(self)
+        door.arrived(self)
+
+    def admit(self, air: Air) -> None:
+        """Lend a fresh controller; what the host said while waiting is played to it."""
+        self._controller = air.controller("dongle", sink=_Outbound(self.stream.on_packet))
+        early, self._early = self._early, []
+        for packet in early:
+            self.on_packet(packet)
+
+    def on_packet(self, packet: bytes) -> None:
+        """Take one HCI packet of the host."""
+        if self._controller is None:
+            self._early.append(packet)
+            if len(self._early) > MAX_EARLY_PACKETS:
+                self.send_away("it talks before it was served")
+            return
+        try:
+            self._controller.on_packet(packet)
+        except (ValueError, TypeError, IndexError, AttributeError, AssertionError, struct.error, core.BaseBumbleError) as error:
+            self.send_away(f"an HCI packet that no host sends: {error}")
+
+    def refuse(self) -> None:
+        self.stream.on_packet(BUSY)
+        self.send_away("this radio already has a host")
+
+    def send_away(self, why: str) -> None:
+        log.warning("the HCI host was sent away: %s", why)
+        self.stream.hang_up()
+
+    def _ended(self, why: str) -> None:
+        controller, self._controller = self._controller, None
+        if controller is not None:
+            self._door.air.remove(controller)
+        self._door.left(self, why)
+
+
+class _Outbound:
+    """bumble's sink protocol around a plain function."""
+
+    def __init__(self, send: Callable[[bytes], None]) -> None:
+        self.on_packet = send
+
+
+class HciDoor:
+    """Serves a controller of `air` on TCP to one host at a time, one host after another.
+
+    When a host's stream ends its links drop, its controller is thrown away and the next host gets a new one.
+    """
+
+    def __init__(self, air: Air, host: str, port: int) -> None:
+        self.air = air
+        self._address = (host, port)
+        self._server: asyncio.Server | None = None
+        self._inside: _Guest | None = None
+        self._waiting: dict[_Guest, asyncio.TimerHandle] = {}
+
+    async def open(self) -> tuple[str, int]:
+        """Listen; returns the address really bound (port 0 picks a free one). Raises OSError."""
+        self._server = await asyncio.get_running_loop().create_server(lambda: _Guest(self).stream, *self._address)
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return host, port
+
+    async def close(self) -> None:
+        """Send everyone away and stop listening. Idempotent."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.close()
+        for host in [*self._waiting, *([self._inside] if self._inside else [])]:
+            await host.stream.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):  # on Python ≥ 3.12 this waits for the connections to end
+                await server.wait_closed()
+
+    def arrived(self, host: _Guest) -> None:
+        if self._inside is None:
+            self._let_in(host)
+        else:
+            self._waiting[host] = asyncio.get_running_loop().call_later(HANDOVER_S, self._turn_away, host)
+
+    def left(self, host: _Guest, why: str) -> None:
+        timer = self._waiting.pop(host, None)
+        if timer is not None:
+            timer.cancel()
+        if host is self._inside:
+            self._inside = None
+            log.info("the HCI host is gone (%s); the radio is free", why)
+            if self._waiting and self._server is not None:
+                heir = next(iter(self._waiting))
+                self._waiting.pop(heir).cancel()
+                self._let_in(heir)
+
+    def _let_in(self, host: _Guest) -> None:
+        self._inside = host
+        host.admit(self.air)
+        log.info("an HCI host took the radio")
+
+    def _turn_away(self, host: _Guest) -> None:
+        self._waiting.pop(host, None)
+        host.refuse()

@@ -1,0 +1,221 @@
+"""The mock's own control channel: one JSON object a line, on a unix socket or loopback TCP; never over the air.
+
+Knows what can be asked of a mock; the daemon does not know this channel exists.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from firmware_bridge.sim.glasses import MockGlasses, describe
+from firmware_bridge.sim.wearer import ScriptError, Step, Wearer, checked_value, parse
+
+log = logging.getLogger(__name__)
+
+MAX_LINE_BYTES: Final = 64 * 1024
+MAX_WATCHED: Final = 256
+"""Events a slow watcher may leave unread; then it is told how many it missed."""
+IDLE_S: Final = 3600.0
+
+Reply = dict[str, Any]
+
+
+class ControlError(ValueError):
+    """A request that cannot be served; the message says why and what can."""
+
+
+class Feed:
+    """Hands every event of the mock to every watcher."""
+
+    def __init__(self) -> None:
+        self._watchers: dict[asyncio.Queue[Reply], int] = {}
+
+    def tell(self, event: Reply) -> None:
+        for queue in self._watchers:
+            if queue.full():
+                queue.get_nowait()
+                self._watchers[queue] += 1
+            queue.put_nowait(event)
+
+    @contextlib.contextmanager
+    def watch(self) -> Any:
+        queue: asyncio.Queue[Reply] = asyncio.Queue(MAX_WATCHED)
+        self._watchers[queue] = 0
+        try:
+            yield queue
+        finally:
+            del self._watchers[queue]
+
+    def missed(self, queue: asyncio.Queue[Reply]) -> int:
+        """How many events this watcher lost since it was last asked."""
+        count = self._watchers[queue]
+        self._watchers[queue] = 0
+        return count
+
+
+class Control:
+    """Serves requests; `where` is `tcp:HOST:PORT` or the path of a unix socket."""
+
+    def __init__(self, where: str, glasses: MockGlasses, wearer: Wearer, feed: Feed) -> None:
+        self.where = where
+        self._glasses = glasses
+        self._wearer = wearer
+        self._feed = feed
+        self._server: asyncio.Server | None = None
+        self._clients: set[asyncio.StreamWriter] = set()
+
+    async def open(self) -> str:
+        """Listen; returns where (port 0 picks a free port). Raises OSError, or `ControlError` for a bad address."""
+        if self.where.startswith("tcp:"):
+            host, _, port = self.where[4:].rpartition(":")
+            if not host or not port.isdigit():
+                raise ControlError(f"control {self.where!r}; tcp:HOST:PORT or a path is needed")
+            self._server = await asyncio.start_server(self._serve, host, int(port), limit=MAX_LINE_BYTES)
+            bound = self._server.sockets[0].getsockname()
+            self.where = f"tcp:{bound[0]}:{bound[1]}"
+        else:
+            path = self.where.removeprefix("unix:")
+            _forget(path)
+            self._server = await asyncio.start_unix_server(self._serve, path, limit=MAX_LINE_BYTES)
+            os.chmod(path, 0o600)  # noqa: PTH101 - one call on a fresh socket, not worth a thread
+        return self.where
+
+    async def close(self) -> None:
+        """Stop listening and end every conversation. Idempotent."""
+        server, self._server = self._server, None
+        if server is None:
+            return
+        server.close()
+        for writer in list(self._clients):
+            writer.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                await server.wait_closed()
+        if not self.where.startswith("tcp:"):
+            _forget(self.where.removeprefix("unix:"))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._clients.add(writer)
+        try:
+            while (line := await self._line(reader)) is not None:
+                if not line.strip():
+                    continue
+                request = _parse(line)
+                if request.get("do") == "watch":
+                    await self._watch(reader, writer)
+                    return
+                await _say(writer, await self._answer(request))
+        except ControlError as error:
+            with contextlib.suppress(ConnectionError):
+                await _say(writer, {"ok": False, "error": str(error)})
+        except (ConnectionError, TimeoutError):
+            log.debug("a control client went away")
+        finally:
+            self._clients.discard(writer)
+            writer.close()
+
+    async def _line(self, reader: asyncio.StreamReader) -> bytes | None:
+        try:
+            async with asyncio.timeout(IDLE_S):
+                return await reader.readuntil(b"\n")
+        except asyncio.IncompleteReadError as end:
+            return end.partial or None
+        except asyncio.LimitOverrunError:
+            raise ControlError(f"a line over {MAX_LINE_BYTES} bytes") from None
+
+    async def _watch(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Send events until the client hangs up."""
+        with self._feed.watch() as queue:
+            await _say(writer, {"ok": True, "watching": True})
+            gone = asyncio.ensure_future(reader.read(1))
+            try:
+                while not gone.done():
+                    fresh = asyncio.ensure_future(queue.get())
+                    await asyncio.wait([gone, fresh], return_when=asyncio.FIRST_COMPLETED)
+                    if not fresh.done():
+                        fresh.cancel()
+                        return
+                    missed = self._feed.missed(queue)
+                    if missed:
+                        await _say(writer, {"event": "missed", "count": missed})
+                    await _say(writer, fresh.result())
+            finally:
+                gone.cancel()
+
+    async def _answer(self, request: Reply) -> Reply:
+        """Answer one request. A wrong one gets `ok: false` and an `error` for a person."""
+        try:
+            return {"ok": True, **await self._do(request)}
+        except ValueError as error:  # ours, and those of messages that cannot exist
+            return {"ok": False, "error": str(error)}
+
+    async def _do(self, request: Reply) -> Reply:
+        match request.get("do"):
+            case "lens":
+                return self._glasses.shown()
+            case "speaker":
+                return {"playing": self._glasses.speaker.playing, **describe(self._glasses.speaker.last)}
+            case "status":
+                return self._status()
+            case "caps":
+                return {"noticed": self._glasses.set_capabilities(_changes(request))}
+            case str(verb):
+                return {"noticed": await self._wearer.do(_step(verb, request))}
+            case _:
+                raise ControlError('a request is {"do": VERB, …}; "do" is missing or no string')
+
+    def _status(self) -> Reply:
+        glasses = self._glasses
+        return {
+            "model": glasses.model.key, "connected": glasses.connected, "battery": glasses.battery,
+            "worn": glasses.worn, "capabilities": dict(glasses.capabilities),
+        }  # fmt: skip
+
+
+def _forget(path: str) -> None:
+    """Remove a socket that a killed mock left; a file that is no socket stays, and binding says so."""
+    left = Path(path)
+    if left.is_socket():
+        left.unlink()
+
+
+def _parse(line: bytes) -> Reply:
+    try:
+        request = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ControlError("a line must be one JSON object") from None
+    if not isinstance(request, dict):
+        raise ControlError("a line must be one JSON object")
+    return request
+
+
+def _changes(request: Reply) -> Mapping[str, Any]:
+    wanted = request.get("set")
+    if not isinstance(wanted, dict) or not wanted:
+        raise ControlError('caps needs "set": {KEY: VALUE, …}')
+    return {key: checked_value(key, value) for key, value in wanted.items()}
+
+
+def _step(verb: str, request: Reply) -> Step:
+    """Read a wearer's verb with its word, as in a script: {"do": "say", "text": "…"}."""
+    word = request.get("text", request.get("value", ""))
+    if isinstance(word, bool):
+        word = "on" if word else "off"
+    try:
+        step = parse(f"{verb} {word}")
+    except ScriptError as error:
+        raise ControlError(f"{error}; and lens, speaker, status, watch") from None
+    if step is None:
+        raise ControlError("an empty verb")
+    return step
+
+
+async def _say(writer: asyncio.StreamWriter, reply: Reply) -> None:
+    writer.write(json.dumps(reply, ensure_ascii=False).encode() + b"\n")
+    async with asyncio.timeout(IDLE_S):
+        await writer.drain()

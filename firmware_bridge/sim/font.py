@@ -1,0 +1,96 @@
+"""The font burnt into the mock's firmware: Source Sans Pro Semibold at 22 pixels, one glyph at a time.
+
+Knows no page and no lens. Like most display firmware it moves its pen by whole pixels and does no kerning.
+"""
+
+import unicodedata
+from functools import lru_cache
+from typing import Final
+
+import font_source_sans_pro
+from PIL import Image, ImageDraw, ImageFont
+
+from firmware_bridge.metrics import Box
+
+NAME: Final = "lens-22"
+PIXELS: Final = 22
+LINE_HEIGHT: Final = 27
+"""Ink of Latin letters, accents and descenders is 26 pixels high; one pixel keeps lines apart; 5 lines need 135."""
+BASELINE: Final = 20
+"""From the top of a line to the foot of its letters: capitals with accents are 20 high."""
+_NOTDEF: Final = "\uffff"
+_BOX: Final = "\u25a1"
+"""White square: this firmware draws its box for missing glyphs, so that a text can say "something was here"."""
+_CELL: Final = (64, 64)
+_ORIGIN: Final = (16, 40)
+"""Where the pen stands in a cell; every glyph of the font fits around it."""
+
+
+class LensFont:
+    """Glyph boxes and glyph pictures."""
+
+    def __init__(self) -> None:
+        # The basic layout engine, so that no shaping library of the machine changes a pixel.
+        self._font = ImageFont.truetype(
+            font_source_sans_pro.SourceSansProSemibold, PIXELS, layout_engine=ImageFont.Layout.BASIC
+        )
+        self._notdef = self._picture(_NOTDEF)
+        self.missing = self._measure(_NOTDEF)
+        """The box drawn for what the font lacks."""
+
+    def box(self, ch: str) -> Box | None:
+        """Measure a glyph; None when the font has none (combining marks and invisible characters included)."""
+        if ch == _BOX:
+            return self.missing
+        category = unicodedata.category(ch)
+        if category[0] in "CM" or (category[0] == "Z" and category != "Zs"):
+            return None
+        picture = self._picture(ch)
+        if picture == self._notdef or (not any(picture) and category != "Zs"):
+            return None
+        return self._measure(ch)
+
+
+    def draw(self, image: Image.Image, text: str, x: int, baseline: int, *, aliased: bool) -> None:
+        """Draw a line from pixel column `x`; nothing of it lies left of `x`. `aliased` for lenses of one bit."""
+        pen = x - self._extent(text)[0]
+        for ch in text:
+            box = self._known(ch)
+            mask = self._mask(ch if box is not None and ch != _BOX else _NOTDEF, aliased)
+            image.paste(255, (pen - _ORIGIN[0], baseline - _ORIGIN[1]), mask)
+            pen += (box or self.missing).advance
+
+    def width(self, text: str) -> int:
+        """Columns the ink and the advances of a line cover."""
+        first, end = self._extent(text)
+        return end - first
+
+    def _extent(self, text: str) -> tuple[int, int]:
+        pen = first = end = 0
+        for ch in text:
+            box = self._known(ch) or self.missing
+            first, end = min(first, pen + box.left), max(end, pen + box.right)
+            pen += box.advance
+        return first, end
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - one font lives as long as its process
+    def _known(self, ch: str) -> Box | None:
+        return self.box(ch)
+
+    @lru_cache(maxsize=4096)  # noqa: B019 - as above
+    def _mask(self, glyph: str, aliased: bool) -> Image.Image:  # noqa: FBT001 - a cache key
+        image = Image.new("L", _CELL)
+        canvas = ImageDraw.Draw(image)
+        canvas.fontmode = "1" if aliased else "L"
+        canvas.text(_ORIGIN, glyph, fill=255, font=self._font, anchor="ls")
+        return image
+
+    def _measure(self, glyph: str) -> Box:
+        advance = round(self._font.getlength(glyph, mode="1"))
+        first, _, end, _ = self._font.getbbox(glyph, mode="1", anchor="ls")
+        return Box(advance, min(0, int(first)), max(advance, int(end)))
+
+    def _picture(self, glyph: str) -> bytes:
+        image = Image.new("1", _CELL)
+        ImageDraw.Draw(image).text(_ORIGIN, glyph, fill=1, font=self._font, anchor="ls")
+        return image.tobytes()

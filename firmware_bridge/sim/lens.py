@@ -1,0 +1,185 @@
+"""The mock's display: a framebuffer drawn from messages that came over the air.
+
+Knows pixels and the firmware's font; has never heard of radios, codecs or the daemon.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from PIL import Image
+
+from firmware_bridge.messages import ShowPage, TextLine, Tile, UpdatePage
+from firmware_bridge.sim.font import BASELINE, LINE_HEIGHT, LensFont
+
+TERMINAL_COLUMNS: Final = 100
+_BRAILLE_BITS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""Dots of a braille cell by row and column (Unicode 15, chapter 21)."""
+_LIT_SHARE: Final = 0.3
+"""A dot that stands for several pixels is lit when this share of them is: strokes stay, specks go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What one command did: pixels lit on the lens now, and lines or tiles that did not wholly fit."""
+
+    lit: int
+    clipped: int = 0
+
+
+class Lens:
+    """One display. `scene`, `page` and `lines` are what was decoded; `image` is what was drawn."""
+
+    def __init__(self, width: int, height: int, bpp: int, lines: int) -> None:
+        self.width, self.height, self.bpp, self.rows = width, height, bpp, lines
+        self._font = LensFont()
+        self._image = Image.new("L", (width, height))
+        self._over: tuple[Image.Image, tuple[TextLine, ...]] | None = None
+        self._lines: tuple[TextLine, ...] = ()
+        self.scene: str | None = None
+        self.page = 0
+        self.pages = 0
+
+    # -------------------------------------------------------------- commands
+
+    def show(self, page: ShowPage) -> Drawn:
+        """Replace everything."""
+        self._image = Image.new("L", (self.width, self.height))
+        self.scene, self.page, self.pages = page.scene, page.page, page.pages
+        clipped = sum(not self._put_tile(tile) for tile in page.tiles)
+        clipped += self._put_lines(self._image, page.lines)
+        self._lines = page.lines
+        return Drawn(self.lit, clipped)
+
+    def update(self, change: UpdatePage) -> Drawn | None:
+        """Change rows and tiles of the page that is there; None when another (or none) is."""
+        if (change.scene, change.page) != (self.scene, self.page):
+            return None
+        rows = {line.row for line in change.lines}
+        for row in rows:
+            self._image.paste(0, (0, row * LINE_HEIGHT, self.width, (row + 1) * LINE_HEIGHT))
+        clipped = sum(not self._put_tile(tile) for tile in change.tiles)
+        clipped += self._put_lines(self._image, change.lines)
+        kept = tuple(line for line in self._lines if line.row not in rows)
+        self._lines = kept + tuple(line for line in change.lines if line.text)
+        return Drawn(self.lit, clipped)
+
+    def clear(self) -> Drawn:
+        """Make it dark."""
+        self._image = Image.new("L", (self.width, self.height))
+        self.scene, self.page, self.pages, self._lines = None, 0, 0, ()
+        return Drawn(0)
+
+    def ask(self, lines: tuple[TextLine, ...]) -> Drawn:
+        """Lay a question over the page; `answered` takes it away."""
+        image = Image.new("L", (self.width, self.height))
+        clipped = self._put_lines(image, lines)
+        self._over = (image, lines)
+        return Drawn(self.lit, clipped)
+
+    def answered(self) -> None:
+        self._over = None
+
+    # -------------------------------------------------------------- what a wearer sees
+
+    @property
+    def image(self) -> Image.Image:
+        return self._image if self._over is None else self._over[0]
+
+    @property
+    def asking(self) -> bool:
+        return self._over is not None
+
+    @property
+    def lines(self) -> tuple[TextLine, ...]:
+        """The lines on the lens, top down and left to right, exactly as they were decoded."""
+        shown = self._lines if self._over is None else self._over[1]
+        return tuple(sorted((line for line in shown if line.text), key=lambda line: (line.row, line.x)))
+
+    def text(self) -> list[str]:
+        """One string a row, down to the last row in use; pieces side by side are joined by two spaces."""
+        rows: dict[int, list[str]] = {}
+        for line in self.lines:
+            rows.setdefault(line.row, []).append(line.text)
+        return ["  ".join(rows.get(row, ())) for row in range(max(rows, default=-1) + 1)]
+
+    def png(self, path: Path, *, scale: int = 1) -> Path:
+        """Write the framebuffer; whoever looks sees a whole file or the one before."""
+        picture = self.image if self.bpp > 1 else self.image.point(lambda v: 255 if v else 0, mode="1")
+        if scale > 1:
+            picture = picture.resize((self.width * scale, self.height * scale), Image.Resampling.NEAREST)
+        beside = path.with_suffix(".tmp")
+        picture.save(beside, format="PNG")
+        os.replace(beside, path)  # noqa: PTH105 - Path.replace does the same; os.replace says atomic
+        return path
+
+    def braille(self, columns: int = TERMINAL_COLUMNS) -> list[str]:
+        """The picture in braille dots, at most `columns` wide: 2 × 4 dots a character."""
+        step = max(1, -(-self.width // (2 * columns)))
+        size = (-(-self.width // step), -(-self.height // step))
+        shares = self.image.point(lambda v: 255 if v else 0).resize(size, Image.Resampling.BOX)
+        lit = shares.point(lambda v: 1 if v >= 255 * _LIT_SHARE else 0)
+        return [_braille_row(lit, top) for top in range(0, size[1], 4)]
+
+    def framed(self) -> list[str]:
+        """The decoded text in a frame, for a terminal without braille."""
+        rows = self.text()
+        rows += [""] * (self.rows - len(rows))
+        width = max([48, *map(len, rows)])
+        return ["╭" + "─" * (width + 2) + "╮", *(f"│ {row:<{width}} │" for row in rows), "╰" + "─" * (width + 2) + "╯"]
+
+    # -------------------------------------------------------------- drawing
+
+    @property
+    def lit(self) -> int:
+        """Pixels lit now."""
+        return self.width * self.height - self.image.histogram()[0]
+
+    def _put_lines(self, image: Image.Image, lines: Iterable[TextLine]) -> int:
+        return sum(not self._put_line(image, line) for line in lines)
+
+    def _put_line(self, image: Image.Image, line: TextLine) -> bool:
+        if line.row >= self.rows:
+            return False
+        self._font.draw(image, line.text, line.x, line.row * LINE_HEIGHT + BASELINE, aliased=self.bpp == 1)
+        return line.x + self._font.width(line.text) <= self.width
+
+    def _put_tile(self, tile: Tile) -> bool:
+        levels = unpack(tile)
+        top = (1 << tile.bpp) - 1
+        if tile.bpp > self.bpp:  # a lens of fewer bits shows the nearest of its own levels
+            own = (1 << self.bpp) - 1
+            levels = bytes(round(level * own / top) for level in levels)
+            top = own
+        pixels = bytes(level * 255 // top for level in levels)
+        self._image.paste(Image.frombytes("L", (tile.width, tile.height), pixels), (tile.x, tile.y))
+        return tile.x + tile.width <= self.width and tile.y + tile.height <= self.height
+
+
+def unpack(tile: Tile) -> bytes:
+    """One byte per pixel, row by row: the level of each."""
+    stride = (tile.width * tile.bpp + 7) // 8
+    per_byte = 8 // tile.bpp
+    mask = (1 << tile.bpp) - 1
+    out = bytearray()
+    for start in range(0, len(tile.pixels), stride):
+        row = tile.pixels[start : start + stride]
+        levels = (byte >> (8 - tile.bpp * (i + 1)) & mask for byte in row for i in range(per_byte))
+        out += bytes(levels)[: tile.width]
+    return bytes(out)
+
+
+def _braille_row(lit: Image.Image, top: int) -> str:
+    width, height = lit.size
+    cells: Sequence[int] = [
+        sum(
+            bits[dx]
+            for dy, bits in enumerate(_BRAILLE_BITS)
+            for dx in (0, 1)
+            if x + dx < width and top + dy < height and lit.getpixel((x + dx, top + dy))
+        )
+        for x in range(0, width, 2)
+    ]
+    return "".join(chr(0x2800 + cell) for cell in cells).rstrip("\u2800")

@@ -1,0 +1,97 @@
+"""Where the mock's radio is: on a virtual air in this process, behind a TCP door, in the Linux kernel, or on a dongle.
+
+Knows how HCI is wired; has never heard of glasses.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any, Final
+
+from bumble.transport import open_transport
+from bumble.transport.common import AsyncPipeSink
+
+from firmware_bridge.errors import RadioError, RadioReason
+from firmware_bridge.sim.air import Air, HciDoor, VirtualController
+
+_HINT: Final = "give --radio inproc, tcp:HOST:PORT (port 0 picks one), vhci, or usb:N"
+
+
+class Mount:
+    """A controller for the mock's host stack, and everything that stands behind it. Used once."""
+
+    def __init__(self, radio: str, air: Air | None = None) -> None:
+        self.radio = radio
+        """The moniker a central can use; with port 0 it changes to the port that was picked."""
+        self._air = air
+        self._controller: VirtualController | None = None
+        self._cleanup = AsyncExitStack()
+        self.source: Any = None
+        self.sink: Any = None
+
+    async def open(self) -> None:
+        """Raises `RadioError`."""
+        try:
+            await self._open()
+        except BaseException:
+            await self._cleanup.aclose()
+            raise
+
+    async def close(self) -> None:
+        """Give everything back. Idempotent."""
+        await self._cleanup.aclose()
+
+    def drop(self) -> bool:
+        """Lose the link as if the wearer had walked off. False when there was none, or on hardware."""
+        return self._controller is not None and self._controller.drop_links() > 0
+
+    async def _open(self) -> None:
+        kind, _, rest = self.radio.partition(":")
+        openers: dict[str, Callable[[str], Awaitable[None]]] = {
+            "inproc": self._virtual, "tcp": self._tcp, "vhci": self._vhci, "usb": self._usb
+        }  # fmt: skip
+        if kind not in openers:
+            raise RadioError(RadioReason.OTHER, f"radio {self.radio!r} is not known", _HINT)
+        await openers[kind](rest)
+
+    async def _virtual(self, _rest: str = "") -> None:
+        air = self._air = self._air or Air()
+        controller = self._controller = air.controller("glasses")
+        self._cleanup.callback(air.remove, controller)
+        self.source, self.sink = controller, AsyncPipeSink(controller)
+
+    async def _tcp(self, rest: str) -> None:
+        host, _, port = rest.rpartition(":")
+        if not host or not port.isdigit() or int(port) > 65535:
+            raise RadioError(RadioReason.OTHER, f"radio {self.radio!r} names no address", _HINT)
+        await self._virtual()
+        assert self._air is not None
+        door = HciDoor(self._air, host, int(port))
+        try:
+            bound = await door.open()
+        except OSError as error:
+            raise RadioError(
+                RadioReason.BUSY, f"cannot listen on {rest}: {error.strerror or error}",
+                "another mock may be running there; port 0 picks a free one",
+            ) from error  # fmt: skip
+        self._cleanup.push_async_callback(door.close)
+        self.radio = f"tcp:{bound[0]}:{bound[1]}"
+
+    async def _vhci(self, rest: str) -> None:
+        kernel = await self._hardware(f"vhci:{rest}" if rest else "vhci", "modprobe hci_vhci, and run as root")
+        await self._virtual()
+        assert self._air is not None
+        controller = self._air.controller("kernel", sink=kernel.sink)
+        self._cleanup.callback(self._air.remove, controller)
+        kernel.source.set_packet_sink(controller)
+
+    async def _usb(self, _rest: str) -> None:
+        dongle = await self._hardware(self.radio, "plug a dongle in, and stop bluetoothd's hold on it")
+        self.source, self.sink = dongle.source, dongle.sink
+
+    async def _hardware(self, moniker: str, hint: str) -> Any:
+        try:
+            transport = await open_transport(moniker)
+        except Exception as error:  # bumble, libusb and the operating system each raise their own
+            raise RadioError(RadioReason.NO_ADAPTER, f"{moniker} cannot be opened: {error}", hint) from error
+        self._cleanup.push_async_callback(transport.close)
+        return transport

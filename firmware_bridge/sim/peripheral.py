@@ -1,0 +1,292 @@
+"""The mock's side of a connection: the reference codec in its peripheral role, one session for each visit of a central.
+
+Knows messages and answers; of radios only that a link carries packets, of the glasses what they can be asked to do.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, Final, Protocol
+
+from firmware_bridge.codec import NEED_DATA, Codec, Incoming, Role
+from firmware_bridge.errors import LinkLost, LocalMisuse, LostReason, RemoteViolation
+from firmware_bridge.messages import (
+    Answer,
+    AudioChunk,
+    AudioFormat,
+    ClearPage,
+    Command,
+    Done,
+    EndAudio,
+    Event,
+    Failed,
+    Gesture,
+    Gestured,
+    Hello,
+    MicrophoneChunk,
+    Ping,
+    Prompt,
+    PromptAnswered,
+    Reply,
+    ShowPage,
+    StartAudio,
+    StartMicrophone,
+    StopMicrophone,
+    UpdatePage,
+)
+from firmware_bridge.sim.glasses import MockGlasses
+from firmware_bridge.sim.lens import Drawn
+from firmware_bridge.sim.microphone import CHUNK_MS
+from firmware_bridge.sim.speaker import Heard, SpeakerError
+
+log = logging.getLogger(__name__)
+
+MAX_VOICE_BACKLOG: Final = 32 * 1024
+"""Bytes of microphone sound that may wait for a slow central: one second. What is over is dropped, as hardware does."""
+
+_ALLOWS: Final = frozenset({Gesture.TAP, Gesture.BUTTON, Gesture.NOD})
+_DENIES: Final = frozenset({Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG, Gesture.SHAKE})
+
+
+class Link(Protocol):
+    """One subscription of one central."""
+
+    @property
+    def peer(self) -> str: ...
+    @property
+    def max_packet(self) -> int: ...
+    def packets(self) -> AsyncIterator[bytes]:
+        """Packets of the central until it is gone."""
+
+    async def notify(self, packet: bytes) -> None:
+        """Send one packet. Raises `LinkLost`."""
+
+
+async def serve(glasses: MockGlasses, link: Link) -> None:
+    """Be the glasses of one central until it is gone. Never raises for what a central or the radio does."""
+    session = Session(glasses, link, glasses.model.codec(link.max_packet, role=Role.PERIPHERAL))
+    glasses.begin(session)
+    try:
+        await session.run()
+    finally:
+        glasses.end()
+
+
+class Session:
+    """One central's visit: one codec, one reader, one writer. Used once."""
+
+    def __init__(self, glasses: MockGlasses, link: Link, codec: Codec) -> None:
+        self._glasses = glasses
+        self._link = link
+        self._codec = codec
+        self._work = asyncio.Event()
+        self._over = asyncio.Event()
+        self._tasks: asyncio.TaskGroup | None = None
+        self._children: set[asyncio.Task[None]] = set()
+        self._listening: tuple[int, asyncio.Task[None]] | None = None
+        self._asked: tuple[int, asyncio.Event] | None = None
+        self._answer = Answer.TIMEOUT
+
+    async def run(self) -> None:
+        """Serve until the link is gone.
+
+        No child ends by an error: a task group that does forgets a cancellation that comes meanwhile (Python < 3.13).
+        """
+        async with asyncio.TaskGroup() as self._tasks:
+            self._spawn(self._read())
+            self._spawn(self._write())
+            await self._over.wait()
+            for child in self._children:
+                child.cancel()
+
+    # -------------------------------------------------------------- packets
+
+    async def _read(self) -> None:
+        async for packet in self._link.packets():
+            try:
+                self._codec.receive_packet(packet, time.monotonic())
+            except RemoteViolation as violation:
+                log.warning("the central sent nonsense: %s", violation)
+            while (incoming := self._codec.next_event()) is not NEED_DATA:
+                self._handle(incoming)
+            self._work.set()
+        self._over.set()
+
+    async def _write(self) -> None:
+        while True:
+            self._work.clear()
+            self._codec.set_max_packet(self._link.max_packet)
+            for packet in self._codec.packets_to_send(time.monotonic()):
+                await self._link.notify(packet)
+            due = self._codec.next_timer()
+            try:
+                async with asyncio.timeout(None if due is None else max(0.0, due - time.monotonic())):
+                    await self._work.wait()
+            except TimeoutError:
+                self._codec.handle_timer(time.monotonic())
+
+    def tell(self, event: Event) -> bool:
+        """Queue an event. False when the central has stopped reading and there is no room."""
+        try:
+            self._codec.send(event, time.monotonic())
+        except LocalMisuse as full:
+            log.warning("an event was dropped: %s", full)
+            return False
+        self._work.set()
+        return True
+
+    def _reply(self, number: int | None, reply: Reply) -> None:
+        if number is None:
+            return
+        try:
+            self._codec.send(reply, time.monotonic(), re=number)
+        except LocalMisuse as full:
+            raise LinkLost(LostReason.PROTOCOL, f"the central asks on and reads nothing: {full}") from full
+        self._work.set()
+
+    def _spawn(self, what: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        assert self._tasks is not None
+        task = self._tasks.create_task(self._until_lost(what))
+        self._children.add(task)
+        task.add_done_callback(self._children.discard)
+        return task
+
+    async def _until_lost(self, what: Coroutine[Any, Any, None]) -> None:
+        try:
+            await what
+        except LinkLost as lost:
+            log.debug("session ended: %s", lost)
+            self._over.set()
+
+    # -------------------------------------------------------------- commands
+
+    def _handle(self, incoming: Incoming) -> None:
+        command, number = incoming.message, incoming.number
+        lacking = self._lacking(command)
+        if lacking:
+            self._reply(number, Failed("unsupported", f"no {lacking}"))
+            return
+        match command:
+            case Hello():
+                self._reply(number, self._glasses.info())
+            case Ping():
+                self._reply(number, Done())
+            case ShowPage() | UpdatePage() | ClearPage():
+                self._reply(number, self._drawn(command))
+            case Prompt():
+                self._ask(number, command)
+            case StartAudio() | AudioChunk() | EndAudio():
+                self._sound(number, command)
+            case StartMicrophone() | StopMicrophone():
+                self._listen(number, command)
+            case _:
+                self._reply(number, Failed("unsupported", type(command).__name__))
+
+    def _lacking(self, command: Command | Event | Reply) -> str | None:
+        needs = {
+            ShowPage: "display", UpdatePage: "display", ClearPage: "display", Prompt: "display",
+            StartAudio: "speaker", StartMicrophone: "microphone",
+        }  # fmt: skip
+        need = needs.get(type(command))
+        return need if need and self._glasses.capabilities.get(need) is not True else None
+
+    def _drawn(self, command: ShowPage | UpdatePage | ClearPage) -> Reply:
+        lens = self._glasses.lens
+        drawn: Drawn | None
+        match command:
+            case ShowPage():
+                drawn = lens.show(command)
+            case UpdatePage():
+                drawn = lens.update(command)
+            case ClearPage():
+                drawn = lens.clear()
+        if drawn is None:
+            return Failed("no_scene", f"{command.scene!r} page {command.page} is not on the lens")  # type: ignore[union-attr]
+        self._glasses.tell(self._glasses.shown())
+        return Done(drawn=drawn.lit, clipped=drawn.clipped)
+
+    # -------------------------------------------------------------- prompt
+
+    def _ask(self, number: int | None, prompt: Prompt) -> None:
+        if self._asked is not None:
+            self._reply(number, Failed("busy", f"prompt {self._asked[0]} is open"))
+            return
+        drawn = self._glasses.lens.ask(prompt.lines)
+        self._reply(number, Done(drawn=drawn.lit, clipped=drawn.clipped))
+        self._asked, self._answer = (prompt.prompt, asyncio.Event()), Answer.TIMEOUT
+        self._glasses.tell({**self._glasses.shown(), "event": "prompt", "prompt": prompt.prompt})
+        self._spawn(self._await_answer(prompt, self._asked[1]))
+
+    async def _await_answer(self, prompt: Prompt, answered: asyncio.Event) -> None:
+        waits = [asyncio.ensure_future(answered.wait()), asyncio.ensure_future(self._glasses.time.rest(prompt.timeout_s))]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        self._asked = None
+        self._glasses.lens.answered()
+        self.tell(PromptAnswered(prompt.prompt, self._answer))
+        self._glasses.tell({"event": "prompt.answered", "prompt": prompt.prompt, "answer": self._answer.value})
+        self._glasses.tell(self._glasses.shown())
+
+    def gestured(self, gesture: Gesture) -> bool:
+        """A gesture answers the question on the lens, else it is told."""
+        if self._asked is None or gesture not in _ALLOWS | _DENIES:
+            return self.tell(Gestured(gesture))
+        self._answer = Answer.ALLOW if gesture in _ALLOWS else Answer.DENY
+        self._asked[1].set()
+        return True
+
+    # -------------------------------------------------------------- sound
+
+    def _sound(self, number: int | None, command: StartAudio | AudioChunk | EndAudio) -> None:
+        speaker = self._glasses.speaker
+        try:
+            match command:
+                case StartAudio():
+                    speaker.start(command.stream, command.format, command.rate)
+                    self._reply(number, Done())
+                case AudioChunk():
+                    speaker.feed(command.stream, command.frames)
+                case EndAudio(flush=True):
+                    self._played(number, speaker.flush(command.stream))
+                case EndAudio():
+                    self._spawn(self._drain(number, command.stream))
+        except SpeakerError as refused:
+            self._reply(number, Failed(refused.code, str(refused)))
+
+    async def _drain(self, number: int | None, stream: int) -> None:
+        try:
+            self._played(number, await self._glasses.speaker.drain(stream))
+        except SpeakerError as refused:
+            self._reply(number, Failed(refused.code, str(refused)))
+
+    def _played(self, number: int | None, heard: Heard) -> None:
+        self._reply(number, Done(samples=heard.samples))
+        self._glasses.heard(heard)
+
+    def _listen(self, number: int | None, command: StartMicrophone | StopMicrophone) -> None:
+        if isinstance(command, StopMicrophone):
+            if self._listening is None or self._listening[0] != command.stream:
+                self._reply(number, Failed("no_stream", f"microphone stream {command.stream} is not open"))
+                return
+            self._listening[1].cancel()
+            self._listening = None
+        elif self._listening is not None:
+            self._reply(number, Failed("busy", f"microphone stream {self._listening[0]} is open"))
+            return
+        elif command.format is not AudioFormat.PCM16:
+            self._reply(number, Failed("unsupported", f"{command.format}; the microphone speaks pcm16"))
+            return
+        else:
+            self._listening = (command.stream, self._spawn(self._hear(command.stream)))
+        self._reply(number, Done())
+        self._glasses.tell({"event": "microphone", "open": self._listening is not None})
+
+    async def _hear(self, stream: int) -> None:
+        for index, chunk in enumerate(self._glasses.microphone.chunks()):
+            if self._codec.backlog() < MAX_VOICE_BACKLOG:
+                self.tell(MicrophoneChunk(stream, index, (chunk,)))
+            await self._glasses.time.rest(CHUNK_MS / 1000)

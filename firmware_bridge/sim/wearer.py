@@ -1,0 +1,165 @@
+"""A scripted human: one line is one thing a wearer does (`tap`, `say hello`, `wait 2`, `battery 40`).
+
+Knows the words of a script and the glasses they act on; has never heard of radios.
+"""
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from firmware_bridge.capabilities import Scalar
+from firmware_bridge.messages import Gesture
+from firmware_bridge.sim.glasses import MockGlasses
+
+MAX_LINE: Final = 2000
+MAX_STEPS: Final = 10_000
+MAX_WAIT_S: Final = 3600.0
+
+
+class ScriptError(ValueError):
+    """A line that is no step; the message names the line, the problem and what is allowed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do: a verb and its words, already checked."""
+
+    verb: str
+    words: tuple[str, ...] = ()
+
+
+def parse(line: str) -> Step | None:
+    """Read one line; None for an empty one or a comment. Raises `ScriptError`."""
+    if len(line) > MAX_LINE:
+        raise ScriptError(f"{len(line)} characters in one line; at most {MAX_LINE}")
+    stripped = line.strip()
+    if not stripped or stripped.startswith("#"):
+        return None
+    verb, _, rest = stripped.partition(" ")
+    if verb == "say":
+        words: tuple[str, ...] = (rest.strip(),) if rest.strip() else ()
+    else:
+        try:
+            words = tuple(shlex.split(rest))
+        except ValueError as error:
+            raise ScriptError(f"{stripped!r}: {error}") from None
+    if verb not in _CHECKS:
+        raise ScriptError(f"{verb!r} is nothing a wearer does; known: {', '.join(sorted(_CHECKS))}")
+    problem = _CHECKS[verb](words)
+    if problem:
+        raise ScriptError(f"{stripped!r}: {problem}")
+    return Step(verb, words)
+
+
+def parse_script(text: str) -> list[Step]:
+    """Read a whole script. Raises `ScriptError` naming the line number."""
+    steps = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            step = parse(line)
+        except ScriptError as error:
+            raise ScriptError(f"line {number}: {error}") from None
+        if step is not None:
+            steps.append(step)
+        if len(steps) > MAX_STEPS:
+            raise ScriptError(f"line {number}: more than {MAX_STEPS} steps")
+    return steps
+
+
+class Wearer:
+    """Does steps to one pair of glasses. `drop` loses the link, `leave` ends the mock."""
+
+    def __init__(self, glasses: MockGlasses, *, drop: Callable[[], bool], leave: Callable[[], None]) -> None:
+        self._glasses = glasses
+        self._drop = drop
+        self._leave = leave
+
+    async def act(self, steps: list[Step]) -> None:
+        for step in steps:
+            await self.do(step)
+
+    async def do(self, step: Step) -> bool:
+        """Do one step; False when nobody was there to notice."""
+        glasses, words = self._glasses, step.words
+        match step.verb:
+            case "say":
+                return glasses.say(words[0])
+            case "battery":
+                return glasses.set_battery(int(words[0]))
+            case "worn":
+                return glasses.set_worn(worn=words[0] == "on")
+            case "caps":
+                return glasses.set_capabilities(capability_changes(words))
+            case "drop":
+                return self._drop()
+            case "quit":
+                self._leave()
+                return True
+            case "wait":
+                await glasses.time.rest(float(words[0]))
+                return True
+            case gesture:
+                return glasses.gesture(Gesture(gesture))
+
+
+def capability_changes(words: tuple[str, ...]) -> Mapping[str, Scalar | None]:
+    """Read `camera=true display.lines=3 light=null` into values. Raises `ScriptError`."""
+    changes: dict[str, Scalar | None] = {}
+    for word in words:
+        key, equals, text = word.partition("=")
+        if not key or not equals:
+            raise ScriptError(f"{word!r} is not KEY=VALUE")
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        changes[key] = checked_value(key, value)
+    return changes
+
+
+def checked_value(key: str, value: object) -> Scalar | None:
+    """Give back what a capability may be: bool, int, float, str, or None to forget it. Raises `ScriptError`."""
+    if value is not None and not isinstance(value, bool | int | float | str):
+        raise ScriptError(f"{key} is {type(value).__name__}; true, false, a number, a string or null are allowed")
+    return value
+
+
+def _nothing(words: tuple[str, ...]) -> str:
+    return "takes no words" if words else ""
+
+
+def _text(words: tuple[str, ...]) -> str:
+    return "" if words else "needs the text to say"
+
+
+def _level(words: tuple[str, ...]) -> str:
+    good = len(words) == 1 and words[0].isdecimal() and int(words[0]) <= 100
+    return "" if good else "needs a level from 0 to 100"
+
+
+def _switch(words: tuple[str, ...]) -> str:
+    return "" if words in {("on",), ("off",)} else "needs on or off"
+
+
+def _seconds(words: tuple[str, ...]) -> str:
+    try:
+        good = len(words) == 1 and 0 <= float(words[0]) <= MAX_WAIT_S
+    except ValueError:
+        good = False
+    return "" if good else f"needs seconds from 0 to {MAX_WAIT_S:.0f}"
+
+
+def _capabilities(words: tuple[str, ...]) -> str:
+    try:
+        return "" if capability_changes(words) else "needs KEY=VALUE"
+    except ScriptError as error:
+        return str(error)
+
+
+_CHECKS: Final[Mapping[str, Callable[[tuple[str, ...]], str]]] = {
+    **{gesture.value: _nothing for gesture in Gesture},
+    "say": _text, "battery": _level, "worn": _switch, "wait": _seconds, "caps": _capabilities, "drop": _nothing,
+    "quit": _nothing,
+}  # fmt: skip

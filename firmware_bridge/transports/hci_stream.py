@@ -1,0 +1,116 @@
+"""HCI H4 on a byte stream: cut it into packets, carry it over TCP, notice when it ends.
+
+Knows the five packet headers of H4 and nothing above them; needs no Bluetooth library.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+BUSY: Final = bytes([0x04, 0x10, 0x01, 0xB5])
+"""HCI Hardware Error with a vendor code of ours, said by a virtual radio: "this controller already has a host"."""
+MAX_UNSENT_BYTES: Final = 1 << 20
+"""A peer that leaves 1 MiB unread has stopped; a controller would not wait for it either."""
+CLOSE_S: Final = 1.0
+
+_LENGTH_FIELD: Final = {0x01: (3, 1), 0x02: (3, 2), 0x03: (3, 1), 0x04: (2, 1), 0x05: (3, 2)}
+"""Packet type → (offset of the length field, its size): command, ACL, SCO, event, ISO (Core 5.4, Vol 4, Part E, 5.4)."""
+
+
+class NotH4(ValueError):
+    """A byte stood where a packet type must stand."""
+
+
+class H4Splitter:
+    """Takes bytes as they come, gives whole packets, type byte included. A packet is at most 64 KiB + 5 by format."""
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Give every packet that `data` completes. Raises `NotH4`."""
+        self._pending += data
+        packets = []
+        while (size := self._next_size()) is not None:
+            packets.append(bytes(self._pending[:size]))
+            del self._pending[:size]
+        return packets
+
+    def _next_size(self) -> int | None:
+        if not self._pending:
+            return None
+        if self._pending[0] not in _LENGTH_FIELD:
+            raise NotH4(f"0x{self._pending[0]:02x} is no HCI packet type")
+        offset, size = _LENGTH_FIELD[self._pending[0]]
+        if len(self._pending) < offset + size:
+            return None
+        length = int.from_bytes(self._pending[offset : offset + size], "little")
+        if self._pending[0] == 0x05:
+            length &= 0x3FFF  # the two upper bits are reserved
+        whole = offset + size + length
+        return whole if len(self._pending) >= whole else None
+
+
+class TcpHci(asyncio.Protocol):
+    """HCI H4 over TCP in the shape bumble wants: a source (`set_packet_sink`) and a sink (`on_packet`). Used once."""
+
+    def __init__(self, lost: Callable[[str], None]) -> None:
+        self._lost = lost
+        self._splitter = H4Splitter()
+        self._sink: Any = None
+        self._transport: asyncio.Transport | None = None
+        self._why = "the HCI stream ended"
+        self._ended = asyncio.Event()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports have the methods, not the class; an isinstance here would refuse them.
+        self._transport = cast(asyncio.Transport, transport)
+
+    def set_packet_sink(self, sink: Any) -> None:
+        self._sink = sink
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            packets = self._splitter.feed(data)
+        except NotH4 as error:
+            self.fail(f"the other end does not speak HCI: {error}")
+            return
+        for packet in packets:
+            if packet == BUSY:
+                self.fail("the virtual adapter is busy: another program uses it")
+            elif self._sink is not None and self._transport is not None:
+                self._sink.on_packet(packet)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        self._transport = None
+        self._ended.set()
+        self._lost(self._why)
+
+    def on_packet(self, packet: bytes) -> None:
+        """Send one packet."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        transport.write(packet)
+        if transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+            self.fail("the other end of the HCI stream reads nothing")
+
+    def fail(self, why: str) -> None:
+        """End the stream now; `lost` will hear why."""
+        self._why = why
+        if self._transport is not None:
+            self._transport.abort()
+
+    def hang_up(self) -> None:
+        """Send what is queued, then end the stream; `lost` will hear it."""
+        if self._transport is not None:
+            self._transport.close()
+
+    async def close(self) -> None:
+        """`hang_up`, and wait until it is done; a peer that reads nothing is cut off."""
+        self.hang_up()
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self._ended.wait()
+        except TimeoutError:
+            self.fail("closed")
