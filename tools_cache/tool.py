@@ -400,5 +400,9 @@ class ToolContext(Protocol):
     def alarms(self) -> Alarms: ...
     def now(self) -> float:
         """Wall clock, seconds since 1970."""
+    def glasses(self) -> Mapping[str, Json]:
+        """What is known of the glasses now: `{state, ready, stale, model, firmware, battery, worn, can}`; a model of ""
+        means none were ever connected, `can` lists their abilities (`camera`, `display` …).
+        """
     async def progress(self, text: str) -> None:
         """Tell whoever waits how far it is."""

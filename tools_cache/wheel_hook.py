@@ -3,6 +3,8 @@
 Knows only hatchling's hook contract; the work is `build.py`'s.
 """
 
+import importlib
+import sys
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -13,5 +15,14 @@ class RegistryHook(BuildHookInterface[Any]):
 
     PLUGIN_NAME = "custom"
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - hatchling's signature
         """Compile every tool folder; a tool that does not lint fails the build."""
+        sys.path.insert(0, self.root)  # an isolated build runs outside the tree
+        try:
+            build = importlib.import_module("tools_cache.build")
+        finally:
+            sys.path.remove(self.root)
+        report = build.compile_tools()
+        if report.text is None:
+            raise RuntimeError("the tools do not lint:\n" + "\n".join(report.failures))
+        build.write(report.text)

@@ -1,0 +1,75 @@
+"""Fill the defaults of a JSON schema into arguments, as Ajv's `useDefaults` does (S2-34). Never judges the arguments.
+
+Filled: absent properties (an explicit null stays), in `properties` and in object `items`, also below `allOf` and the
+taken branch of `if`. Not filled: anything through `$ref`, under `anyOf`/`oneOf`/`not`/`if`, inside an absent parent.
+Order is Ajv's, seen by running it: `allOf`, then `if`, then `items`, then own properties, each parent before its
+children; so a default below `allOf` beats a sibling one, and `if` is asked before the own defaults are in.
+"""
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+Holds = Callable[[Mapping[str, Any], Any], bool]
+"""Does this subschema (of `if`) accept this value?"""
+
+UNFILLED: Final = ("anyOf", "oneOf", "not", "if")
+"""Where a default is never used; our own tools may not have one there (build lint)."""
+
+
+def fill_defaults(schema: Mapping[str, Any], value: Any, holds: Holds) -> Any:
+    """Give a deep copy of `value` with the defaults in; `value` itself is left alone."""
+    filled = copy.deepcopy(value)
+    _fill(schema, filled, holds)
+    return filled
+
+
+def _fill(schema: Any, value: Any, holds: Holds) -> None:
+    if not isinstance(schema, Mapping):
+        return
+    for part in _list(schema.get("allOf")):
+        _fill(part, value, holds)
+    if "if" in schema:
+        branch = "then" if holds_bool(schema["if"], value, holds) else "else"
+        _fill(schema.get(branch), value, holds)
+    if isinstance(value, list):
+        for item in value:
+            _fill(schema.get("items"), item, holds)
+    if isinstance(value, dict):
+        _fill_object(schema.get("properties"), value, holds)
+
+
+def _fill_object(properties: Any, value: dict[str, Any], holds: Holds) -> None:
+    if not isinstance(properties, Mapping):
+        return
+    for key, part in properties.items():
+        if key not in value and isinstance(part, Mapping) and "default" in part:
+            value[key] = copy.deepcopy(part["default"])
+    for key, part in properties.items():
+        if key in value:
+            _fill(part, value[key], holds)
+
+
+def holds_bool(condition: Any, value: Any, holds: Holds) -> bool:
+    """Ask `if`, which may be a plain true or false."""
+    return holds(condition, value) if isinstance(condition, Mapping) else condition is not False
+
+
+def misplaced_defaults(schema: Any, path: str = "", *, unfilled: bool = False) -> list[str]:
+    """Find defaults that would never be used: JSON pointers of each, for the build lint."""
+    if isinstance(schema, list):
+        return [p for i, part in enumerate(schema) for p in misplaced_defaults(part, f"{path}/{i}", unfilled=unfilled)]
+    if not isinstance(schema, Mapping):
+        return []
+    found = [f"{path}/default"] if unfilled and "default" in schema else []
+    for key, part in schema.items():
+        if key in ("properties", "patternProperties", "$defs", "definitions") and isinstance(part, Mapping):
+            children = part.items()
+            found += [p for name, sub in children for p in misplaced_defaults(sub, f"{path}/{key}/{name}", unfilled=unfilled)]
+        elif key not in ("default", "const", "enum", "examples"):
+            found += misplaced_defaults(part, f"{path}/{key}", unfilled=unfilled or key in UNFILLED)
+    return found
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,91 @@
+"""The shapes of documents that enter: a registry, an app, a tool. Pydantic, strict, unknown fields kept.
+
+Only `manifest.py` reads these; what it makes of them are the frozen words of `tool.py`. On the wire their names are camelCase.
+"""
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictStr
+from pydantic.alias_generators import to_camel
+
+MAX_PHRASES: Final = 32
+
+
+def _null_is_empty(value: Any) -> Any:
+    """`activationPhrases: null` broke MentraOS; here it says what it seems to say."""
+    return [] if value is None else value
+
+
+def _tri_state(value: Any) -> Any:
+    """Seeds wrote true and false before `policy` existed (C-20)."""
+    return {True: "always", False: "never"}[value] if isinstance(value, bool) else value
+
+
+Number = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Word = Annotated[StrictStr, Field(min_length=1, max_length=255)]
+Phrase = Annotated[StrictStr, Field(min_length=1, max_length=200)]
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="allow", frozen=True, alias_generator=to_camel)
+
+
+class Need(_Document):
+    """One line of `hardwareRequirements`. An unknown type or level is kept and fails closed."""
+
+    type: Word
+    level: Word = "REQUIRED"
+    description: StrictStr | None = None
+
+
+class Hardware(_Document):
+    """The per-tool extension (S0-70), wrapped to be checked."""
+
+    list: Annotated[list[Need], Field(max_length=32)]
+
+
+class Extensions(_Document):
+    """MentraOS extensions of a tool."""
+
+    activation_phrases: Annotated[list[Phrase], BeforeValidator(_null_is_empty), Field(max_length=MAX_PHRASES)] = []
+    category: StrictStr | None = None
+
+
+class InputSchema(_Document):
+    type: Literal["object"]
+
+
+class Tool(_Document):
+    """One tool: MCP's fields, our policy metadata (S2-02), MentraOS extensions."""
+
+    name: Word
+    description: StrictStr
+    input_schema: InputSchema
+    version: Annotated[StrictStr, Field(min_length=1, max_length=64)] = "0"
+    category: StrictStr | None = None
+    side_effects: Literal["none", "read_only", "writes"] = "writes"
+    idempotent: StrictBool = False
+    requires_confirmation: Annotated[Literal["never", "always", "policy"], BeforeValidator(_tri_state)] = "never"
+    allowed_modes: Annotated[list[Literal["text", "voice"]], Field(min_length=1)] = ["text", "voice"]
+    latency_budget_ms: Number = 4000
+    timeout_s: Number = 30.0
+    queueable: StrictBool = False
+    queue_ttl_s: Annotated[Number, Field(alias="queue_ttl_s")] = 3600.0
+    mentra_extensions: Annotated[Extensions, BeforeValidator(lambda v: {} if v is None else v)] = Extensions()
+
+
+class AppDocument(_Document):
+    """One app; its `tools` are checked one by one, not here."""
+
+    package_name: Annotated[StrictStr, Field(min_length=1, max_length=200, pattern="^[^:]+$")]
+    name: StrictStr | None = None
+    hardware_requirements: Annotated[list[Need], BeforeValidator(_null_is_empty), Field(max_length=32)] = []
+
+
+class Head(_Document):
+    """The whole document but for its apps' insides."""
+
+    version: Annotated[StrictStr, Field(min_length=1, max_length=64)]
+    sha256: Annotated[StrictStr, Field(pattern=r"^[0-9a-fA-F]{64}$")]
+    envelope_version: StrictStr | None = None
+    apps: list[Any]

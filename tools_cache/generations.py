@@ -1,0 +1,130 @@
+"""The last two good registry documents on disk, so that an edge without its cloud still knows its tools.
+
+Blocking (run it in a thread once the daemon serves). Knows bytes and a short header, not what a registry means.
+A file is one line of JSON (the header) and the document's bytes; the header holds the bytes' hash, so a copy that is
+unchanged since it was checked need not be checked again.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+FORMAT: Final = 1
+NAMES: Final = ("current.json", "previous.json")
+DAMAGED: Final = "damaged.json"
+MAX_FILE: Final = 6 * 1024 * 1024
+"""A document (4 MiB) and its header."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One document as it was fetched: from where, in which form, its ETag, when (wall clock), and what was refused."""
+
+    body: bytes
+    base: str
+    kind: str = "registry"
+    etag: str = ""
+    fetched_wall: float = 0.0
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+class Damaged(Exception):
+    """A file that is not what was written."""
+
+
+class Generations:
+    """Two files in one directory. The newest is written beside, synced, and moved into place."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def load(self) -> tuple[Iterator[Generation], list[str]]:
+        """Give what can be read, newest first, and a list that fills with what could not be, as that is iterated.
+
+        A damaged file is put aside as `damaged.json`, so that it can be looked at and is not met again.
+        """
+        complaints: list[str] = []
+        return self._readable(complaints), complaints
+
+    def save(self, generation: Generation) -> None:
+        """Make this the newest; the one before becomes the previous. Raises OSError; then the old ones stand."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        current, previous = (self._directory / name for name in NAMES)
+        temporary = current.with_suffix(".new")
+        try:
+            _write(temporary, _encode(generation))
+            if current.exists():
+                current.replace(previous)
+            temporary.replace(current)
+            _sync_directory(self._directory)
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    def put_aside(self, name: str) -> None:
+        """Move a file that cannot be used out of the way."""
+        with contextlib.suppress(OSError):
+            (self._directory / name).replace(self._directory / DAMAGED)
+
+    def _readable(self, complaints: list[str]) -> Iterator[Generation]:
+        for name in NAMES:
+            try:
+                yield _decode(_read(self._directory / name))
+            except FileNotFoundError:
+                continue
+            except Damaged as e:
+                complaints.append(f"{name}: {e}")
+                self.put_aside(name)
+            except OSError as e:
+                complaints.append(f"{name}: cannot be read: {e.strerror}")
+
+
+def _encode(g: Generation) -> bytes:
+    header = {
+        "format": FORMAT, "sha256": hashlib.sha256(g.body).hexdigest(), "base": g.base, "kind": g.kind, "etag": g.etag,
+        "fetched_wall": g.fetched_wall, "refused": dict(g.refused),
+    }  # fmt: skip
+    return json.dumps(header).encode() + b"\n" + g.body
+
+
+def _decode(content: bytes) -> Generation:
+    line, _, body = content.partition(b"\n")
+    try:
+        header: dict[str, Any] = json.loads(line)
+        if header["format"] != FORMAT:
+            raise Damaged(f"format {header['format']!r} is not {FORMAT}")
+        if hashlib.sha256(body).hexdigest() != header["sha256"]:
+            raise Damaged("its bytes are not those that were written")
+        refused = {str(k): str(v) for k, v in header["refused"].items()}
+        return Generation(body, str(header["base"]), str(header["kind"]), str(header["etag"]),
+                          float(header["fetched_wall"]), refused)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise Damaged(f"its header cannot be read ({type(e).__name__})") from None
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as file:
+        content = file.read(MAX_FILE + 1)
+    if len(content) > MAX_FILE:
+        raise Damaged(f"it is larger than {MAX_FILE} bytes")
+    return content
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_directory(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

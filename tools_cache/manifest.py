@@ -1,0 +1,291 @@
+"""The registry document (contract §5): read it, check it, say what was left out and why.
+
+Refuses to know where a document came from and what the glasses can do. One bad tool costs itself, never its
+neighbours; a document that cannot be trusted as a whole raises `BadManifest`.
+"""
+
+import hashlib
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, NamedTuple, Never
+
+from pydantic import ValidationError
+
+from tools_cache import documents, legacy
+from tools_cache.errors import BadDefinition, BadManifest, BadToolName
+from tools_cache.frozen import frozen
+from tools_cache.names import check_local_name, parse
+from tools_cache.tool import ENVELOPE_VERSION, Json, Mode, SideEffects, Source, ToolDefinition
+
+MAX_BYTES: Final = 4 * 1024 * 1024
+"""One registry document; 1,000 tools of the usual size are 1 MiB."""
+MAX_TOOLS: Final = 5000
+MAX_NESTING: Final = 200
+"""Levels of a document; a schema may have 64 of them."""
+HARDWARE_KEY: Final = "io.glassd/hardware"
+BUILD_KEY: Final = "io.glassd/build"
+CATEGORIES: Final = frozenset({"retrieval", "action", "utility", "productivity", "media", "communication", "other"})
+"""Policy categories (S2-03) and MentraOS ones (S0-38)."""
+_EXACT: Final = 2**53
+"""Above this an integer is not exact in JSON's numbers; RFC 8785 hashes it as the double it is read as elsewhere."""
+
+logger = logging.getLogger(__name__)
+
+
+class Dropped(NamedTuple):
+    """What was left out, and why, in words for a person."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """Hardware an app needs. `type` is a MentraOS `HardwareType`, or a word newer than this version."""
+
+    type: str
+    required: bool = True
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class App:
+    """A package of tools. `tool_requirements` holds what single tools need beyond the app (extension S0-70)."""
+
+    package: str
+    name: str
+    requirements: tuple[Requirement, ...] = ()
+    tools: tuple[ToolDefinition, ...] = ()
+    tool_requirements: Mapping[str, tuple[Requirement, ...]] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registry:
+    """A document that may take force. `sha256` is over the canonical JSON of `apps`, checked."""
+
+    version: str
+    sha256: str
+    apps: tuple[App, ...]
+    dropped: tuple[Dropped, ...] = ()
+
+
+def canonical(value: Json) -> bytes:
+    """RFC 8785. Raises ValueError when the value has no canonical form."""
+    import rfc8785  # noqa: PLC0415 - only documents from outside are hashed
+
+    return rfc8785.dumps(_exact(value))
+
+
+def digest(apps: Json) -> str:
+    """Hash of a document: sha256 over the canonical JSON of its `apps`, in hex. Raises ValueError."""
+    return hashlib.sha256(canonical(apps)).hexdigest()
+
+
+def parse_json(body: bytes) -> Json:
+    """Read a document's bytes, bounded. Raises `BadManifest`."""
+    if len(body) > MAX_BYTES:
+        raise BadManifest(f"the registry is {len(body)} bytes; at most {MAX_BYTES} are taken")
+    try:
+        document = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as e:
+        raise BadManifest(f"the registry is not JSON: {str(e)[:120]}") from None
+    if _depth_over(document, MAX_NESTING):
+        raise BadManifest(f"the registry is nested deeper than {MAX_NESTING} levels")
+    return document
+
+
+def load(
+    body: bytes, *, source: Source = Source.CLOUD, per_tool_hardware: bool = False, trusted: bool = False,
+) -> Registry:  # fmt: skip
+    """Read `{version, sha256, apps}`. Raises `BadManifest`.
+
+    `source` is where its tools live; only our own build (LOCAL) may say GLASSES of a tool. `trusted` skips the hash:
+    the bytes are a copy that was checked when it was written and is unchanged since.
+    """
+    document = parse_json(body)
+    try:
+        head = documents.Head.model_validate(document)
+    except ValidationError as e:
+        raise BadManifest(f"the registry is not a registry document: {problem_of(e)}") from None
+    if head.envelope_version not in (None, ENVELOPE_VERSION):
+        raise BadManifest(
+            f"Incompatible ToolResponse schema version: {head.envelope_version}; this version speaks {ENVELOPE_VERSION}")
+    if not trusted:
+        _verify(head.sha256, document["apps"])
+    return _registry(head, document["apps"], source, per_tool_hardware=per_tool_hardware)
+
+
+def from_tool_list(body: bytes) -> tuple[bytes, tuple[Dropped, ...]]:
+    """Turn the answer of `GET /api/tools` into a registry document's bytes. Raises `BadManifest`.
+
+    Tools whose name is not `package:tool` are left out and named.
+    """
+    document = parse_json(body)
+    tools = document.get("tools") if isinstance(document, dict) else None
+    if not isinstance(tools, list):
+        raise BadManifest("the tool list is not {tools: [...]}")
+    apps, nameless = legacy.apps_of_list(tools)
+    sha256 = _digest_or_refuse(apps)
+    made = json.dumps({"version": f"list-{sha256[:8]}", "sha256": sha256, "apps": apps}).encode()
+    return made, tuple(Dropped(_label(tool, "name"), "name: is not packageName:toolName") for tool in nameless)
+
+
+def definition(package: str, document: Json, *, source: Source) -> ToolDefinition:
+    """Check one tool's document. Raises `BadDefinition` or `BadToolName` naming the field and the problem."""
+    if not isinstance(document, dict):
+        raise BadDefinition("a tool must be an object")
+    raw = legacy.migrate(document)
+    try:
+        tool = documents.Tool.model_validate(raw)
+    except ValidationError as e:
+        raise BadDefinition(problem_of(e)) from None
+    check_local_name(tool.name)
+    name = str(parse(f"{package}:{tool.name}"))
+    raw = frozen(raw)
+    return ToolDefinition(
+        name=name, description=tool.description, input_schema=raw["inputSchema"], source=source, version=tool.version,
+        category=_category(name, tool), side_effects=SideEffects(tool.side_effects), idempotent=tool.idempotent,
+        requires_confirmation=tool.requires_confirmation, allowed_modes=frozenset(map(Mode, tool.allowed_modes)),
+        latency_budget_ms=int(tool.latency_budget_ms), timeout_s=tool.timeout_s, queueable=tool.queueable,
+        queue_ttl_s=tool.queue_ttl_s, activation_phrases=tuple(tool.mentra_extensions.activation_phrases), raw=raw,
+    )  # fmt: skip
+
+
+def problem_of(error: ValidationError) -> str:
+    """Say a pydantic error as `field.path: problem`, first one only, its value left out."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "document"
+    return f"{where}: {first['msg']}"[:300]
+
+
+# ------------------------------------------------------------------ inside
+
+
+def _registry(head: documents.Head, raw_apps: list[Json], source: Source, *, per_tool_hardware: bool) -> Registry:
+    if sum(len(_tools(app)) for app in raw_apps) > MAX_TOOLS:
+        raise BadManifest(f"the registry has more than {MAX_TOOLS} tools")
+    dropped: list[Dropped] = []
+    seen: set[str] = set()
+    apps = [_app(raw, source, dropped, seen, per_tool_hardware=per_tool_hardware) for raw in raw_apps]
+    kept = tuple(app for app in apps if app is not None)
+    return Registry(version=head.version, sha256=head.sha256.lower(), apps=kept, dropped=tuple(dropped))
+
+
+def _app(
+    raw: Json, source: Source, dropped: list[Dropped], seen: set[str], *, per_tool_hardware: bool,
+) -> App | None:  # fmt: skip
+    try:
+        app = documents.AppDocument.model_validate(raw)
+    except ValidationError as e:
+        dropped.append(Dropped(_label(raw, "packageName"), problem_of(e)))
+        return None
+    tools: list[ToolDefinition] = []
+    needs: dict[str, tuple[Requirement, ...]] = {}
+    for document in _tools(raw):
+        try:
+            tool = definition(app.package_name, document, source=_source(document, source))
+            own = _own_requirements(tool, allowed=per_tool_hardware or source is Source.LOCAL)
+            _first(tool.name, seen)
+        except (BadDefinition, BadToolName) as e:
+            dropped.append(Dropped(f"{app.package_name}:{_label(document, 'name')}", str(e)))
+            continue
+        tools.append(tool)
+        if own:
+            needs[tool.name] = own
+    requirements = tuple(map(_requirement, app.hardware_requirements))
+    return App(package=app.package_name, name=app.name or app.package_name, requirements=requirements,
+               tools=tuple(tools), tool_requirements=MappingProxyType(needs))
+
+
+def _first(name: str, seen: set[str]) -> None:
+    if name in seen:
+        raise BadDefinition("is there twice; the first one stands")
+    seen.add(name)
+
+
+def _own_requirements(tool: ToolDefinition, *, allowed: bool) -> tuple[Requirement, ...]:
+    """Read the per-tool extension. Where it is off it is said and ignored (S0-09)."""
+    meta = tool.raw.get("_meta")
+    declared = meta.get(HARDWARE_KEY) if isinstance(meta, Mapping) else None
+    if declared is None:
+        return ()
+    if not allowed:
+        logger.warning("tool %s: its own hardware needs are ignored; hardware belongs to the app", tool.name)
+        return ()
+    try:
+        return tuple(map(_requirement, documents.Hardware.model_validate({"list": declared}).list))
+    except ValidationError as e:
+        raise BadDefinition(f"_meta.{HARDWARE_KEY}: {problem_of(e)}") from None
+
+
+def _requirement(need: documents.Need) -> Requirement:
+    return Requirement(need.type.upper(), need.level.upper() != "OPTIONAL", need.description or "")
+
+
+def _category(name: str, tool: documents.Tool) -> str:
+    category = tool.category or tool.mentra_extensions.category or "utility"
+    if category in CATEGORIES:
+        return category
+    logger.warning("tool %s: category %.40r is not known and reads as other", name, category)
+    return "other"
+
+
+def _source(document: Json, source: Source) -> Source:
+    glasses = source is Source.LOCAL and isinstance(document, dict) and document.get("source") == Source.GLASSES
+    return Source.GLASSES if glasses else source
+
+
+def _tools(raw_app: Json) -> list[Json]:
+    tools = raw_app.get("tools") if isinstance(raw_app, dict) else None
+    return tools if isinstance(tools, list) else []
+
+
+def _label(raw: Json, key: str) -> str:
+    """Name a broken thing as well as it can be named."""
+    found = (raw.get(key) or raw.get("id")) if isinstance(raw, dict) else None
+    printable = found.isprintable() if isinstance(found, str) else False
+    return found[:80] if printable and found else "(unnamed)"
+
+
+def _verify(claimed: str, apps: Json) -> None:
+    actual = _digest_or_refuse(apps)
+    if actual != claimed.lower():
+        raise BadManifest(f"the registry's sha256 is {actual[:12]}…, it says {claimed[:12]}…")
+
+
+def _digest_or_refuse(apps: Json) -> str:
+    try:
+        return digest(apps)
+    except (ValueError, OverflowError, RecursionError) as e:
+        raise BadManifest(f"the registry cannot be hashed: {str(e)[:120]}") from None
+
+
+def _exact(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {key: _exact(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_exact(item) for item in value]
+    big = isinstance(value, int) and not isinstance(value, bool) and abs(value) >= _EXACT
+    return float(value) if big else value
+
+
+def _depth_over(value: Json, bound: int) -> bool:
+    """Walk level by level, without recursion."""
+    level: list[Json] = [value]
+    for _ in range(bound + 1):
+        level = [child for part in level for child in _inner(part)]
+        if not level:
+            return False
+    return True
+
+
+def _inner(part: Json) -> Iterable[Json]:
+    values = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return [child for child in values if isinstance(child, dict | list)]
+
+
+def _no_constant(name: str) -> Never:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,154 @@
+"""Validate arguments against a JSON schema: the only importer of jsonschema_rs, loaded at the first use.
+
+Knows nothing of tools. Foreign schemas are hostile until shown otherwise: bounded before they are compiled, never
+fetching anything (`offline`), formats asserted (2020-12 does not by default; C-27, S2-38).
+"""
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from tools_cache.defaults import fill_defaults
+from tools_cache.errors import BadDefinition
+
+MAX_DEPTH: Final = 64
+"""Levels of nesting; the validator gives up near 500, people stop near 10."""
+MAX_SUBSCHEMAS: Final = 2000
+"""Objects in one schema, counted before compiling: each costs about 10 kB compiled."""
+MAX_SCHEMA_BYTES: Final = 64 * 1024
+MAX_ARGS_BYTES: Final = 256 * 1024
+"""As one MQTT message (contract §4)."""
+MAX_ARGS_DEPTH: Final = 128
+"""Levels of arguments. Said here, because how deep Python itself can go differs from version to version."""
+MAX_ERRORS: Final = 100
+MAX_PROBLEM: Final = 300
+"""Characters of one problem: the library quotes the offending value, however long it is."""
+KEPT: Final = 128
+"""Compiled validators kept, last used first: about 14 kB each, so 2 MiB (1,000 tools would be 14 MiB)."""
+
+Problem = dict[str, str]
+"""`{path, problem}`: a JSON pointer (`root` for the whole) and words for a person."""
+
+
+class Validator:
+    """One compiled schema; make it with `compile_schema`."""
+
+    def __init__(self, schema: Mapping[str, Any], compiled: Any) -> None:
+        self._schema = schema
+        self._compiled = compiled
+
+    def errors(self, value: Any) -> list[Problem]:
+        """All that is wrong with `value`, at most `MAX_ERRORS`; empty when it is good. Never raises."""
+        try:
+            return list(self._problems(value))
+        except (TypeError, ValueError, RecursionError) as e:
+            return [{"path": "root", "problem": f"cannot be checked: {_short(e)}"}]
+
+    def filled(self, value: Any) -> Any:
+        """Give a copy of `value` with this schema's defaults in it."""
+        return fill_defaults(self._schema, value, self._holds)
+
+    def _problems(self, value: Any) -> Iterator[Problem]:
+        if len(json.dumps(value, allow_nan=False)) > MAX_ARGS_BYTES:
+            yield {"path": "root", "problem": f"is larger than {MAX_ARGS_BYTES // 1024} KiB"}
+            return
+        if _deeper_than(value, MAX_ARGS_DEPTH):
+            yield {"path": "root", "problem": f"is nested deeper than {MAX_ARGS_DEPTH} levels"}
+            return
+        for count, error in enumerate(self._compiled.iter_errors(value)):
+            if count == MAX_ERRORS:
+                return
+            yield {"path": pointer(error.instance_path), "problem": _short(error.message)}
+
+    def _holds(self, condition: Mapping[str, Any], value: Any) -> bool:
+        """Ask an `if`; its `$ref`s point into the whole schema's definitions."""
+        shared = {k: self._schema[k] for k in ("$schema", "$defs", "definitions") if k in self._schema}
+        try:
+            return bool(compile_schema({**shared, **condition})._compiled.is_valid(value))  # noqa: SLF001 - own class
+        except (BadDefinition, ValueError, RecursionError):
+            return False
+
+
+def _deeper_than(value: Any, levels: int) -> bool:
+    """Look level by level, so that no depth can exhaust the stack."""
+    level = [value]
+    for _ in range(levels):
+        level = [
+            inner for outer in level if isinstance(outer, list | dict)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]  # fmt: skip
+        if not level:
+            return False
+    return True
+
+
+_kept: OrderedDict[str, Validator] = OrderedDict()
+
+
+def compile_schema(schema: Any) -> Validator:
+    """Compile, or take from the last used ones. Raises `BadDefinition` that says what is wrong with the schema."""
+    text = _bounded(schema)
+    found = _kept.pop(text, None) or _compile(text)
+    _kept[text] = found
+    if len(_kept) > KEPT:
+        _kept.popitem(last=False)
+    return found
+
+
+def check_schema(schema: Any) -> None:
+    """Compile and forget. Raises `BadDefinition`."""
+    _compile(_bounded(schema))
+
+
+def _compile(text: str) -> Validator:
+    import jsonschema_rs  # noqa: PLC0415 - 31 ms and 8 MiB; a daemon that checks nothing does not pay
+
+    plain = json.loads(text)
+    make = jsonschema_rs.validator_for if "$schema" in plain else jsonschema_rs.Draft202012Validator
+    try:
+        return Validator(plain, make(plain, validate_formats=True, offline=True))
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as e:
+        raise BadDefinition(f"Invalid JSON Schema in parameters: {_short(e)}") from None
+
+
+def _bounded(schema: Any) -> str:
+    """Refuse what is too deep, too wide or too long; give the text that identifies the schema."""
+    if not isinstance(schema, dict):
+        raise BadDefinition("Invalid JSON Schema in parameters: must be an object")
+    _count(schema)
+    try:
+        text = json.dumps(schema, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as e:
+        raise BadDefinition(f"Invalid JSON Schema in parameters: not JSON: {_short(e)}") from None
+    if len(text) > MAX_SCHEMA_BYTES:
+        raise BadDefinition(f"Invalid JSON Schema in parameters: {len(text)} bytes; at most {MAX_SCHEMA_BYTES} are taken")
+    return text
+
+
+def _count(schema: Any) -> None:
+    """Walk without recursion, so that a bomb meets the bound before the stack."""
+    level, subschemas, depth = [schema], 0, 0
+    while level:
+        depth += 1
+        subschemas += sum(isinstance(part, dict) for part in level)
+        if depth > MAX_DEPTH:
+            raise BadDefinition(f"Invalid JSON Schema in parameters: nested deeper than {MAX_DEPTH} levels")
+        if subschemas > MAX_SUBSCHEMAS:
+            raise BadDefinition(f"Invalid JSON Schema in parameters: more than {MAX_SUBSCHEMAS} subschemas")
+        level = [child for part in level for child in _children(part)]
+
+
+def _children(part: Any) -> list[Any]:
+    values = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    return [child for child in values if isinstance(child, dict | list)]
+
+
+def pointer(path: list[Any]) -> str:
+    """Write a path as a JSON pointer (RFC 6901); the empty one reads `root`."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path) or "root"
+
+
+def _short(problem: object) -> str:
+    first = str(problem).split("\n", 1)[0]
+    return first if len(first) <= MAX_PROBLEM else first[: MAX_PROBLEM - 1] + "…"

@@ -1,0 +1,15 @@
+"""Shows a text on the lens. Knows what to show, not how a lens draws."""
+
+from collections.abc import Mapping
+
+from tools_cache.tool import Json, ToolContext
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
+    """Hand the text to the lens, silently."""
+    display: dict[str, Json] = {"layout": "text_wall", "text": args["text"]}
+    if "title" in args:
+        display = {"layout": "reference_card", "title": args["title"], "text": args["text"]}
+    if "duration_s" in args:
+        display["durationMs"] = max(1, round(args["duration_s"] * 1000))
+    return {"data": {"text": args["text"]}, "render": {"display": display, "audio": {"suppressVoiceResponse": True}}}

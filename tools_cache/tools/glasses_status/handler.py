@@ -1,0 +1,15 @@
+"""Tells what is known of the glasses. Knows only what it is handed."""
+
+from collections.abc import Mapping
+
+from tools_cache.tool import Json, ToolContext
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
+    """Give the glasses' state with a line for the lens."""
+    glasses = ctx.glasses()
+    if not glasses["model"]:
+        return {"data": {**glasses, "text": "No glasses were ever connected"}}
+    battery = "" if glasses["battery"] is None else f", battery {glasses['battery']} %"
+    link = "connected" if glasses["ready"] else "away"
+    return {"data": {**glasses, "text": f"{glasses['model']}, {link}{battery}"}}

@@ -1,0 +1,15 @@
+"""Lists the newest notes. Knows its own table only."""
+
+from collections.abc import Mapping
+
+from tools_cache import notes
+from tools_cache.tool import Json, ToolContext
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
+    """Give up to `limit` notes, newest first."""
+    if not await notes.there(ctx.storage):
+        return {"data": {"notes": [], "total": 0, "text": "No notes yet"}}
+    found = await ctx.storage.fetch(notes.newest(), args.get("limit", 10))
+    total = await ctx.storage.fetch(notes.COUNT)
+    return {"data": {"notes": notes.shown(found), "total": total[0]["total"], "text": notes.listing(found)}}

@@ -1,0 +1,21 @@
+"""Searches the notes. Knows its own table only."""
+
+from collections.abc import Mapping
+
+from tools_cache import notes
+from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+
+MAX_WORDS = 10
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
+    """Give up to `limit` notes that hold every word of `query`, newest first."""
+    words = notes.folded(args["query"]).split()[:MAX_WORDS]
+    if not words:
+        raise ToolFailure(ToolError.of(
+            ErrorCode.INVALID_ARGUMENTS, "Invalid parameters: /query holds only blanks", suggestion="Give a word"))
+    found: list[dict[str, Json]] = []
+    if await notes.there(ctx.storage):
+        found = await ctx.storage.fetch(notes.newest(len(words)), *words, args.get("limit", 10))
+    text = notes.listing(found) or f"No note has: {args['query']}"
+    return {"data": {"notes": notes.shown(found), "text": text}}

@@ -1,0 +1,16 @@
+"""Lists the running timers. Knows the alarms it is handed."""
+
+from collections.abc import Mapping
+
+from tools_cache.durations import spoken
+from tools_cache.tool import Json, ToolContext
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
+    """Give every timer with what it has left."""
+    timers = [
+        {"id": alarm["id"], "label": alarm["text"], "remaining_s": round(alarm["remaining_s"])}
+        for alarm in await ctx.alarms.pending()
+    ]
+    lines = [f"{timer['id']} {timer['label']}: {spoken(timer['remaining_s'])}" for timer in timers]
+    return {"data": {"timers": timers, "text": "\n".join(lines) or "No timer is running"}}
