@@ -1,0 +1,399 @@
+"""The SQLite database: one writer thread, WAL, every commit on disk before it is acknowledged. Only importer of sqlite3.
+
+Knows no table of ours: schemas come in as numbered migrations, work comes in as functions of a connection.
+"""
+
+import asyncio
+import logging
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+from edge.store.ballast import Ballast
+from edge.store.files import set_aside, sync_directory
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Row = sqlite3.Row
+Connection = sqlite3.Connection
+Work = Callable[[sqlite3.Connection], T]
+"""Runs in the writer thread, inside a transaction; raises to undo only its own changes."""
+
+PAGE: Final = 4096
+MIB: Final = 1024 * 1024
+MAX_BYTES: Final = 64 * MIB
+"""Cap of the database file: below any file system we run on, so that ours is the first limit to be met."""
+RESERVE_BYTES: Final = MIB
+"""Kept free under the cap for work that finishes or deletes what is already there."""
+BALLAST_BYTES: Final = MIB
+QUEUE: Final = 1024
+"""Pieces of work waiting for the thread; more wait in `write` and `read`."""
+GROUP: Final = 64
+"""Pieces of work in one commit: a tenth of the flash wear of single commits (measured)."""
+_GONE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_OF_THE_DISK: Final = _GONE | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+"""Results that are not one statement's fault: they undo the whole transaction."""
+
+
+class StoreError(Exception):
+    """The store could not do it; nothing of it happened."""
+
+
+class StoreFull(StoreError):
+    """No room for new durable work; reading, finishing and deleting still work."""
+
+
+class StoreDamaged(StoreError):
+    """The database file is damaged; the next start puts it aside and begins a fresh one."""
+
+
+class StoreClosed(StoreError):
+    """The store is closed."""
+
+
+@dataclass(slots=True)
+class _Job(Generic[T]):
+    work: Work[T]
+    grows: bool
+    done: Future[T]
+
+
+class Database:
+    """`await Database.open(path, migrations)`; then `write`, `read`, `close`.
+
+    Natural group commit: what queued while the previous fsync ran is committed together; alone, work never waits.
+    """
+
+    def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, ballast: bool = True) -> None:
+        self.path = path
+        self.opened_fresh_because = ""
+        self._max_bytes = max_bytes
+        self._ballast = Ballast(path.with_name(path.name + ".ballast"), size=BALLAST_BYTES if ballast else 0)
+        self._jobs: queue.Queue[_Job[Any] | None] = queue.Queue()
+        self._slots = asyncio.Semaphore(QUEUE)
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    @classmethod
+    async def open(
+        cls, path: Path, migrations: Sequence[str], *, max_bytes: int = MAX_BYTES, ballast: bool = True
+    ) -> "Database":
+        """Open or create; a damaged file is put aside as `.bad-N` and said so. Raises StoreError."""
+        db = cls(path, max_bytes=max_bytes, ballast=ballast)
+        opened: Future[None] = Future()
+        opened.set_running_or_notify_cancel()  # an opener that is cancelled must not cancel it under the thread
+        db._thread = threading.Thread(target=db._run, args=(migrations, opened), name="store", daemon=True)
+        db._thread.start()
+        try:
+            await asyncio.wrap_future(opened)
+        except asyncio.CancelledError:
+            db._closed = True
+            db._jobs.put(None)  # nobody is left to close it
+            raise
+        return db
+
+    @property
+    def full_because(self) -> str:
+        """Say why the disk takes nothing new; empty while it does."""
+        return self._ballast.full_because
+
+    async def write(self, work: Work[T], *, grows: bool = True) -> T:
+        """Run `work` and return its result once it is on disk. `grows=False` marks work that finishes or deletes
+        what is already stored: it may use the reserve. Raises StoreFull, StoreDamaged, StoreClosed.
+
+        A cancelled caller does not know whether its work was done.
+        """
+        return await self._submit(work, grows=grows)
+
+    async def read(self, work: Work[T]) -> T:
+        """Run a query; sees every write that was awaited before."""
+        return await self._submit(work, grows=False)
+
+    async def close(self) -> None:
+        """Finish what is queued and close. Safe to call again."""
+        if self._closed:
+            return
+        self._closed = True
+        self._jobs.put(None)
+        if self._thread is not None:
+            await asyncio.to_thread(self._thread.join)
+
+    async def _submit(self, work: Work[T], *, grows: bool) -> T:
+        async with self._slots:
+            if self._closed:
+                raise StoreClosed("the store is closed")
+            job: _Job[T] = _Job(work, grows, Future())
+            self._jobs.put(job)
+            return await asyncio.wrap_future(job.done)
+
+    # -------------------------------------------------------------- the writer thread
+
+    def _run(self, migrations: Sequence[str], opened: "Future[None]") -> None:
+        try:
+            connection = self._open(migrations)
+        except BaseException as error:  # noqa: BLE001 - handed to whoever opens
+            opened.set_exception(_as_store_error(error))
+            return
+        opened.set_result(None)
+        try:
+            while (batch := self._next_batch()) is not None:
+                self._serve(connection, batch)
+        finally:
+            with suppress(sqlite3.Error):
+                connection.execute("PRAGMA incremental_vacuum(256)")
+            connection.close()
+
+    def _next_batch(self) -> list[_Job[Any]] | None:
+        first = self._jobs.get()
+        if first is None:
+            return None
+        batch = [first]
+        while len(batch) < GROUP:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None:
+                self._jobs.put(None)  # the end comes after this batch
+                break
+            batch.append(job)
+        return batch
+
+    def _serve(self, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> None:
+        try:
+            self._commit(connection, batch)
+            if self._ballast.full_because:
+                _give_back(connection)
+        except Exception as error:  # noqa: BLE001 - nobody may wait for ever for a thread that stumbled
+            _log.exception("the store's thread stumbled")
+            _settle([(job, None, StoreError(str(error))) for job in batch if not job.done.done()])
+
+    def _commit(self, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> None:
+        """Run a batch in one transaction; when that fails as a whole, each piece alone, so that one cannot fail others."""
+        batch = [job for job in batch if job.done.set_running_or_notify_cancel()]
+        results: list[tuple[_Job[Any], Any, BaseException | None]] = []
+        try:
+            with _transaction(connection):
+                results = [(job, *self._attempt(connection, job)) for job in batch]
+        except sqlite3.Error:
+            for job in batch:
+                self._alone(connection, job)
+            return
+        _settle(results)
+
+    def _alone(self, connection: sqlite3.Connection, job: _Job[Any]) -> None:
+        outcome: tuple[Any, BaseException | None] = (None, None)
+        for _ in range(2):  # once more when the ballast made room
+            try:
+                with _transaction(connection):
+                    outcome = self._attempt(connection, job)
+                break
+            except sqlite3.Error as error:
+                outcome = (None, error)
+                if not self._give_up_ballast(error):
+                    break
+        _settle([(job, *outcome)])
+
+    def _attempt(self, connection: sqlite3.Connection, job: _Job[Any]) -> tuple[Any, BaseException | None]:
+        """Run one piece inside its savepoint. An error of its own undoes it alone; one of the disk undoes the batch."""
+        if job.grows and (full := self._no_room(connection)):
+            return None, StoreFull(full)
+        connection.execute("SAVEPOINT job")
+        try:
+            result = job.work(connection)
+        except BaseException as error:  # the caller's own errors are given back to it
+            if _result(error) in _OF_THE_DISK:
+                raise
+            failed = error
+        else:
+            connection.execute("RELEASE job")
+            return result, None
+        connection.execute("ROLLBACK TO job")
+        connection.execute("RELEASE job")
+        return None, failed
+
+    # -------------------------------------------------------------- room
+
+    def _no_room(self, connection: sqlite3.Connection) -> str:
+        """Say why nothing new is taken now; empty when there is room."""
+        if self._ballast.full_because and not self._ballast.take_back():
+            return self._ballast.full_because
+        pages = connection.execute("PRAGMA page_count").fetchone()[0] - connection.execute("PRAGMA freelist_count").fetchone()[0]
+        if pages * PAGE >= self._max_bytes - RESERVE_BYTES:
+            return f"the store holds its {self._max_bytes // MIB} MiB; delete something, or wait until it is delivered"
+        return ""
+
+    def _give_up_ballast(self, error: sqlite3.Error) -> bool:
+        """Make room on a full disk, once; True when there is some now."""
+        return _result(error) == sqlite3.SQLITE_FULL and self._ballast.give_up()
+
+    # -------------------------------------------------------------- opening
+
+    def _open(self, migrations: Sequence[str]) -> sqlite3.Connection:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            connection = self._connect(migrations)
+        except sqlite3.DatabaseError as error:
+            if _result(error) not in _GONE:
+                raise
+            self._quarantine(str(error))
+            connection = self._connect(migrations)
+        self._ballast.prepare()
+        return connection
+
+    def _connect(self, migrations: Sequence[str]) -> sqlite3.Connection:
+        new = not self.path.exists()
+        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        try:
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            connection.execute("PRAGMA journal_mode=WAL")
+            for pragma in (
+                "synchronous=FULL", "wal_autocheckpoint=256", f"journal_size_limit={MIB}", "foreign_keys=ON",
+                f"max_page_count={self._max_bytes // PAGE}", "cache_size=-512",
+            ):  # fmt: skip
+                connection.execute(f"PRAGMA {pragma}")
+            _check_whole(connection)
+            _migrate(connection, migrations)
+        except BaseException:
+            connection.close()
+            raise
+        if new:
+            sync_directory(self.path.parent)
+        return connection
+
+    def _quarantine(self, why: str) -> None:
+        aside = set_aside(self.path)
+        self.opened_fresh_because = f"the database was damaged ({why}); it is kept as {aside.name}, a fresh one was started"
+        _log.error("%s", self.opened_fresh_because)
+
+
+def _give_back(connection: sqlite3.Connection) -> None:
+    """On a full disk, return what was deleted to the file system: free pages inside our file help nobody."""
+    with suppress(sqlite3.Error):
+        connection.execute("PRAGMA incremental_vacuum(64)").fetchall()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+class _transaction:  # noqa: N801 - reads as a statement
+    """BEGIN … COMMIT, or ROLLBACK. Deferred: a batch of reads alone costs no fsync."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN")
+
+    def __exit__(self, kind: type[BaseException] | None, _error: object, _tb: object) -> None:
+        try:
+            if kind is None:
+                self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:  # a full disk rolls back by itself
+                self._connection.execute("ROLLBACK")
+
+
+def _settle(results: Iterable[tuple[_Job[Any], Any, BaseException | None]]) -> None:
+    for job, result, error in results:
+        if error is None:
+            job.done.set_result(result)
+        else:
+            job.done.set_exception(_as_store_error(error))
+
+
+def _result(error: BaseException) -> int | None:
+    """Read SQLite's primary result code; None when the error is not SQLite's."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def _as_store_error(error: BaseException) -> BaseException:
+    """Translate SQLite's words; a caller's own exception stays as it is."""
+    if not isinstance(error, sqlite3.Error | sqlite3.Warning | OSError):
+        return error
+    code = _result(error)
+    if code == sqlite3.SQLITE_FULL:
+        return StoreFull("the disk or the store is full")
+    if code in _GONE:
+        return StoreDamaged(f"the database is damaged ({error}); restart to put it aside")
+    return StoreError(str(error))
+
+
+def _check_whole(connection: sqlite3.Connection) -> None:
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        damage = sqlite3.DatabaseError(found)
+        damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise damage
+
+
+def _migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
+    """Bring the schema up to date, one numbered step a transaction."""
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version > len(migrations):
+        raise StoreError(
+            f"the database is of schema {version}, this program knows {len(migrations)}: "
+            "install the newer program again, or move the database away"
+        )
+    for number in range(version, len(migrations)):
+        with _transaction(connection):
+            for statement in _statements(migrations[number]):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version={number + 1}")
+
+
+def _statements(script: str) -> list[str]:
+    """Split a script; `executescript` would commit in the middle of our transaction."""
+    found, rest = [], ""
+    for line in script.splitlines():
+        rest += line + "\n"
+        if sqlite3.complete_statement(rest):
+            found.append(rest)
+            rest = ""
+    if rest.strip():
+        raise StoreError(f"a migration ends in the middle of a statement: {rest.strip()[:60]}")
+    return found
+
+
+# ------------------------------------------------------------------ SQL that is not ours
+
+_SELECTING: Final = frozenset({
+    sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
+})  # fmt: skip
+_FORBIDDEN: Final = frozenset({
+    sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA, sqlite3.SQLITE_TRANSACTION,
+    sqlite3.SQLITE_SAVEPOINT, sqlite3.SQLITE_CREATE_VTABLE, sqlite3.SQLITE_DROP_VTABLE,
+})  # fmt: skip
+
+
+@contextmanager
+def restricted(connection: sqlite3.Connection, *, select_only: bool, seconds: float, value_bytes: int) -> Iterator[None]:
+    """While inside, SQL touches this one file, cannot end our transaction, and stops after `seconds`."""
+
+    def allow(action: int, *_names: str | None) -> int:
+        refused = action not in _SELECTING if select_only else action in _FORBIDDEN
+        return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
+
+    end = time.monotonic() + seconds
+    before = connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, value_bytes)
+    connection.set_authorizer(allow)
+    # 10,000 virtual-machine steps are well under a millisecond.
+    connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None, 0)
+        connection.set_authorizer(None)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, before)
+
+
+SqlError: Final = (sqlite3.Error, sqlite3.Warning)
+"""What bad SQL raises; Warning is what Python 3.11 says to two statements at once."""

@@ -1,0 +1,166 @@
+"""What the cloud said and we have not dealt with yet, on disk before the broker is told we have it.
+
+Knows no message's meaning. A call and a result are remembered by id after they are handled, so that a second copy is
+seen as one.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from edge.clock import Clock
+from edge.ports import UplinkBusy
+from edge.store.db import Connection, Database, StoreFull
+from edge.store.stamps import Stamp, Stamper
+from tools_cache.tool import Json
+
+MAX_ROWS: Final = 1000
+MAX_BYTES: Final = 8 * 1024 * 1024
+"""Bounds of what is not handled; beyond them nothing more is taken, and so not acknowledged to the broker."""
+KEEP_ROWS: Final = 5000
+KEEP_BYTES: Final = 8 * 1024 * 1024
+"""Bytes of answers kept for callers who ask twice."""
+KEEP_S: Final = 600.0
+"""A handled id is remembered for its life and ten minutes: longer than any broker repeats a message."""
+_TRIM_EVERY: Final = 64
+_REMEMBERED: Final = ("call", "result", "expired")
+
+
+class Arrival(Protocol):
+    """One message to keep. `closes` and `accepts` say what it means for the call of ours it speaks about."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def body(self) -> Mapping[str, Json]: ...
+    @property
+    def ttl_s(self) -> float: ...
+    @property
+    def reply_to(self) -> str: ...
+    @property
+    def as_json(self) -> bool: ...
+    @property
+    def accepts(self) -> bool: ...
+    @property
+    def closes(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A fresh arrival's row number; None for a second copy, with the `answer` we gave to the first, if any."""
+
+    seq: int | None
+    answer: dict[str, Json] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InRow:
+    """One unhandled row, as it is read back after a restart."""
+
+    seq: int
+    kind: str
+    id: str
+    body: dict[str, Json]
+    reply_to: str
+    as_json: bool
+    left_s: float
+
+
+class Inbox:
+    """Each method returns after its change is on disk."""
+
+    def __init__(
+        self, db: Database, clock: Clock, *, max_rows: int = MAX_ROWS, max_bytes: int = MAX_BYTES, stamper: Stamper | None = None
+    ) -> None:
+        self._db = db
+        self._max_rows = max_rows
+        self._max_bytes = max_bytes
+        self._stamper = stamper or Stamper(clock)
+        self._taken = 0
+
+    async def take(self, arrivals: Sequence[Arrival]) -> list[Taken]:
+        """Store a batch in one commit, and what it means for our calls with it. Raises UplinkBusy: nothing is stored."""
+        try:
+            taken = await self._db.write(lambda c: self._take(c, arrivals), grows=not all(a.closes or a.accepts for a in arrivals))
+        except StoreFull as error:
+            raise UplinkBusy(str(error)) from error
+        before, self._taken = self._taken, self._taken + len(arrivals)
+        if before // _TRIM_EVERY != self._taken // _TRIM_EVERY:
+            await self.trim()
+        return taken
+
+    async def unhandled(self) -> list[InRow]:
+        """Everything not handled, in the order it came."""
+
+        def work(connection: Connection) -> list[InRow]:
+            rows = connection.execute("SELECT * FROM inbox WHERE body IS NOT NULL ORDER BY seq").fetchall()
+            return [
+                InRow(
+                    seq=row["seq"], kind=row["kind"], id=row["id"], body=json.loads(row["body"]),
+                    reply_to=row["reply_to"], as_json=bool(row["as_json"]),
+                    left_s=self._stamper.left_s(Stamp.of_row(row), row["ttl_s"]),
+                )
+                for row in rows
+            ]  # fmt: skip
+
+        return await self._db.read(work)
+
+    async def handled(self, seq: int) -> None:
+        """Never give this row again; unknown numbers are fine."""
+
+        def work(connection: Connection) -> None:
+            marks = ",".join("?" * len(_REMEMBERED))
+            connection.execute(
+                f"UPDATE inbox SET body = NULL, size = coalesce(length(answer), 0) WHERE seq = ? AND kind IN ({marks})",  # noqa: S608 - only marks
+                (seq, *_REMEMBERED),
+            )
+            connection.execute(f"DELETE FROM inbox WHERE seq = ? AND kind NOT IN ({marks})", (seq, *_REMEMBERED))  # noqa: S608 - only marks
+
+        await self._db.write(work, grows=False)
+
+    async def trim(self) -> None:
+        """Forget handled ids that nobody will repeat any more."""
+        now = self._stamper.now()
+
+        def work(connection: Connection) -> None:
+            connection.execute(
+                "DELETE FROM inbox WHERE body IS NULL AND ("
+                " (boot_id = :boot AND boot_at + ttl_s + :keep < :now) OR (boot_id <> :boot AND ttl_s + :keep < :now)"
+                " OR seq IN (SELECT seq FROM (SELECT seq, row_number() OVER w AS place, sum(size) OVER w AS bytes"
+                " FROM inbox WHERE body IS NULL WINDOW w AS (ORDER BY seq DESC)) WHERE place > :rows OR bytes > :bytes))",
+                {"boot": now.boot_id, "now": now.boot_at, "keep": KEEP_S, "rows": KEEP_ROWS, "bytes": KEEP_BYTES},
+            )
+
+        await self._db.write(work, grows=False)
+
+    # -------------------------------------------------------------- in the store's thread
+
+    def _take(self, connection: Connection, arrivals: Sequence[Arrival]) -> list[Taken]:
+        rows, used = connection.execute("SELECT count(*), total(size) FROM inbox WHERE body IS NOT NULL").fetchone()
+        if rows >= self._max_rows or used >= self._max_bytes:
+            raise UplinkBusy(f"{rows} messages from the cloud wait to be handled")
+        return [self._take_one(connection, arrival) for arrival in arrivals]
+
+    def _take_one(self, connection: Connection, arrival: Arrival) -> Taken:
+        if arrival.closes:
+            connection.execute("DELETE FROM outbox WHERE lane = 'call' AND id = ?", (arrival.id,))
+        elif arrival.accepts:
+            connection.execute("UPDATE outbox SET accepted = 1 WHERE lane = 'call' AND id = ?", (arrival.id,))
+        text = json.dumps(dict(arrival.body), separators=(",", ":"))
+        stamp = self._stamper.now()
+        cursor = connection.execute(
+            "INSERT INTO inbox(kind, id, body, reply_to, as_json, ttl_s, boot_id, boot_at, wall_at, synced, size)"
+            " VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+            (
+                arrival.kind, arrival.id, text, arrival.reply_to, arrival.as_json, arrival.ttl_s, stamp.boot_id,
+                stamp.boot_at, stamp.wall_at, stamp.synced, len(text),
+            ),
+        )  # fmt: skip
+        if cursor.rowcount == 1:
+            return Taken(cursor.lastrowid)
+        sql = "SELECT answer FROM inbox WHERE kind = ? AND id = ?"
+        row = connection.execute(sql, (arrival.kind, arrival.id)).fetchone()
+        return Taken(None, json.loads(row["answer"]) if row is not None and row["answer"] else None)

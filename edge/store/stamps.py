@@ -1,0 +1,93 @@
+"""How old a stored row is, across suspends, clock jumps and reboots. Arithmetic over the clocks handed in.
+
+Refuses to trust a wall clock that nobody set: an age is then what this boot proves, never a guess.
+"""
+
+import ctypes
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, Protocol
+
+from edge.clock import Clock
+
+INTERACTIVE_S: Final = 60.0
+"""A call that may live this long or less is over when the machine was restarted: nobody waits for it any more."""
+_STA_UNSYNC: Final = 0x40
+_TIMEX_BYTES: Final = 208
+_TIMEX_STATUS: Final = 40
+"""Size of struct timex and offset of its status word, on 64-bit Linux."""
+
+
+def wall_is_set() -> bool:
+    """Ask the kernel whether something keeps the wall clock true; a machine without an RTC starts anywhere."""
+    libc = _libc()
+    if libc is None:
+        return False
+    timex = bytearray(_TIMEX_BYTES)  # modes 0: only reads, needs no privilege
+    if libc.adjtimex((ctypes.c_char * _TIMEX_BYTES).from_buffer(timex)) < 0:
+        return False
+    return not int.from_bytes(timex[_TIMEX_STATUS : _TIMEX_STATUS + 4], sys.byteorder) & _STA_UNSYNC
+
+
+@cache
+def _libc() -> ctypes.CDLL | None:
+    try:
+        libc = ctypes.CDLL(None)
+    except OSError:
+        return None
+    return libc if hasattr(libc, "adjtimex") else None
+
+
+class Fields(Protocol):
+    """A row whose columns are read by name."""
+
+    def __getitem__(self, key: str, /) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """When a row was made: on which boot, at which second of it, and what the wall clock said."""
+
+    boot_id: str
+    boot_at: float
+    wall_at: float
+    synced: bool
+
+    @classmethod
+    def of_row(cls, row: Fields) -> "Stamp":
+        return cls(row["boot_id"], row["boot_at"], row["wall_at"], bool(row["synced"]))
+
+
+class Stamper:
+    """Makes stamps and reads them. `synced` tells whether the wall clock can be trusted now."""
+
+    def __init__(self, clock: Clock, synced: Callable[[], bool] = wall_is_set) -> None:
+        self._clock = clock
+        self._synced = synced
+
+    def now(self, *, age_s: float = 0.0) -> Stamp:
+        """Stamp something that is already `age_s` old."""
+        c = self._clock
+        return Stamp(c.boot_id, c.boot() - age_s, c.wall() - age_s, self._synced())
+
+    def same_boot(self, stamp: Stamp) -> bool:
+        """Tell whether `boot_at` can be compared; an unreadable boot id is never the same boot."""
+        return bool(stamp.boot_id) and stamp.boot_id == self._clock.boot_id
+
+    def age_s(self, stamp: Stamp) -> float:
+        """Give the exact age within a boot; after a restart the wall clock's difference when both ends of it were set,
+        else the time since this boot, which the row has certainly seen.
+        """
+        if self.same_boot(stamp):
+            return max(0.0, self._clock.boot() - stamp.boot_at)
+        if stamp.synced and self._synced():
+            return max(0.0, self._clock.wall() - stamp.wall_at)
+        return max(0.0, self._clock.boot())
+
+    def left_s(self, stamp: Stamp, ttl_s: float) -> float:
+        """Give what is left of a life of `ttl_s`; an interactive one ends with its boot."""
+        if ttl_s <= INTERACTIVE_S and stamp.boot_id and not self.same_boot(stamp):
+            return 0.0
+        return max(0.0, ttl_s - self.age_s(stamp))
