@@ -1,0 +1,38 @@
+"""Several things that live and die together: the first one that ends, ends them all. Refuses to know what they are.
+
+Why not a TaskGroup that fails: before Python 3.13 a group whose child fails while it is itself being cancelled raises only
+the failure, so the cancellation is lost and a stopping daemon would start again what it was told to stop.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+
+async def race(*works: Coroutine[Any, Any, None]) -> None:
+    """Run all until the first ends; cancel the others and wait for them. Raises what the first one raised.
+
+    Being cancelled cancels them all and stays a cancellation, whatever they raise meanwhile.
+    """
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def carry(work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:  # noqa: BLE001 - raised below, by the race itself
+            if not ended.done():
+                ended.set_exception(error)
+        else:
+            if not ended.done():
+                ended.set_result(None)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            runners = [group.create_task(carry(work)) for work in works]
+            await asyncio.wait([ended])
+            for runner in runners:
+                runner.cancel()
+    finally:
+        if ended.done() and not ended.cancelled():
+            ended.exception()  # seen, also when we are leaving with a cancellation
+    ended.result()

@@ -1,0 +1,275 @@
+"""What the cloud says, from received packets to messages the daemon can rely on: decoded, on disk, then acknowledged.
+
+Knows no connection: it is handed packets and acknowledges through them. Bad bytes are answered or counted, never fatal.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from edge.ports import (
+    CallAccepted,
+    CallProgress,
+    CallResult,
+    InvokeCancelled,
+    Invoked,
+    RegistryNotice,
+    UplinkBusy,
+    UplinkMessage,
+)  # fmt: skip
+from edge.uplink import wire
+from edge.uplink.flights import Flight, Flights
+from edge.uplink.mqtt import Inbound
+from edge.uplink.outward import Aside, Outward
+from edge.uplink.stores import Arrival, InboxPort, InRow, Taken
+from edge.uplink.wire import Kind, Topics, WireError, WireMessage
+from tools_cache.tool import ErrorCode, ToolResponse
+
+_log = logging.getLogger(__name__)
+
+EXPIRED: Final = "expired"
+"""Inbox kind of an answer we gave ourselves because none came; the late real one has its own row."""
+RESULT_TTL_S: Final = 24 * 3600.0
+"""How long a result's id is remembered: as long as a broker keeps our session."""
+JOBS: Final = 4
+"""Batches waiting to be stored; a link that brings more is not read meanwhile."""
+FULL_RETRY_S: Final = 5.0
+"""Pause before a full inbox is tried again when nothing was handled meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One decoded packet: what to keep, and what to hand on. Neither: there is nothing to do but acknowledge."""
+
+    arrival: Arrival | None = None
+    message: UplinkMessage | None = None
+
+
+class Inward:
+    """Takes packets in batches; gives messages to one consumer and remembers which it has handled."""
+
+    def __init__(self, inbox: InboxPort, flights: Flights, topics: Topics, pool: str, outward: Outward) -> None:
+        self._inbox = inbox
+        self._flights = flights
+        self._topics = topics
+        self._registry_topic = topics.registry(pool)
+        self._outward = outward
+        self._open: dict[int, tuple[UplinkMessage, int | None]] = {}
+        self._ready: deque[UplinkMessage] = deque()
+        self._jobs: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue(JOBS)
+        self._wake = asyncio.Event()
+        self._freed = asyncio.Event()
+        self.dropped = 0
+
+    # -------------------------------------------------------------- to the consumer
+
+    async def messages(self) -> AsyncIterator[UplinkMessage]:
+        """Give messages in order; a new iteration begins again with everything not handled."""
+        self._ready = deque(message for message, _ in self._open.values())
+        while True:
+            while self._ready:
+                yield self._ready.popleft()
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def handled(self, message: UplinkMessage) -> None:
+        _, seq = self._open.pop(id(message), (None, None))
+        if seq is not None:
+            await self._inbox.handled(seq)
+            self._freed.set()
+
+    def _hand_on(self, message: UplinkMessage, seq: int | None) -> None:
+        # By identity, not by value: messages hold dicts, and two equal progress lines are two messages.
+        self._open[id(message)] = (message, seq)
+        self._ready.append(message)
+        self._wake.set()
+
+    async def load(self) -> None:
+        """Hand on what is stored, not handled and not handed on: from before a restart, or of a job cut off half way."""
+        known = {seq for _, seq in self._open.values()}
+        for row in await self._inbox.unhandled():
+            if row.seq in known:
+                continue
+            try:
+                self._hand_on(_from_row(row), row.seq)
+            except ValueError as error:  # stored by another version
+                _log.warning("a stored %s cannot be read any more and is dropped: %s", row.kind, error)
+                await self._inbox.handled(row.seq)
+
+    # -------------------------------------------------------------- from the broker
+
+    async def run(self) -> None:
+        """Store and hand on, one job after the other. Lives longer than any connection: between the commit and the
+        handing on, the loss of a link must not stop us, for what comes again later is known on disk and so dropped.
+        """
+        while True:
+            job = await self._jobs.get()
+            await job()
+
+    async def take(self, packets: Sequence[Inbound]) -> None:
+        """Queue received packets; waits while we are behind."""
+        await self._jobs.put(partial(self._take, packets))
+
+    async def close_call(self, flight: Flight, response: ToolResponse) -> None:
+        """Queue the end of a call of ours with an answer of our own."""
+        await self._jobs.put(partial(self._close, flight, response))
+
+    async def _take(self, packets: Sequence[Inbound]) -> None:
+        """Decode, store in one commit, acknowledge, hand on."""
+        items = [self._read(packet) for packet in packets]
+        kept = [item for item in items if item.arrival is not None]
+        taken = iter(await self._store([item.arrival for item in kept if item.arrival is not None]))
+        for packet in packets:
+            packet.ack()
+        for item in items:
+            stored = next(taken) if item.arrival is not None else None
+            await self._settle(item, stored)
+
+    async def _close(self, flight: Flight, response: ToolResponse) -> None:
+        """End a call, on disk together with its leaving the outbox; one that was answered meanwhile stays answered."""
+        if flight.gone:
+            return
+        arrival = Arrival(EXPIRED, flight.id, wire.result_body(flight.id, response), RESULT_TTL_S, closes=True)
+        (stored,) = await self._store([arrival])
+        await self._settle(_Item(arrival, CallResult(flight.id, response, own=True)), stored)
+
+    async def _store(self, arrivals: Sequence[Arrival]) -> Sequence[Taken]:
+        if not arrivals:
+            return []
+        warned = False
+        while True:
+            self._freed.clear()
+            try:
+                return await self._inbox.take(arrivals)
+            except UplinkBusy as error:
+                _log.log(logging.DEBUG if warned else logging.WARNING, "messages from the cloud wait at the broker: %s", error)
+                warned = True
+            try:
+                async with asyncio.timeout(FULL_RETRY_S):
+                    await self._freed.wait()
+            except TimeoutError:
+                continue
+
+    async def _settle(self, item: _Item, stored: Taken | None) -> None:
+        arrival = item.arrival
+        if arrival is not None:
+            flight = self._flights.accept(arrival.id) if arrival.accepts else self._flights.call(arrival.id)
+            if flight is not None and arrival.closes:
+                self._flights.remove(flight.seq)
+            if stored is not None and stored.seq is None:
+                if arrival.kind == Kind.CALL and stored.answer is not None:
+                    await self._outward.answer(arrival.id, arrival.reply_to, stored.answer, as_json=arrival.as_json)
+                return
+        if item.message is not None:
+            self._hand_on(item.message, None if stored is None else stored.seq)
+
+    # -------------------------------------------------------------- decoding
+
+    def _read(self, packet: Inbound) -> _Item:
+        try:
+            default = Kind.REGISTRY if packet.topic == self._registry_topic else None
+            message = wire.decode(
+                packet.payload, content_type=packet.content_type, user_properties=packet.user_properties,
+                correlation=packet.correlation, default_kind=default,
+            )  # fmt: skip
+            if packet.topic == self._topics.result:
+                return self._read_result(message)
+            if packet.topic == self._topics.invoke:
+                return self._read_invoke(message, packet)
+            if packet.topic == self._registry_topic and message.kind is Kind.REGISTRY:
+                return _Item(message=_notice(message))
+        except WireError as error:
+            return self._complain(packet, error)
+        self._drop("a %s on %s has no meaning here", message.kind, packet.topic)
+        return _Item()
+
+    def _read_result(self, message: WireMessage) -> _Item:
+        call_id, ours = message.id, self._flights.call(message.id)
+        if message.kind is Kind.RESULT:
+            try:
+                response = wire.response_of(message)
+            except WireError as error:
+                # A worker that cannot write an envelope has still ended the call: say so now, not at the deadline.
+                response = ToolResponse.failure(ErrorCode.EXECUTION_ERROR, f"The cloud's answer cannot be read: {error}")
+                message = replace(message, body=wire.result_body(call_id, response))
+            arrival = Arrival(Kind.RESULT, call_id, message.body, RESULT_TTL_S, closes=True)
+            return _Item(arrival, CallResult(call_id, response))
+        if ours is None:
+            self._drop("%s for a call that is over: %s", message.kind, call_id, quiet=True)
+            return _Item()
+        if message.kind is Kind.ACCEPTED:
+            arrival = Arrival(Kind.ACCEPTED, call_id, {}, RESULT_TTL_S, accepts=True)
+            return _Item(None if ours.accepted else arrival, None if ours.accepted else CallAccepted(call_id))
+        if message.kind is Kind.PROGRESS:
+            ours.heard = True
+            text = wire.text_of(message, "text")
+            # Whoever works on it has it, even when its `accepted` was lost.
+            return _Item(Arrival(Kind.PROGRESS, call_id, {"text": text}, RESULT_TTL_S, accepts=True), CallProgress(call_id, text))
+        self._drop("a %s on the result topic has no meaning here", message.kind)
+        return _Item()
+
+    def _read_invoke(self, message: WireMessage, packet: Inbound) -> _Item:
+        if message.kind is Kind.CANCEL:
+            reason = wire.text_of(message, "reason", most=200)
+            return _Item(Arrival(Kind.CANCEL, message.id, {"reason": reason}, RESULT_TTL_S), InvokeCancelled(message.id, reason))
+        if message.kind is not Kind.CALL:
+            self._drop("a %s on the invoke topic has no meaning here", message.kind)
+            return _Item()
+        reply_to = packet.response_topic or ""
+        if not self._topics.may_answer_to(reply_to):
+            self._drop("an invoke whose response topic is not under %s/ is refused", self._topics.prefix)
+            return _Item()
+        call = wire.body_to_call(message)
+        if packet.expiry_s is not None:
+            # The broker counts this down while it holds a message for us; the body cannot know.
+            call = replace(call, ttl_s=min(call.ttl_s, float(packet.expiry_s)))
+        arrival = Arrival(Kind.CALL, call.call_id, message.body, call.ttl_s, reply_to=reply_to, as_json=message.json)
+        return _Item(arrival, Invoked(call, reply_to, message.json))
+
+    def _complain(self, packet: Inbound, error: WireError) -> _Item:
+        """Answer bytes we cannot take, when they asked for an answer where we may give one."""
+        self._drop("a message on %s cannot be taken: %s", packet.topic, error)
+        reply_to = packet.response_topic or ""
+        if packet.topic == self._topics.invoke and self._topics.may_answer_to(reply_to):
+            failure = ToolResponse.failure(
+                ErrorCode.INVALID_REQUEST, f"{error.field}: {error.problem}", suggestion=error.fix, details=error.to_json()
+            )
+            call_id = wire.id_of(packet.correlation)
+            body = wire.result_body(call_id, failure)
+            self._outward.say(Aside(reply_to, Kind.RESULT, body, id=call_id, as_json=wire.wants_json(packet.content_type)))
+        return _Item()
+
+    def _drop(self, text: str, *args: object, quiet: bool = False) -> None:
+        """Count it; the first of a row of them is a WARNING. Remote text is made printable."""
+        self.dropped += not quiet
+        level = logging.WARNING if self.dropped == 1 and not quiet else logging.DEBUG
+        _log.log(level, text, *("".join(c if c.isprintable() else "?" for c in str(a))[:300] for a in args))
+
+
+def _notice(message: WireMessage) -> RegistryNotice:
+    body = message.body
+    for key in ("version", "sha256", "url"):
+        value = body.get(key)
+        if not isinstance(value, str) or not value or len(value) > 2000:
+            raise WireError(wire.WireCode.MALFORMED, key, "is missing or no short text", "send {version, sha256, url}")
+    return RegistryNotice(body["version"], body["sha256"], body["url"])
+
+
+def _from_row(row: InRow) -> UplinkMessage:
+    """Read a stored message back. Raises ValueError."""
+    if row.kind == Kind.ACCEPTED:
+        return CallAccepted(row.id)
+    if row.kind == Kind.PROGRESS:
+        return CallProgress(row.id, str(row.body.get("text", "")))
+    if row.kind in (Kind.RESULT, EXPIRED):
+        return CallResult(row.id, ToolResponse.from_json(row.body), own=row.kind == EXPIRED)
+    if row.kind == Kind.CANCEL:
+        return InvokeCancelled(row.id, str(row.body.get("reason", "")))
+    if row.kind == Kind.CALL:
+        call = wire.body_to_call(WireMessage(Kind.CALL, row.id, row.body, row.as_json))
+        return Invoked(replace(call, ttl_s=row.left_s), row.reply_to, row.as_json)
+    raise ValueError(f"unknown kind {row.kind}")

@@ -1,0 +1,198 @@
+"""What we say to the cloud, from the outbox (and a little beside it) to PUBACK: one pump, in order, within the window.
+
+Knows no message's meaning beyond its lane: a call is sent until heard of, everything else until the broker has it.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from edge.clock import Clock
+from edge.uplink import wire
+from edge.uplink.flights import Flight, Flights, refused
+from edge.uplink.mqtt import NO_SUBSCRIBERS, WINDOW, Connection, ConnectionOver, PublishRefused
+from edge.uplink.stores import ANSWER, OutboxPort
+from edge.uplink.wire import Kind, Topics
+from tools_cache.tool import Json, ToolResponse
+
+_log = logging.getLogger(__name__)
+
+LOOK_S: Final = 30.0
+"""Longest sleep at once of a wait on CLOCK_BOOTTIME."""
+
+ASIDES: Final = 256
+"""Messages said beside the outbox; the oldest goes first."""
+ASIDE_TTL_S: Final = 60.0
+"""A tap or an `accepted` older than a minute tells nobody anything."""
+ANSWER_TTL_S: Final = 3600.0
+
+EndCall = Callable[[Flight, ToolResponse], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """Something published once, best effort: it lives in memory only."""
+
+    topic: str
+    kind: Kind
+    body: Mapping[str, Json]
+    id: str = ""
+    as_json: bool = False
+    qos: int = 1
+
+
+class Outward:
+    """`run(connection)` pumps until the connection is over; between connections everything waits here."""
+
+    def __init__(self, outbox: OutboxPort, flights: Flights, topics: Topics, clock: Clock, refusal: Callable[[str], None]) -> None:
+        self._outbox = outbox
+        self._flights = flights
+        self._topics = topics
+        self._clock = clock
+        self._refusal = refusal
+        self._asides: deque[tuple[Aside, float]] = deque(maxlen=ASIDES)
+        self.wake = asyncio.Event()
+
+    # -------------------------------------------------------------- what is to be said
+
+    def say(self, aside: Aside) -> None:
+        """Publish soon, or never."""
+        self._asides.append((aside, self._clock.boot()))
+        self.wake.set()
+
+    async def store(
+        self, lane: str, kind: Kind, call_id: str, *, topic: str, body: dict[str, Json], ttl_s: float, as_json: bool = False
+    ) -> Flight:
+        """Put one message on disk and on its way. Raises UplinkBusy, WireError."""
+        wire.encode(kind, body, json=as_json)  # what cannot be sent must not be stored
+        put = await self._outbox.put(lane, kind.value, call_id, topic=topic, body=body, ttl_s=ttl_s, as_json=as_json)
+        for seq in put.dropped:
+            self._flights.remove(seq)
+        if put.dropped:
+            _log.warning("the outbox was full: the %d oldest of lane %s were dropped", len(put.dropped), lane)
+        now = self._clock.boot()
+        flight = Flight(put.seq, lane, kind.value, call_id, topic, now, now + ttl_s, as_json=as_json, body=body)
+        self._flights.add(flight)
+        self.wake.set()
+        return flight
+
+    async def answer(self, call_id: str, reply_to: str, body: dict[str, Json], *, as_json: bool) -> None:
+        """Send the result of an invocation until the broker has it; one already on its way is enough."""
+        if not self._flights.answers(call_id):
+            await self.store(ANSWER, Kind.RESULT, call_id, topic=reply_to, body=body, ttl_s=ANSWER_TTL_S, as_json=as_json)
+
+    async def forget(self, flight: Flight) -> None:
+        self._flights.remove(flight.seq)
+        await self._outbox.remove(flight.seq)
+
+    # -------------------------------------------------------------- the pump
+
+    async def run(self, link: Connection, end_call: EndCall) -> None:
+        """Send what is due, in order, until `link` is over. Raises ConnectionOver, bare."""
+        try:
+            await self._pump(link, end_call)
+        except* ConnectionOver:
+            pass
+        raise ConnectionOver(link.lost.result())
+
+    async def _pump(self, link: Connection, end_call: EndCall) -> None:
+        window = asyncio.Semaphore(WINDOW)
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self.wake.clear()
+                now = self._clock.boot()
+                for aside, born_at in self._fresh_asides(now):
+                    await window.acquire()
+                    group.create_task(_then_release(window, partial(self._send_aside, link, aside, born_at)))
+                for flight in self._flights.take_due(now):
+                    await window.acquire()
+                    group.create_task(_then_release(window, partial(self._send, link, flight, end_call)))
+                await wait_until(self.wake, self._flights.next_due(), self._clock)
+
+    def _fresh_asides(self, now: float) -> list[tuple[Aside, float]]:
+        fresh = [(aside, born_at) for aside, born_at in self._asides if now - born_at < ASIDE_TTL_S]
+        self._asides.clear()
+        return fresh
+
+    async def _send_aside(self, link: Connection, aside: Aside, born_at: float) -> None:
+        payload, content_type = wire.encode(aside.kind, aside.body, json=aside.as_json)
+        try:
+            await link.publish(
+                aside.topic, payload, qos=aside.qos, content_type=content_type, expiry_s=ASIDE_TTL_S,
+                correlation=wire.correlation_of(aside.id) if aside.id else None,
+                user_properties=self._properties(aside.kind, born_at, 1),
+            )  # fmt: skip
+        except PublishRefused as error:
+            self._refusal(str(error))
+
+    async def _send(self, link: Connection, flight: Flight, end_call: EndCall) -> None:
+        body = flight.body or await self._outbox.body(flight.seq)
+        flight.body = None
+        now = self._clock.boot()
+        left = flight.dies_at - now
+        if body is None or flight.gone or left <= 0:
+            return
+        payload, content_type = wire.encode(flight.kind, self._aged(flight, body, left), json=flight.as_json)
+        try:
+            code = await link.publish(
+                flight.topic, payload, content_type=content_type, expiry_s=left,
+                correlation=wire.correlation_of(flight.id) if flight.id else None,
+                response_topic=self._topics.result if flight.is_call else None,
+                user_properties=self._properties(flight.kind, flight.born_at, flight.attempt),
+            )  # fmt: skip
+        except PublishRefused as error:
+            await self._give_up(flight, error, end_call)
+            return
+        self._refusal("")
+        if flight.is_call or (flight.lane == ANSWER and code == NO_SUBSCRIBERS):
+            self._flights.sent(flight, self._clock.boot())
+            self.wake.set()  # the pump learns when the next send is due
+        else:
+            await self.forget(flight)
+
+    def _aged(self, flight: Flight, body: dict[str, Json], left: float) -> dict[str, Json]:
+        """Write remaining time and age as they are at this send."""
+        if flight.is_call:
+            return {**body, "ttl_s": round(left, 3)}
+        if "age" in body:
+            return {**body, "age": body["age"] + round((self._clock.boot() - flight.born_at) * 1000)}
+        return body
+
+    def _properties(self, kind: str, born_at: float, attempt: int) -> tuple[tuple[str, str], ...]:
+        age_ms = max(0, round((self._clock.boot() - born_at) * 1000))
+        return ("k", str(kind)), ("a", str(attempt)), ("age", str(age_ms))
+
+    async def _give_up(self, flight: Flight, error: PublishRefused, end_call: EndCall) -> None:
+        """The broker will not take it: no repetition helps. A call ends now, anything else is dropped, and said so."""
+        self._refusal(str(error))
+        if flight.is_call:
+            await end_call(flight, refused(flight, error.code, str(error)))
+        else:
+            await self.forget(flight)
+
+
+async def _then_release(window: asyncio.Semaphore, work: Callable[[], Awaitable[None]]) -> None:
+    # `work` is called in here: a task that is cancelled before it began must leave no coroutine behind.
+    try:
+        await work()
+    finally:
+        window.release()
+
+
+async def wait_until(event: asyncio.Event, at: float | None, clock: Clock) -> None:
+    """Wait for `event`, or for the moment `at` on CLOCK_BOOTTIME.
+
+    The loop's own clock stands still while the machine sleeps, so the boot clock is looked at in between.
+    """
+    await asyncio.sleep(0)  # also when it is due already: a pump that always finds work must not starve the others
+    while at is None or at > clock.boot():
+        try:
+            async with asyncio.timeout(None if at is None else min(LOOK_S, max(0.0, at - clock.boot()))):
+                await event.wait()
+        except TimeoutError:
+            continue
+        return

@@ -1,0 +1,357 @@
+"""The uplink: keeps one link to the broker alive for ever, and is what the rest of the daemon knows of the cloud.
+
+Knows no disk (two stores are handed in) and no packet: those are `mqtt.py`'s, their words `wire.py`'s.
+"""
+
+import asyncio
+import logging
+import random
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from edge.clock import Clock
+from edge.core.backoff import Backoff, Chance
+from edge.events import Alarmed, CapabilitiesPublished, UplinkChanged
+from edge.ports import BusPort, Invoked, UplinkMessage, UplinkStatus
+from edge.race import race
+from edge.uplink import wire
+from edge.uplink.faults import Fault, Verdict
+from edge.uplink.flights import Flight, Flights, unanswered
+from edge.uplink.inward import Inward
+from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed, ConnectionOver, PublishRefused, Will
+from edge.uplink.outward import Aside, Outward, wait_until
+from edge.uplink.stores import CALL, TELL, InboxPort, OutboxPort
+from edge.uplink.wire import Kind, Topics, WireError
+from tools_cache.tool import DeliveryReport, ErrorCode, Json, ToolCall, ToolResponse
+
+_log = logging.getLogger(__name__)
+
+RETAINED_S: Final = 7 * 24 * 3600
+"""Life of retained messages: a glassd that is gone leaves no ghost. Renewed at half of it."""
+TELL_TTL_S: Final = 24 * 3600.0
+BATCH: Final = 64
+"""Received messages stored in one commit."""
+FLEETING: Final = frozenset({"head"})
+"""Event kinds that come often and mean nothing later: QoS 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UplinkOptions:
+    """Where the cloud is and how patient we are. `host` None: there is none."""
+
+    edge_id: str
+    host: str | None = None
+    port: int = 1883
+    tenant: str = "default"
+    pool: str = "tools"
+    username: str | None = None
+    password: str | None = None
+    tls: ssl.SSLContext | None = None
+    version: str = ""
+    keepalive_s: int = 8
+    user_timeout_s: float = 15.0
+    session_expiry_s: int = 24 * 3600
+    will_delay_s: float = 15.0
+    connect_timeout_s: float = 10.0
+    ack_timeout_s: float = 10.0
+    reconnect_min_s: float = 0.5
+    reconnect_max_s: float = 60.0
+    stable_s: float = 60.0
+    takeover_wait_s: float = 30.0
+    resend_s: float = 1.0
+
+
+class MqttUplink:
+    """`UplinkPort`. `run()` keeps the link; everything else works without one."""
+
+    def __init__(
+        self, options: UplinkOptions, *, outbox: OutboxPort, inbox: InboxPort, bus: BusPort, clock: Clock,
+        chance: Chance = random.random,
+    ) -> None:  # fmt: skip
+        self._o = options
+        self._bus = bus
+        self._clock = clock
+        self._outbox = outbox
+        self._topics = Topics(options.tenant, options.edge_id)
+        self._call_topic = self._topics.call(options.pool)
+        self._flights = Flights(chance, resend_s=options.resend_s)
+        self._outward = Outward(outbox, self._flights, self._topics, clock, self._note_refusal)
+        self._inward = Inward(inbox, self._flights, self._topics, options.pool, self._outward)
+        self._backoff = Backoff(
+            chance, first_s=options.reconnect_min_s, most_s=options.reconnect_max_s, stable_s=options.stable_s
+        )
+        self._loading = asyncio.Lock()
+        self._loaded = False
+        self._deadlines = asyncio.Event()
+        self._retained = asyncio.Event()
+        self._stale: set[str] = set()
+        self._capabilities: dict[str, Json] | None = None
+        self._glasses = "none"
+        self._seq = 0
+        self._alarms: set[str] = set()
+        self._up = False
+        self._verdict: Verdict | None = None
+        self._changed_at = clock.boot()
+        if options.host is not None:
+            self._broker_options()  # refuse a bad address now, not at the first connect
+
+    # -------------------------------------------------------------- UplinkPort
+
+    def status(self) -> UplinkStatus:
+        reason = hint = ""
+        if self._o.host is None:
+            hint = "set uplink.host to reach a cloud"
+        elif not self._up and self._verdict is not None:
+            reason, hint = f"{self._verdict.fault}: {self._verdict.detail}", self._verdict.hint
+        elif not self._up:
+            reason = "connecting"
+        return UplinkStatus(
+            configured=self._o.host is not None, up=self._up, broker=self._broker, reason=reason, hint=hint,
+            since_s=max(0.0, self._clock.boot() - self._changed_at), outbox=len(self._flights),
+        )  # fmt: skip
+
+    async def submit(self, call: ToolCall) -> None:
+        """Take a call into the outbox; returns when it is on disk. Raises UplinkBusy; WireError when it is too large."""
+        await self._load()
+        body = wire.call_to_body(call)
+        await self._outward.store(CALL, Kind.CALL, call.call_id, topic=self._call_topic, body=body, ttl_s=call.ttl_s)
+        self._deadlines.set()
+
+    async def withdraw(self, call_id: str, reason: str) -> None:
+        flight = self._flights.call(call_id)
+        if flight is None:
+            return
+        if flight.attempt or flight.accepted:  # else no worker has ever heard of it
+            body = {"id": call_id, "reason": reason[:200]}
+            left = max(1.0, flight.dies_at - self._clock.boot())
+            await self._outward.store(TELL, Kind.CANCEL, call_id, topic=self._topics.cancel, body=body, ttl_s=left)
+        await self._outward.forget(flight)
+
+    def messages(self) -> AsyncIterator[UplinkMessage]:
+        return self._inward.messages()
+
+    async def handled(self, message: UplinkMessage) -> None:
+        await self._inward.handled(message)
+
+    async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
+        """Say `accepted`, progress, or the result; a result too large for the wire is answered as an error."""
+        call_id, reply_to, as_json = invoked.call.call_id, invoked.reply_to, invoked.as_json
+        if isinstance(answer, ToolResponse):
+            body = wire.result_body(call_id, answer)
+            try:
+                await self._outward.answer(call_id, reply_to, body, as_json=as_json)
+            except WireError as error:
+                failure = ToolResponse.failure(ErrorCode.EXECUTION_ERROR, f"The result cannot be sent: {error}", details=error.to_json())
+                await self._outward.answer(call_id, reply_to, wire.result_body(call_id, failure), as_json=as_json)
+            return
+        kind, body = Kind.ACCEPTED, {"id": call_id}
+        if answer is not None:
+            kind, body = Kind.PROGRESS, {"id": call_id, "text": answer[:2000]}
+        self._outward.say(Aside(reply_to, kind, body, id=call_id, as_json=as_json))
+
+    async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
+        await self._load()
+        body = wire.delivery_body(call_id, report, age_s=age_s)
+        await self._outward.store(TELL, Kind.DELIVERY, call_id, topic=self._topics.delivery, body=body, ttl_s=TELL_TTL_S)
+
+    async def tell_event(self, kind: str, data: Mapping[str, Json]) -> None:
+        body = {"event": kind, "data": dict(data)}
+        wire.encode(Kind.EVENT, body)
+        qos = 0 if kind in FLEETING else 1
+        self._outward.say(Aside(self._topics.event(kind), Kind.EVENT, body, qos=qos))
+
+    async def announce(self, *, capabilities: Mapping[str, Json] | None, glasses: str) -> None:
+        if capabilities is not None and dict(capabilities) != self._capabilities:
+            wire.encode(Kind.CAPABILITIES, capabilities)
+            self._capabilities = dict(capabilities)
+            self._stale.add("capabilities")
+        if glasses != self._glasses:
+            self._glasses = glasses
+            self._stale.add("presence")
+        self._retained.set()
+
+    # -------------------------------------------------------------- the service
+
+    async def run(self) -> None:
+        """Keep the link for ever; without a host, only keep the deadlines of what is queued."""
+        await self._load()
+        await self._inward.load()
+        self._flights.rearm()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._inward.run())
+            group.create_task(self._watch_deadlines())
+            if self._o.host is not None:
+                group.create_task(self._keep_link())
+
+    async def _load(self) -> None:
+        """Read the outbox, once."""
+        async with self._loading:
+            if self._loaded:
+                return
+            now = self._clock.boot()
+            for row in await self._outbox.load():
+                self._flights.add(Flight(
+                    row.seq, row.lane, row.kind, row.id, row.topic, now - row.age_s, now + row.left_s,
+                    as_json=row.as_json, accepted=row.accepted,
+                ))  # fmt: skip
+            self._loaded = True
+
+    async def _watch_deadlines(self) -> None:
+        while True:
+            self._deadlines.clear()
+            for flight in self._flights.take_dead(self._clock.boot()):
+                if flight.is_call:
+                    await self._inward.close_call(flight, unanswered(flight))
+                else:
+                    _log.warning("a %s could not be delivered in its time and is dropped", flight.kind)
+                    await self._outward.forget(flight)
+            await wait_until(self._deadlines, self._flights.next_death(), self._clock)
+
+    async def _keep_link(self) -> None:
+        while True:
+            up_s, verdict = await self._one_link()
+            self._note_down(verdict)
+            wait_s = self._o.takeover_wait_s if verdict.fault is Fault.TAKEN_OVER else 0.0
+            await asyncio.sleep(self._backoff.after(up_s, at_least_s=wait_s))
+
+    async def _one_link(self) -> tuple[float, Verdict]:
+        """Live through one connection; says how long it was up and why it ended."""
+        up_at: float | None = None
+        self._seq += 1
+        link = Connection(self._broker_options())
+        try:
+            async with link:
+                await link.subscribe(self._topics.result, self._topics.invoke, self._topics.registry(self._o.pool))
+                up_at = self._clock.boot()
+                self._note_up()
+                await self._live(link)
+            verdict = link.lost.result()
+        except (ConnectionFailed, ConnectionOver) as error:
+            verdict = error.verdict
+        return (0.0 if up_at is None else self._clock.boot() - up_at), verdict
+
+    async def _live(self, link: Connection) -> None:
+        """Serve a link until it is lost; when we are told to stop, say so to the cloud first."""
+        self._flights.all_due(accepted_too=not link.session_present)
+        try:
+            await self._serve(link)
+        except asyncio.CancelledError:
+            with suppress(TimeoutError, ConnectionOver, PublishRefused):
+                async with asyncio.timeout(1.0):
+                    await self._publish_presence(link, "offline")
+            raise
+
+    async def _serve(self, link: Connection) -> None:
+        """Ends with `ConnectionOver` inside, which `link.lost` explains; a cancellation stays one."""
+        with suppress(ConnectionOver):
+            await race(
+                self._receive(link), self._outward.run(link, self._inward.close_call), self._keep_retained(link),
+                self._calm_down(),
+            )  # fmt: skip
+
+    async def _receive(self, link: Connection) -> None:
+        while True:
+            batch = [await link.receive()]
+            while link.waiting() and len(batch) < BATCH:
+                batch.append(await link.receive())
+            await self._inward.take(batch)
+
+    async def _calm_down(self) -> None:
+        """An identity that stayed ours for a while is not contested any more."""
+        await asyncio.sleep(self._o.stable_s)
+        self._alarm("uplink.taken_over", "", over=True)
+        await asyncio.Event().wait()
+
+    # -------------------------------------------------------------- retained state
+
+    async def _keep_retained(self, link: Connection) -> None:
+        """Publish presence and the capability report at once, whenever they change, and at half of their life."""
+        self._stale = {"presence", "capabilities"}
+        while True:
+            self._retained.clear()
+            try:
+                if "presence" in self._stale:
+                    self._stale.discard("presence")
+                    await self._publish_presence(link, "online")
+                if "capabilities" in self._stale:
+                    self._stale.discard("capabilities")
+                    await self._publish_capabilities(link)
+            except PublishRefused as error:
+                self._note_refusal(str(error))
+            await wait_until(self._retained, self._clock.boot() + RETAINED_S / 2, self._clock)
+            if not self._retained.is_set():
+                self._stale = {"presence", "capabilities"}
+
+    async def _publish_presence(self, link: Connection, state: str) -> None:
+        payload, content_type = wire.encode(Kind.PRESENCE, self._presence(state))
+        await link.publish(
+            self._topics.presence, payload, retain=True, content_type=content_type, expiry_s=RETAINED_S,
+            user_properties=(("k", Kind.PRESENCE.value),),
+        )  # fmt: skip
+
+    async def _publish_capabilities(self, link: Connection) -> None:
+        report = self._capabilities
+        if report is None:
+            return
+        payload, content_type = wire.encode(Kind.CAPABILITIES, report)
+        await link.publish(
+            self._topics.capabilities, payload, retain=True, content_type=content_type, expiry_s=RETAINED_S,
+            user_properties=(("k", Kind.CAPABILITIES.value),),
+        )  # fmt: skip
+        tools = report.get("tools")
+        self._bus.publish(CapabilitiesPublished(str(report.get("model") or ""), len(tools) if isinstance(tools, list) else 0))
+
+    def _presence(self, state: str) -> dict[str, Json]:
+        # `seq` counts connections: a late will of an older one can be told from the present state.
+        glasses = self._glasses if state == "online" else "none"
+        return {"state": state, "glasses": glasses, "boot": self._clock.boot_id, "seq": self._seq, "version": self._o.version}
+
+    # -------------------------------------------------------------- the link's own state
+
+    @property
+    def _broker(self) -> str:
+        return f"{self._o.host}:{self._o.port}" if self._o.host is not None else ""
+
+    def _broker_options(self) -> BrokerOptions:
+        o = self._o
+        payload, content_type = wire.encode(Kind.PRESENCE, self._presence("offline"))
+        will = Will(
+            self._topics.presence, payload, content_type, delay_s=o.will_delay_s, expiry_s=RETAINED_S,
+            user_properties=(("k", Kind.PRESENCE.value),),
+        )  # fmt: skip
+        return BrokerOptions(
+            host=o.host or "", port=o.port, client_id=o.edge_id, username=o.username, password=o.password, tls=o.tls,
+            keepalive_s=o.keepalive_s, session_expiry_s=o.session_expiry_s, will=will, user_timeout_s=o.user_timeout_s,
+            connect_timeout_s=o.connect_timeout_s, ack_timeout_s=o.ack_timeout_s,
+        )  # fmt: skip
+
+    def _note_up(self) -> None:
+        self._up, self._changed_at = True, self._clock.boot()
+        _log.info("uplink to %s is up", self._broker)
+        self._bus.publish(UplinkChanged(True, self._broker))
+
+    def _note_down(self, verdict: Verdict) -> None:
+        """First failure of a cycle WARNING, repeats DEBUG; the bus hears of changes only."""
+        was, self._verdict = self._verdict if not self._up else None, verdict
+        news = self._up or was is None or was.fault is not verdict.fault
+        _log.log(logging.WARNING if news else logging.DEBUG, "no uplink to %s: %s: %s", self._broker, verdict.fault, verdict.detail)
+        if news:
+            self._up, self._changed_at = False, self._clock.boot()
+            self._bus.publish(UplinkChanged(False, self._broker, verdict.fault.value))
+        if verdict.fault is Fault.TAKEN_OVER:
+            self._alarm("uplink.taken_over", f"Another client uses the edge id {self._o.edge_id}: {verdict.hint}.")
+
+    def _note_refusal(self, why: str) -> None:
+        """Raise an alarm when the broker refuses a publish; an accepted one (empty `why`) ends it."""
+        if why:
+            _log.warning("%s", why)
+        self._alarm("uplink.refused", why, over=not why)
+
+    def _alarm(self, name: str, text: str, *, over: bool = False) -> None:
+        if over == (name not in self._alarms):
+            return
+        (self._alarms.discard if over else self._alarms.add)(name)
+        self._bus.publish(Alarmed(name, text, over))

@@ -1,0 +1,89 @@
+"""The name of every MQTT topic of contract §4, and which words may stand in one. Knows no bytes and no broker."""
+
+from dataclasses import dataclass
+from typing import Final
+
+
+class BadTopicWord(ValueError):
+    """A tenant, edge id, pool or event kind that cannot be one level of a topic."""
+
+
+def check_word(name: str, word: str) -> str:
+    """Give `word` back when it can be one topic level. Raises BadTopicWord."""
+    if not word or len(word) > 64 or any(c in "/+#$" or not c.isprintable() or c.isspace() for c in word):
+        raise BadTopicWord(f"{name} is {repr(word)[:60]}: use 1 to 64 printable characters without / + # $ or space")
+    return word
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """Every topic of one edge. `*_of_all` are the filters a cloud subscribes to; build those with `for_cloud`."""
+
+    tenant: str
+    edge_id: str
+
+    def __post_init__(self) -> None:
+        check_word("tenant", self.tenant)
+        if self.edge_id != "+":
+            check_word("edge_id", self.edge_id)
+
+    @classmethod
+    def for_cloud(cls, tenant: str) -> "Topics":
+        """Give the same names as filters over all edges of a tenant."""
+        return cls(tenant, "+")
+
+    @property
+    def prefix(self) -> str:
+        return f"glassd/v1/{self.tenant}/e/{self.edge_id}"
+
+    @property
+    def presence(self) -> str:
+        return f"{self.prefix}/presence"
+
+    @property
+    def capabilities(self) -> str:
+        return f"{self.prefix}/capabilities"
+
+    @property
+    def result(self) -> str:
+        return f"{self.prefix}/result"
+
+    @property
+    def cancel(self) -> str:
+        return f"{self.prefix}/cancel"
+
+    @property
+    def invoke(self) -> str:
+        """Kind `call` for a tool of the edge; kind `cancel` (same topic, so in order) to stop one."""
+        return f"{self.prefix}/invoke"
+
+    @property
+    def delivery(self) -> str:
+        return f"{self.prefix}/delivery"
+
+    def call(self, pool: str) -> str:
+        return f"{self.prefix}/call/{check_word('pool', pool)}"
+
+    def shared_call(self, pool: str) -> str:
+        """Name the filter by which the workers of a pool share its calls."""
+        return f"$share/{pool}/{self.call(pool)}"
+
+    def event(self, kind: str) -> str:
+        return f"{self.prefix}/event/{kind if kind == '+' else check_word('event kind', kind)}"
+
+    def reply(self, name: str) -> str:
+        """Name a good response topic for an `invoke`; `name` is the caller's own, so that it hears only its answers."""
+        return f"{self.prefix}/reply/{name if name == '+' else check_word('reply name', name)}"
+
+    def registry(self, pool: str) -> str:
+        return f"glassd/v1/{self.tenant}/registry/{check_word('pool', pool)}"
+
+    def may_answer_to(self, topic: str) -> bool:
+        """Tell whether a response topic is ours to write and has no other meaning."""
+        rest = topic.removeprefix(f"{self.prefix}/")
+        if rest == topic or not rest or len(topic) > 512 or any(c in "+#" or not c.isprintable() for c in rest):
+            return False
+        return rest.partition("/")[0] not in _MEANT
+
+
+_MEANT: Final = frozenset({"presence", "capabilities", "call", "result", "cancel", "invoke", "delivery", "event"})

@@ -1,0 +1,64 @@
+"""A race: the first end ends all, its error is ours, and a cancellation is never lost."""
+
+import asyncio
+
+import pytest
+
+from edge.race import race
+
+
+async def test_the_first_to_end_cancels_the_others_and_waits_for_their_cleanup():
+    cleaned = []
+
+    async def long():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append(True)
+
+    async def short():
+        await asyncio.sleep(0)
+
+    await race(long(), short())
+    assert cleaned == [True]
+
+
+async def test_the_first_error_is_raised_bare_and_later_ones_are_echoes():
+    async def fails():
+        await asyncio.sleep(0)
+        raise ValueError("first")
+
+    async def echoes():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise RuntimeError("second")
+
+    with pytest.raises(ValueError, match="first"):
+        await race(fails(), echoes())
+
+
+async def test_a_cancellation_stays_one_even_when_a_runner_fails_at_that_moment():
+    async def fails_when_cancelled():
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise ValueError("cleanup failed") from None
+
+    running = asyncio.ensure_future(race(fails_when_cancelled(), asyncio.Event().wait()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert running.cancelled()
+
+
+async def test_after_a_failed_race_the_task_is_not_marked_as_being_cancelled():
+    async def fails():
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        await race(fails(), asyncio.Event().wait())
+    assert asyncio.current_task().cancelling() == 0
