@@ -180,7 +180,10 @@ def as_json(happening: Happening) -> dict[str, Json]:
     name = happening.kind
     if isinstance(happening, UplinkChanged):
         name = "uplink.up" if happening.up else "uplink.down"
-    return {"event": name, **{f.name: _plain(getattr(happening, f.name)) for f in fields(happening)}}
+    told = {f.name: _plain(getattr(happening, f.name)) for f in fields(happening)}
+    if "event" in told:  # what the glasses said; the key of this name is the happening's own
+        told["said"] = told.pop("event")
+    return {"event": name, **told}
 
 
 def _plain(value: Any) -> Json:

@@ -100,10 +100,11 @@ class CallProgress:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """The answer to a call of ours; may come long after, even after a restart."""
+    """The answer to a call of ours; may come long after, even after a restart. `own`: the uplink gave it, as none came."""
 
     call_id: str
     response: ToolResponse
+    own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

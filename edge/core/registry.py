@@ -1,0 +1,84 @@
+"""The registry at one moment: local and cloud tools in one list, each in force or hidden with its reason. Immutable.
+
+Pure: apps and capabilities in, a snapshot out. Refuses to know where the documents came from.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from edge.core.compatibility import Verdict, judge
+from edge.ports import Entry
+from firmware_bridge.capabilities import Capabilities
+from tools_cache.manifest import App, Dropped
+from tools_cache.tool import Source, ToolDefinition
+
+DISABLED = "disabled in the configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Implements `SnapshotPort`. A turn that holds one is not touched by what happens to the registry meanwhile."""
+
+    version: str
+    _entries: tuple[Entry, ...]
+    _by_name: Mapping[str, Entry]
+
+    @classmethod
+    def of(cls, version: str, entries: Iterable[Entry]) -> "Snapshot":
+        """Make one; its order is that of the canonical names."""
+        ordered = tuple(sorted(entries, key=lambda e: e.definition.name))
+        return cls(version, ordered, MappingProxyType({e.definition.name: e for e in ordered}))
+
+    def find(self, name: str) -> Entry | None:
+        return self._by_name.get(name)
+
+    def entries(self) -> tuple[Entry, ...]:
+        return self._entries
+
+    @property
+    def in_force(self) -> tuple[Entry, ...]:
+        """Those that are not hidden."""
+        return tuple(e for e in self._entries if not e.hidden)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """Local and cloud apps that may stand side by side, and the cloud tools that may not."""
+
+    apps: tuple[App, ...]
+    refused: tuple[Dropped, ...]
+
+    @classmethod
+    def of(cls, local: Iterable[App], cloud: Iterable[App]) -> "Union":
+        """Join them. A cloud tool never stands in for one that lives here (C-17)."""
+        local, cloud = tuple(local), tuple(cloud)
+        here = frozenset(tool.name for app in local for tool in app.tools)
+        clashes = (tool.name for app in cloud for tool in app.tools if tool.name in here)
+        refused = tuple(Dropped(name, "a tool of this device has that name; the cloud's is refused") for name in clashes)
+        return cls(local + cloud, refused)
+
+    def snapshot(
+        self, version: str, record: Capabilities | None, *, stale: bool,
+        unusable: Mapping[str, str] = MappingProxyType({}), disabled: Collection[str] = (),
+    ) -> Snapshot:  # fmt: skip
+        """Judge every tool by these glasses. `unusable`: cloud tools whose schema failed, with why; `disabled`: names
+        (`package:tool`, or `package:*` for all of a package) that the owner does not want.
+        """
+        entries: dict[str, Entry] = {}
+        for app in self.apps:
+            verdict = judge(app.requirements, record, stale=stale)
+            for tool in app.tools:
+                own = app.tool_requirements.get(tool.name)
+                seen = verdict if own is None else judge((*app.requirements, *own), record, stale=stale)
+                off = tool.name in disabled or f"{app.package}:*" in disabled
+                broken = unusable.get(tool.name, "") if tool.source is Source.CLOUD else ""
+                entries.setdefault(tool.name, _entry(app, tool, seen, broken, off=off))  # local apps come first
+        return Snapshot.of(version, entries.values())
+
+
+def _entry(app: App, tool: ToolDefinition, verdict: Verdict, broken: str, *, off: bool) -> Entry:
+    """The owner's word comes first, then what is broken, then hardware: a person is told what to change."""
+    if off or broken:
+        return Entry(tool, app.name, hidden=DISABLED if off else broken)
+    return Entry(tool, app.name, hidden=verdict.reason, missing=verdict.missing_required, stale=verdict.stale)

@@ -1,0 +1,292 @@
+"""The tools in force: the built-in ones, and the cloud's as last verified. Implements `RegistryPort`.
+
+Refuses to know who calls a tool, and what the glasses are called. The last good registry stays until a newer one is
+verified: a cloud that is away, slow, lying or broken changes nothing but the age shown in `status`.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from edge.clock import Clock
+from edge.core.registry import Snapshot, Union
+from edge.core.sync import Fetched, Pace, RegistrySource, SyncFailed
+from edge.events import Alarmed, RegistrySynced
+from edge.ports import BusPort, RegistryNotice
+from firmware_bridge.capabilities import Capabilities
+from tools_cache import checker, manifest
+from tools_cache.errors import BadDefinition, BadManifest
+from tools_cache.generations import Generation, Generations
+from tools_cache.manifest import Dropped, Registry
+from tools_cache.schema import compile_schema
+from tools_cache.tool import Json, Source, ToolDefinition
+
+SHOWN_DROPPED: Final = 20
+IDLE_S: Final = 3600.0
+EMPTY: Final = Registry(version="1.0.00000000", sha256="", apps=())
+ALARM: Final = "registry"
+BUILTIN_ALARM: Final = "registry.builtin"
+
+logger = logging.getLogger(__name__)
+
+
+class RegistryCache:
+    """One per daemon. `load()` before anybody is served, then `run()` as a service."""
+
+    def __init__(
+        self, *, builtin: Path, state: Path, bus: BusPort, clock: Clock, cloud: RegistrySource | None = None,
+        refresh_s: float = 300.0, retry_s: tuple[float, float] = (1.0, 300.0), disabled: Collection[str] = (),
+        per_tool_hardware: bool = False,
+    ) -> None:  # fmt: skip
+        self._builtin = builtin
+        self._generations = Generations(state)
+        self._bus = bus
+        self._clock = clock
+        self._cloud = cloud
+        self._disabled = frozenset(disabled)
+        self._per_tool_hardware = per_tool_hardware
+        self._pace = Pace(refresh_s, retry_s, random.random)
+        self._record: Capabilities | None = None
+        self._stale = False
+        self._local = EMPTY
+        self._remote: Registry | None = None
+        self._generation: Generation | None = None
+        self._union = Union.of((), ())
+        self._snapshot = Snapshot.of(EMPTY.version, ())
+        self._origin = "local"
+        self._confirmed_boot: float | None = None
+        self._trouble: SyncFailed | None = None
+        self._alarms: dict[str, str] = {}
+        self._wake = asyncio.Event()
+        self._syncing = asyncio.Lock()
+
+    # -------------------------------------------------------------- what others ask
+
+    def snapshot(self) -> Snapshot:
+        return self._snapshot
+
+    def check_args(
+        self, definition: ToolDefinition, args: Mapping[str, Json]
+    ) -> tuple[dict[str, Json], list[dict[str, str]]]:
+        """Fill defaults, then validate. A schema that does not compile is a problem of the whole."""
+        try:
+            validator = compile_schema(definition.input_schema)
+            filled = validator.filled(dict(args))
+        except (BadDefinition, RecursionError) as e:
+            return dict(args), [{"path": "root", "problem": f"cannot be checked: {e}"}]
+        if filled != args:
+            logger.debug("tool %s: defaults filled, from %.200r to %.200r", definition.name, dict(args), filled)
+        return filled, validator.errors(filled)
+
+    def set_capabilities(self, record: Capabilities | None, *, stale: bool) -> None:
+        """These are the glasses now (`stale`: they are away and this is what they last said). Judges all tools anew."""
+        self._record, self._stale = record, stale
+        self._rebuild()
+
+    async def notice(self, notice: RegistryNotice) -> None:
+        """The cloud says which registry is in force; fetch it unless it is the one we have."""
+        if self._cloud is None:
+            logger.debug("a registry is announced, but no cloud.url is configured to fetch it from")
+            return
+        announced = notice.sha256.lower()
+        if (self._remote is None or announced != self._remote.sha256) and self._pace.announced(announced):
+            self._wake.set()
+
+    def describe(self) -> dict[str, Json]:
+        """One layer of `status`."""
+        entries = self._snapshot.entries()
+        return {
+            "version": self._snapshot.version, "tools": len(entries), "compatible": len(self._snapshot.in_force),
+            "origin": self._origin, "age_s": self._age(), "stale": self._stale,
+            "local": {"version": self._local.version}, "cloud": self._describe_cloud(), "dropped": list(self._dropped()),
+        }  # fmt: skip
+
+    # -------------------------------------------------------------- start
+
+    def load(self) -> None:
+        """Read the built-in registry and the last good copy of the cloud's. Blocking, once, before anybody is served."""
+        try:
+            self._local = manifest.load(self._builtin.read_bytes(), source=Source.LOCAL, trusted=True)
+        except (OSError, BadManifest) as e:
+            self._alarm(BUILTIN_ALARM, f"the built-in tools cannot be read ({e}): run glassd registry build")
+        if self._cloud is not None:
+            self._load_last_good(self._cloud.url)
+        self._adopt()
+
+    def _load_last_good(self, base: str) -> None:
+        generations, complaints = self._generations.load()
+        for generation in generations:
+            if generation.base != base:
+                continue  # another cloud's: not ours to offer
+            try:
+                self._remote = self._read(generation, trusted=True)
+            except BadManifest as e:
+                complaints.append(str(e))
+                continue
+            self._generation, self._origin = generation, "disk"
+            break
+        if complaints:
+            served = "the one before it serves" if self._remote else "only local tools until the cloud is reached"
+            self._alarm(ALARM, f"a stored registry is damaged ({'; '.join(complaints)}): {served}")
+
+    # -------------------------------------------------------------- service
+
+    async def run(self) -> None:
+        """Keep the cloud's registry fresh, for ever; without a cloud there is nothing to do but wait."""
+        for name, text in self._alarms.items():  # raised by `load()`, when nobody listened yet
+            self._bus.publish(Alarmed(name, text))
+        while True:
+            await self._pause(IDLE_S if self._cloud is None else await self._attempt())
+
+    async def sync(self) -> dict[str, Json]:
+        """Fetch now, for `glassd registry sync`; gives `describe()`. Raises `SyncFailed`."""
+        if self._cloud is None:
+            raise SyncFailed("no cloud is configured", hint="set cloud.url in the configuration")
+        async with self._syncing:
+            try:
+                await self._sync(self._cloud)
+            except SyncFailed as e:
+                self._trouble = e
+                raise
+            self._trouble = None
+        return self.describe()
+
+    async def _attempt(self) -> float:
+        """Sync once; give the seconds to wait before the next time."""
+        try:
+            await self.sync()
+        except SyncFailed as e:
+            logger.log(logging.DEBUG if self._pace.failures else logging.WARNING, "registry: %s", e)
+            return self._pace.failed(e.retry_after_s)
+        if self._pace.failures:
+            logger.info("registry: in sync again")
+        wanted = self._pace.wanted
+        wait_s = self._pace.succeeded(self._remote.sha256 if self._remote else "")
+        if wanted and not self._pace.wanted and self._remote and self._remote.sha256 != wanted:
+            logger.warning("registry: the announced %.12s… was not served; what was stays", wanted)
+        return wait_s
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        self._wake.clear()
+
+    async def _sync(self, cloud: RegistrySource) -> None:
+        """Fetch, verify, store, put in force. Raises `SyncFailed`; then nothing changed."""
+        fetched = await cloud.fetch(self._generation, past_caches=bool(self._pace.wanted))
+        new = ALARM in self._alarms  # what is on disk is not what it should be
+        if fetched.body is not None:
+            generation, registry = await self._verified(fetched, fetched.body, cloud.url)
+            have = self._generation
+            new = new or have is None or (generation.body, generation.etag) != (have.body, have.etag)
+            self._remote, self._generation = registry, generation
+        if new and self._generation is not None:
+            await self._store(self._generation)
+        self._confirmed_boot, self._origin = self._clock.boot(), "cloud"
+        self._adopt()
+
+    async def _verified(self, fetched: Fetched, body: bytes, base: str) -> tuple[Generation, Registry]:
+        """Check it in a thread: hashing 4 MiB takes a second on a small machine."""
+        refused: dict[str, str] = {}
+        try:
+            if fetched.kind == "tools":
+                body, nameless = await asyncio.to_thread(manifest.from_tool_list, body)
+                refused = {d.name: d.reason for d in nameless}
+            generation = Generation(body, base, fetched.kind, fetched.etag, self._clock.wall(), refused)
+            registry = await asyncio.to_thread(self._read, generation)
+        except BadManifest as e:
+            raise SyncFailed(str(e), hint="the cloud serves a registry that cannot be used; the one before stays") from None
+        if self._generation and self._remote and registry.sha256 == self._remote.sha256:
+            return replace(generation, refused=self._generation.refused), registry
+        return replace(generation, refused={**refused, **await self._uncompilable(registry)}), registry
+
+    async def _uncompilable(self, registry: Registry) -> dict[str, str]:
+        schemas = {tool.name: tool.input_schema for app in registry.apps for tool in app.tools}
+        try:
+            return await checker.unusable(schemas)
+        except (checker.CheckerFailed, OSError) as e:
+            logger.warning("registry: schemas are not checked before their first call: %s", e)
+            return {}
+
+    def _read(self, generation: Generation, *, trusted: bool = False) -> Registry:
+        return manifest.load(generation.body, per_tool_hardware=self._per_tool_hardware, trusted=trusted)
+
+    async def _store(self, generation: Generation) -> None:
+        """Keep it for the next start. A full disk costs that, not the registry."""
+        try:
+            await asyncio.to_thread(self._generations.save, generation)
+        except OSError as e:
+            self._alarm(ALARM, f"the registry cannot be stored ({e.strerror}): a restart would fall back to an older one")
+        else:
+            self._alarm_over(ALARM, "the stored registry is whole again")
+
+    # -------------------------------------------------------------- what is in force
+
+    def _adopt(self) -> None:
+        """Join what lives here and what the cloud offers, and judge it by the glasses."""
+        self._union = Union.of(self._local.apps, self._remote.apps if self._remote else ())
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        unusable = self._generation.refused if self._generation else MappingProxyType({})
+        fresh = self._union.snapshot(
+            self._version(), self._record, stale=self._stale, unusable=unusable, disabled=self._disabled)  # fmt: skip
+        if fresh == self._snapshot:
+            return
+        self._snapshot = fresh
+        for entry in fresh.entries():
+            if entry.missing:
+                logger.debug("tools filtered: %s lacks %s", entry.definition.name, ", ".join(entry.missing))
+        self._bus.publish(
+            RegistrySynced(fresh.version, len(fresh.entries()), len(fresh.in_force), self._origin, self._dropped()))  # fmt: skip
+
+    def _version(self) -> str:
+        """Name the union by its parts' hashes, in the form of C-09."""
+        if self._remote is None:
+            return self._local.version
+        both = sha256(f"{self._local.sha256}|{self._remote.sha256}".encode()).hexdigest()
+        return f"1.0.{both[:8]}"
+
+    def _dropped(self) -> tuple[str, ...]:
+        """Say what was left out, of either side, and why."""
+        remote = self._remote.dropped if self._remote else ()
+        refused = self._generation.refused.items() if self._generation else ()
+        dropped = (*self._local.dropped, *self._union.refused, *remote, *(Dropped(*item) for item in refused))
+        shown = tuple(f"{d.name}: {d.reason}" for d in dropped[:SHOWN_DROPPED])
+        return (*shown, f"… and {len(dropped) - len(shown)} more") if len(dropped) > len(shown) else shown
+
+    def _age(self) -> float | None:
+        """Seconds since the cloud last confirmed what we have; None when it never did."""
+        if self._confirmed_boot is not None:
+            return round(self._clock.boot() - self._confirmed_boot, 1)
+        if self._generation is not None:
+            return round(max(0.0, self._clock.wall() - self._generation.fetched_wall), 1)
+        return None
+
+    def _describe_cloud(self) -> dict[str, Json]:
+        remote, trouble = self._remote, self._trouble
+        return {
+            "configured": self._cloud is not None, "url": self._cloud.url if self._cloud else "",
+            "version": remote.version if remote else None, "sha256": remote.sha256 if remote else None,
+            "kind": self._generation.kind if self._generation else None,
+            "error": str(trouble) if trouble else "", "hint": trouble.hint if trouble else "",
+        }  # fmt: skip
+
+    def _alarm(self, name: str, text: str) -> None:
+        self._alarms[name] = text
+        logger.warning("%s", text)
+        self._bus.publish(Alarmed(name, text))
+
+    def _alarm_over(self, name: str, text: str) -> None:
+        if name in self._alarms:
+            del self._alarms[name]
+            logger.info("%s", text)
+            self._bus.publish(Alarmed(name, text, over=True))
