@@ -1,0 +1,70 @@
+"""The life of one tool call, as a table.
+
+Refuses to know who moves a call along, and why: it only says which steps there are.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class CallState(StrEnum):
+    """Where a call is. A refused call never gets past RECEIVED: it is audited, not stored."""
+
+    RECEIVED = "RECEIVED"
+    ADMITTED = "ADMITTED"
+    AWAITING_CONFIRMATION = "AWAITING_CONFIRMATION"
+    RUNNING = "RUNNING"
+    PENDING = "PENDING"
+    ANSWERED = "ANSWERED"
+    DELIVERED = "DELIVERED"
+    FAILED = "FAILED"
+    EXPIRED = "EXPIRED"
+    CANCELLED = "CANCELLED"
+
+
+_S = CallState
+STEPS: Final[Mapping[CallState, frozenset[CallState]]] = MappingProxyType({
+    _S.RECEIVED: frozenset({_S.ADMITTED, _S.AWAITING_CONFIRMATION, _S.FAILED, _S.CANCELLED}),
+    _S.AWAITING_CONFIRMATION: frozenset({_S.ADMITTED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
+    _S.ADMITTED: frozenset({_S.RUNNING, _S.PENDING, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
+    _S.RUNNING: frozenset({_S.PENDING, _S.ANSWERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
+    _S.PENDING: frozenset({_S.RUNNING, _S.ANSWERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
+    _S.ANSWERED: frozenset({_S.DELIVERED, _S.EXPIRED}),
+    _S.FAILED: frozenset({_S.DELIVERED}),
+    _S.DELIVERED: frozenset(),
+    _S.EXPIRED: frozenset(),
+    _S.CANCELLED: frozenset(),
+})  # fmt: skip
+"""From → where a call may go. PENDING → RUNNING is a worker taking up a queued call; FAILED → DELIVERED is a wearer
+reading why."""
+
+ANSWERED_STATES: Final = frozenset({_S.ANSWERED, _S.DELIVERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED})
+"""States in which the one answer of a call exists."""
+
+
+class UnlistedStep(Exception):
+    """A step that the table does not have: our bug, never the world's."""
+
+
+def check(before: str, after: str) -> None:
+    """Raise `UnlistedStep` unless the table has this step; a name that is no state is unlisted too."""
+    try:
+        allowed = STEPS[CallState(before)]
+        target = CallState(after)
+    except ValueError:
+        raise UnlistedStep(f"{before} → {after}: no such state") from None
+    if target not in allowed:
+        listed = ", ".join(sorted(allowed)) or "nowhere"
+        raise UnlistedStep(f"{before} → {after}: from {before} a call goes to {listed}")
+
+
+def diagram() -> str:
+    """Print the table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", f"    [*] --> {CallState.RECEIVED}"]
+    for state, targets in STEPS.items():
+        lines += [f"    {state} --> {target}" for target in CallState if target in targets]
+        if not targets:
+            lines.append(f"    {state} --> [*]")
+    return "\n".join(lines) + "\n"

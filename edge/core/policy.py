@@ -1,0 +1,119 @@
+"""May this call run? Each check is a function of what it is handed and gives the refusal, or None.
+
+Refuses to ask anybody, to count and to run: the orchestrator does, in the order of C-13
+(exists, stored answer, mode, total budget, retrieval budget, arguments, confirmation).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from edge.core.session import Spent
+from tools_cache.errors import BadToolName
+from tools_cache.names import parse
+from tools_cache.tool import ErrorCode, Json, Mode, ToolDefinition, ToolError
+
+RETRIEVAL: Final = "retrieval"
+"""The category whose calls have a budget of their own."""
+SHOWN_PROBLEMS: Final = 8
+"""Problems spelled out in a message; all of them are in its details."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceBudget:
+    """What one spoken turn may use (S2-86, S2-87, S2-90). Text mode has no hard caps (S2-89)."""
+
+    calls: int = 3
+    retrievals: int = 2
+    top_k: int = 3
+
+
+def name_problem(name: object) -> ToolError | None:
+    """A call must name a tool, as `package:tool` (S0-30, S0-46, C-46)."""
+    if not isinstance(name, str) or not name.strip():
+        return ToolError.of(ErrorCode.INVALID_REQUEST, "Missing or invalid tool name")
+    try:
+        parse(name)
+    except BadToolName as e:
+        return ToolError.of(ErrorCode.INVALID_TOOL_NAME, str(e))
+    return None
+
+
+def unknown(name: str) -> ToolError:
+    """There is no such tool in this snapshot (S0-47)."""
+    return ToolError.of(ErrorCode.TOOL_NOT_FOUND, f"Tool {name} not found", suggestion="glassd tools --all")
+
+
+def hidden(name: str, reason: str, missing: Sequence[str], *, stale: bool) -> ToolError | None:
+    """A hidden tool is refused with the reason it is hidden for; hardware is named."""
+    if missing:
+        rest = " (as last known; the glasses are away)" if stale else ""
+        return ToolError.of(
+            ErrorCode.HARDWARE_MISSING, f"{name} {reason or 'needs ' + ', '.join(missing)}{rest}",
+            details={"missing": list(missing)}, suggestion="Connect glasses that have it",
+        )  # fmt: skip
+    if not reason:
+        return None
+    code = ErrorCode.USER_DISABLED if "disabled" in reason.lower() else ErrorCode.TOOL_UNAVAILABLE
+    return ToolError.of(code, f"Tool {name} is not in force: {reason}", details={"reason": reason})
+
+
+def mode_problem(tool: ToolDefinition, mode: Mode) -> ToolError | None:
+    """Some tools are not for every way of talking (S2-69)."""
+    if mode in tool.allowed_modes:
+        return None
+    advice = "Switch to text mode to use this tool" if mode is Mode.VOICE else None
+    return ToolError.of(
+        ErrorCode.MODE_RESTRICTED, f"Tool {tool.name} is not available in {mode} mode", suggestion=advice
+    )
+
+
+def budget_problem(tool: ToolDefinition, mode: Mode, spent: Spent, budget: VoiceBudget) -> ToolError | None:
+    """Hold the caps of one spoken turn: the total first, then retrieval."""
+    if mode is not Mode.VOICE:
+        return None
+    advice = "A new turn has a new budget"
+    if spent.calls >= budget.calls:
+        text = f"Voice mode tool call budget exceeded (max {budget.calls} per turn)"
+        return ToolError.of(ErrorCode.BUDGET_EXCEEDED, text, suggestion=advice)
+    if tool.category == RETRIEVAL and spent.retrievals >= budget.retrievals:
+        text = f"Voice mode retrieval budget exceeded (max {budget.retrievals} per turn)"
+        return ToolError.of(ErrorCode.BUDGET_EXCEEDED, text, suggestion=advice)
+    return None
+
+
+def clamp(args: Mapping[str, Json], mode: Mode, budget: VoiceBudget) -> tuple[dict[str, Json], dict[str, list[int]]]:
+    """Cut `top_k` down for the ear, defaults included (C-08): (arguments, {name: [asked, given]})."""
+    asked = args.get("top_k")
+    if mode is not Mode.VOICE or not isinstance(asked, int) or isinstance(asked, bool) or asked <= budget.top_k:
+        return dict(args), {}
+    return {**args, "top_k": budget.top_k}, {"top_k": [asked, budget.top_k]}
+
+
+def arguments_problem(problems: Sequence[Mapping[str, str]]) -> ToolError | None:
+    """All that is wrong with the arguments, in one message (S2-39), each with its path."""
+    if not problems:
+        return None
+    said = [f"{p.get('path') or 'root'} {p.get('problem', 'is wrong')}" for p in problems[:SHOWN_PROBLEMS]]
+    return ToolError.of(
+        ErrorCode.INVALID_ARGUMENTS, "Invalid parameters: " + ", ".join(said), details=[dict(p) for p in problems]
+    )
+
+
+def needs_confirmation(tool: ToolDefinition) -> bool:
+    """`always` asks; `policy` asks for what writes; `never` does not (C-20)."""
+    if tool.requires_confirmation == "policy":
+        return not tool.read_only
+    return tool.requires_confirmation == "always"
+
+
+def preview(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
+    """One line that says what would happen (S2-99)."""
+    local = parse(tool.name).tool
+    if local == "calendar_create_event":
+        attendees = args.get("attendees")
+        count = len(attendees) if isinstance(attendees, list) else 0
+        return f"Create calendar event with {count} attendees"
+    if local == "image_generate":
+        return f'Generate image: "{str(args.get("prompt", ""))[:50]}..."'
+    return f"Execute {tool.name}"

@@ -1,0 +1,246 @@
+"""What a result looks and sounds like: response → Rendering, and the envelopes that are ours.
+
+Refuses to know glasses: what they can draw or speak is decided by the stage.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from edge.core.routing import RouteKind
+from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, Json, Mode, ToolCall, ToolDefinition, ToolResponse
+
+_TEXT_KEYS: Final = ("text", "message", "summary", "content")
+_LISTED: Final = 12
+"""Entries of a `key: value` listing; a lens has five rows."""
+_MAX_DURATION_MS: Final = 60 * 60 * 1000
+
+
+class LayoutKind(StrEnum):
+    """Contract §3's layouts."""
+
+    TEXT_WALL = "text_wall"
+    DOUBLE_TEXT_WALL = "double_text_wall"
+    REFERENCE_CARD = "reference_card"
+    DASHBOARD_CARD = "dashboard_card"
+    BITMAP_VIEW = "bitmap_view"
+    CLEAR_VIEW = "clear_view"
+
+
+_TWO: Final = {
+    LayoutKind.DOUBLE_TEXT_WALL: ("topText", "bottomText"),
+    LayoutKind.DASHBOARD_CARD: ("leftText", "rightText"),
+    LayoutKind.REFERENCE_CARD: ("title", "text"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """What a result wants. `text` is the lens's words (also the image's stand-in), `speech` the ear's; None: not wanted.
+
+    `first`, `second` are the two parts of a two-part layout, `image` and `pcm` base64. `silent` forbids speech on every rung of the ladder.
+    """
+
+    layout: LayoutKind | None = None
+    text: str = ""
+    first: str = ""
+    second: str = ""
+    image: str = ""
+    speech: str | None = None
+    pcm: str = ""
+    silent: bool = False
+    duration_s: float | None = None
+    priority: int = 0
+
+    @property
+    def words(self) -> str:
+        """The words that stand for it where only words go: the lens's, else the ear's."""
+        return self.text or self.speech or ""
+
+
+def rendering_of(response: ToolResponse) -> Rendering:
+    """Read what a result wants shown; without a `render` object its text is shown, then spoken (S0-66)."""
+    render = response.render or {}
+    display, audio = _part(render, "display"), _part(render, "audio")
+    silent = _flag(render, audio, response)
+    if not (display or audio):
+        text = text_of(response)
+        return Rendering(LayoutKind.TEXT_WALL if text.strip() else None, text, speech=text, silent=silent)
+    speech = audio.get("text") if isinstance(audio.get("text"), str) else None
+    pcm = audio.get("pcm") if isinstance(audio.get("pcm"), str) else ""
+    layout = _layout(display)
+    if layout is None and speech is None and not pcm:  # a url is not ours to fetch: its words are shown instead
+        text = text_of(response)
+        return Rendering(LayoutKind.TEXT_WALL if text.strip() else None, text, silent=silent)
+    first, second = _two_parts(layout, display)
+    text = _string(display, "text") or _joined(first, second) or _string(display, "alt")
+    if layout is LayoutKind.BITMAP_VIEW:
+        text = _string(display, "alt") or _string(display, "text") or _data_text(response.data)
+    if layout is LayoutKind.REFERENCE_CARD:
+        text = _joined(first, second)
+    return Rendering(
+        layout, text, first, second, _string(display, "data"), speech, pcm or "", silent, _seconds(display), _rank(display)
+    )
+
+
+def text_of(response: ToolResponse) -> str:
+    """The words of a result: its error, its text, or a short `key: value` listing of its data."""
+    if response.error is not None:
+        said = response.error.message
+        return f"{said}\n{response.error.suggestion}" if response.error.suggestion else said
+    return _data_text(response.data)
+
+
+def _data_text(data: Json) -> str:
+    if data is None:
+        return ""
+    if isinstance(data, str):
+        return data
+    if isinstance(data, Mapping):
+        for key in _TEXT_KEYS:
+            if isinstance(data.get(key), str):
+                return str(data[key])
+        return "\n".join(f"{key}: {_brief(value)}" for key, value in list(data.items())[:_LISTED])
+    if isinstance(data, list):
+        return "\n".join(_brief(value) for value in data[:_LISTED])
+    return _brief(data)
+
+
+def _brief(value: Json) -> str:
+    if isinstance(value, Mapping):
+        return _first_text(value) or ", ".join(f"{k} {_brief(v)}" for k, v in list(value.items())[:4])
+    if isinstance(value, list):
+        return ", ".join(_brief(v) for v in value[:_LISTED])
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "-" if value is None else str(value)
+
+
+def _first_text(value: Mapping[str, Json]) -> str:
+    return next((str(value[key]) for key in (*_TEXT_KEYS, "title", "name") if isinstance(value.get(key), str)), "")
+
+
+# ------------------------------------------------------------------ the render object, read forgivingly
+
+
+def _part(render: Mapping[str, Json], key: str) -> Mapping[str, Json]:
+    found = render.get(key)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _layout(display: Mapping[str, Json]) -> LayoutKind | None:
+    named = display.get("layout", display.get("layoutType"))
+    if isinstance(named, Mapping):  # MentraOS nests the fields under `layout`
+        named = named.get("layoutType")
+    try:
+        return LayoutKind(str(named)) if named else (LayoutKind.TEXT_WALL if display else None)
+    except ValueError:
+        return LayoutKind.TEXT_WALL
+
+
+def _string(display: Mapping[str, Json], key: str) -> str:
+    nested = display.get("layout")
+    for place in (display, nested if isinstance(nested, Mapping) else {}):
+        if isinstance(place.get(key), str):
+            return str(place[key])
+    return ""
+
+
+def _two_parts(layout: LayoutKind | None, display: Mapping[str, Json]) -> tuple[str, str]:
+    keys = _TWO.get(layout) if layout else None
+    return (_string(display, keys[0]), _string(display, keys[1])) if keys else ("", "")
+
+
+def _joined(first: str, second: str) -> str:
+    return "\n".join(part for part in (first, second) if part.strip())
+
+
+def _flag(render: Mapping[str, Json], audio: Mapping[str, Json], response: ToolResponse) -> bool:
+    places = (audio, render, _part(response.meta, "mentraExtensions"))
+    return any(place.get("suppressVoiceResponse") is True for place in places)
+
+
+def _seconds(display: Mapping[str, Json]) -> float | None:
+    asked: Any = display.get("durationMs")
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or not 0 < asked < float("inf"):
+        return None
+    return min(float(asked), _MAX_DURATION_MS) / 1000
+
+
+def _rank(display: Mapping[str, Json]) -> int:
+    asked = display.get("priority")
+    if isinstance(asked, int) and not isinstance(asked, bool):
+        return max(-9, min(9, asked))
+    return {"low": -1, "high": 1, "urgent": 2}.get(str(asked), 0)
+
+
+# ------------------------------------------------------------------ envelopes of ours
+
+
+def pending(call: ToolCall) -> ToolResponse:
+    """The answer to a call that is finished later."""
+    return ToolResponse(data={"status": "pending", "pendingToolCallId": call.call_id})
+
+
+def fallback(code: ErrorCode, tool: ToolDefinition, reason: str) -> ToolResponse:
+    """An honest short answer when no route can serve; its message is what the wearer reads."""
+    name = tool.name.partition(":")[2].replace("_", " ")
+    said, advice = {
+        ErrorCode.OFFLINE: (f"Offline: {name} cannot be reached now", "Try again when the connection is back"),
+        ErrorCode.NOT_ACCEPTED: (f"No answer: nobody took {name} up in time", "Try again in a moment"),
+        ErrorCode.SESSION_INACTIVE: (f"The glasses are away: {name} needs them", "Bring the glasses back"),
+        ErrorCode.DEADLINE_EXPIRED: (f"Too late: the time for {name} is over", "Ask again"),
+    }.get(code, (f"{name} is not available: {reason}", None))
+    return ToolResponse.failure(code, said, suggestion=advice, details={"reason": reason})
+
+
+def timed_out(limit_s: float, *, tool: ToolDefinition, started: bool) -> ToolResponse:
+    """It ran too long (S0-57); what it did meanwhile is unknown unless it can be repeated or only reads."""
+    return ToolResponse.failure(
+        ErrorCode.TIMEOUT, f"Tool execution timeout after {round(limit_s * 1000)}ms",
+        partial_side_effects=started and not repeatable(tool),
+    )  # fmt: skip
+
+
+def interrupted(tool: ToolDefinition | None, *, started: bool) -> ToolResponse:
+    """The daemon went down under a running call."""
+    unsafe = started and not (tool is not None and repeatable(tool))
+    return ToolResponse.failure(
+        ErrorCode.INTERRUPTED, "The daemon was restarted while this call ran",
+        partial_side_effects=unsafe, idempotency_required=unsafe,
+    )  # fmt: skip
+
+
+def repeatable(tool: ToolDefinition) -> bool:
+    """True when running it twice does no more than running it once."""
+    return tool.idempotent or tool.read_only
+
+
+_OWN_BUSINESS: Final = frozenset({
+    ErrorType.VALIDATION, ErrorType.NOT_FOUND, ErrorType.MODE_RESTRICTED, ErrorType.BUDGET_EXCEEDED,
+    ErrorType.CONFIRMATION_REQUIRED, ErrorType.CONFIRMATION_EXPIRED, ErrorType.RATE_LIMIT,
+})  # fmt: skip
+
+
+def concerns_wearer(call: ToolCall, response: ToolResponse) -> bool:
+    """A refusal for form's sake is between us and a program; a wearer who asked is told everything."""
+    asked = call.mode is Mode.VOICE or call.origin in (CallOrigin.VOICE, CallOrigin.GLASSES)
+    return asked or response.error is None or response.error.type not in _OWN_BUSINESS
+
+
+_FROM_AFAR: Final = ("activatedForTool", "clamped", "stale", "ageS", "toolVersion", "mentraExtensions")
+
+
+def stamped(
+    response: ToolResponse, call: ToolCall, *, tool: ToolDefinition | None, registry: str, duration_s: float,
+    timestamp: str, route: RouteKind | None, clamped: Mapping[str, Json],
+) -> ToolResponse:  # fmt: skip
+    """Put contract §3's meta on an answer; of a remote tool's own meta only the known keys stay."""
+    kept = {key: response.meta[key] for key in _FROM_AFAR if key in response.meta}
+    bare = ToolResponse(data=response.data, error=response.error, intents=response.intents, render=response.render)
+    return bare.with_meta(**{
+        **kept, "tool": call.tool, "toolVersion": tool.version if tool else None, "registryVersion": registry,
+        "duration": max(0, round(duration_s * 1000)), "timestamp": timestamp, "callId": call.call_id,
+        "route": route.value if route else None, "clamped": dict(clamped) or kept.get("clamped"),
+    })  # fmt: skip

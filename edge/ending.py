@@ -1,0 +1,217 @@
+"""The end of a call: intents, memory, wearer, caller, cloud, audit; in this order, whatever the answer is.
+
+Refuses to know how an answer came about.
+"""
+
+import asyncio
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Final
+
+from edge.clock import Clock
+from edge.core import idempotency, results
+from edge.core.call_state import CallState
+from edge.core.routing import RouteKind
+from edge.core.session import SessionController
+from edge.events import CallAnswered, CallCompleted
+from edge.gate import Limits, Refused
+from edge.ports import BusPort, CallStorePort, GlassesPort, RegistryPort, RenderPort, UplinkMessage, UplinkPort
+from edge.ticket import Ticket
+from tools_cache.tool import Delivery, DeliveryReport, ErrorCode, Json, ToolError, ToolResponse
+
+_log: Final = logging.getLogger(__name__)
+_audit_log: Final = logging.getLogger("edge.audit")
+Audit = Callable[[Mapping[str, Json]], None]
+"""Takes one audit record (S2-101); must not wait."""
+
+_RECENT: Final = 256
+"""Calls whose delivery is still reported when it changes."""
+
+
+class Ending:
+    """One per daemon. `session` is what tools' intents steer."""
+
+    def __init__(
+        self, *, registry: RegistryPort, store: CallStorePort, uplink: UplinkPort, glasses: GlassesPort, stage: RenderPort,
+        bus: BusPort, clock: Clock, audit: Audit | None, limits: Limits,
+    ) -> None:  # fmt: skip
+        self._registry = registry
+        self._store = store
+        self._uplink = uplink
+        self._glasses = glasses
+        self._stage = stage
+        self._bus = bus
+        self._clock = clock
+        self._audit = audit or _log_audit
+        self._limits = limits
+        self._recent: OrderedDict[str, float] = OrderedDict()
+        self.session = SessionController()
+
+    async def end(self, ticket: Ticket, response: ToolResponse) -> None:
+        """Intents, memory, wearer, caller, cloud, audit: in this order, whatever the answer is."""
+        response = self.stamp(ticket, response)
+        for intent in response.intents:
+            self.session.apply(intent, tool=ticket.call.tool)
+        response = await self._remember(ticket, response)
+        if ticket.message is not None:
+            await self.handled(ticket.message)
+        report = await self._present(ticket, response)
+        done = _end_state(response, expired=ticket.expired) in (CallState.ANSWERED, CallState.FAILED)
+        if done and report.state in (Delivery.SHOWN, Delivery.SPOKEN):
+            await self.step(ticket, CallState.DELIVERED)
+        final = response.with_meta(delivery=report.to_json())
+        await self._tell_cloud(ticket, report)
+        if ticket.early:
+            call = ticket.call
+            self._bus.publish(CallCompleted(call.call_id, call.tool, final.ok, report.to_json()))
+            self._record(ticket, final, "completed")
+            ticket.resolve(final)
+        else:
+            self.answer(ticket, final, "answered")
+
+    async def _remember(self, ticket: Ticket, response: ToolResponse) -> ToolResponse:
+        """Store the one answer; if there is one already, that one stands."""
+        if not ticket.admitted:
+            return response
+        try:
+            if await self._store.finish(ticket.call.call_id, _end_state(response, expired=ticket.expired).value, response):
+                return response
+            found = await self._store.known(ticket.call)
+        except Exception as e:  # noqa: BLE001 - a disk's fault must not cost the caller the answer
+            _log.error("the answer of %s is not on disk: %s", ticket.call.call_id, e)
+            return response
+        return found.response if found is not None and found.response is not None else response
+
+    async def _present(self, ticket: Ticket, response: ToolResponse) -> DeliveryReport:
+        if ticket.expired:
+            return DeliveryReport(Delivery.EXPIRED)
+        if not results.concerns_wearer(ticket.call, response):
+            return DeliveryReport(Delivery.NONE)
+        if ticket.early and self._glasses.status().worn is False:
+            return DeliveryReport(Delivery.DROPPED, "the glasses are not worn")
+        glasses = self._glasses.status()
+        if response.error is not None and not ticket.early and glasses.capabilities is not None and not glasses.ready:
+            # Kept for their return it would be old news, and push away what the wearer was reading.
+            return DeliveryReport(Delivery.DROPPED, "glasses away")
+        if self.session.snapshot().suppress_audio:
+            response = replace(response, render={**(response.render or {}), "suppressVoiceResponse": True})
+        if ticket.route is None or ticket.route.code is None:
+            return await self._stage.present(ticket.call.call_id, response, wait=ticket.wait)
+        try:  # a fallback is an answer within a second, whatever the lens does (contract §4)
+            async with asyncio.timeout(self._limits.fallback_s):
+                return await self._stage.present(ticket.call.call_id, response)
+        except TimeoutError:
+            return DeliveryReport(Delivery.SENT, "the glasses have not confirmed it yet")
+
+    async def refuse(self, ticket: Ticket, refused: Refused) -> None:
+        ticket.reason = refused.reason
+        response = self.stamp(ticket, ToolResponse(error=refused.error))
+        report = await self._present(ticket, response)
+        self.answer(ticket, response.with_meta(delivery=report.to_json()), "refused")
+
+    def refusal(self, ticket: Ticket, error: ToolError, reason: str) -> ToolResponse:
+        """Refuse at the door, before there is a life."""
+        ticket.reason = reason
+        response = self.stamp(ticket, ToolResponse(error=error)).with_meta(delivery=Delivery.NONE.value)
+        self.answer(ticket, response, "refused")
+        return response
+
+    def answer(self, ticket: Ticket, response: ToolResponse, outcome: str, *, final: bool = True) -> None:
+        call, error = ticket.call, response.error
+        self._bus.publish(CallAnswered(
+            call.call_id, str(call.tool)[:255], response.ok, str(response.meta.get("route", "")), response.meta.get("delivery"),
+            error.code.value if error else "", final,
+        ))  # fmt: skip
+        self._record(ticket, response, outcome)
+        ticket.resolve(response)
+
+    def stopped(self, ticket: Ticket) -> None:
+        """The daemon ends under a call: the caller hears so; the next daemon ends it in the store."""
+        if not ticket.answer.done():
+            error = interruption("The daemon is stopping")
+            ticket.resolve(self.stamp(ticket, ToolResponse(error=error)).with_meta(delivery=Delivery.NONE.value))
+
+    def stamp(self, ticket: Ticket, response: ToolResponse) -> ToolResponse:
+        registry = ticket.snapshot.version if ticket.snapshot else self._registry.snapshot().version
+        moment = datetime.fromtimestamp(self._clock.wall(), UTC).isoformat(timespec="milliseconds")
+        return results.stamped(
+            response, ticket.call, tool=ticket.tool, registry=registry,
+            duration_s=self._clock.boot() - ticket.began, timestamp=moment.replace("+00:00", "Z"),
+            route=ticket.route.kind if ticket.route else None, clamped=ticket.clamped,
+        )  # fmt: skip
+
+    async def step(self, ticket: Ticket, state: CallState) -> bool:
+        """Move a call along; False when that is not on disk."""
+        if not ticket.admitted:
+            return True
+        try:
+            await self._store.advance(ticket.call.call_id, state.value)
+        except Exception as e:  # noqa: BLE001 - the answer matters more than its place in the table
+            _log.warning("call %s is not marked %s: %s", ticket.call.call_id, state, e)
+            return False
+        return True
+
+    def _record(self, ticket: Ticket, response: ToolResponse, outcome: str) -> None:
+        """One audit line per answer (S2-101); arguments only as a digest."""
+        call, tool, error = ticket.call, ticket.tool, response.error
+        duration = response.meta.get("duration", 0)
+        self._audit({
+            "toolId": str(call.tool)[:255], "version": tool.version if tool else None,
+            "registryVersion": response.meta.get("registryVersion"), "duration": duration, "mode": call.mode.value,
+            "turnId": call.turn_id, "idempotencyKey": call.idempotency_key, "callId": call.call_id,
+            "origin": call.origin.value, "route": response.meta.get("route"), "outcome": outcome, "ok": response.ok,
+            "errorType": error.type.value if error else None, "errorCode": error.code.value if error else None,
+            "reason": ticket.reason, "argsHash": idempotency.args_digest(call.args),
+            "overBudget": bool(tool and duration > tool.latency_budget_ms),
+        })  # fmt: skip
+
+    async def _tell_cloud(self, ticket: Ticket, report: DeliveryReport) -> None:
+        if ticket.route is not None and ticket.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
+            self.note_recent(ticket.call.call_id)
+            await self.tell(ticket.call.call_id, report, age_s=max(0.0, self._clock.boot() - ticket.began))
+
+    async def tell(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
+        """Tell the cloud how far an answer got; a disk that takes nothing costs that word, not the answer."""
+        try:
+            await self._uplink.tell_delivery(call_id, report, age_s=age_s)
+        except Exception as e:  # noqa: BLE001 - as above
+            _log.warning("the cloud is not told how %s was delivered: %s", call_id, e)
+
+    async def handled(self, message: UplinkMessage) -> None:
+        """Strike a message off; what cannot be struck off comes again after a restart and is known then."""
+        try:
+            await self._uplink.handled(message)
+        except Exception as e:  # noqa: BLE001 - as above
+            _log.warning("a message of the cloud is not marked as handled: %s", e)
+
+    def recent_age_s(self, call_id: str) -> float | None:
+        """Seconds since a call of the cloud's was answered; None when nobody asks any more."""
+        since = self._recent.get(call_id)
+        return None if since is None else self._clock.boot() - since
+
+    def note_recent(self, call_id: str) -> None:
+        """From now on the cloud is told when this call's delivery changes."""
+        self._recent[call_id] = self._clock.boot()
+        while len(self._recent) > _RECENT:
+            self._recent.popitem(last=False)
+
+
+def _end_state(response: ToolResponse, *, expired: bool) -> CallState:
+    code = response.error.code if response.error else None
+    if code is ErrorCode.CANCELLED:
+        return CallState.CANCELLED
+    if expired or code in (ErrorCode.DEADLINE_EXPIRED, ErrorCode.TIMEOUT):
+        return CallState.EXPIRED
+    return CallState.ANSWERED if response.ok else CallState.FAILED
+
+
+def interruption(text: str) -> ToolError:
+    return ToolError.of(ErrorCode.INTERRUPTED, text, suggestion="Try again in a moment")
+
+
+def _log_audit(record: Mapping[str, Json]) -> None:
+    _audit_log.info("%s", json.dumps(record, separators=(",", ":"), ensure_ascii=True, default=str))

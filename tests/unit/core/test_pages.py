@@ -1,0 +1,177 @@
+"""Pages fit the lens and lose nothing."""
+
+import itertools
+import unicodedata
+
+import pytest
+from hypothesis import example, given, settings, strategies as st
+
+from edge.core.pages import (
+    CUT,
+    LINE_END_FORBIDDEN,
+    LINE_START_FORBIDDEN,
+    MAX_TEXT,
+    Canvas,
+    Layout,
+    Typeface,
+    clean,
+    dwell_s,
+    lay_out,
+    lay_out_columns,
+    reading_words,
+)
+
+LENS = Canvas(width=576, lines=5, page_bytes=390)
+
+
+def width(text: str) -> float:
+    return sum(0 if unicodedata.combining(c) else 22 if ord(c) > 0x2E7F else 5 if c in " il.,!" else 12 for c in text)
+
+
+FACE = Typeface(width, lambda _: True)
+NARROW = st.builds(Canvas, st.integers(80, 600), st.integers(1, 8), st.integers(60, 500))
+LETTERS = st.sampled_from("abc XYZ ,.!(\n\t日本語。（）éß—…")
+TEXT = st.text(LETTERS, max_size=400) | st.text(LETTERS, min_size=150, max_size=400) | st.text(max_size=300)
+FULL_ROWS = ("x" * 900, LENS)
+HEAVY_ROWS = ("日本語" * 60, Canvas(width=600, lines=5, page_bytes=60))
+
+
+def squeeze(text: str) -> str:
+    return "".join(text.split())
+
+
+def body(layout: Layout) -> str:
+    lines = [line for number, page in enumerate(layout.pages, 1) for line in page.lines
+             if line.text != f"{number}/{len(layout.pages)}" or line.x == 0]  # fmt: skip
+    return squeeze("".join(line.text for line in lines))
+
+
+@given(text=TEXT, canvas=NARROW)
+@example(*FULL_ROWS)
+@example(*HEAVY_ROWS)
+@settings(max_examples=300, deadline=None)
+@pytest.mark.requirement("M-pages")
+def test_every_line_fits_the_canvas_and_every_page_its_lines_and_bytes(text: str, canvas: Canvas) -> None:
+    for page in lay_out(text, canvas, FACE).pages:
+        assert all(line.x + width(line.text) <= canvas.width for line in page.lines)
+        assert all(line.row < canvas.lines for line in page.lines)
+        assert sum(len(line.text.encode()) for line in page.lines) <= canvas.page_bytes
+        by_row: dict[int, list] = {}
+        for line in page.lines:
+            by_row.setdefault(line.row, []).append(line)
+        for lines in by_row.values():
+            for before, after in itertools.pairwise(lines):
+                assert before.x + width(before.text) <= after.x, "footer over text"
+
+
+@given(text=TEXT, canvas=NARROW)
+@example(*FULL_ROWS)
+@example(*HEAVY_ROWS)
+@settings(max_examples=300, deadline=None)
+@pytest.mark.requirement("M-pages")
+def test_no_text_is_lost_and_the_order_is_kept(text: str, canvas: Canvas) -> None:
+    layout = lay_out(text, canvas, FACE)
+    assert body(layout) == squeeze(clean(text)[0])
+
+
+@given(left=TEXT, right=TEXT, canvas=NARROW.filter(lambda c: c.width > 120))
+@settings(max_examples=200, deadline=None)
+def test_two_columns_fit_side_by_side_and_lose_nothing(left: str, right: str, canvas: Canvas) -> None:
+    layout = lay_out_columns(left, right, canvas, FACE)
+    second = int(canvas.width * 0.55)
+    got = {0: "", 1: ""}
+    for number, page in enumerate(layout.pages, 1):
+        assert sum(len(line.text.encode()) for line in page.lines) <= canvas.page_bytes
+        for line in page.lines:
+            if len(layout.pages) > 1 and line.row == canvas.lines - 1 > 0 and line.text == f"{number}/{len(layout.pages)}":
+                continue
+            assert width(line.text) <= canvas.width * 0.45 + 1e-6
+            assert line.x in (0, second)
+            got[line.x == second] += line.text
+    assert squeeze(got[0]) == squeeze(clean(left)[0])
+    assert squeeze(got[1]) == squeeze(clean(right)[0])
+
+
+def test_a_short_text_is_one_page_without_a_footer() -> None:
+    layout = lay_out("Buy milk", LENS, FACE)
+    assert [[line.text for line in page.lines] for page in layout.pages] == [["Buy milk"]]
+
+
+def test_several_pages_say_which_one_this_is_at_the_right_edge() -> None:
+    layout = lay_out("word " * 200, LENS, FACE)
+    assert len(layout.pages) > 1
+    for number, page in enumerate(layout.pages, 1):
+        footer = page.lines[-1]
+        assert footer.text == f"{number}/{len(layout.pages)}"
+        assert footer.row == LENS.lines - 1
+        assert LENS.width - 1 <= footer.x + width(footer.text) <= LENS.width
+
+
+def test_words_are_not_broken_while_they_fit_a_line() -> None:
+    text = "alpha bravo charlie delta " * 12
+    rows = [line.text for page in lay_out(text, LENS, FACE).pages for line in page.lines[:4]]
+    assert {word for row in rows for word in row.split()} <= {"alpha", "bravo", "charlie", "delta", *"123456789"} | {
+        row.split()[-1] for row in rows if "/" in row
+    }
+
+
+def test_a_word_longer_than_a_line_is_cut_and_nothing_of_it_is_lost() -> None:
+    layout = lay_out("x" * 120, LENS, FACE)
+    assert "".join(line.text for line in layout.pages[0].lines) == "x" * 120
+    assert len(layout.pages[0].lines) == 3
+
+
+def test_cjk_breaks_anywhere_but_not_before_a_full_stop_nor_after_an_opening_bracket() -> None:
+    text = "日本語の文章です。（これは）テスト、「本当に」長い文章。" * 6
+    layout = lay_out(text, Canvas(width=220, lines=5, page_bytes=2000), FACE)
+    rows = [line.text for page in layout.pages for line in page.lines if "/" not in line.text]
+    assert len(rows) > 10
+    assert not [row for row in rows if row[0] in LINE_START_FORBIDDEN]
+    assert not [row for row in rows if row[-1] in LINE_END_FORBIDDEN]
+
+
+def test_control_characters_and_direction_overrides_never_reach_the_lens() -> None:
+    text, replaced = clean("a\x00b\x1b[31mc\u202ed\u200be\x85f\tg")
+    assert text == "ab[31mcde f g"
+    assert replaced == 0
+
+
+def test_a_missing_glyph_becomes_its_relative_or_a_visible_box_and_is_counted() -> None:
+    has = lambda ch: ch.isascii() or ch == "□"  # noqa: E731
+    assert clean("café — 日", has) == ("cafe - □", 3)
+    assert clean("日", str.isascii) == ("?", 1)
+    assert lay_out("日本", LENS, Typeface(width, has)).replaced == 2
+
+
+def test_a_text_beyond_the_bound_is_cut_visibly_and_says_so() -> None:
+    layout = lay_out("a" * (MAX_TEXT + 1), LENS, FACE)
+    assert layout.cut
+    assert squeeze(layout.pages[-1].lines[-2].text).endswith(squeeze(CUT))
+    assert not lay_out("a" * MAX_TEXT, LENS, FACE).cut
+
+
+def test_nothing_to_say_makes_no_page() -> None:
+    assert lay_out(" \n \x00", LENS, FACE).pages == ()
+    assert lay_out_columns("", " ", LENS, FACE).pages == ()
+
+
+def test_paragraphs_stay_apart_but_blank_lines_do_not_pile_up() -> None:
+    lines = [line.text for line in lay_out("one\n\n\n\ntwo", LENS, FACE).pages[0].lines]
+    assert lines == ["one", "", "two"]
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"), [(0, 3.0), (1, 3.0), (5, 4.0), (30, 11.5), (58, 19.9), (200, 20.0)]
+)
+def test_a_page_stays_for_its_reading_time(words: float, seconds: float) -> None:
+    assert dwell_s(words) == pytest.approx(seconds)
+
+
+def test_two_cjk_characters_read_like_one_word() -> None:
+    assert reading_words("日本語文 ok") == 3.0
+    assert reading_words("three plain words") == 3.0
+
+
+def test_the_reading_time_of_a_page_does_not_count_its_footer() -> None:
+    layout = lay_out("word " * 100, LENS, FACE)
+    assert sum(page.words for page in layout.pages) == 100

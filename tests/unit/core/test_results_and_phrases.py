@@ -1,0 +1,158 @@
+"""What results look like, and which sentence means which tool."""
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from edge.core.phrases import match
+from edge.core.results import LayoutKind, concerns_wearer, fallback, rendering_of, text_of
+from tools_cache.tool import CallOrigin, ErrorCode, Mode, Source, ToolCall, ToolDefinition, ToolResponse
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ("plain", "plain"), ({"text": "t", "id": 1}, "t"), ({"message": "m"}, "m"), ({"summary": "s"}, "s"),
+        ({"content": "c"}, "c"), ({"text": 5, "level": 80, "on": True, "x": None}, "text: 5\nlevel: 80\non: yes\nx: -"),
+        ({"items": [{"text": "a"}, {"title": "b"}]}, "items: a, b"), (["x", 2], "x\n2"), (None, ""), (3.5, "3.5"),
+    ],
+)  # fmt: skip
+def test_the_text_of_a_result_is_found_or_listed(data, text: str) -> None:
+    assert text_of(ToolResponse(data=data)) == text
+
+
+def test_an_error_reads_as_its_message_and_the_next_thing_to_do() -> None:
+    error = ToolResponse.failure(ErrorCode.OFFLINE, "Offline", suggestion="Try later")
+    assert text_of(error) == "Offline\nTry later"
+
+
+def test_without_render_the_text_is_shown_and_spoken() -> None:
+    wanted = rendering_of(ToolResponse(data="hi"))
+    assert (wanted.layout, wanted.text, wanted.speech, wanted.silent) == (LayoutKind.TEXT_WALL, "hi", "hi", False)
+
+
+def test_a_display_alone_is_not_spoken_and_audio_alone_is_not_shown() -> None:
+    shown = rendering_of(ToolResponse(data="d", render={"display": {"layout": "text_wall", "text": "hi"}}))
+    assert (shown.layout, shown.text, shown.speech) == (LayoutKind.TEXT_WALL, "hi", None)
+    heard = rendering_of(ToolResponse(data="d", render={"audio": {"text": "hi"}}))
+    assert (heard.layout, heard.speech, heard.words) == (None, "hi", "hi")
+
+
+def test_a_sound_behind_a_url_becomes_its_words() -> None:
+    wanted = rendering_of(ToolResponse(data="the words", render={"audio": {"url": "http://x/y.mp3"}}))
+    assert (wanted.layout, wanted.text, wanted.speech) == (LayoutKind.TEXT_WALL, "the words", None)
+
+
+@pytest.mark.parametrize("place", ["audio", "render", "meta"])
+@pytest.mark.requirement("S0-66")
+def test_suppression_is_honoured_wherever_it_is_said(place: str) -> None:
+    flag = {"suppressVoiceResponse": True}
+    response = {
+        "audio": ToolResponse(data="x", render={"audio": flag}),
+        "render": ToolResponse(data="x", render=flag),
+        "meta": ToolResponse(data="x", meta={"mentraExtensions": flag}),
+    }[place]
+    wanted = rendering_of(response)
+    assert wanted.silent
+    assert wanted.text == "x"
+
+
+@pytest.mark.parametrize(
+    ("asked", "seconds"), [(1500, 1.5), (0, None), (-5, None), (True, None), ("5", None), (float("inf"), None), (10**9, 3600.0)]
+)
+def test_a_duration_is_taken_when_it_makes_sense(asked, seconds) -> None:
+    wanted = rendering_of(ToolResponse(render={"display": {"text": "x", "durationMs": asked}}))
+    assert wanted.duration_s == seconds
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+                    lambda c: st.lists(c, max_size=3) | st.dictionaries(
+                        st.sampled_from(["display", "audio", "layout", "text", "data", "durationMs", "priority", "pcm", "z"]), c,
+                        max_size=4), max_leaves=12))  # fmt: skip
+@settings(max_examples=200, deadline=None)
+def test_any_render_object_a_tool_may_invent_is_read_without_a_crash(value) -> None:
+    render = value if isinstance(value, dict) else {"display": value, "audio": value}
+    assert isinstance(rendering_of(ToolResponse(data=value, render=render)).words, str)
+
+
+def test_a_form_error_is_the_programs_business_unless_the_wearer_asked() -> None:
+    refused, offline = (ToolResponse.failure(c, "x") for c in (ErrorCode.INVALID_ARGUMENTS, ErrorCode.OFFLINE))
+    typed = ToolCall(call_id="1", tool="a:b", args={}, origin=CallOrigin.MCP)
+    spoken = ToolCall(call_id="1", tool="a:b", args={}, origin=CallOrigin.VOICE, mode=Mode.VOICE)
+    assert not concerns_wearer(typed, refused)
+    assert concerns_wearer(spoken, refused)
+    assert concerns_wearer(typed, offline)
+    assert concerns_wearer(typed, ToolResponse(data=1))
+
+
+def test_a_fallback_is_short_and_honest() -> None:
+    definition = ToolDefinition(name="shop:buy_now", description="", input_schema={}, source=Source.CLOUD)
+    assert fallback(ErrorCode.OFFLINE, definition, "dns").error.message == "Offline: buy now cannot be reached now"
+
+
+# ------------------------------------------------------------------ phrases
+
+
+def tool(name: str, phrases: tuple[str, ...], properties: dict, required: list[str]) -> ToolDefinition:
+    schema = {"type": "object", "properties": properties, "required": required}
+    return ToolDefinition(name=name, description="", input_schema=schema, source=Source.LOCAL, activation_phrases=phrases)
+
+
+INTEGER, TEXT = {"type": "integer"}, {"type": "string"}
+TOOLS = (
+    tool("notes:add", ("note", "take a note", "remind me"), {"text": TEXT}, ["text"]),
+    tool("notes:list", ("my notes",), {"limit": INTEGER}, []),
+    tool("clock:now", ("what time is it",), {"timezone": TEXT}, []),
+    tool("timer:start", ("set a timer", "start a timer"), {"seconds": INTEGER, "label": TEXT}, ["seconds"]),
+    tool("timer:cancel", ("cancel timer",), {"id": INTEGER}, ["id"]),
+    tool("egg:boil", ("boil an egg",), {"minutes": INTEGER, "seconds": INTEGER}, ["minutes"]),
+    tool("light:set", ("light",), {"state": {"type": "string", "enum": ["on", "off"]}}, ["state"]),
+)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "name", "args"),
+    [
+        ("Take a note buy Milk", "notes:add", {"text": "buy Milk"}),
+        ("please TAKE A NOTE: that Anna calls at 5.", "notes:add", {"text": "Anna calls at 5"}),
+        ("remind me to buy 3 eggs", "notes:add", {"text": "buy 3 eggs"}),
+        ("read my notes please", "notes:list", {}),
+        ("my notes, 5", "notes:list", {"limit": 5}),
+        ("what time is it now?", "clock:now", {}),
+        ("set a timer for 5 minutes", "timer:start", {"seconds": 300}),
+        ("set a timer for five minutes for the pasta", "timer:start", {"seconds": 300, "label": "the pasta"}),
+        ("start a timer 90 seconds", "timer:start", {"seconds": 90}),
+        ("set a timer for an hour and thirty minutes", "timer:start", {"seconds": 5400}),
+        ("set a timer for half an hour", "timer:start", {"seconds": 1800}),
+        ("set a timer for two minutes and a half", "timer:start", {"seconds": 150}),
+        ("set a timer for twenty-five minutes", "timer:start", {"seconds": 1500}),
+        ("set a timer for forty five seconds", "timer:start", {"seconds": 45}),
+        ("set a timer for 10min called tea", "timer:start", {"seconds": 600, "label": "tea"}),
+        ("set a timer", "timer:start", {}),
+        ("cancel timer number 3", "timer:cancel", {"id": 3}),
+        ("boil an egg 6 minutes 30 seconds", "egg:boil", {"minutes": 6, "seconds": 30}),
+        ("boil an egg for 6 minutes", "egg:boil", {"minutes": 6}),
+        ("turn the light Off please", "light:set", {"state": "off"}),
+    ],
+)
+def test_a_sentence_becomes_a_tool_and_its_arguments(sentence: str, name: str, args: dict) -> None:
+    found = match(sentence, TOOLS)
+    assert found is not None
+    assert (found.tool.name, found.args) == (name, args)
+
+
+@pytest.mark.parametrize("sentence", ["", "   ", "sing a song", "mynotes", "notebook", "what time"])
+def test_a_sentence_without_a_whole_phrase_means_nothing(sentence: str) -> None:
+    assert match(sentence, TOOLS) is None
+
+
+def test_the_longer_phrase_wins_over_the_earlier_one() -> None:
+    found = match("note this: set a timer for 5 minutes", TOOLS)
+    assert found is not None
+    assert found.tool.name == "timer:start"
+
+
+@given(st.text(max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_no_sentence_breaks_the_matching(sentence: str) -> None:
+    match(sentence, TOOLS)
+    match("set a timer " + sentence, TOOLS)

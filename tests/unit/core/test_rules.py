@@ -1,0 +1,189 @@
+"""The small rules: life of a call, ids, routes, keys, sessions."""
+
+import itertools
+import uuid
+
+import pytest
+
+from edge.clock import Clock
+from edge.core import idempotency, policy
+from edge.core.call_state import ANSWERED_STATES, STEPS, CallState, UnlistedStep, check, diagram
+from edge.core.ids import new_call_id
+from edge.core.routing import Circumstances, RouteKind, choose
+from edge.core.session import MAX_TURNS, SessionController, TurnLedger
+from tools_cache.tool import CallOrigin, ErrorCode, SideEffects, Source, ToolDefinition, ToolResponse
+
+# ------------------------------------------------------------------ life of a call
+
+
+def test_the_way_of_a_good_call_is_listed_from_end_to_end() -> None:
+    way = ["RECEIVED", "ADMITTED", "RUNNING", "ANSWERED", "DELIVERED"]
+    for before, after in itertools.pairwise(way):
+        check(before, after)
+    check("ADMITTED", "PENDING")
+    check("PENDING", "EXPIRED")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("DELIVERED", "RUNNING"), ("ANSWERED", "RUNNING"), ("RECEIVED", "ANSWERED"), ("RUNNING", "ADMITTED"),
+     ("EXPIRED", "DELIVERED"), ("RUNNING", "RUNNING"), ("NOWHERE", "RUNNING"), ("RUNNING", "nowhere")],
+)  # fmt: skip
+def test_an_unlisted_step_raises(before: str, after: str) -> None:
+    with pytest.raises(UnlistedStep, match=after):
+        check(before, after)
+
+
+def test_every_state_can_be_reached_and_no_answered_call_goes_back() -> None:
+    assert set(STEPS) == set(CallState)
+    assert {target for targets in STEPS.values() for target in targets} == set(CallState) - {CallState.RECEIVED}
+    for state in ANSWERED_STATES:
+        assert STEPS[state] <= ANSWERED_STATES
+
+
+def test_the_diagram_shows_every_step() -> None:
+    drawn = diagram()
+    assert drawn.startswith("stateDiagram-v2")
+    assert all(f"    {a} --> {b}\n" in drawn for a, targets in STEPS.items() for b in targets)
+
+
+# ------------------------------------------------------------------ ids
+
+
+@pytest.mark.requirement("K3-ids")
+def test_a_call_id_is_a_uuid7_stamped_with_the_wall_clock() -> None:
+    made = uuid.UUID(new_call_id(Clock(wall=lambda: 1_700_000_000.123), random_bits=lambda n: (1 << n) - 1))
+    assert made.version == 7
+    assert made.variant == uuid.RFC_4122
+    assert made.int >> 80 == 1_700_000_000_123
+
+
+def test_call_ids_sort_by_age_and_do_not_repeat() -> None:
+    old, new = (new_call_id(Clock(wall=lambda t=t: t)) for t in (1.7e9, 1.7e9 + 0.001))
+    assert old < new
+    assert len({new_call_id(Clock(wall=lambda: 1.7e9)) for _ in range(200)}) == 200
+
+
+# ------------------------------------------------------------------ routes
+
+
+def tool(source: Source, **more) -> ToolDefinition:
+    return ToolDefinition(name="a:b", description="", input_schema={}, source=source, **more)
+
+
+def world(**more) -> Circumstances:
+    return Circumstances(**{"origin": CallOrigin.CLI, "glasses_ready": True, "uplink_configured": True, "uplink_up": True,
+                            **more})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("definition", "now", "kind", "code"),
+    [
+        (tool(Source.LOCAL), world(uplink_up=False, glasses_ready=False), RouteKind.LOCAL, None),
+        (tool(Source.GLASSES), world(), RouteKind.GLASSES, None),
+        (tool(Source.GLASSES), world(glasses_ready=False), RouteKind.FALLBACK, ErrorCode.SESSION_INACTIVE),
+        (tool(Source.GLASSES, side_effects=SideEffects.READ_ONLY), world(glasses_ready=False), RouteKind.GLASSES, None),
+        (tool(Source.CLOUD), world(), RouteKind.CLOUD, None),
+        (tool(Source.CLOUD), world(uplink_up=False), RouteKind.FALLBACK, ErrorCode.OFFLINE),
+        (tool(Source.CLOUD, queueable=True), world(uplink_up=False), RouteKind.QUEUE, None),
+        (tool(Source.CLOUD, queueable=True), world(uplink_up=False, uplink_configured=False), RouteKind.FALLBACK,
+         ErrorCode.OFFLINE),
+        (tool(Source.CLOUD), world(origin=CallOrigin.CLOUD), RouteKind.FALLBACK, ErrorCode.UNSUPPORTED),
+        (tool(Source.UPSTREAM), world(), RouteKind.FALLBACK, ErrorCode.TOOL_UNAVAILABLE),
+        (tool(Source.LOCAL), world(time_left_s=0), RouteKind.FALLBACK, ErrorCode.DEADLINE_EXPIRED),
+    ],
+)  # fmt: skip
+def test_a_call_goes_where_it_can_be_served_and_the_decision_has_a_reason(definition, now, kind, code) -> None:
+    route = choose(definition, now)
+    assert (route.kind, route.code) == (kind, code)
+    assert route.reason
+
+
+# ------------------------------------------------------------------ keys
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [("call_abc123", "provider:call_abc123"), ("12345678", None), ("123456789", "provider:123456789"),
+     ("temp_123456789", None), ("x-temp-123456", None), ("", None)],
+)  # fmt: skip
+def test_only_a_stable_provider_id_is_a_key(given: str, key: str | None) -> None:
+    assert idempotency.provider_key(given) == key
+
+
+def test_the_same_question_in_the_same_turn_has_one_key_and_another_turn_another() -> None:
+    one = idempotency.hash_key("s", "t1", "a:b", {"x": 1, "y": [2]})
+    assert one == idempotency.hash_key("s", "t1", "a:b", {"y": [2], "x": 1})
+    others = {idempotency.hash_key(*k) for k in
+              [("s", "t2", "a:b", {"x": 1}), ("r", "t1", "a:b", {"x": 1}), ("s", "t1", "a:c", {"x": 1}), ("s", "t1", "a:b", {})]}
+    assert len(others) == 4
+    assert one.startswith("hash:s:t1:")
+    assert len(one.split(":")[-1]) == 16
+
+
+@pytest.mark.parametrize(
+    ("code", "yes"),
+    [(ErrorCode.TIMEOUT, False), (ErrorCode.RATE_LIMIT, False), (ErrorCode.INVALID_ARGUMENTS, False),
+     (ErrorCode.CONFIRMATION_REQUIRED, False), (ErrorCode.BUDGET_EXCEEDED, False), (ErrorCode.MODE_RESTRICTED, False),
+     (ErrorCode.INTERNAL, True), (ErrorCode.DENIED, True), (ErrorCode.AUTH, True)],
+)  # fmt: skip
+@pytest.mark.requirement("C-15")
+def test_only_final_answers_are_replayed(code: ErrorCode, yes: bool) -> None:
+    assert idempotency.replayable(ToolResponse.failure(code, "x")) is yes
+    assert idempotency.replayable(ToolResponse(data=1))
+
+
+# ------------------------------------------------------------------ session and budget
+
+
+def test_a_call_without_a_turn_is_a_turn_of_its_own_and_old_turns_are_forgotten() -> None:
+    ledger = TurnLedger()
+    ledger.spend("u", "", retrieval=True)
+    assert ledger.spent("u", "").calls == 0
+    ledger.spend("u", "t", retrieval=True)
+    ledger.spend("u", "t", retrieval=False)
+    assert (ledger.spent("u", "t").calls, ledger.spent("u", "t").retrievals) == (2, 1)
+    assert ledger.spent("other", "t").calls == 0
+    for n in range(MAX_TURNS):
+        ledger.spend("u", f"n{n}", retrieval=False)
+    assert ledger.spent("u", "t").calls == 0
+
+
+def test_intents_move_the_session_and_each_move_names_its_cause(caplog) -> None:
+    session = SessionController()
+    assert session.apply({"type": "END_VOICE_SESSION"}, tool="a:b") is False
+    assert "Cannot end inactive session" in caplog.text
+    session.begin_voice()
+    before = session.snapshot()
+    assert session.apply({"type": "SUPPRESS_AUDIO", "value": True}, tool="a:b")
+    assert session.apply({"type": "SUPPRESS_TRANSCRIPT", "value": True}, tool="a:b")
+    assert session.apply({"type": "SET_PENDING_MESSAGE", "message": "later"}, tool="a:b")
+    after = session.snapshot()
+    assert (after.suppress_audio, after.suppress_transcript, after.pending_message) == (True, True, "later")
+    assert not before.suppress_audio, "a snapshot is a copy"
+    assert session.apply({"type": "END_VOICE_SESSION", "after": "speech"}, tool="c:d")
+    assert (session.snapshot().voice_active, session.snapshot().end_after) == (False, "speech")
+    assert [cause for cause, _, _ in session.transitions] == ["voice", "a:b", "a:b", "a:b", "c:d"]
+    assert session.apply({"type": "DANCE"}, tool="a:b") is False
+    assert "Unknown intent type: DANCE" in caplog.text
+
+
+# ------------------------------------------------------------------ previews and confirmation
+
+
+def test_previews_are_the_contracts_words() -> None:
+    def named(name: str) -> ToolDefinition:
+        return ToolDefinition(name=name, description="", input_schema={}, source=Source.LOCAL)
+
+    assert policy.preview(named("g:calendar_create_event"), {"attendees": [1, 2]}) == "Create calendar event with 2 attendees"
+    assert policy.preview(named("g:image_generate"), {"prompt": "x" * 60}) == f'Generate image: "{"x" * 50}..."'
+    assert policy.preview(named("g:other"), {}) == "Execute g:other"
+
+
+@pytest.mark.parametrize(
+    ("asks", "effects", "yes"),
+    [("always", SideEffects.NONE, True), ("never", SideEffects.WRITES, False), ("policy", SideEffects.WRITES, True),
+     ("policy", SideEffects.READ_ONLY, False)],
+)  # fmt: skip
+def test_confirmation_is_asked_always_never_or_for_what_writes(asks: str, effects: SideEffects, yes: bool) -> None:
+    assert policy.needs_confirmation(tool(Source.LOCAL, requires_confirmation=asks, side_effects=effects)) is yes

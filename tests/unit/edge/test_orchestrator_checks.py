@@ -1,0 +1,316 @@
+"""What may run, in which order that is decided, and what is said when it may not."""
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from edge.clock import Clock
+from edge.orchestrator import Limits
+from tests.unit.edge.orchestrator_house import QUICK, house, make
+from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, Mode, ToolResponse
+
+
+async def test_a_good_call_runs_once_is_shown_and_carries_the_contracts_meta(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        answer = await h.call("notes:add", {"text": "milk"})
+        assert answer.ok
+        assert len(h.tools.runs) == 1
+        assert h.glasses.texts() == ["did notes:add"]
+        meta = answer.meta
+        assert meta["tool"] == "notes:add"
+        assert meta["toolVersion"] == "1.2.3"
+        assert meta["registryVersion"] == "1.0.0abc123"
+        assert isinstance(meta["duration"], int)
+        assert meta["timestamp"].endswith("Z")
+        assert meta["route"] == "local"
+        assert meta["delivery"] == "shown"
+        assert meta["callId"] == h.tools.runs[0].call_id
+        stored = await h.store.get(meta["callId"])
+        assert stored is not None
+        assert stored["state"] == "DELIVERED"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "message"),
+    [
+        ("", ErrorCode.INVALID_REQUEST, "Missing or invalid tool name"),
+        (None, ErrorCode.INVALID_REQUEST, "Missing or invalid tool name"),
+        (5, ErrorCode.INVALID_REQUEST, "Missing or invalid tool name"),
+        ("nocolon", ErrorCode.INVALID_TOOL_NAME,
+         "Invalid tool name format: nocolon. Expected format: packageName:toolName"),
+        ("not:there", ErrorCode.TOOL_NOT_FOUND, "Tool not:there not found"),
+    ],
+)  # fmt: skip
+@pytest.mark.requirement("S0-46")
+async def test_a_malformed_or_unknown_call_is_answered_with_the_seeds_words(tmp_path, name, code, message) -> None:
+    async with house(tmp_path) as h:
+        answer = await h.call(name)
+        assert answer.error is not None
+        assert (answer.error.code, answer.error.message, answer.error.retryable) == (code, message, False)
+        assert answer.meta["timestamp"]
+        assert await h.store.recent(10, pending=False) == []
+        assert h.audit[-1]["outcome"] == "refused"
+
+
+async def test_a_hidden_tool_is_refused_with_the_hardware_it_lacks(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        h.registry.hide("notes:add", "needs a camera", ("CAMERA",))
+        h.registry.hide("notes:list", "disabled by the user")
+        h.registry.hide("find:one", "its app is gated")
+        answers = [await h.call(n, {"text": "x"}) for n in ("notes:add", "notes:list", "find:one")]
+        assert [a.error.code.value for a in answers if a.error] == ["HARDWARE_MISSING", "USER_DISABLED", "TOOL_UNAVAILABLE"]
+        assert "camera" in answers[0].error.message
+        assert answers[0].error.details == {"missing": ["CAMERA"]}
+        assert not h.tools.runs
+
+
+@pytest.mark.requirement("S0-45")
+async def test_bad_arguments_name_every_problem_and_touch_neither_network_nor_tool_nor_disk(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        answer = await h.call("notes:add", {"top_k": "many"})
+        assert answer.error is not None
+        assert answer.error.code is ErrorCode.INVALID_ARGUMENTS
+        assert answer.error.message.startswith("Invalid parameters: ")
+        assert "root" in answer.error.message
+        assert "/top_k" in answer.error.message
+        assert len(answer.error.details) == 2
+        await h.call("shop:buy", {"text": 5})
+        assert not h.tools.runs
+        assert not h.uplink.submitted
+        assert await h.store.recent(10, pending=False) == []
+        assert h.glasses.pages() == [], "a program's mistake is not the wearer's business"
+
+
+async def test_a_wearer_who_asked_is_told_what_went_wrong(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        answer = await h.call("notes:add", {}, mode=Mode.VOICE, origin=CallOrigin.VOICE)
+        assert answer.meta["delivery"] == "shown"
+        assert h.glasses.texts()[0].startswith("Invalid parameters")
+
+
+@pytest.mark.requirement("S2-85")
+async def test_a_text_only_tool_is_refused_in_voice_and_costs_no_budget(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        turn = {"mode": Mode.VOICE, "turn_id": "t1"}
+        for _ in range(4):
+            refused = await h.call("desk:type", **turn)
+            assert refused.error is not None
+            assert refused.error.message == "Tool desk:type is not available in voice mode"
+            assert refused.error.suggestion == "Switch to text mode to use this tool"
+        assert (await h.call("notes:list", **turn)).ok
+
+
+@pytest.mark.requirement("S2-86")
+async def test_a_spoken_turn_has_three_calls_and_two_retrievals_and_text_has_no_caps(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        turn = {"mode": Mode.VOICE, "turn_id": "t1"}
+        codes = [(await h.call("find:one", **turn)).meta.get("route") for _ in range(2)]
+        assert codes == ["local", "local"]
+        third = await h.call("find:one", **turn)
+        assert third.error.type is ErrorType.BUDGET_EXCEEDED
+        assert (await h.call("notes:list", **turn)).ok
+        fourth = await h.call("notes:list", **turn)
+        assert fourth.error.message == "Voice mode tool call budget exceeded (max 3 per turn)"
+        assert (await h.call("notes:list", mode=Mode.VOICE, turn_id="t2")).ok, "a new turn has a new budget"
+        assert all([(await h.call("find:one", turn_id="t1")).ok for _ in range(4)])
+
+
+@pytest.mark.requirement("S2-90")
+async def test_top_k_is_clamped_for_the_ear_even_when_it_came_from_the_default(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        spoken = await h.call("find:one", mode=Mode.VOICE)
+        assert h.tools.runs[-1].args["top_k"] == 3
+        assert spoken.meta["clamped"] == {"top_k": [5, 3]}
+        typed = await h.call("find:one")
+        assert h.tools.runs[-1].args["top_k"] == 5
+        assert "clamped" not in typed.meta
+
+
+async def test_what_needs_a_yes_is_refused_with_its_request_until_somebody_gives_it(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        answer = await h.call("danger:erase", {"text": "all"})
+        assert answer.error.type is ErrorType.CONFIRMATION_REQUIRED
+        request = answer.error.confirmation_request
+        assert request["tool"] == "danger:erase"
+        assert request["args"]["text"] == "all"
+        assert request["preview"] == "Execute danger:erase"
+        assert not h.tools.runs
+
+    class Yes:
+        async def allowed(self, call, definition, args):
+            return None
+
+    async with house(tmp_path, confirm=Yes()) as h:
+        assert (await h.call("danger:erase")).ok
+
+
+@pytest.mark.requirement("C-45")
+async def test_validation_comes_before_anybody_is_asked(tmp_path: Path) -> None:
+    asked = []
+
+    class Ask:
+        async def allowed(self, call, definition, args):
+            asked.append(call)
+
+    async with house(tmp_path, confirm=Ask()) as h:
+        assert (await h.call("danger:erase", {"text": 1})).error.code is ErrorCode.INVALID_ARGUMENTS
+        assert not asked
+
+
+async def test_the_same_id_twice_runs_once_and_is_shown_once(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        call = make("notes:add", {"text": "milk"})
+        first, twin = await asyncio.gather(h.orchestrator.call(call), h.orchestrator.call(call))
+        again = await h.orchestrator.call(call)
+        assert len(h.tools.runs) == 1
+        assert len(h.glasses.pages()) == 1
+        assert first.data == twin.data == again.data
+        assert "_idempotent_cache_hit" not in first.meta
+        assert twin.meta["_idempotent_cache_hit"] is True
+        assert again.meta["_idempotent_cache_hit"] is True
+
+
+async def test_an_id_has_one_answer_for_ever_even_one_that_could_be_retried(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        call = make("notes:add", {"text": "x"})
+        await h.store.admit(call, "local")
+        await h.store.finish(call.call_id, "FAILED", ToolResponse.failure(ErrorCode.NETWORK_ERROR, "no luck"))
+        again = await h.orchestrator.call(call)
+        assert again.error.message == "no luck"
+        assert again.meta["_idempotent_cache_hit"] is True
+        assert not h.tools.runs
+
+
+async def test_the_same_key_under_another_id_gets_the_stored_answer_even_after_a_restart(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        first = await h.call("notes:add", {"text": "milk"}, idempotency_key="k1")
+    async with house(tmp_path) as h:
+        second = await h.call("notes:add", {"text": "milk"}, idempotency_key="k1")
+        assert second.data == first.data
+        assert second.meta["_idempotent_cache_hit"] is True
+        assert not h.tools.runs
+
+
+async def test_a_retryable_failure_is_not_replayed_but_its_successor_is(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        async def fails(call, progress):
+            return ToolResponse.failure(ErrorCode.NETWORK_ERROR, "no luck")
+
+        good, h.tools.handler = h.tools.handler, fails
+        assert not (await h.call("notes:add", {"text": "x"}, idempotency_key="k")).ok
+        h.tools.handler = good
+        assert (await h.call("notes:add", {"text": "x"}, idempotency_key="k")).ok
+        third = await h.call("notes:add", {"text": "x"}, idempotency_key="k")
+        assert third.ok
+        assert third.meta["_idempotent_cache_hit"] is True
+        assert len(h.tools.runs) == 2, "the success counts for the key, so nothing runs a third time"
+
+
+async def test_more_calls_than_the_bound_are_told_when_to_come_again(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+    async with house(tmp_path, limits=replace(QUICK, running=2, run_s=5)) as h:
+        async def slow(call, progress):
+            await gate.wait()
+            return ToolResponse(data="done")
+
+        h.tools.handler = slow
+        async with asyncio.TaskGroup() as tg:
+            running = [tg.create_task(h.call("find:one")) for _ in range(2)]
+            await asyncio.sleep(0)
+            while len(h.tools.runs) < 2:
+                await asyncio.sleep(0.005)
+            full = await h.call("find:one")
+            gate.set()
+        assert full.error.type is ErrorType.RATE_LIMIT
+        assert full.error.retry_after_ms == 1000
+        assert all(r.result().ok for r in running)
+
+
+@pytest.mark.requirement("S2-45")
+async def test_a_crash_of_ours_becomes_an_internal_answer_without_its_cause(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        def boom(*_):
+            raise RuntimeError("secret path")
+
+        h.registry.check_args = boom
+        answer = await h.call("notes:add", {"text": "x"})
+        assert answer.error.type is ErrorType.INTERNAL
+        assert answer.error.message == "Internal error executing notes:add"
+        assert answer.error.partial_side_effects
+        assert "secret" not in str(answer.to_json())
+
+
+@pytest.mark.requirement("S2-101")
+async def test_every_answer_leaves_one_audit_line_with_a_digest_instead_of_arguments(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        await h.call("notes:add", {"text": "my secret"}, turn_id="t9", idempotency_key="k9")
+        (line,) = h.audit
+        assert {"toolId", "version", "registryVersion", "duration", "mode", "turnId", "idempotencyKey", "route", "outcome",
+                "errorType", "argsHash"} <= line.keys()  # fmt: skip
+        assert (line["turnId"], line["idempotencyKey"], line["route"]) == ("t9", "k9", "local")
+        assert "secret" not in str(line)
+
+
+async def test_intents_steer_the_session_also_when_the_tool_failed(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        async def quiet(call, progress):
+            answer = ToolResponse.failure(ErrorCode.AUTH, "no")
+            return replace(answer, intents=({"type": "SUPPRESS_AUDIO", "value": True}, {"type": "DANCE"}))
+
+        h.tools.handler = quiet
+        answer = await h.call("notes:list")
+        assert h.orchestrator.session.snapshot().suppress_audio
+        assert len(answer.intents) == 2
+
+
+async def test_a_call_before_the_daemon_serves_waits_for_it_and_one_after_it_stopped_is_told_so(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        early = await h.call("notes:list")
+        assert early.ok
+    h.orchestrator._open.set()  # do not wait five seconds for a daemon that is gone
+    late = await h.call("notes:list")
+    assert late.error.code is ErrorCode.INTERRUPTED
+
+
+async def test_a_caller_that_goes_away_does_not_take_the_call_with_it(tmp_path: Path) -> None:
+    gate, done = asyncio.Event(), asyncio.Event()
+    async with house(tmp_path, limits=Limits()) as h:
+        async def slow(call, progress):
+            await gate.wait()
+            done.set()
+            return ToolResponse(data="finished anyway")
+
+        h.tools.handler = slow
+        call = make("notes:add", {"text": "x"})
+        caller = asyncio.ensure_future(h.orchestrator.call(call))
+        while not h.tools.runs:
+            await asyncio.sleep(0.005)
+        caller.cancel()
+        await asyncio.wait({caller})
+        gate.set()
+        await h.glasses.until(lambda: "finished anyway" in h.glasses.texts())
+        assert (await h.orchestrator.call(call)).data == "finished anyway"
+
+
+async def test_a_full_disk_stops_what_writes_and_lets_reading_go_on(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        async def full(call, route):
+            raise OSError("disk full")
+
+        h.store.admit = full
+        assert (await h.call("notes:list")).ok
+        refused = await h.call("notes:add", {"text": "x"})
+        assert refused.error.code is ErrorCode.TOOL_UNAVAILABLE
+        assert "disk full" in refused.error.message
+        assert [c.tool for c in h.tools.runs] == ["notes:list"]
+
+
+async def test_ages_come_from_the_clock_that_was_handed_in(tmp_path: Path) -> None:
+    clock = Clock(boot=Clock.system().boot, wall=lambda: 1_800_000_000.25, boot_id="b")
+    async with house(tmp_path, clock=clock) as h:
+        answer = await h.call("notes:list")
+        assert answer.meta["timestamp"] == "2027-01-15T08:00:00.250Z"
+
+
