@@ -1,0 +1,188 @@
+"""PNG (base64) → pixels for a lens of 1, 2 or 4 bits, with the standard library alone.
+
+Refuses what it cannot do well (interlaced, huge, damaged): the ladder then goes on with words.
+"""
+
+import base64
+import binascii
+import struct
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+from firmware_bridge.messages import Tile
+
+MAX_BASE64: Final = 1_000_000
+"""Characters; MentraOS refuses more."""
+MAX_PIXELS: Final = 640 * 480
+"""The largest canvas known; a larger picture is not meant for a lens."""
+_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
+_CHANNELS: Final = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+
+
+class BadImage(Exception):
+    """Not a picture we can show; the text names why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grey:
+    """A picture as brightness, one byte a pixel, row-major; 0 is dark (and so transparent on a lens)."""
+
+    width: int
+    height: int
+    pixels: bytes
+
+
+def decode(data: str) -> Grey:
+    """Read a base64 PNG. Raises `BadImage`."""
+    if len(data) > MAX_BASE64:
+        raise BadImage(f"the image is {len(data)} characters; at most {MAX_BASE64}")
+    try:
+        raw = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        raise BadImage("the image is not base64") from None
+    if not raw.startswith(_SIGNATURE):
+        raise BadImage("the image is not a PNG")
+    try:
+        return _png(raw)
+    except (struct.error, zlib.error, IndexError, KeyError):
+        raise BadImage("the PNG is damaged") from None
+
+
+def fit(picture: Grey, width: int, height: int, bpp: int) -> Tile:
+    """Scale down into the canvas if need be (never up), centre it and quantise to `bpp` bits."""
+    scale = max(1.0, picture.width / width, picture.height / height)
+    w, h = max(1, int(picture.width / scale)), max(1, int(picture.height / scale))
+    columns = [min(picture.width - 1, int((x + 0.5) * scale)) for x in range(w)]
+    rows = []
+    for y in range(h):
+        start = min(picture.height - 1, int((y + 0.5) * scale)) * picture.width
+        rows.append(_packed([picture.pixels[start + x] for x in columns], bpp))
+    return Tile((width - w) // 2, (height - h) // 2, w, h, bpp, b"".join(rows))
+
+
+def _packed(row: list[int], bpp: int) -> bytes:
+    per_byte = 8 // bpp
+    levels = (1 << bpp) - 1
+    out = bytearray()
+    for at in range(0, len(row), per_byte):
+        byte = 0
+        for value in (*row[at : at + per_byte], *(0,) * per_byte)[:per_byte]:
+            byte = byte << bpp | (value * levels + 127) // 255
+        out.append(byte)
+    return bytes(out)
+
+
+# ------------------------------------------------------------------ PNG (ISO/IEC 15948)
+
+
+def _png(raw: bytes) -> Grey:
+    chunks = _chunks(raw)
+    width, height, depth, colour, _, _, interlace = struct.unpack(">IIBBBBB", chunks["IHDR"][:13])
+    if not 0 < width * height <= MAX_PIXELS:
+        raise BadImage(f"the image has {width} × {height} pixels; at most {MAX_PIXELS} in all")
+    if interlace or depth not in (1, 2, 4, 8, 16):
+        raise BadImage("interlaced PNG is not supported")
+    channels = _CHANNELS[colour]
+    stride = (width * channels * depth + 7) // 8
+    bound = (stride + 1) * height
+    body = zlib.decompressobj().decompress(chunks["IDAT"], bound)
+    if len(body) < bound:
+        raise BadImage("the PNG is cut off")
+    rows = _unfiltered(body, stride, height, max(1, channels * depth // 8))
+    palette, clear = chunks.get("PLTE", b""), chunks.get("tRNS", b"")
+    shades = _shades(palette, clear) if colour == 3 else None
+    pixels = b"".join(_brightness(_samples(row, depth, width * channels), channels, depth, shades) for row in rows)
+    return Grey(width, height, pixels)
+
+
+def _chunks(raw: bytes) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    at = len(_SIGNATURE)
+    while at + 12 <= len(raw):
+        size, name = struct.unpack_from(">I4s", raw, at)
+        key = name.decode("latin-1")
+        found[key] = found.get(key, b"") + raw[at + 8 : at + 8 + size]
+        at += size + 12
+    return found
+
+
+def _unfiltered(body: bytes, stride: int, height: int, step: int) -> list[bytearray]:
+    rows: list[bytearray] = []
+    above = bytearray(stride)
+    for y in range(height):
+        start = y * (stride + 1)
+        row = bytearray(body[start + 1 : start + 1 + stride])
+        _undo(body[start], row, above, step)
+        rows.append(row)
+        above = row
+    return rows
+
+
+def _undo(kind: int, row: bytearray, above: bytearray, step: int) -> None:
+    """Undo one row's filter in place. Spelled out per filter: this runs for every byte of a picture."""
+    size = len(row)
+    if kind == 1:
+        for i in range(step, size):
+            row[i] = (row[i] + row[i - step]) & 0xFF
+    elif kind == 2:
+        row[:] = bytes((a + b) & 0xFF for a, b in zip(row, above, strict=True))
+    elif kind == 3:
+        for i in range(size):
+            left = row[i - step] if i >= step else 0
+            row[i] = (row[i] + (left + above[i] >> 1)) & 0xFF
+    elif kind == 4:
+        _undo_paeth(row, above, step)
+    elif kind:
+        raise BadImage("the PNG is damaged")
+
+
+def _undo_paeth(row: bytearray, above: bytearray, step: int) -> None:
+    for i in range(min(step, len(row))):
+        row[i] = (row[i] + above[i]) & 0xFF
+    for i in range(step, len(row)):
+        left, up, corner = row[i - step], above[i], above[i - step]
+        to_left, to_up, to_corner = abs(up - corner), abs(left - corner), abs(left + up - corner - corner)
+        guess = up if to_up <= to_corner else corner
+        if to_left <= to_up and to_left <= to_corner:
+            guess = left
+        row[i] = (row[i] + guess) & 0xFF
+
+
+def _samples(row: bytearray, depth: int, count: int) -> list[int]:
+    if depth == 8:
+        return list(row)
+    if depth == 16:
+        return list(row[::2])
+    per_byte = 8 // depth
+    mask = (1 << depth) - 1
+    return [row[i // per_byte] >> (8 - depth * (i % per_byte + 1)) & mask for i in range(count)]
+
+
+def _shades(palette: bytes, clear: bytes) -> list[int]:
+    opaque = clear.ljust(len(palette) // 3, b"\xff")
+    return [
+        _luma(palette[i * 3], palette[i * 3 + 1], palette[i * 3 + 2]) * opaque[i] // 255
+        for i in range(len(palette) // 3)
+    ]
+
+
+def _brightness(samples: list[int], channels: int, depth: int, shades: list[int] | None) -> bytes:
+    if shades is not None:
+        return bytes(shades[value] for value in samples)
+    if depth < 8:
+        top = (1 << depth) - 1
+        return bytes(value * 255 // top for value in samples)
+    if channels == 1:
+        return bytes(samples)
+    if channels == 2:
+        return bytes(v * a // 255 for v, a in zip(samples[::2], samples[1::2], strict=True))
+    alpha = samples[3::4] if channels == 4 else [255] * (len(samples) // 3)
+    reds, greens, blues = (samples[i::channels] for i in range(3))
+    return bytes(
+        (r * 299 + g * 587 + b * 114) // 1000 * a // 255 for r, g, b, a in zip(reds, greens, blues, alpha, strict=True)
+    )
+
+
+def _luma(red: int, green: int, blue: int) -> int:
+    return (red * 299 + green * 587 + blue * 114) // 1000

@@ -1,0 +1,195 @@
+"""Renderings → lens pages that fit these glasses, and the one writer of the lens.
+
+Refuses to decide what is shown when: that is the stage's. It plans, sends, and remembers what was acknowledged.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from edge.clock import Clock
+from edge.core.pages import Canvas, Layout, Page, Typeface, dwell_s, lay_out, lay_out_columns
+from edge.core.results import LayoutKind, Rendering
+from edge.events import LensChanged
+from edge.ports import BusPort, GlassesPort
+from edge.render.bitmap import BadImage, decode, fit
+from firmware_bridge.capabilities import Capabilities, Hardware
+from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
+from firmware_bridge.messages import MAX_LINES, ClearPage, Done, ShowPage, TextLine, Tile
+from firmware_bridge.metrics import UnknownFont, metrics_for
+from tools_cache.tool import Json
+
+_log: Final = logging.getLogger(__name__)
+MIN_GAP_S: Final = 0.1
+"""Between two pages; panels of this class flicker above ten changes a second (ux §4)."""
+ANSWER_S: Final = 5.0
+DEFAULT_FONT: Final = "lens-22"
+_DEFAULT_BYTES: Final = 390
+"""UTF-8 bytes of a page where glasses do not say: the smallest safe payload known (Even G1)."""
+IMAGE_DWELL_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One page ready to be sent, and how long it stays."""
+
+    lines: tuple[TextLine, ...] = ()
+    tiles: tuple[Tile, ...] = ()
+    dwell_s: float = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What goes on the lens. No sheets: the lens is cleared. `remark` tells what could not be drawn as written."""
+
+    sheets: tuple[Sheet, ...]
+    downgrade: str = ""
+    remark: str = ""
+
+
+class CannotShow(Exception):
+    """These glasses cannot show this, and why."""
+
+
+def plan(rendering: Rendering, capabilities: Capabilities) -> Plan:
+    """Fit a rendering to these glasses; an image that cannot be shown becomes its words. Raises `CannotShow`."""
+    if not capabilities.has(Hardware.DISPLAY):
+        raise CannotShow("these glasses have no display")
+    if rendering.layout is LayoutKind.CLEAR_VIEW:
+        return Plan(())
+    if rendering.layout is LayoutKind.BITMAP_VIEW:
+        try:
+            return Plan((_image(rendering, capabilities),))
+        except BadImage as e:
+            _log.debug("an image is shown as words: %s", e)
+            return _words(rendering, capabilities, downgrade="image→text", why=str(e))
+    return _words(rendering, capabilities)
+
+
+def _image(rendering: Rendering, capabilities: Capabilities) -> Sheet:
+    width, height = _size(capabilities)
+    if capabilities.get("display.bitmap") is not True:
+        raise BadImage("these glasses show no bitmaps")
+    bpp = capabilities.get("display.bpp", 1)
+    tile = fit(decode(rendering.image), int(width), int(height), bpp if bpp in (1, 2, 4) else 1)
+    if not any(tile.pixels):
+        raise BadImage("the image is all dark on this lens")
+    return Sheet(tiles=(tile,), dwell_s=IMAGE_DWELL_S)
+
+
+def _words(rendering: Rendering, capabilities: Capabilities, *, downgrade: str = "", why: str = "") -> Plan:
+    laid = _laid_out(rendering, _canvas(capabilities), _face(capabilities))
+    if not laid.pages:
+        raise CannotShow(why or "there is nothing to show")
+    remarks = [why] if why else []
+    if laid.replaced:
+        remarks.append(f"{laid.replaced} characters have no glyph on this lens and were replaced")
+    if laid.cut:
+        remarks.append("the text was cut")
+    return Plan(tuple(map(_sheet, laid.pages)), downgrade, "; ".join(remarks))
+
+
+def _laid_out(rendering: Rendering, canvas: Canvas, face: Typeface) -> Layout:
+    if rendering.layout in (LayoutKind.DOUBLE_TEXT_WALL, LayoutKind.DASHBOARD_CARD):
+        return lay_out_columns(rendering.first, rendering.second, canvas, face)
+    return lay_out(rendering.words, canvas, face)
+
+
+def _sheet(page: Page) -> Sheet:
+    return Sheet(lines=tuple(line for line in page.lines if line.text), dwell_s=dwell_s(page.words))
+
+
+def _size(capabilities: Capabilities) -> tuple[float, float]:
+    return float(capabilities.get("display.width", 0) or 576), float(capabilities.get("display.height", 0) or 136)
+
+
+def _canvas(capabilities: Capabilities) -> Canvas:
+    width, height = _size(capabilities)
+    row = float(capabilities.get("display.line_height", 0) or 27)
+    lines = int(capabilities.get("display.lines", 0) or height // row)
+    size = int(capabilities.get("display.page_bytes", 0) or _DEFAULT_BYTES)
+    return Canvas(width, max(1, min(lines, MAX_LINES)), max(32, size))
+
+
+def _face(capabilities: Capabilities) -> Typeface:
+    """The announced font; an unknown one is measured with ours and a margin is not pretended."""
+    name = str(capabilities.get("display.font", "") or DEFAULT_FONT)
+    try:
+        metrics = metrics_for(name)
+    except UnknownFont as e:
+        _log.debug("%s; measuring with %s", e, DEFAULT_FONT)
+        metrics = metrics_for(DEFAULT_FONT)
+    return Typeface(metrics.width, metrics.has_glyph)
+
+
+# ------------------------------------------------------------------ the lens
+
+
+class Lens:
+    """Sends pages one at a time, at most ten a second, and knows what the glasses last acknowledged."""
+
+    def __init__(self, glasses: GlassesPort, bus: BusPort, clock: Clock, *, min_gap_s: float = MIN_GAP_S) -> None:
+        self._glasses = glasses
+        self._bus = bus
+        self._clock = clock
+        self._min_gap_s = min_gap_s
+        self._sent_at = float("-inf")
+        self._last = LensChanged("", 0, 0, ())
+        self._at: float | None = None
+
+    @property
+    def lit(self) -> bool:
+        """True when the last thing the glasses acknowledged was not darkness."""
+        return self._last.page > 0
+
+    async def show(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> Done:
+        """Put page `number` (from 1) on the lens. Raises what `GlassesPort.request` raises."""
+        sheet = sheets[number - 1]
+        await self._pace()
+        done = await self._glasses.request(
+            ShowPage(scene, number, len(sheets), sheet.lines, sheet.tiles), timeout_s=ANSWER_S
+        )
+        self._acknowledged(LensChanged(scene, number, len(sheets), rows_of(sheet.lines)))
+        return done
+
+    async def turn(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> bool:
+        """Like `show`, for a scene that counts as shown already: False when the glasses did not take it."""
+        try:
+            await self.show(scene, sheets, number)
+        except (CommandRefused, CommandTimeout, LocalMisuse) as e:
+            _log.debug("lens: page %d of %s was not taken: %s", number, scene, e)
+            return False
+        return True
+
+    async def clear(self) -> None:
+        """Make the lens dark, if the glasses take it. Raises GlassesAway."""
+        await self._pace()
+        try:
+            await self._glasses.request(ClearPage(), timeout_s=ANSWER_S)
+        except (CommandRefused, CommandTimeout) as e:
+            _log.debug("lens: not cleared: %s", e)
+        else:
+            self._acknowledged(LensChanged("", 0, 0, ()))
+
+    def report(self) -> Mapping[str, Json]:
+        last = self._last
+        return {"scene": last.scene, "page": last.page, "pages": last.pages, "lines": list(last.lines), "at": self._at}
+
+    def _acknowledged(self, happening: LensChanged) -> None:
+        self._last, self._at = happening, self._clock.wall()
+        self._bus.publish(happening)
+
+    async def _pace(self) -> None:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(max(0.0, self._sent_at + self._min_gap_s - loop.time()))
+        self._sent_at = loop.time()
+
+
+def rows_of(lines: tuple[TextLine, ...]) -> tuple[str, ...]:
+    """The words of a page row by row, for people and logs."""
+    rows: dict[int, list[str]] = {}
+    for line in sorted(lines, key=lambda line: (line.row, line.x)):
+        rows.setdefault(line.row, []).append(line.text)
+    return tuple("  ".join(texts) for _, texts in sorted(rows.items()))

@@ -1,0 +1,151 @@
+"""Glasses as a port: they answer commands like glasses, and write down what they were told."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from edge.bus import Bus
+from edge.events import GlassesLost, GlassesReady, GlassesSaid
+from edge.ports import GlassesAway, GlassesStatus
+from firmware_bridge.capabilities import Capabilities, Origin
+from firmware_bridge.messages import (
+    AudioChunk,
+    AudioFormat,
+    ClearPage,
+    Command,
+    Done,
+    EndAudio,
+    Gesture,
+    Gestured,
+    ShowPage,
+    StartAudio,
+)
+
+DISPLAY = {
+    "display": True, "display.width": 576, "display.height": 136, "display.bpp": 1, "display.lines": 5,
+    "display.font": "lens-22", "display.line_height": 27, "display.page_bytes": 390, "display.bitmap": True,
+    "microphone": True, "gestures": "tap,double_tap",
+}  # fmt: skip
+AUDIO = {"speaker": True, "speaker.codecs": "opus,pcm16", "speaker.rate": 16000, "microphone": True, "button": True}
+FULL = {**DISPLAY, **AUDIO}
+
+
+class FakeGlasses:
+    """`GlassesPort` at the level below the stage. `refuse` may raise for a command; `drawn` overrides the count."""
+
+    def __init__(self, bus: Bus, facts: dict[str, Any], *, speed: float = 50.0) -> None:
+        self.bus = bus
+        self.facts = facts
+        self.ready = True
+        self.known = True
+        self.worn: bool | None = True
+        self.told: list[Command] = []
+        self.drawn: int | None = -1
+        self.samples: int | None = -1
+        self.refuse: Callable[[Command], None] = lambda _: None
+        self.speed = speed
+        self.streams: dict[int, tuple[AudioFormat, list[bytes]]] = {}
+        self.flushed: list[int] = []
+        self._changed = asyncio.Event()
+        self._hold: asyncio.Event | None = None
+        self._flush = asyncio.Event()
+
+    # ---------------------------------------------------------- the port
+
+    def status(self) -> GlassesStatus:
+        record = Capabilities.of("mock", self.facts, origin=Origin.FIRMWARE, now=0.0) if self.known else None
+        return GlassesStatus(state="READY" if self.ready else "SEEKING", ready=self.ready, capabilities=record,
+                             stale=not self.ready, worn=self.worn)  # fmt: skip
+
+    async def request(self, command: Command, *, timeout_s: float = 5.0) -> Done:
+        self._take(command)
+        if self._hold is not None:
+            await self._hold.wait()
+        self._alive()
+        if isinstance(command, ShowPage):
+            lit = sum(len(line.text.strip()) for line in command.lines) + sum(any(t.pixels) for t in command.tiles)
+            return Done(drawn=lit if self.drawn == -1 else self.drawn)
+        if isinstance(command, StartAudio):
+            self.streams[command.stream] = (command.format, [])
+            self._flush.clear()
+        if isinstance(command, EndAudio):
+            return await self._ended(command)
+        return Done()
+
+    async def post(self, command: Command) -> None:
+        self._take(command)
+        assert isinstance(command, AudioChunk)
+        self.streams[command.stream][1].extend(command.frames)
+
+    # ---------------------------------------------------------- the test's hands
+
+    async def say(self, gesture: Gesture) -> None:
+        self.bus.publish(GlassesSaid(Gestured(gesture)))
+        await asyncio.sleep(0)
+
+    def leave(self) -> None:
+        self.ready = False
+        self.bus.publish(GlassesLost("disconnected"))
+
+    def come_back(self) -> None:
+        self.ready = True
+        self.bus.publish(GlassesReady("mock", "1", "AA", 247, "fake"))
+
+    def hold(self) -> asyncio.Event:
+        """Answer nothing until the event is set."""
+        self._hold = asyncio.Event()
+        return self._hold
+
+    def pages(self) -> list[ShowPage]:
+        return [c for c in self.told if isinstance(c, ShowPage)]
+
+    def texts(self) -> list[str]:
+        return [" ".join(line.text for line in page.lines) for page in self.pages()]
+
+    def clears(self) -> int:
+        return sum(isinstance(c, ClearPage) for c in self.told)
+
+    def frames(self) -> int:
+        return sum(len(frames) for _, frames in self.streams.values())
+
+    async def until(self, condition: Callable[[], bool], *, within_s: float = 5.0) -> None:
+        async with asyncio.timeout(within_s):
+            while not condition():
+                self._changed.clear()
+                await self._changed.wait()
+
+    def _take(self, command: Command) -> None:
+        self._alive()
+        self.refuse(command)
+        self.told.append(command)
+        self._changed.set()
+
+    def _alive(self) -> None:
+        if not self.ready:
+            raise GlassesAway
+
+    async def _ended(self, command: EndAudio) -> Done:
+        played = len(self.streams[command.stream][1]) * 320
+        if command.flush:
+            self.flushed.append(command.stream)
+            self._flush.set()
+            return Done(samples=played // 2)
+        try:
+            async with asyncio.timeout(played / 16000 / self.speed):
+                await self._flush.wait()
+        except TimeoutError:
+            pass
+        return Done(samples=played if self.samples == -1 else self.samples)
+
+
+class Notebook:
+    """`NotesPort` in memory; what it holds outlives a stage, as a disk would."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Any] = {}
+
+    async def get(self, name: str) -> Any:
+        return self.kept.get(name)
+
+    async def put(self, name: str, value: Any) -> None:
+        self.kept[name] = value
