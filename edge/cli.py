@@ -1,5 +1,233 @@
-"""The door."""
+"""The door: `glassd VERB …`. The tree of verbs and options, exit codes, and how an error is told.
+
+Refuses to know what a verb does: each lives in `edge/verbs/` and is imported only when it is the one asked for.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, Final, NoReturn
+
+from edge import __version__
+from edge.verbs.screen import CliError, Screen
+
+DONE, FAILED, USAGE, NOT_RUNNING, NOTHING, TIMED_OUT = range(6)
+"""Exit codes of contract §1."""
+INTERRUPTED: Final = 130
+
+_EPILOG: Final = """\
+exit codes: 0 done · 1 failed · 2 wrong usage or configuration · 3 the daemon is not running · 4 nothing found · 5 timed out
+first steps: glassd demo (nothing needed) · glassd run (the daemon) · glassd status (what is, and what to do next)"""
 
 
-def main() -> None:
-    """Run."""
+class _Parser(argparse.ArgumentParser):
+    """argparse that raises instead of exiting, and knows the nearest word."""
+
+    def error(self, message: str) -> NoReturn:
+        raise CliError("USAGE", message, _nearest(message) or f"see: {self.prog} --help", exit_code=USAGE)
+
+
+def _nearest(message: str) -> str:
+    """Find the nearest choice in argparse's own words: invalid choice: 'statsu' (choose from 'status', …)."""
+    import difflib
+    import re
+
+    found = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
+    choices = [c.strip("' ") for c in found[2].split(",")] if found else []
+    near = difflib.get_close_matches(found[1], choices, n=1) if found else []
+    return f"did you mean {near[0]}?" if near else ""
+
+
+Add = Callable[[argparse.ArgumentParser], None]
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the whole tree; completion is generated from it."""
+    parser = _Parser(
+        prog="glassd", description="A companion daemon for smart glasses.", epilog=_EPILOG, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--version", action="version", version=f"glassd {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser)
+    for name, text, add in VERBS:
+        verb = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+        verb.set_defaults(run=f"edge.verbs.{name}")
+        add(verb)
+        if not any(a.dest == "action" for a in verb._actions):  # noqa: SLF001 - argparse has no public way to list them
+            _json(verb)
+    return parser
+
+
+def _json(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--json", action="store_true", help="machine-readable output on stdout, nothing else")
+
+
+def _socket(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--socket", metavar="PATH", help="the daemon's control socket (default: where it usually is)")
+
+
+def _run(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--config", metavar="FILE", help="the configuration file")
+
+
+def _demo(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--glasses", metavar="MODEL", choices=MOCKS, help="mock:display, mock:audio or mock:full (default)")
+    verb.add_argument("--script", metavar="FILE", help="what happens, instead of asking you")
+    verb.add_argument("--seconds", metavar="N", type=_seconds, help="end after this long")
+
+
+def _tools(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("--all", action="store_true", help="also the hidden ones, and why they are hidden")
+    verb.add_argument("--category", metavar="C", help="only this category")
+
+
+def _call(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("tool", metavar="TOOL", help="package:tool")
+    verb.add_argument(
+        "args", metavar="ARGS", nargs="*",
+        help="a JSON object, or key=value pairs (a value that is JSON is taken as such), or - for JSON on stdin",
+    )  # fmt: skip
+    verb.add_argument("--mode", choices=("text", "voice"), default="text", help="how the caller talks with us")
+    verb.add_argument("--wait", choices=("answer", "delivery"), default="answer", help="until the answer is there, or until it is also told in full")
+    verb.add_argument("--no-wait", action="store_true", help="print the call's id at once; see it later: glassd calls ID")
+    verb.add_argument("--confirm", metavar="TOKEN", help="the token of a confirmation request")
+    verb.add_argument("--key", metavar="KEY", help="idempotency key: the same key never runs twice")
+    verb.add_argument("--ttl", metavar="SECONDS", type=_seconds, default=40.0, help="how long the call may live (default 40)")
+
+
+def _say(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("text", metavar="TEXT", nargs="+", help="what the wearer says")
+
+
+def _calls(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("id", metavar="ID", nargs="?", help="tell this call's whole story")
+    verb.add_argument("--pending", action="store_true", help="only those without a final answer")
+    verb.add_argument("--limit", metavar="N", type=_count, default=20, help="how many (default 20)")
+
+
+def _lens(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("--png", metavar="FILE", help="draw it into a PNG file")
+    verb.add_argument("--watch", action="store_true", help="again and again, as it changes")
+
+
+def _events(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("--kind", metavar="PREFIX", help="only events whose name begins so: call, link, lens …")
+    verb.add_argument("--count", metavar="N", type=_count, help="end after this many")
+    verb.add_argument("--after", metavar="ID", help="begin after this event id, as far as it is remembered")
+
+
+def _sim(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("model", metavar="MODEL", help="mock:display, mock:audio or mock:full")
+    verb.add_argument("--radio", metavar="R", default="tcp:127.0.0.1:6402", help="tcp:HOST:PORT, usb:N or vhci")
+    verb.add_argument("--control", metavar="PATH", help="unix socket on which tests steer the wearer")
+    verb.add_argument("--out", metavar="DIR", help="where PNGs of the lens go")
+    verb.add_argument("--script", metavar="FILE", help="what the wearer does")
+    verb.add_argument("--mtu", metavar="BYTES", type=_count, default=247, help="the ATT MTU offered (default 247)")
+
+
+def _devcloud(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--http", metavar="HOST:PORT", default="127.0.0.1:8787", help="where the registry is served")
+    verb.add_argument("--broker", default="embedded", help="embedded (default), mosquitto, or HOST:PORT of one that runs already")
+    verb.add_argument("--tenant", default="default", help="topic level of the tenant")
+    verb.add_argument("--pool", default="tools", help="worker pool")
+    verb.add_argument("--state", metavar="DIR", help="where it keeps what it must not forget (default: a temporary directory)")
+
+
+def _registry(verb: argparse.ArgumentParser) -> None:
+    actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=_Parser)
+    for name, text in (
+        ("build", "compile the tools into tool_registry.json"),
+        ("check", "verify that it is as the tools are"),
+        ("show", "print the built tools"),
+    ):
+        action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+        action.add_argument("--file", metavar="FILE", help="the registry (default: the one of this installation)")
+        _json(action)
+
+
+def _completion(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("shell", choices=("bash", "zsh", "fish"), help="print the completion script of this shell")
+
+
+MOCKS: Final = ("mock:display", "mock:audio", "mock:full")
+VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
+    ("run", "the daemon, in the foreground", _run),
+    ("demo", "everything on this machine, with nothing to configure", _demo),
+    ("status", "one state per layer, and the one thing to do next", _socket),
+    ("tools", "the tools in force", _tools),
+    ("call", "call a tool, and tell how the answer reached the wearer", _call),
+    ("say", "say something as if the wearer had said it", _say),
+    ("calls", "what was called, what is pending", _calls),
+    ("lens", "what the lens shows now", _lens),
+    ("events", "follow what happens, one JSON object a line", _events),
+    ("sim", "mock glasses on a virtual radio", _sim),
+    ("devcloud", "the reference cloud alone", _devcloud),
+    ("registry", "build, verify and print the tools of this installation", _registry),
+    ("completion", "shell completion", _completion),
+)
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 86400:
+        raise argparse.ArgumentTypeError("must be more than 0 and at most 86400 seconds")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= 1000:
+        raise argparse.ArgumentTypeError("must be a whole number from 1 to 1000")
+    return value
+
+
+# ------------------------------------------------------------------ running one verb
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one verb and give its exit code; nothing an operator can cause ends in a traceback."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    screen = Screen(sys.stdout, sys.stderr, os.environ, as_json="--json" in words)
+    try:
+        code = _told(words, screen)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever read us has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # keeps the interpreter quiet at exit
+        return DONE
+    return code
+
+
+def _told(words: list[str], screen: Screen) -> int:
+    try:
+        return _dispatch(words, screen)
+    except CliError as e:
+        screen.error(e)
+        return e.exit_code
+
+
+def _dispatch(words: list[str], screen: Screen) -> int:
+    parser = build_parser()
+    if not words:
+        parser.print_help(sys.stderr)
+        return USAGE
+    try:
+        args = parser.parse_args(words)
+    except SystemExit as e:  # --help and --version
+        return int(e.code or 0)
+    args.parser = parser
+    verb: Any = import_module(args.run)
+    return int(verb.run(args, screen))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

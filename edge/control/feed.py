@@ -1,0 +1,82 @@
+"""The last happenings, numbered, for everyone who follows them; whoever lags is told exactly how many it missed.
+
+Refuses to know how they are sent. One ring for all followers: a slow one holds nothing but its own cursor.
+"""
+
+import asyncio
+import json
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from edge.clock import Clock
+from edge.events import as_json
+from edge.ports import BusPort
+
+RING: Final = 1024
+"""Happenings kept for replay: minutes of a busy daemon, under 1 MiB."""
+BATCH: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    number: int
+    text: str
+
+
+def missed(number: int | None) -> str:
+    """Tell a follower how many happenings it cannot get any more; None when that is not known."""
+    return f'event: missed\ndata: {json.dumps({"event": "missed", "missed": number})}'
+
+
+class Feed:
+    """`run()` records the bus; `news()` gives what comes after a cursor.
+
+    Ids are `life-number`: a life is one run of the daemon, so an id from an earlier one is never mistaken for ours.
+    """
+
+    def __init__(self, bus: BusPort, *, clock: Clock, ring: int = RING) -> None:
+        self._bus = bus
+        self._clock = clock
+        self._ring: deque[Entry] = deque(maxlen=ring)
+        self._life = f"{int(clock.wall() * 1000):x}"
+        self._last = 0
+        self._news = asyncio.Condition()
+
+    async def run(self) -> None:
+        """Record until cancelled. What our own subscription missed leaves a gap in the numbers."""
+        with self._bus.listen() as listener:
+            missed = 0
+            async for happening in listener:
+                self._last += 1 + listener.missed - missed
+                missed = listener.missed
+                text = json.dumps({**as_json(happening), "at": round(self._clock.wall(), 3)}, ensure_ascii=False, default=str)
+                async with self._news:
+                    self._ring.append(Entry(self._last, text))
+                    self._news.notify_all()
+
+    def cursor(self, last_event_id: str | None) -> tuple[int, bool]:
+        """Say where a follower stands: (number it has seen, whether it comes from this life or is new)."""
+        if last_event_id is None:
+            return self._last, True
+        life, _, number = last_event_id.rpartition("-")
+        if life != self._life or not number.isdecimal():
+            return (self._ring[0].number - 1 if self._ring else self._last), False
+        return min(int(number[:18]), self._last), True
+
+    async def news(self, after: int) -> tuple[int, list[str]]:
+        """Wait for happenings after `after`: the new cursor, and event blocks, gaps told as `event: missed`."""
+        async with self._news:
+            await self._news.wait_for(lambda: self._last > after)
+            fresh = list(islice((e for e in self._ring if e.number > after), BATCH))
+        return fresh[-1].number, list(self._blocks(after, fresh))
+
+    def _blocks(self, after: int, entries: list[Entry]) -> Iterator[str]:
+        for entry in entries:
+            gap = entry.number - after - 1
+            if gap:
+                yield missed(gap)
+            yield f"id: {self._life}-{entry.number}\ndata: {entry.text}"
+            after = entry.number

@@ -1,0 +1,196 @@
+"""One HTTP/1.1 connection: bytes to requests, replies to bytes, everything bounded in size and time.
+
+Refuses to know any path or port; who may connect was decided by the socket's mode.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import h11
+
+from tools_cache.tool import Json
+
+READ: Final = 64 * 1024
+LINGER_S: Final = 1.0
+"""A refused sender gets this long to stop sending, so that it reads why instead of a reset."""
+MAX_LINGER: Final = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one client may ask of us. Times in seconds, sizes in bytes."""
+
+    head: int = 16 * 1024
+    body: int = 256 * 1024
+    connections: int = 64
+    streams: int = 16
+    background: int = 64
+    idle_s: float = 75.0
+    request_s: float = 10.0
+    write_s: float = 30.0
+    heartbeat_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    body: Json
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Refused(Exception):
+    """A request that is not served: status, and problem and fix in words. Our reply, not our failure."""
+
+    def __init__(self, status: int, code: str, message: str, fix: str = "", *, allow: str = "") -> None:
+        super().__init__(message)
+        self.reply = Reply(status, failure(code, message, fix), (("Allow", allow),) if allow else ())
+
+
+def failure(code: str, message: str, fix: str = "") -> dict[str, Json]:
+    """Build the one form every error of the control API has."""
+    return {"error": {"code": code, "message": message, "fix": fix}}
+
+
+class Connection:
+    """Requests in, replies out, one after the other. Used once; the owner calls `close`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: Limits) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._limits = limits
+        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head)
+        self._spoken = False
+        writer.transport.set_write_buffer_limits(high=READ)
+
+    async def request(self) -> Request | None:
+        """Give the next request, None when the client has gone or said nothing. Raises `Refused`."""
+        self._spoken = bool(self._h11.trailing_data[0])
+        try:
+            async with asyncio.timeout(self._limits.request_s if self._spoken else self._limits.idle_s) as limit:
+                return await self._next(limit)
+        except TimeoutError:
+            if not self._spoken:
+                return None
+            raise Refused(408, "TIMEOUT", f"the request was not complete within {self._limits.request_s:g} s") from None
+        except h11.RemoteProtocolError as e:
+            if self._reader.at_eof():
+                return None
+            raise Refused(e.error_status_hint, "INVALID_REQUEST", f"this is not HTTP as we speak it: {e}") from None
+
+    async def _next(self, limit: asyncio.Timeout) -> Request | None:
+        head = await self._event(limit)
+        if not isinstance(head, h11.Request):
+            return None
+        headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
+        if int(headers.get("content-length", 0)) > self._limits.body:
+            raise self._too_large()
+        body = bytearray()
+        while isinstance(event := await self._event(limit), h11.Data):
+            body += event.data
+            if len(body) > self._limits.body:
+                raise self._too_large()
+        target = urlsplit(head.target.decode("latin-1"))
+        query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=32))
+        return Request(head.method.decode("ascii"), unquote(target.path), query, headers, bytes(body))
+
+    async def _event(self, limit: asyncio.Timeout) -> Any:
+        while (event := self._h11.next_event()) is h11.NEED_DATA:
+            if self._h11.they_are_waiting_for_100_continue:
+                await self._send(h11.InformationalResponse(status_code=100, headers=[]))
+            data = await self._reader.read(READ)
+            if data and not self._spoken:
+                self._spoken = True
+                limit.reschedule(asyncio.get_running_loop().time() + self._limits.request_s)
+            self._h11.receive_data(data)
+        return event
+
+    def _too_large(self) -> Refused:
+        return Refused(413, "INVALID_REQUEST", f"the body is larger than {self._limits.body} bytes", "send less at once")
+
+    # -------------------------------------------------------------- replies
+
+    async def reply(self, reply: Reply) -> bool:
+        """Send a whole reply; True when the connection can carry another request."""
+        body = json.dumps(reply.body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        await self._send(
+            h11.Response(status_code=reply.status, headers=[
+                ("Content-Type", "application/json"), ("Content-Length", str(len(body))), *reply.headers,
+            ]),
+            h11.Data(data=body), h11.EndOfMessage(),
+        )  # fmt: skip
+        if self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:
+            self._h11.start_next_cycle()
+            return True
+        return False
+
+    async def refuse(self, refused: Refused) -> None:
+        """Say why a request is not served, as far as it can still be said; the connection is over."""
+        if self._h11.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+            return
+        headers = (*refused.reply.headers, ("Connection", "close"))
+        await self.reply(Reply(refused.reply.status, refused.reply.body, headers))
+        await self._linger()
+
+    async def _linger(self) -> None:
+        if self._writer.can_write_eof():
+            self._writer.write_eof()
+        left = MAX_LINGER
+        try:
+            async with asyncio.timeout(LINGER_S):
+                while left > 0 and (data := await self._reader.read(READ)):
+                    left -= len(data)
+        except TimeoutError:
+            return
+
+    async def begin_events(self) -> None:
+        """Start a server-sent event stream; it ends with the connection."""
+        await self._send(h11.Response(status_code=200, headers=[
+            ("Content-Type", "text/event-stream"), ("Cache-Control", "no-store"), ("Connection", "close"),
+        ]))  # fmt: skip
+
+    async def event(self, text: str) -> None:
+        """Send one event block (or comment), its blank line added."""
+        await self._send(h11.Data(data=text.encode() + b"\n\n"))
+
+    async def _send(self, *events: Any) -> None:
+        """Write and wait until the client keeps up. Raises ConnectionError, TimeoutError."""
+        for event in events:
+            data = self._h11.send(event)
+            if data:
+                self._writer.write(data)
+        async with asyncio.timeout(self._limits.write_s):
+            await self._writer.drain()
+
+    async def gone(self) -> None:
+        """Wait until the client has hung up; what it still says is dropped."""
+        with contextlib.suppress(ConnectionError):
+            while await self._reader.read(READ):
+                continue
+
+    def abort(self) -> None:
+        """End the connection now, unsent bytes and all."""
+        self._writer.transport.abort()
+
+    async def close(self) -> None:
+        """Let go of the connection; a client that does not take its last bytes within a second loses them."""
+        self._writer.close()
+        try:
+            with contextlib.suppress(TimeoutError, OSError):
+                async with asyncio.timeout(LINGER_S):
+                    await self._writer.wait_closed()
+        finally:
+            self.abort()

@@ -1,0 +1,60 @@
+"""Where things lie on this machine: configuration, state, the control socket. Stdlib only, so short verbs start fast.
+
+Refuses to touch any of it: these are names, worked out from an environment that is handed in.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+SOCKET_NAME: Final = "control.sock"
+_SYSTEM_CONFIG: Final = Path("/etc/glassd/glassd.toml")
+_SYSTEM_RUN: Final = Path("/run/glassd")
+
+Env = Mapping[str, str]
+
+
+def config_candidates(env: Env) -> tuple[Path, ...]:
+    """List the configuration files looked for when none is named, best first."""
+    return (_SYSTEM_CONFIG, _xdg(env, "XDG_CONFIG_HOME", ".config") / "glassd" / "glassd.toml")
+
+
+def state_dir(env: Env) -> Path:
+    """Give the directory of everything that must survive a restart; it may not exist yet."""
+    return _given(env, "STATE_DIRECTORY") or _xdg(env, "XDG_STATE_HOME", ".local/state") / "glassd"
+
+
+def runtime_dir(env: Env, *, uid: int | None = None) -> Path:
+    """Give the directory of the control socket; it may not exist yet.
+
+    Without systemd and without a login session (containers) root uses `/run/glassd`, others their state directory.
+    """
+    given = _given(env, "RUNTIME_DIRECTORY")
+    if given is not None:
+        return given
+    if env.get("XDG_RUNTIME_DIR"):
+        return Path(env["XDG_RUNTIME_DIR"]) / "glassd"
+    return _SYSTEM_RUN if (os.getuid() if uid is None else uid) == 0 else state_dir(env)
+
+
+def client_sockets(env: Env) -> tuple[Path, ...]:
+    """List the sockets a client tries when none is named, best first."""
+    if env.get("GLASSD_SOCKET"):
+        return (Path(env["GLASSD_SOCKET"]),)
+    places = [Path(env["XDG_RUNTIME_DIR"]) / "glassd"] if env.get("XDG_RUNTIME_DIR") else []
+    return tuple(place / SOCKET_NAME for place in (*places, _SYSTEM_RUN, state_dir(env)))
+
+
+def _given(env: Env, name: str) -> Path | None:
+    """Read one of systemd's directory variables; several directories are separated by colons."""
+    first = env.get(name, "").partition(":")[0]
+    return Path(first) if first else None
+
+
+def _xdg(env: Env, name: str, below_home: str) -> Path:
+    """Apply the XDG rule: a relative value counts as unset."""
+    value = env.get(name, "")
+    if value.startswith("/"):
+        return Path(value)
+    return Path(env.get("HOME") or Path.home()) / below_home

@@ -1,0 +1,180 @@
+"""What is wrong with a configuration, in sentences: the key, the problem, the fix. And the keys' way in by environment.
+
+Refuses to know the keys themselves (they are handed in as models) and never repeats the value of an unknown key: it may
+be a password in the wrong place.
+"""
+
+import difflib
+import json
+import tomllib
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import AfterValidator, BaseModel, ValidationError
+
+PREFIX: Final = "GLASSD_"
+MAX_PROBLEMS: Final = 20
+"""Problems told at once; more than that means the wrong file."""
+
+Where = tuple[str, ...]
+
+
+class BadSettings(Exception):
+    """The configuration cannot be used. The text has one problem a line, each with file, key, problem and fix."""
+
+    @classmethod
+    def of(cls, problems: "list[Problem]", source: str) -> "BadSettings":
+        lines = [p.line(source) for p in problems[:MAX_PROBLEMS]]
+        if len(problems) > MAX_PROBLEMS:
+            lines.append(f"{source}: and {len(problems) - MAX_PROBLEMS} more")
+        return cls("\n".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong. `source` overrules the file's name (an environment variable)."""
+
+    key: str
+    problem: str
+    fix: str = ""
+    source: str = ""
+
+    def line(self, source: str) -> str:
+        head = ": ".join(part for part in (self.source or source, self.key) if part)
+        return f"{head}: {self.problem}" + (f"; {self.fix}" if self.fix else "")
+
+
+def rule(check: Callable[[str], str]) -> AfterValidator:
+    """Make a validator of a function that raises ValueError with problem and fix in words."""
+    return AfterValidator(check)
+
+
+# ------------------------------------------------------------------ the environment
+
+
+def overlay(model: type[BaseModel], document: dict[str, Any], env: Mapping[str, str]) -> tuple[dict[Where, str], list[Problem]]:
+    """Put `GLASSD_SECTION__KEY` variables over the document; say which keys came from which variable."""
+    known = {f"{PREFIX}{section}__{key}".upper(): (section, key) for section, key in every_key(model)}
+    taken: dict[Where, str] = {}
+    problems = []
+    for name in sorted(env):
+        if not name.startswith(PREFIX) or "__" not in name:
+            continue
+        if name not in known:
+            problems.append(Problem("", "no setting has this name", _did_you_mean(name, known), name))
+            continue
+        section, key = known[name]
+        table = document.setdefault(section, {})
+        if isinstance(table, dict):
+            table[key] = _value(_annotation(model, section, key), env[name])
+            taken[section, key] = name
+    return taken, problems
+
+
+def _value(annotation: object, text: str) -> object:
+    """Read a variable as its key's type asks: text as it is, lists also by commas, the rest as TOML would."""
+    if _is_text(annotation):
+        return text
+    lowered = text.strip().lower()
+    if annotation is bool and lowered in {"1", "yes", "on", "0", "no", "off", "true", "false"}:
+        return lowered in {"1", "yes", "on", "true"}
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        listed = typing.get_origin(annotation) is tuple
+        return [part.strip() for part in text.split(",") if part.strip()] if listed else text
+
+
+def _is_text(annotation: object) -> bool:
+    return annotation is str or typing.get_origin(annotation) is typing.Literal
+
+
+def _annotation(model: type[BaseModel], section: str, key: str) -> object:
+    return _section(model, section).model_fields[key].annotation
+
+
+def _section(model: type[BaseModel], name: str) -> type[BaseModel]:
+    return typing.cast(type[BaseModel], model.model_fields[name].annotation)
+
+
+def every_key(model: type[BaseModel]) -> list[tuple[str, str]]:
+    """List all (section, key) pairs, in the order they are declared."""
+    return [(section, key) for section in model.model_fields for key in _section(model, section).model_fields]
+
+
+# ------------------------------------------------------------------ what pydantic found
+
+
+def problems(model: type[BaseModel], wrong: ValidationError, from_env: Mapping[Where, str]) -> list[Problem]:
+    """Turn every validation error into a problem a person can act on."""
+    return [_problem(model, error, from_env) for error in wrong.errors(include_url=False)]
+
+
+def _problem(model: type[BaseModel], error: Any, from_env: Mapping[Where, str]) -> Problem:
+    where = tuple(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        return _unknown(model, where)
+    source = from_env.get(where[:2], "")
+    context = error.get("ctx") or {}
+    if error["type"] == "value_error":
+        return Problem(".".join(where), str(context["error"]), "", source)
+    key = ".".join(where[:2])
+    if len(where) == 1:
+        return Problem(key, f"must be a section, got {_shown(error['input'])}", f"write [{key}] on a line of its own, its keys below")
+    problem = f"{_must(error['type'], context) or error['msg']}, got {_shown(error['input'])}"
+    return Problem(key, problem, _example(model, *where[:2]), source)
+
+
+_MUST: Final[Mapping[str, str]] = types.MappingProxyType({
+    "int_type": "must be a whole number", "int_from_float": "must be a whole number", "float_type": "must be a number",
+    "bool_type": "must be true or false", "string_type": "must be text in quotes", "tuple_type": "must be a list",
+    "dict_type": "must be a table", "literal_error": "must be one of {expected}",
+    "greater_than": "must be more than {gt:g}", "greater_than_equal": "must be at least {ge:g}",
+    "less_than_equal": "must be at most {le:g}",
+})  # fmt: skip
+
+
+def _must(kind: str, context: Mapping[str, Any]) -> str:
+    return _MUST.get(kind, "").format(**context)
+
+
+def _example(model: type[BaseModel], section: str, key: str) -> str:
+    default = _section(model, section).model_fields[key].get_default(call_default_factory=True)
+    if default in ("", {}, ()):
+        return ""
+    return f"the default is {key} = {_shown(default)}"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return "a table"
+    text = json.dumps(list(value) if isinstance(value, tuple) else value, default=str, ensure_ascii=False)
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+def _unknown(model: type[BaseModel], where: Where) -> Problem:
+    """Name the nearest key: in the same section, else anywhere (a good key in the wrong place)."""
+    if len(where) == 1:
+        homes = [f"{section}.{key}" for section, key in every_key(model) if key == where[0]]
+        fix = f"did you mean {homes[0]}?" if homes else _did_you_mean(where[0], model.model_fields)
+        return Problem(where[0], "unknown section" if not homes else "unknown key", fix)
+    section, key = where[:2]
+    near = _nearest(key, _section(model, section).model_fields)
+    everywhere = {k: f"{s}.{k}" for s, k in every_key(model)}
+    path = everywhere.get(key) or (near and f"{section}.{near}") or everywhere.get(_nearest(key, everywhere), "")
+    known = "known here: " + ", ".join(_section(model, section).model_fields)
+    return Problem(".".join(where), "unknown key", f"did you mean {path}?" if path else known)
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    choices = list(known)
+    near = _nearest(word, choices)
+    return f"did you mean {near}?" if near else "known: " + ", ".join(choices)
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return found[0] if found else ""

@@ -1,0 +1,43 @@
+"""`glassd run`: reads the settings, sets logging up, and hands over to the roof."""
+
+import os
+from argparse import Namespace
+from pathlib import Path
+
+from edge import logs, settings
+from edge.control.server import SocketTaken
+from edge.store.db import StoreError
+from edge.supervisor import TooManyCrashes
+from edge.verbs.extras import load
+from edge.verbs.loop import run_until_told
+from edge.verbs.screen import CliError, Screen
+
+
+def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is called alike
+    try:
+        found = settings.load(Path(args.config) if args.config else None, os.environ)
+    except settings.BadSettings as e:
+        raise CliError("BAD_SETTINGS", str(e), "every key is explained in systemd/glassd.toml", exit_code=2) from None
+    redact = logs.set_up(found.log.level, os.environ)
+    app = load("edge.app", "run")
+    try:
+        return run_until_told(lambda: app.serve(found, hide=redact.hide), fast=True)
+    except SocketTaken as e:
+        raise CliError("SOCKET_TAKEN", str(e)) from None
+    except settings.BadSettings as e:  # a secret's file that went away meanwhile
+        raise CliError("BAD_SETTINGS", str(e), exit_code=2) from None
+    except (StoreError, OSError) as e:
+        fix = f"check that {found.state_dir(os.environ)} can be written, and that the disk is not full"
+        raise CliError("CANNOT_START", f"glassd cannot start: {e}", fix) from None
+    except ExceptionGroup as group:
+        raise _crashed(group) from None
+
+
+def _crashed(group: ExceptionGroup[Exception]) -> Exception:
+    """Tell of a service that does not stay up; anything else is a bug and keeps its traceback."""
+    found = group.subgroup(TooManyCrashes)
+    while found is not None and isinstance(found.exceptions[0], ExceptionGroup):
+        found = found.exceptions[0]
+    if found is None:
+        return group
+    return CliError("CRASHED", str(found.exceptions[0]), "what it said before is in the log: journalctl -u glassd")

@@ -1,0 +1,15 @@
+"""`glassd say`: a final transcript, as if the wearer had said it."""
+
+from argparse import Namespace
+from typing import Final
+
+from edge.verbs.call import tell
+from edge.verbs.screen import Screen
+from edge.verbs.talk import ask
+
+PATIENCE_S: Final = 120.0
+"""What is said may start a tool of the slowest kind (40 s), whose answer is then spoken."""
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    return tell(ask(args, "POST", "/v1/say", {"text": " ".join(args.text)}, timeout_s=PATIENCE_S), screen)

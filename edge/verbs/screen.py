@@ -1,0 +1,99 @@
+"""What a person or a program sees of a verb: text, tables, colour, JSON, errors. Loads nothing heavy.
+
+Refuses to know what is shown. Text from elsewhere is made harmless here: it cannot move a terminal's cursor.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TextIO
+
+_COLOURS: Final = {"red": 31, "green": 32, "yellow": 33, "dim": 2, "bold": 1}
+
+
+class CliError(Exception):
+    """A verb cannot do what was asked: what is wrong, what to do next, and contract §1's exit code."""
+
+    def __init__(self, code: str, message: str, fix: str = "", *, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.fix = fix
+        self.exit_code = exit_code
+
+
+class Screen:
+    """One verb's output. In JSON mode stdout carries JSON only, errors included."""
+
+    def __init__(self, out: TextIO, err: TextIO, env: Mapping[str, str], *, as_json: bool) -> None:
+        self._out = out
+        self._err = err
+        self.as_json = as_json
+        allowed = not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+        self.terminal = out.isatty()
+        self._colour = allowed and self.terminal
+        self._colour_err = allowed and err.isatty()
+        self._ascii = "utf" not in (out.encoding or "").lower()
+        self.width = shutil.get_terminal_size((100, 24)).columns if self.terminal else 0
+
+    def line(self, text: str = "") -> None:
+        """Write one line for a person."""
+        self._out.write(self._fit(text) + "\n")
+
+    def clear(self) -> None:
+        """Begin a new picture on a terminal; elsewhere pictures follow one another."""
+        if self._colour:
+            self._out.write("\x1b[H\x1b[2J")
+
+    def flush(self) -> None:
+        self._out.flush()
+
+    def json(self, document: Any, *, lines: bool = False) -> None:
+        """Write one document; `lines` keeps it on one line, for those that follow one another."""
+        indent = 2 if self.terminal and not lines else None
+        self._out.write(json.dumps(document, ensure_ascii=self._ascii, indent=indent) + "\n")
+        if lines:
+            self._out.flush()
+
+    def note(self, text: str) -> None:
+        """Say something beside the output."""
+        self._err.write(plain(text) + "\n")
+        self._err.flush()
+
+    def error(self, error: CliError) -> None:
+        """Tell what is wrong and what to do next."""
+        if self.as_json:
+            self.json({"error": {"code": error.code, "message": error.message, "fix": error.fix}})
+            self._out.flush()
+            return
+        head = "\x1b[31merror:\x1b[0m" if self._colour_err else "error:"
+        self._err.write(f"{head} {plain(error.message)}\n" + (f"next:  {plain(error.fix)}\n" if error.fix else ""))
+
+    def paint(self, text: str, colour: str) -> str:
+        return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self._colour and colour else text
+
+    def table(self, rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
+        """Write aligned columns; the last one is cut at the terminal's edge."""
+        cells = [[plain(cell).replace("\n", " ") for cell in row] for row in rows]
+        widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]) - 1)] if cells else []
+        for row in cells:
+            text = indent + "".join(f"{cell:<{w}}  " for cell, w in zip(row, widths, strict=False)) + row[-1]
+            self.line(cut(text, self.width).rstrip())
+
+    def _fit(self, text: str) -> str:
+        return text.encode("ascii", "replace").decode() if self._ascii else text
+
+
+def plain(text: object) -> str:
+    """Make text from elsewhere harmless: control characters (other than line ends) become visible escapes."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in str(text))
+
+
+def cut(text: str, width: int) -> str:
+    """Shorten to a width; 0 means there is none."""
+    return text if not width or len(text) <= width else text[: width - 1] + "…"
+
+
+def for_people(value: Any) -> str:
+    """Show any JSON value to a person: text as it is, the rest indented."""
+    return plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2))

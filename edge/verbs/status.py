@@ -1,0 +1,64 @@
+"""`glassd status`: one line a layer, and the one thing to do next. Refuses to judge: the daemon said it all."""
+
+from argparse import Namespace
+from typing import Any, Final
+
+from edge.verbs.screen import Screen, plain
+from edge.verbs.talk import ask
+
+LAYERS: Final = ("adapter", "link", "glasses", "uplink", "registry", "outbox", "calls", "audio")
+_GOOD: Final = frozenset({"ok", "up", "ready", "READY", "running", "on", "synced"})
+_BAD: Final = frozenset({"failing", "down", "crashed", "failed", "OFF"})
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    document = ask(args, "GET", "/v1/status")
+    if screen.as_json:
+        screen.json(document)
+        return 0
+    screen.line(screen.paint(plain(f"glassd {document.get('version', '')}  {document.get('edge_id', '')}"), "bold"))
+    for name in LAYERS:
+        _layer(screen, name, document.get(name))
+    _services(screen, document.get("services") or [])
+    for name, text in (document.get("alarms") or {}).items():
+        screen.line(f"{screen.paint('alarm', 'red'):<9} {plain(name)}: {plain(text)}")
+    action = document.get("next_action")
+    screen.line(f"\nNext: {plain(action)}" if action else "\nAll is well.")
+    return 0
+
+
+def _layer(screen: Screen, name: str, layer: Any) -> None:
+    if not isinstance(layer, dict):
+        return
+    state = plain(layer.get("state", ""))
+    details = ", ".join(_detail(key, value) for key, value in layer.items() if key != "state" and _worth(value))
+    painted = screen.paint(f"{state:<14}", "green" if state in _GOOD else "red" if state in _BAD else "yellow")
+    screen.line(f"{name:<9} {painted} {details}".rstrip() if state else f"{name:<9} {details}".rstrip())
+
+
+def _worth(value: Any) -> bool:
+    """Only what says something: no empty text, no nested records, no plain False."""
+    return value is not None and value is not False and value != "" and not isinstance(value, dict | list)
+
+
+def _detail(key: str, value: Any) -> str:
+    label = key.removesuffix("_s").replace("_", " ")
+    if value is True:
+        return label
+    if key.endswith("_s") and isinstance(value, int | float):
+        return f"{label} {duration(value)}"
+    return f"{label} {plain(value)}"
+
+
+def duration(seconds: float) -> str:
+    """Show a duration in the unit a person would use."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _services(screen: Screen, services: list[dict[str, Any]]) -> None:
+    ill = [s for s in services if s.get("state") not in {"running", "done"}]
+    told = ", ".join(plain(f"{s.get('name')} {s.get('state')} {s.get('error', '')}".rstrip()) for s in ill)
+    screen.line(f"services  {screen.paint(told, 'red')}" if ill else f"services  {len(services)} running")

@@ -1,0 +1,77 @@
+"""What importing costs: the short verbs load next to nothing, the daemon leaves heavy libraries until they are used."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+HEAVY = frozenset({
+    "bleak", "dbus_fast", "bumble", "aiomqtt", "paho", "mcp", "pydantic", "sqlite3", "httpx", "h11", "jsonschema_rs",
+    "PIL", "opuslib_next", "py_nanotts", "uvloop", "iotcore", "starlette", "uvicorn", "msgpack", "asyncio", "tomllib",
+})  # fmt: skip
+"""Nothing a verb that asks one question over a socket has any use for."""
+LAZY = frozenset({
+    "bleak", "dbus_fast", "bumble", "aiomqtt", "paho", "mcp", "httpx", "jsonschema_rs", "PIL", "opuslib_next",
+    "py_nanotts", "iotcore", "starlette", "uvicorn",
+})  # fmt: skip
+"""What the daemon imports only when it is used."""
+
+_DUMP = "import sys, json; {code}; print(json.dumps(sorted({{name.partition('.')[0] for name in sys.modules}})))"
+_VERB = """
+import io, contextlib
+from edge.cli import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+    main({words!r})
+"""
+
+
+def loaded(code: str) -> set[str]:
+    """Top-level modules in a fresh process that ran `code`."""
+    program = f"exec({code!r}); " + _DUMP.format(code="pass")
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True, env=_environment())
+    return set(json.loads(ran.stdout.splitlines()[-1]))
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent"}
+
+
+@pytest.mark.parametrize("words", [
+    ["--help"], ["--version"], ["status"], ["tools"], ["call", "a:b", "x=1"], ["say", "x"], ["calls"], ["lens"], ["events"],
+    ["completion", "bash"],
+], ids=" ".join)  # fmt: skip
+@pytest.mark.requirement("M-import-cost")
+def test_short_verbs_load_nothing_heavy(words):
+    assert not loaded(_VERB.format(words=words)) & HEAVY
+
+
+def test_help_does_not_even_load_the_client():
+    assert not loaded(_VERB.format(words=["--help"])) & {"http", "socket", "email", "dataclasses", "logging"}
+
+
+@pytest.mark.parametrize(("words", "bound_s"), [(["--help"], 0.5), (["status"], 0.6)], ids=["help", "status"])
+def test_short_verbs_answer_at_once(words, bound_s):
+    """0.1 s is the aim on an idle machine (`--help` 0.065 s, `status` 0.09 s); the bound allows for a busy one."""
+    best = min(_timed(words) for _ in range(3))
+    assert best < bound_s
+
+
+def _timed(words: list[str]) -> float:
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-m", "edge.cli", *words], capture_output=True, timeout=30, check=False, env=_environment())
+    return time.monotonic() - began
+
+
+def test_the_daemon_is_imported_without_any_heavy_library():
+    assert not loaded("import edge.app") & LAZY
+
+
+def test_the_settings_load_no_room():
+    names = subprocess.run(
+        [sys.executable, "-c", "import sys, edge.settings; print([m for m in sys.modules if m.startswith(('edge.', 'firmware', 'tools'))])"],
+        capture_output=True, text=True, timeout=30, check=True, env=_environment(),
+    ).stdout  # fmt: skip
+    assert names.strip() == "['edge.settings_explain', 'edge.paths', 'edge.settings']"

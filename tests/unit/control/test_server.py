@@ -1,0 +1,458 @@
+"""The control socket: who gets it, what a client may do to it, and what it may not."""
+
+import asyncio
+import json
+import os
+import socket
+import stat
+
+import pytest
+
+from edge.control.http import Limits
+from edge.control.server import ControlServer, SocketTaken
+from edge.events import LinkChanged
+from tests.unit.control.house import BOOM, DEADLINE_S, open_house, parsed
+
+pytestmark = pytest.mark.enable_socket
+
+GET = b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def bare(path, **more):
+    nothing = object()
+    ports = dict.fromkeys(("calls", "registry", "render", "store", "bus", "status", "heard", "new_id"), nothing)
+    from edge.clock import Clock
+
+    return ControlServer(path, **ports, clock=Clock(), **more)
+
+
+# ------------------------------------------------------------------ the socket file
+
+
+async def test_the_socket_is_for_its_owner_and_group_only(tmp_path):
+    old = os.umask(0o077)
+    try:
+        async with open_house(tmp_path) as house:
+            assert stat.S_IMODE(house.path.stat().st_mode) == 0o660
+    finally:
+        os.umask(old)
+
+
+async def test_the_group_named_gets_the_socket(tmp_path, monkeypatch):
+    import grp
+
+    group = next(g for g in grp.getgrall() if g.gr_gid != tmp_path.stat().st_gid)
+    given = []
+    monkeypatch.setattr(os, "chown", lambda path, uid, gid: given.append((path, uid, gid)))  # only root may give away
+    async with open_house(tmp_path, group=group.gr_name) as house:
+        assert given == [(house.path, -1, group.gr_gid)]
+
+
+async def test_a_socket_that_has_its_group_already_is_not_given_away(tmp_path, monkeypatch):
+    import grp
+
+    monkeypatch.setattr(os, "chown", lambda *_: pytest.fail("systemd's filter forbids chown"))
+    async with open_house(tmp_path, group=grp.getgrgid(os.getgid()).gr_name) as house:
+        assert stat.S_IMODE(house.path.stat().st_mode) == 0o660
+
+
+async def test_a_group_that_cannot_be_given_is_a_warning(tmp_path, monkeypatch, caplog):
+    import grp
+
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    group = next(g for g in grp.getgrall() if g.gr_gid != tmp_path.stat().st_gid)
+    monkeypatch.setattr(os, "chown", refuse)
+    async with open_house(tmp_path, group=group.gr_name) as house:
+        assert (await house.ask("GET", "/v1/status"))[0] == 200
+    assert f"cannot give the control socket to group {group.gr_name}" in caplog.text
+
+
+async def test_an_unknown_group_does_not_stop_the_daemon(tmp_path):
+    async with open_house(tmp_path, group="no-such-group") as house:
+        assert (await house.ask("GET", "/v1/status"))[0] == 200
+
+
+async def test_a_socket_left_by_a_crash_is_replaced(tmp_path):
+    path = tmp_path / "control.sock"
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(str(path))
+    left.close()
+    async with open_house(tmp_path) as house:
+        assert (await house.ask("GET", "/v1/status"))[0] == 200
+
+
+async def test_a_second_daemon_is_told_about_the_first_and_does_not_disturb_it(tmp_path):
+    async with open_house(tmp_path) as house:
+        with pytest.raises(SocketTaken, match=r"another glassd is running.*systemctl stop"):
+            bare(house.path).open()
+        assert (await house.ask("GET", "/v1/status"))[0] == 200
+
+
+async def test_of_two_daemons_starting_at_once_one_gets_the_socket(tmp_path):
+    """The first has the lock and not yet the socket: the moment in which both would find none."""
+    import fcntl
+
+    with (tmp_path / "control.sock.lock").open("w") as first:
+        fcntl.flock(first, fcntl.LOCK_EX)
+        with pytest.raises(SocketTaken, match="another glassd"):
+            bare(tmp_path / "control.sock").open()
+    second = bare(tmp_path / "control.sock")
+    second.open()
+    second.close()
+
+
+async def test_somebody_elses_live_socket_is_left_alone(tmp_path):
+    path = tmp_path / "control.sock"
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen(1)
+        with pytest.raises(SocketTaken, match="another glassd"):
+            bare(path).open()
+    assert path.exists()
+
+
+async def test_a_file_in_the_way_is_named_and_kept(tmp_path):
+    path = tmp_path / "control.sock"
+    path.write_text("precious")
+    with pytest.raises(SocketTaken, match=r"control\.sock: is in the way and is no socket"):
+        bare(path).open()
+    assert path.read_text() == "precious"
+
+
+async def test_a_path_too_long_for_a_socket_says_what_to_set(tmp_path):
+    with pytest.raises(SocketTaken, match=r"107 bytes; set control\.socket"):
+        bare(tmp_path / ("x" * 120) / "control.sock").open()
+
+
+async def test_after_the_end_the_socket_is_gone_and_the_next_daemon_can_start(tmp_path):
+    async with open_house(tmp_path) as house:
+        await house.ask("GET", "/v1/status")
+    assert not house.path.exists()
+    async with open_house(tmp_path) as again:
+        assert (await again.ask("GET", "/v1/status"))[0] == 200
+
+
+async def test_the_end_of_the_service_hangs_up_on_everyone(tmp_path):
+    async with open_house(tmp_path) as house:
+        reader, writer = await asyncio.open_unix_connection(str(house.path))
+        writer.write(b"GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readuntil(b": glassd\n\n")
+    async with asyncio.timeout(DEADLINE_S):
+        await reader.read()
+    writer.close()
+
+
+# ------------------------------------------------------------------ HTTP, kept within bounds
+
+
+async def test_one_connection_carries_many_requests_also_sent_at_once(tmp_path):
+    async with open_house(tmp_path) as house:
+        raw = await house.exchange(GET * 3)
+    assert raw.count(b"HTTP/1.1 200") == 3
+
+
+async def test_a_request_arriving_byte_by_byte_is_served(tmp_path):
+    async with open_house(tmp_path) as house:
+        reader, writer = await asyncio.open_unix_connection(str(house.path))
+        for byte in GET:
+            writer.write(bytes([byte]))
+            await writer.drain()
+        writer.write_eof()
+        async with asyncio.timeout(DEADLINE_S):
+            assert (await reader.read()).startswith(b"HTTP/1.1 200")
+        writer.close()
+
+
+@pytest.mark.parametrize("raw", [
+    b"\x00\x01\x02\x03\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/x\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n",
+    b"POST /v1/say HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+    b"POST /v1/say HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+    b"POST /v1/say HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+])  # fmt: skip
+async def test_bytes_that_are_not_http_get_a_400_in_words_and_no_second_chance(tmp_path, raw):
+    async with open_house(tmp_path) as house:
+        reader, writer = await asyncio.open_unix_connection(str(house.path))
+        writer.write(raw)
+        async with asyncio.timeout(DEADLINE_S):
+            answer = await reader.read()
+        writer.close()
+        status, body = parsed(answer)
+        assert (status, body["error"]["code"]) == (400, "INVALID_REQUEST")
+        assert b"connection: close" in answer.lower()
+        assert (await house.ask("GET", "/v1/status"))[0] == 200
+
+
+async def test_a_head_too_large_is_refused(tmp_path):
+    async with open_house(tmp_path) as house:
+        status, _ = parsed(await house.exchange(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 40_000, eof=False))
+    assert status == 431
+
+
+@pytest.mark.parametrize("head", [b"Content-Length: 300000", b"Transfer-Encoding: chunked"])
+async def test_a_body_too_large_is_refused_and_the_sender_hears_why(tmp_path, head):
+    body = b"a" * 300_000
+    chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    raw = b"POST /v1/say HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n" + (chunked if b"chunked" in head else body)
+    async with open_house(tmp_path) as house:
+        status, answer = parsed(await house.exchange(raw))
+        assert not house.said
+    assert status == 413
+    assert "262144 bytes" in answer["error"]["message"]
+
+
+async def test_a_body_at_the_bound_is_taken(tmp_path):
+    async with open_house(tmp_path, limits=Limits(body=1000)) as house:
+        text = json.dumps({"text": "x"})
+        assert (await house.ask("POST", "/v1/say", (text + " " * (1000 - len(text))).encode()))[0] == 200
+        assert (await house.ask("POST", "/v1/say", (text + " " * (1001 - len(text))).encode()))[0] == 413
+
+
+async def test_a_client_waiting_for_100_continue_is_told_to_go_on(tmp_path):
+    async with open_house(tmp_path) as house:
+        reader, writer = await asyncio.open_unix_connection(str(house.path))
+        writer.write(b"POST /v1/say HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 14\r\n\r\n")
+        async with asyncio.timeout(DEADLINE_S):
+            assert b"100" in await reader.readuntil(b"\r\n\r\n")
+            writer.write(b'{"text": "hi"}')
+            assert b"200" in await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+
+async def test_a_client_that_dribbles_its_request_is_cut_off(tmp_path):
+    async with open_house(tmp_path, limits=Limits(request_s=0.2)) as house:
+        status, body = parsed(await house.exchange(b"GET /v1/sta", eof=False))
+    assert (status, body["error"]["code"]) == (408, "TIMEOUT")
+
+
+async def test_dribbling_on_does_not_buy_more_time(tmp_path):
+    async with open_house(tmp_path, limits=Limits(request_s=0.3)) as house:
+        reader, writer = await asyncio.open_unix_connection(str(house.path))
+        answer = asyncio.ensure_future(reader.read())
+        began = asyncio.get_running_loop().time()
+        while not answer.done() and asyncio.get_running_loop().time() < began + DEADLINE_S:
+            writer.write(b"X")
+            await asyncio.wait([answer], timeout=0.05)
+        assert asyncio.get_running_loop().time() - began < 3
+        assert b"408" in answer.result()
+        writer.close()
+
+
+async def test_a_client_that_says_nothing_is_let_go_without_a_word(tmp_path):
+    async with open_house(tmp_path, limits=Limits(idle_s=0.1)) as house:
+        assert await house.exchange(b"", eof=False) == b""
+
+
+async def test_a_client_that_goes_in_the_middle_of_a_request_harms_nobody(tmp_path):
+    async with open_house(tmp_path) as house:
+        assert await house.exchange(b"POST /v1/say HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\nhal") == b""
+        assert not house.said
+        assert (await house.ask("GET", "/v1/status"))[0] == 200
+
+
+async def test_one_client_too_many_is_told_so_and_the_next_free_place_is_given_away(tmp_path):
+    async with open_house(tmp_path, limits=Limits(connections=2)) as house:
+        places = [await asyncio.open_unix_connection(str(house.path)) for _ in range(2)]
+        for reader, writer in places:
+            writer.write(GET)
+            await reader.readuntil(b"\r\n\r\n")
+        status, body = parsed(await house.exchange(b"", eof=False))
+        assert (status, body["error"]["code"]) == (503, "BUSY")
+        places[0][1].close()
+        async with asyncio.timeout(DEADLINE_S):
+            while (await house.ask("GET", "/v1/status"))[0] != 200:
+                pass
+        places[1][1].close()
+
+
+async def test_a_bug_in_a_handler_is_a_500_and_the_daemon_lives(tmp_path, caplog):
+    async with open_house(tmp_path) as house:
+        status, body = await house.ask("POST", "/v1/call", {"tool": BOOM})
+        assert (status, body["error"]["code"]) == (500, "INTERNAL")
+        assert "a bug of ours" not in json.dumps(body)
+        assert (await house.ask("GET", "/v1/status"))[0] == 200
+    assert "a bug of ours" in caplog.text
+
+
+# ------------------------------------------------------------------ events
+
+
+class Follower:
+    """A hand-written reader of server-sent events."""
+
+    @classmethod
+    async def join(cls, house, last: str | None = None):
+        self = cls()
+        self.reader, self.writer = await asyncio.open_unix_connection(str(house.path))
+        head = f"Last-Event-ID: {last}\r\n" if last else ""
+        self.writer.write(f"GET /v1/events HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode())
+        async with asyncio.timeout(DEADLINE_S):
+            self.head = await self.reader.readuntil(b"\r\n\r\n")
+        return self
+
+    async def block(self) -> dict:
+        """The next block, chunk framing taken away; comments are skipped unless alone."""
+        fields: dict = {}
+        async with asyncio.timeout(DEADLINE_S):
+            while True:
+                line = (await self.reader.readline()).decode().rstrip("\r\n")
+                if line.startswith(":"):
+                    fields["comment"] = line[1:].strip()
+                elif ": " in line:
+                    name, _, value = line.partition(": ")
+                    fields[name] = json.loads(value) if name == "data" else value
+                elif not line and fields:
+                    return fields
+
+
+def moved(number: int, filler: str = "") -> LinkChanged:
+    return LinkChanged(state=str(number), reason=filler)
+
+
+async def test_what_happens_is_streamed_with_growing_ids(tmp_path):
+    async with open_house(tmp_path) as house:
+        follower = await Follower.join(house)
+        assert b"text/event-stream" in follower.head
+        assert "comment" in await follower.block()
+        house.bus.publish(moved(1))
+        house.bus.publish(moved(2))
+        one, two = await follower.block(), await follower.block()
+        assert [one["data"]["state"], two["data"]["state"]] == ["1", "2"]
+        assert one["data"]["event"] == "link.state"
+        assert int(two["id"].rpartition("-")[2]) == int(one["id"].rpartition("-")[2]) + 1
+        follower.writer.close()
+
+
+async def test_a_follower_who_comes_back_gets_what_it_missed_and_nothing_twice(tmp_path):
+    async with open_house(tmp_path) as house:
+        first = await Follower.join(house)
+        await first.block()
+        house.bus.publish(moved(1))
+        seen = (await first.block())["id"]
+        first.writer.close()
+        house.bus.publish(moved(2))
+        house.bus.publish(moved(3))
+        again = await Follower.join(house, seen)
+        await again.block()
+        assert [(await again.block())["data"]["state"] for _ in range(2)] == ["2", "3"]
+        house.bus.publish(moved(4))
+        assert (await again.block())["data"]["state"] == "4"
+        again.writer.close()
+
+
+async def test_a_follower_without_an_id_hears_only_what_comes(tmp_path):
+    async with open_house(tmp_path) as house:
+        early = await Follower.join(house)
+        await early.block()
+        house.bus.publish(moved(1))
+        await early.block()
+        late = await Follower.join(house)
+        await late.block()
+        house.bus.publish(moved(2))
+        assert (await late.block())["data"]["state"] == "2"
+        early.writer.close()
+        late.writer.close()
+
+
+async def test_what_fell_out_of_the_ring_is_counted(tmp_path):
+    async with open_house(tmp_path, ring=3) as house:
+        follower = await Follower.join(house)
+        await follower.block()
+        house.bus.publish(moved(0))
+        seen = (await follower.block())["id"]
+        for number in range(1, 11):
+            house.bus.publish(moved(number))
+        while (await follower.block()).get("data", {}).get("state") != "10":
+            pass
+        again = await Follower.join(house, seen)
+        await again.block()
+        gap = await again.block()
+        assert (gap["event"], gap["data"]["missed"]) == ("missed", 7)
+        assert [(await again.block())["data"]["state"] for _ in range(3)] == ["8", "9", "10"]
+        follower.writer.close()
+        again.writer.close()
+
+
+async def test_a_slow_reader_is_told_how_many_it_missed_and_slows_nobody(tmp_path):
+    async with open_house(tmp_path, ring=8) as house:
+        slow, quick = await Follower.join(house), await Follower.join(house)
+        await quick.block()
+        total, filler = 400, "x" * 4000
+        for number in range(total):
+            house.bus.publish(moved(number, filler))
+            assert (await quick.block())["data"]["state"] == str(number)
+        got, missed = 0, 0
+        await slow.block()
+        while got + missed < total:
+            block = await slow.block()
+            if block.get("event") == "missed":
+                missed += block["data"]["missed"]
+            else:
+                got += 1
+        assert missed > 0
+        assert got + missed == total
+        slow.writer.close()
+        quick.writer.close()
+
+
+async def test_a_flood_beyond_our_own_queue_is_counted_too(tmp_path):
+    async with open_house(tmp_path) as house:
+        follower = await Follower.join(house)
+        await follower.block()
+        for number in range(600):  # the bus keeps 512 for one listener
+            house.bus.publish(moved(number))
+        gap = await follower.block()
+        assert gap["data"] == {"event": "missed", "missed": 88}
+        assert (await follower.block())["data"]["state"] == "88"
+        follower.writer.close()
+
+
+async def test_an_id_from_an_earlier_life_gets_all_that_is_remembered(tmp_path):
+    async with open_house(tmp_path) as house:
+        early = await Follower.join(house)
+        await early.block()
+        house.bus.publish(moved(1))
+        await early.block()
+        follower = await Follower.join(house, "deadbeef-999")
+        assert (await follower.block())["data"] == {"event": "missed", "missed": None}
+        assert (await follower.block())["data"]["state"] == "1"
+        early.writer.close()
+        follower.writer.close()
+
+
+async def test_silence_is_filled_with_comments(tmp_path):
+    async with open_house(tmp_path, limits=Limits(heartbeat_s=0.05)) as house:
+        follower = await Follower.join(house)
+        assert [("comment" in await follower.block()) for _ in range(3)] == [True] * 3
+        follower.writer.close()
+
+
+async def test_followers_are_bounded_and_leave_room_for_requests(tmp_path):
+    async with open_house(tmp_path, limits=Limits(streams=1)) as house:
+        follower = await Follower.join(house)
+        status, body = await house.ask("GET", "/v1/events")
+        assert (status, body["error"]["code"]) == (503, "BUSY")
+        follower.writer.close()
+
+
+async def test_a_follower_that_leaves_frees_its_place_at_once_though_nothing_happens(tmp_path):
+    async with open_house(tmp_path, limits=Limits(streams=1)) as house:
+        for _ in range(3):
+            follower = await Follower.join(house)
+            assert b"200" in follower.head
+            follower.writer.close()
+            async with asyncio.timeout(DEADLINE_S):
+                while house.server.streams:
+                    await asyncio.sleep(0)
+
+
+async def test_a_follower_that_stops_reading_is_let_go(tmp_path):
+    async with open_house(tmp_path, limits=Limits(write_s=0.1)) as house:
+        follower = await Follower.join(house)
+        await follower.block()
+        house.bus.publish(moved(0, "x" * 4_000_000))
+        async with asyncio.timeout(DEADLINE_S):
+            while house.server.streams:
+                await asyncio.sleep(0)
+        follower.writer.close()
