@@ -1,0 +1,145 @@
+"""Starting mini-apps when a tool of theirs is called, and knowing which run.
+
+Refuses to know tools and calls. Apps it started stay running until the cloud ends, whatever their calls came to.
+"""
+
+import asyncio
+import hashlib
+import logging
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from edge.devcloud.appserver import API_KEY_ENV
+from edge.devcloud.broker import HOST, free_port
+from edge.devcloud.children import Child
+from edge.devcloud.registry import App
+
+if TYPE_CHECKING:
+    import httpx
+
+log = logging.getLogger(__name__)
+
+STATE_ENV: Final = "GLASSD_APP_STATE_DIR"
+CONNECT_S: Final = 10.0
+POLL_S: Final = 0.2
+_HEALTH_S: Final = 1.0
+
+
+class ActivationFailed(Exception):
+    """The app could not be started; asking again would not help."""
+
+
+class ActivationTimeout(Exception):
+    """The app was started and did not connect in time; nothing was delivered to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Where an app answers now. `activated` when this very request started it."""
+
+    url: str
+    api_key_hash: str
+    activated: bool
+
+
+@dataclass(slots=True)
+class _Seat:
+    """What is known of one app's process."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    child: Child | None = None
+    url: str = ""
+    api_key_hash: str = ""
+    connected: bool = False
+    starts: int = 0
+
+
+class Launcher:
+    """`ensure(app)` gives a running app; `aclose()` ends every process it started, by pid."""
+
+    def __init__(
+        self, http: "httpx.AsyncClient", *, state_dir: Path, connect_s: float = CONNECT_S, poll_s: float = POLL_S,
+    ) -> None:  # fmt: skip
+        self._http = http
+        self._state_dir = state_dir
+        self._connect_s = connect_s
+        self._poll_s = poll_s
+        self._seats: dict[str, _Seat] = {}
+
+    async def ensure(self, app: App) -> Running:
+        """Give the app, started if it must be. Raises ActivationFailed, ActivationTimeout."""
+        if not app.command:
+            return Running(app.public_url, app.api_key_hash, activated=False)
+        seat = self._seats.setdefault(app.package, _Seat())
+        async with seat.lock:
+            alive = seat.child is not None and seat.child.running
+            if alive and seat.connected:
+                return Running(seat.url, seat.api_key_hash, activated=False)
+            if not alive:
+                await self._start(app, seat)
+            await self._connect(app, seat)
+            return Running(seat.url, seat.api_key_hash, activated=not alive)
+
+    def status(self) -> dict[str, dict[str, object]]:
+        """State, address, pid and number of starts of every app that was ever asked for."""
+        return {package: _line(seat) for package, seat in sorted(self._seats.items())}
+
+    async def stop(self, package: str) -> bool:
+        """End one app, as if it had crashed or been updated; False when it does not run."""
+        seat = self._seats.get(package)
+        if seat is None or seat.child is None or not seat.child.running:
+            return False
+        await seat.child.stop()
+        return True
+
+    async def aclose(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for seat in self._seats.values():
+                if seat.child is not None:
+                    tasks.create_task(seat.child.stop())
+
+    async def _start(self, app: App, seat: _Seat) -> None:
+        folder = self._state_dir / app.package
+        seat.connected = False
+        seat.url = f"http://{HOST}:{(port := free_port())}"
+        seat.api_key_hash = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
+        env = {"PORT": str(port), API_KEY_ENV: seat.api_key_hash, STATE_ENV: str(folder)}
+        try:
+            seat.child = await Child.start(app.command, name=app.package, log_file=folder / "app.log", env=env)
+        except OSError as e:
+            raise ActivationFailed(f"Failed to activate app: {e.strerror or e}") from None
+        seat.starts += 1
+        log.info("app %s started (pid %d)", app.package, seat.child.pid)
+
+    async def _connect(self, app: App, seat: _Seat) -> None:
+        """Ask every `poll_s` until it answers. Nothing is cleaned up when it does not: it may yet come."""
+        assert seat.child is not None
+        try:
+            async with asyncio.timeout(self._connect_s):
+                while seat.child.running:
+                    if await self._answers(app, seat):
+                        seat.connected = True
+                        return
+                    await asyncio.sleep(self._poll_s)
+        except TimeoutError:
+            raise ActivationTimeout(f"App {app.package} did not connect within {round(self._connect_s * 1000)}ms") from None
+        words = seat.child.last_words()
+        raise ActivationFailed(f"Failed to activate app: {app.package} ended at once: {words or 'without a word'}")
+
+    async def _answers(self, app: App, seat: _Seat) -> bool:
+        import httpx  # noqa: PLC0415 - loaded long before, by whoever made the client
+
+        try:
+            response = await self._http.get(f"{seat.url}/health", timeout=_HEALTH_S)
+            return response.status_code == 200 and response.json().get("packageName", app.package) == app.package
+        except (httpx.HTTPError, ValueError, AttributeError):
+            return False
+
+
+def _line(seat: _Seat) -> dict[str, object]:
+    alive = seat.child is not None and seat.child.running
+    state = "RUNNING" if alive and seat.connected else "STARTING" if alive else "STOPPED"
+    pid = seat.child.pid if seat.child is not None and alive else None
+    return {"state": state, "url": seat.url, "pid": pid, "starts": seat.starts}

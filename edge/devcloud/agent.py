@@ -1,0 +1,139 @@
+"""A scripted assistant in the cloud: calls tools that live on an edge, over `invoke`, and waits for the one answer.
+
+Refuses to decide what to call. Its response topic is `…/e/{edge_id}/reply/{worker}`, under the edge's own prefix.
+"""
+
+import asyncio
+import logging
+import secrets
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from edge.devcloud.link import Link, NotConnected, Route
+from edge.uplink import wire
+from edge.uplink.mqtt import Inbound
+from edge.uplink.wire import Kind, Topics, WireError
+from tools_cache.tool import CallOrigin, ErrorCode, Json, ToolCall, ToolResponse
+
+log = logging.getLogger(__name__)
+
+TTL_S: Final = 40.0
+FIRST_RETRY_S: Final = 1.0
+MAX_PENDING: Final = 100
+MAX_WORDS: Final = 200
+
+
+@dataclass(slots=True)
+class _Pending:
+    """One invocation under way."""
+
+    answer: "asyncio.Future[ToolResponse]"
+    accepted: asyncio.Event = field(default_factory=asyncio.Event)
+    words: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How an invocation went: taken or not, what was said on the way, the envelope."""
+
+    accepted: bool
+    progress: tuple[str, ...]
+    response: ToolResponse
+
+
+class Agent:
+    """`invoke(edge, tool, args)` over the link it is given."""
+
+    def __init__(self, link: Link | None = None, *, tenant: str, worker: str, first_retry_s: float = FIRST_RETRY_S) -> None:
+        self.link = link
+        self._tenant = tenant
+        self._worker = worker
+        self._first_retry_s = first_retry_s
+        self._pending: dict[tuple[str, str], _Pending] = {}
+
+    def routes(self) -> tuple[Route, ...]:
+        tail = f"/reply/{self._worker}"
+        return (Route(Topics.for_cloud(self._tenant).reply(self._worker), lambda t: t.endswith(tail), self._hear),)
+
+    async def invoke(self, edge_id: str, tool: str, args: Mapping[str, Json], *, ttl_s: float = TTL_S) -> Told:
+        """Call a tool of an edge. Never raises for what the edge or the link does: that is an envelope too."""
+        if len(self._pending) >= MAX_PENDING:
+            return Told(False, (), ToolResponse.failure(ErrorCode.RATE_LIMIT, "Too many invocations are under way"))
+        call = ToolCall(call_id=uuid7(time.time()), tool=tool, args=args, origin=CallOrigin.CLOUD, ttl_s=ttl_s)
+        topics = Topics(self._tenant, edge_id)
+        pending = _Pending(asyncio.get_running_loop().create_future())
+        self._pending[edge_id, call.call_id] = pending
+        try:
+            async with asyncio.timeout(ttl_s):
+                await self._offer(topics, call, pending)
+                response = await pending.answer
+        except TimeoutError:
+            response = await self._gave_up(topics, call, pending)
+        except WireError as e:
+            response = ToolResponse.failure(ErrorCode.INVALID_REQUEST, str(e))
+        finally:
+            del self._pending[edge_id, call.call_id]
+        return Told(pending.accepted.is_set(), tuple(pending.words), response)
+
+    async def _offer(self, topics: Topics, call: ToolCall, pending: _Pending) -> None:
+        """Send until accepted: at once, then after 1, 2, 4 … seconds, the same id each time."""
+        assert self.link is not None
+        begun, pause, attempt = time.monotonic(), self._first_retry_s, 0
+        while not pending.accepted.is_set():
+            attempt += 1
+            left = max(0.0, call.ttl_s - (time.monotonic() - begun))
+            try:
+                await self.link.publish(
+                    topics.invoke, Kind.CALL, wire.call_to_body(replace(call, ttl_s=left)), attempt=attempt,
+                    correlation=wire.correlation_of(call.call_id), response_topic=topics.reply(self._worker), expiry_s=left,
+                )  # fmt: skip
+            except NotConnected as e:
+                log.debug("invocation %s is not sent: %s", call.call_id, e)
+            try:
+                async with asyncio.timeout(pause):
+                    await pending.accepted.wait()
+            except TimeoutError:
+                pause *= 2
+
+    async def _gave_up(self, topics: Topics, call: ToolCall, pending: _Pending) -> ToolResponse:
+        """Name which of the three ways it failed, and tell the edge that nobody waits any more."""
+        assert self.link is not None
+        if not pending.accepted.is_set():
+            return ToolResponse.failure(ErrorCode.NOT_ACCEPTED, "The edge did not take the call; is it online?")
+        try:
+            await self.link.publish(
+                topics.invoke, Kind.CANCEL, {"id": call.call_id, "reason": "timeout"},
+                correlation=wire.correlation_of(call.call_id), expiry_s=60.0,
+            )  # fmt: skip
+        except NotConnected as e:
+            log.debug("cancel of %s is not sent: %s", call.call_id, e)
+        return ToolResponse.failure(ErrorCode.TIMEOUT, "The edge took the call and did not finish it in time")
+
+    async def _hear(self, inbound: Inbound) -> None:
+        inbound.ack()
+        try:
+            message = wire.decode(
+                inbound.payload, content_type=inbound.content_type, user_properties=inbound.user_properties,
+                correlation=inbound.correlation,
+            )  # fmt: skip
+            pending = self._pending.get((wire.edge_of(inbound.topic), message.id))
+            if pending is None:
+                return  # a duplicate, or later than anybody waited
+            pending.accepted.set()  # progress and results say so too, should the word itself be lost
+            if message.kind is Kind.PROGRESS and len(pending.words) < MAX_WORDS:
+                pending.words.append(wire.text_of(message, "text"))
+            elif message.kind is Kind.RESULT and not pending.answer.done():
+                pending.answer.set_result(wire.response_of(message))
+        except WireError as e:
+            log.warning("an answer on %.120r cannot be read: %s", inbound.topic, e)
+
+
+def uuid7(wall: float) -> str:
+    """A call id (RFC 9562): 48 bits of milliseconds, then chance."""
+    stamp = int(wall * 1000) & ((1 << 48) - 1)
+    chance = secrets.randbits(74)
+    value = (stamp << 80) | (7 << 76) | ((chance >> 62) << 64) | (2 << 62) | (chance & ((1 << 62) - 1))
+    return str(uuid.UUID(int=value))

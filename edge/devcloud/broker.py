@@ -1,0 +1,232 @@
+"""The demo's MQTT broker: rumqttd in a wheel, Mosquitto where asked for, or somebody else's by address.
+
+Refuses to know what is said over it. It can be stopped, killed and started again on the same port, to show an outage.
+"""
+
+import asyncio
+import importlib.util
+import logging
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from edge.devcloud.children import Child
+
+log = logging.getLogger(__name__)
+
+HOST: Final = "127.0.0.1"
+MAX_PAYLOAD: Final = 1 << 20
+"""Bytes: four times contract §4's largest body, so that the refusal is ours and has words."""
+START_S: Final = 10.0
+_POLL_S: Final = 0.02
+_ATTEMPTS: Final = 5
+"""Times another port is tried: one found free may be taken before the broker opens it."""
+_MOSQUITTO_PATHS: Final = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin")
+
+_EMBEDDED: Final = (
+    # rumqttd reports every packet as an error through Python's logging: only silence keeps its log from growing.
+    "import logging,sys,iotcore;"
+    "logging.getLogger('rumqttd').setLevel(logging.CRITICAL);"
+    "iotcore.Broker(config_path=sys.argv[1]).run_forever()"
+)
+_RUMQTTD_HEAD: Final = """\
+id = 0
+[router]
+id = 0
+max_connections = 1000
+max_outgoing_packet_count = 200
+max_segment_size = 104857600
+max_segment_count = 10
+"""
+_RUMQTTD_LISTENER: Final = """\
+[{version}.1]
+name = "{version}-1"
+listen = "{host}:{port}"
+next_connection_delay_ms = 1
+[{version}.1.connections]
+connection_timeout_ms = 60000
+max_payload_size = {payload}
+max_inflight_count = 100
+dynamic_filters = true
+"""
+_MOSQUITTO: Final = """\
+listener {port} {host}
+allow_anonymous true
+set_tcp_nodelay true
+persistence false
+message_size_limit {payload}
+max_inflight_messages 64
+user root
+"""
+# "user root" means "stay who you are": changing the user would make the kernel forget to end it with its parent.
+
+
+class BrokerFailed(OSError):
+    """The broker could not be brought up; the words say why."""
+
+
+class PortTaken(BrokerFailed):
+    """Somebody else listens where the broker should."""
+
+
+class EmbeddedBroker:
+    """One broker process on fixed loopback ports: `start`, `stop`, `kill`, and `start` again on the same port."""
+
+    def __init__(self, kind: str = "embedded", *, port: int = 0, folder: Path | None = None) -> None:
+        if kind not in ("embedded", "mosquitto"):
+            raise ValueError(f"broker: {kind!r} is neither embedded nor mosquitto")
+        self.kind = kind
+        self.host = HOST
+        self.port = port
+        self.port_v4 = 0
+        """Where MQTT 3.1.1 clients connect; Mosquitto takes both on one port."""
+        self._folder = folder
+        """Where its configuration and log stand; a temporary directory when not given."""
+        self._child: Child | None = None
+        self._dir: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._child is not None and self._child.running
+
+    @property
+    def pid(self) -> int | None:
+        return self._child.pid if self._child is not None and self._child.running else None
+
+    async def start(self) -> None:
+        """Come up and listen; nothing when it runs already. Raises BrokerFailed."""
+        if self.running:
+            return
+        try:
+            await self._start_somewhere(self._place())
+        except BaseException:
+            await self.aclose()
+            raise
+
+    def _place(self) -> Path:
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            return self._folder
+        if self._dir is None:
+            self._dir = tempfile.TemporaryDirectory(prefix="glassd-broker-", ignore_cleanup_errors=True)
+        return Path(self._dir.name)
+
+    async def _start_somewhere(self, folder: Path) -> None:
+        """On the ports it had before; the first time, on any that are free."""
+        fixed = self.port != 0
+        for attempt in range(1, _ATTEMPTS + 1):
+            port, port_v4 = (self.port, self.port_v4 or free_port()) if fixed else (free_port(), free_port())
+            try:
+                self._child = await self._launch(folder, port, port_v4)
+            except PortTaken:
+                if fixed or attempt == _ATTEMPTS:
+                    raise
+                continue
+            self.port, self.port_v4 = port, port if self.kind == "mosquitto" else port_v4
+            log.info("%s broker listens on %s:%d (pid %d)", self.kind, HOST, port, self._child.pid)
+            return
+
+    async def stop(self) -> None:
+        """Leave politely; sessions and retained messages are gone with it."""
+        child, self._child = self._child, None
+        if child is not None:
+            await child.stop()
+
+    async def kill(self) -> None:
+        """Leave as in a power cut."""
+        child, self._child = self._child, None
+        if child is not None:
+            await child.kill()
+
+    async def aclose(self) -> None:
+        await self.stop()
+        if self._dir is not None:
+            self._dir.cleanup()
+            self._dir = None
+
+    async def _launch(self, folder: Path, port: int, port_v4: int) -> Child:
+        command = self._command(folder, port, port_v4)
+        _claim(port)
+        child = await Child.start(command, name=f"{self.kind} broker", log_file=folder / "broker.log")
+        try:
+            await _listening(child, port)
+        except BaseException:
+            await child.kill()
+            raise
+        return child
+
+    def _command(self, folder: Path, port: int, port_v4: int) -> Sequence[str]:
+        if self.kind == "mosquitto":
+            config = folder / "mosquitto.conf"
+            config.write_text(_MOSQUITTO.format(port=port, host=HOST, payload=MAX_PAYLOAD), encoding="utf-8")
+            return (find_mosquitto(), "-c", str(config))
+        if importlib.util.find_spec("iotcore") is None:
+            raise ModuleNotFoundError("iotcore is not installed", name="iotcore")
+        config = folder / "rumqttd.toml"
+        listeners = (("v5", port), ("v4", port_v4))
+        config.write_text(_RUMQTTD_HEAD + "".join(
+            _RUMQTTD_LISTENER.format(version=v, host=HOST, port=p, payload=MAX_PAYLOAD) for v, p in listeners
+        ), encoding="utf-8")  # fmt: skip
+        return (sys.executable, "-c", _EMBEDDED, str(config))
+
+
+def free_port() -> int:
+    """A loopback port that was free just now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _claim(port: int) -> None:
+    """Raise PortTaken when somebody listens there: asking the child is not enough, the other one would answer us."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of our last run may still linger
+        try:
+            probe.bind((HOST, port))
+        except OSError as e:
+            raise PortTaken(f"port {port} of {HOST} cannot be used: {e.strerror}") from None
+
+
+def find_mosquitto() -> str:
+    """Where Mosquitto is; distributions put it where a user's PATH does not look. Raises BrokerFailed."""
+    found = shutil.which("mosquitto") or shutil.which("mosquitto", path=":".join(_MOSQUITTO_PATHS))
+    if found is None:
+        raise BrokerFailed("mosquitto is not installed; install it or use --broker embedded")
+    return found
+
+
+async def _listening(child: Child, port: int) -> None:
+    """Wait until the child itself listens; if it has ended, say why."""
+    try:
+        async with asyncio.timeout(START_S):
+            while child.running and not await _answers(port):  # noqa: ASYNC110 - another process sets no Event of ours
+                await asyncio.sleep(_POLL_S)
+    except TimeoutError:
+        raise BrokerFailed(f"{child.name} does not listen after {START_S:g} s: {child.last_words()}") from None
+    if not child.running:
+        words = child.last_words()
+        kind = PortTaken if "in use" in words.lower() else BrokerFailed
+        raise kind(f"{child.name} ended at once: {words or 'without a word'}")
+
+
+async def _answers(port: int) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(HOST, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def parse_broker(text: str) -> tuple[str, int] | None:
+    """Read `--broker`: (host, port) of somebody else's, None for one of ours. Raises ValueError."""
+    if text in ("embedded", "mosquitto"):
+        return None
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ValueError(f"broker: {text!r} is not embedded, mosquitto or HOST:PORT")
+    return host.strip("[]"), int(port)

@@ -1,0 +1,98 @@
+"""Child processes that never outlive us: started through a word to the kernel, ended by their own pid.
+
+Refuses to know what they are for; `broker.py` and `activation.py` do.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+_BOOT: Final = (
+    "import ctypes,os,signal,sys;"
+    "ctypes.CDLL(None).prctl(1,signal.SIGKILL,0,0,0);"  # PR_SET_PDEATHSIG: die when the parent does, kill -9 included
+    "parent=int(sys.argv[1]);"
+    "os.getppid()==parent or os._exit(1);"  # the parent died before the line above took hold
+    "os.execvp(sys.argv[2],sys.argv[2:])"
+)
+STOP_S: Final = 3.0
+"""How long a child may take to leave after SIGTERM."""
+_LAST_WORDS: Final = 400
+"""Characters of a child's stderr that are kept to explain why it ended."""
+
+
+class Child:
+    """One process, used once: start, watch, end. Its output goes to a file, so that it can never block on us."""
+
+    def __init__(self, process: asyncio.subprocess.Process, name: str, log_file: Path) -> None:
+        self._process = process
+        self._log_file = log_file
+        self.name = name
+
+    @classmethod
+    async def start(
+        cls, command: Sequence[str], *, name: str, log_file: Path, env: Mapping[str, str] | None = None,
+    ) -> "Child":  # fmt: skip
+        """Start a command. Raises OSError when it cannot be started at all."""
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        with log_file.open("wb") as out:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-I", "-S", "-c", _BOOT, str(os.getpid()), *command,
+                stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=out,
+                env={**os.environ, **(env or {})}, start_new_session=True,  # ^C in the terminal is ours to handle
+            )  # fmt: skip
+        log.debug("started %s as pid %d", name, process.pid)
+        return cls(process, name, log_file)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process.returncode is None
+
+    async def ended(self) -> int:
+        """Wait for its end; give the exit code."""
+        return await self._process.wait()
+
+    def last_words(self) -> str:
+        """The end of what it wrote, on one line, to explain a failure."""
+        try:
+            with self._log_file.open("rb") as file:
+                file.seek(max(0, self._log_file.stat().st_size - _LAST_WORDS))
+                text = file.read(_LAST_WORDS).decode(errors="replace")
+        except OSError:
+            return ""
+        return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+    async def stop(self) -> None:
+        """Ask it to leave, make it leave; fine when it has left already."""
+        self._signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(STOP_S):
+                await self._process.wait()
+        except TimeoutError:
+            log.warning("%s (pid %d) does not stop, it is killed", self.name, self.pid)
+            await self.kill()
+        except asyncio.CancelledError:
+            self._signal(signal.SIGKILL)
+            raise
+
+    async def kill(self) -> None:
+        """End it as a power cut would."""
+        self._signal(signal.SIGKILL)
+        await self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.running:
+            try:
+                self._process.send_signal(number)
+            except ProcessLookupError:
+                log.debug("%s had left already", self.name)

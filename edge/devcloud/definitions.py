@@ -1,0 +1,188 @@
+"""What a developer may hand in: an app's tools, checked field by field, legacy ones translated.
+
+Refuses to store: it gives back clean documents, or every mistake with its field and the fix.
+"""
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+import rfc8785
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError
+
+from edge.devcloud.sdk import CATEGORIES
+from tools_cache.errors import BadDefinition, BadToolName
+from tools_cache.legacy import migrate
+from tools_cache.names import check_local_name
+from tools_cache.schema import check_schema
+from tools_cache.tool import Json
+
+log = logging.getLogger(__name__)
+
+MAX_TOOLS: Final = 200
+"""Tools of one app; a thousand apps of five tools are the largest registry tested."""
+_PACKAGE: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+")
+
+HardwareType = Literal["CAMERA", "DISPLAY", "MICROPHONE", "SPEAKER", "IMU", "BUTTON", "LIGHT", "WIFI", "EXIST"]
+Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+
+
+class _Open(BaseModel):
+    """Unknown keys pass: they are the author's and go to the edge untouched."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class _Extensions(_Open):
+    activationPhrases: list[Text] | None = Field(default=None, max_length=50)  # noqa: N815 - the wire's own names
+    category: str | None = None
+
+
+class _Tool(_Open):
+    name: Text
+    description: Text
+    inputSchema: dict[str, Any]  # noqa: N815
+    mentraExtensions: _Extensions | None = None  # noqa: N815
+    version: Text = "0"
+    category: str | None = None
+    sideEffects: Literal["none", "read_only", "writes"] = "writes"  # noqa: N815
+    idempotent: StrictBool = False
+    requiresConfirmation: Literal["never", "always", "policy"] = "never"  # noqa: N815
+    allowedModes: list[Literal["text", "voice"]] | None = Field(default=None, min_length=1)  # noqa: N815
+    latencyBudgetMs: Annotated[int, Field(gt=0, le=60_000)] | None = None  # noqa: N815
+    timeoutS: Annotated[float, Field(gt=0, le=30)] | None = None  # noqa: N815
+    queueable: StrictBool = False
+    queue_ttl_s: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
+
+
+class _Hardware(_Open):
+    type: HardwareType
+    level: Literal["REQUIRED", "OPTIONAL"]
+    description: str | None = None
+
+
+class _Submission(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Text | None = None
+    publicUrl: Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#]+[^\s?#]*$", max_length=500)] | None = None  # noqa: N815
+    apiKeyHash: Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{8,200}$")] | None = None  # noqa: N815
+    hardwareRequirements: list[_Hardware] | None = Field(default=None, max_length=20)  # noqa: N815
+    tools: list[dict[str, Any]] = Field(max_length=MAX_TOOLS)
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One thing wrong with a submission."""
+
+    field: str
+    problem: str
+    fix: str
+
+    def to_json(self) -> dict[str, str]:
+        return {"field": self.field, "problem": self.problem, "fix": self.fix}
+
+
+class BadSubmission(ValueError):
+    """Nothing of it is stored; `mistakes` names every field to mend."""
+
+    def __init__(self, mistakes: list[Mistake]) -> None:
+        super().__init__("; ".join(f"{m.field}: {m.problem}" for m in mistakes))
+        self.mistakes = mistakes
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A good one. None stands for "not said": an update keeps what was there."""
+
+    package: str
+    tools: tuple[dict[str, Json], ...]
+    name: str | None = None
+    public_url: str | None = None
+    api_key_hash: str | None = None
+    hardware: tuple[dict[str, Json], ...] | None = None
+
+
+def check_submission(package: str, body: Json) -> Submission:
+    """Check `POST /api/apps/:packageName/tools`. Raises BadSubmission."""
+    mistakes = [] if _PACKAGE.fullmatch(package) and len(package) <= 200 else [
+        Mistake("packageName", f"is {package[:80]!r}", "use a reverse domain name such as com.example.calc")
+    ]  # fmt: skip
+    document = {"tools": body} if isinstance(body, list) else body
+    try:
+        parsed = _Submission.model_validate(document)
+    except ValidationError as e:
+        raise BadSubmission(mistakes + _mistakes(e, "")) from None
+    tools: list[dict[str, Json]] = []
+    for i, submitted in enumerate(parsed.tools):
+        try:
+            tools.append(migrate(submitted))
+        except BadDefinition as e:
+            mistakes.append(Mistake(f"tools[{i}].parameters", str(e), "send an MCP definition with inputSchema"))
+        else:
+            mistakes += check_tool(tools[-1], f"tools[{i}]")
+    mistakes += _doubles(tools)
+    if mistakes:
+        raise BadSubmission(mistakes)
+    hardware = parsed.hardwareRequirements
+    return Submission(
+        package, tuple(_known_category(t) for t in tools), parsed.name, parsed.publicUrl, parsed.apiKeyHash,
+        None if hardware is None else tuple(h.model_dump(exclude_none=True) for h in hardware),
+    )  # fmt: skip
+
+
+def check_tool(tool: Mapping[str, Json], at: str) -> list[Mistake]:
+    """Everything wrong with one definition."""
+    try:
+        _Tool.model_validate(tool)
+    except ValidationError as e:
+        return _mistakes(e, at)
+    mistakes: list[Mistake] = []
+    try:
+        check_local_name(tool["name"])
+    except BadToolName as e:
+        mistakes.append(Mistake(f"{at}.name", str(e), "use one printable word without a colon"))
+    schema = tool["inputSchema"]
+    if schema.get("type") != "object":
+        mistakes.append(Mistake(f"{at}.inputSchema.type", 'must be "object"', "arguments are always an object"))
+    try:
+        check_schema(schema)
+        rfc8785.dumps(dict(tool))
+    except BadDefinition as e:
+        mistakes.append(Mistake(f"{at}.inputSchema", str(e), "send a valid JSON Schema (draft 2020-12)"))
+    except (rfc8785.CanonicalizationError, RecursionError) as e:
+        mistakes.append(Mistake(at, f"cannot be hashed: {e}", "use numbers within ±2^53 and valid text"))
+    return mistakes
+
+
+def _mistakes(error: ValidationError, at: str) -> list[Mistake]:
+    found = []
+    for e in error.errors(include_url=False, include_context=False, include_input=False)[:50]:
+        path = at + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in e["loc"])
+        fix = "add it" if e["type"] == "missing" else "remove it" if e["type"] == "extra_forbidden" else "mend its value"
+        found.append(Mistake(path.lstrip(".") or "body", e["msg"], fix))
+    return found
+
+
+def _doubles(tools: list[dict[str, Json]]) -> list[Mistake]:
+    seen: set[Json] = set()
+    found = []
+    for i, name in enumerate(t.get("name") for t in tools):
+        if isinstance(name, str) and name in seen:
+            found.append(Mistake(f"tools[{i}].name", f"{name[:80]!r} is there twice", "give each tool its own name"))
+        if isinstance(name, str):
+            seen.add(name)
+    return found
+
+
+def _known_category(tool: dict[str, Json]) -> dict[str, Json]:
+    """An unknown category reads "other": a reason to warn, none to refuse (S0-38)."""
+    out = dict(tool)
+    extensions = out.get("mentraExtensions")
+    for holder in (out, extensions := dict(extensions) if isinstance(extensions, dict) else {}):
+        if holder.get("category") is not None and holder["category"] not in CATEGORIES:
+            log.warning("tool %s: category %.40r is unknown, taken as other", out["name"], holder["category"])
+            holder["category"] = "other"
+    return {**out, "mentraExtensions": extensions} if extensions else out

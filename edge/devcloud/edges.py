@@ -1,0 +1,116 @@
+"""What the cloud knows of its edges: presence, capabilities, deliveries, events, as they were last said.
+
+Refuses to act on any of it; it is for listings and for people.
+"""
+
+import logging
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from edge.devcloud.link import Route
+from edge.uplink import wire
+from edge.uplink.mqtt import Inbound
+from edge.uplink.wire import Kind, Topics, WireError
+from tools_cache.tool import Json
+
+log = logging.getLogger(__name__)
+
+MAX_EDGES: Final = 1000
+KEPT: Final = 50
+"""Deliveries and events kept of each edge."""
+HARDWARE: Final = ("camera", "display", "microphone", "speaker", "imu", "button", "light", "wifi")
+_RECORD_KEYS: Final = ("capabilities", "report", "record", "glasses")
+_EVENT: Final = "/event/"
+
+
+@dataclass(slots=True)
+class Edge:
+    """One edge's last words of each kind."""
+
+    presence: Mapping[str, Json] = field(default_factory=dict)
+    capabilities: Mapping[str, Json] = field(default_factory=dict)
+    deliveries: deque[Mapping[str, Json]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    events: deque[Mapping[str, Json]] = field(default_factory=lambda: deque(maxlen=KEPT))
+
+    def to_json(self) -> dict[str, Json]:
+        return {
+            "presence": dict(self.presence), "capabilities": dict(self.capabilities),
+            "deliveries": [dict(d) for d in self.deliveries], "events": [dict(e) for e in self.events],
+        }  # fmt: skip
+
+
+class Edges:
+    """Listens on every edge's own topics."""
+
+    def __init__(self, tenant: str) -> None:
+        self._all: OrderedDict[str, Edge] = OrderedDict()
+        self._topics = Topics.for_cloud(tenant)
+
+    def routes(self) -> tuple[Route, ...]:
+        t = self._topics
+        return (
+            Route(t.presence, lambda topic: topic.endswith("/presence"), self._hear),
+            Route(t.capabilities, lambda topic: topic.endswith("/capabilities"), self._hear),
+            Route(t.delivery, lambda topic: topic.endswith("/delivery"), self._hear),
+            Route(t.event("+"), lambda topic: _EVENT in topic, self._hear),
+        )
+
+    def ids(self) -> list[str]:
+        return list(self._all)
+
+    def to_json(self) -> dict[str, Json]:
+        return {edge_id: edge.to_json() for edge_id, edge in self._all.items()}
+
+    def hardware_of(self, user_id: str) -> Mapping[str, bool] | None:
+        """What the glasses of a user have; None while nobody has said. A user is an edge id, or whoever uses the only one."""
+        edge = self._all.get(user_id)
+        if edge is None and len(self._all) == 1:
+            edge = next(iter(self._all.values()))
+        return None if edge is None or not edge.capabilities else flags(edge.capabilities)
+
+    async def _hear(self, inbound: Inbound) -> None:
+        inbound.ack()
+        if not inbound.payload:  # a retained word that was taken back
+            return
+        try:
+            edge_id = wire.edge_of(inbound.topic)
+            message = wire.decode(
+                inbound.payload, content_type=inbound.content_type, user_properties=inbound.user_properties,
+                correlation=inbound.correlation, default_kind=_kind_of(inbound.topic),
+            )  # fmt: skip
+        except WireError as e:
+            log.debug("a word on %.120r cannot be read: %s", inbound.topic, e)
+            return
+        edge = self._all.setdefault(edge_id, Edge())
+        self._all.move_to_end(edge_id)
+        if len(self._all) > MAX_EDGES:
+            self._all.popitem(last=False)
+        body = {k: v for k, v in message.body.items() if k not in ("v", "k")}
+        self._keep(edge, message.kind, inbound.topic, body)
+
+    def _keep(self, edge: Edge, kind: Kind, topic: str, body: Mapping[str, Json]) -> None:
+        if kind is Kind.PRESENCE:
+            edge.presence = body
+        elif kind is Kind.CAPABILITIES:
+            edge.capabilities = body
+        elif kind is Kind.DELIVERY:
+            edge.deliveries.append(body)
+        elif kind is Kind.EVENT:
+            edge.events.append({**body, "kind": topic.rpartition(_EVENT)[2]})
+
+
+def _kind_of(topic: str) -> Kind:
+    return Kind.EVENT if _EVENT in topic else Kind(topic.rpartition("/")[2])
+
+
+def flags(report: Mapping[str, Json]) -> dict[str, bool]:
+    """Read the hardware flags out of a capability report, each value bare or as {value, origin, age}; unknown is absent."""
+    nested = (report[key] for key in _RECORD_KEYS if isinstance(report.get(key), dict))
+    record: Mapping[str, Json] = next(nested, report)
+    found = {}
+    for key in HARDWARE:
+        value = record.get(key)
+        found[key] = (value.get("value") if isinstance(value, dict) else value) is True
+    return found

@@ -1,0 +1,149 @@
+"""Where other shapes become our one envelope: what mini-apps answer, how HTTP fails, and the seed's REST shape on the way out.
+
+Refuses to do I/O. `success` exists here and nowhere else inside (C-01).
+"""
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+from tools_cache.tool import ErrorCode, ErrorType, Json, ToolError, ToolResponse
+
+log = logging.getLogger(__name__)
+
+MAX_MESSAGE: Final = 500
+"""Characters of a foreign error message that are passed on."""
+_STATUS: Final[Mapping[ErrorCode, int]] = {
+    ErrorCode.TOOL_NOT_FOUND: 404, ErrorCode.INVALID_ARGUMENTS: 400, ErrorCode.INVALID_REQUEST: 400,
+}  # fmt: skip
+"""S0-30 and S0-31; anything else is 500, an invalid tool name and a timeout too (C-12)."""
+
+
+def of_app(value: Json, tool: str) -> ToolResponse:
+    """Read a mini-app's answer: MCPToolResult (`success`), our envelope (`ok`) or a bare `{data, render}`."""
+    if not isinstance(value, dict):
+        return _broken(tool, "it is not an object")
+    if "ok" in value:
+        try:
+            return _shown(ToolResponse.from_json({**value, "meta": {}}), value.get("render"), tool)
+        except ValueError as e:
+            return _broken(tool, str(e))
+    if "success" not in value:
+        has_parts = "data" in value or "render" in value
+        return _shown(ToolResponse(data=value.get("data") if has_parts else value), value.get("render"), tool)
+    if value["success"] is True:
+        render = _render_of_extensions(value.get("mentraExtensions"), value.get("render"))
+        return _shown(ToolResponse(data=value.get("content")), render, tool)
+    if value["success"] is not False:
+        return _broken(tool, "success: must be true or false")
+    return _failed(value.get("error"), tool)
+
+
+def _failed(error: Json, tool: str) -> ToolResponse:
+    if not isinstance(error, dict) or not isinstance(error.get("message"), str):
+        return _broken(tool, "error: must be {code, message}")
+    said = str(error.get("code", ""))
+    code = ErrorCode(said) if said in ErrorCode.__members__ else ErrorCode.EXECUTION_ERROR
+    details = {"appCode": said[:80]} if said and said != code.value else None
+    message = clean(error["message"]) or "Unknown error"
+    return ToolResponse.failure(code, message, retryable=error.get("retryable") is True, details=details)
+
+
+def _broken(tool: str, why: str) -> ToolResponse:
+    """The app answered something that is no result: our caller gets words, never the thing itself (S2-46)."""
+    return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, f"Invalid result structure for tool {tool}: {clean(why)}")
+
+
+def _shown(response: ToolResponse, render: Json, tool: str) -> ToolResponse:
+    if render is None or not response.ok:
+        return response
+    if not isinstance(render, dict):
+        log.warning("%s: render is not an object, its data is shown by the general rules", tool)
+        return response
+    return ToolResponse(data=response.data, intents=response.intents, render=render, meta=response.meta)
+
+
+def _render_of_extensions(extensions: Json, render: Json) -> Json:
+    """`mentraExtensions` of a result, in the words of `render` (S0-41, S0-42); a `render` beside it comes first."""
+    if not isinstance(extensions, dict):
+        return render
+    given: dict[str, Any] = dict(render) if isinstance(render, dict) else {}
+    if extensions.get("suppressVoiceResponse") is True:
+        audio = given.get("audio")
+        given["audio"] = {**(audio if isinstance(audio, dict) else {}), "suppressVoiceResponse": True}
+    follow_ups = extensions.get("suggestedFollowUps")
+    if isinstance(follow_ups, list) and "suggestedFollowUps" not in given:
+        given["suggestedFollowUps"] = [f for f in follow_ups if isinstance(f, str)]
+    return given or render
+
+
+def clean(text: str) -> str:
+    """Foreign words made fit to pass on: printable, one line, short."""
+    short = "".join(c if c.isprintable() else " " for c in text[: MAX_MESSAGE * 2])
+    return " ".join(short.split())[:MAX_MESSAGE]
+
+
+# ------------------------------------------------------------------ how a call over HTTP fails
+
+
+def of_status(status: int, text: str) -> ToolResponse:
+    """A response other than 2xx: `HTTP S: text`, retryable from 500 on (S0-58)."""
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = ""
+    retryable = status >= 500
+    kind = ErrorType.TRANSIENT if retryable else ErrorType.PERMANENT
+    message = f"HTTP {status}: {clean(text) or phrase}"
+    return ToolResponse.failure(ErrorCode.HTTP_ERROR, message, type=kind, retryable=retryable)
+
+
+def classify(message: str) -> ErrorCode:
+    """What an error's words say (S0-59); for runtimes that only have words."""
+    if "timeout" in message or "ETIMEDOUT" in message:
+        return ErrorCode.TIMEOUT
+    if "ECONNREFUSED" in message or "ENOTFOUND" in message:
+        return ErrorCode.NETWORK_ERROR
+    return ErrorCode.EXECUTION_ERROR
+
+
+def timed_out(limit_s: float, *, maybe_done: bool) -> ToolResponse:
+    """The tool was asked and did not answer in time (S0-57); `maybe_done`: asking again could do it twice."""
+    message = f"Tool execution timeout after {round(limit_s * 1000)}ms"
+    return ToolResponse.failure(ErrorCode.TIMEOUT, message, partial_side_effects=maybe_done)
+
+
+# ------------------------------------------------------------------ the seed's REST shape, going out
+
+
+def to_seed(response: ToolResponse) -> tuple[int, dict[str, Json]]:
+    """(HTTP status, MCPToolResult) for `POST /api/tools/execute`."""
+    if response.error is None:
+        body: dict[str, Json] = {"success": True, "content": response.data}
+        extensions = _extensions_of_render(response.render)
+        return 200, body | ({"mentraExtensions": extensions} if extensions else {})
+    return _STATUS.get(response.error.code, 500), {"success": False, "error": _seed_error(response.error)}
+
+
+def _seed_error(error: ToolError) -> dict[str, Json]:
+    out: dict[str, Json] = {"code": error.code.value, "message": error.message}
+    if error.code is not ErrorCode.TOOL_NOT_FOUND:  # S0-47: this one has no retryable key
+        out["retryable"] = error.retryable
+    if error.details is not None:
+        out["details"] = error.details
+    return out
+
+
+def _extensions_of_render(render: Mapping[str, Json] | None) -> dict[str, Json]:
+    found: dict[str, Json] = {}
+    if render is None:
+        return found
+    audio = render.get("audio")
+    if isinstance(audio, dict) and audio.get("suppressVoiceResponse") is True:
+        found["suppressVoiceResponse"] = True
+    if render.get("suggestedFollowUps"):
+        found["suggestedFollowUps"] = render["suggestedFollowUps"]
+    return found
+
+

@@ -1,0 +1,287 @@
+"""The worker: takes calls from the shared subscription, says accepted, progress and exactly one result.
+
+Refuses to run anything twice that may not be: the journal is asked first, and written before a call is acknowledged.
+"""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from edge.devcloud.envelope import clean
+from edge.devcloud.journal import SENT, Job, Journal, Left
+from edge.devcloud.link import Link, NotConnected, Route
+from edge.devcloud.race import run_unless
+from edge.devcloud.runner import Runner
+from edge.store.db import StoreError
+from edge.uplink import wire
+from edge.uplink.mqtt import Inbound
+from edge.uplink.wire import Kind, Topics, WireCode, WireError, WireMessage
+from tools_cache.tool import ErrorCode, Json, ToolResponse
+
+log = logging.getLogger(__name__)
+
+MAX_RUNNING: Final = 32
+"""Calls under way at once; one more is told to come back, which costs its edge one retry."""
+BUSY_MS: Final = 1000
+RESULT_EXPIRY_S: Final = 24 * 3600.0
+"""A result outlives its call: the edge stores it, marked late (contract §4)."""
+PROGRESS_FREELY: Final = 20
+PROGRESS_EVERY_S: Final = 0.25
+"""After the first twenty, words of progress are thinned out, so that a chatty tool cannot delay its own result."""
+CANCELLED_KEPT: Final = 256
+
+
+@dataclass(slots=True)
+class _Work:
+    """A call under way here."""
+
+    job: Job
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    reason: str = ""
+    sent: bool = False
+    words: int = 0
+    last_word_at: float = 0.0
+
+
+class Executor:
+    """`routes()` are for the link, `resend` for its `on_up`; `run()` owns the calls' tasks."""
+
+    def __init__(
+        self, journal: Journal, runner: Runner, *, tenant: str, pool: str, max_running: int = MAX_RUNNING,
+        wall: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        self._journal = journal
+        self._runner = runner
+        self._topics = Topics.for_cloud(tenant)
+        self._tenant = tenant
+        self._pool = pool
+        self._max_running = max_running
+        self._wall = wall
+        self._link: Link | None = None
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: dict[tuple[str, str], _Work] = {}
+        self._withdrawn: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self.seen = 0
+        """Calls that arrived, duplicates included."""
+
+    def routes(self) -> tuple[Route, ...]:
+        tail = f"/call/{self._pool}"
+        return (
+            Route(self._topics.shared_call(self._pool), lambda t: t.endswith(tail), self._on_call),
+            Route(self._topics.cancel, lambda t: t.endswith("/cancel"), self._on_cancel),
+        )
+
+    async def run(self, link: Link) -> None:
+        """Finish what an earlier life left undone, then whatever comes, until cancelled."""
+        self._link = link
+        async with asyncio.TaskGroup() as self._tasks:
+            for left in await self._journal.left():
+                if left.response is None:
+                    self._resume(left)
+            await asyncio.Event().wait()
+
+    async def resend(self) -> None:
+        """Tell results the broker never got: it was away when they were ready."""
+        for left in await self._journal.left():
+            if left.response is not None and left.job.key not in self._running:
+                await self._tell(left.job, left.response)
+
+    @property
+    def running(self) -> int:
+        return len(self._running)
+
+    # -------------------------------------------------------------- in
+
+    async def _on_call(self, inbound: Inbound) -> None:
+        self.seen += 1
+        try:
+            job = self._read(inbound)
+        except WireError as e:
+            log.warning("a call on %.120r cannot be read: %s", inbound.topic, e)
+            await self._refuse(inbound, e)
+            inbound.ack()
+            return
+        try:
+            full = job.key not in self._running and len(self._running) >= self._max_running
+            taken = await (self._journal.look(job) if full else self._journal.take(job))
+        except StoreError as e:
+            # Not stored is not accepted: the edge will offer it again, here or to another worker.
+            log.warning("a call cannot be stored: %s", e)
+            inbound.ack()
+            return
+        inbound.ack()
+        if taken.response is not None:
+            await self._tell(job, taken.response)
+        elif job.key in self._running:
+            await self._accept(job)
+        elif full:
+            busy = ToolResponse.failure(ErrorCode.RATE_LIMIT, "Every worker is busy", retry_after_ms=BUSY_MS)
+            await self._say(job, Kind.RESULT, wire.result_body(job.call.call_id, busy))
+        elif taken.fresh:
+            self._begin(job)
+        else:
+            self._resume(Left(job, taken.state))
+
+    def _read(self, inbound: Inbound) -> Job:
+        edge = wire.edge_of(inbound.topic)
+        message = wire.decode(
+            inbound.payload, content_type=inbound.content_type, user_properties=inbound.user_properties,
+            correlation=inbound.correlation, default_kind=Kind.CALL,
+        )  # fmt: skip
+        if message.kind is not Kind.CALL:
+            raise WireError(WireCode.MALFORMED, "k", f"is {message.kind.value}", "send calls on this topic")
+        call = wire.body_to_call(message)
+        if inbound.expiry_s is not None:
+            # What is left after the broker held it; whole seconds, so up to one more than it says.
+            call = replace(call, ttl_s=min(call.ttl_s, inbound.expiry_s + 1.0))
+        return Job(edge, call, self._reply_to(edge, inbound), message.json, self._wall() + call.ttl_s)
+
+    def _reply_to(self, edge: str, inbound: Inbound) -> str:
+        """The response topic, if it lies under the asker's own prefix: nobody has answers sent to another edge."""
+        own = Topics(self._tenant, edge)
+        asked = inbound.response_topic
+        if asked is None or asked == own.result:
+            return own.result
+        if not own.may_answer_to(asked):
+            raise WireError(WireCode.MALFORMED, "response topic", f"is {asked[:80]!r}", f"use {own.result}")
+        return asked
+
+    async def _refuse(self, inbound: Inbound, error: WireError) -> None:
+        """Answer what cannot be read, in kind, as far as its id can be made out."""
+        call_id = wire.id_of(inbound.correlation)
+        if not call_id:
+            return
+        try:
+            topic = Topics(self._tenant, wire.edge_of(inbound.topic)).result
+        except (WireError, wire.BadTopicWord):
+            return
+        response = ToolResponse.failure(ErrorCode.INVALID_REQUEST, str(error), details=error.to_json())
+        await self._send(
+            topic, Kind.RESULT, wire.result_body(call_id, response), call_id=call_id, life_s=RESULT_EXPIRY_S,
+            as_json=wire.wants_json(inbound.content_type),
+        )  # fmt: skip
+
+    async def _on_cancel(self, inbound: Inbound) -> None:
+        inbound.ack()
+        try:
+            edge = wire.edge_of(inbound.topic)
+            message = wire.decode(
+                inbound.payload, content_type=inbound.content_type, user_properties=inbound.user_properties,
+                correlation=inbound.correlation, default_kind=Kind.CANCEL,
+            )  # fmt: skip
+            key, reason = (edge, message.id), _reason(message)
+        except WireError as e:
+            log.warning("a cancel on %.120r cannot be read: %s", inbound.topic, e)
+            return
+        work = self._running.get(key)
+        if work is not None:
+            work.reason = reason
+            work.cancelled.set()
+            return
+        self._withdrawn[key] = reason  # the call itself may still be on its way
+        if len(self._withdrawn) > CANCELLED_KEPT:
+            self._withdrawn.popitem(last=False)
+
+    # -------------------------------------------------------------- doing
+
+    def _begin(self, job: Job) -> None:
+        assert self._tasks is not None
+        work = _Work(job)
+        if job.key in self._withdrawn:
+            work.reason = self._withdrawn.pop(job.key)
+            work.cancelled.set()
+        self._running[job.key] = work
+        self._tasks.create_task(self._work(work), name=f"call {job.call.call_id}")
+
+    def _resume(self, left: Left) -> None:
+        """Go on with a call of an earlier life: again if that does no harm, else say honestly that nobody knows."""
+        if left.state != SENT or self._runner.repeatable(left.job.call.tool):
+            self._begin(left.job)
+            return
+        assert self._tasks is not None
+        lost = ToolResponse.failure(
+            ErrorCode.INTERRUPTED, "The worker stopped while the tool ran; whether it was done is not known",
+            partial_side_effects=True, suggestion="Look before asking again",
+        )  # fmt: skip
+        self._tasks.create_task(self._finish(left.job, lost.with_meta(tool=left.job.call.tool, callId=left.job.call.call_id)))
+
+    async def _work(self, work: _Work) -> None:
+        job = work.job
+        try:
+            await self._accept(job)
+            running = self._runner.run(
+                job.call, progress=lambda text: self._progress(work, text), sending=lambda: self._sending(work)
+            )
+            done = await run_unless(running, work.cancelled.wait())
+            await self._finish(job, _cancelled(work, self._runner) if done is None else done.value)
+        except StoreError as e:
+            log.warning("call %s cannot be finished: %s", job.call.call_id, e)
+        finally:
+            del self._running[job.key]
+
+    async def _sending(self, work: _Work) -> None:
+        await self._journal.sending(work.job)
+        work.sent = True
+
+    async def _finish(self, job: Job, response: ToolResponse) -> None:
+        try:
+            wire.encode(Kind.RESULT, wire.result_body(job.call.call_id, response), json=job.as_json)
+        except WireError as e:
+            message = f"The tool's answer cannot be sent: {e}"
+            response = ToolResponse.failure(ErrorCode.EXECUTION_ERROR, message).with_meta(**response.meta)
+        await self._journal.finish(job, response)
+        await self._tell(job, response)
+
+    # -------------------------------------------------------------- out
+
+    async def _accept(self, job: Job) -> None:
+        await self._say(job, Kind.ACCEPTED, {"id": job.call.call_id})
+
+    async def _progress(self, work: _Work, text: str) -> None:
+        now = time.monotonic()
+        if work.words >= PROGRESS_FREELY and now - work.last_word_at < PROGRESS_EVERY_S:
+            return
+        work.words += 1
+        work.last_word_at = now
+        await self._say(work.job, Kind.PROGRESS, {"id": work.job.call.call_id, "text": text})
+
+    async def _tell(self, job: Job, response: ToolResponse) -> None:
+        """Publish a stored answer; once the broker has it, it is not told again by itself."""
+        if await self._say(job, Kind.RESULT, wire.result_body(job.call.call_id, response)):
+            try:
+                await self._journal.told(job)
+            except StoreError as e:
+                log.debug("call %s: told, but not noted: %s", job.call.call_id, e)
+
+    async def _say(self, job: Job, kind: Kind, body: dict[str, Json]) -> bool:
+        """Words on the way are of no use after the call's end; a result is."""
+        life = RESULT_EXPIRY_S if kind is Kind.RESULT else max(1.0, job.call.ttl_s)
+        return await self._send(job.reply_to, kind, body, as_json=job.as_json, call_id=job.call.call_id, life_s=life)
+
+    async def _send(
+        self, topic: str, kind: Kind, body: dict[str, Json], *, as_json: bool, call_id: str, life_s: float,
+    ) -> bool:  # fmt: skip
+        assert self._link is not None
+        correlation = wire.correlation_of(call_id)
+        try:
+            await self._link.publish(topic, kind, body, json=as_json, correlation=correlation, expiry_s=life_s)
+        except NotConnected as e:
+            log.debug("%s of %s waits for the broker: %s", kind.value, call_id, e)
+            return False
+        return True
+
+
+def _reason(message: WireMessage) -> str:
+    return clean(wire.text_of(message, "reason", most=200))
+
+
+def _cancelled(work: _Work, runner: Runner) -> ToolResponse:
+    call = work.job.call
+    maybe_done = work.sent and not runner.repeatable(call.tool)
+    message = f"Cancelled: {work.reason}" if work.reason else "Cancelled"
+    response = ToolResponse.failure(ErrorCode.CANCELLED, message, partial_side_effects=maybe_done)
+    return response.with_meta(tool=call.tool, callId=call.call_id, route="cloud")

@@ -1,0 +1,128 @@
+"""The cloud's side of the MQTT connection: kept up, subscribed, every message handed to whoever its topic belongs to.
+
+Refuses to know what messages mean. Clean start, no session: a worker that was away gets nothing of its share (contract §4).
+"""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from edge.devcloud.race import run_unless
+from edge.uplink import wire
+from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed, ConnectionOver, Inbound, PublishRefused
+from tools_cache.tool import Json
+
+log = logging.getLogger(__name__)
+
+FIRST_S: Final = 0.1
+CAP_S: Final = 2.0
+"""The broker stands on this machine: waiting longer would only make the demo's outage longer."""
+KEEPALIVE_S: Final = 8
+
+
+class NotConnected(Exception):
+    """There is no broker to say it to now; whoever needs it said says it again when there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A subscription and who gets its messages. The handler acknowledges."""
+
+    filter: str
+    handles: Callable[[str], bool]
+    handler: Callable[[Inbound], Awaitable[None]]
+
+
+class Link:
+    """`run()` until cancelled; `publish` while it is up. `on_up` runs after every (re)connect, once subscribed."""
+
+    def __init__(
+        self, options: Callable[[], BrokerOptions], *, routes: Sequence[Route],
+        on_up: Sequence[Callable[[], Awaitable[None]]] = (), first_s: float = FIRST_S,
+    ) -> None:  # fmt: skip
+        self._options = options
+        self._routes = routes
+        self._on_up = on_up
+        self._first_s = first_s
+        self._connection: Connection | None = None
+        self.connected = asyncio.Event()
+        self.connects = 0
+
+    @property
+    def up(self) -> bool:
+        return self._connection is not None
+
+    async def run(self) -> None:
+        """Connect, serve, connect again; full jitter, from `first_s` up to `CAP_S`."""
+        failures = 0
+        while True:
+            try:
+                await self._serve()
+            except (ConnectionFailed, ConnectionOver) as e:
+                failures = 0 if isinstance(e, ConnectionOver) else failures + 1
+                log.log(logging.WARNING if failures <= 1 else logging.DEBUG, "no broker: %s", e)
+            await asyncio.sleep(random.uniform(0.2, 1.0) * min(CAP_S, self._first_s * 2**failures))
+
+    async def publish(
+        self, topic: str, kind: wire.Kind, body: Mapping[str, Json], *, json: bool = False, correlation: bytes | None = None,
+        response_topic: str | None = None, expiry_s: float | None = None, retain: bool = False, attempt: int = 1,
+    ) -> int:  # fmt: skip
+        """Say something at QoS 1; returns when the broker has it. Raises NotConnected, WireError."""
+        payload, content_type = wire.encode(kind, body, json=json)
+        if self._connection is None:
+            raise NotConnected("the broker is away")
+        try:
+            return await self._connection.publish(
+                topic, payload, retain=retain, content_type=content_type, correlation=correlation,
+                response_topic=response_topic, expiry_s=expiry_s,
+                user_properties=(("k", kind.value), ("a", str(attempt))),
+            )  # fmt: skip
+        except (ConnectionOver, PublishRefused) as e:
+            raise NotConnected(str(e)) from None
+
+    async def _serve(self) -> None:
+        async with Connection(self._options()) as connection:
+            await connection.subscribe(*(route.filter for route in self._routes))
+            self._connection = connection
+            self.connects += 1
+            self.connected.set()
+            log.info("connected to the broker at %s", connection.options.address)
+            try:
+                await run_unless(self._greet(), self._receive(connection))
+                raise ConnectionOver(await connection.lost)
+            finally:
+                self._connection = None
+                self.connected.clear()
+
+    async def _greet(self) -> None:
+        """Say what every connection begins with, beside receiving: hearing must not wait for it."""
+        for hello in self._on_up:
+            with suppress(NotConnected):  # the next connection says it again
+                await hello()
+        await asyncio.Event().wait()
+
+    async def _receive(self, connection: Connection) -> None:
+        """Hand every message over; returns when the connection is over."""
+        while True:
+            try:
+                message = await connection.receive()
+            except ConnectionOver:
+                return
+            for route in self._routes:
+                if route.handles(message.topic):
+                    await self._hand_over(route, message)
+                    break
+            else:
+                message.ack()
+
+    async def _hand_over(self, route: Route, message: Inbound) -> None:
+        try:
+            await route.handler(message)
+        except Exception:
+            # One bad message must not take the cloud down for all edges; the trace is for whoever mends it.
+            log.exception("a message on %.120r could not be handled", message.topic)
+            message.ack()

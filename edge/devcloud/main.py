@@ -1,0 +1,236 @@
+"""The small cloud in one process: broker, registry, worker, agent and mini-apps, built here and wired here.
+
+Refuses to know an edge: it sees only MQTT and HTTP.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import logging
+import os
+import secrets
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from edge.devcloud.activation import CONNECT_S, POLL_S, Launcher
+from edge.devcloud.agent import Agent
+from edge.devcloud.api import Api
+from edge.devcloud.apps import SAMPLES
+from edge.devcloud.bench import Bench
+from edge.devcloud.broker import HOST, BrokerFailed, EmbeddedBroker, parse_broker
+from edge.devcloud.edges import Edges
+from edge.devcloud.executor import Executor
+from edge.devcloud.journal import Journal
+from edge.devcloud.link import Link, NotConnected
+from edge.devcloud.notice import Notice
+from edge.devcloud.registry import App, Registry
+from edge.devcloud.runner import TOOL_TIMEOUT_S, Runner
+from edge.uplink.mqtt import BrokerOptions
+from edge.uplink.wire import Topics, check_word
+from tools_cache.tool import Json
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+log = logging.getLogger(__name__)
+
+FIRST_CONNECT_S: Final = 15.0
+STATUS_CALLS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What tests shorten."""
+
+    connect_s: float = CONNECT_S
+    poll_s: float = POLL_S
+    tool_timeout_s: float = TOOL_TIMEOUT_S
+    invoke_retry_s: float = 1.0
+
+
+def sample_apps(modules: Sequence[str] = SAMPLES) -> list[App]:
+    """The sample mini-apps, each started as `python -m MODULE`."""
+    return [
+        App.of_manifest(importlib.import_module(module).app.manifest(), (sys.executable, "-m", module))
+        for module in modules
+    ]  # fmt: skip
+
+
+async def run_devcloud(
+    *, http: str = f"{HOST}:0", broker: str | None = "embedded", tenant: str = "default", pool: str = "tools",
+    state_dir: Path, announce: Callable[[dict[str, Any]], None], apps: Sequence[App] | None = None,
+    users: Collection[str] = ("local",), token: str = "", limits: Limits = Limits(),
+) -> None:  # fmt: skip
+    """Serve until cancelled; `announce` is told once, when everything answers. Ends every child it started.
+
+    Raises OSError or ValueError when it cannot come up (port taken, no such broker, unusable state directory).
+    """
+    check_word("tenant", tenant)
+    check_word("pool", pool)
+    state_dir.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - before anybody is served
+    installed = sample_apps() if apps is None else list(apps)
+    registry = Registry(installed, file=state_dir / "submitted.json")
+    async with AsyncExitStack() as stack:
+        listener = stack.enter_context(_listen(http))
+        journal = await Journal.open(state_dir / "devcloud.db")
+        stack.push_async_callback(journal.close)
+        address, own_broker = await _broker(broker or "embedded", state_dir / "broker", stack)
+        client = await stack.enter_async_context(_http_client())
+        launcher = Launcher(client, state_dir=state_dir / "apps", connect_s=limits.connect_s, poll_s=limits.poll_s)
+        stack.push_async_callback(launcher.aclose)
+        runner = Runner(registry, launcher, client, tool_timeout_s=limits.tool_timeout_s)
+        cloud = _Cloud(
+            registry=registry, journal=journal, runner=runner, launcher=launcher, broker=own_broker, address=address,
+            listener=listener, tenant=tenant, pool=pool, limits=limits,
+        )  # fmt: skip
+        try:
+            await cloud.run(announce, users=users, token=token)
+        except BaseExceptionGroup as group:
+            if len(group.exceptions) == 1 and isinstance(group.exceptions[0], BrokerFailed):
+                raise group.exceptions[0] from None  # an expected fault, told in words
+            raise
+
+
+class _Cloud:
+    """The parts, wired."""
+
+    def __init__(
+        self, *, registry: Registry, journal: Journal, runner: Runner, launcher: Launcher, broker: EmbeddedBroker | None,
+        address: tuple[str, int], listener: socket.socket, tenant: str, pool: str, limits: Limits,
+    ) -> None:  # fmt: skip
+        worker = f"devcloud-{secrets.token_hex(4)}"
+        self._url = _url_of(listener)
+        self._registry, self._journal, self._runner, self._launcher = registry, journal, runner, launcher
+        self._broker, self._address, self._listener = broker, address, listener
+        self._tenant, self._pool = tenant, pool
+        self._edges = Edges(tenant)
+        self._executor = Executor(journal, runner, tenant=tenant, pool=pool)
+        self._agent = Agent(tenant=tenant, worker=worker, first_retry_s=limits.invoke_retry_s)
+        self._notice = Notice(registry, topic=Topics.for_cloud(tenant).registry(pool), url=f"{self._url}/api/registry")
+        options = BrokerOptions(
+            host=address[0], port=address[1], client_id=worker, clean_start=True, session_expiry_s=0,
+        )  # fmt: skip
+        self._link = Link(
+            lambda: options, routes=(*self._executor.routes(), *self._agent.routes(), *self._edges.routes()),
+            on_up=(self._notice.publish, self._executor.resend),
+        )  # fmt: skip
+        self._agent.link = self._notice.link = self._link
+
+    async def run(self, announce: Callable[[dict[str, Any]], None], *, users: Collection[str], token: str) -> None:
+        api = Api(self._registry, self._runner, self._edges, users=users, token=token, changed=self._changed)
+        bench = Bench(self._agent, self._broker, status=self.status, stop_app=self._launcher.stop)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._executor.run(self._link), name="executor")
+            tasks.create_task(self._link.run(), name="link")
+            tasks.create_task(self._notice.renew(), name="notice")
+            async with _serving(_application(api, bench), self._listener, tasks):
+                await self._first_connect()
+                announce(self._announcement())
+                await asyncio.Event().wait()
+
+    async def _first_connect(self) -> None:
+        try:
+            async with asyncio.timeout(FIRST_CONNECT_S):
+                await self._link.connected.wait()
+        except TimeoutError:
+            raise BrokerFailed(f"no MQTT 5 broker answers at {self._address[0]}:{self._address[1]}") from None
+
+    async def _changed(self) -> None:
+        with contextlib.suppress(NotConnected):  # said on the next connect
+            await self._notice.publish()
+
+    def _announcement(self) -> dict[str, Any]:
+        host, port = self._address
+        return {
+            "event": "devcloud.ready", "http": self._url, "mqtt": f"{host}:{port}", "mqtt_host": host, "mqtt_port": port,
+            "mqtt_v4_port": self._broker.port_v4 if self._broker else None,
+            "broker": self._broker.kind if self._broker else "external", "tenant": self._tenant, "pool": self._pool,
+            "registry": f"{self._url}/api/registry", "version": self._registry.version, "pid": os.getpid(),
+        }  # fmt: skip
+
+    async def status(self) -> Mapping[str, Json]:
+        """`GET /devcloud/status`."""
+        host, port = self._address
+        return {
+            "broker": {"kind": self._broker.kind if self._broker else "external", "address": f"{host}:{port}",
+                       "running": self._broker.running if self._broker else None,
+                       "pid": self._broker.pid if self._broker else None},
+            "link": {"up": self._link.up, "connects": self._link.connects},
+            "registry": {"version": self._registry.version, "sha256": self._registry.sha256},
+            "apps": self._launcher.status(),
+            "calls": {"seen": self._executor.seen, "running": self._executor.running, "asked": dict(self._runner.asked),
+                      **await self._journal.totals(), "recent": await self._journal.recent(STATUS_CALLS)},
+            "edges": self._edges.to_json(),
+        }  # fmt: skip
+
+
+# ------------------------------------------------------------------ pieces
+
+
+async def _broker(said: str, folder: Path, stack: AsyncExitStack) -> tuple[tuple[str, int], EmbeddedBroker | None]:
+    """Somebody else's broker by address, or one of ours, ended with the stack. Raises BrokerFailed, ValueError."""
+    address = parse_broker(said)
+    if address is not None:
+        return address, None
+    broker = EmbeddedBroker(said, folder=folder)
+    stack.push_async_callback(broker.aclose)
+    await broker.start()
+    return (broker.host, broker.port), broker
+
+
+@contextlib.contextmanager
+def _listen(address: str) -> Any:
+    """Open the HTTP socket first: a port that is taken is said before anything is started."""
+    host, colon, port = address.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65536):
+        raise ValueError(f"http: {address!r} is not HOST:PORT")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host.strip("[]"), int(port)), family=family) as listener:
+        yield listener
+
+
+def _url_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    shown = {"0.0.0.0": HOST, "::": "::1"}.get(host, host)  # noqa: S104 - the wildcard is no address to connect to
+    return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
+
+
+@asynccontextmanager
+async def _http_client() -> AsyncIterator[Any]:
+    import httpx  # noqa: PLC0415 - 150 ms, and only whoever runs a cloud needs it
+
+    # No proxy from the environment: apps are on this machine.
+    async with httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=100)) as client:
+        yield client
+
+
+def _application(api: Api, bench: Bench) -> "Starlette":
+    from starlette.applications import Starlette  # noqa: PLC0415 - as httpx
+
+    return Starlette(routes=[*api.routes(), *bench.routes()])
+
+
+@asynccontextmanager
+async def _serving(app: "Starlette", listener: socket.socket, tasks: asyncio.TaskGroup) -> AsyncIterator[None]:
+    """Serve inside; on the way out, let requests end for a moment."""
+    import uvicorn  # noqa: PLC0415 - as httpx
+
+    class Server(uvicorn.Server):
+        @contextlib.contextmanager
+        def capture_signals(self) -> Any:
+            """Signals are the roof's business, not a library's."""
+            yield
+
+    config = uvicorn.Config(app, log_config=None, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+    server = Server(config)
+    task = tasks.create_task(server.serve(sockets=[listener]), name="http")
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await asyncio.wait({task})

@@ -1,0 +1,37 @@
+"""The retained word that names the registry now in force; said on every connect, every change, and before it expires.
+
+Refuses to carry the registry itself: an edge fetches that over HTTP.
+"""
+
+import asyncio
+import contextlib
+from typing import Final
+
+from edge.devcloud.link import Link, NotConnected
+from edge.devcloud.registry import Registry
+from edge.uplink.wire import Kind
+
+EXPIRY_S: Final = 24 * 3600.0
+RENEW_S: Final = EXPIRY_S / 2
+
+
+class Notice:
+    """`publish()` says it now; `renew()` runs until cancelled."""
+
+    def __init__(self, registry: Registry, *, topic: str, url: str) -> None:
+        self._registry = registry
+        self._topic = topic
+        self._url = url
+        self.link: Link | None = None
+
+    async def publish(self) -> None:
+        """Raises NotConnected."""
+        assert self.link is not None
+        body = {"version": self._registry.version, "sha256": self._registry.sha256, "url": self._url}
+        await self.link.publish(self._topic, Kind.REGISTRY, body, retain=True, expiry_s=EXPIRY_S)
+
+    async def renew(self) -> None:
+        while True:
+            await asyncio.sleep(RENEW_S)
+            with contextlib.suppress(NotConnected):  # said on the next connect
+                await self.publish()

@@ -1,0 +1,215 @@
+"""One tool call through the cloud: find, check, activate the app, ask it over HTTP, make one envelope of its answer.
+
+Refuses to know MQTT and the journal; whoever calls is told just before the app is asked.
+"""
+
+import asyncio
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from edge.devcloud import envelope
+from edge.devcloud.activation import ActivationFailed, ActivationTimeout, Launcher, Running
+from edge.devcloud.appserver import NDJSON
+from edge.devcloud.registry import App, Registry
+from tools_cache.errors import BadDefinition, BadToolName
+from tools_cache.schema import compile_schema
+from tools_cache.tool import ErrorCode, Json, ToolCall, ToolResponse
+
+if TYPE_CHECKING:
+    import httpx
+
+log = logging.getLogger(__name__)
+
+TOOL_TIMEOUT_S: Final = 30.0
+MAX_ANSWER: Final = 240 * 1024
+"""Bytes of an app's answer, or of one line of it: with its envelope around, it must fit one MQTT body."""
+MAX_PROGRESS: Final = 300
+
+Progress = Callable[[str], Awaitable[None]]
+Sending = Callable[[], Awaitable[None]]
+
+
+async def _nothing(_: str = "") -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A call that passed every check: what to ask whom."""
+
+    call: ToolCall
+    app: App
+    tool: Mapping[str, Json]
+    args: Mapping[str, Json]
+    ends_at: float
+
+
+class Runner:
+    """`run(call)`: one call in, exactly one envelope out; only cancellation leaves it by an exception."""
+
+    def __init__(
+        self, registry: Registry, launcher: Launcher, http: "httpx.AsyncClient", *, tool_timeout_s: float = TOOL_TIMEOUT_S,
+    ) -> None:  # fmt: skip
+        self._registry = registry
+        self._launcher = launcher
+        self._http = http
+        self._tool_timeout_s = tool_timeout_s
+        self.asked: Counter[str] = Counter()
+        """How often each tool's app was really asked."""
+
+    def repeatable(self, name: str) -> bool:
+        """Tell whether asking twice does no harm; an unknown tool is never asked at all."""
+        try:
+            found = self._registry.find(name)
+        except BadToolName:
+            return True
+        return found is None or _repeatable(found.tool)
+
+    async def run(self, call: ToolCall, *, progress: Progress = _nothing, sending: Sending = _nothing) -> ToolResponse:
+        """Answer a call. `sending` is awaited right before the app is asked: from then on it may have happened."""
+        started = time.monotonic()
+        plan = self._plan(call, started)
+        if isinstance(plan, ToolResponse):
+            response, running = plan, None
+        else:
+            response, running = await self._activate_and_ask(plan, progress, sending)
+        duration = round((time.monotonic() - started) * 1000)
+        log.info("Tool executed", extra={
+            "tool": envelope.clean(call.tool), "userId": envelope.clean(call.user_id), "duration": duration,
+            "success": response.ok,
+        })  # fmt: skip
+        return response.with_meta(
+            tool=call.tool, toolVersion=None if isinstance(plan, ToolResponse) else plan.tool.get("version", "0"),
+            registryVersion=self._registry.version, duration=duration, timestamp=datetime.now(UTC).isoformat(),
+            callId=call.call_id, route="cloud", activatedForTool=None if running is None else running.activated,
+        )  # fmt: skip
+
+    def _plan(self, call: ToolCall, now: float) -> _Plan | ToolResponse:
+        """Everything that can be said without starting or asking anybody, in the seed's order (S0-45, S0-49)."""
+        try:
+            found = self._registry.find(call.tool)
+        except BadToolName as e:
+            return ToolResponse.failure(ErrorCode.INVALID_TOOL_NAME, str(e))
+        if found is None:
+            return ToolResponse.failure(ErrorCode.TOOL_NOT_FOUND, f"Tool {call.tool} not found")
+        try:
+            validator = compile_schema(found.tool["inputSchema"])
+        except BadDefinition as e:
+            return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, str(e))
+        args = validator.filled(dict(call.args))
+        if errors := validator.errors(args):
+            first = f"{errors[0]['path']}: {errors[0]['problem']}"
+            return ToolResponse.failure(ErrorCode.INVALID_ARGUMENTS, first, details=errors)
+        if not (found.app.command or found.app.public_url):
+            return ToolResponse.failure(ErrorCode.APP_NOT_AVAILABLE, f"App {found.app.package} has no public URL")
+        return _Plan(call, found.app, found.tool, args, now + call.ttl_s)
+
+    async def _activate_and_ask(
+        self, plan: _Plan, progress: Progress, sending: Sending,
+    ) -> tuple[ToolResponse, Running | None]:  # fmt: skip
+        try:
+            async with asyncio.timeout(max(0.0, plan.ends_at - time.monotonic())):
+                running = await self._launcher.ensure(plan.app)
+        except ActivationTimeout as e:
+            return ToolResponse.failure(ErrorCode.APP_ACTIVATION_TIMEOUT, str(e)), None
+        except ActivationFailed as e:
+            return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, envelope.clean(str(e))), None
+        except TimeoutError:
+            return _too_late(maybe_done=False), None
+        if plan.ends_at <= time.monotonic():
+            return _too_late(maybe_done=False), running
+        await sending()
+        self.asked[plan.call.tool] += 1
+        return await self._ask(plan, running, progress), running
+
+    async def _ask(self, plan: _Plan, running: Running, progress: Progress) -> ToolResponse:
+        import httpx  # noqa: PLC0415 - loaded long before, by whoever made the client
+
+        left = plan.ends_at - time.monotonic()
+        allowed = min(self._tool_timeout_s, float(plan.tool.get("timeoutS") or self._tool_timeout_s))
+        maybe_done = not _repeatable(plan.tool)
+        try:
+            async with asyncio.timeout(min(left, allowed)):
+                return await self._post(plan, running, progress)
+        except TimeoutError:
+            return _too_late(maybe_done=maybe_done) if left < allowed else envelope.timed_out(allowed, maybe_done=maybe_done)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as e:
+            code = ErrorCode.TIMEOUT if isinstance(e, httpx.ConnectTimeout) else ErrorCode.NETWORK_ERROR
+            return ToolResponse.failure(code, f"App {plan.app.package} cannot be reached: {envelope.clean(str(e))}")
+        except httpx.TransportError as e:
+            message = f"App {plan.app.package} broke off: {envelope.clean(str(e)) or type(e).__name__}"
+            return ToolResponse.failure(ErrorCode.NETWORK_ERROR, message, partial_side_effects=maybe_done)
+        except (httpx.HTTPError, httpx.InvalidURL, _BadAnswer) as e:
+            return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, envelope.clean(str(e)) or type(e).__name__)
+        except Exception:
+            log.exception("asking %s failed", plan.app.package)  # our own fault: the trace is for us, words for the caller
+            message = f"Internal error executing {plan.call.tool}"
+            return ToolResponse.failure(ErrorCode.INTERNAL, message, partial_side_effects=True)
+
+    async def _post(self, plan: _Plan, running: Running, progress: Progress) -> ToolResponse:
+        body = {
+            "name": plan.tool["name"], "arguments": plan.args,
+            "context": {"userId": plan.call.user_id, "timestamp": datetime.now(UTC).isoformat(),
+                        "activatedForTool": running.activated},
+        }  # fmt: skip
+        headers = {"X-App-API-Key": running.api_key_hash} if running.api_key_hash else {}
+        async with self._http.stream("POST", f"{running.url}/tool", json=body, headers=headers, timeout=None) as answer:
+            streams = answer.headers.get("content-type", "").startswith(NDJSON)
+            if answer.is_success and streams:
+                return envelope.of_app(await _last_line(answer, progress), plan.call.tool)
+            text = await _whole(answer)
+            if not answer.is_success:
+                return envelope.of_status(answer.status_code, text.decode(errors="replace"))
+            return envelope.of_app(_parsed(text), plan.call.tool)
+
+
+def _repeatable(tool: Mapping[str, Json]) -> bool:
+    return tool.get("idempotent") is True or tool.get("sideEffects") in ("none", "read_only")
+
+
+class _BadAnswer(Exception):
+    """The app's answer cannot be read."""
+
+
+async def _whole(answer: "httpx.Response") -> bytes:
+    body = bytearray()
+    async for chunk in answer.aiter_bytes():
+        body += chunk
+        if len(body) > MAX_ANSWER:
+            raise _BadAnswer(f"the app answered more than {MAX_ANSWER // 1024} KiB")
+    return bytes(body)
+
+
+async def _last_line(answer: "httpx.Response", progress: Progress) -> Json:
+    """Pass progress on as it comes; give the result that ends the stream."""
+    rest = bytearray()
+    async for chunk in answer.aiter_bytes():
+        rest += chunk
+        *lines, rest = rest.split(b"\n")
+        if len(rest) > MAX_ANSWER or any(len(line) > MAX_ANSWER for line in lines):
+            raise _BadAnswer(f"the app answered more than {MAX_ANSWER // 1024} KiB")
+        for line in lines:
+            value = _parsed(bytes(line)) if line.strip() else {}
+            if isinstance(value, dict) and "result" in value:
+                return value["result"]
+            if isinstance(value, dict) and isinstance(value.get("progress"), str):
+                await progress(envelope.clean(value["progress"])[:MAX_PROGRESS])
+    raise _BadAnswer("the app's answer ended without a result")
+
+
+def _parsed(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise _BadAnswer("the app answered something that is not JSON") from None
+
+
+def _too_late(*, maybe_done: bool) -> ToolResponse:
+    message = "The call's time was over before the tool had answered"
+    return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, message, partial_side_effects=maybe_done)

@@ -1,0 +1,543 @@
+"""The small cloud whole: real brokers, real mini-app processes, a bare MQTT client as the edge."""
+
+import asyncio
+import base64
+import contextlib
+import json
+import signal
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import httpx
+import pytest
+
+from edge.devcloud.broker import BrokerFailed, EmbeddedBroker, PortTaken, parse_broker
+from edge.devcloud.main import Limits, _listen, _url_of, run_devcloud, sample_apps
+from edge.devcloud.registry import App
+from edge.uplink import wire
+from edge.uplink.mqtt import BrokerOptions, Connection
+from edge.uplink.wire import Kind, Topics
+
+BOTH = pytest.mark.parametrize("kind", ["embedded", pytest.param("mosquitto", marks=pytest.mark.mosquitto)])
+
+BENCH_APP = """
+import asyncio
+from edge.devcloud.appserver import AppServer
+from edge.devcloud.sdk import Progress, create_tool, params, reply
+stopped, count = asyncio.Event(), 0
+
+async def hold(args, context):
+    yield Progress("holding")
+    try:
+        await asyncio.Event().wait()
+    finally:
+        stopped.set()
+
+async def was_stopped(args, context):
+    async with asyncio.timeout(5):
+        await stopped.wait()
+    return reply("stopped")
+
+def bump(args, context):
+    global count
+    count += 1
+    return {"success": True, "content": {"count": count, "activated": context.activated_for_tool, "user": context.user_id}}
+
+app = AppServer("com.test.bench")
+for name, handler, more in (("hold", hold, {}), ("was_stopped", was_stopped, {"idempotent": True}), ("bump", bump, {})):
+    app.register_tool(create_tool(name, "for tests", params(), handler, **more))
+if __name__ == "__main__":
+    app.run()
+"""
+
+
+def tools(*names):
+    return tuple({"name": n, "description": "for tests", "inputSchema": {"type": "object", "properties": {}}} for n in names)
+
+
+def bench_app(tmp_path):
+    script = tmp_path / "bench_app.py"
+    script.write_text(BENCH_APP)
+    return App("com.test.bench", "Bench", tools("hold", "was_stopped", "bump"), command=(sys.executable, str(script)))
+
+
+NEVER = App("com.test.never", "Never", tools("go"), command=(sys.executable, "-c", "import time; time.sleep(600)"))
+DIES = App("com.test.dies", "Dies", tools("go"), command=(sys.executable, "-c", "raise SystemExit('no licence')"))
+
+
+async def eventually(check, within_s=5.0):
+    """Ask until it holds; the deadline is the test's."""
+    async with asyncio.timeout(within_s):
+        while not (found := check()):
+            await asyncio.sleep(0.02)
+    return found
+
+
+class Cloud:
+    """A running devcloud: what it announced, and its HTTP."""
+
+    def __init__(self, facts, http):
+        self.facts, self.http = facts, http
+
+    async def status(self):
+        return (await self.http.get("/devcloud/status")).json()
+
+    async def post(self, path, body, **more):
+        return await self.http.post(path, json=body, **more)
+
+    async def runs(self, call_id):
+        return next(c["runs"] for c in (await self.status())["calls"]["recent"] if c["id"] == call_id)
+
+
+@contextlib.asynccontextmanager
+async def a_cloud(tmp_path, broker="embedded", **more):
+    ready = asyncio.get_running_loop().create_future()
+    limits = Limits(connect_s=more.pop("connect_s", 10.0), tool_timeout_s=more.pop("tool_timeout_s", 10.0), invoke_retry_s=0.2,
+                    poll_s=0.02)
+    running = asyncio.create_task(run_devcloud(
+        state_dir=tmp_path / "cloud", broker=broker, announce=ready.set_result, limits=limits, **more))
+    try:
+        await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED, timeout=20)
+        if running.done():
+            running.result()
+        async with httpx.AsyncClient(base_url=ready.result()["http"], timeout=15, trust_env=False) as http:
+            yield Cloud(ready.result(), http)
+    finally:
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+class FakeEdge:
+    """A bare edge: it speaks the wire and nothing else."""
+
+    def __init__(self, connection, edge_id):
+        self.connection, self.topics = connection, Topics("default", edge_id)
+
+    async def call(self, tool, *, call_id=None, ttl_s=20.0, **args):
+        call_id = call_id or str(uuid.uuid4())
+        body = {"id": call_id, "tool": tool, "args": args, "ttl_s": ttl_s, "origin": "cli", "mode": "text"}
+        await self.say(self.topics.call("tools"), Kind.CALL, body, response_topic=self.topics.result, expiry_s=ttl_s)
+        return call_id
+
+    async def say(self, topic, kind, body, *, retain=False, **more):
+        payload, content_type = wire.encode(kind, body)
+        correlation = wire.correlation_of(body["id"]) if "id" in body else None
+        await self.connection.publish(topic, payload, content_type=content_type, correlation=correlation, retain=retain,
+                                      user_properties=(("k", kind.value),), **more)
+
+    async def hear(self):
+        async with asyncio.timeout(12):
+            inbound = await self.connection.receive()
+        inbound.ack()
+        return inbound, wire.decode(inbound.payload, content_type=inbound.content_type, correlation=inbound.correlation,
+                                    user_properties=inbound.user_properties)
+
+    async def hear_to_the_end(self):
+        """Everything up to and with the next result: ([(kind, text)…], envelope)."""
+        said = []
+        while True:
+            _, message = await self.hear()
+            if message.kind is Kind.RESULT:
+                return said, wire.response_of(message)
+            said.append((message.kind.value, message.body.get("text", "")))
+
+    async def ask(self, tool, **args):
+        await self.call(tool, **args)
+        return (await self.hear_to_the_end())[1]
+
+
+@contextlib.asynccontextmanager
+async def an_edge(cloud, edge_id="edge-1", *, filters=None):
+    host, port = cloud.facts["mqtt_host"], cloud.facts["mqtt_port"]
+    async with Connection(BrokerOptions(host=host, port=port, client_id=edge_id, keepalive_s=5)) as connection:
+        edge = FakeEdge(connection, edge_id)
+        await connection.subscribe(*(filters or (edge.topics.result,)))
+        yield edge
+
+
+# ------------------------------------------------------------------ one call
+
+
+@BOTH
+async def test_a_call_starts_its_app_and_is_accepted_then_answered(tmp_path, kind):
+    async with a_cloud(tmp_path, kind) as cloud, an_edge(cloud) as edge:
+        assert (await cloud.status())["apps"] == {}
+        await edge.call("com.example.calc:evaluate", expression="(17 + 4) * 2")
+        said, response = await edge.hear_to_the_end()
+        assert said == [("accepted", "")]
+        assert (response.data["value"], response.render["display"]["text"]) == (42, "(17 + 4) * 2 = 42")
+        assert (response.meta["activatedForTool"], response.meta["registryVersion"]) == (True, cloud.facts["version"])
+        again = await edge.ask("com.example.calc:convert", value=3, **{"from": "ft", "to": "in"})
+        assert (round(again.data["value"], 6), again.meta["activatedForTool"]) == (36.0, False)
+        app = (await cloud.status())["apps"]["com.example.calc"]
+        assert (app["state"], app["starts"]) == ("RUNNING", 1)
+
+
+async def test_progress_streams_before_the_result(tmp_path):
+    async with a_cloud(tmp_path) as cloud, an_edge(cloud) as edge:
+        await edge.call("com.example.prime:factorise", number=str(1009 * 10007 * 100003))
+        said, response = await edge.hear_to_the_end()
+        assert [k for k, _ in said] == ["accepted"] + ["progress"] * (len(said) - 1)
+        assert {t for k, t in said if t.startswith("found")} == {"found 1009", "found 10007", "found 100003"}
+        assert response.data["factors"] == ["1009", "10007", "100003"]
+
+
+@BOTH
+async def test_a_duplicate_id_runs_once(tmp_path, kind):
+    async with a_cloud(tmp_path, kind, apps=[bench_app(tmp_path)]) as cloud, an_edge(cloud) as edge:
+        call_id = await edge.call("com.test.bench:bump")
+        _, first = await edge.hear_to_the_end()
+        await edge.call("com.test.bench:bump", call_id=call_id)
+        said, second = await edge.hear_to_the_end()
+        assert (said, second.to_json()) == ([], first.to_json())
+        assert await cloud.runs(call_id) == 1
+        assert (await edge.ask("com.test.bench:bump")).data["count"] == 2
+
+
+async def test_two_calls_at_once_start_the_app_once_and_one_that_ended_is_started_again(tmp_path):
+    async with a_cloud(tmp_path, apps=[bench_app(tmp_path)]) as cloud, an_edge(cloud) as edge:
+        await edge.call("com.test.bench:bump")
+        await edge.call("com.test.bench:bump")
+        answers = [(await edge.hear_to_the_end())[1] for _ in range(2)]
+        assert sorted(a.meta["activatedForTool"] for a in answers) == [False, True]
+        assert sorted(a.data["activated"] for a in answers) == [False, True]
+        assert (await cloud.status())["apps"]["com.test.bench"]["starts"] == 1
+
+        # an app that ended is started again
+        assert (await cloud.post("/devcloud/apps/com.test.bench/stop", {})).json() == {"stopped": True}
+        again = await edge.ask("com.test.bench:bump")
+        assert (again.data["count"], again.meta["activatedForTool"]) == (1, True)
+
+
+async def test_an_app_that_never_connects_times_out_and_is_never_asked(tmp_path):
+    async with a_cloud(tmp_path, apps=[NEVER, DIES], connect_s=0.6) as cloud, an_edge(cloud) as edge:
+        started = time.monotonic()
+        call_id = await edge.call("com.test.never:go")
+        _, response = await edge.hear_to_the_end()
+        assert 0.6 <= time.monotonic() - started < 5.0
+        error = response.error
+        assert (error.code, error.type, error.retryable) == ("APP_ACTIVATION_TIMEOUT", "TRANSIENT", True)
+        assert error.message == "App com.test.never did not connect within 600ms"
+        assert error.partial_side_effects is False
+        status = await cloud.status()
+        assert (await cloud.runs(call_id), status["calls"]["asked"]) == (0, {})
+        assert status["apps"]["com.test.never"]["state"] == "STARTING"
+
+        error = (await edge.ask("com.test.dies:go")).error  # it ends at once: says why, and is not worth a retry
+        assert error.message.startswith("Failed to activate app: ")
+        assert "no licence" in error.message
+        assert (error.code, error.retryable) == ("EXECUTION_ERROR", False)
+
+
+async def test_invalid_arguments_start_nothing(tmp_path):
+    async with a_cloud(tmp_path) as cloud, an_edge(cloud) as edge:
+        assert (await edge.ask("com.example.calc:evaluate", expresion="1")).error.code == "INVALID_ARGUMENTS"
+        assert (await edge.ask("com.example.gone:x")).error.code == "TOOL_NOT_FOUND"
+        assert (await cloud.status())["apps"] == {}
+
+
+async def test_a_cancelled_call_stops_in_the_app_too(tmp_path):
+    async with a_cloud(tmp_path, apps=[bench_app(tmp_path)]) as cloud, an_edge(cloud) as edge:
+        call_id = await edge.call("com.test.bench:hold")
+        assert [(await edge.hear())[1].kind for _ in range(2)] == [Kind.ACCEPTED, Kind.PROGRESS]
+        await edge.say(edge.topics.cancel, Kind.CANCEL, {"id": call_id, "reason": "wearer left"})
+        _, response = await edge.hear_to_the_end()
+        assert (response.error.code, response.error.message) == ("CANCELLED", "Cancelled: wearer left")
+        assert (await edge.ask("com.test.bench:was_stopped")).data == "stopped"
+
+
+async def test_a_tool_that_takes_too_long_times_out_and_its_app_stays(tmp_path):
+    async with a_cloud(tmp_path, tool_timeout_s=0.3) as cloud, an_edge(cloud) as edge:
+        error = (await edge.ask("com.example.slowpoke:ponder", seconds=60, text="x")).error
+        assert (error.code, error.message) == ("TIMEOUT", "Tool execution timeout after 300ms")
+        assert (await cloud.status())["apps"]["com.example.slowpoke"]["state"] == "RUNNING"
+        assert (await edge.ask("com.example.slowpoke:ponder", seconds=0, text="abc cba")).data["palindrome"] is True
+
+
+async def test_the_camera_app_reads_a_picture_and_is_listed_only_for_cameras(tmp_path):
+    async with a_cloud(tmp_path) as cloud, an_edge(cloud) as edge:
+        picture = base64.b64encode(b"P5 2 2 255 \x00\x00\xff\xff").decode()
+        found = (await edge.ask("com.example.photo:inspect", image=picture)).data
+        assert (found["width"], found["meanBrightness"], found["histogram"][0]) == (2, 127.5, 0.5)
+
+        async def listed():
+            tools = (await cloud.http.get("/api/tools", headers={"X-User-Id": "edge-1"})).json().get("tools", [])
+            return {t["name"] for t in tools}
+
+        for camera in (True, False):
+            body = {"model": "mock", "capabilities": {"camera": {"value": camera, "origin": "firmware", "ageS": 0.1}}}
+            await edge.say(edge.topics.capabilities, Kind.CAPABILITIES, body, retain=True)
+            async with asyncio.timeout(5):
+                while ("com.example.photo:inspect" in await listed()) is not camera or "com.example.calc:evaluate" not in await listed():
+                    await asyncio.sleep(0.02)
+
+
+async def test_a_task_is_added_for_real_and_its_app_remembers(tmp_path):
+    for expected in (1, 2):
+        async with a_cloud(tmp_path) as cloud, an_edge(cloud) as edge:
+            assert (await edge.ask("com.example.tasks:add", title="buy milk")).data["count"] == expected
+
+
+# ------------------------------------------------------------------ restarts
+
+
+@pytest.mark.mosquitto
+async def test_after_a_restart_of_the_cloud_the_same_id_gets_the_stored_answer(tmp_path):
+    broker = EmbeddedBroker("mosquitto")
+    await broker.start()
+    try:
+        address = f"{broker.host}:{broker.port}"
+        async with a_cloud(tmp_path, address, apps=[bench_app(tmp_path)]) as cloud, an_edge(cloud) as edge:
+            call_id = await edge.call("com.test.bench:bump")
+            _, first = await edge.hear_to_the_end()
+        async with a_cloud(tmp_path, address, apps=[bench_app(tmp_path)]) as cloud, an_edge(cloud) as edge:
+            await edge.call("com.test.bench:bump", call_id=call_id)
+            said, again = await edge.hear_to_the_end()
+            assert (said, again.to_json()) == ([], first.to_json())
+            assert (await cloud.status())["apps"] == {}
+    finally:
+        await broker.aclose()
+
+
+async def test_a_writing_call_cut_off_by_a_restart_ends_as_interrupted_without_being_asked_again(tmp_path):
+    broker = EmbeddedBroker()
+    await broker.start()
+    try:
+        address = f"{broker.host}:{broker.port}"
+        async with contextlib.AsyncExitStack() as stack:
+            cloud = await stack.enter_async_context(a_cloud(tmp_path, address, apps=[bench_app(tmp_path)]))
+            edge = await stack.enter_async_context(an_edge(cloud))
+            await edge.call("com.test.bench:hold")
+            assert [(await edge.hear())[1].kind for _ in range(2)] == [Kind.ACCEPTED, Kind.PROGRESS]
+        second = a_cloud(tmp_path, address, apps=[bench_app(tmp_path)])
+        async with Connection(BrokerOptions(host=broker.host, port=broker.port, client_id="edge-1")) as connection:
+            edge = FakeEdge(connection, "edge-1")
+            await connection.subscribe(edge.topics.result)
+            async with second as cloud:
+                _, response = await edge.hear_to_the_end()
+                assert (response.error.code, response.error.partial_side_effects) == ("INTERRUPTED", True)
+                assert (await cloud.status())["apps"] == {}
+    finally:
+        await broker.aclose()
+
+
+@BOTH
+async def test_the_cloud_survives_its_broker_and_names_the_registry_again(tmp_path, kind):
+    async with a_cloud(tmp_path, kind) as cloud:
+        notice = Topics("default", "edge-1").registry("tools")
+
+        async def noticed():
+            async with an_edge(cloud, filters=(notice, Topics("default", "edge-1").result)) as edge:
+                inbound, message = await edge.hear()
+                assert (inbound.topic, inbound.retain) == (notice, True)
+                assert (await edge.ask("com.example.calc:evaluate", expression="6*7")).data["value"] == 42
+                return message.body
+
+        before = await noticed()
+        assert (before["version"], before["url"]) == (cloud.facts["version"], cloud.facts["registry"])
+        assert (await cloud.post("/devcloud/broker", {"running": False, "kill": True})).json()["running"] is False
+        with pytest.raises(Exception, match="refused"):
+            await noticed()
+        back = (await cloud.post("/devcloud/broker", {"running": True})).json()
+        assert back == {"running": True, "port": cloud.facts["mqtt_port"]}
+        async with asyncio.timeout(10):
+            while (await cloud.status())["link"]["connects"] != 2:
+                await asyncio.sleep(0.02)
+        after = await noticed()
+        assert after == before
+
+
+async def test_a_submission_renews_the_retained_notice(tmp_path):
+    async with a_cloud(tmp_path) as cloud, an_edge(cloud, filters=(Topics("default", "e").registry("tools"),)) as edge:
+        _, first = await edge.hear()
+        body = {"tools": [{"name": "go", "description": "d", "inputSchema": {"type": "object"}}]}
+        answer = await cloud.post("/api/apps/com.n.new/tools", body)
+        _, second = await edge.hear()
+        document = (await cloud.http.get("/api/registry")).json()
+        assert first.body["version"] != second.body["version"] == answer.json()["version"] == document["version"]
+        assert second.body["sha256"] == document["sha256"]
+
+
+# ------------------------------------------------------------------ the agent
+
+
+@BOTH
+async def test_an_invocation_goes_to_the_edge_and_its_envelope_comes_back(tmp_path, kind):
+    async with a_cloud(tmp_path, kind) as cloud, an_edge(cloud, filters=(Topics("default", "edge-1").invoke,)) as edge:
+        asking = asyncio.create_task(cloud.post("/devcloud/invoke", {
+            "edge_id": "edge-1", "tool": "glasses:show_text", "args": {"text": "hi"}, "trace": True}))
+        inbound, message = await edge.hear()
+        call = wire.body_to_call(message)
+        assert (call.tool, call.args, call.origin) == ("glasses:show_text", {"text": "hi"}, "cloud")
+        assert uuid.UUID(call.call_id).version == 7
+        assert edge.topics.may_answer_to(inbound.response_topic)
+        envelope = {"ok": True, "data": {"shown": "hi"}, "meta": {"delivery": "shown"}}
+        for answer in (Kind.ACCEPTED, Kind.PROGRESS, Kind.RESULT, Kind.RESULT):
+            body = {"id": call.call_id, "text": "drawing", **envelope}
+            await edge.say(inbound.response_topic, answer, body)
+        told = (await asking).json()
+        assert told == {"accepted": True, "progress": ["drawing"], "response": envelope}
+
+
+async def test_an_invocation_is_offered_again_with_the_same_id_until_accepted(tmp_path):
+    async with a_cloud(tmp_path) as cloud, an_edge(cloud, filters=(Topics("default", "edge-1").invoke,)) as edge:
+        asking = asyncio.create_task(cloud.post("/devcloud/invoke", {"edge_id": "edge-1", "tool": "glasses:clear"}))
+        first, second = (await edge.hear())[1], (await edge.hear())[1]
+        assert first.id == second.id
+        assert (first.attempt, second.attempt) == (1, 2)
+        assert second.body["ttl_s"] < first.body["ttl_s"]
+        inbound = f"glassd/v1/default/e/edge-1/reply/{(await reply_word(cloud, edge, first))}"
+        await edge.say(inbound, Kind.RESULT, {"id": first.id, "ok": True, "data": None, "meta": {}})
+        assert (await asking).json() == {"ok": True, "data": None, "meta": {}}
+
+
+async def reply_word(cloud, edge, message):
+    """The worker's own word, as the next attempt's response topic names it."""
+    inbound, again = await edge.hear()
+    assert again.id == message.id
+    return inbound.response_topic.rpartition("/")[2]
+
+
+async def test_an_edge_that_is_away_and_one_that_falls_silent_are_told_apart(tmp_path):
+    async with a_cloud(tmp_path) as cloud:
+        body = {"edge_id": "edge-1", "tool": "glasses:clear", "ttl_s": 0.5}
+        assert (await cloud.post("/devcloud/invoke", body)).json()["error"]["code"] == "NOT_ACCEPTED"
+        async with an_edge(cloud, filters=(Topics("default", "edge-1").invoke,)) as edge:
+            asking = asyncio.create_task(cloud.post("/devcloud/invoke", {**body, "ttl_s": 0.6}))
+            inbound, message = await edge.hear()
+            await edge.say(inbound.response_topic, Kind.ACCEPTED, {"id": message.id})
+            assert (await asking).json()["error"]["code"] == "TIMEOUT"
+            cancel = (await edge.hear())[1]
+            assert (cancel.kind, cancel.id) == (Kind.CANCEL, message.id)
+
+
+async def test_a_bad_request_at_the_workbench_names_the_field(tmp_path):
+    async with a_cloud(tmp_path) as cloud:
+        for path, body, field in (
+            ("/devcloud/invoke", {"edge_id": "a/b", "tool": "x:y"}, "edge_id"), ("/devcloud/invoke", {"edge_id": "a", "tool": 5}, "tool"),
+            ("/devcloud/invoke", {"edge_id": "a", "tool": "x:y", "args": []}, "args"),
+            ("/devcloud/invoke", {"edge_id": "a", "tool": "x:y", "ttl_s": 1e9}, "ttl_s"),
+            ("/devcloud/broker", {"running": "no"}, "running"), ("/devcloud/broker", [], "body"),
+        ):
+            answer = await cloud.post(path, body)
+            assert (answer.status_code, answer.json()["error"]["field"]) == (400, field), body
+
+
+# ------------------------------------------------------------------ HTTP execute, brokers, children
+
+
+async def test_execute_over_http_runs_the_same_tools(tmp_path):
+    async with a_cloud(tmp_path) as cloud:
+        body = {"name": "com.example.storyteller:tell", "arguments": {"items": [2, 2]}}
+        answer = await cloud.post("/api/tools/execute", body, headers={"X-User-Id": "local"})
+        assert answer.status_code == 200
+        assert answer.json()["content"]["text"].endswith("two and two. Together that makes four.")
+
+
+@BOTH
+async def test_a_broker_comes_back_on_its_own_port_and_refuses_a_taken_one(kind):
+    broker = EmbeddedBroker(kind)
+    try:
+        await broker.start()
+        first, port = broker.pid, broker.port
+        with pytest.raises(PortTaken, match=str(port)):
+            await EmbeddedBroker(kind, port=port).start()
+        await broker.kill()
+        assert broker.running is False
+        await broker.start()
+        assert (broker.port, broker.pid != first) == (port, True)
+        async with Connection(BrokerOptions(host=broker.host, port=port, client_id="c")) as connection:
+            await connection.subscribe("t")
+            await connection.publish("t", b"x" * (256 * 1024))
+            async with asyncio.timeout(5):
+                assert len((await connection.receive()).payload) == 256 * 1024
+    finally:
+        await broker.aclose()
+    assert broker.running is False
+
+
+@pytest.mark.parametrize("text", ["mosquito", "host", ":1883", "host:0", "host:x", "host:70000"])
+def test_a_broker_that_is_none_is_refused(text):
+    with pytest.raises(ValueError, match="broker"):
+        parse_broker(text)
+
+
+def test_a_broker_is_ours_or_somebody_elses():
+    assert (parse_broker("embedded"), parse_broker("mosquitto"), parse_broker("[::1]:1883")) == (None, None, ("::1", 1883))
+
+
+@pytest.mark.parametrize(("address", "url"), [("127.0.0.1:0", "http://127.0.0.1:"), ("0.0.0.0:0", "http://127.0.0.1:"),
+                                              ("[::1]:0", "http://[::1]:")])
+def test_the_address_that_is_announced_can_be_connected_to(address, url):
+    with _listen(address) as listener:
+        assert _url_of(listener) == f"{url}{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("address", ["8787", "host", "127.0.0.1:x", "127.0.0.1:99999", ":80"])
+def test_an_address_that_is_none_is_refused(address):
+    with pytest.raises(ValueError, match="http: "), _listen(address):
+        pass
+
+
+async def test_a_broker_that_does_not_answer_is_said_in_words(tmp_path, monkeypatch):
+    monkeypatch.setattr("edge.devcloud.main.FIRST_CONNECT_S", 0.3)
+    with pytest.raises(BrokerFailed, match=r"no MQTT 5 broker answers at 127\.0\.0\.1:9"):
+        async with a_cloud(tmp_path, "127.0.0.1:9"):
+            pass
+
+
+def alive(pid):
+    """A zombie nobody has collected yet is dead all the same."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+async def children_of(cloud, edge):
+    await edge.ask("com.example.calc:evaluate", expression="1+1")
+    status = await cloud.status()
+    return [status["broker"]["pid"], status["apps"]["com.example.calc"]["pid"]]
+
+
+async def test_when_the_cloud_ends_so_do_its_children(tmp_path):
+    async with a_cloud(tmp_path) as cloud, an_edge(cloud) as edge:
+        pids = await children_of(cloud, edge)
+        assert all(alive(pid) for pid in pids)
+    assert not any(alive(pid) for pid in pids)
+
+
+CLOUD_PROCESS = """
+import asyncio, json, pathlib, sys
+from edge.devcloud.main import run_devcloud
+asyncio.run(run_devcloud(state_dir=pathlib.Path(sys.argv[1]), broker=sys.argv[2],
+                         announce=lambda facts: print(json.dumps(facts), flush=True)))
+"""
+
+
+@BOTH
+async def test_when_the_cloud_is_killed_its_children_die_with_it(tmp_path, kind):
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", CLOUD_PROCESS, str(tmp_path), kind, stdout=asyncio.subprocess.PIPE)
+    try:
+        async with asyncio.timeout(15):
+            facts = json.loads(await process.stdout.readline())
+        async with httpx.AsyncClient(base_url=facts["http"], trust_env=False) as http:
+            cloud = Cloud(facts, http)
+            async with an_edge(cloud) as edge:
+                pids = await children_of(cloud, edge)
+        assert all(alive(pid) for pid in pids)
+        process.send_signal(signal.SIGKILL)
+        await eventually(lambda: not any(alive(pid) for pid in pids))
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+def test_the_samples_are_installed_unless_others_are_named():
+    assert {a.package for a in sample_apps()} >= {"com.example.calc", "com.example.photo", "com.example.tasks"}

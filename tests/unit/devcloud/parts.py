@@ -1,0 +1,49 @@
+"""Parts the devcloud's unit tests share: a mini-app behind a fake network, below the code under test."""
+
+import asyncio
+import contextlib
+import json
+
+import httpx
+
+from edge.devcloud.activation import Launcher
+from edge.devcloud.registry import App, Registry
+from edge.devcloud.runner import Runner
+from tools_cache.tool import CallOrigin, ToolCall
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "default": 7}}, "required": ["n"], "additionalProperties": False}
+READ = {"name": "read", "description": "reads", "inputSchema": SCHEMA, "idempotent": True, "version": "2.1.0"}
+WRITE = {"name": "write", "description": "writes", "inputSchema": SCHEMA}
+QUICK = {**READ, "name": "quick", "timeoutS": 0.05}
+APP = App("com.x.app", "X", (READ, WRITE, QUICK), public_url="http://app", api_key_hash="hashed-key")
+NOWHERE = App("com.x.nowhere", "N", (READ,))
+
+
+def a_call(tool="com.x.app:read", *, ttl_s=5.0, call_id="01890000-0000-7000-8000-000000000001", **args):
+    return ToolCall(call_id=call_id, tool=tool, args=args, origin=CallOrigin.CLOUD, user_id="u", ttl_s=ttl_s)
+
+
+class FakeApp(httpx.AsyncBaseTransport):
+    """The network with one mini-app on it: `answer(request)` gives a response; requests are kept."""
+
+    def __init__(self, answer=None):
+        self.requests = []
+        self.answer = answer or (lambda request: httpx.Response(200, json={"success": True, "content": "done"}))
+
+    async def handle_async_request(self, request):
+        await request.aread()
+        self.requests.append(request)
+        made = self.answer(request)
+        return await made if asyncio.iscoroutine(made) else made
+
+    @property
+    def bodies(self):
+        return [json.loads(r.content) for r in self.requests]
+
+
+@contextlib.asynccontextmanager
+async def a_runner(tmp_path, app=None, *, apps=(APP, NOWHERE), **limits):
+    app = app or FakeApp()
+    async with httpx.AsyncClient(transport=app) as http:
+        launcher = Launcher(http, state_dir=tmp_path)
+        yield Runner(Registry(apps), launcher, http, **limits), app

@@ -1,0 +1,103 @@
+"""One version over all apps; what developers handed in survives a restart."""
+
+import hashlib
+import json
+
+import pytest
+import rfc8785
+
+from edge.devcloud.definitions import check_submission
+from edge.devcloud.registry import App, Registry
+from tools_cache.errors import BadToolName
+
+TOOL = {"name": "go", "description": "goes", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+CAMERA = ({"type": "CAMERA", "level": "REQUIRED"},)
+
+
+def two_apps():
+    return [App("com.z.last", "Z", (TOOL,), public_url="http://z", api_key_hash="hush"), App("com.a.first", "A", (TOOL,), CAMERA)]
+
+
+def test_the_version_is_the_start_of_the_hash_over_canonical_apps():
+    made = json.loads(Registry(two_apps()).body)
+    assert made["sha256"] == hashlib.sha256(rfc8785.dumps(made["apps"])).hexdigest()
+    assert made["version"] == "1.0." + made["sha256"][:8]
+
+
+def test_the_order_of_installation_does_not_matter():
+    assert Registry(two_apps()).body == Registry(reversed(two_apps())).body
+
+
+def test_the_document_gives_away_neither_address_nor_key():
+    text = Registry(two_apps()).body.decode()
+    assert "http://z" not in text
+    assert "hush" not in text
+
+
+def test_a_tool_is_found_by_its_full_name_only():
+    registry = Registry(two_apps())
+    assert registry.find("com.a.first:go").app.package == "com.a.first"
+    assert registry.find("com.a.first:stop") is None
+    assert registry.find("com.b.none:go") is None
+    with pytest.raises(BadToolName):
+        registry.find("go")
+
+
+def test_the_listing_names_tools_fully_and_changes_nothing_else():
+    assert Registry(two_apps()).listing(None) == [{**TOOL, "name": "com.a.first:go"}, {**TOOL, "name": "com.z.last:go"}]
+
+
+@pytest.mark.parametrize(("has", "packages"), [
+    (None, ["com.a.first", "com.z.last"]), ({"camera": True}, ["com.a.first", "com.z.last"]),
+    ({"camera": False}, ["com.z.last"]), ({}, ["com.z.last"]),
+])
+def test_an_app_that_lacks_its_hardware_is_left_out_whole(has, packages):
+    assert [t["name"].partition(":")[0] for t in Registry(two_apps()).listing(has)] == packages
+
+
+def test_optional_hardware_and_exist_hide_nothing():
+    app = App("com.a.b", "A", (TOOL,), ({"type": "CAMERA", "level": "OPTIONAL"}, {"type": "EXIST", "level": "REQUIRED"}))
+    assert app.lacks({}) == ()
+
+
+def test_a_submission_makes_a_new_version(tmp_path):
+    registry = Registry(two_apps(), file=tmp_path / "s.json")
+    before = registry.version, registry.sha256
+    assert registry.submit(check_submission("com.n.new", [TOOL])) is True
+    assert registry.version != before[0]
+    assert registry.etag == f'"{registry.sha256}"' != f'"{before[1]}"'
+    assert registry.find("com.n.new:go") is not None
+
+
+def test_an_update_keeps_what_it_does_not_say(tmp_path):
+    registry = Registry(two_apps(), file=tmp_path / "s.json")
+    assert registry.submit(check_submission("com.z.last", [{**TOOL, "name": "stop"}])) is False
+    app = registry.app("com.z.last")
+    assert (app.name, app.public_url, app.api_key_hash) == ("Z", "http://z", "hush")
+    assert registry.find("com.z.last:go") is None
+
+
+def test_an_app_with_an_address_of_its_own_is_not_started_by_us():
+    registry = Registry([App("com.z.last", "Z", (TOOL,), command=("run", "it"))])
+    registry.submit(check_submission("com.z.last", [TOOL]))
+    assert registry.app("com.z.last").command == ("run", "it")
+    registry.submit(check_submission("com.z.last", {"tools": [TOOL], "publicUrl": "http://mine"}))
+    assert (registry.app("com.z.last").command, registry.app("com.z.last").public_url) == ((), "http://mine")
+
+
+def test_submissions_survive_a_restart(tmp_path):
+    first = Registry(two_apps(), file=tmp_path / "s.json")
+    first.submit(check_submission("com.n.new", {"tools": [TOOL], "publicUrl": "http://n/", "name": "N", "apiKeyHash": "12345678",
+                                                "hardwareRequirements": [{"type": "IMU", "level": "OPTIONAL"}]}))
+    second = Registry(two_apps(), file=tmp_path / "s.json")
+    assert second.body == first.body
+    assert second.app("com.n.new") == first.app("com.n.new")
+    assert second.app("com.n.new").public_url == "http://n"
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"com.x.y": {"tools": [{}]}}', b"\xff"])
+def test_a_damaged_file_is_set_aside_and_the_rest_served(tmp_path, content, caplog):
+    (tmp_path / "s.json").write_bytes(content)
+    assert Registry(two_apps(), file=tmp_path / "s.json").body == Registry(two_apps()).body
+    assert (tmp_path / "s.damaged").read_bytes() == content
+    assert "cannot be read" in caplog.text
