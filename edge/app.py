@@ -1,0 +1,236 @@
+"""The roof: builds every room, hands each what it needs, runs them, and tells systemd how they are.
+
+The only place that knows everybody. No rule lives here; what looks like one belongs into `core/`.
+"""
+
+import logging
+import os
+import ssl
+from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+from edge import __version__, settings as configuration
+from edge.alarms import AlarmClock
+from edge.bell import Bell
+from edge.bus import Bus
+from edge.clock import Clock
+from edge.control.server import ControlServer
+from edge.core import call_state
+from edge.core.backoff import Backoff
+from edge.core.ids import new_call_id
+from edge.core.policy import VoiceBudget
+from edge.events import Alarmed
+from edge.herald import Herald
+from edge.link_finder import BleFinder
+from edge.link_manager import LinkManager
+from edge.local_tools import LocalTools
+from edge.orchestrator import Limits, Orchestrator
+from edge.pulse import Pulse
+from edge.registry_cache import RegistryCache
+from edge.registry_http import CloudRegistry
+from edge.render.stage import Stage
+from edge.render.voice import Voice
+from edge.sdnotify import Notifier
+from edge.settings import Settings
+from edge.status import Layers, document
+from edge.store.calls import CallStore
+from edge.store.db import Database, StoreFull
+from edge.store.inbox import Inbox
+from edge.store.migrations import MIGRATIONS
+from edge.store.notes import Notes
+from edge.store.outbox import Outbox
+from edge.store.packages import Packages, PackageStorage
+from edge.supervisor import Service, Supervisor
+from edge.uplink.service import MqttUplink, UplinkOptions
+
+log = logging.getLogger(__name__)
+
+ALARM_PACKAGE: Final = "glassd.alarms"
+"""Whose database the alarms are in; our own packages have no dot, so no tool of ours is in it."""
+
+
+class Daemon:
+    """Every room of one running glassd. `open` builds it, `run` serves until cancelled."""
+
+    def __init__(
+        self, settings: Settings, env: Mapping[str, str], *, air: object | None = None,
+        hide: Callable[[str], None] = lambda _secret: None,
+    ) -> None:  # fmt: skip
+        self.settings = settings
+        self.env = env
+        self.bus = Bus()
+        self.clock = Clock.system()
+        self.state_dir = settings.state_dir(env)
+        self.edge_id = settings.edge.id or configuration.edge_id_in(self.state_dir)
+        self.notifier = Notifier(env)
+        self._air = air
+        self._hide = hide
+        self._alarms: dict[str, str] = {}
+
+    # -------------------------------------------------------------- building
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Build the rooms, ground first. Raises what cannot be served with: BadSettings, StoreError, SocketTaken."""
+        self.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await self._open_store(stack)
+        self._open_link()
+        self._open_tools()
+        self._open_uplink()
+        self._open_calls()
+        self.control.open()
+        stack.callback(self.control.close)
+
+    async def _open_store(self, stack: AsyncExitStack) -> None:
+        self.db = await Database.open(self.state_dir / "glassd.db", MIGRATIONS)
+        stack.push_async_callback(self.db.close)
+        self.packages = Packages(self.state_dir / "packages")
+        stack.push_async_callback(self.packages.close)
+        self.notes = Notes(self.db)
+        self.store = CallStore(self.db, self.clock, call_state.check)
+        if self.db.opened_fresh_because:
+            text = f"The database was damaged and put aside ({self.db.opened_fresh_because}); a fresh one was started"
+            log.error("%s", text)
+            self._alarms["database"] = text
+
+    def _open_tools(self) -> None:
+        s, cloud = self.settings, None
+        if s.cloud.url:
+            token = self._secret(s.cloud.token_file, "glassd-cloud-token") or ""
+            cloud = CloudRegistry(s.cloud.url, token=token, user_id=s.edge.user_id)
+        built = Path(str(resources.files("tools_cache")))
+        self.registry = RegistryCache(
+            builtin=built / "tool_registry.json", state=self.state_dir / "registry", bus=self.bus, clock=self.clock,
+            cloud=cloud, refresh_s=s.cloud.refresh_s, disabled=s.policy.disabled_tools,
+        )  # fmt: skip
+        self.registry.load()
+        self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)
+        self.tools = LocalTools(
+            registry=self.registry, tools=built / "tools", storage_for=self._storage, alarms=self.alarms,
+            clock=self.clock, glasses=self.link.status, full=(StoreFull,),
+        )  # fmt: skip
+
+    def _open_link(self) -> None:
+        g = self.settings.glasses
+        finder = BleFinder(
+            g.radio, address=g.address or None, model=g.model or None, scan_s=g.scan_s, connect_s=g.connect_s,
+            air=self._air,
+        )  # fmt: skip
+        backoff = Backoff(_chance(), first_s=g.backoff_min_s, most_s=g.backoff_max_s, stable_s=10.0)
+        self.link = LinkManager(
+            finder, bus=self.bus, clock=self.clock, notes=self.notes, backoff=backoff, configured=g.capabilities,
+            version=__version__,
+        )  # fmt: skip
+
+    def _open_uplink(self) -> None:
+        u = self.settings.uplink
+        options = UplinkOptions(
+            edge_id=self.edge_id, host=u.host or None, port=u.port_in_use, tenant=self.settings.edge.tenant,
+            pool=u.pool, username=u.username or None, password=self._secret(u.password_file, "glassd-mqtt-password"),
+            tls=self._tls() if u.host and u.tls else None, version=__version__, keepalive_s=u.keepalive_s,
+            user_timeout_s=u.tcp_user_timeout_s, session_expiry_s=u.session_expiry_s, will_delay_s=u.will_delay_s,
+            reconnect_min_s=u.reconnect_min_s, reconnect_max_s=u.reconnect_max_s, stable_s=u.stable_s,
+        )  # fmt: skip
+        self.uplink = MqttUplink(
+            options, outbox=Outbox(self.db, self.clock, max_rows=u.outbox_max), inbox=Inbox(self.db, self.clock),
+            bus=self.bus, clock=self.clock,
+        )  # fmt: skip
+
+    def _tls(self) -> ssl.SSLContext:
+        u = self.settings.uplink
+        context = ssl.create_default_context(cafile=u.ca_file or None)
+        certificate = configuration.credential(u.cert_file, "glassd-mqtt-cert.pem", self.env)
+        if certificate is not None:
+            context.load_cert_chain(certificate, configuration.credential(u.key_file, "glassd-mqtt-key.pem", self.env))
+        return context
+
+    def _open_calls(self) -> None:
+        s = self.settings
+        off = "speech is switched off (audio.speech)" if s.audio.speech == "off" else ""
+        self.voice = Voice(language=s.audio.voice, off=off)
+        self.stage = Stage(glasses=self.link, bus=self.bus, clock=self.clock, notes=self.notes, voice=self.voice)
+        budget = VoiceBudget(calls=s.policy.voice_total_calls, retrievals=s.policy.voice_retrieval_calls)
+        self.calls = Orchestrator(
+            registry=self.registry, local=self.tools, store=self.store, uplink=self.uplink, glasses=self.link,
+            stage=self.stage, bus=self.bus, clock=self.clock, on_registry=self.registry.notice,
+            limits=Limits(voice=budget),
+        )  # fmt: skip
+        self.herald = Herald(
+            bus=self.bus, glasses=self.link, uplink=self.uplink, registry=self.registry, clock=self.clock,
+            host={"speech": not self.voice.why_not(), "version": __version__},
+        )  # fmt: skip
+        self.control = ControlServer(
+            s.socket_path(self.env), calls=self.calls, registry=self.registry, render=self.stage, store=self.store,
+            bus=self.bus, clock=self.clock, status=self.status, heard=self.calls.heard,
+            new_id=lambda: new_call_id(self.clock), user_id=s.edge.user_id, group=s.control.group,
+        )  # fmt: skip
+
+    def _storage(self, package: str) -> PackageStorage:
+        return PackageStorage(self.packages, package)
+
+    def _secret(self, configured: str, name: str) -> str | None:
+        secret = configuration.read_secret(configured, name, self.env)
+        if secret:
+            self._hide(secret)
+        return secret
+
+    # -------------------------------------------------------------- running
+
+    async def run(self) -> None:
+        """Serve until cancelled. Raises an ExceptionGroup holding `TooManyCrashes` when a service does not stay up."""
+        pulse = Pulse(self.notifier, self.status)
+        bell = Bell(self.alarms, stage=self.stage, glasses=self.link, bus=self.bus, clock=self.clock)
+        self.services = [
+            Service("control", self.control.run),
+            Service("watch", self._watch),
+            Service("calls", self.calls.run),
+            Service("stage", self.stage.run),
+            Service("herald", self.herald.run),
+            Service("uplink", self.uplink.run),
+            Service("registry", self.registry.run),
+            Service("link", self.link.run),
+            Service("bell", bell.run),
+            Service("pulse", pulse.run),
+        ]
+        supervisor = Supervisor(self.services, bus=self.bus, now=self.clock.boot)
+        self.notifier.ready("serving; looking for the glasses")
+        try:
+            await supervisor.run()
+        finally:
+            self.notifier.stopping()
+
+    async def _watch(self) -> None:
+        """Keep what needs a person, for `status`."""
+        with self.bus.listen() as heard:
+            async for happening in heard:
+                if isinstance(happening, Alarmed):
+                    self._alarms.pop(happening.alarm, None)
+                    if not happening.over:
+                        self._alarms[happening.alarm] = happening.text
+
+    def status(self) -> dict[str, Any]:
+        """`GET /v1/status`."""
+        services = [{"name": s.name, "state": s.state, "error": s.error} for s in getattr(self, "services", [])]
+        return document(Layers(
+            version=__version__, edge_id=self.edge_id, radio=self.settings.glasses.radio, glasses=self.link.status(),
+            uplink=self.uplink.status(), registry=self.registry.describe(), calls={"running": self.calls.running},
+            audio={"speech": self.settings.audio.speech, "voice": self.voice.why_not() or self.settings.audio.voice},
+            services=services, alarms=self._alarms, config_path=str(self.settings.source or ""),
+        ), self.clock.boot())  # fmt: skip
+
+
+async def serve(settings: Settings, *, hide: Callable[[str], None]) -> int:
+    """Run the daemon until it is told to stop; the exit code of `glassd run`. `hide` keeps a secret out of the log."""
+    async with AsyncExitStack() as stack:
+        daemon = Daemon(settings, os.environ, hide=hide)
+        await daemon.open(stack)
+        await daemon.run()
+    return 0
+
+
+def _chance() -> Any:
+    import random  # noqa: PLC0415 - jitter only
+
+    return random.random

@@ -1,0 +1,97 @@
+"""The status document: one state per layer, and the single next thing to do. Pure: states in, document out.
+
+Never derived from "the process is alive": every line is what its layer itself says (contract §6, ux §5).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from edge.ports import GlassesStatus, UplinkStatus
+
+SEEKING: Final = frozenset({"SEEKING", "CONNECTING", "PREPARING", "RESTING"})
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """What every layer says of itself at one moment."""
+
+    version: str
+    edge_id: str
+    radio: str
+    glasses: GlassesStatus
+    uplink: UplinkStatus
+    registry: Mapping[str, Any]
+    calls: Mapping[str, int]
+    audio: Mapping[str, Any]
+    services: Sequence[Mapping[str, str]]
+    alarms: Mapping[str, str] = field(default_factory=dict)
+    config_path: str = ""
+
+
+def document(layers: Layers, now: float) -> dict[str, Any]:
+    """Compose `GET /v1/status`. `now` is CLOCK_BOOTTIME, for the ages of capabilities."""
+    glasses, uplink = layers.glasses, layers.uplink
+    return {
+        "version": layers.version,
+        "edge_id": layers.edge_id,
+        "adapter": _adapter(layers.radio, glasses),
+        "link": {"state": glasses.state, "reason": glasses.reason, "attempts": glasses.attempts},
+        "glasses": _glasses(glasses, now),
+        "uplink": {
+            "state": _uplink_state(uplink), "broker": uplink.broker, "reason": uplink.reason,
+            "since_s": round(uplink.since_s, 1),
+        },
+        "registry": dict(layers.registry),
+        "outbox": {"waiting": uplink.outbox},
+        "calls": dict(layers.calls),
+        "audio": dict(layers.audio),
+        "services": [dict(service) for service in layers.services],
+        "alarms": dict(layers.alarms),
+        "next_action": next_action(layers),
+    }  # fmt: skip
+
+
+def _adapter(radio: str, glasses: GlassesStatus) -> dict[str, str]:
+    """The radio is known to work while a link is up or being made; otherwise it is as the last attempt found it."""
+    broken = glasses.state == "RESTING" and bool(glasses.hint)
+    state = "ok" if glasses.ready else "failing" if broken else "unknown"
+    return {"radio": radio, "state": state, "hint": glasses.hint}
+
+
+def _glasses(glasses: GlassesStatus, now: float) -> dict[str, Any]:
+    known = glasses.capabilities
+    return {
+        "state": "ready" if glasses.ready else "away" if known else "never seen",
+        "model": glasses.model, "firmware": glasses.firmware, "address": glasses.address,
+        "mtu": glasses.mtu, "transport": glasses.transport, "battery": glasses.battery, "worn": glasses.worn,
+        "stale": glasses.stale, "capabilities": known.report(now) if known else {},
+    }  # fmt: skip
+
+
+def _uplink_state(uplink: UplinkStatus) -> str:
+    if not uplink.configured:
+        return "not configured"
+    return "up" if uplink.up else "down"
+
+
+def next_action(layers: Layers) -> str:
+    """Say the one thing a person should do next; empty when all is well."""
+    glasses, uplink = layers.glasses, layers.uplink
+    if layers.alarms:
+        return next(iter(layers.alarms.values()))
+    crashed = [s["name"] for s in layers.services if s.get("state") == "crashed"]
+    if crashed:
+        return f"service {crashed[0]} keeps failing: see the log (journalctl -u glassd)"
+    if glasses.hint:
+        return glasses.hint
+    if not glasses.ready and glasses.capabilities is None:
+        return "Switch your glasses on near this machine, or try the mock ones: glassd demo"
+    if not glasses.ready:
+        return f"The glasses ({glasses.model}) are away; they are being looked for. Are they switched on?"
+    if uplink.configured and not uplink.up:
+        return uplink.hint or f"The broker {uplink.broker} is not reachable; local tools work meanwhile"
+    if not uplink.configured:
+        where = layers.config_path or "/etc/glassd/glassd.toml"
+        return f"Local tools work. For the cloud's tools set [uplink] host and [cloud] url in {where}"
+    return ""

@@ -1,0 +1,67 @@
+"""The status document: every layer in its own words, and one next action, the most urgent one."""
+
+import pytest
+
+from edge.ports import GlassesStatus, UplinkStatus
+from edge.status import Layers, document, next_action
+from firmware_bridge.capabilities import Capabilities, Origin
+
+CAPS = Capabilities.of("mock:display", {"display": True}, origin=Origin.FIRMWARE, now=10.0)
+READY = GlassesStatus(state="READY", ready=True, model="mock:display", capabilities=CAPS)
+UP = UplinkStatus(configured=True, up=True, broker="b:1")
+
+
+def layers(**changes):
+    fields = {
+        "version": "1", "edge_id": "e", "radio": "bluez", "glasses": READY, "uplink": UP, "registry": {"tools": 3},
+        "calls": {"running": 0}, "audio": {"speech": True}, "services": [{"name": "link", "state": "running"}],
+    }  # fmt: skip
+    return Layers(**{**fields, **changes})
+
+
+def test_when_all_is_well_there_is_nothing_to_do():
+    assert next_action(layers()) == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"alarms": {"db": "The database was damaged"}}, "The database was damaged"),
+        ({"services": [{"name": "uplink", "state": "crashed"}]}, "service uplink keeps failing"),
+        ({"glasses": GlassesStatus(state="RESTING", hint="bluetoothctl power on")}, "bluetoothctl power on"),
+        ({"glasses": GlassesStatus(state="SEEKING")}, "Switch your glasses on"),
+        ({"glasses": GlassesStatus(state="SEEKING", model="mock:display", capabilities=CAPS, stale=True)}, "are away"),
+        ({"uplink": UplinkStatus(configured=True, broker="b:1")}, "broker b:1 is not reachable"),
+        ({"uplink": UplinkStatus(configured=True, hint="wrong password")}, "wrong password"),
+        ({"uplink": UplinkStatus(), "config_path": "/x.toml"}, "[uplink] host and [cloud] url in /x.toml"),
+    ],
+)
+def test_the_next_action_is_the_one_that_helps(changes, says):
+    assert says in next_action(layers(**changes))
+
+
+def test_an_alarm_comes_before_everything_else():
+    worst = layers(alarms={"db": "first"}, glasses=GlassesStatus(hint="second"), uplink=UplinkStatus())
+    assert next_action(worst) == "first"
+
+
+def test_the_document_names_every_layer_and_ages_the_capabilities():
+    shown = document(layers(), now=15.0)
+    assert list(shown) == [
+        "version", "edge_id", "adapter", "link", "glasses", "uplink", "registry", "outbox", "calls", "audio",
+        "services", "alarms", "next_action",
+    ]  # fmt: skip
+    assert shown["glasses"]["capabilities"]["display"] == {"value": True, "origin": "firmware", "ageS": 5.0}
+    assert shown["adapter"]["state"] == "ok"
+    assert shown["uplink"]["state"] == "up"
+
+
+def test_states_are_what_the_layers_say_not_what_one_hopes():
+    away = GlassesStatus(state="RESTING", reason="gone", hint="no adapter", capabilities=CAPS, stale=True)
+    shown = document(layers(glasses=away, uplink=UplinkStatus()), now=15.0)
+    assert shown["glasses"]["state"] == "away"
+    assert shown["glasses"]["stale"] is True
+    assert shown["adapter"] == {"radio": "bluez", "state": "failing", "hint": "no adapter"}
+    assert shown["uplink"]["state"] == "not configured"
+    never = document(layers(glasses=GlassesStatus()), now=0.0)
+    assert never["glasses"]["state"] == "never seen"
