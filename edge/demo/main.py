@@ -1,0 +1,147 @@
+"""`glassd demo`: starts the cast, wires it together, plays a script or asks a person, and ends every child.
+
+Refuses to reach into the daemon: what a demo can do, any client can.
+"""
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from edge.demo.cast import CastError, Member, glassd
+from edge.demo.play import Play, Unmet
+from edge.demo.script import VERBS, BadScript, Step, load, parse_line
+from edge.demo.view import View
+from edge.demo.wires import CloudWire, DaemonWire, MockWire
+
+DEFAULT_GLASSES: Final = "mock:full"
+EDGE_ID: Final = "demo"
+READY_S: Final = 15.0
+
+CONFIG: Final = """\
+version = 1
+[edge]
+id = "{edge_id}"
+state_dir = "{state}"
+[glasses]
+radio = "{radio}"
+model = "{model}"
+backoff_max_s = 2.0
+[uplink]
+host = "{host}"
+port = {port}
+tls = false
+reconnect_min_s = 0.2
+reconnect_max_s = 2.0
+stable_s = 5.0
+[cloud]
+url = "{http}"
+[control]
+socket = "{socket}"
+group = ""
+"""
+"""What a person with a broker and a cloud of their own would write; loopback only, so without TLS."""
+
+
+async def run_demo(*, glasses: str | None, script: Path | None, seconds: float | None, as_json: bool) -> int:
+    """Run the demo; gives the exit code (0 done, 1 the script's expectation was not met, 2 a bad script)."""
+    show = _printer(as_json=as_json)
+    try:
+        interactive = script is None and sys.stdin.isatty() and not as_json
+        steps = [] if interactive else load(str(script or "tour"))
+        async with asyncio.timeout(seconds), AsyncExitStack() as stack:
+            play = await _open(stack, glasses or DEFAULT_GLASSES, show)
+            await play.run(_asked(show) if interactive else _scripted(steps))
+    except TimeoutError:
+        show({"event": "step", "title": f"{seconds:g} seconds are over"})
+    except (BadScript, CastError, Unmet) as wrong:
+        show({"event": "problem", "text": str(wrong)})
+        return 2 if isinstance(wrong, BadScript) else 1
+    return 0
+
+
+async def _open(stack: AsyncExitStack, model: str, show: Callable[[dict[str, Any]], None]) -> Play:
+    """Start mock, cloud and daemon, in that order; they end in the reverse one."""
+    out = Path(tempfile.mkdtemp(prefix="glassd-demo-"))
+    control = out / "control.sock"
+
+    async def start(name: str, *words: str, announces: bool = True) -> Member:
+        member = Member(name, glassd(*words), log_dir=out)
+        stack.push_async_callback(member.stop)
+        await member.start(announces=announces)
+        return member
+
+    started = await asyncio.gather(
+        start("glasses", "sim", model, "--radio", "tcp:127.0.0.1:0", "--control", str(out / "mock.sock"),
+              "--out", str(out), "--json"),
+        start("cloud", "devcloud", "--http", "127.0.0.1:0", "--state", str(out / "cloud"), "--json"),
+    )  # fmt: skip
+    mock, cloud = (member.announcement for member in started)
+    show({"event": "cast", "name": f"{model} glasses", "where": mock["radio"]})
+    show({"event": "cast", "name": "a small cloud", "where": f"{cloud['http']}, MQTT at {cloud['mqtt']}"})
+    host, _, port = str(cloud["mqtt"]).rpartition(":")
+    config = out / "glassd.toml"
+    config.write_text(CONFIG.format(
+        edge_id=EDGE_ID, state=out / "state", radio=mock["radio"], model=model, host=host, port=port,
+        http=cloud["http"], socket=control,
+    ), encoding="utf-8")  # fmt: skip
+    await _until_there(control, await start("daemon", "run", "--config", str(config), announces=False))
+    show({"event": "cast", "name": "the daemon", "where": f"{config} (logs, lens.png and sound beside it)"})
+    daemon, cloud_wire = DaemonWire(control), CloudWire(cloud["http"])
+    stack.push_async_callback(daemon.close)
+    stack.push_async_callback(cloud_wire.close)
+    return Play(daemon, MockWire(out / "mock.sock"), cloud_wire, emit=show, edge_id=EDGE_ID, out=out)
+
+
+async def _until_there(control: Path, daemon: Member) -> None:
+    """Wait until the daemon answers on its socket. Raises `CastError`."""
+    try:
+        async with asyncio.timeout(READY_S):
+            while True:
+                try:
+                    _, writer = await asyncio.open_unix_connection(str(control))
+                except OSError:
+                    await asyncio.sleep(0.02)
+                else:
+                    writer.close()
+                    return
+    except TimeoutError:
+        raise CastError(f"the daemon did not start: {daemon.last_words()}") from None
+
+
+async def _scripted(steps: list[Step]) -> AsyncIterator[Step]:
+    for step in steps:
+        yield step
+
+
+async def _asked(show: Callable[[dict[str, Any]], None]) -> AsyncIterator[Step]:
+    """Steps from a person, until `quit` or the end of input."""
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    print("Type what the wearer does: say what time is it · call notes:add … · tap · offline · online · help · quit")  # noqa: T201
+    while line := (await reader.readline()).decode("utf-8", "replace"):
+        word = line.strip()
+        if word in {"quit", "exit"}:
+            return
+        if word == "help":
+            print("\n".join(f"  {line}" for verb, line in VERBS.items() if verb != "expect"))  # noqa: T201
+        elif word:
+            try:
+                yield parse_line(word)
+            except BadScript as wrong:
+                show({"event": "problem", "text": str(wrong).partition(": ")[2]})
+
+
+def _printer(*, as_json: bool) -> Callable[[dict[str, Any]], None]:
+    view = View(colour=sys.stdout.isatty())
+
+    def show(event: dict[str, Any]) -> None:
+        text = json.dumps(event, ensure_ascii=False) if as_json else view.text(event)
+        if text:
+            print(text, flush=True)  # noqa: T201 - the demo is what is printed
+
+    return show

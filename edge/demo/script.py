@@ -1,0 +1,130 @@
+"""The language of demo scripts, and the built-in tour. Pure: text in, steps out.
+
+One step a line, `#` comments, `== Title` narrates. Verbs are those a person types; `expect` waits for an event.
+"""
+
+import json
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Final
+
+VERBS: Final = {
+    "say": "say TEXT            what the wearer says, as a final transcript",
+    "call": "call TOOL [JSON]    one tool call through the whole pipeline",
+    "invoke": "invoke TOOL [JSON]  the cloud's agent calls a tool of these glasses",
+    "tap": "tap                 tap the temple: next page, or stop speaking",
+    "double_tap": "double_tap          tap twice",
+    "button": "button              press the button",
+    "caps": "caps camera=false   change what the glasses can do, while they run",
+    "drop": "drop                lose the radio link for a moment",
+    "offline": "offline             stop the broker",
+    "online": "online              start it again",
+    "tools": "tools               tools in force, and why others are hidden",
+    "lens": "lens                draw the lens",
+    "status": "status              every layer in a line",
+    "expect": "expect EVENT [k=v]  (scripts) wait for an event; `k~v` means contains; 10 s",
+    "help": "help                this list",
+    "quit": "quit                end the demo",
+}
+MAX_SCRIPT_BYTES: Final = 64 * 1024
+
+
+class BadScript(Exception):
+    """A script that cannot be played; names the line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do. `rest` is the line after the verb, untouched."""
+
+    verb: str
+    rest: str = ""
+    line: int = 0
+
+
+def parse(text: str) -> list[Step]:
+    """Read a script. Raises `BadScript`."""
+    steps = []
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if line.startswith("=="):
+            steps.append(Step("title", line.strip("= "), number))
+        elif line and not line.startswith("#"):
+            steps.append(parse_line(line, number))
+    return steps
+
+
+def parse_line(line: str, number: int = 0) -> Step:
+    """Read one step. Raises `BadScript`."""
+    verb, _, rest = line.partition(" ")
+    if verb not in VERBS:
+        raise BadScript(f"line {number}: {verb!r} is not a verb; verbs are {', '.join(VERBS)}")
+    return Step(verb, rest.strip(), number)
+
+
+def load(name: str) -> list[Step]:
+    """Load the built-in `tour`, or a file. Raises `BadScript`."""
+    try:
+        if name == "tour":
+            text = resources.files("edge.demo").joinpath("tour.script").read_text(encoding="utf-8")
+        else:
+            data = Path(name).read_bytes()
+            if len(data) > MAX_SCRIPT_BYTES:
+                raise BadScript(f"{name} has {len(data)} bytes; a script has at most {MAX_SCRIPT_BYTES}")
+            text = data.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise BadScript(f"cannot read the script {name}: {wrong}") from None
+    return parse(text)
+
+
+def split_call(rest: str) -> tuple[str, dict[str, Any]]:
+    """`TOOL {json}` → name and arguments. Raises `BadScript`."""
+    tool, _, text = rest.partition(" ")
+    try:
+        args = json.loads(text) if text.strip() else {}
+    except ValueError as wrong:
+        raise BadScript(f"the arguments of {tool} are not JSON: {wrong}") from None
+    if not isinstance(args, dict):
+        raise BadScript(f"the arguments of {tool} must be a JSON object")
+    return tool, args
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """An event that must come: its name and what its fields must be (`=`) or contain (`~`)."""
+
+    event: str
+    equal: tuple[tuple[str, str], ...]
+    contain: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def parse(cls, rest: str) -> "Expectation":
+        """Read `EVENT k=v k~v …`. Raises `BadScript`."""
+        words = shlex.split(rest)
+        if not words:
+            raise BadScript("expect needs the name of an event")
+        equal: list[tuple[str, str]] = []
+        contain: list[tuple[str, str]] = []
+        for word in words[1:]:
+            cut = min((word.index(c) for c in "=~" if c in word), default=0)
+            if not cut:
+                raise BadScript(f"expect: {word!r} is neither key=value nor key~value")
+            (equal if word[cut] == "=" else contain).append((word[:cut], word[cut + 1 :]))
+        return cls(words[0], tuple(equal), tuple(contain))
+
+    def met_by(self, event: Mapping[str, Any]) -> bool:
+        """Say whether `event` is the expected one."""
+        return (
+            event.get("event") == self.event
+            and all(_flat(event.get(k)) == v for k, v in self.equal)
+            and all(v.casefold() in _flat(event.get(k)).casefold() for k, v in self.contain)
+        )
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

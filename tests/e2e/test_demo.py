@@ -1,0 +1,83 @@
+"""`glassd demo --json --script tour` (Shows 2): ends with 0 within 45 s, and tells what the issue asks for."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.processes import CLI
+
+pytestmark = pytest.mark.timeout(120)
+
+WANTED = {
+    "glasses.ready", "capabilities.published", "registry.synced", "call.answered", "lens", "speaker", "uplink.down", "uplink.up",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tour():
+    began = time.monotonic()
+    played = subprocess.run(
+        [*CLI, "demo", "--json", "--script", "tour"], capture_output=True, text=True, timeout=90, check=False
+    )
+    took = time.monotonic() - began
+    assert played.returncode == 0, played.stdout[-2000:] + played.stderr[-2000:]
+    return [json.loads(line) for line in played.stdout.splitlines()], took
+
+
+def of(tour, name, **fields):
+    return [e for e in tour[0] if e.get("event") == name and fields.items() <= e.items()]
+
+
+@pytest.mark.requirement("M-tour")
+def test_the_tour_takes_at_most_45_seconds(tour):
+    assert tour[1] <= 45.0
+
+
+@pytest.mark.requirement("M-tour")
+def test_every_promised_event_is_there(tour):
+    assert {e["event"] for e in tour[0]} >= WANTED
+
+
+def test_the_glasses_are_what_they_say(tour):
+    ready = of(tour, "glasses.ready")[0]
+    assert ready["model"] == "mock:full"
+    assert ready["mtu"] > 100
+    assert ready["transport"] == "tcp"
+
+
+def test_a_cloud_tool_is_shown_as_the_mock_decoded_it_and_the_picture_is_a_png(tour):
+    answered = of(tour, "call.answered", tool="com.example.calc:evaluate", ok=True)[0]
+    assert answered["route"] == "cloud"
+    assert answered["delivery"] == "shown"
+    lens = next(e for e in of(tour, "lens") if e["scene"] == answered["call_id"])
+    assert "42" in " ".join(lens["lines"])
+    assert Path(lens["png"]).read_bytes().startswith(b"\x89PNG")
+
+
+def test_sound_was_played_and_kept_as_wav(tour):
+    heard = of(tour, "speaker")[0]
+    assert heard["seconds"] > 1
+    wav = Path(heard["wav"]).read_bytes()
+    assert wav[:4] == b"RIFF"
+    assert len(wav) - 44 == heard["samples"] * 2
+
+
+@pytest.mark.requirement("M-caps-live")
+def test_a_removed_camera_hides_its_tool_and_the_refusal_names_it(tour):
+    counts = [e["compatible"] for e in of(tour, "registry.synced", origin="cloud")]
+    assert counts[-1] == counts[0] - 1
+    refused = of(tour, "refused", code="HARDWARE_MISSING")[0]
+    assert refused["details"] == {"missing": ["CAMERA"]}
+
+
+@pytest.mark.requirement("K4-queue")
+def test_offline_is_answered_honestly_and_the_queued_call_is_finished_once(tour):
+    assert of(tour, "call.answered", tool="com.example.calc:evaluate", ok=False, code="OFFLINE")
+    assert of(tour, "call.answered", tool="notes:add", ok=True, route="local")
+    queued = of(tour, "call.answered", tool="com.example.tasks:add", route="queue")
+    done = of(tour, "call.completed", tool="com.example.tasks:add", ok=True)
+    assert len(queued) == len(done) == 1
+    assert queued[0]["call_id"] == done[0]["call_id"]
