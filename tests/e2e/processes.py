@@ -1,0 +1,158 @@
+"""glassd as its users run it: the CLI in processes of its own, ended by pid. Refuses to import what it tests."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+CLI = [sys.executable, "-m", "edge.cli"]
+SOON_S = 30.0
+
+
+class Child:
+    """One process; with `announces`, its first line of JSON is `announcement`."""
+
+    def __init__(self, argv: list[str], *, log: Path, env: dict[str, str] | None = None, announces: bool = False) -> None:
+        self._log = log
+        with log.open("ab") as out:
+            self.process = subprocess.Popen(
+                argv, stdout=subprocess.PIPE if announces else out, stderr=out, env={**os.environ, **(env or {})},
+            )  # fmt: skip
+        self.announcement: dict[str, Any] = {}
+        if announces:
+            assert self.process.stdout is not None
+            line = self.process.stdout.readline()
+            assert line, f"{argv} said nothing: {self.said()}"
+            self.announcement = json.loads(line)
+            threading.Thread(target=self.process.stdout.read, daemon=True).start()
+
+    def said(self) -> str:
+        return self._log.read_text(errors="replace")[-1500:]
+
+    def kill9(self) -> None:
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait(10)
+        self._shut()
+
+    def stop(self) -> int:
+        if self.process.poll() is None:
+            self.process.terminate()
+        code = self.process.wait(15)
+        self._shut()
+        return code
+
+    def _shut(self) -> None:
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+
+class House:
+    """Mock, cloud and daemon as three processes; the fourth is whoever asks."""
+
+    def __init__(self, folder: Path, *, model: str = "mock:display", broker: str = "embedded") -> None:
+        self.folder = folder
+        self.model = model
+        self.broker = broker
+        self.children: list[Child] = []
+        self.radio = "tcp:127.0.0.1:0"
+        self.env = {"GLASSD_SOCKET": str(folder / "control.sock"), "NO_COLOR": "1"}
+
+    # -------------------------------------------------------------- the cast
+
+    def start_mock(self) -> Child:
+        """The port is kept over restarts, as an address of real glasses would be."""
+        self.mock = self._child(
+            "sim", self.model, "--radio", self.radio, "--control", str(self.folder / "mock.sock"), "--out",
+            str(self.folder), "--json", announces=True,
+        )  # fmt: skip
+        self.radio = self.mock.announcement["radio"]
+        return self.mock
+
+    def start_cloud(self) -> Child:
+        self.cloud = self._child(
+            "devcloud", "--http", "127.0.0.1:0", "--broker", self.broker, "--state", str(self.folder / "cloud"),
+            "--json", announces=True,
+        )  # fmt: skip
+        return self.cloud
+
+    def start_daemon(self) -> Child:
+        host, _, port = self.cloud.announcement["mqtt"].rpartition(":")
+        config = self.folder / "glassd.toml"
+        config.write_text(f"""
+version = 1
+[edge]
+id = "e2e"
+state_dir = "{self.folder / 'state'}"
+[glasses]
+radio = "{self.radio}"
+model = "{self.model}"
+backoff_max_s = 1.0
+[uplink]
+host = "{host}"
+port = {port}
+tls = false
+reconnect_max_s = 1.0
+[cloud]
+url = "{self.cloud.announcement['http']}"
+[control]
+socket = "{self.folder / 'control.sock'}"
+group = ""
+""")
+        self.daemon = self._child("run", "--config", str(config))
+        return self.daemon
+
+    def start(self) -> "House":
+        self.start_mock()
+        self.start_cloud()
+        self.start_daemon()
+        self.until(lambda: self.status()["glasses"]["state"] == "ready", "glasses ready")
+        self.until(lambda: self.status()["uplink"]["state"] == "up", "uplink up")
+        self.until(lambda: self.status()["registry"]["origin"] == "cloud", "registry synced")
+        return self
+
+    def _child(self, *words: str, announces: bool = False) -> Child:
+        child = Child([*CLI, *words], log=self.folder / f"{words[0]}.log", env=self.env, announces=announces)
+        self.children.append(child)
+        return child
+
+    def close(self) -> None:
+        for child in reversed(self.children):
+            child.stop()
+
+    # -------------------------------------------------------------- asking
+
+    def glassd(self, *words: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*CLI, *words], capture_output=True, text=True, timeout=timeout, env={**os.environ, **self.env}, check=False
+        )
+
+    def status(self) -> dict[str, Any]:
+        done = self.glassd("status", "--json")
+        return json.loads(done.stdout) if done.returncode == 0 else {"glasses": {"state": ""}, "uplink": {"state": ""}}
+
+    def lens(self) -> list[str]:
+        """The mock's own word, over its own channel: what came over the air."""
+        return self.ask_mock(do="lens")["lines"]
+
+    def ask_mock(self, **order: Any) -> dict[str, Any]:
+        import socket
+
+        with socket.socket(socket.AF_UNIX) as wire:
+            wire.settimeout(10)
+            wire.connect(str(self.folder / "mock.sock"))
+            wire.sendall(json.dumps(order).encode() + b"\n")
+            return json.loads(wire.makefile().readline())
+
+    def until(self, condition: Callable[[], Any], what: str, within_s: float = SOON_S) -> Any:
+        end = time.monotonic() + within_s
+        while time.monotonic() < end:
+            if value := condition():
+                return value
+            time.sleep(0.05)
+        raise AssertionError(f"not within {within_s} s: {what}\n" + "\n".join(c.said() for c in self.children))

@@ -1,0 +1,21 @@
+"""A mini-app for the stories: it answers with whatever rendering its caller asks for. Knows nothing else."""
+
+from edge.devcloud.appserver import AppServer
+from edge.devcloud.sdk import create_tool, params
+
+PACKAGE = "com.test.echo"
+
+
+def _answer(args, _context):
+    return {"data": args["data"], "render": args.get("render") or {}}
+
+
+app = AppServer(PACKAGE, name="Echo")
+app.register_tool(create_tool(
+    "answer", "Answers with the data and the rendering it is given.",
+    params(["data"], data={"description": "anything"}, render={"type": "object", "description": "contract §3"}),
+    _answer, side_effects="none", idempotent=True,
+))  # fmt: skip
+
+if __name__ == "__main__":
+    app.run()

@@ -1,0 +1,34 @@
+"""Every promise has a test, every `requirement` mark names a promise."""
+
+import ast
+from pathlib import Path
+
+from tests.requirements import PROMISES
+
+HERE = Path(__file__).parent
+
+
+def _marks() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for file in sorted(HERE.rglob("test_*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                for mark in node.decorator_list:
+                    if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.requirement":
+                        for argument in mark.args:
+                            found.setdefault(ast.literal_eval(argument), []).append(f"{file.name}::{node.name}")
+    return found
+
+
+def test_every_promise_has_a_test():
+    missing = sorted(set(PROMISES) - set(_marks()))
+    assert not missing, f"promised, but no test says it proves it: {missing}"
+
+
+def test_every_mark_names_a_promise():
+    unknown = {name: tests for name, tests in _marks().items() if name not in PROMISES}
+    assert not unknown, f"tests for what was never promised: {unknown}"
+
+
+def test_a_promise_is_a_sentence_with_a_source():
+    assert all(p.sentence.endswith(".") and p.source for p in PROMISES.values())
