@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,12 @@ class _StrictHandler(logging.Handler):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's own name
         raise AssertionError(f"badly formatted log call at {record.pathname}:{record.lineno}")
+
+
+def pytest_configure() -> None:
+    """A shell that starts us in the background has SIGINT ignored, and our children would inherit that: they must not."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
