@@ -14,6 +14,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from edge.devcloud.children import bound_to_us
+
 STARTED_WITHIN_S: Final = 20.0
 """A cold Pi needs several seconds to import a Bluetooth stack; nobody waits longer than this."""
 ENDED_WITHIN_S: Final = 6.0
@@ -48,7 +50,7 @@ class Member:
         """Start, and wait for the announcement. Raises `CastError`."""
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *self._argv, stdin=asyncio.subprocess.DEVNULL, stdout=PIPE if announces else log, stderr=log,
+                *bound_to_us(self._argv, by=signal.SIGTERM), stdin=asyncio.subprocess.DEVNULL, stdout=PIPE if announces else log, stderr=log,
                 env=self._env, limit=LINE_BYTES, start_new_session=True,
             )  # fmt: skip
         if announces:

@@ -16,15 +16,19 @@ log = logging.getLogger(__name__)
 
 _BOOT: Final = (
     "import ctypes,os,signal,sys;"
-    "ctypes.CDLL(None).prctl(1,signal.SIGKILL,0,0,0);"  # PR_SET_PDEATHSIG: die when the parent does, kill -9 included
-    "parent=int(sys.argv[1]);"
-    "os.getppid()==parent or os._exit(1);"  # the parent died before the line above took hold
-    "os.execvp(sys.argv[2],sys.argv[2:])"
+    "ctypes.CDLL(None).prctl(1,int(sys.argv[2]),0,0,0);"  # PR_SET_PDEATHSIG: end when the parent does, kill -9 included
+    "os.getppid()==int(sys.argv[1]) or os._exit(1);"  # the parent died before the line above took hold
+    "os.execvp(sys.argv[3],sys.argv[3:])"
 )
 STOP_S: Final = 3.0
 """How long a child may take to leave after SIGTERM."""
 _LAST_WORDS: Final = 400
 """Characters of a child's stderr that are kept to explain why it ended."""
+
+
+def bound_to_us(command: Sequence[str], *, by: signal.Signals = signal.SIGKILL) -> list[str]:
+    """Give the argument vector that runs `command` and gets the signal `by` when this process dies, however it dies."""
+    return [sys.executable, "-I", "-S", "-c", _BOOT, str(os.getpid()), str(int(by)), *command]
 
 
 class Child:
@@ -43,8 +47,7 @@ class Child:
         log_file.parent.mkdir(parents=True, exist_ok=True)
         with log_file.open("wb") as out:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-I", "-S", "-c", _BOOT, str(os.getpid()), *command,
-                stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=out,
+                *bound_to_us(command), stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=out,
                 env={**os.environ, **(env or {})}, start_new_session=True,  # ^C in the terminal is ours to handle
             )  # fmt: skip
         log.debug("started %s as pid %d", name, process.pid)

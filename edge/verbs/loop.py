@@ -28,10 +28,15 @@ async def _until_terminated(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any
     def terminate() -> None:
         nonlocal terminated
         terminated = True
-        loop.remove_signal_handler(signal.SIGTERM)
+        for end in ends:
+            loop.remove_signal_handler(end)
         task.cancel()
 
-    loop.add_signal_handler(signal.SIGTERM, terminate)
+    ends = [signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # the terminal went away, and nobody said nohup
+        ends.append(signal.SIGHUP)
+    for end in ends:
+        loop.add_signal_handler(end, terminate)
     try:
         return await main()
     except asyncio.CancelledError:
@@ -39,6 +44,7 @@ async def _until_terminated(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any
             raise
         return 0
     finally:
-        with contextlib.suppress(ValueError, RuntimeError):
-            loop.remove_signal_handler(signal.SIGTERM)
+        for end in ends:
+            with contextlib.suppress(ValueError, RuntimeError):
+                loop.remove_signal_handler(end)
 

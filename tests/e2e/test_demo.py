@@ -1,6 +1,7 @@
 """`glassd demo --json --script tour` (Shows 2): ends with 0 within 45 s, and tells what the issue asks for."""
 
 import json
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -25,6 +26,29 @@ def tour():
     took = time.monotonic() - began
     assert played.returncode == 0, played.stdout[-2000:] + played.stderr[-2000:]
     return [json.loads(line) for line in played.stdout.splitlines()], took
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGHUP])
+def test_however_the_demo_ends_its_cast_ends_with_it(tmp_path, how):
+    script = tmp_path / "wait.script"
+    script.write_text("expect glasses.ready\nexpect never.comes\n")
+    demo = subprocess.Popen([*CLI, "demo", "--json", "--script", str(script)], stdout=subprocess.PIPE, text=True)
+    with demo:
+        for line in demo.stdout:
+            if json.loads(line)["event"] == "glasses.ready":
+                break
+        cast = children_of(demo.pid)
+        assert len(cast) >= 3
+        demo.send_signal(how)
+        demo.wait(20)
+    end = time.monotonic() + 10
+    while left := [pid for pid in cast if Path(f"/proc/{pid}").exists()]:
+        assert time.monotonic() < end, f"still running: {left}"
+        time.sleep(0.05)
 
 
 def of(tour, name, **fields):
