@@ -160,7 +160,11 @@ class Edge:
         await until(lambda: self.uplink.status().up, deadline_s=deadline_s, what="uplink up")
 
     async def down(self, *, deadline_s: float = 10.0) -> None:
-        await until(lambda: not self.uplink.status().up, deadline_s=deadline_s, what="uplink down")
+        """Wait until the link of this moment is gone; the next one may be up before anybody looks."""
+        connections = self.uplink._seq
+        await until(
+            lambda: not self.uplink.status().up or self.uplink._seq != connections, deadline_s=deadline_s, what="uplink down"
+        )
 
     def got(self, kind: type) -> list:
         return [m for m in self.messages if isinstance(m, kind)]
