@@ -66,10 +66,14 @@ class Member:
         except TimeoutError:
             line = b""
         try:
-            return dict(json.loads(line))
+            said = dict(json.loads(line))
         except ValueError:
             await self.stop()
             raise CastError(f"{self.name} did not start: {self.last_words()}") from None
+        if isinstance(error := said.get("error"), dict):
+            await self.stop()
+            raise CastError(f"{self.name} did not start: {error.get('message')}. {error.get('fix') or ''}".rstrip())
+        return said
 
     def last_words(self) -> str:
         """Give the end of the child's log."""

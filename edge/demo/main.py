@@ -5,6 +5,7 @@ Refuses to reach into the daemon: what a demo can do, any client can.
 
 import asyncio
 import json
+import os
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable
@@ -21,6 +22,7 @@ from edge.demo.wires import CloudWire, DaemonWire, MockWire
 DEFAULT_GLASSES: Final = "mock:full"
 EDGE_ID: Final = "demo"
 READY_S: Final = 15.0
+READ_BYTES: Final = 65536
 
 CONFIG: Final = """\
 version = 1
@@ -54,7 +56,7 @@ async def run_demo(*, glasses: str | None, script: Path | None, seconds: float |
         interactive = script is None and sys.stdin.isatty() and not as_json
         steps = [] if interactive else load(str(script or "tour"))
         async with asyncio.timeout(seconds), AsyncExitStack() as stack:
-            play = await _open(stack, glasses or DEFAULT_GLASSES, show)
+            play = await _open(stack, glasses or DEFAULT_GLASSES, show, forgiving=interactive)
             await play.run(_asked(show) if interactive else _scripted(steps))
     except TimeoutError:
         show({"event": "step", "title": f"{seconds:g} seconds are over"})
@@ -64,7 +66,9 @@ async def run_demo(*, glasses: str | None, script: Path | None, seconds: float |
     return 0
 
 
-async def _open(stack: AsyncExitStack, model: str, show: Callable[[dict[str, Any]], None]) -> Play:
+async def _open(
+    stack: AsyncExitStack, model: str, show: Callable[[dict[str, Any]], None], *, forgiving: bool
+) -> Play:
     """Start mock, cloud and daemon, in that order; they end in the reverse one."""
     out = Path(tempfile.mkdtemp(prefix="glassd-demo-"))
     control = out / "control.sock"
@@ -94,7 +98,7 @@ async def _open(stack: AsyncExitStack, model: str, show: Callable[[dict[str, Any
     daemon, cloud_wire = DaemonWire(control), CloudWire(cloud["http"])
     stack.push_async_callback(daemon.close)
     stack.push_async_callback(cloud_wire.close)
-    return Play(daemon, MockWire(out / "mock.sock"), cloud_wire, emit=show, edge_id=EDGE_ID, out=out)
+    return Play(daemon, MockWire(out / "mock.sock"), cloud_wire, emit=show, edge_id=EDGE_ID, out=out, forgiving=forgiving)
 
 
 async def _until_there(control: Path, daemon: Member) -> None:
@@ -121,7 +125,26 @@ async def _scripted(steps: list[Step]) -> AsyncIterator[Step]:
 async def _asked(show: Callable[[dict[str, Any]], None]) -> AsyncIterator[Step]:
     """Steps from a person, until `quit` or the end of input."""
     reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    loop, fd = asyncio.get_running_loop(), sys.stdin.fileno()
+
+    def typed() -> None:
+        # Not connect_read_pipe: that leaves the terminal non-blocking for the shell we came from.
+        data = os.read(fd, READ_BYTES)
+        if data:
+            reader.feed_data(data)
+        else:
+            loop.remove_reader(fd)
+            reader.feed_eof()
+
+    loop.add_reader(fd, typed)
+    try:
+        async for step in _typed_steps(reader, show):
+            yield step
+    finally:
+        loop.remove_reader(fd)
+
+
+async def _typed_steps(reader: asyncio.StreamReader, show: Callable[[dict[str, Any]], None]) -> AsyncIterator[Step]:
     print("Type what the wearer does: say what time is it · call notes:add … · tap · offline · online · help · quit")  # noqa: T201
     while line := (await reader.readline()).decode("utf-8", "replace"):
         word = line.strip()
@@ -133,7 +156,7 @@ async def _asked(show: Callable[[dict[str, Any]], None]) -> AsyncIterator[Step]:
             try:
                 yield parse_line(word)
             except BadScript as wrong:
-                show({"event": "problem", "text": str(wrong).partition(": ")[2]})
+                show({"event": "problem", "text": str(wrong)})
 
 
 def _printer(*, as_json: bool) -> Callable[[dict[str, Any]], None]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import httpx
 
-from edge.demo.script import BadScript, Expectation, Step, split_call
+from edge.demo.script import BadScript, Expectation, Step, split_call, split_caps
 from edge.demo.wires import CloudWire, DaemonWire, MockWire
 
 EXPECT_S: Final = 15.0
@@ -30,8 +30,11 @@ class Play:
     """One performance. Every event goes through `emit` once, in the order it arrived."""
 
     def __init__(
-        self, daemon: DaemonWire, mock: MockWire, cloud: CloudWire, *, emit: Emit, edge_id: str, out: Path
-    ) -> None:
+        self, daemon: DaemonWire, mock: MockWire, cloud: CloudWire, *, emit: Emit, edge_id: str, out: Path,
+        forgiving: bool = False,
+    ) -> None:  # fmt: skip
+        """`forgiving`: what a person mistypes is said and the play goes on; a script ends there."""
+        self._forgiving = forgiving
         self._daemon = daemon
         self._mock = mock
         self._cloud = cloud
@@ -66,7 +69,7 @@ class Play:
             try:
                 async with asyncio.TaskGroup() as self._background:
                     async for step in steps:
-                        await self.perform(step)
+                        await self._try(step)
             finally:
                 for ear in ears:
                     ear.cancel()
@@ -101,6 +104,14 @@ class Play:
 
     # -------------------------------------------------------------- what is done
 
+    async def _try(self, step: Step) -> None:
+        try:
+            await self.perform(step)
+        except (BadScript, Unmet) as wrong:
+            if not self._forgiving:
+                raise BadScript(f"line {step.line}: {wrong}") if isinstance(wrong, BadScript) else wrong from None
+            await self.note({"event": "problem", "text": str(wrong)})
+
     async def perform(self, step: Step) -> None:
         """Do one step. Raises `BadScript` and, for `expect`, `Unmet`."""
         if step.verb == "expect":
@@ -112,14 +123,20 @@ class Play:
             return
         act = _ACTS.get(step.verb)
         if act is None:
-            raise BadScript(f"line {step.line}: {step.verb} is only for a person at the terminal")
+            raise BadScript(f"{step.verb} is only for a person at the terminal")
         try:
             await act(self, step.rest)
         except (httpx.HTTPError, OSError) as away:
             await self.note({"event": "problem", "text": f"{step.verb}: {str(away) or type(away).__name__}"})
 
     async def _say(self, text: str) -> None:
-        await self._mock.do(do="say", text=text)
+        await self._wear(do="say", text=text)
+
+    async def _wear(self, **order: Any) -> None:
+        """Have the mock's wearer do something; what the mock refuses is said."""
+        answer = await self._mock.do(**order)
+        if not answer.get("ok"):
+            await self.note({"event": "problem", "text": str(answer.get("error"))})
 
     async def _call(self, rest: str) -> None:
         tool, args = split_call(rest)
@@ -151,13 +168,10 @@ class Play:
             await self.note({"event": "problem", "text": str(answer["error"].get("message"))})
 
     async def _gesture(self, gesture: str) -> None:
-        await self._mock.do(do=gesture)
+        await self._wear(do=gesture)
 
     async def _caps(self, rest: str) -> None:
-        changes = dict(word.split("=", 1) for word in rest.split() if "=" in word)
-        if not changes:
-            raise BadScript("caps needs what to change: caps camera=false")
-        await self._mock.do(do="caps", set={k: v.lower() in {"true", "on", "yes", "1"} for k, v in changes.items()})
+        await self._wear(do="caps", set=split_caps(rest))
 
     async def _broker(self, *, running: bool) -> None:
         await self._cloud.post("/devcloud/broker", {"running": running})

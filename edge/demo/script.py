@@ -29,11 +29,16 @@ VERBS: Final = {
     "help": "help                this list",
     "quit": "quit                end the demo",
 }
+WITH_WORDS: Final = frozenset({"say", "call", "invoke", "caps", "expect"})
+ALONE: Final = frozenset(VERBS) - WITH_WORDS
 MAX_SCRIPT_BYTES: Final = 64 * 1024
 
 
+_TRUTH: Final = {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False}
+
+
 class BadScript(Exception):
-    """A script that cannot be played; names the line."""
+    """Something that cannot be played; in a script it names the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +58,10 @@ def parse(text: str) -> list[Step]:
         if line.startswith("=="):
             steps.append(Step("title", line.strip("= "), number))
         elif line and not line.startswith("#"):
-            steps.append(parse_line(line, number))
+            try:
+                steps.append(parse_line(line, number))
+            except BadScript as wrong:
+                raise BadScript(f"line {number}: {wrong}") from None
     return steps
 
 
@@ -61,7 +69,11 @@ def parse_line(line: str, number: int = 0) -> Step:
     """Read one step. Raises `BadScript`."""
     verb, _, rest = line.partition(" ")
     if verb not in VERBS:
-        raise BadScript(f"line {number}: {verb!r} is not a verb; verbs are {', '.join(VERBS)}")
+        raise BadScript(f"{verb!r} is not a verb; verbs are {', '.join(VERBS)}")
+    if verb in ALONE and rest.strip():
+        raise BadScript(f"{verb} stands alone, one act a line; this is left over: {rest.strip()[:60]}")
+    if verb in WITH_WORDS and not rest.strip():
+        raise BadScript(f"{verb} needs more: {VERBS[verb].split('  ')[0]}")
     return Step(verb, rest.strip(), number)
 
 
@@ -81,15 +93,46 @@ def load(name: str) -> list[Step]:
 
 
 def split_call(rest: str) -> tuple[str, dict[str, Any]]:
-    """`TOOL {json}` → name and arguments. Raises `BadScript`."""
+    """`TOOL {json}` or `TOOL key=value …` → name and arguments. Raises `BadScript`."""
     tool, _, text = rest.partition(" ")
-    try:
-        args = json.loads(text) if text.strip() else {}
-    except ValueError as wrong:
-        raise BadScript(f"the arguments of {tool} are not JSON: {wrong}") from None
-    if not isinstance(args, dict):
-        raise BadScript(f"the arguments of {tool} must be a JSON object")
+    if text.strip().startswith("{"):
+        try:
+            return tool, dict(json.loads(text))
+        except ValueError as wrong:
+            raise BadScript(f"the arguments of {tool} are not JSON: {wrong}") from None
+    args: dict[str, Any] = {}
+    for word in _words(text):
+        key, equals, value = word.partition("=")
+        if not (key and equals):
+            raise BadScript(f'{word!r} is neither JSON nor key=value; for example: call notes:add text="buy milk"')
+        args[key] = _value(value)
     return tool, args
+
+
+def _value(text: str) -> Any:
+    """Take a value as JSON when it is JSON, else as text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as wrong:
+        raise BadScript(f"{text[:60]}: {wrong}; close the quotation") from None
+
+
+def split_caps(rest: str) -> dict[str, bool]:
+    """`camera=false …` → what is to change. Raises `BadScript`."""
+    changes = {}
+    for word in rest.split():
+        key, _, value = word.partition("=")
+        if not key or value.lower() not in _TRUTH:
+            raise BadScript(f"{word!r} says neither yes nor no; for example: caps camera=false")
+        changes[key] = _TRUTH[value.lower()]
+    return changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +146,7 @@ class Expectation:
     @classmethod
     def parse(cls, rest: str) -> "Expectation":
         """Read `EVENT k=v k~v …`. Raises `BadScript`."""
-        words = shlex.split(rest)
+        words = _words(rest)
         if not words:
             raise BadScript("expect needs the name of an event")
         equal: list[tuple[str, str]] = []

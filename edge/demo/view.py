@@ -3,6 +3,7 @@
 `--json` does not pass here; it prints the events themselves.
 """
 
+import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -67,7 +68,7 @@ class View:
     def answered(self, e: Mapping[str, Any]) -> str:
         mark, style = ("✓", "green") if e.get("ok") else ("✗", "red")
         told = [str(part) for part in (e.get("route"), e.get("code"), _delivery(e.get("delivery"))) if part]
-        return self._mark(mark, style, f"{e['tool']}: {', '.join(told)}")
+        return self._mark(mark, style, f"{e['tool'] or 'nothing heard that fits'}: {', '.join(told)}")
 
     def completed(self, e: Mapping[str, Any]) -> str:
         return self._mark("✓", "green", f"{e['tool']}: finished now, {_delivery(e.get('delivery'))}")
@@ -108,7 +109,7 @@ class View:
 
     def tools(self, e: Mapping[str, Any]) -> str:
         shown = (e.get("document") or {}).get("tools") or []
-        rows = [f"  {t['name']:<34} {t.get('hidden') or t.get('description', '')[:60]}" for t in shown]
+        rows = [f"  {t['name']:<34} {_about(t)}" for t in shown]
         return "\n".join(rows) or "  no tools"
 
     def status(self, e: Mapping[str, Any]) -> str:
@@ -118,6 +119,12 @@ class View:
 
     def shown_lens(self, e: Mapping[str, Any]) -> str:
         return self.lens(e.get("document") or {})
+
+
+def _about(tool: Mapping[str, Any]) -> str:
+    if tool.get("hidden"):
+        return f"hidden: {tool['hidden']}"
+    return textwrap.shorten(str(tool.get("description", "")), 66, placeholder=" …")
 
 
 def _delivery(value: Any) -> str:

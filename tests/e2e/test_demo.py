@@ -1,6 +1,8 @@
 """`glassd demo --json --script tour` (Shows 2): ends with 0 within 45 s, and tells what the issue asks for."""
 
 import json
+import os
+import pty
 import signal
 import subprocess
 import time
@@ -49,6 +51,40 @@ def test_however_the_demo_ends_its_cast_ends_with_it(tmp_path, how):
     while left := [pid for pid in cast if Path(f"/proc/{pid}").exists()]:
         assert time.monotonic() < end, f"still running: {left}"
         time.sleep(0.05)
+
+
+def test_a_typing_mistake_does_not_end_the_demo_and_the_terminal_stays_as_it_was():
+    ours, theirs = pty.openpty()
+    try:
+        demo = subprocess.Popen([*CLI, "demo"], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        with demo:
+            for line in demo.stdout:
+                if b"Type what the wearer does" in line:
+                    break
+            os.write(ours, b'call notes:add {"text":\ncaps camera=maybe\nfly\ncall notes:add text=milk\n')
+            seen = b""
+            for line in demo.stdout:
+                seen += line
+                if "✓ notes:add".encode() in line:
+                    break
+            os.write(ours, b"quit\n")
+            assert demo.wait(20) == 0
+        assert b"are not JSON" in seen
+        assert b"says neither yes nor no" in seen
+        assert b"'fly' is not a verb" in seen
+        assert os.get_blocking(theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def test_a_script_with_a_mistake_ends_with_2_and_names_the_line(tmp_path):
+    script = tmp_path / "bad.script"
+    script.write_text('tap\nexpect "foo\n')
+    played = subprocess.run([*CLI, "demo", "--script", str(script)], capture_output=True, text=True, timeout=60, check=False)
+    assert played.returncode == 2
+    assert "line 2:" in played.stdout
+    assert "Traceback" not in played.stdout + played.stderr
 
 
 def of(tour, name, **fields):
