@@ -45,6 +45,7 @@ from edge.store.outbox import Outbox
 from edge.store.packages import Packages, PackageStorage
 from edge.supervisor import Service, Supervisor
 from edge.uplink.service import MqttUplink, UplinkOptions
+from firmware_bridge import catalog
 
 log = logging.getLogger(__name__)
 
@@ -114,6 +115,10 @@ class Daemon:
 
     def _open_link(self) -> None:
         g = self.settings.glasses
+        try:
+            catalog.find(g.model) if g.model else None
+        except catalog.UnknownModel as e:
+            raise configuration.BadSettings(f"glasses.model: {e}") from None
         finder = BleFinder(
             g.radio, address=g.address or None, model=g.model or None, scan_s=g.scan_s, connect_s=g.connect_s,
             air=self._air,

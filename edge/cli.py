@@ -176,14 +176,17 @@ VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
 
 
 def _seconds(text: str) -> float:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
     if not 0 < value <= 86400:
         raise argparse.ArgumentTypeError("must be more than 0 and at most 86400 seconds")
     return value
 
 
 def _count(text: str) -> int:
-    value = int(text)
+    value = int(text) if text.isdecimal() and len(text) < 6 else 0
     if not 1 <= value <= 1000:
         raise argparse.ArgumentTypeError("must be a whole number from 1 to 1000")
     return value

@@ -22,6 +22,9 @@ MAX_FILE: Final = 256 * 1024
 MAX_SECRET: Final = 64 * 1024
 """Bytes of a secret; the longest in use are certificate chains."""
 
+MAX_SOCKET: Final = 107
+"""Bytes of a unix socket's path (sun_path less its end mark)."""
+
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 """What may stand as one level of an MQTT topic, and as a file name."""
 _MAC: Final = re.compile(r"(?:[0-9A-F]{2}:){5}[0-9A-F]{2}", re.IGNORECASE)
@@ -64,6 +67,12 @@ def _absolute(value: str) -> str:
     if value and not value.startswith("/"):
         raise ValueError("must be an absolute path (a service has no directory of its own to start from)")
     return value
+
+
+def _socket(value: str) -> str:
+    if len(value.encode()) > MAX_SOCKET:
+        raise ValueError(f"must have at most {MAX_SOCKET} bytes (the kernel's bound on a unix socket's path)")
+    return _absolute(value)
 
 
 def _flat(value: object) -> object:
@@ -174,7 +183,7 @@ class Policy(Section):
 
 
 class Control(Section):
-    socket: Path_ = ""
+    socket: Annotated[str, explain.rule(_socket)] = ""
     group: str = "glassd"
 
 

@@ -222,11 +222,23 @@ async def _answers(port: int) -> bool:
     return True
 
 
+KINDS: Final = ("embedded", "mosquitto")
+
+
+def own_port(text: str) -> tuple[str, int]:
+    """Read `KIND` or `KIND:PORT` of a broker of ours; port 0 picks a free one. Raises ValueError."""
+    kind, _, port = text.partition(":")
+    if port and not (port.isascii() and port.isdigit() and int(port) < 65536):
+        raise ValueError(f"broker: {text!r} has no port number after the colon")
+    return kind, int(port or 0)
+
+
 def parse_broker(text: str) -> tuple[str, int] | None:
     """Read `--broker`: (host, port) of somebody else's, None for one of ours. Raises ValueError."""
-    if text in ("embedded", "mosquitto"):
+    if text.partition(":")[0] in KINDS:
+        own_port(text)
         return None
     host, colon, port = text.rpartition(":")
     if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ValueError(f"broker: {text!r} is not embedded, mosquitto or HOST:PORT")
+        raise ValueError(f"broker: {text!r} is not embedded, mosquitto (each with :PORT, if you like) or HOST:PORT")
     return host.strip("[]"), int(port)

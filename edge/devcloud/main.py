@@ -22,7 +22,7 @@ from edge.devcloud.agent import Agent
 from edge.devcloud.api import Api
 from edge.devcloud.apps import SAMPLES
 from edge.devcloud.bench import Bench
-from edge.devcloud.broker import HOST, BrokerFailed, EmbeddedBroker, parse_broker
+from edge.devcloud.broker import HOST, BrokerFailed, EmbeddedBroker, own_port, parse_broker
 from edge.devcloud.edges import Edges
 from edge.devcloud.executor import Executor
 from edge.devcloud.journal import Journal
@@ -177,7 +177,8 @@ async def _broker(said: str, folder: Path, stack: AsyncExitStack) -> tuple[tuple
     address = parse_broker(said)
     if address is not None:
         return address, None
-    broker = EmbeddedBroker(said, folder=folder)
+    kind, port = own_port(said)
+    broker = EmbeddedBroker(kind, port=port, folder=folder)
     stack.push_async_callback(broker.aclose)
     await broker.start()
     return (broker.host, broker.port), broker

@@ -9,6 +9,8 @@ from edge.verbs.extras import load
 from edge.verbs.screen import CliError, Screen, plain
 from edge.verbs.talk import ask, follow
 
+NEVER: Final = "never seen"
+AWAY: Final = {"away": "the glasses are away; this is what they showed last", NEVER: "no glasses were ever connected"}
 CHANGES: Final = frozenset({"lens.acknowledged", "glasses.ready", "glasses.lost", "missed"})
 
 
@@ -23,6 +25,9 @@ def run(args: Namespace, screen: Screen) -> int:
 
 def _look(args: Namespace, screen: Screen, *, lines: bool) -> None:
     lens = ask(args, "GET", "/v1/lens")
+    glasses = str(ask(args, "GET", "/v1/status").get("glasses", {}).get("state", ""))
+    if glasses == NEVER and not args.watch:
+        raise CliError("NO_GLASSES", "no glasses were ever connected", "switch them on; see: glassd status", exit_code=4)
     if args.png:
         _draw(args, lens)
     if screen.as_json:
@@ -33,6 +38,8 @@ def _look(args: Namespace, screen: Screen, *, lines: bool) -> None:
     for line in framed([_text(line) for line in lens.get("lines") or []]):
         screen.line(line)
     screen.line(_below(lens))
+    if glasses in AWAY:
+        screen.line(AWAY[glasses])
     screen.flush()
 
 

@@ -25,6 +25,8 @@ def _build(file: Path, screen: Screen) -> int:
 
 
 def _check(file: Path, screen: Screen) -> int:
+    if not file.is_file():
+        raise CliError("NOT_BUILT", f"{file}: there is no such file", f"glassd registry build --file {file}")
     report = _compiled(screen)
     if not build.up_to_date(report.text, file):
         raise CliError("NOT_UP_TO_DATE", f"{file} is not what the tools compile to", "glassd registry build")

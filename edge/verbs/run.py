@@ -26,8 +26,11 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
         raise CliError("SOCKET_TAKEN", str(e)) from None
     except settings.BadSettings as e:  # a secret's file that went away meanwhile
         raise CliError("BAD_SETTINGS", str(e), exit_code=2) from None
+    except (FileExistsError, NotADirectoryError) as e:
+        raise CliError("BAD_SETTINGS", f"glassd cannot start: {e}", f"{e.filename} must be a directory", exit_code=2) from None
     except (StoreError, OSError) as e:
-        fix = f"check that {found.state_dir(os.environ)} can be written, and that the disk is not full"
+        where = getattr(e, "filename", None) or found.state_dir(os.environ)
+        fix = f"check that {where} can be written, and that the disk is not full"
         raise CliError("CANNOT_START", f"glassd cannot start: {e}", fix) from None
     except ExceptionGroup as group:
         raise _crashed(group) from None

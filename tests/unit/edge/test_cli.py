@@ -356,12 +356,15 @@ def test_a_reader_that_has_seen_enough_is_no_error():
 
 async def test_the_registry_is_built_checked_and_shown(tmp_path):
     file = str(tmp_path / "r.json")
-    stale = await glassd("registry", "check", "--file", file, "--json")
+    unbuilt = await glassd("registry", "check", "--file", file, "--json")
+    (tmp_path / "old.json").write_text("{}")
+    stale = await glassd("registry", "check", "--file", str(tmp_path / "old.json"), "--json")
     missing = await glassd("registry", "show", "--file", file)
     built = await glassd("registry", "build", "--file", file, "--json")
     checked, shown, document = await asyncio.gather(*(
         glassd("registry", *words, "--file", file) for words in (("check",), ("show",), ("show", "--json"))
     ))
+    assert (unbuilt.code, unbuilt.json["error"]["code"]) == (1, "NOT_BUILT")
     assert (stale.code, stale.json["error"]["code"], missing.code) == (1, "NOT_UP_TO_DATE", 4)
     assert (built.code, checked.code) == (0, 0)
     assert "notes:add" in shown.out
@@ -430,12 +433,12 @@ async def test_the_daemon_tells_systemd_when_it_serves_and_ends_cleanly(tmp_path
     assert not (tmp_path / "control.sock").exists()
 
 
-async def test_a_daemon_that_cannot_keep_its_state_says_so(tmp_path):
+async def test_a_daemon_whose_state_directory_is_a_file_says_so_and_is_not_tried_again(tmp_path):
     (tmp_path / "file").touch()
     ran = await glassd("run", "--config", config_in(tmp_path, state=tmp_path / "file" / "state"))
-    assert ran.code == 1
+    assert ran.code == 2
     assert "glassd cannot start" in ran.err
-    assert f"next:  check that {tmp_path}/file/state can be written" in ran.err
+    assert "must be a directory" in ran.err
 
 
 def test_a_service_that_does_not_stay_up_is_told_in_words():

@@ -1,0 +1,49 @@
+"""Wrong usage of the verbs that run on: exit code 2, one sentence with its cure, never a traceback (contract §1)."""
+
+import subprocess
+
+import pytest
+
+from tests.e2e.processes import CLI
+
+
+def run(*words, timeout=30):
+    return subprocess.run([*CLI, *words], capture_output=True, text=True, timeout=timeout, check=False)
+
+
+@pytest.mark.parametrize(("words", "says"), [
+    (("sim", "mock:display", "--radio", "foo"), "radio 'foo' is not known"),
+    (("sim", "mock:display", "--radio", "tcp:nope"), "tcp:nope"),
+    (("sim", "mock:display", "--script", "/nonexistent"), "there is no such script"),
+    (("sim", "nope"), "known: mock:display"),
+    (("devcloud", "--broker", "nonsense"), "HOST:PORT"),
+    (("devcloud", "--broker", "embedded:x"), "no port number"),
+    (("demo", "--script", "/nonexistent"), "cannot read the script"),
+    (("call", "a:b", "--ttl", "abc"), "at most 86400 seconds"),
+    (("calls", "--limit", "x"), "from 1 to 1000"),
+])  # fmt: skip
+def test_a_mistyped_word_is_2_with_its_cure(words, says):
+    done = run(*words)
+    assert done.returncode == 2, done.stderr
+    assert says in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("config", "says"), [
+    ('[glasses]\nmodel = "mock:foo"', "glasses.model: there is no model 'mock:foo'; known: mock:display"),
+    ('[control]\nsocket = "/' + "x" * 120 + '"', "at most 107 bytes"),
+    ('[edge]\nstate_dir = "/etc/passwd"', "must be a directory"),
+])  # fmt: skip
+def test_a_configuration_that_cannot_work_is_2_so_that_systemd_does_not_try_for_ever(tmp_path, config, says):
+    file = tmp_path / "glassd.toml"
+    file.write_text(f"version = 1\n{config}\n")
+    done = run("run", "--config", str(file))
+    assert done.returncode == 2, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_registry_that_was_never_built_is_named(tmp_path):
+    done = run("registry", "check", "--file", str(tmp_path / "none.json"))
+    assert done.returncode == 1
+    assert "there is no such file" in done.stderr
