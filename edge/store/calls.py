@@ -1,26 +1,32 @@
-"""Every tool call this daemon took on, and its one answer: the table behind exactly-once.
+"""Every tool call this daemon took on, its steps and its one answer: the table behind exactly-once.
 
-Knows no state's meaning: which steps a call may take is handed in as `check`.
+Knows no state's meaning and no rule of keys: which steps a call may take, and which stored answers may be given again,
+are handed in as `check` and `replayable`.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from edge.clock import Clock
-from edge.ports import Admission
 from edge.store.db import Connection, Database, Row, StoreError, StoreFull
+from edge.store.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
 from edge.store.stamps import Stamp, Stamper
-from tools_cache.tool import CallOrigin, Json, Mode, ToolCall, ToolResponse
+from edge.store.steps import Check, Steps
+from edge.store_ports import Admission, Unfinished
+from tools_cache.tool import CallOrigin, Delivery, DeliveryReport, Json, Mode, ToolCall, ToolResponse
 
-KEY_TTL_S: Final = 24 * 3600.0
-"""How long an idempotency key replays its answer."""
 KEEP_ROWS: Final = 2000
 KEEP_BYTES: Final = 16 * 1024 * 1024
 """What is kept of the answered past: days of a busy wearer."""
-OPEN_ROWS: Final = 1000
-"""Calls without an answer; more is a fault somewhere, not a wearer."""
+OPEN_ROWS: Final = 5000
+"""Calls without an answer: what may queue while the cloud is away, and as much again."""
 _TRIM_EVERY: Final = 32
+_BEFORE: Final = "RECEIVED"
+"""Where a call is before it is stored."""
+_RUNNING: Final = "RUNNING"
+_DELIVERED: Final = "DELIVERED"
+_REACHED: Final = frozenset({Delivery.SHOWN, Delivery.SPOKEN})
 
 
 class UnknownCall(StoreError):
@@ -28,38 +34,52 @@ class UnknownCall(StoreError):
 
 
 class CallStore:
-    """`CallStorePort`. `check(state, to)` raises when a step is not listed."""
+    """`CallStorePort`. `check(state, to)` raises when a step is not listed; `replayable(response)` says C-15."""
 
     def __init__(
-        self, db: Database, clock: Clock, check: Callable[[str, str], None], *, first_state: str = "ADMITTED",
-        stamper: Stamper | None = None, keep_rows: int = KEEP_ROWS, keep_bytes: int = KEEP_BYTES,
+        self, db: Database, clock: Clock, check: Check, *, replayable: Replayable, stamper: Stamper | None = None,
+        keep_rows: int = KEEP_ROWS, keep_bytes: int = KEEP_BYTES, open_rows: int = OPEN_ROWS, session_calls: int = SESSION_CALLS,
     ) -> None:  # fmt: skip
         self._db = db
         self._check = check
-        self._first_state = first_state
         self._stamper = stamper or Stamper(clock)
+        self._steps = Steps(check, self._stamper)
+        self._keys = Keys(replayable, self._stamper, session_calls=session_calls)
         self._keep_rows = keep_rows
         self._keep_bytes = keep_bytes
+        self._open_rows = open_rows
         self._finished = 0
 
-    async def admit(self, call: ToolCall, route: str) -> Admission:
-        """Commit a call before it runs; looking up and inserting are one transaction, so of two only one is fresh."""
-        return await self._db.write(lambda c: self._admit(c, call, route))
+    async def admit(
+        self, call: ToolCall, route: str, *, keys: Sequence[str] = (), repeatable: bool = False, state: str = "ADMITTED"
+    ) -> Admission:
+        """Commit a call before it runs; looking up and inserting are one transaction, so of two only one is fresh.
 
-    async def known(self, call: ToolCall) -> Admission | None:
-        return await self._db.read(lambda c: _admission(self._find(c, call)))
+        Raises StoreFull, also when too many calls wait for an answer.
+        """
+        return await self._db.write(lambda c: self._admit(c, call, route, tuple(keys), repeatable=repeatable, state=state))
 
-    async def advance(self, call_id: str, state: str) -> None:
+    async def known(self, call: ToolCall, *, keys: Sequence[str] = ()) -> Admission | None:
+        """None where `admit` would be fresh."""
+        found = await self._db.read(lambda c: self._find(c, call, keys))
+        if found is not None and keys:
+            row = found  # a hit is rare, a miss costs no write
+            await self._db.write(lambda c: self._keys.renew(c, row), grows=False)
+        return None if found is None else _admission(found)
+
+    async def advance(self, call_id: str, state: str, *, note: str = "") -> None:
         """Move a call along. Raises UnknownCall, and whatever `check` raises."""
 
         def work(connection: Connection) -> None:
-            self._check(_row(connection, call_id)["state"], state)
-            connection.execute("UPDATE calls SET state = ? WHERE call_id = ?", (state, call_id))
+            row = _row(connection, call_id)
+            self._steps.take(connection, row, state, note)
+            if state == _RUNNING:
+                connection.execute("UPDATE calls SET attempts = attempts + 1 WHERE seq = ?", (row["seq"],))
 
         await self._db.write(work, grows=False)
 
     async def finish(self, call_id: str, state: str, response: ToolResponse) -> bool:
-        """Store the one answer; False when there is one already."""
+        """Store the one answer; False when there is one already. Raises UnknownCall, and whatever `check` raises."""
         text = json.dumps(response.to_json(), separators=(",", ":"))
         done = await self._db.write(lambda c: self._finish(c, call_id, state, text), grows=False)
         self._finished += done
@@ -67,24 +87,49 @@ class CallStore:
             await self._db.write(self._trim, grows=False)
         return done
 
-    async def unfinished(self) -> list[tuple[ToolCall, str, str]]:
-        """(call, state, route), oldest first; `ttl_s` of each is what is left of its life, 0 when it is over."""
+    async def tell_delivery(self, call_id: str, report: DeliveryReport) -> None:
+        """Keep the newest word on how far the result got; an unknown id is fine."""
+        text = json.dumps(report.to_json(), separators=(",", ":"))
 
-        def work(connection: Connection) -> list[tuple[ToolCall, str, str]]:
+        def work(connection: Connection) -> None:
+            row = connection.execute("SELECT * FROM calls WHERE call_id = ?", (call_id,)).fetchone()
+            if row is None:
+                return
+            sql = "UPDATE calls SET delivery = ?, size = size + ? WHERE seq = ?"
+            connection.execute(sql, (text, len(text) - len(row["delivery"] or ""), row["seq"]))
+            if report.state in _REACHED and self._steps.listed(row["state"], _DELIVERED):
+                self._steps.take(connection, row, _DELIVERED, report.state.value)
+
+        await self._db.write(work, grows=False)
+
+    async def unfinished(self) -> list[Unfinished]:
+        """Oldest first; `call.ttl_s` of each is what is left of its life, 0 when it is over."""
+
+        def work(connection: Connection) -> list[Unfinished]:
             rows = connection.execute("SELECT * FROM calls WHERE response IS NULL ORDER BY seq").fetchall()
-            return [(_call(row, self._stamper.left_s(Stamp.of_row(row), row["ttl_s"])), row["state"], row["route"]) for row in rows]
+            return [
+                Unfinished(
+                    _call(row, self._stamper.left_s(Stamp.of_row(row), row["ttl_s"])), row["state"], row["route"],
+                    keys=tuple(json.loads(row["request"]).get("keys", ())), attempts=row["attempts"],
+                )
+                for row in rows
+            ]  # fmt: skip
 
         return await self._db.read(work)
 
     async def get(self, call_id: str) -> Mapping[str, Json] | None:
-        """One call's whole story as JSON; None when it is not known (any more)."""
+        """One call's whole story as JSON; None when it is not known (any more). `after_s` counts from the first step."""
 
         def work(connection: Connection) -> Mapping[str, Json] | None:
             row = connection.execute("SELECT * FROM calls WHERE call_id = ?", (call_id,)).fetchone()
             if row is None:
                 return None
-            response = json.loads(row["response"]) if row["response"] else None
-            return {**self._summary(row), "request": json.loads(row["request"]), "response": response}
+            request = json.loads(row["request"])
+            return {
+                **self._summary(row), "keys": request.pop("keys", []), "request": request,
+                "response": json.loads(row["response"]) if row["response"] else None,
+                "steps": self._steps.story(connection, row["seq"]),
+            }  # fmt: skip
 
         return await self._db.read(work)
 
@@ -96,50 +141,49 @@ class CallStore:
 
     # -------------------------------------------------------------- in the store's thread
 
-    def _admit(self, connection: Connection, call: ToolCall, route: str) -> Admission:
-        found = self._find(connection, call)
+    def _admit(
+        self, connection: Connection, call: ToolCall, route: str, keys: tuple[str, ...], *, repeatable: bool, state: str
+    ) -> Admission:
+        found = self._find(connection, call, keys)
         if found is not None:
-            return Admission(fresh=False, response=_response(found))
-        if connection.execute("SELECT count(*) FROM calls WHERE response IS NULL").fetchone()[0] >= OPEN_ROWS:
-            raise StoreFull(f"{OPEN_ROWS} calls wait for an answer; no more are taken until some are done")
-        if call.idempotency_key is not None:  # a key whose day is over may be used anew
-            sql = "UPDATE calls SET idempotency_key = NULL WHERE user_id = ? AND idempotency_key = ?"
-            connection.execute(sql, (call.user_id, call.idempotency_key))
-        request = json.dumps(_request(call), separators=(",", ":"))
-        stamp = self._stamper.now()
-        connection.execute(
-            "INSERT INTO calls(call_id, user_id, idempotency_key, tool, route, state, request, ttl_s, boot_id, boot_at,"
-            " wall_at, synced, size) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            if keys:
+                self._keys.renew(connection, found)
+            return _admission(found)
+        self._check(_BEFORE, state)
+        if connection.execute("SELECT count(*) FROM calls WHERE response IS NULL").fetchone()[0] >= self._open_rows:
+            raise StoreFull(f"{self._open_rows} calls wait for an answer; no more are taken until some are done")
+        request, stamp = json.dumps(_request(call, keys), separators=(",", ":")), self._stamper.now()
+        (seq,) = connection.execute(
+            "INSERT INTO calls(call_id, user_id, session, tool, route, state, request, repeatable, ttl_s, boot_id, boot_at,"
+            " wall_at, synced, size) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING seq",
             (
-                call.call_id, call.user_id, call.idempotency_key, call.tool, route, self._first_state, request,
-                call.ttl_s, stamp.boot_id, stamp.boot_at, stamp.wall_at, stamp.synced, len(request),
+                call.call_id, call.user_id, call.session, call.tool, route, state, request, repeatable, call.ttl_s,
+                stamp.boot_id, stamp.boot_at, stamp.wall_at, stamp.synced, len(request) + sum(KEY_BYTES + len(k) for k in keys),
             ),
-        )  # fmt: skip
-        return Admission(fresh=True)
+        ).fetchone()  # fmt: skip
+        self._steps.keep(connection, seq, state)
+        if keys:
+            self._keys.remember(connection, call, seq, keys, repeatable=repeatable)
+        return Admission(fresh=True, call_id=call.call_id, turn_id=call.turn_id)
 
-    def _find(self, connection: Connection, call: ToolCall) -> Row | None:
+    def _find(self, connection: Connection, call: ToolCall, keys: Sequence[str]) -> Row | None:
         row: Row | None = connection.execute("SELECT * FROM calls WHERE call_id = ?", (call.call_id,)).fetchone()
-        if row is not None or call.idempotency_key is None:
-            return row
-        sql = "SELECT * FROM calls WHERE user_id = ? AND idempotency_key = ?"
-        row = connection.execute(sql, (call.user_id, call.idempotency_key)).fetchone()
-        if row is not None and row["response"] and self._stamper.age_s(Stamp.of_row(row)) > KEY_TTL_S:
-            return None
-        return row
+        return row if row is not None or not keys else self._keys.find(connection, call, keys[0])
 
     def _finish(self, connection: Connection, call_id: str, state: str, text: str) -> bool:
         row = _row(connection, call_id)
         if row["response"] is not None:
             return False
-        self._check(row["state"], state)
+        self._steps.take(connection, row, state)
         connection.execute(
-            "UPDATE calls SET state = ?, response = ?, answered_wall = ?, size = size + ? WHERE call_id = ?",
-            (state, text, self._stamper.now().wall_at, len(text), call_id),
+            "UPDATE calls SET response = ?, answered_wall = ?, size = size + ? WHERE seq = ?",
+            (text, self._stamper.now().wall_at, len(text), row["seq"]),
         )
+        self._keys.answered(connection, row)
         return True
 
     def _trim(self, connection: Connection) -> None:
-        """Forget the oldest answered calls beyond the bounds."""
+        """Forget the oldest answered calls beyond the bounds, with their steps and keys."""
         connection.execute(
             "DELETE FROM calls WHERE seq IN (SELECT seq FROM (SELECT seq, row_number() OVER w AS place, sum(size) OVER w AS bytes"
             " FROM calls WHERE response IS NOT NULL WINDOW w AS (ORDER BY seq DESC)) WHERE place > ? OR bytes > ?)",
@@ -147,14 +191,16 @@ class CallStore:
         )
 
     def _summary(self, row: Row) -> dict[str, Json]:
-        response = _response(row)
+        response = row_response(row)
+        told = None if response is None else response.meta.get("delivery")
         return {
             "call_id": row["call_id"], "tool": row["tool"], "state": row["state"], "route": row["route"],
-            "user_id": row["user_id"], "created_wall": row["wall_at"], "answered_wall": row["answered_wall"],
+            "user_id": row["user_id"], "session": row["session"], "attempts": row["attempts"],
+            "created_wall": row["wall_at"], "answered_wall": row["answered_wall"],
             "age_s": round(self._stamper.age_s(Stamp.of_row(row)), 3),
             "ok": None if response is None else response.ok,
             "code": response.error.code.value if response is not None and response.error is not None else None,
-            "delivery": None if response is None else response.meta.get("delivery"),
+            "delivery": json.loads(row["delivery"]) if row["delivery"] else told,
         }  # fmt: skip
 
 
@@ -165,19 +211,17 @@ def _row(connection: Connection, call_id: str) -> Row:
     return row
 
 
-def _admission(row: Row | None) -> Admission | None:
-    return None if row is None else Admission(fresh=False, response=_response(row))
+def _admission(row: Row) -> Admission:
+    turn_id = json.loads(row["request"])["turn_id"]
+    return Admission(fresh=False, response=row_response(row), call_id=row["call_id"], turn_id=turn_id)
 
 
-def _response(row: Row) -> ToolResponse | None:
-    return ToolResponse.from_json(json.loads(row["response"])) if row["response"] else None
-
-
-def _request(call: ToolCall) -> dict[str, Any]:
+def _request(call: ToolCall, keys: tuple[str, ...]) -> dict[str, Any]:
     return {
         "call_id": call.call_id, "tool": call.tool, "args": dict(call.args), "origin": call.origin.value,
         "mode": call.mode.value, "turn_id": call.turn_id, "user_id": call.user_id,
-        "idempotency_key": call.idempotency_key,
+        "idempotency_key": call.idempotency_key, "session": call.session, "provider_call_id": call.provider_call_id,
+        "ordinal": call.ordinal, "replayed": call.replayed, "keys": list(keys),
     }  # fmt: skip
 
 
@@ -186,5 +230,6 @@ def _call(row: Row, ttl_s: float) -> ToolCall:
     return ToolCall(
         call_id=kept["call_id"], tool=kept["tool"], args=kept["args"], origin=CallOrigin(kept["origin"]),
         mode=Mode(kept["mode"]), turn_id=kept["turn_id"], user_id=kept["user_id"],
-        idempotency_key=kept["idempotency_key"], ttl_s=ttl_s,
+        idempotency_key=kept["idempotency_key"], ttl_s=ttl_s, session=kept.get("session", ""),
+        provider_call_id=kept.get("provider_call_id"), ordinal=kept.get("ordinal"), replayed=kept.get("replayed", False),
     )  # fmt: skip

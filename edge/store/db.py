@@ -242,9 +242,10 @@ class Database:
         try:
             connection = self._connect(migrations)
         except sqlite3.DatabaseError as error:
-            if _result(error) not in _GONE:
-                raise
-            self._quarantine(str(error))
+            if _result(error) in _GONE:
+                self._quarantine(str(error))
+            elif _result(error) not in _OF_THE_DISK or not self._ballast.give_up():
+                raise  # else an upgrade has the few pages it needs now
             connection = self._connect(migrations)
         self._ballast.prepare()
         return connection

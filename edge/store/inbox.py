@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from edge.clock import Clock
 from edge.ports import UplinkBusy
 from edge.store.db import Connection, Database, StoreFull
+from edge.store.outbox import MAX_ANSWERS, Lane, waiting
 from edge.store.stamps import Stamp, Stamper
 from tools_cache.tool import Json
 
@@ -25,6 +26,7 @@ KEEP_S: Final = 600.0
 """A handled id is remembered for its life and ten minutes: longer than any broker repeats a message."""
 _TRIM_EVERY: Final = 64
 _REMEMBERED: Final = ("call", "result", "expired")
+_INVOCATION: Final = "call"
 
 
 class Arrival(Protocol):
@@ -50,10 +52,14 @@ class Arrival(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A fresh arrival's row number; None for a second copy, with the `answer` we gave to the first, if any."""
+    """A fresh arrival's row number; None for a second copy, with the `answer` we gave to the first, if any.
+
+    `held` says why an arrival was not taken: nothing of it is stored, offer it again later.
+    """
 
     seq: int | None
     answer: dict[str, Json] | None = None
+    held: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +79,41 @@ class Inbox:
     """Each method returns after its change is on disk."""
 
     def __init__(
-        self, db: Database, clock: Clock, *, max_rows: int = MAX_ROWS, max_bytes: int = MAX_BYTES, stamper: Stamper | None = None
-    ) -> None:
+        self, db: Database, clock: Clock, *, max_rows: int = MAX_ROWS, max_bytes: int = MAX_BYTES, max_answers: int = MAX_ANSWERS,
+        max_answer_bytes: int = MAX_BYTES, stamper: Stamper | None = None,
+    ) -> None:  # fmt: skip
+        """`max_answers`, `max_answer_bytes`: so much may wait in the outbox before no new invocation is taken."""
         self._db = db
         self._max_rows = max_rows
         self._max_bytes = max_bytes
+        self._max_answers = max_answers
+        self._max_answer_bytes = max_answer_bytes
         self._stamper = stamper or Stamper(clock)
         self._taken = 0
 
     async def take(self, arrivals: Sequence[Arrival]) -> list[Taken]:
-        """Store a batch in one commit, and what it means for our calls with it. Raises UplinkBusy: nothing is stored."""
-        try:
-            taken = await self._db.write(lambda c: self._take(c, arrivals), grows=not all(a.closes or a.accepts for a in arrivals))
-        except StoreFull as error:
-            raise UplinkBusy(str(error)) from error
+        """Store what may be taken in one commit, in order, and what it means for our calls with it.
+
+        What must wait is marked `held`, and whatever is about the same call behind it; second copies never wait. Raises
+        UplinkBusy when none of it can be taken.
+        """
+        taken = await self._taken_of(arrivals)
+        if arrivals and all(one.held for one in taken):
+            raise UplinkBusy(taken[0].held)
         before, self._taken = self._taken, self._taken + len(arrivals)
         if before // _TRIM_EVERY != self._taken // _TRIM_EVERY:
             await self.trim()
         return taken
+
+    async def _taken_of(self, arrivals: Sequence[Arrival]) -> list[Taken]:
+        try:
+            return await self._db.write(lambda c: self._take(c, arrivals), grows=not all(map(_frees, arrivals)))
+        except StoreFull as error:
+            full = str(error)
+        try:  # what ends a call of ours frees more than it needs
+            return await self._db.write(lambda c: self._take(c, arrivals, full), grows=False)
+        except StoreFull as error:
+            raise UplinkBusy(str(error)) from error
 
     async def unhandled(self) -> list[InRow]:
         """Everything not handled, in the order it came."""
@@ -138,11 +161,35 @@ class Inbox:
 
     # -------------------------------------------------------------- in the store's thread
 
-    def _take(self, connection: Connection, arrivals: Sequence[Arrival]) -> list[Taken]:
+    def _take(self, connection: Connection, arrivals: Sequence[Arrival], full: str = "") -> list[Taken]:
+        busy = self._busy(connection) if any(a.kind == _INVOCATION for a in arrivals) else ""
         rows, used = connection.execute("SELECT count(*), total(size) FROM inbox WHERE body IS NOT NULL").fetchone()
-        if rows >= self._max_rows or used >= self._max_bytes:
-            raise UplinkBusy(f"{rows} messages from the cloud wait to be handled")
-        return [self._take_one(connection, arrival) for arrival in arrivals]
+        taken: list[Taken] = []
+        held: dict[str, str] = {}
+        for arrival in arrivals:
+            why = held.get(arrival.id, "")
+            if not why and (rows >= self._max_rows or used >= self._max_bytes):
+                why = f"{rows} messages from the cloud wait to be handled"
+            if not why and not _frees(arrival):
+                why = full or (busy if arrival.kind == _INVOCATION else "")
+            if why and not self._known(connection, arrival):
+                held[arrival.id] = why
+                taken.append(Taken(None, held=why))
+            else:
+                taken.append(self._take_one(connection, arrival))
+                rows += taken[-1].seq is not None
+        return taken
+
+    def _busy(self, connection: Connection) -> str:
+        """Say why no new invocation is taken; its answer would have no place."""
+        answers, size = waiting(connection, Lane.ANSWER)
+        if answers < self._max_answers and size < self._max_answer_bytes:
+            return ""
+        return f"{answers} answers wait for the cloud; nothing new is begun until some are delivered"
+
+    def _known(self, connection: Connection, arrival: Arrival) -> bool:
+        sql = "SELECT 1 FROM inbox WHERE kind = ? AND id = ? AND kind <> 'progress'"
+        return connection.execute(sql, (arrival.kind, arrival.id)).fetchone() is not None
 
     def _take_one(self, connection: Connection, arrival: Arrival) -> Taken:
         if arrival.closes:
@@ -164,3 +211,7 @@ class Inbox:
         sql = "SELECT answer FROM inbox WHERE kind = ? AND id = ?"
         row = connection.execute(sql, (arrival.kind, arrival.id)).fetchone()
         return Taken(None, json.loads(row["answer"]) if row is not None and row["answer"] else None)
+
+
+def _frees(arrival: Arrival) -> bool:
+    return arrival.closes or arrival.accepts

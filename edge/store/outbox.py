@@ -1,12 +1,14 @@
 """What the cloud has not acknowledged yet: calls until their result, answers and deliveries until their PUBACK.
 
-Knows no broker and no topic's meaning. Three lanes, each with its own bound and overflow policy.
+Knows no broker and no topic's meaning. Three lanes, each with its own bound and overflow policy; what is in a lane has a
+life besides (`left_s`), which the uplink ends.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 from edge.clock import Clock
@@ -15,17 +17,33 @@ from edge.store.db import Connection, Database, StoreFull
 from edge.store.stamps import Stamp, Stamper
 from tools_cache.tool import Json
 
-MAX_ROWS: Final = 1000
+MAX_CALLS: Final = 2000
+MAX_ANSWERS: Final = 1000
+MAX_TELLS: Final = 1000
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""Bounds of one lane."""
+"""Bounds of the lanes: rows of each, and bytes of any."""
 
 
 class Lane(StrEnum):
-    """`call` refuses when full; `answer` and `tell` let their oldest go, for the newest says more."""
-
     CALL = "call"
     ANSWER = "answer"
     TELL = "tell"
+
+
+class Policy(StrEnum):
+    """What happens to a lane that is full."""
+
+    REFUSE = "refuse"
+    """`put` raises: whoever calls is told now"""
+    HOLD = "hold"
+    """nothing is refused and nothing dropped; `Inbox.take` takes no new invocations until there is room"""
+    DROP_OLDEST = "drop oldest"
+    """the newest says more"""
+
+
+POLICIES: Final[Mapping[Lane, Policy]] = MappingProxyType(
+    {Lane.CALL: Policy.REFUSE, Lane.ANSWER: Policy.HOLD, Lane.TELL: Policy.DROP_OLDEST}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +73,13 @@ class Outbox:
     """Each method returns after its change is on disk."""
 
     def __init__(
-        self, db: Database, clock: Clock, *, max_rows: int = MAX_ROWS, max_bytes: int = MAX_BYTES, stamper: Stamper | None = None
-    ) -> None:
+        self, db: Database, clock: Clock, *, max_rows: int = MAX_CALLS, max_tells: int = MAX_TELLS, max_bytes: int = MAX_BYTES,
+        stamper: Stamper | None = None,
+    ) -> None:  # fmt: skip
+        """`max_rows` bounds the calls; how many answers may wait is the inbox's to know."""
         self._db = db
         self._max_rows = max_rows
+        self._max_tells = max_tells
         self._max_bytes = max_bytes
         self._stamper = stamper or Stamper(clock)
 
@@ -124,16 +145,25 @@ class Outbox:
         return int(found)
 
     def _make_room(self, connection: Connection, lane: Lane, size: int) -> tuple[int, ...]:
-        rows, used = connection.execute("SELECT count(*), total(size) FROM outbox WHERE lane = ?", (lane,)).fetchone()
-        if rows < self._max_rows and used + size <= self._max_bytes:
+        policy, most = POLICIES[lane], self._max_rows if lane is Lane.CALL else self._max_tells
+        if policy is Policy.HOLD:
             return ()
-        if lane is Lane.CALL:
+        rows, used = waiting(connection, lane)
+        if rows < most and used + size <= self._max_bytes:
+            return ()
+        if policy is Policy.REFUSE:
             raise UplinkBusy(f"{rows} calls wait for the cloud; no more are taken until some are delivered")
         dropped: list[int] = []
         for row in connection.execute("SELECT seq, size FROM outbox WHERE lane = ? ORDER BY seq", (lane,)).fetchall():
-            if rows < self._max_rows and used + size <= self._max_bytes:
+            if rows < most and used + size <= self._max_bytes:
                 break
             dropped.append(row["seq"])
             rows, used = rows - 1, used - row["size"]
         connection.executemany("DELETE FROM outbox WHERE seq = ?", [(seq,) for seq in dropped])
         return tuple(dropped)
+
+
+def waiting(connection: Connection, lane: Lane) -> tuple[int, int]:
+    """Count rows and bytes of a lane."""
+    rows, used = connection.execute("SELECT count(*), total(size) FROM outbox WHERE lane = ?", (lane,)).fetchone()
+    return rows, int(used)

@@ -78,13 +78,28 @@ class Stamper:
 
     def age_s(self, stamp: Stamp) -> float:
         """Give the exact age within a boot; after a restart the wall clock's difference when both ends of it were set,
-        else the time since this boot, which the row has certainly seen.
+        and never less than the time since this boot, which the row has certainly seen.
         """
         if self.same_boot(stamp):
             return max(0.0, self._clock.boot() - stamp.boot_at)
+        seen = max(0.0, self._clock.boot())
         if stamp.synced and self._synced():
-            return max(0.0, self._clock.wall() - stamp.wall_at)
-        return max(0.0, self._clock.boot())
+            return max(seen, self._clock.wall() - stamp.wall_at)  # a wall clock put back must not stop the ageing
+        return seen
+
+    def sure(self, stamp: Stamp) -> bool:
+        """Tell whether its age is known, not only what it is at least."""
+        if self.same_boot(stamp):
+            return True
+        return stamp.synced and self._synced() and self._clock.wall() >= stamp.wall_at
+
+    @staticmethod
+    def between_s(first: Stamp, second: Stamp) -> float:
+        """Give the time from one stamp to a later one; where a reboot lies between, what is certain of it."""
+        if first.boot_id and first.boot_id == second.boot_id:
+            return max(0.0, second.boot_at - first.boot_at)
+        seen = max(0.0, second.boot_at)
+        return max(seen, second.wall_at - first.wall_at) if first.synced and second.synced else seen
 
     def left_s(self, stamp: Stamp, ttl_s: float) -> float:
         """Give what is left of a life of `ttl_s`; an interactive one ends with its boot."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from edge.clock import Clock
 from edge.core.call_state import check
+from edge.core.idempotency import replayable
 from edge.store.calls import CallStore
 from edge.store.db import Database
 from edge.store.migrations import MIGRATIONS
@@ -47,4 +48,4 @@ async def open_db(folder, **more) -> Database:
 
 
 def call_store(db, hands, **more) -> CallStore:
-    return CallStore(db, hands.clock, check, stamper=hands.stamper(), **more)
+    return CallStore(db, hands.clock, check, replayable=replayable, stamper=hands.stamper(), **more)

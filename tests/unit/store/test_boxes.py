@@ -7,7 +7,7 @@ import pytest
 from edge.ports import UplinkBusy
 from edge.store.db import MIB
 from edge.store.inbox import KEEP_S, Inbox
-from edge.store.outbox import Outbox
+from edge.store.outbox import POLICIES, Lane, Outbox, Policy
 from edge.uplink.stores import Arrival
 from tests.unit.store.support import Hands, open_db
 
@@ -64,8 +64,8 @@ async def test_a_call_put_twice_is_one_row_with_its_first_body(outbox):
     assert (await put(outbox, "tell", "c1", kind="delivery")).seq != first.seq
 
 
-async def test_the_call_lane_refuses_when_full_and_the_others_let_their_oldest_go(db, hands):
-    outbox = Outbox(db, hands.clock, max_rows=3)
+async def test_a_full_lane_of_calls_refuses_and_a_full_lane_of_small_facts_lets_its_oldest_go(db, hands):
+    outbox = Outbox(db, hands.clock, max_rows=3, max_tells=3)
     for n in range(3):
         await put(outbox, "call", f"c{n}")
     with pytest.raises(UplinkBusy, match="3 calls wait"):
@@ -73,6 +73,14 @@ async def test_the_call_lane_refuses_when_full_and_the_others_let_their_oldest_g
     told = [await put(outbox, "tell", f"d{n}", kind="delivery") for n in range(5)]
     assert [p.dropped for p in told] == [(), (), (), (told[0].seq,), (told[1].seq,)]
     assert [row.id for row in await outbox.load() if row.lane == "tell"] == ["d2", "d3", "d4"]
+
+
+async def test_an_answer_is_never_dropped_however_many_wait(db, hands):
+    outbox = Outbox(db, hands.clock, max_rows=2, max_tells=2, max_bytes=100)
+    puts = [await put(outbox, "answer", f"a{n}", kind="result", body={"x": "x" * 60}) for n in range(6)]
+    assert [p.dropped for p in puts] == [()] * 6
+    assert [row.id for row in await outbox.load()] == [f"a{n}" for n in range(6)]
+    assert POLICIES == {Lane.CALL: Policy.REFUSE, Lane.ANSWER: Policy.HOLD, Lane.TELL: Policy.DROP_OLDEST}
 
 
 async def test_a_lane_is_bounded_in_bytes_too(db, hands):
@@ -153,7 +161,44 @@ async def test_a_full_inbox_takes_nothing_until_something_is_handled(db, hands):
     with pytest.raises(UplinkBusy, match="2 messages"):
         await inbox.take([arrival("progress")])
     await inbox.handled(taken[0].seq)
-    await inbox.take([arrival("progress")])
+    third, fourth = await inbox.take([arrival("progress"), arrival("progress")])
+    assert (third.held, fourth.seq, fourth.held) == ("", None, "2 messages from the cloud wait to be handled")
+
+
+@pytest.mark.parametrize("bound", [{"max_answers": 2}, {"max_answer_bytes": 20}])
+async def test_while_too_many_answers_wait_no_new_invocation_is_taken_and_everything_else_is(db, hands, outbox, bound):
+    inbox = Inbox(db, hands.clock, stamper=hands.stamper(), **bound)
+    await inbox.take([arrival("call", "old")])
+    await put(outbox, "call", "ours")
+    puts = [await put(outbox, "answer", f"a{n}", kind="result") for n in range(2)]
+    with pytest.raises(UplinkBusy, match="2 answers wait"):
+        await inbox.take([arrival("call", "new")])
+    batch = [
+        arrival("call", "new"), arrival("call", "old"), arrival("cancel", "new"), arrival("cancel", "old"),
+        arrival("accepted", "ours", accepts=True), arrival("progress", "ours", accepts=True), arrival("result", "ours", closes=True),
+    ]  # fmt: skip
+    taken = await inbox.take(batch)
+    assert [bool(t.held) for t in taken] == [True, False, True, False, False, False, False]
+    assert [row.kind for row in await inbox.unhandled()] == ["call", "cancel", "accepted", "progress", "result"]
+    assert [row.lane for row in await outbox.load()] == ["answer", "answer"]
+    await outbox.remove(puts[0].seq)
+    taken = await inbox.take([batch[0], batch[2]])
+    assert [t.seq is not None for t in taken] == [True, True]  # in order, and once
+
+
+async def test_a_full_disk_takes_what_ends_our_calls_and_holds_the_rest_of_a_batch(tmp_path, hands):
+    db = await open_db(tmp_path / "small", max_bytes=2 * MIB)
+    outbox, inbox = Outbox(db, hands.clock), Inbox(db, hands.clock)
+    await inbox.take([arrival("call", "old")])
+    with pytest.raises(UplinkBusy):
+        for n in range(100):
+            await put(outbox, "call", f"c{n}", body={"x": "x" * 50_000})
+    with pytest.raises(UplinkBusy, match="2 MiB"):
+        await inbox.take([arrival("call", "new")])
+    taken = await inbox.take([arrival("call", "new"), arrival("result", "c0", closes=True), arrival("call", "old")])
+    assert ["2 MiB" in t.held for t in taken] == [True, False, False]
+    assert "c0" not in [row.id for row in await outbox.load()]
+    await db.close()
 
 
 async def test_handled_ids_are_forgotten_ten_minutes_after_their_life(inbox, hands):

@@ -44,9 +44,35 @@ def test_over_a_reboot_the_wall_clock_counts_when_it_was_set_at_both_ends():
     hands.reboot(off_s=500)
     assert hands.stamper().age_s(stamp) == 500.0
     hands.wall -= 10_000
-    assert hands.stamper().age_s(stamp) == 0.0
+    assert hands.stamper().age_s(stamp) == hands.boot  # put back: still never less than this boot has seen
     hands.synced = False
     assert hands.stamper().age_s(stamp) == hands.boot
+
+
+def test_an_age_is_certain_within_a_boot_and_between_two_set_clocks_that_agree():
+    hands = Hands()
+    stamp = hands.stamper().now()
+    hands.wall -= 10**9
+    assert hands.stamper().sure(stamp)
+    hands.reboot()
+    assert not hands.stamper().sure(stamp)
+    hands.wall += 2 * 10**9
+    assert hands.stamper().sure(stamp)
+    hands.synced = False
+    assert not hands.stamper().sure(stamp)
+
+
+def test_the_time_between_two_stamps_is_what_is_certain_of_it():
+    hands = Hands()
+    first = hands.stamper().now()
+    hands.pass_s(4)
+    hands.wall += 86_400
+    assert Stamper.between_s(first, hands.stamper().now()) == 4.0
+    hands.wall -= 86_400
+    hands.reboot(off_s=100)
+    assert Stamper.between_s(first, hands.stamper().now()) == 104.0
+    hands.synced = False
+    assert Stamper.between_s(first, hands.stamper().now()) == 5.0
 
 
 def test_an_unset_clock_at_the_start_is_not_trusted_later():
