@@ -23,7 +23,7 @@ ARTIFACT: Final = Path(__file__).parent / "tool_registry.json"
 SUMMARY_KEY: Final = "io.glassd/summary"
 _COPIED: Final = (
     "version", "description", "category", "sideEffects", "idempotent", "requiresConfirmation", "allowedModes",
-    "latencyBudgetMs", "timeoutS", "queueable", "queue_ttl_s", "mentraExtensions",
+    "latencyBudgetMs", "timeoutS", "queueable", "queue_ttl_s", "mentraExtensions", *lint.RUNNING,
 )  # fmt: skip
 
 

@@ -5,8 +5,10 @@ Only `manifest.py` reads these; what it makes of them are the frozen words of `t
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 from pydantic.alias_generators import to_camel
+
+from tools_cache.tool import MAX_CACHE_TTL_S, MAX_PENDING_TTL_S, MAX_RATE_CALLS, MAX_RATE_WINDOW_S
 
 MAX_PHRASES: Final = 32
 
@@ -16,6 +18,10 @@ def _null_is_empty(value: Any) -> Any:
     return [] if value is None else value
 
 
+def _null_is_nothing(value: Any) -> Any:
+    return {} if value is None else value
+
+
 def _tri_state(value: Any) -> Any:
     """Seeds wrote true and false before `policy` existed (C-20)."""
     return {True: "always", False: "never"}[value] if isinstance(value, bool) else value
@@ -23,6 +29,7 @@ def _tri_state(value: Any) -> Any:
 
 Number = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Word = Annotated[StrictStr, Field(min_length=1, max_length=255)]
+Url = Annotated[StrictStr, Field(pattern=r"^https?://[^\s/?#]+[^\s]*$", max_length=2000)]
 Phrase = Annotated[StrictStr, Field(min_length=1, max_length=200)]
 
 
@@ -55,6 +62,20 @@ class InputSchema(_Document):
     type: Literal["object"]
 
 
+class Execution(_Document):
+    """Where an `external` tool is asked; `webhookUrl` is the older name (C-41)."""
+
+    url: Url | None = None
+    webhook_url: Url | None = None
+
+
+class Rate(_Document):
+    """`rateLimit`: at most `calls` in `window` seconds (S2-131)."""
+
+    calls: Annotated[StrictInt, Field(ge=1, le=MAX_RATE_CALLS)]
+    window: Annotated[Number, Field(le=MAX_RATE_WINDOW_S)]
+
+
 class Tool(_Document):
     """One tool: MCP's fields, our policy metadata (S2-02), MentraOS extensions."""
 
@@ -71,7 +92,13 @@ class Tool(_Document):
     timeout_s: Number = 30.0
     queueable: StrictBool = False
     queue_ttl_s: Annotated[Number, Field(alias="queue_ttl_s")] = 3600.0
-    mentra_extensions: Annotated[Extensions, BeforeValidator(lambda v: {} if v is None else v)] = Extensions()
+    execution_type: Literal["gateway", "external", "space", "internal"] = "gateway"
+    execution: Annotated[Execution, BeforeValidator(_null_is_nothing)] = Execution()
+    pending_ttl_s: Annotated[Number, Field(ge=1, le=MAX_PENDING_TTL_S)] = 3600.0
+    cache_ttl_s: Annotated[Number, Field(ge=1, le=MAX_CACHE_TTL_S)] | None = None
+    rate_limit: Rate | None = None
+    available_when: Annotated[dict[Literal["glasses", "uplink", "worn"], StrictBool], BeforeValidator(_null_is_nothing)] = {}
+    mentra_extensions: Annotated[Extensions, BeforeValidator(_null_is_nothing)] = Extensions()
 
 
 class AppDocument(_Document):

@@ -13,19 +13,22 @@ from typing import Any, Final
 
 from tools_cache.defaults import misplaced_defaults
 from tools_cache.errors import BadDefinition, BadToolName
+from tools_cache.manifest import definition
 from tools_cache.names import check_local_name, parse
 from tools_cache.schema import check_schema
-from tools_cache.tool import Mode, SideEffects, Source
+from tools_cache.tool import ExecutionType, Mode, SideEffects, Source
 
 REQUIRED: Final = (
     "toolId", "name", "version", "description", "category", "sideEffects", "idempotent", "requiresConfirmation",
     "allowedModes", "latencyBudgetMs", "parameters",
 )  # fmt: skip
-OPTIONAL: Final = ("source", "hardware", "timeoutS", "queueable", "queue_ttl_s", "mentraExtensions")
+RUNNING: Final = ("executionType", "execution", "pendingTtlS", "cacheTtlS", "rateLimit", "availableWhen")
+OPTIONAL: Final = ("source", "hardware", "timeoutS", "queueable", "queue_ttl_s", "mentraExtensions", *RUNNING)
 CATEGORIES: Final = ("retrieval", "action", "utility")
 CONFIRMATIONS: Final = ("never", "policy", "always")
 HERE: Final = (Source.LOCAL.value, Source.GLASSES.value)
-FILES: Final = ("schema.json", "doc_summary.md", "doc.md", "handler.py")
+HANDLER: Final = "handler.py"
+FILES: Final = ("schema.json", "doc_summary.md", "doc.md", HANDLER)
 SECTIONS: Final = (
     "Summary", "Preconditions", "Postconditions", "Invariants", "Failure Modes", "Examples", "Common Mistakes",
 )  # fmt: skip
@@ -34,7 +37,7 @@ MAX_SUMMARY: Final = 250
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """One tool as written: its folder's name and the text of its four files."""
+    """One tool as written: its folder's name and the text of its four files; a `space` tool may do without a handler."""
 
     name: str
     schema: Mapping[str, Any]
@@ -63,9 +66,12 @@ def read(folder: Path) -> tuple[Folder | None, list[str]]:
         schema = json.loads(texts.get("schema.json", "{}"))
     except ValueError as e:
         return None, [*failures, f"schema.json: is not JSON: {e}"]
+    if _asks_the_wearer(schema) and not (folder / HANDLER).exists():
+        texts[HANDLER] = ""
+        failures.remove(f"Missing required file: {HANDLER}")
     if failures or not isinstance(schema, dict):
         return None, failures or ["schema.json: must be an object"]
-    return Folder(folder.name, schema, texts["doc_summary.md"].strip(), texts["doc.md"], texts["handler.py"]), []
+    return Folder(folder.name, schema, texts["doc_summary.md"].strip(), texts["doc.md"], texts[HANDLER]), []
 
 
 def failures(folder: Folder) -> list[str]:
@@ -73,7 +79,7 @@ def failures(folder: Folder) -> list[str]:
     missing = [f"Missing required field: {f}" for f in REQUIRED if f not in folder.schema]
     if missing:
         return [*missing, *_doc(folder), *_handler(folder)]
-    checks = (_names, _policy, _numbers, _parameters, _hardware, _doc, _handler)
+    checks = (_names, _policy, _numbers, _running, _parameters, _hardware, _doc, _handler)
     unknown = sorted(set(folder.schema) - {*REQUIRED, *OPTIONAL})
     return [*(f"Unknown field: {f}" for f in unknown), *(text for check in checks for text in check(folder))]
 
@@ -130,6 +136,25 @@ def _numbers(folder: Folder) -> Iterator[str]:
             yield f"{field}: must be a positive number, not {value!r}"
 
 
+def _running(folder: Folder) -> Iterator[str]:
+    """How it is run, for how long, how often: judged by whoever will load it, one field at a time."""
+    said, effects = folder.schema, folder.schema["sideEffects"]
+    probe = {"name": "probe", "description": "", "inputSchema": {"type": "object"},
+             "sideEffects": effects if effects in tuple(SideEffects) else SideEffects.NONE.value}  # fmt: skip
+    for field in (f for f in RUNNING if f in said):
+        try:
+            definition("io.glassd", {**probe, field: said[field]}, source=Source.LOCAL)
+        except BadDefinition as e:
+            yield str(e)
+    if "execution" in said and said.get("executionType") != ExecutionType.EXTERNAL:
+        yield "execution: only a tool of executionType external is asked elsewhere"
+
+
+def _asks_the_wearer(schema: Any) -> bool:
+    """A `space` tool is a question on the lens: the answer is a person's, there is nothing to run."""
+    return isinstance(schema, dict) and schema.get("executionType") == ExecutionType.SPACE
+
+
 def _parameters(folder: Folder) -> Iterator[str]:
     parameters = folder.schema["parameters"]
     if not isinstance(parameters, dict) or parameters.get("type") != "object":
@@ -165,6 +190,8 @@ def _doc(folder: Folder) -> Iterator[str]:
 
 def _handler(folder: Folder) -> Iterator[str]:
     """Look for `async def execute(args, ctx)` in the syntax tree; the code is not run (S2-15)."""
+    if _asks_the_wearer(folder.schema) and not folder.handler:
+        return
     try:
         tree = ast.parse(folder.handler)
     except (SyntaxError, ValueError) as e:

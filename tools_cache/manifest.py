@@ -18,7 +18,7 @@ from tools_cache import documents, legacy
 from tools_cache.errors import BadDefinition, BadManifest, BadToolName
 from tools_cache.frozen import frozen
 from tools_cache.names import check_local_name, parse
-from tools_cache.tool import ENVELOPE_VERSION, Json, Mode, SideEffects, Source, ToolDefinition
+from tools_cache.tool import ENVELOPE_VERSION, ExecutionType, Json, Mode, RateLimit, SideEffects, Source, ToolDefinition
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 """One registry document; 1,000 tools of the usual size are 1 MiB."""
@@ -150,7 +150,11 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
         category=_category(name, tool), side_effects=SideEffects(tool.side_effects), idempotent=tool.idempotent,
         requires_confirmation=tool.requires_confirmation, allowed_modes=frozenset(map(Mode, tool.allowed_modes)),
         latency_budget_ms=int(tool.latency_budget_ms), timeout_s=tool.timeout_s, queueable=tool.queueable,
-        queue_ttl_s=tool.queue_ttl_s, activation_phrases=tuple(tool.mentra_extensions.activation_phrases), raw=raw,
+        queue_ttl_s=tool.queue_ttl_s, execution_type=ExecutionType(tool.execution_type),
+        endpoint=tool.execution.url or tool.execution.webhook_url or "", pending_ttl_s=tool.pending_ttl_s,
+        cache_ttl_s=_cache_ttl_s(tool), rate_limit=_rate_limit(tool),
+        available_when=MappingProxyType({str(fact): wanted for fact, wanted in tool.available_when.items()}),
+        activation_phrases=tuple(tool.mentra_extensions.activation_phrases), raw=raw,
     )  # fmt: skip
 
 
@@ -223,6 +227,17 @@ def _own_requirements(tool: ToolDefinition, *, allowed: bool) -> tuple[Requireme
 
 def _requirement(need: documents.Need) -> Requirement:
     return Requirement(need.type.upper(), need.level.upper() != "OPTIONAL", need.description or "")
+
+
+def _cache_ttl_s(tool: documents.Tool) -> float | None:
+    if tool.cache_ttl_s is not None and SideEffects(tool.side_effects) is SideEffects.WRITES:
+        raise BadDefinition("cacheTtlS: only a tool that writes nothing may be answered from a cache; "
+                            "say sideEffects read_only or none, or leave cacheTtlS out")
+    return tool.cache_ttl_s
+
+
+def _rate_limit(tool: documents.Tool) -> RateLimit | None:
+    return None if tool.rate_limit is None else RateLimit(tool.rate_limit.calls, tool.rate_limit.window)
 
 
 def _category(name: str, tool: documents.Tool) -> str:

@@ -9,6 +9,10 @@ from enum import StrEnum
 from typing import Any, Final, Protocol
 
 ENVELOPE_VERSION: Final = "1.0.0"
+MAX_PENDING_TTL_S: Final = 7 * 86_400.0
+MAX_CACHE_TTL_S: Final = 30 * 86_400.0
+MAX_RATE_CALLS: Final = 100_000
+MAX_RATE_WINDOW_S: Final = 86_400.0
 Json = Any
 """A JSON value: None, bool, int, float, str, list or dict of them."""
 
@@ -43,6 +47,15 @@ class SideEffects(StrEnum):
     NONE = "none"
     READ_ONLY = "read_only"
     WRITES = "writes"
+
+
+class ExecutionType(StrEnum):
+    """How a tool comes to its answer (S3-01 … S3-06)."""
+
+    GATEWAY = "gateway"
+    EXTERNAL = "external"
+    SPACE = "space"
+    INTERNAL = "internal"
 
 
 class ErrorType(StrEnum):
@@ -176,6 +189,20 @@ class DeliveryReport:
         return cls(Delivery(value.get("state", "none")), str(value.get("reason", "")), str(value.get("downgrade", "")))
 
 
+@dataclass(frozen=True, slots=True)
+class RateLimit:
+    """At most `calls` within any `window_s` seconds."""
+
+    calls: int
+    window_s: float
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.calls <= MAX_RATE_CALLS:
+            raise ValueError(f"calls: must be 1 to {MAX_RATE_CALLS}")
+        if not 0 < self.window_s <= MAX_RATE_WINDOW_S:
+            raise ValueError(f"window: must be more than 0 and at most {MAX_RATE_WINDOW_S:.0f} seconds")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition:
     """A tool as it stands in force: MCP fields, our policy metadata, where it lives.
@@ -197,6 +224,12 @@ class ToolDefinition:
     timeout_s: float = 30.0
     queueable: bool = False
     queue_ttl_s: float = 3600.0
+    execution_type: ExecutionType = ExecutionType.GATEWAY
+    endpoint: str = ""
+    pending_ttl_s: float = 3600.0
+    cache_ttl_s: float | None = None
+    rate_limit: RateLimit | None = None
+    available_when: Mapping[str, bool] = field(default_factory=dict)
     activation_phrases: tuple[str, ...] = ()
     raw: Mapping[str, Json] = field(default_factory=dict)
 
@@ -204,10 +237,20 @@ class ToolDefinition:
     def read_only(self) -> bool:
         return self.side_effects is not SideEffects.WRITES
 
+    @property
+    def asynchronous(self) -> bool:
+        """Is a call answered `pending` at once, its result handed in later (S3-03, S3-04)?"""
+        unanswered = self.execution_type is ExecutionType.EXTERNAL and not self.endpoint
+        return unanswered or self.execution_type is ExecutionType.SPACE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One request, identified end to end by `call_id` (UUIDv7, text form). `ttl_s` is what is left of its life."""
+    """One request, identified end to end by `call_id` (UUIDv7, text form). `ttl_s` is what is left of its life.
+
+    `session` "" is a session of its own; `ordinal` its place within the model's message; `replayed`: again, after a reconnect.
+    `depth` counts the tools it was called through.
+    """
 
     call_id: str
     tool: str
@@ -218,6 +261,11 @@ class ToolCall:
     user_id: str = "local"
     ttl_s: float = 40.0
     idempotency_key: str | None = None
+    session: str = ""
+    provider_call_id: str | None = None
+    ordinal: int | None = None
+    replayed: bool = False
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,6 +332,8 @@ class ToolResponse:
                 value = getattr(e, attr)
                 if value is not None and value is not False:
                     out["error"][key] = value
+            if e.type is ErrorType.AUTH:
+                out["error"]["reauthRequired"] = True  # C-10: asking again does not help, signing in does
         if self.intents:
             out["intents"] = [dict(i) for i in self.intents]
         if self.render is not None:
@@ -406,3 +456,5 @@ class ToolContext(Protocol):
         """
     async def progress(self, text: str) -> None:
         """Tell whoever waits how far it is."""
+    async def call_tool(self, tool: str, args: Mapping[str, Json]) -> "ToolResponse":
+        """Call another tool within this call's turn (S2-134): it counts for the same budgets, at most three deep."""

@@ -51,6 +51,7 @@ def test_every_missing_file_is_a_failure(tmp_path, file):
 
 
 @pytest.mark.parametrize("section", lint.SECTIONS)
+@pytest.mark.requirement("C-31")
 def test_every_missing_section_is_a_failure_and_a_deeper_heading_does_not_count(tmp_path, section):
     assert f"Missing required section: ## {section}" in failures(write(tmp_path, doc=DOC.replace(f"## {section}", f"### {section}")))
 
@@ -118,6 +119,7 @@ def test_a_handler_is_judged_without_being_run(tmp_path):
 
 @pytest.mark.parametrize(("length", "good"), [(250, True), (251, False), (0, False)])
 @pytest.mark.requirement("S2-13")
+@pytest.mark.requirement("C-30")
 def test_a_summary_has_at_most_250_characters_without_its_trailing_newline(tmp_path, length, good):
     assert (failures(write(tmp_path, summary="x" * length + "\n")) == "") is good
 
@@ -156,7 +158,7 @@ def test_every_failure_is_printed_and_nothing_written(tmp_path, capsys):
     assert not out.exists()
 
 
-@pytest.mark.requirement("S2-23")
+@pytest.mark.requirement("S2-23", "C-09")
 def test_the_same_folders_give_the_same_bytes(tmp_path):
     a, b = write(tmp_path / "a"), write(tmp_path / "b")
     for tools, order in ((a, ("x", "y")), (b, ("y", "x"))):
@@ -169,7 +171,7 @@ def test_the_same_folders_give_the_same_bytes(tmp_path):
     {"requiresConfirmation": "always"}, {"allowedModes": ["text"]}, {"doc": DOC + "more\n"}, {"handler": HANDLER + "#\n"},
     {"summary": "Other."}, {"version": "1.0.1"}, {"category": "utility", "sideEffects": "none"}, {"hardware": [{"type": "CAMERA", "level": "REQUIRED"}]},
 ])  # fmt: skip
-@pytest.mark.requirement("S2-23")
+@pytest.mark.requirement("S2-23", "C-09")
 def test_every_change_is_a_new_version(tmp_path, change):
     before = build.compile_tools(write(tmp_path)).version
     after = build.compile_tools(write(tmp_path, **change)).version
@@ -218,7 +220,7 @@ def test_the_shipped_tools_compile_and_are_these():
     assert registry.dropped == ()
     tools = {t.name: t for app in registry.apps for t in app.tools}
     assert sorted(tools) == [
-        "clock:now", "glasses:clear", "glasses:say", "glasses:show_text", "glasses:status", "notes:add", "notes:list",
+        "clock:now", "glasses:ask", "glasses:clear", "glasses:say", "glasses:show_text", "glasses:status", "notes:add", "notes:list",
         "notes:search", "timer:cancel", "timer:list", "timer:start"]  # fmt: skip
     assert {n for n, t in tools.items() if t.source is Source.GLASSES} == {n for n in tools if n.startswith("glasses:")}
     needs = {name: [r.type for r in rs] for app in registry.apps for name, rs in app.tool_requirements.items()}

@@ -7,7 +7,7 @@ import pytest
 from tools_cache import manifest
 from tools_cache.errors import BadDefinition, BadManifest
 from tools_cache.frozen import frozen
-from tools_cache.manifest import Requirement, digest, from_tool_list, load
+from tools_cache.manifest import Requirement, definition, digest, from_tool_list, load
 from tools_cache.tool import Mode, SideEffects, Source
 
 TOOL = {"name": "add", "description": "Adds.", "inputSchema": {"type": "object", "properties": {}}}
@@ -136,6 +136,7 @@ def test_hardware_needs_are_read_and_words_newer_than_us_are_kept():
 HARDWARE = {"_meta": {"io.glassd/hardware": [{"type": "DISPLAY", "level": "REQUIRED"}]}}
 
 
+@pytest.mark.requirement("C-44")
 def test_a_tools_own_hardware_is_ignored_with_a_warning_unless_the_extension_is_on(caplog):
     bytes_ = body(document({**TOOL, **HARDWARE}))
     assert load(bytes_).apps[0].tool_requirements == {}
@@ -275,3 +276,13 @@ def test_a_flat_list_that_is_none_is_refused(bad):
 def test_a_definition_that_is_no_object_is_refused():
     with pytest.raises(BadDefinition):
         manifest.definition("p", [1], source=Source.CLOUD)
+
+
+@pytest.mark.requirement("S2-133")
+@pytest.mark.parametrize("condition", ["__import__('os').system('true')", {"glasses": "yes"}, {"moon": True}, ["glasses"], 1])
+def test_a_condition_is_a_table_of_known_facts_and_never_an_expression(condition):
+    tool = {"name": "t", "description": "d", "inputSchema": {"type": "object"}, "availableWhen": condition}
+    with pytest.raises(BadDefinition, match="availableWhen"):
+        definition("p", tool, source=Source.LOCAL)
+    good = definition("p", {**tool, "availableWhen": {"glasses": True}}, source=Source.LOCAL)
+    assert good.available_when == {"glasses": True}

@@ -36,6 +36,7 @@ def test_both_missing_fields_are_reported_at_the_root():
     assert {"text", "at"} <= {word.strip("\"'") for p in problems for word in p["problem"].split()}
 
 
+@pytest.mark.requirement("C-07")
 def test_unknown_arguments_are_refused_only_when_the_schema_says_so():
     assert paths({**GOOD, "zz": 1}) == ["root"]
     assert paths({"zz": 1}, {"type": "object"}) == []
