@@ -184,13 +184,22 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
+class EndPrompt:
+    """Take a question off the lens; nobody answers it any more. None: whichever is open. Answered by `Done`, also when
+    it is not there (any more).
+    """
+
+    prompt: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Ping:
     """Are you there? Answered by `Done`."""
 
 
 Command = (
     Hello | ShowPage | UpdatePage | ClearPage | StartAudio | AudioChunk | EndAudio | StartMicrophone | StopMicrophone
-    | Prompt | Ping
+    | Prompt | EndPrompt | Ping
 )  # fmt: skip
 
 # ------------------------------------------------------------------ answers and events: glasses → central

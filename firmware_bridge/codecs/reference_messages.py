@@ -44,6 +44,7 @@ from firmware_bridge.messages import (
     Command,
     Done,
     EndAudio,
+    EndPrompt,
     Event,
     Failed,
     Gesture,
@@ -142,6 +143,7 @@ _WORDS: Final = (
     _ask("mic_start", StartMicrophone, *_OPENING),
     _ask("mic_stop", StopMicrophone, _STREAM),
     _ask("prompt", Prompt, _Field("prompt", U32), _Field("lines", LINES), _Field("timeout_s", NUMBER)),
+    _ask("prompt_end", EndPrompt, _Field("prompt", U32, None)),
     _ask("ping", Ping),
     _reply(
         "info", GlassesInfo,

@@ -19,6 +19,7 @@ from firmware_bridge.messages import (
     Command,
     Done,
     EndAudio,
+    EndPrompt,
     Event,
     Failed,
     Gesture,
@@ -85,8 +86,7 @@ class Session:
         self._tasks: asyncio.TaskGroup | None = None
         self._children: set[asyncio.Task[None]] = set()
         self._listening: tuple[int, asyncio.Task[None]] | None = None
-        self._asked: tuple[int, asyncio.Event] | None = None
-        self._answer = Answer.TIMEOUT
+        self._asked: tuple[int, asyncio.Task[None]] | None = None
 
     async def run(self) -> None:
         """Serve until the link is gone.
@@ -150,6 +150,7 @@ class Session:
         task = self._tasks.create_task(self._until_lost(what))
         self._children.add(task)
         task.add_done_callback(self._children.discard)
+        task.add_done_callback(lambda _: what.close())  # it may have been cancelled before it began
         return task
 
     async def _until_lost(self, what: Coroutine[Any, Any, None]) -> None:
@@ -176,6 +177,9 @@ class Session:
                 self._reply(number, self._drawn(command))
             case Prompt():
                 self._ask(number, command)
+            case EndPrompt():
+                self._take_back(command.prompt)
+                self._reply(number, Done())
             case StartAudio() | AudioChunk() | EndAudio():
                 self._sound(number, command)
             case StartMicrophone() | StopMicrophone():
@@ -184,9 +188,11 @@ class Session:
                 self._reply(number, Failed("unsupported", type(command).__name__))
 
     def _lacking(self, command: Command | Event | Reply) -> str | None:
+        if isinstance(command, Prompt | EndPrompt) and self._glasses.capabilities.get("prompt") is False:
+            return "question of its own"  # a script's `caps prompt=false`: glasses that only show pages
         needs = {
             ShowPage: "display", UpdatePage: "display", ClearPage: "display", Prompt: "display",
-            StartAudio: "speaker", StartMicrophone: "microphone",
+            EndPrompt: "display", StartAudio: "speaker", StartMicrophone: "microphone",
         }  # fmt: skip
         need = needs.get(type(command))
         return need if need and self._glasses.capabilities.get(need) is not True else None
@@ -214,29 +220,42 @@ class Session:
             return
         drawn = self._glasses.lens.ask(prompt.lines)
         self._reply(number, Done(drawn=drawn.lit, clipped=drawn.clipped))
-        self._asked, self._answer = (prompt.prompt, asyncio.Event()), Answer.TIMEOUT
         self._glasses.tell({**self._glasses.shown(), "event": "prompt", "prompt": prompt.prompt})
-        self._spawn(self._await_answer(prompt, self._asked[1]))
+        self._asked = prompt.prompt, self._spawn(self._give_up(prompt.timeout_s))
 
-    async def _await_answer(self, prompt: Prompt, answered: asyncio.Event) -> None:
-        waits = [asyncio.ensure_future(answered.wait()), asyncio.ensure_future(self._glasses.time.rest(prompt.timeout_s))]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        self._asked = None
+    async def _give_up(self, timeout_s: float) -> None:
+        await self._glasses.time.rest(timeout_s)
+        self._answer(Answer.TIMEOUT)
+
+    def _answer(self, answer: Answer) -> None:
+        """The first answer closes the question, in the same moment: a second gesture is a gesture again."""
+        asked = self._close_prompt()
+        if asked is not None:
+            self.tell(PromptAnswered(asked, answer))
+            self._glasses.tell({"event": "prompt.answered", "prompt": asked, "answer": answer.value})
+            self._glasses.tell(self._glasses.shown())
+
+    def _take_back(self, wanted: int | None) -> None:
+        if self._asked is not None and wanted in (None, self._asked[0]):
+            asked = self._close_prompt()
+            self._glasses.tell({"event": "prompt.ended", "prompt": asked})
+            self._glasses.tell(self._glasses.shown())
+
+    def _close_prompt(self) -> int | None:
+        """Take the open question off the lens and give its number."""
+        if self._asked is None:
+            return None
+        (asked, waiting), self._asked = self._asked, None
+        if waiting is not asyncio.current_task():
+            waiting.cancel()
         self._glasses.lens.answered()
-        self.tell(PromptAnswered(prompt.prompt, self._answer))
-        self._glasses.tell({"event": "prompt.answered", "prompt": prompt.prompt, "answer": self._answer.value})
-        self._glasses.tell(self._glasses.shown())
+        return asked
 
     def gestured(self, gesture: Gesture) -> bool:
         """A gesture answers the question on the lens, else it is told."""
         if self._asked is None or gesture not in _ALLOWS | _DENIES:
             return self.tell(Gestured(gesture))
-        self._answer = Answer.ALLOW if gesture in _ALLOWS else Answer.DENY
-        self._asked[1].set()
+        self._answer(Answer.ALLOW if gesture in _ALLOWS else Answer.DENY)
         return True
 
     # -------------------------------------------------------------- sound

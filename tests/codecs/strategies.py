@@ -11,6 +11,7 @@ from firmware_bridge.messages import (
     ClearPage,
     Done,
     EndAudio,
+    EndPrompt,
     Failed,
     Gesture,
     Gestured,
@@ -75,6 +76,7 @@ answered_commands = st.one_of(
     st.builds(StartMicrophone, u16, st.sampled_from(AudioFormat), st.integers(8000, 48000)),
     st.builds(StopMicrophone, u16),
     st.builds(Prompt, u32, lines, st.floats(0.001, 600)),
+    st.builds(EndPrompt, st.none() | u32),
     st.just(Ping()),
 )
 commands = answered_commands | st.builds(AudioChunk, u16, u32, chunks)

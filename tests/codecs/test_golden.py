@@ -12,11 +12,13 @@ from firmware_bridge.messages import (
     AudioFormat,
     ClearPage,
     Done,
+    EndPrompt,
     Failed,
     Gesture,
     Gestured,
     GlassesInfo,
     Hello,
+    Prompt,
     ShowPage,
     StartAudio,
     StartMicrophone,
@@ -46,6 +48,8 @@ SAID = {
     "failed": Incoming(Failed("unsupported"), re=5),
     "fragments": Incoming(FRAGMENTED, number=1),
     "tile": Incoming(TILE, number=1),
+    "prompt": Incoming(Prompt(7, (TextLine(0, "Delete?"),), 30), number=1),
+    "prompt-end": Incoming(EndPrompt(7), number=2),
 }
 CONTROL = {"ack": FrameType.ACK, "nak": FrameType.NAK, "ask": FrameType.ASK}
 PEER = {Role.CENTRAL: Role.PERIPHERAL, Role.PERIPHERAL: Role.CENTRAL}
@@ -71,7 +75,7 @@ def receiver_of(name):
 def test_every_listing_of_the_profile_is_checked_by_a_test_here():
     acknowledgements = {"ack-info", "ack-done", "ack-clear"}
     assert set(GOLDEN) == set(SAID) | set(CONTROL) | acknowledgements | {"info-value"}
-    assert set(CONVERSATION) == (set(SAID) - {"fragments", "tile"}) | acknowledgements
+    assert set(CONVERSATION) == (set(SAID) - {"fragments", "tile", "prompt", "prompt-end"}) | acknowledgements
 
 
 def test_the_uuids_of_the_document_are_those_of_the_code():
@@ -107,6 +111,13 @@ def test_a_tile_is_packed_as_published():
     central = ReferenceCodec(Role.CENTRAL, max_packet=244)
     central.send(TILE, 0.0)
     assert tuple(central.packets_to_send(0.0)) == GOLDEN["tile"].packets
+
+
+def test_a_question_is_asked_and_taken_back_as_published():
+    central = ReferenceCodec(Role.CENTRAL, max_packet=244)
+    for name in ("prompt", "prompt-end"):
+        central.send(SAID[name].message, 0.0)
+        assert tuple(central.packets_to_send(0.0)) == GOLDEN[name].packets
 
 
 @pytest.mark.parametrize("name", CONTROL)

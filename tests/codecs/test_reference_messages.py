@@ -151,6 +151,7 @@ GOOD = {
     "audio_start": {"t": "audio_start", "n": 1, "stream": 1, "format": "opus"},
     "audio": {"t": "audio", "n": 1, "stream": 1, "index": 0, "frames": [b"a"]},
     "prompt": {"t": "prompt", "n": 1, "prompt": 1, "lines": [], "timeout_s": 5},
+    "prompt_end": {"t": "prompt_end", "n": 1},
     "battery": {"t": "battery", "n": 1, "level": 50},
     "transcript": {"t": "transcript", "n": 1, "text": "hi"},
     "info": {
@@ -158,6 +159,7 @@ GOOD = {
     },
     "done": {"t": "done", "n": 1, "re": 1},
 }  # fmt: skip
+TO_GLASSES = ("show", "tile", "audio_start", "audio", "prompt", "prompt_end")
 BAD = [
     ("show", "scene", None), ("show", "scene", "x" * 129), ("show", "scene", b"s"), ("show", "scene", ["s"]),
     ("show", "page", 0), ("show", "page", 2), ("show", "page", True), ("show", "page", 1.0), ("show", "pages", 65536),
@@ -179,6 +181,7 @@ BAD = [
     ("audio", "index", -1), ("audio", "index", 2**32),
     ("prompt", "timeout_s", 0), ("prompt", "timeout_s", 601), ("prompt", "timeout_s", float("nan")),
     ("prompt", "timeout_s", float("inf")), ("prompt", "timeout_s", True), ("prompt", "timeout_s", "5"),
+    ("prompt_end", "prompt", -1), ("prompt_end", "prompt", 2**32), ("prompt_end", "prompt", "7"), ("prompt_end", "prompt", None),
     ("battery", "level", 101), ("battery", "level", -1), ("battery", "level", 50.0), ("battery", "charging", 1),
     ("transcript", "text", "x" * 8193), ("transcript", "text", 5), ("transcript", "final", None),
     ("info", "capabilities", {"a": None}), ("info", "capabilities", {"a": [1]}), ("info", "capabilities", []),
@@ -193,7 +196,7 @@ BAD = [
 @pytest.mark.parametrize(("name", "key", "value"), BAD)
 def test_a_malformed_field_is_a_bad_message_and_says_which(name, key, value):
     body = GOOD[name]
-    role = Role.PERIPHERAL if name in ("show", "tile", "audio_start", "audio", "prompt") else Role.CENTRAL
+    role = Role.PERIPHERAL if name in TO_GLASSES else Role.CENTRAL
     sound = ReferenceCodec(role)
     sound.receive_packet(frame(body), 0.0)
     assert len(drain(sound)) == 1, "the sound one is taken"
@@ -207,7 +210,7 @@ def test_a_malformed_field_is_a_bad_message_and_says_which(name, key, value):
 
 @pytest.mark.parametrize("name", GOOD)
 def test_every_required_field_is_missed(name):
-    role = Role.PERIPHERAL if name in ("show", "tile", "audio_start", "audio", "prompt") else Role.CENTRAL
+    role = Role.PERIPHERAL if name in TO_GLASSES else Role.CENTRAL
     required = set(GOOD[name]) - {"t", "v", "n", "re", "lines", "tiles", "drawn"}
     if name == "prompt":
         required.add("lines")

@@ -14,6 +14,7 @@ from firmware_bridge.messages import (
     CapabilitiesChanged,
     ClearPage,
     EndAudio,
+    EndPrompt,
     Gesture,
     Gestured,
     GlassesInfo,
@@ -92,7 +93,7 @@ async def test_tiles_are_drawn(tmp_path: Path) -> None:
         assert done.drawn == 32
 
 
-@pytest.mark.parametrize("command", [PAGE, UpdatePage("x"), ClearPage(), Prompt(1, (), 1.0)], ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize("command", [PAGE, UpdatePage("x"), ClearPage(), Prompt(1, (), 1.0), EndPrompt()], ids=lambda c: type(c).__name__)
 async def test_glasses_without_display_refuse_to_show(tmp_path: Path, command) -> None:
     async with visit("mock:audio", tmp_path) as (_, driver, _):
         assert await refused(driver, command) == "unsupported"
@@ -163,6 +164,32 @@ async def test_a_question_that_nobody_answers_times_out(tmp_path: Path) -> None:
     async with visit("mock:full", tmp_path, speed=100) as (_, driver, _):
         await ask(driver, Prompt(3, (TextLine(0, "Delete?"),), 5))
         assert await event(driver, PromptAnswered) == PromptAnswered(3, Answer.TIMEOUT)
+
+
+async def test_the_first_gesture_decides_and_the_second_is_a_gesture_again(tmp_path: Path) -> None:
+    async with visit("mock:full", tmp_path, speed=1) as (glasses, driver, _):
+        await ask(driver, Prompt(3, (TextLine(0, "Delete?"),), 30))
+        glasses.gesture(Gesture.DOUBLE_TAP)
+        glasses.gesture(Gesture.TAP)
+        assert await event(driver, PromptAnswered) == PromptAnswered(3, Answer.DENY)
+        assert await event(driver, Gestured) == Gestured(Gesture.TAP)
+
+
+@pytest.mark.parametrize("which", [None, 3])
+async def test_a_question_that_is_taken_back_is_answered_by_nobody(tmp_path: Path, which: int | None) -> None:
+    async with visit("mock:full", tmp_path, speed=100) as (glasses, driver, ear):
+        await ask(driver, PAGE)
+        await ask(driver, EndPrompt(which))
+        await ask(driver, Prompt(3, (TextLine(0, "Delete?"),), 5))
+        await ask(driver, EndPrompt(2))
+        assert glasses.lens.asking, "another one was meant"
+        await ask(driver, EndPrompt(which))
+        assert glasses.lens.text() == ["Milk", "Bread"]
+        assert (await ear.wait("prompt.ended"))["prompt"] == 3
+        glasses.gesture(Gesture.TAP)
+        assert await event(driver, Gestured) == Gestured(Gesture.TAP)
+        await ask(driver, Prompt(4, (TextLine(0, "Again?"),), 5))
+        assert await event(driver, PromptAnswered) == PromptAnswered(4, Answer.TIMEOUT), "and 3 told nothing"
 
 
 async def test_the_microphone_sends_what_is_said_until_it_is_stopped(tmp_path: Path) -> None:
