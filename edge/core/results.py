@@ -4,7 +4,7 @@ Refuses to know glasses: what they can draw or speak is decided by the stage.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -60,7 +60,13 @@ class Rendering:
 
 
 def rendering_of(response: ToolResponse) -> Rendering:
-    """Read what a result wants shown; without a `render` object its text is shown, then spoken (S0-66)."""
+    """Read what a result wants shown; without a `render` object its text is shown, then spoken (S0-66). What comes from
+    the cache says how old it is.
+    """
+    return dated(_rendering_of(response), response.meta)
+
+
+def _rendering_of(response: ToolResponse) -> Rendering:
     render = response.render or {}
     display, audio = _part(render, "display"), _part(render, "audio")
     silent = _flag(render, audio, response)
@@ -82,6 +88,36 @@ def rendering_of(response: ToolResponse) -> Rendering:
     return Rendering(
         layout, text, first, second, _string(display, "data"), speech, pcm or "", silent, _seconds(display), _rank(display)
     )
+
+
+_LONG: Final = 200
+"""Characters over which a text may take more than one page: then its age comes first, not on a page nobody turns to."""
+_AGES: Final = ((86_400, "d", "day"), (3600, "h", "hour"), (60, "min", "minute"), (0, "s", "second"))
+
+
+def dated(rendering: Rendering, meta: Mapping[str, Json]) -> Rendering:
+    """Say on the lens and in the ear that a result is an old one, and of when (`stale`, `ageS`)."""
+    if meta.get("stale") is not True:
+        return rendering
+    shown, said = _as_of(meta.get("ageS"))
+
+    def with_age(text: str) -> str:
+        return (f"{shown}\n{text}" if len(text) > _LONG else f"{text}\n{shown}") if text.strip() else text
+
+    speech = rendering.speech
+    return replace(
+        rendering, text=with_age(rendering.text), first=with_age(rendering.first),
+        speech=f"{speech.rstrip()}\n{said.capitalize()}." if speech and speech.strip() else speech,
+    )  # fmt: skip
+
+
+def _as_of(age_s: Any) -> tuple[str, str]:
+    """For the lens, for the ear. An age nobody knows is not made up."""
+    if isinstance(age_s, bool) or not isinstance(age_s, int | float) or not 0 <= age_s < float("inf"):
+        return "not up to date", "not up to date"
+    size, short, unit = next(age for age in _AGES if age_s >= age[0])
+    count = int(age_s // size) if size else int(age_s)
+    return f"as of {count} {short} ago", f"as of {count} {unit}{'' if count == 1 else 's'} ago"
 
 
 def text_of(response: ToolResponse) -> str:
@@ -225,8 +261,11 @@ _OWN_BUSINESS: Final = frozenset({
 
 def concerns_wearer(call: ToolCall, response: ToolResponse) -> bool:
     """A refusal for form's sake is between us and a program; a wearer who asked is told everything."""
+    if call.depth:
+        return False  # the tool that called it says what there is to say
     asked = call.mode is Mode.VOICE or call.origin in (CallOrigin.VOICE, CallOrigin.GLASSES)
-    return asked or response.error is None or response.error.type not in _OWN_BUSINESS
+    error = response.error
+    return asked or error is None or (error.type not in _OWN_BUSINESS and error.code is not ErrorCode.DENIED)
 
 
 _FROM_AFAR: Final = ("activatedForTool", "clamped", "stale", "ageS", "toolVersion", "mentraExtensions")

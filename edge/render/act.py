@@ -16,6 +16,8 @@ from tools_cache.tool import Delivery, DeliveryReport
 Told = Callable[[str, DeliveryReport], None]
 """(call id, report): called when a delivery changed after its first report."""
 BRIEF_RANK: Final = -100
+ASKING_RANK: Final = 100
+"""The spoken form of a question; nothing gives way to it here, the stage sees to that."""
 _NOTHING: Final = DeliveryReport(Delivery.NONE)
 
 
@@ -54,6 +56,10 @@ class Act:
         return self.rank <= BRIEF_RANK
 
     @property
+    def asks(self) -> bool:
+        return self.rank >= ASKING_RANK
+
+    @property
     def reached(self) -> bool:
         """True when the wearer really got something of it."""
         return self.report.state in (Delivery.SHOWN, Delivery.SPOKEN, Delivery.ACKNOWLEDGED)
@@ -83,6 +89,12 @@ class Act:
         """Go to the next page."""
         self.page += 1
         self._stay(now)
+
+    def hold(self, seconds: float) -> None:
+        """Something else had the lens for so long: its reading time begins again where it was."""
+        self.until += seconds
+        if self.leave_at is not None:
+            self.leave_at += seconds
 
     def _stay(self, now: float) -> None:
         """How long this page stays: its reading time; a duration that was asked for is for the whole of it."""

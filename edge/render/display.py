@@ -17,13 +17,15 @@ from edge.ports import BusPort, GlassesPort
 from edge.render.bitmap import BadImage, decode, fit
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
-from firmware_bridge.messages import MAX_LINES, ClearPage, Done, ShowPage, TextLine, Tile
+from firmware_bridge.messages import MAX_LINES, ClearPage, Done, Prompt, ShowPage, TextLine, Tile
 from firmware_bridge.metrics import UnknownFont, metrics_for
 from tools_cache.tool import Json
 
 _log: Final = logging.getLogger(__name__)
 MIN_GAP_S: Final = 0.1
 """Between two pages; panels of this class flicker above ten changes a second (ux §4)."""
+_LONGEST_GAP_MS: Final = 5000
+"""A firmware that asks for more is not believed: nothing would be readable on it."""
 ANSWER_S: Final = 5.0
 DEFAULT_FONT: Final = "lens-22"
 _DEFAULT_BYTES: Final = 390
@@ -80,7 +82,7 @@ def _image(rendering: Rendering, capabilities: Capabilities) -> Sheet:
 
 
 def _words(rendering: Rendering, capabilities: Capabilities, *, downgrade: str = "", why: str = "") -> Plan:
-    laid = _laid_out(rendering, _canvas(capabilities), _face(capabilities))
+    laid = _laid_out(rendering, canvas_of(capabilities), typeface_of(capabilities))
     if not laid.pages:
         raise CannotShow(why or "there is nothing to show")
     remarks = [why] if why else []
@@ -105,7 +107,8 @@ def _size(capabilities: Capabilities) -> tuple[float, float]:
     return float(capabilities.get("display.width", 0) or 576), float(capabilities.get("display.height", 0) or 136)
 
 
-def _canvas(capabilities: Capabilities) -> Canvas:
+def canvas_of(capabilities: Capabilities) -> Canvas:
+    """What these glasses' lens holds; what they do not say is believed to be small."""
     width, height = _size(capabilities)
     row = float(capabilities.get("display.line_height", 0) or 27)
     lines = int(capabilities.get("display.lines", 0) or height // row)
@@ -113,7 +116,7 @@ def _canvas(capabilities: Capabilities) -> Canvas:
     return Canvas(width, max(1, min(lines, MAX_LINES)), max(32, size))
 
 
-def _face(capabilities: Capabilities) -> Typeface:
+def typeface_of(capabilities: Capabilities) -> Typeface:
     """The announced font; an unknown one is measured with ours and a margin is not pretended."""
     name = str(capabilities.get("display.font", "") or DEFAULT_FONT)
     try:
@@ -128,7 +131,7 @@ def _face(capabilities: Capabilities) -> Typeface:
 
 
 class Lens:
-    """Sends pages one at a time, at most ten a second, and knows what the glasses last acknowledged."""
+    """Sends pages one at a time, no faster than the panel takes them, and knows what the glasses last acknowledged."""
 
     def __init__(self, glasses: GlassesPort, bus: BusPort, clock: Clock, *, min_gap_s: float = MIN_GAP_S) -> None:
         self._glasses = glasses
@@ -143,6 +146,23 @@ class Lens:
     def lit(self) -> bool:
         """True when the last thing the glasses acknowledged was not darkness."""
         return self._last.page > 0
+
+    @property
+    def scene(self) -> str:
+        """What is on it, as far as it was acknowledged; empty when it is dark."""
+        return self._last.scene
+
+    def busy_s(self) -> float:
+        """Seconds until the panel takes the next page."""
+        return max(0.0, self._sent_at + self._gap_s() - asyncio.get_running_loop().time())
+
+    def _gap_s(self) -> float:
+        """What the glasses say they need, else what any panel needs."""
+        record = self._glasses.status().capabilities
+        said = record.get("display.min_gap_ms") if record is not None else None
+        if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= _LONGEST_GAP_MS:
+            return self._min_gap_s
+        return said / 1000
 
     async def show(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> Done:
         """Put page `number` (from 1) on the lens. Raises what `GlassesPort.request` raises."""
@@ -163,9 +183,19 @@ class Lens:
             return False
         return True
 
-    async def clear(self) -> None:
-        """Make the lens dark, if the glasses take it. Raises GlassesAway."""
+    async def ask(self, scene: str, sheet: Sheet, number: int, timeout_s: float) -> Done:
+        """Let the glasses put a question of theirs over the page. Raises what `GlassesPort.request` raises."""
         await self._pace()
+        done = await self._glasses.request(Prompt(number, sheet.lines, timeout_s), timeout_s=ANSWER_S)
+        self._acknowledged(LensChanged(scene, 1, 1, rows_of(sheet.lines)))
+        return done
+
+    async def clear(self, *, at_once: bool = False) -> None:
+        """Make the lens dark, if the glasses take it; `at_once` is for the echo of a gesture. Raises GlassesAway."""
+        if at_once:
+            self._sent_at = asyncio.get_running_loop().time()
+        else:
+            await self._pace()
         try:
             await self._glasses.request(ClearPage(), timeout_s=ANSWER_S)
         except (CommandRefused, CommandTimeout) as e:
@@ -182,9 +212,8 @@ class Lens:
         self._bus.publish(happening)
 
     async def _pace(self) -> None:
-        loop = asyncio.get_running_loop()
-        await asyncio.sleep(max(0.0, self._sent_at + self._min_gap_s - loop.time()))
-        self._sent_at = loop.time()
+        await asyncio.sleep(self.busy_s())
+        self._sent_at = asyncio.get_running_loop().time()
 
 
 def rows_of(lines: tuple[TextLine, ...]) -> tuple[str, ...]:

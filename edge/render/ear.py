@@ -18,6 +18,7 @@ from firmware_bridge.errors import BridgeError
 from tools_cache.tool import Delivery
 
 SUPERSEDED: Final = "something newer"
+QUESTION: Final = "a question"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,11 @@ class SpeechOver:
     reason: str
     stopped_by: str
     away: bool = False
+
+    @property
+    def unsaid(self) -> bool:
+        """True when it was stopped before the glasses opened a stream: it may still be said, and that once."""
+        return self.spoken is None and self.act.report.state is not Delivery.SENT and not self.away
 
     def remark(self) -> str:
         """What there is to say about a speech that was heard."""
@@ -52,6 +58,10 @@ class Ear:
         self._stopped_by = ""
         self.speaking: Act | None = None
         self.tasks: asyncio.TaskGroup | None = None
+
+    def why_not(self, capabilities: Capabilities) -> str:
+        """Empty when words can be spoken on these glasses, else the first thing that is missing."""
+        return self._speaker.why_not(capabilities)
 
     def begin(self, act: Act, capabilities: Capabilities, why: list[str]) -> bool:
         """Begin to speak; True when the end comes through `over`, else `why` grew by the reason."""

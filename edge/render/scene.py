@@ -8,9 +8,9 @@ from typing import Final
 
 from edge.clock import Clock
 from edge.core.results import Rendering
-from edge.ports import NotesPort
 from edge.render.act import Act, Told
 from edge.render.display import Sheet
+from edge.store_ports import NotesPort
 from firmware_bridge.messages import TextLine
 from tools_cache.tool import DeliveryReport, Json
 
@@ -26,11 +26,18 @@ class Scenes:
         self._clock = clock
         self.leftover = False
         """The last daemon left something on the lens that is not put back: the lens is to be cleared."""
+        self.asked = False
+        """The last daemon ended while a question was before the wearer."""
 
     async def keep(self, act: Act) -> None:
         """Remember what is on the lens; brief words are not worth it."""
         if not act.brief:
             await self._put(to_note(act, self._clock))
+
+    async def cover(self, act: Act | None) -> None:
+        """A question goes over `act`: should this daemon end meanwhile, the next one takes it off."""
+        under = {} if act is None or act.brief else to_note(act, self._clock)
+        await self._put({**under, "question": True})
 
     async def forget(self) -> None:
         await self._put(None)
@@ -44,6 +51,7 @@ class Scenes:
             _log.warning("stage: the remembered scene is not readable (%s); starting dark", type(e).__name__)
             note, act = "unreadable", None
         self.leftover = note is not None and act is None
+        self.asked = isinstance(note, dict) and note.get("question") is True
         return act
 
     async def _put(self, value: Json) -> None:
@@ -68,7 +76,7 @@ def to_note(act: Act, clock: Clock) -> Json:
 
 def from_note(note: Json, clock: Clock, told: Told) -> Act | None:
     """Read a scene back; None when there is none or its time is over. Raises KeyError, TypeError or ValueError."""
-    if note is None or "picture" in note:
+    if note is None or "picture" in note or set(note) == {"question"}:
         return None
     same_boot = note["boot_id"] and note["boot_id"] == clock.boot_id
     passed = clock.boot() - note["boot"] if same_boot else clock.wall() - note["wall"]

@@ -1,7 +1,7 @@
 """The stage: what the wearer sees and hears, one thing at a time, and the truth about how far it got.
 
 Refuses to know tools, the cloud and the radio. One actor moves everything; all else only puts something into its inbox.
-The ladder: image → text → speech → none; a rung counts only when the glasses say that something was drawn or played.
+A question goes over everything else: what it covers comes back after it, what arrives meanwhile waits.
 """
 
 import asyncio
@@ -15,16 +15,21 @@ from typing import Final
 from edge.bus import Listener
 from edge.clock import Clock
 from edge.core.results import LayoutKind, Rendering, rendering_of
-from edge.events import DeliveryChanged, GlassesReady, GlassesSaid
-from edge.ports import BusPort, GlassesAway, GlassesPort, NotesPort, Wait
+from edge.events import CallOff, DeliveryChanged, GlassesReady, GlassesSaid
+from edge.ports import BusPort, GlassesAway, GlassesPort, Question, Wait
 from edge.render.act import BRIEF_RANK, Act
-from edge.render.display import CannotShow, Lens, plan
-from edge.render.ear import SUPERSEDED, Ear, SpeechOver
+from edge.render.display import Lens
+from edge.render.ear import QUESTION, SUPERSEDED, Ear, SpeechOver
+from edge.render.ladder import Ladder
+from edge.render.line import Line
+from edge.render.marks import Marks, call_of
+from edge.render.prompt import Asker
+from edge.render.reading import Reading
 from edge.render.scene import Scenes
 from edge.render.voice import Voice
+from edge.store_ports import NotesPort
 from firmware_bridge.capabilities import Capabilities, Hardware
-from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
-from firmware_bridge.messages import Done, Gesture, Gestured
+from firmware_bridge.messages import Answer, Gesture, Gestured, PromptAnswered
 from tools_cache.tool import Delivery, DeliveryReport, Json, ToolResponse
 
 _log: Final = logging.getLogger(__name__)
@@ -33,9 +38,7 @@ LIFE_S: Final = 60.0
 BRIEF_S: Final = 10.0
 """A working mark stays until the result comes, but no longer than this without news."""
 INBOX: Final = 64
-LATER: Final = 4
-"""Results of lower priority that wait for the lens; the oldest goes first, the fifth is superseded."""
-_AWAY: Final = "glasses away"
+_ASKED: Final = "a question is open"
 _LAST_WAIT_S: Final = 900.0
 """Bound on waiting for a final word: the longest speech (4,000 characters) takes under five minutes."""
 
@@ -46,15 +49,22 @@ class _Tapped:
 
 
 @dataclass(frozen=True, slots=True)
+class _Off:
+    """The wearer called off what this mark stands for."""
+
+    scene: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Back:
     """The glasses are there (again)."""
 
 
-_Item = Act | _Tapped | _Back | SpeechOver
+_Item = Act | _Tapped | _Off | _Back | SpeechOver
 
 
 class Stage:
-    """Implements `RenderPort`. Nothing moves before `run()`; what is presented meanwhile waits in the inbox."""
+    """Implements `RenderPort` and `AskPort`. Nothing moves before `run()`; what comes meanwhile waits in the inbox."""
 
     def __init__(
         self, *, glasses: GlassesPort, bus: BusPort, clock: Clock, notes: NotesPort, voice: Voice | None = None,
@@ -63,21 +73,23 @@ class Stage:
         self._glasses = glasses
         self._bus = bus
         self._clock = clock
-        self._scenes = Scenes(notes, clock)
+        self._wake = asyncio.Event()
         self._ear = Ear(glasses, voice or Voice(), self._put)
         self._lens = Lens(glasses, bus, clock, min_gap_s=min_gap_s)
+        self._reading = Reading(self._lens, Scenes(notes, clock), clock)
+        self._ladder = Ladder(self._lens, self._ear, self._reading.lit)
+        self._asker = Asker(glasses, self._lens, self._ear, clock, self._wake.set)
+        self._marks = Marks()
+        self._line = Line()
         self._life_s = life_s
         self._inbox: deque[_Item] = deque()
-        self._wake = asyncio.Event()
-        self._now: Act | None = None
-        self._parked: Act | None = None
-        self._later: deque[Act] = deque()
         self._words = 0
 
-    # ------------------------------------------------------------------ the port
+    # ------------------------------------------------------------------ the ports
 
     async def present(self, call_id: str, response: ToolResponse, *, wait: Wait = Wait.ANSWER) -> DeliveryReport:
         """See `RenderPort`. A second `present` of what is on the lens already is answered, not drawn again."""
+        self._marks.over(call_id)
         wanted = rendering_of(response)
         if wanted.layout is None and not wanted.speech and not wanted.pcm:
             return DeliveryReport(Delivery.NONE)
@@ -86,6 +98,8 @@ class Stage:
 
     async def tell(self, text: str, *, scene: str = "", brief: bool = False) -> DeliveryReport:
         """See `RenderPort`. Brief words are for the lens alone: an ear has no use for "working"."""
+        if brief and self._marks.is_off(scene):
+            return DeliveryReport(Delivery.DROPPED, "called off by the wearer")
         self._words += 1
         wanted = Rendering(
             LayoutKind.TEXT_WALL, text, speech=None if brief else text, silent=brief,
@@ -94,13 +108,17 @@ class Stage:
         act = self._new("", scene or f"word-{self._words}", wanted, rank=BRIEF_RANK if brief else 0)
         return await self._told(act, Wait.ANSWER)
 
+    async def ask(self, question: Question) -> Answer:
+        """See `AskPort`."""
+        return await self._asker.ask(question)
+
     def lens(self) -> Mapping[str, Json]:
         return self._lens.report()
 
     async def run(self) -> None:
         """Be the actor until cancelled; the scene that was on the lens when the last daemon ended comes back."""
         with self._bus.listen() as heard:
-            self._now = await self._scenes.recall(self._report)
+            self._asker.stray = await self._reading.recall(self._report) or self._asker.stray
             try:
                 async with asyncio.TaskGroup() as tasks:
                     self._ear.tasks = tasks
@@ -112,13 +130,16 @@ class Stage:
                 await self._ear.close()
 
     def _known(self, call_id: str) -> Act | None:
-        shown = (self._now, self._parked, self._ear.speaking, *self._later, *(i for i in self._inbox if isinstance(i, Act)))
+        shown = (self._reading.now, self._ear.speaking, *self._line, *(i for i in self._inbox if isinstance(i, Act)))
         return next((act for act in shown if act is not None and act.call_id == call_id), None)
 
     def _new(self, call_id: str, name: str, wanted: Rendering, *, rank: int) -> Act:
         life = wanted.duration_s if wanted.duration_s and rank <= BRIEF_RANK else self._life_s
         act = Act(call_id, name, wanted, rank, self._clock.boot() + life, self._report)
-        if len(self._inbox) >= INBOX:
+        if act.brief:
+            self._marks.put(act)
+            self._wake.set()
+        elif len(self._inbox) >= INBOX:
             act.say(Delivery.DROPPED, "the stage is overrun", final=True)
         else:
             self._put(act)
@@ -143,7 +164,7 @@ class Stage:
         self._inbox.append(item)
         self._wake.set()
 
-    # ------------------------------------------------------------------ the actor
+    # ------------------------------------------------------------------ what the wearer does
 
     async def _hear(self, heard: Listener) -> None:
         async for happening in heard:
@@ -151,14 +172,37 @@ class Stage:
                 self._put(_Back())
             elif isinstance(happening, GlassesSaid) and isinstance(happening.event, Gestured):
                 self._gesture(happening.event.gesture)
+            elif isinstance(happening, GlassesSaid) and isinstance(happening.event, PromptAnswered):
+                self._asker.answered(happening.event)
 
     def _gesture(self, gesture: Gesture) -> None:
-        if len(self._inbox) >= INBOX:
+        if self._asker.gestured(gesture):
+            return
+        if mark := self._mark_for(gesture):
+            self._marks.call_off(mark)
+            self._bus.publish(CallOff(call_of(mark), "the wearer"))
+            self._put(_Off(mark))
+        elif len(self._inbox) >= INBOX:
             return  # taps beyond the bound would turn pages long after the wearer stopped
-        if gesture in (Gesture.TAP, Gesture.BUTTON):
+        elif gesture in (Gesture.TAP, Gesture.BUTTON):
             self._put(_Tapped())
         elif gesture is Gesture.DOUBLE_TAP:
             self._put(_Tapped(away=True))
+
+    def _mark_for(self, gesture: Gesture) -> str:
+        """The scene of the working mark that a gesture calls off; empty when it means something else."""
+        if self._has_lens():
+            now = self._reading.now
+            mark = now.scene if now is not None and now.brief else ""
+            return mark if gesture is Gesture.DOUBLE_TAP and call_of(mark) else ""
+        leaving = gesture in (Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG)
+        return self._marks.awaited(self._clock.boot()) if leaving else ""
+
+    def _has_lens(self) -> bool:
+        record = self._glasses.status().capabilities
+        return record is None or record.has(Hardware.DISPLAY)
+
+    # ------------------------------------------------------------------ the actor
 
     async def _act(self) -> None:
         while True:
@@ -172,8 +216,12 @@ class Stage:
 
     def _patience(self) -> float | None:
         """Seconds until something is due without anybody asking."""
-        due = [act.expires_at for act in (self._parked, *self._later) if act] + ([self._now.until] if self._now else [])
-        return max(0.0, min(due) - self._clock.boot()) if due else None
+        due = [self._reading.due_at(), self._asker.due_at(), *(act.expires_at for act in self._line)]
+        now = self._clock.boot()
+        left = [max(0.0, at - now) for at in due if at is not None]
+        if self._marks.waiting is not None:
+            left.append(self._lens.busy_s())
+        return min(left, default=None)
 
     async def _take(self, item: _Item) -> None:
         try:
@@ -182,6 +230,8 @@ class Stage:
                     await self._enter(item)
                 case _Tapped():
                     await self._tapped(leave=item.away)
+                case _Off():
+                    await self._called_off(item.scene)
                 case _Back():
                     await self._glasses_back()
                 case SpeechOver():
@@ -194,187 +244,144 @@ class Stage:
                 item.settle() if item.lit else item.drop(["it could not be rendered"])
 
     async def _on_time(self) -> None:
-        """Turn pages, clear, give up on what nobody can see any more."""
-        now = self._clock.boot()
-        if self._parked is not None and self._parked.expires_at <= now:
-            act, self._parked = self._parked, None
-            act.say(Delivery.DROPPED, _AWAY, final=True)
-        for act in [act for act in self._later if act.expires_at <= now]:
-            self._later.remove(act)
-            act.say(Delivery.EXPIRED, "the lens was busy", final=True)
-        if self._now is not None and self._now.until <= now:
-            with suppress(GlassesAway):
+        """What nobody has to ask for: the next question, the next page, the next in line, the newest mark."""
+        self._line.give_up(self._clock.boot())
+        with suppress(GlassesAway):
+            await self._question()
+            if self._is_due(self._reading.due_at()):
                 await self._next_page()
+            await self._next_in_line()
+        if self._marks.waiting is not None and not self._inbox and (self._reading.covered or not self._lens.busy_s()):
+            await self._mark()
+
+    def _is_due(self, at: float | None) -> bool:
+        return at is not None and at <= self._clock.boot()
+
+    async def _next_in_line(self) -> None:
+        """Where nothing is on the lens (or there is none), who waits must not wait until it leaves."""
+        reading = self._reading.now is not None or self._reading.covered or self._ear.speaking is not None
+        if self._line.first is not None and not reading and self._glasses.status().ready:
+            await self._perform(self._line.pop())
+
+    async def _mark(self) -> None:
+        """Show the newest brief word: the panel is free, and nothing of more weight is there."""
+        if (act := self._marks.take()) is None:
+            return
+        if not self._has_lens():
+            self._marks.unseen(act.scene, self._clock.boot() + BRIEF_S)
+        await self._take(act)
+
+    # ------------------------------------------------------------------ questions
+
+    async def _question(self) -> None:
+        """Let the question whose turn it is have the lens; after the last one, what it covered comes back."""
+        await self._asker.tidy()
+        if self._is_due(self._asker.due_at()):
+            if not self._reading.covered:  # silence first: a tap that was to stop the voice must not answer
+                await self._ear.hush(QUESTION)
+                await self._reading.cover()
+            await self._asker.put()
+        elif self._reading.covered and not self._asker.asking:
+            self._reading.uncover()
+            if self._glasses.status().ready:
+                await self._after_question()
+
+    async def _after_question(self) -> None:
+        """Bring back what was there, unless something newer has waited."""
+        self._line.unpark()
+        first = self._line.first
+        if first is not None and not self._reading.outranks(first):
+            await self._perform(self._line.pop())
+        await self._reading.bare()
 
     # ------------------------------------------------------------------ entering
 
     async def _enter(self, act: Act) -> None:
+        if self._reading.covered:
+            self._wait_for_lens(act, _ASKED)
+            return
         if any(isinstance(newer, Act) and newer.rank >= act.rank for newer in self._inbox):
             act.supersede("by something newer")
             return
-        if self._now is not None and act.rank < self._now.rank:
-            self._wait_for_lens(act)
+        if self._reading.outranks(act):
+            self._wait_for_lens(act, "a result is being read" if act.brief else "something more important is being read")
             return
         if not act.brief:
             await self._ear.hush(SUPERSEDED)
         await self._perform(act)
 
-    def _wait_for_lens(self, act: Act) -> None:
-        if act.brief:
-            act.say(Delivery.DROPPED, "a result is being read", final=True)
-            return
-        if len(self._later) >= LATER:
-            self._later.popleft().supersede("by something newer")
-        self._later.append(act)
-        act.say(Delivery.QUEUED, "something more important is being read")
+    def _wait_for_lens(self, act: Act, why: str) -> None:
+        self._line.wait(act, why, at_least_until=self._asker.over_by + self._life_s)
 
     async def _perform(self, act: Act) -> None:
         status = self._glasses.status()
         if status.capabilities is None:
             act.say(Delivery.DROPPED, "no glasses", final=True)
         elif not status.ready:
-            self._park(act)
+            self._line.park(act)
         else:
             try:
-                await self._climb(act, status.capabilities)
+                if act.rendering.layout is LayoutKind.CLEAR_VIEW:
+                    await self._clear(act, status.capabilities)
+                else:
+                    await self._ladder.climb(act, status.capabilities)
             except GlassesAway:
-                self._park(act)
-
-    def _park(self, act: Act) -> None:
-        """Keep the newest result for glasses that may come back; brief words are not worth it."""
-        if act.brief:
-            act.say(Delivery.DROPPED, _AWAY, final=True)
-            return
-        if act.lit:
-            act.settle()  # the wearer had it; the scene comes back by itself
-            return
-        if self._parked is not None and self._parked is not act:
-            self._parked.supersede("by something newer")
-        self._parked = act
-        act.say(Delivery.QUEUED, _AWAY)
-
-    async def _climb(self, act: Act, capabilities: Capabilities) -> None:
-        """Go down the ladder as far as needed: lens first, then the ear."""
-        why: list[str] = []
-        wanted = act.rendering
-        if wanted.layout is LayoutKind.CLEAR_VIEW:
-            await self._clear(act, capabilities)
-            return
-        if wanted.layout is not None:
-            await self._lens_rung(act, wanted, capabilities, why)
-        heard = (wanted.speech or wanted.pcm or (wanted.words if not act.lit else "")) and not wanted.silent
-        if heard and act.speech == "not yet" and self._ear.begin(act, capabilities, why):
-            return
-        if not act.lit and wanted.layout is None and capabilities.has(Hardware.DISPLAY):
-            await self._words_rung(act, capabilities, why)
-        if act.lit:
-            act.settle()
-        else:
-            act.drop(why)
+                self._line.park(act)
 
     # ------------------------------------------------------------------ the lens
 
-    async def _lens_rung(self, act: Act, wanted: Rendering, capabilities: Capabilities, why: list[str]) -> None:
-        try:
-            if wanted.layout is LayoutKind.BITMAP_VIEW:  # a large picture takes tenths of a second to decode
-                planned = await asyncio.to_thread(plan, wanted, capabilities)
-            else:
-                planned = plan(wanted, capabilities)
-        except CannotShow as e:
-            why.append(str(e))
-            return
-        act.sheets, act.remark = planned.sheets, planned.remark
-        act.downgrade = act.downgrade or planned.downgrade
-        await self._first_page(act, why)
-        if not act.lit and wanted.layout is LayoutKind.BITMAP_VIEW and not planned.downgrade:
-            act.downgrade = "image→text"
-            words = replace(wanted, layout=LayoutKind.TEXT_WALL)
-            await self._lens_rung(act, words, capabilities, why)
-
-    async def _words_rung(self, act: Act, capabilities: Capabilities, why: list[str]) -> None:
-        """What cannot be said is written."""
-        act.downgrade = "speech→display"
-        await self._lens_rung(act, replace(act.rendering, layout=LayoutKind.TEXT_WALL), capabilities, why)
-
-    async def _first_page(self, act: Act, why: list[str]) -> None:
-        try:
-            done = await self._lens.show(act.scene, act.sheets, 1)
-        except (CommandRefused, LocalMisuse) as e:
-            why.append(f"the glasses refused the page: {e}")
-        except CommandTimeout:
-            why.append("the glasses did not confirm the page")
-        else:
-            if done.drawn == 0:
-                why.append("nothing was drawn")
-            else:
-                await self._lit(act, done)
-
-    async def _lit(self, act: Act, done: Done) -> None:
-        previous, self._now = self._now, act
-        if previous is not None and previous is not act:
-            previous.supersede("by something newer")
-        act.light(done, self._clock.boot())
-        await self._scenes.keep(act)
-
     async def _next_page(self) -> None:
-        if (act := self._now) is None:
-            return
-        expired = act.leave_at is not None and act.leave_at <= self._clock.boot()
-        if act.page >= len(act.sheets) or expired:
+        if not await self._reading.turn():
             await self._leave()
-            return
-        act.turn(self._clock.boot())
-        if await self._lens.turn(act.scene, act.sheets, act.page):
-            act.seen = max(act.seen, act.page)
-            await self._scenes.keep(act)
 
-    async def _leave(self) -> None:
+    async def _leave(self, *, at_once: bool = False) -> None:
         """The lens has had its time: dark, or the next in line."""
-        act, self._now = self._now, None
-        if act is not None and act.speech != "begun":
-            act.settle()
-        await self._scenes.forget()
-        if self._later:
-            await self._perform(self._later.popleft())
-        if self._now is None:
-            await self._lens.clear()
+        self._reading.end()
+        if self._line.first is not None:
+            await self._perform(self._line.pop())
+        if self._reading.now is None:
+            await self._reading.dark(at_once=at_once)
+
+    async def _called_off(self, mark: str) -> None:
+        """The gesture's echo: the mark goes at once, before its call has ended."""
+        if self._reading.now is not None and self._reading.now.scene == mark:
+            await self._leave(at_once=True)
 
     async def _clear(self, act: Act, capabilities: Capabilities) -> None:
         if not capabilities.has(Hardware.DISPLAY):
             act.say(Delivery.NONE, "these glasses have no display", final=True)
-            return
-        previous, self._now = self._now, None
-        if previous is not None:
-            previous.supersede("the lens was cleared")
-        await self._scenes.forget()
-        await self._lens.clear()
-        act.say(Delivery.NONE if self._lens.lit else Delivery.ACKNOWLEDGED, final=True)
+        else:
+            act.say(Delivery.ACKNOWLEDGED if await self._reading.wipe() else Delivery.NONE, final=True)
 
     async def _tapped(self, *, leave: bool) -> None:
         """A tap first silences, then turns the page, then leaves the last one."""
         if self._ear.speaking is not None:
             self._ear.quiet("the wearer")
-        elif self._now is not None:
+        elif self._reading.now is not None:
             await (self._leave() if leave else self._next_page())
 
     async def _glasses_back(self) -> None:
-        """Show what was there: the same scene, so it is no second rendering; or what could not be shown till now."""
-        parked, self._parked = self._parked, None
-        act = self._now
-        if parked is not None:
-            await self._perform(parked)
-        elif act is not None and act.until > self._clock.boot():
-            await self._lens.turn(act.scene, act.sheets, act.page)
-        elif self._lens.lit or self._scenes.leftover:
-            self._now, self._scenes.leftover = None, False
-            await self._lens.clear()
+        """A question that waits comes first; what else was there comes after it."""
+        self._asker.connected()
+        if self._asker.due_at() is not None:
+            return
+        if self._asker.stray:
+            await self._asker.end_prompt()
+        parked = self._line.take_parked()
+        await (self._reading.again() if parked is None else self._perform(parked))
 
     # ------------------------------------------------------------------ the ear
 
     async def _spoken(self, over: SpeechOver) -> None:
         act, spoken = over.act, over.spoken
+        if act.asks:
+            self._asker.spoken(over)
+            return
         act.speech = "over"
-        if over.stopped_by == SUPERSEDED:
+        if over.stopped_by == QUESTION and over.unsaid and not act.lit:
+            act.speech = "not yet"
+            self._wait_for_lens(act, _ASKED)
+        elif over.stopped_by == SUPERSEDED:
             act.supersede("by something newer")
         elif spoken is not None and spoken.samples:
             act.say(Delivery.SPOKEN, over.remark(), final=True)
@@ -385,16 +392,4 @@ class Stage:
         elif over.away or over.stopped_by:
             act.say(Delivery.DROPPED, over.reason or f"stopped by {over.stopped_by}", final=True)
         else:
-            await self._unheard(act, over.reason or "no sample was played")
-
-    async def _unheard(self, act: Act, reason: str) -> None:
-        """Speech came to nothing and the lens has nothing yet: the words go there if they can."""
-        why = [reason]
-        status = self._glasses.status()
-        untried = act.rendering.layout is None
-        if untried and status.ready and status.capabilities and status.capabilities.has(Hardware.DISPLAY):
-            await self._words_rung(act, status.capabilities, why)
-        if act.lit:
-            act.settle()
-        else:
-            act.drop(why)
+            await self._ladder.unheard(act, over.reason or "no sample was played", self._glasses.status())

@@ -2,21 +2,27 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from edge.bus import Bus
 from edge.events import GlassesLost, GlassesReady, GlassesSaid
 from edge.ports import GlassesAway, GlassesStatus
 from firmware_bridge.capabilities import Capabilities, Origin
+from firmware_bridge.errors import CommandRefused
 from firmware_bridge.messages import (
+    Answer,
     AudioChunk,
     AudioFormat,
     ClearPage,
     Command,
     Done,
     EndAudio,
+    EndPrompt,
     Gesture,
     Gestured,
+    Prompt,
+    PromptAnswered,
     ShowPage,
     StartAudio,
 )
@@ -44,6 +50,8 @@ class FakeGlasses:
         self.samples: int | None = -1
         self.refuse: Callable[[Command], None] = lambda _: None
         self.speed = speed
+        self.prompts = True
+        self.open_prompt: int | None = None
         self.streams: dict[int, tuple[AudioFormat, list[bytes]]] = {}
         self.flushed: list[int] = []
         self._changed = asyncio.Event()
@@ -65,6 +73,10 @@ class FakeGlasses:
         if isinstance(command, ShowPage):
             lit = sum(len(line.text.strip()) for line in command.lines) + sum(any(t.pixels) for t in command.tiles)
             return Done(drawn=lit if self.drawn == -1 else self.drawn)
+        if isinstance(command, Prompt):
+            return self._asked(command)
+        if isinstance(command, EndPrompt) and command.prompt in (None, self.open_prompt):
+            self.open_prompt = None
         if isinstance(command, StartAudio):
             self.streams[command.stream] = (command.format, [])
             self._flush.clear()
@@ -83,8 +95,17 @@ class FakeGlasses:
         self.bus.publish(GlassesSaid(Gestured(gesture)))
         await asyncio.sleep(0)
 
-    def leave(self) -> None:
+    def answer(self, answer: Answer, *, prompt: int | None = None) -> None:
+        """The glasses tell what the wearer did about a prompt (the open one, unless said otherwise)."""
+        number = self.open_prompt if prompt is None else prompt
+        assert number is not None, "no question is open"
+        self.open_prompt = None if number == self.open_prompt else self.open_prompt
+        self.bus.publish(GlassesSaid(PromptAnswered(number, answer)))
+
+    def leave(self, *, unnoticed: bool = False) -> None:
+        """Lose the link; glasses that did not notice hold their question open."""
         self.ready = False
+        self.open_prompt = self.open_prompt if unnoticed else None
         self.bus.publish(GlassesLost("disconnected"))
 
     def come_back(self) -> None:
@@ -99,6 +120,9 @@ class FakeGlasses:
     def pages(self) -> list[ShowPage]:
         return [c for c in self.told if isinstance(c, ShowPage)]
 
+    def asked(self) -> list[Prompt]:
+        return [c for c in self.told if isinstance(c, Prompt)]
+
     def texts(self) -> list[str]:
         return [" ".join(line.text for line in page.lines) for page in self.pages()]
 
@@ -112,11 +136,15 @@ class FakeGlasses:
         async with asyncio.timeout(within_s):
             while not condition():
                 self._changed.clear()
-                await self._changed.wait()
+                with suppress(TimeoutError):  # not all that is waited for is a command: look again soon
+                    async with asyncio.timeout(0.01):
+                        await self._changed.wait()
 
     def _take(self, command: Command) -> None:
         self._alive()
         self.refuse(command)
+        if isinstance(command, Prompt) and not self.prompts:
+            raise CommandRefused("unsupported", "prompt")
         self.told.append(command)
         self._changed.set()
 
@@ -124,7 +152,15 @@ class FakeGlasses:
         if not self.ready:
             raise GlassesAway
 
+    def _asked(self, command: Prompt) -> Done:
+        if self.open_prompt is not None:
+            raise CommandRefused("busy", f"prompt {self.open_prompt} is open")
+        self.open_prompt = command.prompt
+        return Done(drawn=sum(len(line.text) for line in command.lines) if self.drawn == -1 else self.drawn)
+
     async def _ended(self, command: EndAudio) -> Done:
+        if command.stream not in self.streams:
+            raise CommandRefused("no_stream")
         played = len(self.streams[command.stream][1]) * 320
         if command.flush:
             self.flushed.append(command.stream)
