@@ -1,0 +1,133 @@
+"""How long calls take: soft budgets per tool and per spoken turn, the classes of S2-140, histograms of what was measured.
+
+Refuses to stop anything: how many calls a turn may make is `policy`'s (S2-94); slowness is only told, afterwards.
+"""
+
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from tools_cache.tool import Json, ToolDefinition
+
+MAX_TURNS: Final = 256
+"""Turns whose time is remembered; an edge has a handful of sessions, so this is hours of talk."""
+TURN_MS: Final = 1500
+"""What all calls of one spoken turn may take together before it is told (S2-92)."""
+BOUNDS_MS: Final = (5, 10, 25, 50, 100, 200, 400, 800, 1500, 2000, 4000, 5000, 10_000, 20_000, 30_000)
+"""Upper ends of the buckets: a local note to a slow cloud. Every limit of ours (800, 1500, 2000, 4000, 5000) is one of
+them, so "how many kept it" is counted, not estimated."""
+TARGETS_MS: Final[Mapping[tuple[str, str], int]] = MappingProxyType({
+    ("retrieval", "voice"): 800, ("retrieval", "text"): 2000, ("action", "voice"): 5000, ("action", "text"): 5000,
+})  # fmt: skip
+"""(category, mode) → what its calls should take at most (S2-140). Others have no target."""
+
+
+class LatencyLedger:
+    """Adds up what the calls of one turn took. A call without a turn is a turn of its own."""
+
+    def __init__(self, *, most: int = MAX_TURNS) -> None:
+        self._most = most
+        self._turns: OrderedDict[tuple[str, str], int] = OrderedDict()
+
+    def spent(self, user_id: str, turn_id: str, ms: int) -> int:
+        """Add one call's time; give what its turn has taken by now. The turn longest unheard of is forgotten first."""
+        if not turn_id:
+            return ms
+        total = self._turns.pop((user_id, turn_id), 0) + ms
+        self._turns[user_id, turn_id] = total
+        while len(self._turns) > self._most:
+            self._turns.popitem(last=False)
+        return total
+
+
+def over_budget(tool: ToolDefinition | None, duration_ms: int) -> bool:
+    """Say whether one call took longer than its tool should (S2-91)."""
+    return tool is not None and duration_ms > tool.latency_budget_ms
+
+
+def turn_over_budget(duration_ms: int, turn_total_ms: int, limit_ms: int = TURN_MS) -> bool:
+    """Say whether this call took its turn over the limit (S2-92): true for one call of a turn, so turns can be counted."""
+    return turn_total_ms - duration_ms <= limit_ms < turn_total_ms
+
+
+def warnings(
+    tool: ToolDefinition | None, duration_ms: int, turn_total_ms: int = 0, limit_ms: int = TURN_MS
+) -> tuple[str, ...]:
+    """Say in words what was slower than it should be; empty when all was well. `turn_total_ms` 0: not in a spoken turn."""
+    told = []
+    if tool is not None and over_budget(tool, duration_ms):
+        told.append(f"{tool.name} took {duration_ms} ms; its latency budget is {tool.latency_budget_ms} ms")
+    if turn_over_budget(duration_ms, turn_total_ms, limit_ms):
+        told.append(f"the calls of this turn took {turn_total_ms} ms by now; a spoken turn should stay within {limit_ms} ms")
+    return tuple(told)
+
+
+class Histogram:
+    """Durations in fixed buckets; what was observed can be asked for as percentiles and as counts per bucket."""
+
+    __slots__ = ("_counts", "_max", "total_ms")
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BOUNDS_MS) + 1)
+        self._max = 0
+        self.total_ms = 0
+
+    def observe(self, ms: int) -> None:
+        self._counts[bisect_left(BOUNDS_MS, ms)] += 1
+        self.total_ms += ms
+        self._max = max(self._max, ms)
+
+    @property
+    def count(self) -> int:
+        return sum(self._counts)
+
+    @property
+    def average_ms(self) -> int | None:
+        """None when nothing was observed."""
+        count = self.count
+        return round(self.total_ms / count) if count else None
+
+    def percentile_ms(self, share: float) -> int | None:
+        """Estimate the duration that `share` (0…1) of the calls kept, straight between the ends of its bucket; never
+        more than the longest that was seen. None when nothing was observed.
+        """
+        wanted, below = share * self.count, 0
+        if not self.count:
+            return None
+        for at, inside in enumerate(self._counts):
+            if inside and below + inside >= wanted:
+                low = BOUNDS_MS[at - 1] if at else 0
+                high = BOUNDS_MS[at] if at < len(BOUNDS_MS) else self._max
+                return min(self._max, round(low + (high - low) * (wanted - below) / inside))
+            below += inside
+        return self._max
+
+    def within(self, bound_ms: int) -> int:
+        """Count the calls that took at most this long; exact when it is one of `BOUNDS_MS`."""
+        return sum(self._counts[: bisect_left(BOUNDS_MS, bound_ms) + 1])
+
+    def cumulative(self) -> list[int]:
+        """Counts of all calls up to each bound, the last one all of them."""
+        sums, so_far = [], 0
+        for count in self._counts:
+            so_far += count
+            sums.append(so_far)
+        return sums
+
+    def to_json(self, target_ms: int | None = None) -> dict[str, Json]:
+        """Percentiles for people; with a target, the share of calls that kept it."""
+        said: dict[str, Json] = {
+            "count": self.count, "p50_ms": self.percentile_ms(0.5), "p95_ms": self.percentile_ms(0.95),
+            "p99_ms": self.percentile_ms(0.99),
+        }  # fmt: skip
+        if target_ms is not None and self.count:
+            said |= {"target_ms": target_ms, "within": round(self.within(target_ms) / self.count, 3)}
+        return said
+
+    def copy(self) -> "Histogram":
+        """Give a second one that no later observation changes."""
+        other = Histogram()
+        other._counts, other._max, other.total_ms = self._counts[:], self._max, self.total_ms
+        return other
