@@ -91,12 +91,48 @@ def _call(verb: argparse.ArgumentParser) -> None:
         "args", metavar="ARGS", nargs="*",
         help="a JSON object, or key=value pairs (a value that is JSON is taken as such), or - for JSON on stdin",
     )  # fmt: skip
-    verb.add_argument("--mode", choices=("text", "voice"), default="text", help="how the caller talks with us")
+    verb.add_argument("--mode", choices=("text", "voice"), help="how the caller talks with us (default: as the session does, else text)")
     verb.add_argument("--wait", choices=("answer", "delivery"), default="answer", help="until the answer is there, or until it is also told in full")
-    verb.add_argument("--no-wait", action="store_true", help="print the call's id at once; see it later: glassd calls ID")
-    verb.add_argument("--confirm", metavar="TOKEN", help="the token of a confirmation request")
+    verb.add_argument("--no-wait", action="store_true", help="print the call's id once it is on disk; see it later: glassd calls ID")
+    verb.add_argument("--confirm", metavar="TOKEN", help="the token of a confirmation request, for the very call that got it")
     verb.add_argument("--key", metavar="KEY", help="idempotency key: the same key never runs twice")
+    verb.add_argument("--session", metavar="S", help="the session it belongs to; a session keeps its mode")
+    verb.add_argument("--turn", metavar="T", help="the turn it belongs to; a voice turn has a budget")
+    verb.add_argument("--provider-id", metavar="ID", help="the id a model's provider gave this call")
     verb.add_argument("--ttl", metavar="SECONDS", type=_seconds, default=40.0, help="how long the call may live (default 40)")
+
+
+def _confirm(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("token", metavar="TOKEN", help="the token of a confirmation request")
+    verb.add_argument("--deny", action="store_true", help="say no")
+    lasting = verb.add_mutually_exclusive_group()
+    lasting.add_argument("--always", action="store_true", help="yes, and do not ask for this tool any more")
+    lasting.add_argument("--never", action="store_true", help="no, and refuse this tool from now on")
+
+
+def _grants(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    change = verb.add_mutually_exclusive_group()
+    change.add_argument("--always", metavar="TOOL", help="this tool needs no yes any more")
+    change.add_argument("--never", metavar="TOOL", help="this tool is refused from now on")
+    change.add_argument("--revoke", metavar="TOOL", help="ask about this tool every time again")
+
+
+def _cancel(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("id", metavar="ID", help="the call's id")
+    verb.add_argument("--reason", metavar="TEXT", help="why, for its story")
+
+
+def _answer(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("id", metavar="ID", help="the pending call's id (see: glassd calls --pending)")
+    verb.add_argument(
+        "result", metavar="RESULT", nargs="*",
+        help="JSON, key=value pairs, one word of text, or - for JSON on stdin; an object with ok is a whole envelope",
+    )  # fmt: skip
+    verb.add_argument("--session", metavar="S", help="the session the call belongs to")
 
 
 def _say(verb: argparse.ArgumentParser) -> None:
@@ -164,10 +200,15 @@ VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("status", "one state per layer, and the one thing to do next", _socket),
     ("tools", "the tools in force", _tools),
     ("call", "call a tool, and tell how the answer reached the wearer", _call),
+    ("confirm", "say yes or no to a call that waits for it", _confirm),
+    ("grants", "the tools allowed or forbidden for good", _grants),
+    ("cancel", "call a call off", _cancel),
+    ("answer", "hand in the result of a pending call", _answer),
     ("say", "say something as if the wearer had said it", _say),
     ("calls", "what was called, what is pending", _calls),
     ("lens", "what the lens shows now", _lens),
     ("events", "follow what happens, one JSON object a line", _events),
+    ("metrics", "counters and latencies per tool, as OpenMetrics text", _socket),
     ("sim", "mock glasses on a virtual radio", _sim),
     ("devcloud", "the reference cloud alone", _devcloud),
     ("registry", "build, verify and print the tools of this installation", _registry),

@@ -22,7 +22,8 @@ class Layers:
     glasses: GlassesStatus
     uplink: UplinkStatus
     registry: Mapping[str, Any]
-    calls: Mapping[str, int]
+    calls: Mapping[str, Any]
+    """Those in flight now, and what `Metrics.summary` counted since the start."""
     audio: Mapping[str, Any]
     services: Sequence[Mapping[str, str]]
     alarms: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +44,7 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
             "since_s": round(uplink.since_s, 1),
         },
         "registry": dict(layers.registry),
-        "outbox": {"waiting": uplink.outbox},
+        "outbox": {"waiting": uplink.outbox, "oldest_s": round(uplink.outbox_oldest_s, 1) if uplink.outbox else None},
         "calls": dict(layers.calls),
         "audio": dict(layers.audio),
         "services": [dict(service) for service in layers.services],

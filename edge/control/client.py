@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 MAX_ANSWER: Final = 64 * 1024 * 1024
 MAX_LINE: Final = 4 * 1024 * 1024
 CONNECT_S: Final = 5.0
+NO_CONTENT: Final = 204
 QUIET_S: Final = 60.0
 """A stream that is silent this long is dead: the daemon says something every 15 s."""
 
@@ -49,17 +50,30 @@ class ControlClient:
         self._sockets = sockets
 
     def request(self, method: str, path: str, body: Any = None, *, timeout_s: float = 30.0) -> tuple[int, Any]:
-        """Ask once: (HTTP status, JSON). Raises `ControlError`, also for every answer that is an error."""
+        """Ask once: (HTTP status, JSON; None when the answer is empty). Raises `ControlError`, also for every answer that is
+        an error.
+        """
+        status, raw = self._whole(method, path, body, timeout_s)
+        try:
+            return status, None if status == NO_CONTENT else json.loads(raw)
+        except ValueError:
+            raise _stopped() from None
+
+    def text(self, path: str, *, timeout_s: float = 30.0) -> str:
+        """Get something that is text, not JSON. Raises `ControlError`."""
+        return self._whole("GET", path, None, timeout_s)[1].decode("utf-8", "replace")
+
+    def _whole(self, method: str, path: str, body: Any, timeout_s: float) -> tuple[int, bytes]:
         with self._open(method, path, body, {}, timeout_s) as answer:
             try:
                 raw = answer.read(MAX_ANSWER + 1)
-                if len(raw) > MAX_ANSWER:
-                    raise ControlError("TOO_LARGE", "the daemon's answer is too large", "ask for less")
-                return answer.status, json.loads(raw)
             except TimeoutError:
                 raise _late(timeout_s) from None
-            except (OSError, http.client.HTTPException, ValueError):
+            except (OSError, http.client.HTTPException):
                 raise _stopped() from None
+            if len(raw) > MAX_ANSWER:
+                raise ControlError("TOO_LARGE", "the daemon's answer is too large", "ask for less")
+            return answer.status, raw
 
     def events(self, last_event_id: str | None = None) -> Iterator[tuple[str, str, str]]:
         """Follow happenings for ever: (event id, event name, data as JSON text). Raises `ControlError` at the end."""

@@ -19,17 +19,21 @@ READ: Final = 64 * 1024
 LINGER_S: Final = 1.0
 """A refused sender gets this long to stop sending, so that it reads why instead of a reset."""
 MAX_LINGER: Final = 4 * 1024 * 1024
+NO_CONTENT: Final = 204
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one client may ask of us. Times in seconds, sizes in bytes."""
+    """What one client may ask of us. Times in seconds, sizes in bytes. Calls being begun and clients waiting for an answer
+    have fewer places than there are connections: who wants to look, or to call something off, gets in beside them.
+    """
 
     head: int = 16 * 1024
     body: int = 256 * 1024
     connections: int = 64
     streams: int = 16
-    background: int = 64
+    begins: int = 48
+    polls: int = 32
     idle_s: float = 75.0
     request_s: float = 10.0
     write_s: float = 30.0
@@ -47,9 +51,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
+    """`body` is written as JSON; text of another `content_type` goes out as it is; a 204 has none."""
+
     status: int
     body: Json
     headers: tuple[tuple[str, str], ...] = ()
+    content_type: str = "application/json"
 
 
 class Refused(Exception):
@@ -63,6 +70,12 @@ class Refused(Exception):
 def failure(code: str, message: str, fix: str = "") -> dict[str, Json]:
     """Build the one form every error of the control API has."""
     return {"error": {"code": code, "message": message, "fix": fix}}
+
+
+def _written(reply: Reply) -> bytes:
+    if reply.content_type != "application/json":
+        return str(reply.body).encode()
+    return json.dumps(reply.body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 class Connection:
@@ -125,13 +138,16 @@ class Connection:
 
     async def reply(self, reply: Reply) -> bool:
         """Send a whole reply; True when the connection can carry another request."""
-        body = json.dumps(reply.body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        await self._send(
-            h11.Response(status_code=reply.status, headers=[
-                ("Content-Type", "application/json"), ("Content-Length", str(len(body))), *reply.headers,
-            ]),
-            h11.Data(data=body), h11.EndOfMessage(),
-        )  # fmt: skip
+        if reply.status == NO_CONTENT:
+            await self._send(h11.Response(status_code=NO_CONTENT, headers=list(reply.headers)), h11.EndOfMessage())
+        else:
+            body = _written(reply)
+            await self._send(
+                h11.Response(status_code=reply.status, headers=[
+                    ("Content-Type", reply.content_type), ("Content-Length", str(len(body))), *reply.headers,
+                ]),
+                h11.Data(data=body), h11.EndOfMessage(),
+            )  # fmt: skip
         if self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:
             self._h11.start_next_cycle()
             return True
@@ -146,6 +162,7 @@ class Connection:
         await self._linger()
 
     async def _linger(self) -> None:
+        self._still_there()
         if self._writer.can_write_eof():
             self._writer.write_eof()
         left = MAX_LINGER
@@ -171,9 +188,15 @@ class Connection:
         for event in events:
             data = self._h11.send(event)
             if data:
+                self._still_there()
                 self._writer.write(data)
         async with asyncio.timeout(self._limits.write_s):
             await self._writer.drain()
+
+    def _still_there(self) -> None:
+        """Raise ConnectionError where uvloop would raise RuntimeError: the client has hung up."""
+        if self._writer.is_closing():
+            raise ConnectionResetError("the client hung up")
 
     async def gone(self) -> None:
         """Wait until the client has hung up; what it still says is dropped."""

@@ -16,10 +16,13 @@ from pathlib import Path
 from typing import Final
 
 from edge.clock import Clock
+from edge.control.counted import Exposition
 from edge.control.feed import RING, Feed, missed
+from edge.control.handed import Ports
 from edge.control.http import Connection, Limits, Refused, Reply, Request, failure
-from edge.control.routes import Confirm, Follow, Ports, Routes
-from edge.ports import BusPort, CallsPort, CallStorePort, RegistryPort, RenderPort
+from edge.control.routes import Follow, Routes
+from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
+from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort
 from tools_cache.tool import Json, ToolResponse
 
 log = logging.getLogger(__name__)
@@ -36,26 +39,33 @@ class SocketTaken(Exception):
 
 
 class ControlServer:
-    """Serves the control API; `run()` is the service and may be run again after it ended."""
+    """Serves the control API; `run()` is the service and may be run again after it ended. `full` is what a store raises
+    that takes nothing new.
+    """
 
     def __init__(
         self, path: Path, *, calls: CallsPort, registry: RegistryPort, render: RenderPort, store: CallStorePort,
         bus: BusPort, clock: Clock, status: Callable[[], Mapping[str, Json]],
-        heard: Callable[[str], Awaitable[ToolResponse]], new_id: Callable[[], str], confirm: Confirm | None = None,
-        user_id: str = "local", group: str = "", limits: Limits | None = None, ring: int = RING,
+        heard: Callable[[str], Awaitable[ToolResponse]], new_id: Callable[[], str],
+        confirmations: ConfirmationStorePort | None = None, sessions: SessionStorePort | None = None,
+        session_state: Callable[[], Mapping[str, Json]] = dict, user_id: str = "local", group: str = "",
+        full: tuple[type[Exception], ...] = (), limits: Limits | None = None, ring: int = RING,
+        metrics: Exposition | None = None,
     ) -> None:  # fmt: skip
         self._path = path
         self._group = group
+        self._full = full
         self._limits = limits or Limits()
         self._feed = Feed(bus, clock=clock, ring=ring)
         self._routes = Routes(Ports(
-            calls=calls, registry=registry, render=render, store=store, status=status, heard=heard, new_id=new_id,
-            spawn=self._spawn, confirm=confirm, user_id=user_id,
-        ))  # fmt: skip
+            calls=calls, registry=registry, render=render, store=store, bus=bus, status=status, heard=heard, new_id=new_id,
+            confirmations=confirmations, sessions=sessions, session_state=session_state, metrics=metrics,
+            user_id=user_id,
+        ), self._limits)  # fmt: skip
         self._tasks: asyncio.TaskGroup | None = None
         self._socket: socket.socket | None = None
         self._lock = -1
-        self._clients = self._background = 0
+        self._clients = 0
         self.streams = 0
         """Clients that follow events now."""
 
@@ -129,6 +139,8 @@ class ControlServer:
             await _quietly(connection.refuse(refused))
         except (OSError, TimeoutError) as e:
             log.debug("a control client went away: %s", e)
+        except Exception:
+            log.exception("a control client was cut off by a mistake of ours")  # and no other with it
         finally:
             self._clients -= 1
             await connection.close()
@@ -138,6 +150,9 @@ class ControlServer:
             answer = await self._routes.answer(request)
         except Refused as refused:
             return refused.reply
+        except self._full as e:
+            fix = "make room where glassd keeps its state, or wait until calls are done; reading goes on meanwhile"
+            return Reply(507, failure("DISK_FULL", f"nothing new can be kept now: {e}", fix))
         except Exception:
             log.exception("the control API failed on %s", request.path[:80])
             return Reply(500, failure("INTERNAL", "glassd made a mistake", "see the journal: journalctl -u glassd"))
@@ -175,23 +190,6 @@ class ControlServer:
                 return await self._feed.news(cursor)
         except TimeoutError:
             return cursor, [":"]
-
-    # -------------------------------------------------------------- calls nobody waits for
-
-    def _spawn(self, call: Callable[[], Awaitable[object]]) -> bool:
-        if self._tasks is None or self._background >= self._limits.background:
-            return False
-        self._background += 1
-        self._tasks.create_task(self._finish(call), name="control call")
-        return True
-
-    async def _finish(self, call: Callable[[], Awaitable[object]]) -> None:
-        try:
-            await call()
-        except Exception:
-            log.exception("a call nobody waits for failed")
-        finally:
-            self._background -= 1
 
 
 async def _quietly(sending: Awaitable[None]) -> None:

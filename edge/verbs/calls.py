@@ -1,34 +1,64 @@
 """`glassd calls`: history, pending calls, one call's whole story."""
 
 from argparse import Namespace
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
-from edge.verbs.call import delivered
-from edge.verbs.screen import Screen, for_people
+from edge.verbs import story
+from edge.verbs.envelope import delivered
+from edge.verbs.screen import Screen
 from edge.verbs.status import duration
 from edge.verbs.talk import ask
+
+WAITS_FOR: Final = {
+    "AWAITING_CONFIRMATION": "a yes: tap on the glasses, or glassd confirm",
+    "ADMITTED": "its turn", "RUNNING": "its tool",
+}  # fmt: skip
 
 
 def run(args: Namespace, screen: Screen) -> int:
     if args.id:
-        story = ask(args, "GET", f"/v1/calls/{quote(args.id, safe='')}")
+        told = ask(args, "GET", f"/v1/calls/{quote(args.id, safe='')}")
         if screen.as_json:
-            screen.json(story)
+            screen.json(told)
         else:
-            screen.line(for_people(story))
+            story.show(told, screen)
         return 0
     document = ask(args, "GET", f"/v1/calls?limit={args.limit}&pending={int(args.pending)}")
     if screen.as_json:
         screen.json(document)
     elif document["calls"]:
-        screen.table([_row(call) for call in document["calls"]])
+        screen.table([(_waiting if args.pending else _row)(call) for call in document["calls"]])
     else:
         screen.line("No calls are pending." if args.pending else "Nothing was called yet. Try: glassd call clock:now")
     return 0
 
 
 def _row(call: dict[str, Any]) -> tuple[str, ...]:
-    outcome = call.get("code") or (delivered(call["delivery"]) if call.get("delivery") else "")
-    age = f"{duration(call['age_s'])} ago" if isinstance(call.get("age_s"), int | float) else ""
-    return tuple(str(cell or "") for cell in (call.get("call_id"), age, call.get("tool"), call.get("state"), call.get("route"), outcome))
+    answer = call.get("code") or ("ok" if call.get("ok") else "")
+    reached = delivered(call["delivery"]) if call.get("delivery") else ""
+    return _text(call.get("call_id"), _age(call), call.get("tool"), call.get("state"), call.get("route"), answer, reached)
+
+
+def _waiting(call: dict[str, Any]) -> tuple[str, ...]:
+    """What a call without an answer waits for, and how long it still may."""
+    left = call.get("left_s")
+    life = f"{duration(max(0.0, left))} left" if isinstance(left, int | float) else ""
+    return _text(call.get("call_id"), _age(call), call.get("tool"), call.get("state"), life, f"waits for {waits_for(call)}")
+
+
+def waits_for(call: dict[str, Any]) -> str:
+    """Say it in words; a pending call waits for the network when it is queued, else for whoever hands its result in."""
+    state = str(call.get("state"))
+    if state == "PENDING":
+        away = call.get("route") in {"queue", "cloud"}
+        return "the cloud's result" if away else f"its result: glassd answer {call.get('call_id')}"
+    return WAITS_FOR.get(state, "its answer")
+
+
+def _age(call: dict[str, Any]) -> str:
+    return f"{duration(call['age_s'])} ago" if isinstance(call.get("age_s"), int | float) else ""
+
+
+def _text(*cells: Any) -> tuple[str, ...]:
+    return tuple(str(cell or "") for cell in cells)

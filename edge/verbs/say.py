@@ -3,7 +3,7 @@
 from argparse import Namespace
 from typing import Final
 
-from edge.verbs.call import tell
+from edge.verbs.envelope import tell
 from edge.verbs.screen import Screen
 from edge.verbs.talk import ask
 

@@ -27,6 +27,14 @@ def ask(args: Namespace, method: str, path: str, body: Any = None, *, timeout_s:
         raise told(e) from None
 
 
+def fetch(args: Namespace, path: str) -> str:
+    """Get a document that is text. Raises `CliError`."""
+    try:
+        return client(args).text(path)
+    except ControlError as e:
+        raise told(e) from None
+
+
 def follow(args: Namespace, after: str | None = None) -> Iterator[tuple[str, str, str]]:
     """Follow events: (id, name, JSON text). Raises `CliError`."""
     try:

@@ -12,24 +12,40 @@ from edge.bus import Bus
 from edge.clock import Clock
 from edge.control.http import Limits
 from edge.control.server import ControlServer
-from edge.ports import Entry, Wait
+from edge.events import CallAnswered
+from edge.ports import Entry, Grant, Submission, Wait
 from tools_cache.tool import ErrorCode, Source, ToolDefinition, ToolResponse
 
 DEADLINE_S = 10.0
 BOOM = "boom:boom"
 
 
-def definition(name, *, category="utility", description="Does it. And more."):
-    return ToolDefinition(name=name, description=description, input_schema={"type": "object"}, source=Source.LOCAL, category=category)
+def definition(name, *, category="utility", description="Does it. And more.", **more):
+    return ToolDefinition(name=name, description=description, input_schema={"type": "object"}, source=Source.LOCAL, category=category, **more)
+
+
+ASKED = ToolResponse.failure(
+    ErrorCode.CONFIRMATION_REQUIRED, "Create calendar event with 2 attendees?",
+    confirmation_request={
+        "token": "tok-1", "expires": 4_000_000_000_000, "tool": "cal:add", "args": {}, "preview": "Create calendar event with 2 attendees",
+    },
+)  # fmt: skip
+"""What a tool that needs a yes is answered while the wearer is asked."""
 
 
 @dataclass
 class Calls:
-    """A CallsPort that answers at once, unless `gate` is closed."""
+    """A CallsPort that answers at once, unless `gate` is closed. `asked`: what `begin` gives for which tool."""
 
     seen: list = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     answers: dict = field(default_factory=dict)
+    begun: list = field(default_factory=list)
+    asked: dict = field(default_factory=dict)
+    decided: list = field(default_factory=list)
+    running: dict = field(default_factory=dict)
+    submitted: list = field(default_factory=list)
+    submission: Submission = Submission.TAKEN
 
     async def call(self, call, *, progress=None, wait=Wait.ANSWER):
         self.seen.append((call, wait))
@@ -41,6 +57,32 @@ class Calls:
             return ToolResponse.failure(ErrorCode.TOOL_NOT_FOUND, f"no {call.tool}")
         return found.with_meta(tool=call.tool, callId=call.call_id, route="local", duration=3, delivery="shown")
 
+    async def begin(self, call):
+        self.begun.append(call)
+        await self.gate.wait()
+        asked = self.asked.get(call.tool)
+        return None if asked is None else asked.with_meta(tool=call.tool, callId=call.call_id)
+
+    async def confirm(self, token, *, allow, grant=Grant.ONCE, call=None):
+        self.decided.append((token, allow, grant, call))
+        if token != "tok-1":
+            return ToolResponse.failure(ErrorCode.EXPIRED, "There is no such question (any more)")
+        if len(self.decided) > 1:
+            return ToolResponse.failure(ErrorCode.USED, "This token was used before")
+        if not allow:
+            return ToolResponse.failure(ErrorCode.DENIED, "You said no")
+        return ToolResponse(data={"event": 1}, meta={"route": "local", "duration": 3, "delivery": "shown"})
+
+    async def cancel(self, call_id, reason):
+        if call_id not in self.running:
+            return False
+        self.running[call_id] = reason
+        return True
+
+    async def submit(self, call_id, response, *, user_id, session):
+        self.submitted.append((call_id, response, user_id, session))
+        return self.submission
+
 
 class Registry:
     def __init__(self):
@@ -48,19 +90,68 @@ class Registry:
             Entry(definition("notes:add"), "Notes"),
             Entry(definition("cam:shot", category="media"), "Camera", hidden="needs a camera", missing=("CAMERA",)),
         )
+        self.more = {"cal:add": Entry(definition("cal:add", requires_confirmation="always"), "Calendar")}
 
     def snapshot(self):
-        return SimpleNamespace(version="7", entries=lambda: self.list, find=lambda name: None)
+        found = {**{e.definition.name: e for e in self.list}, **self.more}
+        return SimpleNamespace(version="7", entries=lambda: self.list, find=found.get)
+
+
+def row(call_id="c1", **more):
+    """One call as the store tells it."""
+    return {
+        "call_id": call_id, "tool": "notes:add", "state": "DELIVERED", "route": "local", "age_s": 90.0, "ok": True, "code": None,
+        "delivery": "shown", **more,
+    }  # fmt: skip
 
 
 class Store:
-    rows = ({"call_id": "c1", "tool": "notes:add", "state": "DELIVERED", "route": "local", "age_s": 90.0, "ok": True, "code": None, "delivery": "shown"},)
+    def __init__(self):
+        self.rows = {"c1": row()}
+        self.reads = 0
+        """How often somebody asked for one call."""
 
     async def recent(self, limit, *, pending):
-        return [] if pending else list(self.rows[:limit])
+        return [r for r in self.rows.values() if not pending or r["ok"] is None][:limit]
 
     async def get(self, call_id):
-        return next((row for row in self.rows if row["call_id"] == call_id), None)
+        self.reads += 1
+        return self.rows.get(call_id)
+
+
+class Confirmations:
+    def __init__(self):
+        self.kept = {}
+        self.broken = None
+
+    async def grant(self, user_id, tool, grant):
+        if self.broken:
+            raise self.broken
+        self.kept.pop((user_id, tool), None)
+        if grant is not Grant.ONCE:
+            self.kept[user_id, tool] = grant
+
+    async def granted(self, user_id, tool):
+        return self.kept.get((user_id, tool), Grant.ONCE)
+
+    async def grants(self, user_id):
+        return [{"tool": t, "grant": g.value, "since_wall": 1_700_000_000.0} for (u, t), g in sorted(self.kept.items()) if u == user_id]
+
+
+class Sessions:
+    def __init__(self):
+        self.modes = {}
+        self.moves = [{"at_wall": 2.0, "cause": "call", "call_id": "c1", "before": {"voice": False}, "after": {"voice": True}}]
+
+    async def open(self, user_id, session, mode):
+        return self.modes.setdefault((user_id, session), mode), "epoch"
+
+    async def transitions(self, limit):
+        return self.moves[:limit]
+
+
+class Full(Exception):
+    """What this house's store raises when it takes nothing new."""
 
 
 @dataclass
@@ -72,6 +163,18 @@ class House:
     status: dict
     server: ControlServer
     lens: dict
+    store: Store
+    confirmations: Confirmations
+    sessions: Sessions
+    registry: Registry
+
+    def end(self, call_id, response: ToolResponse, *, state="ANSWERED", delivery="shown", told=True):
+        """A call gets its final answer: on disk, then (when `told`) on the bus."""
+        error = response.error.code.value if response.error else None
+        self.store.rows[call_id] = row(call_id, state=state, ok=response.ok, code=error, delivery=None, response=response.to_json())
+        if told:
+            self.bus.publish(CallAnswered(call_id, "notes:add", response.ok, "local", delivery, error or ""))
+            self.store.rows[call_id]["delivery"] = delivery
 
     async def exchange(self, raw: bytes, *, eof: bool = True) -> bytes:
         """Send bytes as they are and read until the server hangs up."""
@@ -94,7 +197,7 @@ class House:
 
 def parsed(raw: bytes):
     head, _, body = raw.partition(b"\r\n\r\n")
-    return int(head.split()[1]), json.loads(body)
+    return int(head.split()[1]), json.loads(body) if body else None
 
 
 @asynccontextmanager
@@ -110,15 +213,17 @@ async def open_house(tmp_path: Path, *, limits: Limits | None = None, ring: int 
         said.append(text)
         return ToolResponse(data=f"heard {text}")
 
+    store, confirmations, sessions, registry = Store(), Confirmations(), Sessions(), Registry()
+    ports = {"confirmations": confirmations, "sessions": sessions, "session_state": lambda: {"voice": True}, **more}
     server = ControlServer(
-        path, calls=calls, registry=Registry(), render=SimpleNamespace(lens=lambda: lens), store=Store(), bus=bus,
-        clock=Clock(), status=lambda: status, heard=heard, new_id=lambda: f"id-{next(numbers)}",
-        limits=limits, ring=ring, **more,
+        path, calls=calls, registry=registry, render=SimpleNamespace(lens=lambda: lens), store=store, bus=bus,
+        clock=Clock(), status=lambda: status, heard=heard, new_id=lambda: f"id-{next(numbers)}", full=(Full,),
+        limits=limits, ring=ring, **ports,
     )  # fmt: skip
     server.open()
     running = asyncio.ensure_future(server.run())
     try:
-        yield House(path, bus, calls, said, status, server, lens)
+        yield House(path, bus, calls, said, status, server, lens, store, confirmations, sessions, registry)
         if running.done():
             await running
     finally:

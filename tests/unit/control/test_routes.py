@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from edge.control import routes
-from edge.control.http import Limits
+from edge.control import calls
 from edge.ports import Wait
 from tests.unit.control.house import open_house
-from tools_cache.tool import CallOrigin, Mode, ToolResponse
+from tools_cache.tool import CallOrigin, Mode
 
 pytestmark = pytest.mark.enable_socket
 
@@ -66,50 +65,12 @@ async def test_a_tools_failure_is_still_http_200(tmp_path):
     assert (status, envelope["ok"], envelope["error"]["type"]) == (200, False, "NOT_FOUND")
 
 
-async def test_a_call_nobody_waits_for_is_answered_with_its_id_and_runs(tmp_path):
-    async with open_house(tmp_path) as house:
-        house.calls.gate.clear()
-        status, answer = await house.ask("POST", "/v1/call", {"tool": "notes:add", "wait": False})
-        (call, _), = house.calls.seen
-        assert (status, answer) == (202, {"call_id": call.call_id})
-
-
-async def test_calls_nobody_waits_for_are_bounded(tmp_path):
-    async with open_house(tmp_path, limits=Limits(background=1)) as house:
-        house.calls.gate.clear()
-        await house.ask("POST", "/v1/call", {"tool": "notes:add", "wait": False})
-        status, answer = await house.ask("POST", "/v1/call", {"tool": "notes:add", "wait": False})
-        assert (status, answer["error"]["code"], len(house.calls.seen)) == (503, "BUSY", 1)
-
-
 async def test_a_call_without_an_answer_ends_with_504(tmp_path, monkeypatch):
-    monkeypatch.setattr(routes, "GRACE_S", 0.0)
+    monkeypatch.setattr(calls, "GRACE_S", 0.0)
     async with open_house(tmp_path) as house:
         house.calls.gate.clear()
         status, answer = await house.ask("POST", "/v1/call", {"tool": "notes:add", "ttl_s": 0.1})
     assert (status, answer["error"]["code"]) == (504, "TIMEOUT")
-
-
-async def test_a_confirmation_token_goes_out_of_band(tmp_path):
-    seen = []
-
-    async def confirm(call, token):
-        seen.append((call.tool, call.args, token))
-        return ToolResponse(data="done")
-
-    async with open_house(tmp_path, confirm=confirm) as house:
-        body = {"tool": "notes:add", "args": {"text": "x"}, "confirm": "tok"}
-        _, envelope = await house.ask("POST", "/v1/call", body)
-        assert envelope["data"] == "done"
-        assert not house.calls.seen
-    assert seen == [("notes:add", {"text": "x"}, "tok")]
-
-
-async def test_a_token_is_never_dropped_silently(tmp_path):
-    async with open_house(tmp_path) as house:
-        status, envelope = await house.ask("POST", "/v1/call", {"tool": "notes:add", "confirm": "tok"})
-        assert (status, envelope["error"]["code"]) == (200, "UNSUPPORTED")
-        assert not house.calls.seen
 
 
 async def test_what_is_said_is_heard(tmp_path):

@@ -456,3 +456,50 @@ async def test_a_follower_that_stops_reading_is_let_go(tmp_path):
             while house.server.streams:
                 await asyncio.sleep(0)
         follower.writer.close()
+
+
+async def test_writing_to_a_client_that_hung_up_ends_its_connection_and_no_other(tmp_path, monkeypatch, caplog):
+    """uvloop's transports raise RuntimeError there; so do ours here, whatever the loop."""
+    real = asyncio.StreamWriter.write
+
+    def write(self, data):
+        if self.is_closing():
+            raise RuntimeError("unable to perform operation; the handler is closed")
+        real(self, data)
+
+    monkeypatch.setattr(asyncio.StreamWriter, "write", write)
+    async with open_house(tmp_path) as house:
+        other = await Follower.join(house)
+        await other.block()
+        for n in range(20):
+            follower = await Follower.join(house)
+            follower.writer.transport.abort()
+            house.bus.publish(moved(n))
+            await asyncio.sleep(0)
+        status, _ = await house.ask("GET", "/v1/status")
+        assert status == 200
+        assert (await other.block())["data"]["state"] == "0"
+        other.writer.close()
+    assert "mistake of ours" not in caplog.text
+
+
+async def test_a_fault_of_ours_with_one_client_cuts_off_that_one_only(tmp_path, caplog):
+    async with open_house(tmp_path) as house:
+        other = await Follower.join(house)
+        await other.block()
+
+        async def stumbling(_):
+            raise ZeroDivisionError("a bug of ours")
+
+        house.server._answer, real = stumbling, house.server._answer
+        reader, writer = await asyncio.open_unix_connection(str(house.path))
+        writer.write(GET)
+        async with asyncio.timeout(DEADLINE_S):
+            assert await reader.read() == b""
+        writer.close()
+        house.server._answer = real
+        assert (await house.ask("GET", "/v1/status"))[0] == 200
+        house.bus.publish(moved(7))
+        assert (await other.block())["data"]["state"] == "7"
+        other.writer.close()
+    assert "cut off by a mistake of ours" in caplog.text

@@ -14,7 +14,7 @@ import pytest
 from edge import cli
 from edge.cli import VERBS, build_parser
 from edge.events import CallReceived, LinkChanged
-from edge.verbs import call as call_verb, completion
+from edge.verbs import completion, envelope
 from edge.verbs.screen import CliError
 from tests.unit.control.house import open_house
 from tools_cache.tool import ErrorCode, ErrorType, ToolError, ToolResponse
@@ -75,6 +75,11 @@ async def test_no_verb_at_all_shows_the_verbs_and_is_wrong_usage():
     (("completion", "tcsh"), "invalid choice"), (("registry",), "required: ACTION"), (("status", "--js"), "--js"),
     (("call", "a:b", "novalue"), "neither JSON nor key=value"), (("call", "a:b", "{"), "is not JSON"),
     (("run", "--config", "/nonexistent.toml"), "there is no such file"),
+    (("confirm",), "required: TOKEN"), (("confirm", "t", "--always", "--never"), "not allowed with"),
+    (("confirm", "t", "--deny", "--always"), "--deny and --always exclude each other"),
+    (("grants", "--always", "a:b", "--revoke", "a:b"), "not allowed with"), (("cancel",), "required: ID"),
+    (("call", "a:b", "--no-wait", "--confirm", "t"), "--confirm and --no-wait exclude each other"),
+    (("answer", "c1", "[1"), "is not JSON"), (("answer", "c1", "two", "words"), "neither JSON nor key=value"),
 ])  # fmt: skip
 async def test_wrong_usage_is_exit_2_in_words(words, said):
     ran = await glassd(*words)
@@ -88,7 +93,10 @@ async def test_wrong_usage_with_json_is_one_document_too():
     assert (ran.code, ran.err, ran.json["error"]["code"]) == (2, "", "USAGE")
 
 
-@pytest.mark.parametrize("verb", ["status", "tools", "calls", "lens", "events", "say hello", "call a:b"])
+@pytest.mark.parametrize("verb", [
+    "status", "tools", "calls", "lens", "events", "say hello", "call a:b", "call a:b --no-wait",
+    "confirm t", "grants", "cancel c1", "answer c1 yes", "metrics",
+])  # fmt: skip
 async def test_without_the_daemon_every_client_verb_is_exit_3_and_says_how_to_start_it(tmp_path, verb):
     words = (*verb.split(), "--socket", str(tmp_path / "none.sock"))
     people, program = await asyncio.gather(glassd(*words), glassd(*words, "--json"))
@@ -123,7 +131,7 @@ async def test_status_has_a_line_a_layer_and_the_next_action(tmp_path):
     async with open_house(tmp_path) as house:
         house.status.update({
             "edge_id": "edge-1", "link": {"state": "RESTING", "reason": "not found", "attempts": 3},
-            "uplink": {"state": "up", "broker": "b:8883", "since_s": 180.0}, "outbox": {"waiting": 0},
+            "uplink": {"state": "up", "broker": "b:8883", "since_s": 180.0}, "outbox": {"waiting": 3, "oldest_s": 125.0}, "calls": {"running": 1, "pending": 3},
             "services": [{"name": "uplink", "state": "crashed", "error": "boom"}, {"name": "link", "state": "running"}],
             "alarms": {"disk": "the disk is full"}, "next_action": "Switch your glasses on",
         })  # fmt: skip
@@ -132,7 +140,8 @@ async def test_status_has_a_line_a_layer_and_the_next_action(tmp_path):
     assert lines[0] == "glassd 0.1.0  edge-1"
     assert "link      RESTING        reason not found, attempts 3" in lines
     assert "uplink    up             broker b:8883, since 3 min" in lines
-    assert "outbox    waiting 0" in lines
+    assert "outbox    waiting 3, oldest 2 min" in lines
+    assert "calls     running 1, pending 3" in lines
     assert "services  uplink crashed boom" in lines
     assert "alarm     disk: the disk is full" in lines
     assert lines[-1] == "Next: Switch your glasses on"
@@ -187,13 +196,14 @@ async def test_options_of_a_call_reach_the_daemon(tmp_path):
     assert (call.mode, wait, call.idempotency_key, call.ttl_s) == ("voice", "delivery", "k", 7.0)
 
 
-async def test_no_wait_prints_the_id_at_once(tmp_path):
+async def test_no_wait_prints_the_id_once_it_is_on_disk(tmp_path):
     async with open_house(tmp_path) as house:
-        house.calls.gate.clear()
         people = await glassd("call", "notes:add", "--no-wait", "--socket", str(house.path))
         program = await glassd("call", "notes:add", "--no-wait", "--socket", str(house.path), "--json")
-        first, second = (call.call_id for call, _ in house.calls.seen)
-    assert (people.out, program.json) == (f"{first}\n", {"call_id": second})
+        first, second = (call.call_id for call in house.calls.begun)
+        assert not house.calls.seen
+    assert (people.code, people.out) == (0, f"{first}\n")
+    assert (program.code, program.json) == (0, {"call_id": second, "state": "admitted"})
 
 
 FAILURES = [
@@ -205,8 +215,8 @@ FAILURES = [
 
 @pytest.mark.parametrize(("code", "more", "exit_code"), FAILURES)
 def test_every_kind_of_failure_has_its_exit_code(code, more, exit_code):
-    envelope = ToolResponse(error=ToolError.of(code, "no", **more)).to_json()
-    assert call_verb.exit_code(envelope) == exit_code
+    answer = ToolResponse(error=ToolError.of(code, "no", **more)).to_json()
+    assert envelope.exit_code(answer) == exit_code
 
 
 async def test_a_failed_call_says_why_and_what_next_on_stderr(tmp_path):
@@ -224,16 +234,6 @@ async def test_a_failed_call_says_why_and_what_next_on_stderr(tmp_path):
     assert (program.code, program.err, program.json["error"]["code"]) == (1, "", "INVALID_ARGUMENTS")
 
 
-async def test_a_call_that_needs_a_confirmation_says_how_to_give_it(tmp_path):
-    async with open_house(tmp_path) as house:
-        house.calls.answers["cam:shot"] = ToolResponse.failure(
-            ErrorCode.CONFIRMATION_REQUIRED, "Really?", confirmation_request={"token": "tok-1"}
-        )
-        ran = await glassd("call", "cam:shot", "--socket", str(house.path))
-    assert ran.code == 1
-    assert "--confirm tok-1" in ran.err
-
-
 async def test_text_from_a_tool_cannot_reach_the_terminal_as_control_codes(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.answers["notes:list"] = ToolResponse(data="evil \x1b]0;title\x07 text")
@@ -247,17 +247,6 @@ async def test_say_speaks_for_the_wearer(tmp_path):
         ran = await glassd("say", "what", "time", "is", "it", "--socket", str(house.path))
         assert house.said == ["what time is it"]
     assert ran.out.startswith("heard what time is it\n")
-
-
-async def test_calls_are_listed_and_told(tmp_path):
-    async with open_house(tmp_path) as house:
-        listed, pending, one, none = await asyncio.gather(*(
-            glassd("calls", "--socket", str(house.path), *more) for more in ((), ("--pending",), ("c1",), ("nope",))
-        ))
-    assert listed.out == "c1  2 min ago  notes:add  DELIVERED  local  shown\n"
-    assert pending.out == "No calls are pending.\n"
-    assert json.loads(one.out)["state"] == "DELIVERED"
-    assert none.code == 4
 
 
 async def test_the_lens_is_drawn_in_a_frame(tmp_path):

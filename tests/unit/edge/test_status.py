@@ -2,6 +2,7 @@
 
 import pytest
 
+from edge.metrics import Metrics
 from edge.ports import GlassesStatus, UplinkStatus
 from edge.status import Layers, document, next_action
 from firmware_bridge.capabilities import Capabilities, Origin
@@ -65,3 +66,18 @@ def test_states_are_what_the_layers_say_not_what_one_hopes():
     assert shown["uplink"]["state"] == "not configured"
     never = document(layers(glasses=GlassesStatus()), now=0.0)
     assert never["glasses"]["state"] == "never seen"
+
+
+@pytest.mark.requirement("S2-132")
+def test_calls_are_those_in_flight_and_what_was_counted():
+    metrics = Metrics()
+    metrics.observe({"toolId": "notes:list", "version": "1", "route": "local", "outcome": "answered", "ok": True, "duration": 7})
+    shown = document(layers(calls={"running": 2, **metrics.summary()}), now=0.0)
+    assert (shown["calls"]["running"], shown["calls"]["total"], shown["calls"]["errors"]) == (2, 1, 0)
+    assert shown["calls"]["tools"] == {"notes:list": {"calls": 1, "errors": 0, "avg_ms": 7, "p50_ms": 7, "p99_ms": 7}}
+
+
+def test_the_outbox_says_how_many_wait_and_how_old_the_oldest_is():
+    waiting = document(layers(uplink=UplinkStatus(configured=True, outbox=7, outbox_oldest_s=120.04)), now=15.0)
+    assert waiting["outbox"] == {"waiting": 7, "oldest_s": 120.0}
+    assert document(layers(uplink=UplinkStatus(outbox_oldest_s=9.0)), now=15.0)["outbox"] == {"waiting": 0, "oldest_s": None}

@@ -1,0 +1,82 @@
+"""What became of a call: its whole story, now or as soon as it has its answer.
+
+Refuses to begin, to decide or to end one.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final
+
+from edge.bus import Listener
+from edge.control.http import Refused
+from edge.core.call_state import CallState
+from edge.events import CallAnswered, CallCompleted
+from edge.ports import BusPort
+from edge.store_ports import CallStorePort
+from tools_cache.tool import Json
+
+SETTLE_S: Final = 2.0
+"""Between an answer on disk and the word of how it reached the wearer: the lens acknowledges within a second, or never."""
+
+Story = Mapping[str, Json]
+
+
+class Answers:
+    """Reads the store; the bus says when to look again. How many may wait at once is the caller's to bound."""
+
+    def __init__(self, store: CallStorePort, bus: BusPort) -> None:
+        self._store = store
+        self._bus = bus
+
+    async def story(self, call_id: str) -> Story:
+        """Tell it as it is. Raises `Refused` (404) for a call nobody knows (any more)."""
+        story = await self._store.get(call_id)
+        if story is None:
+            raise unknown(call_id)
+        return _with_delivery(story, story.get("delivery"))
+
+    async def wait(self, call_id: str, wait_s: float, *, pending: bool) -> Story | None:
+        """Tell it when the call has its final answer (with `pending`, that one is an answer too); None when `wait_s` were
+        over first, or may not have been enough.
+        """
+        with self._bus.listen() as heard:  # listening first: nothing after the look is missed
+            story = await self.story(call_id)
+            answered = _answered(story, pending=pending)
+            if answered and (story.get("delivery") is not None or not story.get("response")):
+                return story
+            delivery: Json = None
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(wait_s, SETTLE_S) if answered else wait_s):
+                    delivery = await _word(heard, call_id, pending=pending)
+            story = await self.story(call_id)
+        return _with_delivery(story, delivery) if _answered(story, pending=pending) else None
+
+
+def unknown(call_id: str) -> Refused:
+    return Refused(404, "NOT_FOUND", f"there is no call {call_id}", "see the last ones: glassd calls")
+
+
+async def _word(heard: Listener, call_id: str, *, pending: bool) -> Json:
+    """Wait until the call was answered (or until that may have been missed); how its answer reached the wearer."""
+    async for happening in heard:
+        if heard.missed:
+            break
+        match happening:
+            case CallAnswered(call_id=found, final=final) if found == call_id and (final or pending):
+                return happening.delivery
+            case CallCompleted(call_id=found) if found == call_id:
+                return happening.delivery
+    return None
+
+
+def _answered(story: Story, *, pending: bool) -> bool:
+    return story.get("response") is not None or (pending and story.get("state") == CallState.PENDING)
+
+
+def _with_delivery(story: Story, delivery: Json) -> Story:
+    """The answer was stored before it was shown; what is known of its delivery since then belongs into it."""
+    response = story.get("response")
+    if not isinstance(response, dict) or delivery is None:
+        return story
+    return {**story, "delivery": delivery, "response": {**response, "meta": {**(response.get("meta") or {}), "delivery": delivery}}}

@@ -1,0 +1,193 @@
+"""What a client may do with calls: begin one, decide one that waits for a yes, call one off, hand in a result.
+
+Refuses to know who runs a call and how: it reads the request, asks the port, and gives the envelope back as it came.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import Any, Final, TypeVar
+
+from edge.control import reading
+from edge.control.answers import Answers, unknown
+from edge.control.handed import Ports
+from edge.control.http import Refused, Reply, Request
+from edge.control.places import Places
+from edge.core import results
+from edge.ports import Grant, Submission, Wait
+from tools_cache.tool import CallOrigin, Delivery, Json, Mode, ToolCall, ToolResponse
+
+GRACE_S: Final = 60.0
+"""How long after its own deadline a call's answer (speech included) may still come: the longest text takes 40 s to say."""
+LIFE_S: Final = 40.0
+"""A call's life when nothing else is said (contract §3): 10 s to activate, 30 s to run."""
+MAX_TTL_S: Final = 86400.0
+MAX_REASON: Final = 200
+MAX_TOKEN: Final = 255
+MAX_SESSION: Final = 64
+
+_CALL_KEYS: Final = (
+    "tool", "args", "mode", "wait", "ask", "confirm", "confirmation_token", "idempotency_key", "ttl_s", "turn_id", "origin",
+    "session", "provider_call_id", "ordinal", "replayed",
+)  # fmt: skip
+_ENVELOPE_KEYS: Final = ("ok", "data", "error", "intents", "render", "meta")
+_T = TypeVar("_T")
+
+
+class CallRoutes:
+    """The paths that do something with calls; each raises `Refused` for what cannot be served."""
+
+    def __init__(self, ports: Ports, answers: Answers, *, begins: int) -> None:
+        self._ports = ports
+        self._answers = answers
+        self._begins = Places(begins, "too many calls are being taken in at once", "again in a moment")
+
+    async def call(self, request: Request) -> Reply:
+        body = reading.json_object(request, _CALL_KEYS)
+        wait = _wait(body)
+        ask = reading.one_of(body, "ask", ("block", "return"))
+        token = reading.same_text(body, "confirm", "confirmation_token", most=MAX_TOKEN)
+        if token and wait is None:
+            raise reading.malformed("wait: must not be false beside confirm", "the answer is what became of the token: leave wait out")
+        call = await self._tool_call(body)
+        limit_s = call.ttl_s + GRACE_S
+        if token:
+            return await _envelope(self._ports.calls.confirm(token, allow=True, call=call), limit_s)
+        if wait is None:
+            begun = await self._begun(call)
+            return Reply(202, {"call_id": call.call_id, "state": "admitted"}) if begun is None else Reply(200, begun.to_json())
+        if ask == "return" and self._may_ask(call.tool):
+            return await self._asked_or_answered(call, limit_s)
+        return await _envelope(self._ports.calls.call(call, wait=wait), limit_s)
+
+    async def _begun(self, call: ToolCall) -> ToolResponse | None:
+        """None once the call is on disk; else what it was answered at once."""
+        with self._begins.one():
+            return await within(self._ports.calls.begin(call), call.ttl_s + GRACE_S)
+
+    def _may_ask(self, tool: str) -> bool:
+        """Is this one of the few that cost a second look? All others keep to one question, one answer."""
+        entry = self._ports.registry.snapshot().find(tool)
+        return entry is not None and entry.definition.requires_confirmation != "never"
+
+    async def _asked_or_answered(self, call: ToolCall, limit_s: float) -> Reply:
+        """CONFIRMATION_REQUIRED while the wearer is asked; otherwise the answer, as if it had not needed a yes."""
+        begun = await self._begun(call)
+        if begun is not None:
+            return Reply(200, begun.to_json())
+        story = await self._answers.wait(call.call_id, limit_s, pending=True)
+        if story is None:
+            raise _late()
+        if story.get("response"):
+            return Reply(200, story["response"])
+        pending = results.pending(call).with_meta(tool=call.tool, callId=call.call_id, delivery=Delivery.QUEUED.value)
+        return Reply(200, pending.to_json())
+
+    # -------------------------------------------------------------- reading a call
+
+    async def _tool_call(self, body: Mapping[str, Json]) -> ToolCall:
+        args = body.get("args", {})
+        if not isinstance(args, dict):
+            raise reading.malformed("args: must be an object", 'for example {"text": "milk"}')
+        session = reading.text(body, "session", most=MAX_SESSION, default="")
+        fields: dict[str, Any] = {
+            "tool": reading.text(body, "tool", most=255), "args": args, "session": session,
+            "ttl_s": reading.seconds(body, "ttl_s", default=LIFE_S, most=MAX_TTL_S),
+            "origin": CallOrigin(reading.one_of(body, "origin", (CallOrigin.CLI, CallOrigin.MCP))),
+            "turn_id": reading.text(body, "turn_id", most=64, default=""),
+            "idempotency_key": reading.text(body, "idempotency_key", most=255, default="") or None,
+            "provider_call_id": reading.text(body, "provider_call_id", most=255, default="") or None,
+            "ordinal": reading.count(body, "ordinal"), "replayed": reading.boolean(body, "replayed", default=False),
+        }  # fmt: skip
+        wanted = Mode(reading.one_of(body, "mode", tuple(Mode))) if "mode" in body else None
+        mode = await self._mode(session, wanted)  # last: a request that cannot be read makes no session
+        return ToolCall(call_id=self._ports.new_id(), user_id=self._ports.user_id, mode=mode, **fields)
+
+    async def _mode(self, session: str, wanted: Mode | None) -> Mode:
+        """A session keeps the mode it was made with (S2-83); a call outside of one has its own."""
+        if not session or self._ports.sessions is None:
+            return wanted or Mode.TEXT
+        found, _ = await self._ports.sessions.open(self._ports.user_id, session, (wanted or Mode.TEXT).value)
+        if wanted is not None and wanted.value != found:
+            message = f"mode: the session {session} is a {found} session, and a session keeps its mode"
+            raise Refused(409, "CONFLICT", message, f"leave mode out, or say {found}, or begin another session")
+        return Mode(found)
+
+    # -------------------------------------------------------------- deciding, calling off, handing in
+
+    async def confirm(self, request: Request) -> Reply:
+        """Say yes or no to a call that waits for it; the reply is that call's answer."""
+        body = reading.json_object(request, ("token", "confirmation_token", "allow", "grant"))
+        token = reading.same_text(body, "token", "confirmation_token", most=MAX_TOKEN)
+        if not token:
+            raise reading.malformed("token: must be text", "it is confirmation_request.token of the answer that asked for it")
+        allow = reading.boolean(body, "allow")
+        grant = Grant(reading.one_of(body, "grant", tuple(Grant)))
+        if grant is (Grant.NEVER if allow else Grant.ALWAYS):
+            raise reading.malformed(f"grant: {grant} goes with allow {str(not allow).lower()}", "send once, or turn allow round")
+        return await _envelope(self._ports.calls.confirm(token, allow=allow, grant=grant), LIFE_S + GRACE_S)
+
+    async def cancel(self, request: Request, call_id: str) -> Reply:
+        body = reading.json_object(request, ("reason",), empty=True)
+        reason = reading.text(body, "reason", most=MAX_REASON, default="") or "called off over the control API"
+        if not await self._ports.calls.cancel(call_id, reason):
+            raise await self._over(call_id, "nothing is left to call off")
+        return Reply(200, {"call_id": call_id, "cancelled": True})
+
+    async def result(self, request: Request, call_id: str) -> Reply:
+        """Take in the result of a pending call, as a whole envelope or as its data or error alone."""
+        body = reading.json_object(request, (*_ENVELOPE_KEYS, "session"))
+        session = reading.text(body, "session", most=MAX_SESSION, default="")
+        response = _response({key: value for key, value in body.items() if key != "session"})
+        outcome = await self._ports.calls.submit(call_id, response, user_id=self._ports.user_id, session=session)
+        if outcome is Submission.UNKNOWN:
+            fix = "see which wait for a result: glassd calls --pending (a call of a session wants that session named)"
+            raise Refused(404, "NOT_FOUND", f"no call {call_id} of yours waits for a result", fix)
+        if outcome is Submission.OVER:
+            raise await self._over(call_id, "its first answer stands")
+        return Reply(200, {"call_id": call_id, "submission": outcome.value})
+
+    async def _over(self, call_id: str, problem: str) -> Refused:
+        """Why there is nothing to do with a call; 404 when nobody knows it."""
+        story = await self._ports.store.get(call_id)
+        if story is None:
+            return unknown(call_id)
+        return Refused(409, "CONFLICT", f"the call {call_id} is {story.get('state')}: {problem}", f"see it: glassd calls {call_id}")
+
+
+def _wait(body: Mapping[str, Json]) -> Wait | None:
+    """None: do not wait."""
+    wait = body.get("wait", Wait.ANSWER.value)
+    if wait is False:
+        return None
+    if wait not in tuple(Wait):
+        raise reading.malformed('wait: must be "answer", "delivery" or false')
+    return Wait(wait)
+
+
+def _response(body: Mapping[str, Json]) -> ToolResponse:
+    """Read an envelope; one without `ok` says by its data or its error which it is."""
+    if "ok" not in body:
+        if ("data" in body) is ("error" in body):
+            raise reading.malformed("data: there must be data, or an error, and not both", 'for example {"data": {"answer": "yes"}}')
+        body = {"ok": "data" in body, **body}
+    try:
+        return ToolResponse.from_json(dict(body))
+    except ValueError as e:
+        raise reading.malformed(str(e), 'for example {"data": {"answer": "yes"}}; contract §3 has the whole envelope') from None
+
+
+async def _envelope(answer: Awaitable[ToolResponse], limit_s: float) -> Reply:
+    return Reply(200, (await within(answer, limit_s)).to_json())
+
+
+async def within(answer: Awaitable[_T], limit_s: float) -> _T:
+    """Wait for an answer. Raises `Refused` (504) when it does not come in time; what was begun goes on."""
+    try:
+        async with asyncio.timeout(limit_s):
+            return await answer
+    except TimeoutError:
+        raise _late() from None
+
+
+def _late() -> Refused:
+    return Refused(504, "TIMEOUT", "there was no answer in time", "see what became of it: glassd calls")

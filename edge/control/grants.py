@@ -1,0 +1,43 @@
+"""What the wearer allowed or forbade for good: listed, given, taken back.
+
+Refuses to know what a grant is good for; whoever asks the wearer looks it up.
+"""
+
+from edge.control import reading
+from edge.control.handed import Ports
+from edge.control.http import Refused, Reply, Request
+from edge.ports import Grant
+from edge.store_ports import ConfirmationStorePort
+
+
+class GrantRoutes:
+    """`/v1/grants`."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    async def show(self, _request: Request) -> Reply:
+        grants = await self._kept().grants(self._ports.user_id)
+        return Reply(200, {"grants": [dict(grant) for grant in grants]})
+
+    async def give(self, request: Request) -> Reply:
+        body = reading.json_object(request, ("tool", "grant"))
+        tool = reading.text(body, "tool", most=255)
+        if body.get("grant") not in (Grant.ALWAYS, Grant.NEVER):
+            raise reading.malformed("grant: must be one of always, never", f"to ask every time again: DELETE /v1/grants?tool={tool[:80]}")
+        if self._ports.registry.snapshot().find(tool) is None:  # a mistyped “never” would forbid nothing
+            raise Refused(404, "NOT_FOUND", f"there is no tool {tool[:80]}", "see all of them: glassd tools --all")
+        await self._kept().grant(self._ports.user_id, tool, Grant(body["grant"]))
+        return Reply(200, {"tool": tool, "grant": body["grant"]})
+
+    async def revoke(self, request: Request) -> Reply:
+        tool = reading.text(request.query, "tool", most=255)
+        if await self._kept().granted(self._ports.user_id, tool) is Grant.ONCE:
+            raise Refused(404, "NOT_FOUND", f"nothing is granted or forbidden for {tool[:80]}", "see what is: glassd grants")
+        await self._kept().grant(self._ports.user_id, tool, Grant.ONCE)
+        return Reply(200, {"tool": tool, "revoked": True})
+
+    def _kept(self) -> ConfirmationStorePort:
+        if self._ports.confirmations is None:
+            raise Refused(501, "UNSUPPORTED", "this daemon keeps no grants", "it asks every time")
+        return self._ports.confirmations

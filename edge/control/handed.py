@@ -1,0 +1,30 @@
+"""What the control API is handed: every port and value its paths need. No code runs here."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from edge.control.counted import Exposition
+from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
+from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort
+from tools_cache.tool import Json, ToolResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """`session_state` is the voice session as it is now. Without `confirmations` there are no grants, without `sessions` a
+    call's mode is what the call says.
+    """
+
+    calls: CallsPort
+    registry: RegistryPort
+    render: RenderPort
+    store: CallStorePort
+    bus: BusPort
+    status: Callable[[], Mapping[str, Json]]
+    heard: Callable[[str], Awaitable[ToolResponse]]
+    new_id: Callable[[], str]
+    confirmations: ConfirmationStorePort | None = None
+    sessions: SessionStorePort | None = None
+    session_state: Callable[[], Mapping[str, Json]] = dict
+    metrics: Exposition | None = None
+    user_id: str = "local"

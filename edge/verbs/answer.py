@@ -1,0 +1,26 @@
+"""`glassd answer`: hand in the result of a call that waits for one."""
+
+from argparse import Namespace
+from typing import Any
+from urllib.parse import quote
+
+from edge.verbs.screen import Screen, plain
+from edge.verbs.talk import ask
+from edge.verbs.words import value
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    body = _body(value(args.result))
+    if args.session:
+        body["session"] = args.session
+    answer = ask(args, "POST", f"/v1/calls/{quote(args.id, safe='')}/result", body)
+    if screen.as_json:
+        screen.json(answer)
+    else:
+        screen.line(f"{plain(args.id)} has its result; see it: glassd calls {plain(args.id)}")
+    return 0
+
+
+def _body(result: Any) -> dict[str, Any]:
+    """A whole envelope is known by its `ok`; everything else is the data of a good result."""
+    return dict(result) if isinstance(result, dict) and isinstance(result.get("ok"), bool) else {"data": result}

@@ -1,0 +1,17 @@
+"""`glassd cancel`: call a call off."""
+
+from argparse import Namespace
+from urllib.parse import quote
+
+from edge.verbs.screen import Screen, plain
+from edge.verbs.talk import ask
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    body = {"reason": args.reason or "called off on the command line"}
+    answer = ask(args, "POST", f"/v1/calls/{quote(args.id, safe='')}/cancel", body)
+    if screen.as_json:
+        screen.json(answer)
+    else:
+        screen.line(f"{plain(args.id)} is called off; see it: glassd calls {plain(args.id)}")
+    return 0

@@ -1,0 +1,68 @@
+"""An envelope as a person reads it, and the exit code it means. Refuses to know where it came from."""
+
+from typing import Any, Final
+
+from edge.verbs.screen import CliError, Screen, for_people, plain
+
+_TIMED_OUT: Final = frozenset({"TIMEOUT", "DEADLINE_EXPIRED", "NOT_ACCEPTED", "APP_ACTIVATION_TIMEOUT"})
+
+
+def tell(envelope: dict[str, Any], screen: Screen) -> int:
+    """Show an envelope and give the exit code it means."""
+    code = exit_code(envelope)
+    if screen.as_json:
+        screen.json(envelope)
+    elif envelope.get("ok"):
+        _tell_success(envelope, screen)
+    else:
+        screen.error(_failure(envelope))
+    return code
+
+
+def exit_code(envelope: dict[str, Any]) -> int:
+    """Map an envelope to contract §1: done, failed, no such tool, timed out."""
+    if envelope.get("ok"):
+        return 0
+    error = envelope.get("error") or {}
+    if error.get("code") in _TIMED_OUT:
+        return 5
+    return 4 if error.get("type") == "NOT_FOUND" else 1
+
+
+def _tell_success(envelope: dict[str, Any], screen: Screen) -> None:
+    data = envelope.get("data")
+    if data is not None:
+        screen.line(for_people(data))
+    meta = envelope.get("meta") or {}
+    facts = [f"route {meta['route']}"] if meta.get("route") else []
+    facts += [f"{meta['duration']} ms"] if "duration" in meta else []
+    facts.append(f"delivery {delivered(meta.get('delivery', 'none'))}")
+    screen.line(screen.paint(plain(" · ".join(facts)), "dim"))
+
+
+def delivered(delivery: Any) -> str:
+    """Show how far a result got, and why not further."""
+    if not isinstance(delivery, dict):
+        return str(delivery)
+    more = [str(delivery[key]) for key in ("reason", "downgrade") if delivery.get(key)]
+    return str(delivery.get("state", "")) + (f" ({', '.join(more)})" if more else "")
+
+
+def token_of(envelope: dict[str, Any]) -> str:
+    """Give the token of an answer that asks for a yes; "" when it does not."""
+    error = envelope.get("error") or {}
+    request = error.get("confirmation_request") or {}
+    return str(request.get("token") or "") if error.get("code") == "CONFIRMATION_REQUIRED" else ""
+
+
+def how_to_confirm(token: str) -> str:
+    return f"confirm on the glasses (tap), or: glassd confirm {token}"
+
+
+def _failure(envelope: dict[str, Any]) -> CliError:
+    error = envelope.get("error") or {}
+    token = token_of(envelope)
+    fix = how_to_confirm(token) if token else error.get("suggestion") or ""
+    problems = error.get("details")
+    listed = "".join(f"\n  {p.get('path', '')}: {p.get('problem', '')}" for p in problems if isinstance(p, dict)) if isinstance(problems, list) else ""
+    return CliError(str(error.get("code", "")), f"{error.get('message', '')} ({error.get('code', '')}){listed}", str(fix))

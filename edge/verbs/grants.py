@@ -1,0 +1,42 @@
+"""`glassd grants`: the tools that need no yes any more, and those that are forbidden; given and taken back."""
+
+import time
+from argparse import Namespace
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from edge.verbs.screen import Screen, plain
+from edge.verbs.talk import ask
+
+MEANS: Final = {"always": "runs without asking", "never": "is refused without asking"}
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    if args.revoke:
+        return _done(screen, ask(args, "DELETE", f"/v1/grants?{urlencode({'tool': args.revoke})}"), "is asked about every time again")
+    if given := args.always or args.never:
+        grant = "always" if args.always else "never"
+        return _done(screen, ask(args, "PUT", "/v1/grants", {"tool": given, "grant": grant}), MEANS[grant])
+    document = ask(args, "GET", "/v1/grants")
+    if screen.as_json:
+        screen.json(document)
+    elif document["grants"]:
+        screen.table([_row(grant) for grant in document["grants"]])
+    else:
+        screen.line("Nothing is granted or forbidden for good: tools that need a yes ask every time.")
+    return 0
+
+
+def _done(screen: Screen, answer: dict[str, Any], means: str) -> int:
+    if screen.as_json:
+        screen.json(answer)
+    else:
+        screen.line(f"{plain(answer['tool'])} {means}")
+    return 0
+
+
+def _row(grant: dict[str, Any]) -> tuple[str, ...]:
+    since = grant.get("since_wall")
+    day = time.strftime("since %Y-%m-%d", time.localtime(since)) if isinstance(since, int | float) else ""
+    word = str(grant.get("grant", ""))
+    return str(grant.get("tool", "")), word, MEANS.get(word, ""), day

@@ -1,0 +1,79 @@
+"""A call that waits for the wearer's yes, seen from the command line: what it asks, how to decide it, and what came of it.
+
+Refuses to decide: that is `glassd confirm`, or the glasses.
+"""
+
+from argparse import Namespace
+from typing import Any, Final
+from urllib.parse import quote
+
+from edge.verbs.envelope import how_to_confirm, token_of
+from edge.verbs.screen import CliError, Screen, plain
+from edge.verbs.talk import ask
+
+SLICE_S: Final = 20.0
+"""One question to the daemon waits this long."""
+DAY_S: Final = 86400.0
+"""The daemon ends every question in its time; this ends us when it does not."""
+
+
+def show(envelope: dict[str, Any], screen: Screen) -> None:
+    """Show what is asked, for somebody who will not wait."""
+    if screen.as_json:
+        screen.json(envelope)
+        return
+    screen.line(f"waits for a yes: {plain(_preview(envelope))}")
+    screen.table([("call", _call_id(envelope)), ("token", token_of(envelope)), ("next", how_to_confirm(token_of(envelope)))])
+
+
+def decided(args: Namespace, screen: Screen, envelope: dict[str, Any], *, patience_s: float) -> dict[str, Any]:
+    """Wait until the call has its answer, telling what it waits for. Gives `envelope` back when nothing waits for a yes."""
+    try:
+        story = _story(args, _call_id(envelope), wait="")
+    except CliError as e:
+        if e.code == "NOT_FOUND":
+            return envelope
+        raise
+    if not story.get("response"):
+        screen.note(f"waits for a yes: {_preview(envelope)}\n{how_to_confirm(token_of(envelope))}")
+        story = _waited(args, _call_id(envelope), patience_s)
+    response: dict[str, Any] = story.get("response") or _pending(story)
+    return response
+
+
+def _waited(args: Namespace, call_id: str, patience_s: float) -> dict[str, Any]:
+    """Wait until the question is over, however long the daemon lets it stand, and then `patience_s` for the answer."""
+    try:
+        for _ in range(int(DAY_S / SLICE_S)):
+            story = _story(args, call_id, wait=f"?wait={SLICE_S:g}&until=answer")
+            if story is not None:
+                return dict(story)
+            if patience_s <= 0:
+                break
+            if _story(args, call_id, wait="").get("state") != "AWAITING_CONFIRMATION":
+                patience_s -= SLICE_S
+    except CliError as e:
+        raise CliError(e.code, e.message, _see(call_id), exit_code=e.exit_code) from None
+    raise CliError("TIMEOUT", "there was no answer in time", _see(call_id), exit_code=5)
+
+
+def _see(call_id: str) -> str:
+    return f"see what became of it: glassd calls {call_id}"
+
+
+def _story(args: Namespace, call_id: str, *, wait: str) -> Any:
+    return ask(args, "GET", f"/v1/calls/{quote(call_id, safe='') or '-'}{wait}", timeout_s=SLICE_S + 10.0)
+
+
+def _call_id(envelope: dict[str, Any]) -> str:
+    return str((envelope.get("meta") or {}).get("callId", ""))
+
+
+def _preview(envelope: dict[str, Any]) -> str:
+    error = envelope.get("error") or {}
+    return str((error.get("confirmation_request") or {}).get("preview") or error.get("message", ""))
+
+
+def _pending(story: dict[str, Any]) -> dict[str, Any]:
+    data = {"status": "pending", "pendingToolCallId": story.get("call_id")}
+    return {"ok": True, "data": data, "meta": {"tool": story.get("tool"), "callId": story.get("call_id"), "delivery": "queued"}}
