@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from edge.devcloud.agent import TTL_S, Agent
 from edge.devcloud.api import Refusal, answer, read_json
 from edge.devcloud.broker import BrokerFailed, EmbeddedBroker
+from edge.devcloud.deferred import Submitted
+from edge.store.db import StoreError
 from edge.uplink.wire import BadTopicWord, check_word
 from tools_cache.tool import Json
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 MAX_BODY = 300 * 1024
 """Bytes: one MQTT body and what stands around it."""
 MAX_TTL_S = 600.0
+MAX_LISTED = 100
 
 
 class Bench:
@@ -27,12 +30,15 @@ class Bench:
 
     def __init__(
         self, agent: Agent, broker: EmbeddedBroker | None, *, status: Callable[[], Awaitable[Mapping[str, Json]]],
-        stop_app: Callable[[str], Awaitable[bool]],
+        stop_app: Callable[[str], Awaitable[bool]], submit: Callable[[str, str, Json], Awaitable[Submitted]],
+        pending: Callable[[int], Awaitable[list[dict[str, Json]]]],
     ) -> None:  # fmt: skip
         self._agent = agent
         self._broker = broker
         self._status = status
         self._stop_app = stop_app
+        self._submit = submit
+        self._pending = pending
 
     def routes(self) -> "list[Route]":
         from starlette.routing import Route  # noqa: PLC0415 - heavy, and only whoever serves needs it
@@ -41,6 +47,8 @@ class Bench:
             Route("/devcloud/status", self._get_status, methods=["GET"]),
             Route("/devcloud/broker", _spoken(self._switch_broker), methods=["POST"]),
             Route("/devcloud/invoke", _spoken(self._invoke), methods=["POST"]),
+            Route("/devcloud/calls", self._get_pending, methods=["GET"]),
+            Route("/devcloud/calls/{id}/result", self._take_result, methods=["POST"]),
             Route("/devcloud/apps/{package}/stop", self._stop, methods=["POST"]),
         ]
 
@@ -82,6 +90,33 @@ class Bench:
 
     async def _stop(self, request: "Request") -> "Response":
         return answer({"stopped": await self._stop_app(request.path_params["package"])})
+
+
+    async def _get_pending(self, _: "Request") -> "Response":
+        """Calls that wait for their result: `{pending: [{id, edge, tool, args, ageS, leftS}]}`, oldest first."""
+        return answer({"pending": await self._pending(MAX_LISTED)})
+
+    async def _take_result(self, request: "Request") -> "Response":
+        """`{edge, result}`: the envelope of a pending call, or just its data; exactly one is taken."""
+        return await _spoken(lambda body: self._hand_in(request.path_params["id"], body))(request)
+
+    async def _hand_in(self, call_id: str, body: Mapping[str, Any]) -> "Response":
+        edge_id = body.get("edge")
+        if not isinstance(edge_id, str) or not edge_id:
+            raise _invalid("edge", "must be the id of the edge that called")
+        if "result" not in body:
+            raise _invalid("result", "is missing; send the envelope, or just the data")
+        try:
+            submitted = await self._submit(edge_id, call_id, body["result"])
+        except ValueError as e:
+            raise _invalid("result", str(e)) from None
+        except StoreError as e:
+            raise Refusal(503, {"error": {"code": "TOOL_UNAVAILABLE", "message": str(e)}}) from None
+        if submitted is Submitted.UNKNOWN:
+            raise Refusal(404, {"error": {"code": "NOT_FOUND", "message": "This edge has no such call"}})
+        if submitted is Submitted.OVER:
+            raise Refusal(409, {"error": {"code": "CONFLICT", "message": "This call does not wait for a result (any more)"}})
+        return answer({"submitted": True})
 
 
 def _spoken(endpoint: Callable[[Mapping[str, Any]], Awaitable["Response"]]) -> Callable[["Request"], Awaitable["Response"]]:

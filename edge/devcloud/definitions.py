@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 import rfc8785
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StringConstraints, ValidationError
 
 from edge.devcloud.sdk import CATEGORIES
+from tools_cache.documents import Url
 from tools_cache.errors import BadDefinition, BadToolName
 from tools_cache.legacy import migrate
 from tools_cache.names import check_local_name
 from tools_cache.schema import check_schema
-from tools_cache.tool import Json
+from tools_cache.tool import MAX_CACHE_TTL_S, MAX_PENDING_TTL_S, MAX_RATE_CALLS, MAX_RATE_WINDOW_S, Json
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +41,16 @@ class _Extensions(_Open):
     category: str | None = None
 
 
+class _Execution(_Open):
+    url: Url | None = None
+    webhookUrl: Url | None = None  # noqa: N815
+
+
+class _Rate(_Open):
+    calls: Annotated[StrictInt, Field(ge=1, le=MAX_RATE_CALLS)]
+    window: Annotated[float, Field(gt=0, le=MAX_RATE_WINDOW_S)]
+
+
 class _Tool(_Open):
     name: Text
     description: Text
@@ -55,6 +66,11 @@ class _Tool(_Open):
     timeoutS: Annotated[float, Field(gt=0, le=30)] | None = None  # noqa: N815
     queueable: StrictBool = False
     queue_ttl_s: Annotated[float, Field(gt=0, le=7 * 86400)] | None = None
+    executionType: Literal["gateway", "external", "space", "internal"] = "gateway"  # noqa: N815
+    execution: _Execution | None = None
+    pendingTtlS: Annotated[float, Field(ge=1, le=MAX_PENDING_TTL_S)] | None = None  # noqa: N815
+    cacheTtlS: Annotated[float, Field(ge=1, le=MAX_CACHE_TTL_S)] | None = None  # noqa: N815
+    rateLimit: _Rate | None = None  # noqa: N815
 
 
 class _Hardware(_Open):
@@ -140,6 +156,9 @@ def check_tool(tool: Mapping[str, Json], at: str) -> list[Mistake]:
     except ValidationError as e:
         return _mistakes(e, at)
     mistakes: list[Mistake] = []
+    if tool.get("cacheTtlS") is not None and tool.get("sideEffects", "writes") == "writes":
+        mistakes.append(Mistake(f"{at}.cacheTtlS", "only a tool that writes nothing may be answered from a cache",
+                                "say sideEffects read_only or none, or leave cacheTtlS out"))  # fmt: skip
     try:
         check_local_name(tool["name"])
     except BadToolName as e:

@@ -5,6 +5,7 @@ Refuses to do I/O. `success` exists here and nowhere else inside (C-01).
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -18,6 +19,13 @@ _STATUS: Final[Mapping[ErrorCode, int]] = {
     ErrorCode.TOOL_NOT_FOUND: 404, ErrorCode.INVALID_ARGUMENTS: 400, ErrorCode.INVALID_REQUEST: 400,
 }  # fmt: skip
 """S0-30 and S0-31; anything else is 500, an invalid tool name and a timeout too (C-12)."""
+_NOT_AN_APPS: Final = frozenset({
+    ErrorType.MODE_RESTRICTED, ErrorType.BUDGET_EXCEEDED, ErrorType.CONFIRMATION_REQUIRED, ErrorType.CONFIRMATION_EXPIRED,
+})  # fmt: skip
+"""Only the edge decides these, before it calls (S2-69 … S2-72)."""
+_NOTHING_DONE: Final = frozenset({ErrorType.VALIDATION, ErrorType.NOT_FOUND})
+"""Said before anything is done, so nothing was, and asking the same again is of no use (S2-67, S2-68)."""
+MAX_RETRY_AFTER_MS: Final = 3_600_000
 
 
 def of_app(value: Json, tool: str) -> ToolResponse:
@@ -26,7 +34,7 @@ def of_app(value: Json, tool: str) -> ToolResponse:
         return _broken(tool, "it is not an object")
     if "ok" in value:
         try:
-            return _shown(ToolResponse.from_json({**value, "meta": {}}), value.get("render"), tool)
+            return _lawful(_shown(ToolResponse.from_json({**value, "meta": {}}), value.get("render"), tool), tool)
         except ValueError as e:
             return _broken(tool, str(e))
     if "success" not in value:
@@ -46,8 +54,27 @@ def _failed(error: Json, tool: str) -> ToolResponse:
     said = str(error.get("code", ""))
     code = ErrorCode(said) if said in ErrorCode.__members__ else ErrorCode.EXECUTION_ERROR
     details = {"appCode": said[:80]} if said and said != code.value else None
-    message = clean(error["message"]) or "Unknown error"
-    return ToolResponse.failure(code, message, retryable=error.get("retryable") is True, details=details)
+    message, after = clean(error["message"]) or "Unknown error", error.get("retryAfterMs")
+    good = isinstance(after, int) and not isinstance(after, bool) and 0 < after <= MAX_RETRY_AFTER_MS
+    return _lawful(ToolResponse.failure(
+        code, message, retryable=error.get("retryable") is True, details=details, retry_after_ms=after if good else None,
+        partial_side_effects=error.get("partialSideEffects") is True,
+    ), tool)  # fmt: skip
+
+
+def _lawful(response: ToolResponse, tool: str) -> ToolResponse:
+    """Hold an app's error to what its type means, whatever it says beside it."""
+    error = response.error
+    if error is None:
+        return response
+    if error.type in _NOT_AN_APPS:
+        return _broken(tool, f"error: an app cannot say {error.type.value}")
+    if error.type in _NOTHING_DONE:
+        error = replace(error, retryable=False, partial_side_effects=False)
+    elif error.type is ErrorType.AUTH:  # C-10: the same call fails again until somebody signs in
+        details = error.details if isinstance(error.details, dict) else {}
+        error = replace(error, retryable=False, details={**details, "reauthRequired": True})
+    return replace(response, error=error)
 
 
 def _broken(tool: str, why: str) -> ToolResponse:

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from edge.devcloud.deferred import BUSY_MS, Deferred
 from edge.devcloud.envelope import clean
-from edge.devcloud.journal import SENT, Job, Journal, Left
+from edge.devcloud.job import BUSY, PENDING, SENT, WAITS, Job, Left, Taken
+from edge.devcloud.journal import Journal
 from edge.devcloud.link import Link, NotConnected, Route
 from edge.devcloud.race import run_unless
 from edge.devcloud.runner import Runner
@@ -26,7 +28,6 @@ log = logging.getLogger(__name__)
 
 MAX_RUNNING: Final = 32
 """Calls under way at once; one more is told to come back, which costs its edge one retry."""
-BUSY_MS: Final = 1000
 RESULT_EXPIRY_S: Final = 24 * 3600.0
 """A result outlives its call: the edge stores it, marked late (contract §4)."""
 PROGRESS_FREELY: Final = 20
@@ -65,6 +66,7 @@ class Executor:
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[tuple[str, str], _Work] = {}
         self._withdrawn: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self.deferred = Deferred(journal, runner, self._conclude)
         self.seen = 0
         """Calls that arrived, duplicates included."""
 
@@ -79,6 +81,7 @@ class Executor:
         """Finish what an earlier life left undone, then whatever comes, until cancelled."""
         self._link = link
         async with asyncio.TaskGroup() as self._tasks:
+            self._tasks.create_task(self.deferred.expire(), name="ends of deferred calls")
             for left in await self._journal.left():
                 if left.response is None:
                     self._resume(left)
@@ -107,20 +110,28 @@ class Executor:
             return
         try:
             full = job.key not in self._running and len(self._running) >= self._max_running
-            taken = await (self._journal.look(job) if full else self._journal.take(job))
+            taken = await self._journal.take(job, repeatable=self._runner.repeatable(job.call.tool), room=not full)
         except StoreError as e:
             # Not stored is not accepted: the edge will offer it again, here or to another worker.
             log.warning("a call cannot be stored: %s", e)
             inbound.ack()
             return
         inbound.ack()
+        await self._go_on(job, taken)
+
+    async def _go_on(self, job: Job, taken: Taken) -> None:
+        """Do what is right for a call that the journal knows this much of."""
         if taken.response is not None:
-            await self._tell(job, taken.response)
-        elif job.key in self._running:
-            await self._accept(job)
-        elif full:
+            await self._tell(job, _fitting(job, taken.response))
+        elif taken.state == BUSY:
             busy = ToolResponse.failure(ErrorCode.RATE_LIMIT, "Every worker is busy", retry_after_ms=BUSY_MS)
             await self._say(job, Kind.RESULT, wire.result_body(job.call.call_id, busy))
+        elif taken.state in (WAITS, PENDING):
+            self.deferred.look()
+            await self._accept(job)
+            await self._forestall(job)
+        elif self._journal.claimed(job.key):
+            await self._accept(job)
         elif taken.fresh:
             self._begin(job)
         else:
@@ -177,19 +188,37 @@ class Executor:
         except WireError as e:
             log.warning("a cancel on %.120r cannot be read: %s", inbound.topic, e)
             return
-        work = self._running.get(key)
-        if work is not None:
-            work.reason = reason
-            work.cancelled.set()
+        if self._break_off(key, reason) or await self._call_off(key, reason) or self._break_off(key, reason):
             return
         self._withdrawn[key] = reason  # the call itself may still be on its way
         if len(self._withdrawn) > CANCELLED_KEPT:
             self._withdrawn.popitem(last=False)
 
+    def _break_off(self, key: tuple[str, str], reason: str) -> bool:
+        work = self._running.get(key)
+        if work is not None:
+            work.reason = reason
+            work.cancelled.set()
+        return work is not None
+
+    async def _call_off(self, key: tuple[str, str], reason: str) -> bool:
+        try:
+            return await self.deferred.cancel(key, reason)
+        except StoreError as e:
+            log.warning("call %s cannot be called off: %s", key[1], e)
+            return False
+
+    async def _forestall(self, job: Job) -> None:
+        """A cancel that came before its call finds it now that it waits."""
+        if job.key in self._withdrawn:
+            await self._call_off(job.key, self._withdrawn.pop(job.key))
+
     # -------------------------------------------------------------- doing
 
     def _begin(self, job: Job) -> None:
         assert self._tasks is not None
+        if not self._journal.claim(job.key):
+            return  # another worker of this process was faster
         work = _Work(job)
         if job.key in self._withdrawn:
             work.reason = self._withdrawn.pop(job.key)
@@ -207,34 +236,50 @@ class Executor:
             ErrorCode.INTERRUPTED, "The worker stopped while the tool ran; whether it was done is not known",
             partial_side_effects=True, suggestion="Look before asking again",
         )  # fmt: skip
-        self._tasks.create_task(self._finish(left.job, lost.with_meta(tool=left.job.call.tool, callId=left.job.call.call_id)))
+        self._tasks.create_task(self._conclude(left.job, lost.with_meta(tool=left.job.call.tool, callId=left.job.call.call_id)))
 
     async def _work(self, work: _Work) -> None:
-        job = work.job
         try:
-            await self._accept(job)
-            running = self._runner.run(
-                job.call, progress=lambda text: self._progress(work, text), sending=lambda: self._sending(work)
-            )
-            done = await run_unless(running, work.cancelled.wait())
-            await self._finish(job, _cancelled(work, self._runner) if done is None else done.value)
+            await self._accept(work.job)
+            response = await (self._put_off(work) if self._runner.deferred(work.job.call.tool) else self._run(work))
+            if response is not None:
+                await self._conclude(work.job, response)
         except StoreError as e:
-            log.warning("call %s cannot be finished: %s", job.call.call_id, e)
+            log.warning("call %s cannot be finished: %s", work.job.call.call_id, e)
         finally:
-            del self._running[job.key]
+            self._journal.release(work.job.key)
+            del self._running[work.job.key]
+
+    async def _run(self, work: _Work) -> ToolResponse:
+        running = self._runner.run(
+            work.job.call, progress=lambda text: self._progress(work, text), sending=lambda: self._sending(work)
+        )
+        done = await run_unless(running, work.cancelled.wait())
+        return _cancelled(work, self._runner) if done is None else done.value
+
+    async def _put_off(self, work: _Work) -> ToolResponse | None:
+        refusal = await self.deferred.hold(work.job)
+        if refusal is None and work.cancelled.is_set():
+            await self._call_off(work.job.key, work.reason)
+        return refusal
 
     async def _sending(self, work: _Work) -> None:
         await self._journal.sending(work.job)
         work.sent = True
 
-    async def _finish(self, job: Job, response: ToolResponse) -> None:
-        try:
-            wire.encode(Kind.RESULT, wire.result_body(job.call.call_id, response), json=job.as_json)
-        except WireError as e:
-            message = f"The tool's answer cannot be sent: {e}"
-            response = ToolResponse.failure(ErrorCode.EXECUTION_ERROR, message).with_meta(**response.meta)
-        await self._journal.finish(job, response)
+    async def _conclude(self, job: Job, response: ToolResponse, *, only_held: bool = False) -> bool:
+        """Store the one answer and tell it to all it is for; False when there was one before."""
+        response = _fitting(job, response)
+        ended = await self._journal.finish(job, response, only_held=only_held)
+        if not ended.stands:
+            return False
         await self._tell(job, response)
+        for left in ended.followers:
+            if left.response is not None:
+                await self._tell(left.job, _fitting(left.job, left.response))
+        if ended.heir is not None:
+            self._begin(ended.heir)
+        return True
 
     # -------------------------------------------------------------- out
 
@@ -273,6 +318,16 @@ class Executor:
             log.debug("%s of %s waits for the broker: %s", kind.value, call_id, e)
             return False
         return True
+
+
+def _fitting(job: Job, response: ToolResponse) -> ToolResponse:
+    """The answer itself, or why it cannot go over the wire."""
+    try:
+        wire.encode(Kind.RESULT, wire.result_body(job.call.call_id, response), json=job.as_json)
+    except WireError as e:
+        message = f"The tool's answer cannot be sent: {e}"
+        return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, message).with_meta(**response.meta)
+    return response
 
 
 def _reason(message: WireMessage) -> str:

@@ -7,18 +7,20 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from edge.store.db import Connection, Database, Row
-from tools_cache.tool import CallOrigin, Json, Mode, ToolCall, ToolResponse
+from edge.devcloud import keys
+from edge.devcloud.job import BUSY, DONE, PENDING, SENT, TAKEN, WAITS, Job, Left, Taken, response_of, response_text
+from edge.store.db import Connection, Database
+from tools_cache.tool import ErrorCode, Json, ToolResponse
 
 KEEP_S: Final = 600.0
 """How long an answer outlives its call, for duplicates that come late."""
 PRUNE_EVERY: Final = 100
-
-TAKEN, SENT, DONE = "taken", "sent", "done"
+MAX_HELD: Final = 1000
+"""Calls that wait (for another call's answer, for somebody to hand theirs in) without running."""
 
 _MIGRATIONS: Final = (
     """
@@ -38,45 +40,18 @@ _MIGRATIONS: Final = (
     CREATE INDEX calls_open ON calls (taken_wall) WHERE told = 0;
     CREATE INDEX calls_end ON calls (ends_wall);
     """,
+    keys.TABLES,
 )
 # The key holds the edge: no edge can ask for another one's answer by its id.
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One call as a worker sees it: whose, what, and how to answer. `ends_wall` is its deadline."""
+class Ended:
+    """What came of an answer: `stands` unless there was one before; who else has it; who must run after all."""
 
-    edge: str
-    call: ToolCall
-    reply_to: str
-    as_json: bool
-    ends_wall: float
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.edge, self.call.call_id
-
-    def refreshed(self, now: float) -> "Job":
-        """The same with what is left of its life now."""
-        return replace(self, call=replace(self.call, ttl_s=max(0.0, self.ends_wall - now)))
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What is known of a call: `fresh`, or how far it got and, when it is over, its answer."""
-
-    fresh: bool
-    state: str = TAKEN
-    response: ToolResponse | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """A call from before: still to be done (`response` None) or still to be told."""
-
-    job: Job
-    state: str
-    response: ToolResponse | None = field(default=None)
+    stands: bool
+    followers: tuple[Left, ...] = ()
+    heir: Job | None = None
 
 
 class Journal:
@@ -86,6 +61,7 @@ class Journal:
         self._db = db
         self._wall = wall
         self._since_prune = 0
+        self._claimed: set[tuple[str, str]] = set()
 
     @classmethod
     async def open(cls, path: Path, *, wall: Callable[[], float] = time.time) -> "Journal":
@@ -95,40 +71,81 @@ class Journal:
         # Shielded: a cancelled shutdown must not leave the writer thread behind.
         await asyncio.shield(self._db.close())
 
-    async def take(self, job: Job) -> Taken:
-        """Store a call that was never seen; else say what is known of it."""
+    # -------------------------------------------------------------- who works on it, in this process
+
+    def claim(self, key: tuple[str, str]) -> bool:
+        """Make a call one worker's own; False when another one has it."""
+        if key in self._claimed:
+            return False
+        self._claimed.add(key)
+        return True
+
+    def claimed(self, key: tuple[str, str]) -> bool:
+        return key in self._claimed
+
+    def release(self, key: tuple[str, str]) -> None:
+        self._claimed.discard(key)
+
+    # -------------------------------------------------------------- on disk
+
+    async def take(self, job: Job, *, repeatable: bool = False, room: bool = True) -> Taken:
+        """Store a call that was never seen; else say what is known of it.
+
+        Its idempotency key is looked up in the same transaction: a known one gives the answer there is, or makes the
+        call wait for it. `repeatable` tools may be asked twice. Without `room` nothing new that must run is stored.
+        """
         now = self._wall()
         self._since_prune += 1
         prune = self._since_prune % PRUNE_EVERY == 0
-        row = (job.edge, job.call.call_id, job.call.tool, TAKEN, _job_text(job), job.ends_wall, now)
 
         def work(db: Connection) -> Taken:
             if prune:
-                db.execute("DELETE FROM calls WHERE ends_wall < ?", (now - KEEP_S,))
+                _prune(db, now)
             known = _known(db, job)
             if not known.fresh:
                 return known
-            db.execute(
-                "INSERT INTO calls (edge, id, tool, state, request, ends_wall, taken_wall) VALUES (?,?,?,?,?,?,?)", row
-            )
+            held = keys.find(db, job.edge, job.call, now)
+            if held is not None and (taken := _by_key(db, job, held, now)) is not None:
+                return taken
+            if not room:
+                return Taken(True, BUSY)
+            _insert(db, job, TAKEN, now)
+            keep_wall = max(job.ends_wall + KEEP_S, 0.0 if repeatable else now + keys.WRITES_KEEP_S)
+            keys.keep(db, job.edge, job.call, repeatable=repeatable, keep_wall=keep_wall)
             return known
 
         return await self._db.write(work)
-
-    async def look(self, job: Job) -> Taken:
-        """What `take` would say, without storing anything."""
-        return await self._db.read(lambda db: _known(db, job))
 
     async def sending(self, job: Job) -> None:
         """The app is about to be asked: from here on it may have happened."""
         sql = "UPDATE calls SET state = ?, runs = runs + 1 WHERE edge = ? AND id = ?"
         await self._db.write(lambda db: db.execute(sql, (SENT, *job.key)).rowcount, grows=False)
 
-    async def finish(self, job: Job, response: ToolResponse) -> None:
-        """Store the one answer; the request is forgotten but for whom to tell."""
-        sql = "UPDATE calls SET state = ?, response = ?, request = ? WHERE edge = ? AND id = ? AND state <> ?"
-        values = (DONE, json.dumps(response.to_json(), ensure_ascii=False), _job_text(job, with_args=False), *job.key, DONE)
-        await self._db.write(lambda db: db.execute(sql, values).rowcount, grows=False)
+    async def hold(self, job: Job, args: Mapping[str, Json]) -> bool:
+        """Its result will be handed in later, for these arguments; False when too many wait already."""
+        held = replace(job, call=replace(job.call, args=args))
+        sql = "UPDATE calls SET state = ?, request = ? WHERE edge = ? AND id = ? AND state = ?"
+
+        def work(db: Connection) -> bool:
+            if _held(db) >= MAX_HELD:
+                return False
+            return db.execute(sql, (PENDING, held.text(), *job.key, TAKEN)).rowcount == 1
+
+        return await self._db.write(work)
+
+    async def finish(self, job: Job, response: ToolResponse, *, only_held: bool = False) -> Ended:
+        """Store the one answer; the request is forgotten but for whom to tell. The first answer stands.
+
+        `only_held`: only if it is not running now. Calls that waited for it get it too, or the eldest has to run.
+        """
+        now = self._wall()
+
+        def work(db: Connection) -> Ended:
+            if not _finish(db, job, response, only_held=only_held):
+                return Ended(False)
+            return _bequeath(db, job, response, now)
+
+        return await self._db.write(work, grows=False)
 
     async def told(self, job: Job) -> None:
         """The broker has the answer."""
@@ -136,11 +153,42 @@ class Journal:
         await self._db.write(lambda db: db.execute(sql, job.key).rowcount, grows=False)
 
     async def left(self) -> list[Left]:
-        """Calls not yet answered or not yet told, oldest first."""
-        sql = "SELECT * FROM calls WHERE told = 0 AND request IS NOT NULL ORDER BY taken_wall LIMIT 1000"
+        """Calls to be run or told, oldest first; those that wait for something else are not among them."""
+        sql = ("SELECT * FROM calls WHERE told = 0 AND request IS NOT NULL AND state NOT IN ('waits', 'pending')"
+               " ORDER BY taken_wall LIMIT 1000")  # fmt: skip
         rows = await self._db.read(lambda db: db.execute(sql).fetchall())
+        return [Left.of_row(row, self._wall()) for row in rows]
+
+    async def find(self, key: tuple[str, str]) -> Left | None:
+        """Give one call of one edge; None when there is none, or it was told and is history."""
+        sql = "SELECT * FROM calls WHERE edge = ? AND id = ? AND request IS NOT NULL"
+        row = await self._db.read(lambda db: db.execute(sql, key).fetchone())
+        return None if row is None else Left.of_row(row, self._wall())
+
+    async def is_known(self, key: tuple[str, str]) -> bool:
+        """Was there ever such a call of this edge?"""
+        sql = "SELECT 1 FROM calls WHERE edge = ? AND id = ?"
+        return await self._db.read(lambda db: db.execute(sql, key).fetchone()) is not None
+
+    async def overdue(self) -> tuple[list[Left], float | None]:
+        """Calls that waited until their life was over, and in how many seconds the next one will have."""
         now = self._wall()
-        return [Left(_job(row).refreshed(now), row["state"], _response(row["response"])) for row in rows]
+        held = "FROM calls WHERE state IN ('waits', 'pending')"
+        sql = f"SELECT * {held} AND ends_wall <= ? ORDER BY ends_wall LIMIT 100"
+        rows = await self._db.read(lambda db: db.execute(sql, (now,)).fetchall())
+        sql = f"SELECT min(ends_wall) {held} AND ends_wall > ?"
+        (soonest,) = await self._db.read(lambda db: db.execute(sql, (now,)).fetchone())
+        return [Left.of_row(row, now) for row in rows], None if soonest is None else soonest - now
+
+    async def pending(self, limit: int) -> list[dict[str, Json]]:
+        """Calls whose result can be handed in, oldest first: what was asked, and for how long it is still wanted."""
+        sql = "SELECT * FROM calls WHERE state = 'pending' ORDER BY taken_wall LIMIT ?"
+        rows = await self._db.read(lambda db: db.execute(sql, (limit,)).fetchall())
+        now = self._wall()
+        return [
+            {"id": r["id"], "edge": r["edge"], "tool": r["tool"], "args": json.loads(r["request"])["args"],
+             "ageS": round(now - r["taken_wall"], 1), "leftS": round(r["ends_wall"] - now, 1)} for r in rows
+        ]  # fmt: skip
 
     async def recent(self, limit: int) -> list[dict[str, Json]]:
         """For people: newest first, with how often each was really run."""
@@ -159,29 +207,90 @@ class Journal:
         return {"calls": row["calls"], "runs": row["runs"]}
 
 
+# ------------------------------------------------------------------ inside a transaction
+
+
 def _known(db: Connection, job: Job) -> Taken:
     row = db.execute("SELECT state, response FROM calls WHERE edge = ? AND id = ?", job.key).fetchone()
-    return Taken(True) if row is None else Taken(False, row["state"], _response(row["response"]))
+    return Taken(True) if row is None else Taken(False, row["state"], response_of(row["response"]))
 
 
-def _job_text(job: Job, *, with_args: bool = True) -> str:
-    call = job.call
-    return json.dumps({
-        "args": dict(call.args) if with_args else {}, "origin": call.origin.value, "mode": call.mode.value,
-        "turn_id": call.turn_id, "user_id": call.user_id, "idempotency_key": call.idempotency_key,
-        "reply_to": job.reply_to, "as_json": job.as_json,
-    }, ensure_ascii=False)  # fmt: skip
+def _by_key(db: Connection, job: Job, held: keys.Held, now: float) -> Taken | None:
+    """Answer a call whose key is another call's; None when that one is forgotten."""
+    row = db.execute("SELECT response FROM calls WHERE edge = ? AND id = ?", (job.edge, held.id)).fetchone()
+    if row is None:
+        return None
+    if held.tool != job.call.tool:
+        message = "The idempotency key was used for another tool"
+        answer: ToolResponse | None = ToolResponse.failure(
+            ErrorCode.CONFLICT, message, suggestion="Give every request a key of its own"
+        ).with_meta(tool=job.call.tool, callId=job.call.call_id)
+    else:
+        first = response_of(row["response"])
+        answer = None if first is None else keys.as_replay(first, job.call.call_id, held.turn)
+    if answer is not None:
+        _insert(db, job, DONE, now, response=answer)
+        return Taken(True, DONE, answer)
+    if _held(db) >= MAX_HELD:
+        return Taken(True, BUSY)
+    _insert(db, job, WAITS, now, follows=held.id)
+    return Taken(True, WAITS)
 
 
-def _job(row: Row) -> Job:
-    said: Mapping[str, Any] = json.loads(row["request"])
-    call = ToolCall(
-        call_id=row["id"], tool=row["tool"], args=said["args"], origin=CallOrigin(said["origin"]),
-        mode=Mode(said["mode"]), turn_id=said["turn_id"], user_id=said["user_id"], ttl_s=0.0,
-        idempotency_key=said["idempotency_key"],
+def _insert(
+    db: Connection, job: Job, state: str, now: float, *, response: ToolResponse | None = None, follows: str | None = None,
+) -> None:  # fmt: skip
+    db.execute(
+        "INSERT INTO calls (edge, id, tool, state, request, response, follows, ends_wall, taken_wall) VALUES (?,?,?,?,?,?,?,?,?)",
+        (*job.key, job.call.tool, state, job.text(with_args=response is None),
+         None if response is None else response_text(response), follows, job.ends_wall, now),
     )  # fmt: skip
-    return Job(row["edge"], call, said["reply_to"], said["as_json"], row["ends_wall"])
 
 
-def _response(text: str | None) -> ToolResponse | None:
-    return None if text is None else ToolResponse.from_json(json.loads(text))
+def _finish(db: Connection, job: Job, response: ToolResponse, *, only_held: bool = False) -> bool:
+    states = "state IN ('waits', 'pending')" if only_held else "state <> 'done'"
+    sql = f"UPDATE calls SET state = ?, response = ?, request = ?, follows = NULL WHERE edge = ? AND id = ? AND {states}"  # noqa: S608
+    values = (DONE, response_text(response), job.text(with_args=False), *job.key)
+    return db.execute(sql, values).rowcount == 1
+
+
+def _bequeath(db: Connection, job: Job, response: ToolResponse, now: float) -> Ended:
+    """Who waited for this call gets its answer, if that may stand; else the eldest inherits its key and runs."""
+    edge, call_id = job.key
+    held = keys.of_call(db, edge, call_id)
+    if held is None:
+        return Ended(True)
+    waiting = db.execute(
+        "SELECT * FROM calls WHERE edge = ? AND follows = ? AND state = 'waits' ORDER BY taken_wall", (edge, call_id)
+    ).fetchall()
+    followers = [Left.of_row(row, now) for row in waiting]
+    if keys.keeps(response, repeatable=held.repeatable):
+        return Ended(True, tuple(_answered(db, left, response, held) for left in followers))
+    if not followers:
+        keys.forget(db, edge, call_id)
+        return Ended(True)
+    heir = followers[0].job
+    keys.hand_over(db, edge, call_id, heir=heir.call.call_id, turn=heir.call.turn_id)
+    db.execute("UPDATE calls SET state = ?, follows = NULL WHERE edge = ? AND id = ?", (TAKEN, *heir.key))
+    db.execute("UPDATE calls SET follows = ? WHERE edge = ? AND follows = ?", (heir.call.call_id, edge, call_id))
+    return Ended(True, heir=heir)
+
+
+def _answered(db: Connection, left: Left, response: ToolResponse, held: keys.Held) -> Left:
+    answer = keys.as_replay(response, left.job.call.call_id, held.turn)
+    _finish(db, left.job, answer)
+    return replace(left, state=DONE, response=answer)
+
+
+def _held(db: Connection) -> int:
+    found: int = db.execute("SELECT count(*) FROM calls WHERE state IN ('waits', 'pending')").fetchone()[0]
+    return found
+
+
+def _prune(db: Connection, now: float) -> None:
+    """Forget what is long over; a call whose key is still kept holds the answer to it."""
+    keys.prune(db, now)
+    db.execute(
+        "DELETE FROM calls WHERE ends_wall < ? AND NOT EXISTS"
+        " (SELECT 1 FROM keys WHERE keys.edge = calls.edge AND keys.id = calls.id)", (now - KEEP_S,),
+    )  # fmt: skip

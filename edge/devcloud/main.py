@@ -123,7 +123,8 @@ class _Cloud:
 
     async def run(self, announce: Callable[[dict[str, Any]], None], *, users: Collection[str], token: str) -> None:
         api = Api(self._registry, self._runner, self._edges, users=users, token=token, changed=self._changed)
-        bench = Bench(self._agent, self._broker, status=self.status, stop_app=self._launcher.stop)
+        bench = Bench(self._agent, self._broker, status=self.status, stop_app=self._launcher.stop,
+                      submit=self._executor.deferred.submit, pending=self._journal.pending)  # fmt: skip
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._executor.run(self._link), name="executor")
             tasks.create_task(self._link.run(), name="link")

@@ -9,7 +9,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -71,6 +71,14 @@ class Runner:
             return True
         return found is None or _repeatable(found.tool)
 
+    def deferred(self, name: str) -> bool:
+        """Tell whether a tool's result is handed in later: nobody is asked for it (S3-03, S3-04)."""
+        try:
+            found = self._registry.find(name)
+        except BadToolName:
+            return False
+        return found is not None and _deferred(found.tool)
+
     async def run(self, call: ToolCall, *, progress: Progress = _nothing, sending: Sending = _nothing) -> ToolResponse:
         """Answer a call. `sending` is awaited right before the app is asked: from then on it may have happened."""
         started = time.monotonic()
@@ -84,14 +92,25 @@ class Runner:
             "tool": envelope.clean(call.tool), "userId": envelope.clean(call.user_id), "duration": duration,
             "success": response.ok,
         })  # fmt: skip
+        activated = None if running is None else running.activated
+        return self.stamped(call, response, duration=duration).with_meta(activatedForTool=activated)
+
+    def stamped(self, call: ToolCall, response: ToolResponse, *, duration: int | None = None) -> ToolResponse:
+        """Say in an answer's meta what was called, of which version, when."""
+        try:
+            found = self._registry.find(call.tool)
+        except BadToolName:
+            found = None
         return response.with_meta(
-            tool=call.tool, toolVersion=None if isinstance(plan, ToolResponse) else plan.tool.get("version", "0"),
+            tool=call.tool, toolVersion=None if found is None else found.tool.get("version", "0"),
             registryVersion=self._registry.version, duration=duration, timestamp=datetime.now(UTC).isoformat(),
-            callId=call.call_id, route="cloud", activatedForTool=None if running is None else running.activated,
+            callId=call.call_id, route="cloud",
         )  # fmt: skip
 
-    def _plan(self, call: ToolCall, now: float) -> _Plan | ToolResponse:
-        """Everything that can be said without starting or asking anybody, in the seed's order (S0-45, S0-49)."""
+    def check(self, call: ToolCall) -> ToolCall | ToolResponse:
+        """Everything that can be said without starting or asking anybody, in the seed's order (S0-45, S0-49): the call
+        with its defaults filled in, or why it is none.
+        """
         try:
             found = self._registry.find(call.tool)
         except BadToolName as e:
@@ -106,9 +125,20 @@ class Runner:
         if errors := validator.errors(args):
             first = f"{errors[0]['path']}: {errors[0]['problem']}"
             return ToolResponse.failure(ErrorCode.INVALID_ARGUMENTS, first, details=errors)
+        return replace(call, args=args)
+
+    def _plan(self, call: ToolCall, now: float) -> _Plan | ToolResponse:
+        checked = self.check(call)
+        if isinstance(checked, ToolResponse):
+            return checked
+        found = self._registry.find(call.tool)
+        assert found is not None, "it was there a moment ago, and nothing was awaited"
+        if _deferred(found.tool):
+            message = f"{call.tool} is answered later, and whoever asks this way cannot wait; call it over MQTT"
+            return ToolResponse.failure(ErrorCode.UNSUPPORTED, message)
         if not (found.app.command or found.app.public_url):
             return ToolResponse.failure(ErrorCode.APP_NOT_AVAILABLE, f"App {found.app.package} has no public URL")
-        return _Plan(call, found.app, found.tool, args, now + call.ttl_s)
+        return _Plan(call, found.app, found.tool, checked.args, now + call.ttl_s)
 
     async def _activate_and_ask(
         self, plan: _Plan, progress: Progress, sending: Sending,
@@ -171,6 +201,11 @@ class Runner:
 
 def _repeatable(tool: Mapping[str, Json]) -> bool:
     return tool.get("idempotent") is True or tool.get("sideEffects") in ("none", "read_only")
+
+
+def _deferred(tool: Mapping[str, Json]) -> bool:
+    kind, execution = tool.get("executionType"), tool.get("execution") or {}
+    return kind == "space" or (kind == "external" and not (execution.get("url") or execution.get("webhookUrl")))
 
 
 class _BadAnswer(Exception):

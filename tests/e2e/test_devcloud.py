@@ -116,9 +116,9 @@ class FakeEdge:
     def __init__(self, connection, edge_id):
         self.connection, self.topics = connection, Topics("default", edge_id)
 
-    async def call(self, tool, *, call_id=None, ttl_s=20.0, **args):
+    async def call(self, tool, *, call_id=None, ttl_s=20.0, key=None, **args):
         call_id = call_id or str(uuid.uuid4())
-        body = {"id": call_id, "tool": tool, "args": args, "ttl_s": ttl_s, "origin": "cli", "mode": "text"}
+        body = {"id": call_id, "tool": tool, "args": args, "ttl_s": ttl_s, "origin": "cli", "mode": "text", "idempotency_key": key}
         await self.say(self.topics.call("tools"), Kind.CALL, body, response_topic=self.topics.result, expiry_s=ttl_s)
         return call_id
 
@@ -212,6 +212,7 @@ async def test_two_calls_at_once_start_the_app_once_and_one_that_ended_is_starte
         assert (again.data["count"], again.meta["activatedForTool"]) == (1, True)
 
 
+@pytest.mark.requirement("C-11")
 async def test_an_app_that_never_connects_times_out_and_is_never_asked(tmp_path):
     async with a_cloud(tmp_path, apps=[NEVER, DIES], connect_s=0.6) as cloud, an_edge(cloud) as edge:
         started = time.monotonic()
@@ -279,6 +280,71 @@ async def test_a_task_is_added_for_real_and_its_app_remembers(tmp_path):
     for expected in (1, 2):
         async with a_cloud(tmp_path) as cloud, an_edge(cloud) as edge:
             assert (await edge.ask("com.example.tasks:add", title="buy milk")).data["count"] == expected
+
+
+# ------------------------------------------------------------------ keys, and results that are handed in
+
+
+LATER = App("com.test.later", "Later", tuple({**t, "executionType": "external"} for t in tools("decide")))
+
+
+@BOTH
+@pytest.mark.requirement("S2-104")
+async def test_two_deliveries_at_once_with_one_key_have_one_effect_and_two_answers(tmp_path, kind):
+    async with a_cloud(tmp_path, kind) as cloud, an_edge(cloud) as edge:
+        event = {"title": "Dinner", "start": "2026-05-04T20:00", "attendees": ["Ann"]}
+        for _ in range(5):
+            await edge.call("com.example.calendar:create_event", key="dinner", **event)
+        answers = [(await edge.hear_to_the_end())[1] for _ in range(5)]
+        assert [a.error for a in answers] == [None] * 5
+        assert [a.data["number"] for a in answers] == [1] * 5
+        assert sorted("_idempotent_cache_hit" in a.meta for a in answers) == [False] + [True] * 4
+        assert (await edge.ask("com.example.calendar:list_events")).data["count"] == 1
+        assert (await cloud.status())["calls"]["asked"]["com.example.calendar:create_event"] == 1
+
+
+@pytest.mark.requirement("S3-24")
+@pytest.mark.requirement("S3-28")
+async def test_a_pending_call_survives_kill_9_and_its_result_is_told_once(tmp_path):
+    broker = EmbeddedBroker()
+    await broker.start()
+    try:
+        address = f"{broker.host}:{broker.port}"
+        async with a_cloud_process(tmp_path, address) as (cloud, process), an_edge(cloud) as edge:
+            body = {"tools": [dict(t) for t in LATER.tools]}
+            assert (await cloud.post("/api/apps/com.test.later/tools", body)).status_code == 201
+            call_id = await edge.call("com.test.later:decide", ttl_s=600.0, color="red")
+            assert (await edge.hear())[1].kind is Kind.ACCEPTED
+            await until_pending(cloud, call_id)
+            process.send_signal(signal.SIGKILL)
+            await process.wait()
+        async with a_cloud_process(tmp_path, address) as (cloud, _), an_edge(cloud) as edge:
+            (pending,) = (await cloud.http.get("/devcloud/calls")).json()["pending"]
+            assert (pending["id"], pending["edge"], pending["args"]) == (call_id, "edge-1", {"color": "red"})
+            path, good = f"/devcloud/calls/{call_id}/result", {"edge": "edge-1", "result": {"ok": True, "data": "yes", "meta": {}}}
+            assert (await cloud.post(path, {**good, "edge": "edge-2"})).status_code == 404
+            assert (await cloud.post(f"/devcloud/calls/{uuid.uuid4()}/result", good)).status_code == 404
+            assert [(await cloud.post(path, good)).status_code for _ in range(2)] == [200, 409]
+            assert (await edge.hear_to_the_end())[1].data == "yes"
+            assert (await edge.ask("com.example.calc:evaluate", expression="1+1")).data["value"] == 2, "nothing came between"
+            assert (await cloud.http.get("/devcloud/calls")).json() == {"pending": []}
+    finally:
+        await broker.aclose()
+
+
+async def until_pending(cloud, call_id):
+    async with asyncio.timeout(5):
+        while call_id not in {p["id"] for p in (await cloud.http.get("/devcloud/calls")).json()["pending"]}:
+            await asyncio.sleep(0.02)
+
+
+async def test_a_pending_call_expires_with_its_life_and_takes_no_result_after_it(tmp_path):
+    async with a_cloud(tmp_path, apps=[LATER]) as cloud, an_edge(cloud) as edge:
+        call_id = await edge.call("com.test.later:decide", ttl_s=1.0)
+        _, response = await edge.hear_to_the_end()
+        assert response.error.code == "DEADLINE_EXPIRED"
+        answer = await cloud.post(f"/devcloud/calls/{call_id}/result", {"edge": "edge-1", "result": 1})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CONFLICT")
 
 
 # ------------------------------------------------------------------ restarts
@@ -421,6 +487,7 @@ async def test_a_bad_request_at_the_workbench_names_the_field(tmp_path):
             ("/devcloud/invoke", {"edge_id": "a", "tool": "x:y", "args": []}, "args"),
             ("/devcloud/invoke", {"edge_id": "a", "tool": "x:y", "ttl_s": 1e9}, "ttl_s"),
             ("/devcloud/broker", {"running": "no"}, "running"), ("/devcloud/broker", [], "body"),
+            ("/devcloud/calls/x/result", {"result": 1}, "edge"), ("/devcloud/calls/x/result", {"edge": "e"}, "result"),
         ):
             answer = await cloud.post(path, body)
             assert (answer.status_code, answer.json()["error"]["field"]) == (400, field), body
@@ -519,24 +586,30 @@ asyncio.run(run_devcloud(state_dir=pathlib.Path(sys.argv[1]), broker=sys.argv[2]
 """
 
 
-@BOTH
-async def test_when_the_cloud_is_killed_its_children_die_with_it(tmp_path, kind):
+@contextlib.asynccontextmanager
+async def a_cloud_process(tmp_path, broker):
+    """The cloud as a process of its own, to be killed."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", CLOUD_PROCESS, str(tmp_path), kind, stdout=asyncio.subprocess.PIPE)
+        sys.executable, "-c", CLOUD_PROCESS, str(tmp_path / "cloud"), broker, stdout=asyncio.subprocess.PIPE)
     try:
         async with asyncio.timeout(15):
             facts = json.loads(await process.stdout.readline())
         async with httpx.AsyncClient(base_url=facts["http"], trust_env=False) as http:
-            cloud = Cloud(facts, http)
-            async with an_edge(cloud) as edge:
-                pids = await children_of(cloud, edge)
-        assert all(alive(pid) for pid in pids)
-        process.send_signal(signal.SIGKILL)
-        await eventually(lambda: not any(alive(pid) for pid in pids))
+            yield Cloud(facts, http), process
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+
+
+@BOTH
+async def test_when_the_cloud_is_killed_its_children_die_with_it(tmp_path, kind):
+    async with a_cloud_process(tmp_path, kind) as (cloud, process):
+        async with an_edge(cloud) as edge:
+            pids = await children_of(cloud, edge)
+        assert all(alive(pid) for pid in pids)
+        process.send_signal(signal.SIGKILL)
+        await eventually(lambda: not any(alive(pid) for pid in pids))
 
 
 def test_the_samples_are_installed_unless_others_are_named():

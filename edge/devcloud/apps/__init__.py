@@ -13,5 +13,8 @@ SAMPLES: Final = (
     "edge.devcloud.apps.storyteller",
     "edge.devcloud.apps.tasks",
     "edge.devcloud.apps.photo",
+    "edge.devcloud.apps.weather",
+    "edge.devcloud.apps.calendar",
+    "edge.devcloud.apps.search",
 )
 """Modules that define `app`, an `AppServer`."""

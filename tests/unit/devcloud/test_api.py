@@ -60,7 +60,7 @@ async def test_the_registry_is_unfiltered_and_needs_no_user(tmp_path):
 @pytest.mark.parametrize(("method", "path"), [("GET", "/api/tools"), ("POST", "/api/tools/execute")])
 @pytest.mark.parametrize(("headers", "body"), [({}, {"error": "Missing X-User-Id header"}),
                                                ({"X-User-Id": "stranger"}, {"error": "No active session for user"})])
-@pytest.mark.requirement("S0-26")
+@pytest.mark.requirement("S0-26", "C-12")
 async def test_an_unknown_user_is_401_word_for_word(tmp_path, method, path, headers, body):
     async with cloud(tmp_path) as c:
         answer = await c.request(method, path, headers=headers)

@@ -82,7 +82,7 @@ async def test_only_the_holder_of_the_key_is_served():
 
 
 async def test_health_names_the_app():
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app_with(None).asgi()), base_url="http://app") as client:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app_with(lambda a, c: 1).asgi()), base_url="http://app") as client:
         assert (await client.get("/health")).json() == {"status": "ok", "packageName": "com.x.y", "tools": 1}
 
 

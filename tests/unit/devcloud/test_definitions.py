@@ -116,3 +116,24 @@ def test_a_legacy_tool_without_parameters_takes_none():
 
 def test_a_broken_legacy_tool_is_refused_by_field():
     assert fields([{"id": "go", "description": "goes", "parameters": "none"}]) == {"tools[0].parameters"}
+
+
+def test_how_a_tool_is_run_is_checked_by_field_and_passed_on():
+    good = {"executionType": "external", "execution": {"webhookUrl": "https://x/y"}, "pendingTtlS": 60, "cacheTtlS": 5,
+            "rateLimit": {"calls": 1, "window": 60}, "sideEffects": "read_only"}  # fmt: skip
+    assert check_submission("com.x.y", [{**GOOD, **good}]).tools[0].items() >= good.items()
+    for field, value in (("executionType", "remote"), ("pendingTtlS", 0), ("cacheTtlS", 31 * 86400), ("execution.url", {"url": "x"}),
+                         ("rateLimit.calls", {"calls": 0, "window": 1}), ("rateLimit.window", {"calls": 1, "window": 0})):
+        said = {**good, field.partition(".")[0]: value}
+        assert fields([{**GOOD, **said}]) == {f"tools[0].{field}"}, field
+
+
+@pytest.mark.parametrize("effects", [{}, {"sideEffects": "writes"}])
+def test_a_cache_for_a_tool_that_writes_is_refused(effects):
+    assert fields([{**GOOD, "cacheTtlS": 60, **effects}]) == {"tools[0].cacheTtlS"}
+
+
+@pytest.mark.parametrize("category", ["retrieval", "action", "utility"])
+def test_the_policy_categories_stay_as_they_are(category, caplog):
+    assert check_submission("com.x.y", [{**GOOD, "category": category}]).tools[0]["category"] == category
+    assert caplog.text == ""

@@ -3,6 +3,7 @@
 import pytest
 
 from edge.devcloud.envelope import classify, clean, of_app, of_status, timed_out, to_seed
+from edge.devcloud.sdk import failure
 from tools_cache.tool import ErrorCode, ErrorType, ToolResponse
 
 
@@ -60,11 +61,48 @@ def test_a_broken_result_is_an_execution_error_that_names_the_tool(value):
     ("HANDLER_ERROR", ErrorCode.HANDLER_ERROR, ErrorType.INTERNAL),
     ("TIMEOUT", ErrorCode.TIMEOUT, ErrorType.TRANSIENT),
     ("CONFLICT", ErrorCode.CONFLICT, ErrorType.CONFLICT),
-    ("AUTH", ErrorCode.AUTH, ErrorType.AUTH),
+    ("SESSION_INACTIVE", ErrorCode.SESSION_INACTIVE, ErrorType.SESSION_INACTIVE),
 ])
 def test_a_known_error_code_keeps_its_name(code, ours, kind):
     error = of_app({"success": False, "error": {"code": code, "message": "m"}}, "p:t").error
     assert (error.code, error.type, error.retryable, error.details) == (ours, kind, False, None)
+
+
+@pytest.mark.requirement("S2-82")
+@pytest.mark.requirement("S2-77")
+def test_what_an_app_says_of_a_failure_beside_its_code_is_kept():
+    said = failure("RATE_LIMIT", "m", retryable=True, partial=True, retry_after_ms=500)
+    error = of_app(said, "p:t").error
+    assert (error.retryable, error.partial_side_effects, error.retry_after_ms) == (True, True, 500)
+    for after in (0, -1, True, "5", 10**9):
+        assert of_app(failure("RATE_LIMIT", "m", retry_after_ms=after), "p:t").error.retry_after_ms is None
+    assert of_app(failure("CONFLICT", "m"), "p:t").error.partial_side_effects is False
+
+
+@pytest.mark.requirement("S2-67")
+@pytest.mark.requirement("S2-68")
+@pytest.mark.requirement("S2-81")
+@pytest.mark.parametrize("shape", ["seed", "ours"])
+@pytest.mark.parametrize(("code", "kind"), [("INVALID_ARGUMENTS", "VALIDATION"), ("TOOL_NOT_FOUND", "NOT_FOUND")])
+def test_an_error_from_before_anything_was_done_is_final_and_did_nothing_whatever_the_app_says(shape, code, kind):
+    said = failure(code, "m", retryable=True, partial=True)
+    error = of_app(said if shape == "seed" else {"ok": False, "error": {**said["error"], "type": kind}}, "p:t").error
+    assert (error.type, error.retryable, error.partial_side_effects) == (kind, False, False)
+
+
+@pytest.mark.requirement("S2-78")
+def test_a_failed_sign_in_is_final_and_asks_for_another():
+    for said in (failure("AUTH", "m", retryable=True), {"ok": False, "error": {"type": "AUTH", "message": "m", "retryable": True}}):
+        error = of_app(said, "p:t").error
+        assert (error.type, error.retryable, error.details) == (ErrorType.AUTH, False, {"reauthRequired": True})
+
+
+@pytest.mark.requirement("S2-71")
+@pytest.mark.parametrize("kind", ["MODE_RESTRICTED", "BUDGET_EXCEEDED", "CONFIRMATION_REQUIRED", "CONFIRMATION_EXPIRED"])
+def test_an_app_cannot_say_what_only_the_edge_decides(kind):
+    error = of_app({"ok": False, "error": {"type": kind, "message": "m", "confirmation_request": {"token": "t"}}}, "p:t").error
+    assert (error.code, error.confirmation_request) == (ErrorCode.EXECUTION_ERROR, None)
+    assert error.message == f"Invalid result structure for tool p:t: error: an app cannot say {kind}"
 
 
 def test_an_unknown_error_code_is_kept_beside_ours():

@@ -7,7 +7,8 @@ import httpx
 import pytest
 
 from edge.devcloud.executor import PROGRESS_FREELY, Executor, _cancelled, _Work
-from edge.devcloud.journal import Job, Journal
+from edge.devcloud.job import Job
+from edge.devcloud.journal import Journal
 from edge.devcloud.link import NotConnected
 from edge.uplink import wire
 from edge.uplink.mqtt import Inbound
@@ -107,8 +108,8 @@ async def test_a_call_is_acknowledged_after_it_is_stored_and_before_it_is_answer
         stored = []
         take = w.journal.take
 
-        async def noting(job):
-            taken = await take(job)
+        async def noting(job, **more):
+            taken = await take(job, **more)
             stored.append(list(seen))
             return taken
 
@@ -287,9 +288,10 @@ async def test_a_result_the_broker_never_got_is_told_on_the_next_connect_and_the
     async with a_worker(tmp_path) as w:
         finish = w.journal.finish
 
-        async def noting(*args):
-            await finish(*args)
+        async def noting(*args, **more):
+            ended = await finish(*args, **more)
             answered.set()
+            return ended
 
         w.journal.finish = noting
         w.link.down = True
@@ -362,9 +364,9 @@ async def test_time_spent_in_the_broker_is_taken_off_the_calls_life(tmp_path):
         taken = []
         take = w.journal.take
 
-        async def noting(job):
+        async def noting(job, **more):
             taken.append(job.call.ttl_s)
-            return await take(job)
+            return await take(job, **more)
 
         w.journal.take = noting
         await w.call(ttl_s=30.0)

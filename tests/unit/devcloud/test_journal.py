@@ -2,7 +2,8 @@
 
 import pytest
 
-from edge.devcloud.journal import DONE, KEEP_S, PRUNE_EVERY, SENT, TAKEN, Job, Journal
+from edge.devcloud.job import DONE, SENT, TAKEN, Job
+from edge.devcloud.journal import KEEP_S, PRUNE_EVERY, Journal
 from tests.unit.devcloud.parts import a_call
 from tools_cache.tool import CallOrigin, ErrorCode, Mode, ToolCall, ToolResponse
 

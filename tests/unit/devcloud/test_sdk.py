@@ -1,10 +1,15 @@
 """The SDK's own rules: names are guarded twice, definitions come out as they went in."""
 
+import subprocess
+import sys
+
 import pytest
 
 from edge.devcloud.appserver import AppServer
 from edge.devcloud.sdk import AppTool, CallContext, create_tool, failure, params, reply
 from tools_cache.errors import BadDefinition, BadToolName
+from tools_cache.manifest import definition
+from tools_cache.tool import RateLimit, Source
 
 SCHEMA = params(["text"], text={"type": "string"})
 
@@ -83,3 +88,39 @@ def test_a_failure_is_in_the_wires_own_shape():
 def test_a_context_is_read_however_little_of_it_there_is():
     assert CallContext.from_json(None) == CallContext()
     assert CallContext.from_json({"userId": "u", "timestamp": "t", "activatedForTool": True}) == CallContext("u", "t", True)
+
+
+def test_how_a_tool_is_run_stands_in_its_definition_only_when_said():
+    made = create_tool("a", "does a", SCHEMA, nothing, side_effects="read_only", category="retrieval", cache_ttl_s=60,
+                       requires_confirmation="always", rate_limit=RateLimit(2, 30.0), pending_ttl_s=5, activation_phrases=["a"],
+                       execution_type="internal").definition()  # fmt: skip
+    more = {"requiresConfirmation": "always", "executionType": "internal", "pendingTtlS": 5, "cacheTtlS": 60,
+            "rateLimit": {"calls": 2, "window": 30.0}}  # fmt: skip
+    assert {k: v for k, v in made.items() if k in more} == more
+    assert (made["category"], made["mentraExtensions"]) == ("retrieval", {"activationPhrases": ["a"]})
+    assert not set(more) & set(create_tool("a", "does a", SCHEMA, nothing).definition())
+    assert definition("com.x.y", made, source=Source.CLOUD).cache_ttl_s == 60.0
+
+
+@pytest.mark.parametrize(("more", "named"), [
+    ({"cache_ttl_s": 60}, "a: cacheTtlS: only a tool that writes nothing"), ({"requires_confirmation": "maybe"}, "a: requiresConfirmation: "),
+    ({"execution_type": "remote"}, "a: executionType: "), ({"pending_ttl_s": 0}, "a: pendingTtlS: "), ({"side_effects": "some"}, "a: sideEffects: "),
+])
+def test_a_tool_the_edge_would_refuse_cannot_be_made(more, named):
+    with pytest.raises(BadDefinition, match=f"^{named}"):
+        create_tool("a", "d", SCHEMA, nothing, **more)
+
+
+def test_starting_an_app_does_not_load_what_only_the_cloud_needs():
+    code = "import sys, edge.devcloud.apps.calendar; sys.exit('pydantic' in sys.modules or 'httpx' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("kind", "good"), [("external", True), ("space", True), ("gateway", False), ("internal", False)])
+def test_only_a_tool_that_is_answered_later_may_be_without_a_handler(kind, good):
+    if good:
+        made = create_tool("a", "d", SCHEMA, execution_type=kind)
+        assert made.handler({}, CallContext())["error"]["code"] == "UNSUPPORTED"
+    else:
+        with pytest.raises(BadDefinition, match="a: handler: "):
+            create_tool("a", "d", SCHEMA, execution_type=kind)

@@ -1,0 +1,118 @@
+"""Calls whose result is handed in later: kept over restarts, taken once, given up when their life is over.
+
+Refuses to know MQTT and HTTP, and who will hand a result in.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from enum import StrEnum
+from typing import Final, Protocol
+
+from edge.devcloud.job import PENDING, WAITS, Job, Left
+from edge.devcloud.journal import Journal
+from edge.devcloud.runner import Runner
+from edge.store.db import StoreError
+from edge.uplink import wire
+from edge.uplink.wire import Kind
+from tools_cache.tool import ErrorCode, Json, ToolResponse
+
+log = logging.getLogger(__name__)
+
+LOOK_AGAIN_S: Final = 60.0
+"""At least this often ends are looked for: the wall clock they are stored by may step."""
+BUSY_MS: Final = 1000
+
+
+class Submitted(StrEnum):
+    """What became of a result that was handed in."""
+
+    TAKEN = "taken"
+    UNKNOWN = "unknown"
+    """no such call of this edge (S3-27, S3-28)"""
+    OVER = "over"
+    """it does not wait for a result (any more): resolved, cancelled, expired, or never deferred (S3-25)"""
+
+
+class Conclude(Protocol):
+    """Store an answer and tell it; False when there was one before, or with `only_held` when it runs now."""
+
+    def __call__(self, job: Job, response: ToolResponse, *, only_held: bool) -> Awaitable[bool]: ...
+
+
+class Deferred:
+    """`hold` puts a call here, `submit` and `cancel` take it away, `expire()` runs beside them."""
+
+    def __init__(self, journal: Journal, runner: Runner, conclude: Conclude) -> None:
+        self._journal = journal
+        self._runner = runner
+        self._conclude = conclude
+        self._changed = asyncio.Event()
+
+    async def hold(self, job: Job) -> ToolResponse | None:
+        """Keep a call for its result to come; an answer means it is not kept."""
+        checked = self._runner.check(job.call)
+        if isinstance(checked, ToolResponse):
+            return self._runner.stamped(job.call, checked)
+        if not await self._journal.hold(job, checked.args):
+            return ToolResponse.failure(ErrorCode.RATE_LIMIT, "Too many calls wait for their results", retry_after_ms=BUSY_MS)
+        self.look()
+        return None
+
+    def look(self) -> None:
+        """Something waits that did not before: its end may be the next one."""
+        self._changed.set()
+
+    async def submit(self, edge: str, call_id: str, result: Json) -> Submitted:
+        """Take a result (an envelope, or just its data); it is on disk on return. Raises ValueError naming the field."""
+        left = await self._journal.find((edge, call_id))
+        if left is None:
+            return Submitted.OVER if await self._journal.is_known((edge, call_id)) else Submitted.UNKNOWN
+        if left.state != PENDING:
+            return Submitted.OVER
+        response = self._runner.stamped(left.job.call, _envelope(result))
+        wire.encode(Kind.RESULT, wire.result_body(call_id, response), json=left.job.as_json)
+        return Submitted.TAKEN if await self._conclude(left.job, response, only_held=True) else Submitted.OVER
+
+    async def cancel(self, key: tuple[str, str], reason: str) -> bool:
+        """Call one off that waits; False when there is none."""
+        left = await self._journal.find(key)
+        if left is None or left.state not in (PENDING, WAITS):
+            return False
+        message = f"Cancelled: {reason}" if reason else "Cancelled"
+        response = self._runner.stamped(left.job.call, ToolResponse.failure(ErrorCode.CANCELLED, message))
+        return await self._conclude(left.job, response, only_held=True)
+
+    async def expire(self) -> None:
+        """Give up what waited too long, until cancelled."""
+        while True:
+            self._changed.clear()
+            try:
+                late, next_s = await self._journal.overdue()
+                for left in late:
+                    await self._conclude(left.job, self._too_late(left), only_held=True)
+            except StoreError as e:
+                log.warning("calls that wait cannot be looked after: %s", e)
+                late, next_s = [], None
+            if not late:
+                await _wait(self._changed, LOOK_AGAIN_S if next_s is None else min(next_s, LOOK_AGAIN_S))
+
+    def _too_late(self, left: Left) -> ToolResponse:
+        waited = "nobody handed its result in" if left.state == PENDING else "the call with the same key was not answered"
+        response = ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, f"The call's time was over: {waited}")
+        return self._runner.stamped(left.job.call, response)
+
+
+def _envelope(result: Json) -> ToolResponse:
+    """An object with `ok` is an envelope, whatever else is the data of a good one."""
+    if isinstance(result, dict) and "ok" in result:
+        return ToolResponse.from_json({**result, "meta": {}})
+    return ToolResponse(data=result)
+
+
+async def _wait(event: asyncio.Event, at_most_s: float) -> None:
+    try:
+        async with asyncio.timeout(at_most_s):
+            await event.wait()
+    except TimeoutError:
+        return

@@ -1,0 +1,88 @@
+"""A call as the worker sees it and as it lies on disk: whose it is, how far it got, what it was answered.
+
+Refuses to open a database and to decide anything.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from edge.store.db import Row
+from tools_cache.tool import CallOrigin, Mode, ToolCall, ToolResponse
+
+TAKEN, SENT, DONE = "taken", "sent", "done"
+WAITS = "waits"
+"""For the answer of the call that has its idempotency key."""
+PENDING = "pending"
+"""For its result to be handed in (S3-03)."""
+BUSY = "busy"
+"""Not stored at all: there is no room for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One call as a worker sees it: whose, what, and how to answer. `ends_wall` is its deadline."""
+
+    edge: str
+    call: ToolCall
+    reply_to: str
+    as_json: bool
+    ends_wall: float
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.edge, self.call.call_id
+
+    def text(self, *, with_args: bool = True) -> str:
+        """As it is stored; `of_row` reads it."""
+        call = self.call
+        return json.dumps({
+            "args": dict(call.args) if with_args else {}, "origin": call.origin.value, "mode": call.mode.value,
+            "turn_id": call.turn_id, "user_id": call.user_id, "session": call.session,
+            "idempotency_key": call.idempotency_key, "reply_to": self.reply_to, "as_json": self.as_json,
+        }, ensure_ascii=False)  # fmt: skip
+
+    @classmethod
+    def of_row(cls, row: Row) -> "Job":
+        said: Mapping[str, Any] = json.loads(row["request"])
+        call = ToolCall(
+            call_id=row["id"], tool=row["tool"], args=said["args"], origin=CallOrigin(said["origin"]),
+            mode=Mode(said["mode"]), turn_id=said["turn_id"], user_id=said["user_id"], ttl_s=0.0,
+            idempotency_key=said["idempotency_key"], session=said.get("session", ""),
+        )  # fmt: skip
+        return cls(row["edge"], call, said["reply_to"], said["as_json"], row["ends_wall"])
+
+    def refreshed(self, now: float) -> "Job":
+        """The same with what is left of its life now."""
+        return replace(self, call=replace(self.call, ttl_s=max(0.0, self.ends_wall - now)))
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What is known of a call: `fresh`, or how far it got and, when it is over, its answer."""
+
+    fresh: bool
+    state: str = TAKEN
+    response: ToolResponse | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A call from before: still to be done (`response` None) or still to be told."""
+
+    job: Job
+    state: str
+    response: ToolResponse | None = None
+
+    @classmethod
+    def of_row(cls, row: Row, now: float) -> "Left":
+        return cls(Job.of_row(row).refreshed(now), row["state"], response_of(row["response"]))
+
+
+def response_of(text: str | None) -> ToolResponse | None:
+    return None if text is None else ToolResponse.from_json(json.loads(text))
+
+
+def response_text(response: ToolResponse) -> str:
+    return json.dumps(response.to_json(), ensure_ascii=False)
