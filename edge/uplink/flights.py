@@ -11,6 +11,9 @@ from edge.core.backoff import Chance, resend_after
 from edge.uplink.stores import CALL
 from tools_cache.tool import ErrorCode, Json, ToolResponse
 
+_SPARE: Final = 64
+"""Entries of the removed that the heap of deaths may hold beside as many as are alive."""
+
 
 @dataclass(slots=True, eq=False)
 class Flight:
@@ -50,6 +53,11 @@ class Flights:
     def __len__(self) -> int:
         return len(self._by_seq)
 
+    def oldest_age_s(self, now: float) -> float:
+        """Give the age of what waits longest; they stand in the order they were stored."""
+        oldest = next(iter(self._by_seq.values()), None)
+        return 0.0 if oldest is None else max(0.0, now - oldest.born_at)
+
     def add(self, flight: Flight) -> None:
         """Take a new flight; one already known (a call submitted twice) is kept as it is."""
         if flight.seq in self._by_seq:
@@ -83,6 +91,10 @@ class Flights:
             flight.gone = True
             if flight.is_call:
                 self._calls.pop(flight.id, None)
+            if len(self._deaths) > 2 * len(self._by_seq) + _SPARE:
+                # One long life at the top would keep the entries of all that are gone.
+                self._deaths = [(at, known) for at, known in self._deaths if known in self._by_seq]
+                heapq.heapify(self._deaths)
 
     def take_due(self, now: float) -> list[Flight]:
         """Give everything due, oldest first; each counts as sent and comes again only when `sent` or `all_due` says so."""

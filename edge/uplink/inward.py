@@ -7,10 +7,12 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from edge.clock import Clock
 from edge.ports import (
     CallAccepted,
     CallProgress,
@@ -21,13 +23,14 @@ from edge.ports import (
     UplinkBusy,
     UplinkMessage,
 )  # fmt: skip
+from edge.race import race
 from edge.uplink import wire
 from edge.uplink.flights import Flight, Flights
 from edge.uplink.mqtt import Inbound
 from edge.uplink.outward import Aside, Outward
 from edge.uplink.stores import Arrival, InboxPort, InRow, Taken
 from edge.uplink.wire import Kind, Topics, WireError, WireMessage
-from tools_cache.tool import ErrorCode, ToolResponse
+from tools_cache.tool import ErrorCode, Json, ToolResponse
 
 _log = logging.getLogger(__name__)
 
@@ -38,7 +41,13 @@ RESULT_TTL_S: Final = 24 * 3600.0
 JOBS: Final = 4
 """Batches waiting to be stored; a link that brings more is not read meanwhile."""
 FULL_RETRY_S: Final = 5.0
-"""Pause before a full inbox is tried again when nothing was handled meanwhile."""
+"""Pause before a full store is tried again when nothing was freed meanwhile."""
+HOLD_S: Final = 10.0
+"""How long an invocation that finds no room stays with the broker, unacknowledged. Everything behind it waits with it for
+its acknowledgement (MQTT-4.6.0-2) and uses up Receive Maximum, results of our own calls too: so it ends, with an answer.
+"""
+HELD: Final = 256
+"""Packets not acknowledged; only a broker that minds no Receive Maximum brings so many, and it is read no further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,20 +58,46 @@ class _Item:
     message: UplinkMessage | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """`Taken`, of an arrival that was not."""
+
+    held: str
+    seq: int | None = None
+    answer: dict[str, Json] | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Slot:
+    """A packet between its receipt and its acknowledgement; `item` is None once it is dealt with."""
+
+    packet: Inbound
+    item: _Item | None
+    since: float
+    link: int
+
+
 class Inward:
     """Takes packets in batches; gives messages to one consumer and remembers which it has handled."""
 
-    def __init__(self, inbox: InboxPort, flights: Flights, topics: Topics, pool: str, outward: Outward) -> None:
+    def __init__(
+        self, inbox: InboxPort, flights: Flights, topics: Topics, pool: str, outward: Outward, *, clock: Clock
+    ) -> None:
         self._inbox = inbox
         self._flights = flights
         self._topics = topics
         self._registry_topic = topics.registry(pool)
         self._outward = outward
+        self._clock = clock
+        self._slots: deque[_Slot] = deque()
+        self._holding = asyncio.Event()
+        self._full = False
+        self._link = 0
         self._open: dict[int, tuple[UplinkMessage, int | None]] = {}
         self._ready: deque[UplinkMessage] = deque()
         self._jobs: asyncio.Queue[Callable[[], Awaitable[None]]] = asyncio.Queue(JOBS)
         self._wake = asyncio.Event()
-        self._freed = asyncio.Event()
+        self._freed = outward.freed
         self.dropped = 0
 
     # -------------------------------------------------------------- to the consumer
@@ -106,53 +141,113 @@ class Inward:
         """Store and hand on, one job after the other. Lives longer than any connection: between the commit and the
         handing on, the loss of a link must not stop us, for what comes again later is known on disk and so dropped.
         """
+        await race(self._work(), self._retry())
+
+    async def _work(self) -> None:
         while True:
             job = await self._jobs.get()
             await job()
 
+    async def _retry(self) -> None:
+        """Offer what is held again, as soon as there may be room."""
+        while True:
+            await self._holding.wait()
+            await self._pause()
+            await self._jobs.put(self._work_off)
+
+    async def _pause(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FULL_RETRY_S):
+                await self._freed.wait()
+        self._freed.clear()
+
+    def begin_link(self) -> None:
+        """A new connection: the broker repeats what the last one left unacknowledged, so that is held no longer."""
+        self._link += 1
+
     async def take(self, packets: Sequence[Inbound]) -> None:
         """Queue received packets; waits while we are behind."""
-        await self._jobs.put(partial(self._take, packets))
+        await self._jobs.put(partial(self._take, packets, self._link))
 
     async def close_call(self, flight: Flight, response: ToolResponse) -> None:
         """Queue the end of a call of ours with an answer of our own."""
         await self._jobs.put(partial(self._close, flight, response))
 
-    async def _take(self, packets: Sequence[Inbound]) -> None:
-        """Decode, store in one commit, acknowledge, hand on."""
-        items = [self._read(packet) for packet in packets]
-        kept = [item for item in items if item.arrival is not None]
-        taken = iter(await self._store([item.arrival for item in kept if item.arrival is not None]))
-        for packet in packets:
-            packet.ack()
-        for item in items:
+    async def _take(self, packets: Sequence[Inbound], link: int) -> None:
+        now = self._clock.boot()
+        self._slots.extend(_Slot(packet, self._read(packet), now, link) for packet in packets)
+        await self._work_off()
+        while len(self._slots) > HELD:
+            await self._pause()
+            await self._work_off()
+
+    async def _work_off(self) -> None:
+        """Store what may be stored in one commit, acknowledge from the front, hand on; the rest keeps its place."""
+        waiting = [(slot, item) for slot in self._slots if (item := self._still_due(slot)) is not None]
+        taken = iter(await self._offer([item.arrival for _, item in waiting if item.arrival is not None]))
+        done: list[tuple[_Item, Taken | None]] = []
+        for slot, item in waiting:
             stored = next(taken) if item.arrival is not None else None
+            if stored is None or not stored.held:
+                slot.item = None
+                done.append((item, stored))
+        self._acknowledge()
+        for item, stored in done:
             await self._settle(item, stored)
+
+    def _acknowledge(self) -> None:
+        """In the order of receipt, as MQTT wants it."""
+        while self._slots and (self._slots[0].item is None or self._slots[0].link != self._link):
+            slot = self._slots.popleft()
+            if slot.link == self._link:
+                slot.packet.ack()
+        if self._slots:
+            self._holding.set()
+        else:
+            self._holding.clear()
+
+    def _still_due(self, slot: _Slot) -> _Item | None:
+        """What a slot has to store, an invocation with what is left of its life. One that waited too long is answered."""
+        item, waited = slot.item, self._clock.boot() - slot.since
+        if item is None or item.arrival is None or not isinstance(item.message, Invoked) or waited <= 0:
+            return item
+        left = item.message.call.ttl_s - waited
+        if waited < HOLD_S and left > 0:
+            call = replace(item.message.call, ttl_s=left)
+            return _Item(replace(item.arrival, ttl_s=left), replace(item.message, call=call))
+        arrival, slot.item = item.arrival, None
+        failure = ToolResponse.failure(
+            ErrorCode.RATE_LIMIT, "This edge takes no new calls now: too much waits to be delivered",
+            retry_after_ms=round(FULL_RETRY_S * 1000), suggestion="Fetch the answers that wait, or call again later",
+        )  # fmt: skip
+        body = wire.result_body(arrival.id, failure)
+        self._outward.say(Aside(arrival.reply_to, Kind.RESULT, body, id=arrival.id, as_json=arrival.as_json))
+        return None
 
     async def _close(self, flight: Flight, response: ToolResponse) -> None:
         """End a call, on disk together with its leaving the outbox; one that was answered meanwhile stays answered."""
         if flight.gone:
             return
         arrival = Arrival(EXPIRED, flight.id, wire.result_body(flight.id, response), RESULT_TTL_S, closes=True)
-        (stored,) = await self._store([arrival])
+        while (stored := (await self._offer([arrival]))[0]).held:
+            await self._pause()
         await self._settle(_Item(arrival, CallResult(flight.id, response, own=True)), stored)
 
-    async def _store(self, arrivals: Sequence[Arrival]) -> Sequence[Taken]:
+    async def _offer(self, arrivals: Sequence[Arrival]) -> Sequence[Taken]:
+        """Store a batch, or as much of it as there is room for."""
         if not arrivals:
             return []
-        warned = False
-        while True:
-            self._freed.clear()
-            try:
-                return await self._inbox.take(arrivals)
-            except UplinkBusy as error:
-                _log.log(logging.DEBUG if warned else logging.WARNING, "messages from the cloud wait at the broker: %s", error)
-                warned = True
-            try:
-                async with asyncio.timeout(FULL_RETRY_S):
-                    await self._freed.wait()
-            except TimeoutError:
-                continue
+        try:
+            taken = await self._inbox.take(arrivals)
+        except UplinkBusy as error:
+            taken = [_Held(held=str(error))] * len(arrivals)
+        held = [one.held for one in taken if one.held]
+        if held and not self._full:
+            _log.warning("%d messages from the cloud wait at the broker: %s", len(held), held[0])
+        elif self._full and not held:
+            _log.info("messages from the cloud are taken again")
+        self._full = bool(held)
+        return taken
 
     async def _settle(self, item: _Item, stored: Taken | None) -> None:
         arrival = item.arrival

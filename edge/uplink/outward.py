@@ -28,7 +28,8 @@ ASIDES: Final = 256
 """Messages said beside the outbox; the oldest goes first."""
 ASIDE_TTL_S: Final = 60.0
 """A tap or an `accepted` older than a minute tells nobody anything."""
-ANSWER_TTL_S: Final = 3600.0
+ANSWER_TTL_S: Final = 24 * 3600.0
+"""As long as a broker keeps a session: whoever asked may come back for it."""
 
 EndCall = Callable[[Flight, ToolResponse], Awaitable[None]]
 
@@ -56,6 +57,8 @@ class Outward:
         self._refusal = refusal
         self._asides: deque[tuple[Aside, float]] = deque(maxlen=ASIDES)
         self.wake = asyncio.Event()
+        self.freed = asyncio.Event()
+        """Something left the disk: what was held may fit now."""
 
     # -------------------------------------------------------------- what is to be said
 
@@ -88,6 +91,7 @@ class Outward:
     async def forget(self, flight: Flight) -> None:
         self._flights.remove(flight.seq)
         await self._outbox.remove(flight.seq)
+        self.freed.set()
 
     # -------------------------------------------------------------- the pump
 

@@ -79,7 +79,7 @@ class MqttUplink:
         self._call_topic = self._topics.call(options.pool)
         self._flights = Flights(chance, resend_s=options.resend_s)
         self._outward = Outward(outbox, self._flights, self._topics, clock, self._note_refusal)
-        self._inward = Inward(inbox, self._flights, self._topics, options.pool, self._outward)
+        self._inward = Inward(inbox, self._flights, self._topics, options.pool, self._outward, clock=clock)
         self._backoff = Backoff(
             chance, first_s=options.reconnect_min_s, most_s=options.reconnect_max_s, stable_s=options.stable_s
         )
@@ -111,6 +111,7 @@ class MqttUplink:
         return UplinkStatus(
             configured=self._o.host is not None, up=self._up, broker=self._broker, reason=reason, hint=hint,
             since_s=max(0.0, self._clock.boot() - self._changed_at), outbox=len(self._flights),
+            outbox_oldest_s=self._flights.oldest_age_s(self._clock.boot()),
         )  # fmt: skip
 
     async def submit(self, call: ToolCall) -> None:
@@ -236,6 +237,7 @@ class MqttUplink:
     async def _live(self, link: Connection) -> None:
         """Serve a link until it is lost; when we are told to stop, say so to the cloud first."""
         self._flights.all_due(accepted_too=not link.session_present)
+        self._inward.begin_link()
         try:
             await self._serve(link)
         except asyncio.CancelledError:

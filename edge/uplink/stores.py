@@ -1,6 +1,6 @@
 """What the uplink needs of the disk, as Protocols; `store/` has these shapes.
 
-Refuses to know SQL. Whatever cannot be stored raises `UplinkBusy`.
+Refuses to know SQL. Whatever cannot be stored raises `UplinkBusy`; an inbox that takes some of a batch marks the rest `held`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,9 @@ from typing import Protocol
 from tools_cache.tool import Json
 
 CALL, ANSWER, TELL = "call", "answer", "tell"
-"""Lanes of the outbox: calls until their result · results of invocations and · small facts until their PUBACK."""
+"""Lanes of the outbox: calls until their result · results of invocations and · small facts until their PUBACK. Only the
+last one ever drops anything when it is full.
+"""
 
 
 class OutRow(Protocol):
@@ -56,6 +58,8 @@ class Taken(Protocol):
     def seq(self) -> int | None: ...
     @property
     def answer(self) -> dict[str, Json] | None: ...
+    @property
+    def held(self) -> str: ...
 
 
 class InRow(Protocol):

@@ -297,6 +297,8 @@ def call_to_body(call: ToolCall) -> dict[str, Json]:
     }  # fmt: skip
     if call.idempotency_key is not None:
         body["idempotency_key"] = call.idempotency_key
+    if call.session:
+        body["session"] = call.session
     return body
 
 
@@ -316,7 +318,7 @@ def body_to_call(message: WireMessage) -> ToolCall:
         origin=_member(body, "origin", CallOrigin, CallOrigin.CLOUD), mode=_member(body, "mode", Mode, Mode.TEXT),
         turn_id=_word(body, "turn_id", ""), user_id=_word(body, "user_id", "local"),
         ttl_s=_ttl_s(body.get("ttl_s", DEFAULT_TTL_S)),
-        idempotency_key=_word(body, "idempotency_key", "") or None,
+        idempotency_key=_word(body, "idempotency_key", "") or None, session=_word(body, "session", ""),
     )  # fmt: skip
 
 

@@ -22,6 +22,16 @@ def test_new_flights_are_due_at_once_in_order():
     assert f.take_due(1000.0 - 901) == []
 
 
+def test_the_oldest_of_what_waits_has_an_age():
+    f = flights()
+    assert f.oldest_age_s(50.0) == 0.0
+    for seq, born_at in ((1, -30.0), (2, 10.0)):
+        f.add(Flight(seq, "call", "call", f"id{seq}", "t", born_at, 100.0))
+    assert f.oldest_age_s(50.0) == 80.0
+    f.remove(1)
+    assert f.oldest_age_s(50.0) == 40.0
+
+
 def test_an_unaccepted_call_comes_again_at_doubling_distances():
     f = flights()
     f.add(a_flight(1))
@@ -123,3 +133,18 @@ def test_a_refusal_by_the_broker_says_what_and_what_to_do(reason, code, retryabl
     error = refused(a_flight(1), reason, "Not authorized").error
     assert (error.code, error.retryable, error.details["reason_code"]) == (code, retryable, reason)
     assert "Not authorized" in error.message
+
+
+def test_what_is_gone_leaves_no_trace_though_something_older_lives_on():
+    f = flights()
+    f.add(a_flight(1, dies_at=10.0))
+    for seq in range(2, 2000):
+        f.add(a_flight(seq, lane="tell", dies_at=100.0))
+        f.remove(seq)
+    assert len(f._deaths) < 100
+    assert f.next_death() == 10.0
+    assert [x.seq for x in f.take_dead(10.0)] == [1]
+    for seq in range(3000, 3200):
+        f.add(a_flight(seq, lane="tell", dies_at=100.0))
+        f.remove(seq)
+    assert f.take_dead(10.0) == [], "a death is told once"
