@@ -5,20 +5,23 @@ The only place that knows everybody. No rule lives here; what looks like one bel
 
 import logging
 import os
+import secrets
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
 from edge import __version__, settings as configuration
 from edge.alarms import AlarmClock
+from edge.audit import AuditLog
 from edge.bell import Bell
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.control.server import ControlServer
-from edge.core import call_state
+from edge.core import call_state, idempotency
 from edge.core.backoff import Backoff
 from edge.core.ids import new_call_id
 from edge.core.policy import VoiceBudget
@@ -27,7 +30,8 @@ from edge.herald import Herald
 from edge.link_finder import BleFinder
 from edge.link_manager import LinkManager
 from edge.local_tools import LocalTools
-from edge.orchestrator import Limits, Orchestrator
+from edge.metrics import Gauges, Metrics
+from edge.orchestrator import Limits, Orchestrator, Policy, Shelves
 from edge.pulse import Pulse
 from edge.registry_cache import RegistryCache
 from edge.registry_http import CloudRegistry
@@ -37,15 +41,20 @@ from edge.sdnotify import Notifier
 from edge.settings import Settings
 from edge.status import Layers, document
 from edge.store.calls import CallStore
+from edge.store.confirmations import Confirmations
 from edge.store.db import Database, StoreFull
 from edge.store.inbox import Inbox
 from edge.store.migrations import MIGRATIONS
 from edge.store.notes import Notes
 from edge.store.outbox import Outbox
 from edge.store.packages import Packages, PackageStorage
+from edge.store.pending import PendingCalls
+from edge.store.results import ResultCache
+from edge.store.sessions import Sessions
 from edge.supervisor import Service, Supervisor
 from edge.uplink.service import MqttUplink, UplinkOptions
 from firmware_bridge import catalog
+from tools_cache.tool import RateLimit
 
 log = logging.getLogger(__name__)
 
@@ -57,13 +66,13 @@ class Daemon:
     """Every room of one running glassd. `open` builds it, `run` serves until cancelled."""
 
     def __init__(
-        self, settings: Settings, env: Mapping[str, str], *, air: object | None = None,
+        self, settings: Settings, env: Mapping[str, str], *, air: object | None = None, clock: Clock | None = None,
         hide: Callable[[str], None] = lambda _secret: None,
     ) -> None:  # fmt: skip
         self.settings = settings
         self.env = env
         self.bus = Bus()
-        self.clock = Clock.system()
+        self.clock = clock or Clock.system()
         self.state_dir = settings.state_dir(env)
         self.edge_id = settings.edge.id or configuration.edge_id_in(self.state_dir)
         self.notifier = Notifier(env)
@@ -90,11 +99,32 @@ class Daemon:
         self.packages = Packages(self.state_dir / "packages")
         stack.push_async_callback(self.packages.close)
         self.notes = Notes(self.db)
-        self.store = CallStore(self.db, self.clock, call_state.check)
+        self.store = CallStore(self.db, self.clock, call_state.check, replayable=idempotency.replayable)
+        self.shelves = Shelves(self.store, PendingCalls(self.db, self.clock), ResultCache(self.db, self.clock))
+        self.confirmations = Confirmations(self.db, self.clock, call_state.check)
+        self.sessions = Sessions(self.db, self.clock, lambda: secrets.token_hex(8))
+        self._open_audit(stack)
         if self.db.opened_fresh_because:
             text = f"The database was damaged and put aside ({self.db.opened_fresh_because}); a fresh one was started"
             log.error("%s", text)
             self._alarms["database"] = text
+
+    def _open_audit(self, stack: AsyncExitStack) -> None:
+        a = self.settings.audit
+        self.metrics = Metrics(self.gauges)
+        self.audit: AuditLog | None = None
+        if a.enabled:
+            self.audit = AuditLog(
+                self.state_dir / "audit" / "calls.jsonl", clock=self.clock, max_bytes=a.max_bytes, keep=a.keep, with_args=a.args
+            )
+            self.audit.open()
+            stack.callback(self.audit.close)
+
+    def _note_call(self, record: Mapping[str, Any]) -> None:
+        """One answered call: counted, and written down if that is wanted."""
+        self.metrics.observe(record)
+        if self.audit is not None:
+            self.audit(record)
 
     def _open_tools(self) -> None:
         s, cloud = self.settings, None
@@ -104,7 +134,8 @@ class Daemon:
         built = Path(str(resources.files("tools_cache")))
         self.registry = RegistryCache(
             builtin=built / "tool_registry.json", state=self.state_dir / "registry", bus=self.bus, clock=self.clock,
-            cloud=cloud, refresh_s=s.cloud.refresh_s, disabled=s.policy.disabled_tools,
+            cloud=cloud, refresh_s=s.cloud.refresh_s,
+            disabled=s.policy.disabled_tools if s.policy.tools_enabled else ("*",),
         )  # fmt: skip
         self.registry.load()
         self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)
@@ -158,10 +189,16 @@ class Daemon:
         self.stage = Stage(glasses=self.link, bus=self.bus, clock=self.clock, notes=self.notes, voice=self.voice)
         budget = VoiceBudget(calls=s.policy.voice_total_calls, retrievals=s.policy.voice_retrieval_calls)
         self.calls = Orchestrator(
-            registry=self.registry, local=self.tools, store=self.store, uplink=self.uplink, glasses=self.link,
-            stage=self.stage, bus=self.bus, clock=self.clock, on_registry=self.registry.notice,
-            limits=Limits(voice=budget),
+            registry=self.registry, local=self.tools, shelves=self.shelves, confirmations=self.confirmations,
+            sessions=self.sessions, notes=self.notes, uplink=self.uplink, glasses=self.link, stage=self.stage,
+            ask=self.stage, bus=self.bus, clock=self.clock, on_registry=self.registry.notice, audit=self._note_call,
+            limits=Limits(voice=budget, confirm_s=s.policy.confirmation_s, turn_latency_ms=s.policy.voice_latency_ms),
+            policy_=Policy(
+                enabled=s.policy.tools_enabled, user_id=s.edge.user_id, strict_registry=s.policy.strict_registry,
+                rates={name: RateLimit(rate.calls, rate.window) for name, rate in s.policy.rate_limits.items()},
+            ),
         )  # fmt: skip
+        self.tools.compose(self.calls.call)
         self.herald = Herald(
             bus=self.bus, glasses=self.link, uplink=self.uplink, registry=self.registry, clock=self.clock,
             host={"speech": not self.voice.why_not(), "version": __version__},
@@ -169,7 +206,9 @@ class Daemon:
         self.control = ControlServer(
             s.socket_path(self.env), calls=self.calls, registry=self.registry, render=self.stage, store=self.store,
             bus=self.bus, clock=self.clock, status=self.status, heard=self.calls.heard,
-            new_id=lambda: new_call_id(self.clock), user_id=s.edge.user_id, group=s.control.group,
+            new_id=lambda: new_call_id(self.clock), confirmations=self.confirmations, sessions=self.sessions,
+            session_state=lambda: asdict(self.calls.session.snapshot()), user_id=s.edge.user_id, group=s.control.group,
+            full=(StoreFull,), metrics=self.metrics.openmetrics,
         )  # fmt: skip
 
     def _storage(self, package: str) -> PackageStorage:
@@ -215,12 +254,22 @@ class Daemon:
                     if not happening.over:
                         self._alarms[happening.alarm] = happening.text
 
+    def gauges(self) -> Gauges:
+        """What is true now, for the metrics."""
+        uplink = self.uplink.status()
+        return Gauges(
+            outbox=uplink.outbox, outbox_oldest_s=uplink.outbox_oldest_s, running=self.calls.running,
+            pending=self.calls.waiting, glasses_ready=self.link.status().ready, uplink_up=uplink.up,
+            audit_lost=self.audit.lost if self.audit is not None else 0,
+        )  # fmt: skip
+
     def status(self) -> dict[str, Any]:
         """`GET /v1/status`."""
         services = [{"name": s.name, "state": s.state, "error": s.error} for s in getattr(self, "services", [])]
         return document(Layers(
             version=__version__, edge_id=self.edge_id, radio=self.settings.glasses.radio, glasses=self.link.status(),
-            uplink=self.uplink.status(), registry=self.registry.describe(), calls={"running": self.calls.running},
+            uplink=self.uplink.status(), registry=self.registry.describe(),
+            calls={"running": self.calls.running, "pending": self.calls.waiting, **self.metrics.summary()},
             audio={"speech": self.settings.audio.speech, "voice": self.voice.why_not() or self.settings.audio.voice},
             services=services, alarms=self._alarms, config_path=str(self.settings.source or ""),
         ), self.clock.boot())  # fmt: skip

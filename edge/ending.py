@@ -8,20 +8,21 @@ import json
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from edge.clock import Clock
-from edge.core import idempotency, results
+from edge.core import idempotency, latency, results
 from edge.core.call_state import CallState
 from edge.core.routing import RouteKind
 from edge.core.session import SessionController
 from edge.events import CallAnswered, CallCompleted
 from edge.gate import Limits, Refused
-from edge.ports import BusPort, CallStorePort, GlassesPort, RegistryPort, RenderPort, UplinkMessage, UplinkPort
+from edge.ports import BusPort, GlassesPort, RegistryPort, RenderPort, UplinkMessage, UplinkPort
+from edge.store_ports import CallStorePort, PendingStorePort, ResultCachePort, SessionStorePort
 from edge.ticket import Ticket
-from tools_cache.tool import Delivery, DeliveryReport, ErrorCode, Json, ToolError, ToolResponse
+from tools_cache.tool import Delivery, DeliveryReport, ErrorCode, Json, Mode, ToolError, ToolResponse
 
 _log: Final = logging.getLogger(__name__)
 _audit_log: Final = logging.getLogger("edge.audit")
@@ -32,15 +33,26 @@ _RECENT: Final = 256
 """Calls whose delivery is still reported when it changes."""
 
 
+@dataclass(frozen=True, slots=True)
+class Shelves:
+    """The tables a call's life is kept in."""
+
+    calls: CallStorePort
+    pending: PendingStorePort
+    results: ResultCachePort
+
+
 class Ending:
     """One per daemon. `session` is what tools' intents steer."""
 
     def __init__(
-        self, *, registry: RegistryPort, store: CallStorePort, uplink: UplinkPort, glasses: GlassesPort, stage: RenderPort,
-        bus: BusPort, clock: Clock, audit: Audit | None, limits: Limits,
+        self, *, registry: RegistryPort, shelves: Shelves, sessions: SessionStorePort, uplink: UplinkPort,
+        glasses: GlassesPort, stage: RenderPort, bus: BusPort, clock: Clock, audit: Audit | None, limits: Limits,
     ) -> None:  # fmt: skip
         self._registry = registry
-        self._store = store
+        self._shelves = shelves
+        self._store = shelves.calls
+        self._sessions = sessions
         self._uplink = uplink
         self._glasses = glasses
         self._stage = stage
@@ -49,20 +61,18 @@ class Ending:
         self._audit = audit or _log_audit
         self._limits = limits
         self._recent: OrderedDict[str, float] = OrderedDict()
+        self._latency = latency.LatencyLedger()
         self.session = SessionController()
 
     async def end(self, ticket: Ticket, response: ToolResponse) -> None:
         """Intents, memory, wearer, caller, cloud, audit: in this order, whatever the answer is."""
-        response = self.stamp(ticket, response)
-        for intent in response.intents:
-            self.session.apply(intent, tool=ticket.call.tool)
+        response = self.stamp(ticket, _guarded(ticket, response))
+        await self._apply(ticket, response)
         response = await self._remember(ticket, response)
         if ticket.message is not None:
             await self.handled(ticket.message)
         report = await self._present(ticket, response)
-        done = _end_state(response, expired=ticket.expired) in (CallState.ANSWERED, CallState.FAILED)
-        if done and report.state in (Delivery.SHOWN, Delivery.SPOKEN):
-            await self.step(ticket, CallState.DELIVERED)
+        await self.delivered(ticket.call.call_id, report)
         final = response.with_meta(delivery=report.to_json())
         await self._tell_cloud(ticket, report)
         if ticket.early:
@@ -73,12 +83,30 @@ class Ending:
         else:
             self.answer(ticket, final, "answered")
 
+    async def _apply(self, ticket: Ticket, response: ToolResponse) -> None:
+        """Carry intents out, of good answers and of failures (C-03); each change of the session is kept with its cause."""
+        for intent in response.intents:
+            before = self.session.snapshot()
+            if not self.session.apply(intent, tool=ticket.call.tool):
+                continue
+            try:
+                await self._sessions.note(
+                    cause=ticket.call.tool, call_id=ticket.call.call_id, before=asdict(before),
+                    after=asdict(self.session.snapshot()),
+                )  # fmt: skip
+            except Exception as e:  # noqa: BLE001 - the state has changed; only its trail is short of a line
+                _log.warning("a change of the session by %s is not on disk: %s", ticket.call.tool, e)
+
     async def _remember(self, ticket: Ticket, response: ToolResponse) -> ToolResponse:
         """Store the one answer; if there is one already, that one stands."""
+        await self._keep(ticket, response)
         if not ticket.admitted:
             return response
         try:
-            if await self._store.finish(ticket.call.call_id, _end_state(response, expired=ticket.expired).value, response):
+            state = _end_state(response, expired=ticket.expired)
+            if ticket.tool is not None and ticket.tool.asynchronous:
+                await self._close_pending(ticket, state, response)
+            if await self._store.finish(ticket.call.call_id, state.value, response):
                 return response
             found = await self._store.known(ticket.call)
         except Exception as e:  # noqa: BLE001 - a disk's fault must not cost the caller the answer
@@ -86,9 +114,39 @@ class Ending:
             return response
         return found.response if found is not None and found.response is not None else response
 
+    async def _close_pending(self, ticket: Ticket, state: CallState, response: ToolResponse) -> None:
+        call = ticket.call
+        if state in (CallState.CANCELLED, CallState.EXPIRED):
+            await self._shelves.pending.close(call.call_id, state.value.lower())
+        else:
+            await self._shelves.pending.resolve(call.call_id, response, user_id=call.user_id, session=call.session)
+
+    async def _keep(self, ticket: Ticket, response: ToolResponse) -> None:
+        """Keep the last good result of a tool that only reads, for times when its route is away."""
+        tool, route = ticket.tool, ticket.route
+        if tool is None or tool.cache_ttl_s is None or not tool.read_only or not response.ok:
+            return
+        if route is not None and route.kind is RouteKind.CACHE:
+            return
+        try:
+            await self._shelves.results.keep(
+                ticket.call.user_id, tool.name, idempotency.digest(dict(ticket.call.args)), response, ttl_s=tool.cache_ttl_s
+            )
+        except Exception as e:  # noqa: BLE001 - a kept copy is a comfort, the answer is what counts
+            _log.warning("the result of %s is not kept: %s", tool.name, e)
+
+    async def delivered(self, call_id: str, report: DeliveryReport) -> None:
+        """Keep how far an answer got; a disk that takes nothing costs that word, not the answer."""
+        try:
+            await self._store.tell_delivery(call_id, report)
+        except Exception as e:  # noqa: BLE001 - as above
+            _log.warning("the delivery of %s is not on disk: %s", call_id, e)
+
     async def _present(self, ticket: Ticket, response: ToolResponse) -> DeliveryReport:
         if ticket.expired:
             return DeliveryReport(Delivery.EXPIRED)
+        if response.ok and ticket.route is not None and ticket.route.kind is RouteKind.WEARER:
+            return DeliveryReport(Delivery.NONE)  # the wearer's own answer is no news to the wearer
         if not results.concerns_wearer(ticket.call, response):
             return DeliveryReport(Delivery.NONE)
         if ticket.early and self._glasses.status().worn is False:
@@ -140,7 +198,7 @@ class Ending:
         moment = datetime.fromtimestamp(self._clock.wall(), UTC).isoformat(timespec="milliseconds")
         return results.stamped(
             response, ticket.call, tool=ticket.tool, registry=registry,
-            duration_s=self._clock.boot() - ticket.began, timestamp=moment.replace("+00:00", "Z"),
+            duration_s=self._clock.boot() - ticket.began - ticket.asked_s, timestamp=moment.replace("+00:00", "Z"),
             route=ticket.route.kind if ticket.route else None, clamped=ticket.clamped,
         )  # fmt: skip
 
@@ -156,18 +214,31 @@ class Ending:
         return True
 
     def _record(self, ticket: Ticket, response: ToolResponse, outcome: str) -> None:
-        """One audit line per answer (S2-101); arguments only as a digest."""
+        """One audit line per answer (S2-101); whether its arguments are written down is the log's business."""
         call, tool, error = ticket.call, ticket.tool, response.error
         duration = response.meta.get("duration", 0)
+        over_tool, over_turn = self._slow(ticket, duration)
         self._audit({
             "toolId": str(call.tool)[:255], "version": tool.version if tool else None,
             "registryVersion": response.meta.get("registryVersion"), "duration": duration, "mode": call.mode.value,
-            "turnId": call.turn_id, "idempotencyKey": call.idempotency_key, "callId": call.call_id,
-            "origin": call.origin.value, "route": response.meta.get("route"), "outcome": outcome, "ok": response.ok,
-            "errorType": error.type.value if error else None, "errorCode": error.code.value if error else None,
-            "reason": ticket.reason, "argsHash": idempotency.args_digest(call.args),
-            "overBudget": bool(tool and duration > tool.latency_budget_ms),
+            "turnId": call.turn_id, "idempotencyKey": ticket.keys[0] if ticket.keys else call.idempotency_key,
+            "callId": call.call_id, "origin": call.origin.value, "route": response.meta.get("route"), "outcome": outcome,
+            "ok": response.ok, "errorType": error.type.value if error else None,
+            "errorCode": error.code.value if error else None, "reason": ticket.reason,
+            "argsHash": idempotency.args_digest(call.args), "args": dict(call.args), "category": tool.category if tool else None,
+            "delivery": response.meta.get("delivery"), "attempts": ticket.attempts,
+            "overBudget": over_tool, "turnOverBudget": over_turn,
         })  # fmt: skip
+
+    def _slow(self, ticket: Ticket, duration_ms: int) -> tuple[bool, bool]:
+        """Soft budgets: said, never enforced (S2-91, S2-92, S2-94)."""
+        call, total_ms, limit_ms = ticket.call, 0, self._limits.turn_latency_ms
+        if call.mode is Mode.VOICE and call.turn_id:
+            total_ms = self._latency.spent(call.user_id, call.turn_id, duration_ms)
+        for text in latency.warnings(ticket.tool, duration_ms, total_ms, limit_ms):
+            _log.warning("%s", text)
+        over = latency.over_budget(ticket.tool, duration_ms)
+        return over, latency.turn_over_budget(duration_ms, total_ms, limit_ms)
 
     async def _tell_cloud(self, ticket: Ticket, report: DeliveryReport) -> None:
         if ticket.route is not None and ticket.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
@@ -200,11 +271,19 @@ class Ending:
             self._recent.popitem(last=False)
 
 
+def _guarded(ticket: Ticket, response: ToolResponse) -> ToolResponse:
+    """A write that may have been done before it failed is not to be repeated under its key."""
+    error = response.error
+    if error is None or not error.partial_side_effects or ticket.tool is None or results.repeatable(ticket.tool):
+        return response
+    return replace(response, error=replace(error, idempotency_required=True))
+
+
 def _end_state(response: ToolResponse, *, expired: bool) -> CallState:
     code = response.error.code if response.error else None
     if code is ErrorCode.CANCELLED:
         return CallState.CANCELLED
-    if expired or code in (ErrorCode.DEADLINE_EXPIRED, ErrorCode.TIMEOUT):
+    if expired or code in (ErrorCode.DEADLINE_EXPIRED, ErrorCode.TIMEOUT, ErrorCode.EXPIRED):
         return CallState.EXPIRED
     return CallState.ANSWERED if response.ok else CallState.FAILED
 

@@ -145,6 +145,46 @@ class DeliveryChanged(Happening):
 
 
 @dataclass(frozen=True, slots=True)
+class ConfirmationAsked(Happening):
+    """A call waits for a yes; the token is told to its caller only."""
+
+    kind = "confirmation.asked"
+    call_id: str
+    tool: str
+    preview: str
+    expires_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmationDecided(Happening):
+    """`outcome`: allowed, denied, expired, cancelled; `by`: the wearer, a token, nobody."""
+
+    kind = "confirmation.decided"
+    call_id: str
+    tool: str
+    outcome: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingResolved(Happening):
+    """Somebody handed the result of a pending call in (S3-30): told once."""
+
+    kind = "call.resolved"
+    call_id: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallOff(Happening):
+    """The wearer does not want this running call any more (a double tap on its working mark)."""
+
+    kind = "call.off"
+    call_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class LensChanged(Happening):
     """The glasses acknowledged a page (or darkness: no lines)."""
 

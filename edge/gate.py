@@ -1,20 +1,27 @@
 """The gate of the pipeline: may this call run, in the order of C-13; and was it answered before?
 
-Refuses to route, to run and to answer: it lets a ticket pass, or raises why not.
+Refuses to route, to run, to ask anybody and to answer: it lets a ticket pass, or raises why not.
 """
 
+import logging
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
+from edge.clock import Clock
 from edge.core import idempotency, policy, results
+from edge.core.rates import RateLimits
 from edge.core.session import TurnLedger
-from edge.ports import CallStorePort, RegistryPort
-from edge.ticket import ATTEMPT_MARK, Ticket
-from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError, ToolResponse
+from edge.ports import Entry, RegistryPort, SnapshotPort
+from edge.store_ports import Admission, CallStorePort
+from edge.ticket import Ticket
+from tools_cache.tool import ErrorCode, Json, RateLimit, ToolDefinition, ToolError, ToolResponse
 
-_ATTEMPTS: Final = 16
-"""Times one idempotency key may be tried again after retryable failures."""
+_log: Final = logging.getLogger(__name__)
+_PINNED: Final = 64
+"""Turns whose snapshot is kept; a turn has ended long before that many others began."""
+_NO_LIMITS: Final[Mapping[str, RateLimit]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +37,9 @@ class Limits:
     working_s: float = 0.7
     voice_inline_s: float = 4.0
     retry_pause_s: float = 0.25
+    confirm_s: float = 300.0
+    turn_latency_ms: int = 1500
     voice: policy.VoiceBudget = field(default_factory=policy.VoiceBudget)
-
-
-class ConfirmPort(Protocol):
-    """Asks whoever may allow a call (the wearer, an MCP client)."""
-
-    async def allowed(self, call: ToolCall, tool: ToolDefinition, args: Mapping[str, Json]) -> ToolError | None:
-        """None when it is allowed; else the refusal, CONFIRMATION_REQUIRED carrying its request."""
-
-
-class NobodyConfirms:
-    """The default: what needs a yes is refused, and the refusal says what would have been done."""
-
-    async def allowed(self, call: ToolCall, tool: ToolDefinition, args: Mapping[str, Json]) -> ToolError | None:
-        request = {"tool": call.tool, "args": dict(args), "preview": policy.preview(tool, args)}
-        return ToolError.of(
-            ErrorCode.CONFIRMATION_REQUIRED, f"{policy.preview(tool, args)}: this needs a confirmation first",
-            confirmation_request=request,
-        )  # fmt: skip
 
 
 class Refused(Exception):
@@ -63,9 +54,10 @@ class Refused(Exception):
 class Known(Exception):
     """This call was answered before (or is being answered: then it is `pending`)."""
 
-    def __init__(self, response: ToolResponse) -> None:
+    def __init__(self, response: ToolResponse, turn_id: str = "") -> None:
         super().__init__("known")
         self.response = response
+        self.turn_id = turn_id
 
 
 def overrun(limits: Limits, text: str = "Too many calls at once") -> ToolError:
@@ -75,56 +67,109 @@ def overrun(limits: Limits, text: str = "Too many calls at once") -> ToolError:
 
 
 class Gate:
-    """One per daemon: it counts what turns have used up."""
+    """One per daemon: it counts what turns and tools have used up. `rates` are the owner's limits beside the tools' own."""
 
-    def __init__(self, *, registry: RegistryPort, store: CallStorePort, confirm: ConfirmPort, limits: Limits) -> None:
+    def __init__(
+        self, *, registry: RegistryPort, store: CallStorePort, clock: Clock, limits: Limits, enabled: bool = True,
+        rates: Mapping[str, RateLimit] = _NO_LIMITS, strict: bool = False,
+    ) -> None:  # fmt: skip
         self._registry = registry
         self._store = store
-        self._confirm = confirm
+        self._clock = clock
         self._limits = limits
+        self._enabled = enabled
+        self._rates = rates
+        self._strict = strict
+        self._pinned: OrderedDict[tuple[str, str], SnapshotPort] = OrderedDict()
         self._turns = TurnLedger()
+        self._used = RateLimits()
 
     async def check(self, ticket: Ticket) -> None:
         """The checks, in the order of C-13. Raises `Refused` or `Known`."""
         call = ticket.call
-        ticket.snapshot = self._registry.snapshot()
-        entry = ticket.snapshot.find(call.tool)
-        if entry is None:
-            raise Refused(policy.unknown(call.tool), "unknown tool")
+        if not self._enabled:
+            raise Refused(policy.switched_off(), "switched off")
+        entry = self._entry(ticket)
         tool = ticket.tool = entry.definition
         if error := policy.hidden(call.tool, entry.hidden, entry.missing, stale=entry.stale):
             raise Refused(error, error.code.value.lower())
         await self._known_before(ticket)
         if error := policy.mode_problem(tool, call.mode):
             raise Refused(error, "mode")
+        self._budget(ticket, tool)
+        args = self.arguments(ticket, tool)
+        ticket.call = replace(ticket.call, args=args)
+        self._rate(ticket, tool)
+
+    def _entry(self, ticket: Ticket) -> Entry:
+        """The tool as this turn's snapshot has it (C-36), hidden or not as the glasses are now. Raises `Refused`."""
+        now = ticket.snapshot = self._registry.snapshot()
+        call = ticket.call
+        if call.turn_id:
+            ticket.snapshot = self._pinned.setdefault((call.user_id, call.turn_id), now)
+            self._pinned.move_to_end((call.user_id, call.turn_id))
+            while len(self._pinned) > _PINNED:
+                self._pinned.popitem(last=False)
+        if ticket.snapshot.version != now.version:
+            _log.warning(
+                "turn %s goes on with registry %s; %s is in force now", call.turn_id[:64], ticket.snapshot.version, now.version
+            )
+            if self._strict:
+                raise Refused(policy.registry_changed(), "registry changed within a turn")
+        entry, current = ticket.snapshot.find(call.tool), now.find(call.tool)
+        if entry is None:
+            raise Refused(policy.unknown(call.tool), "unknown tool")
+        return entry if current is None else replace(current, definition=entry.definition)
+
+    def _budget(self, ticket: Ticket, tool: ToolDefinition) -> None:
+        call = ticket.call
         spent = self._turns.spent(call.user_id, call.turn_id)
         if error := policy.budget_problem(tool, call.mode, spent, self._limits.voice):
             raise Refused(error, "budget")
         self._turns.spend(call.user_id, call.turn_id, retrieval=tool.category == policy.RETRIEVAL)
-        args = self._arguments(ticket, tool)
-        ticket.call = replace(ticket.call, args=args)
-        if policy.needs_confirmation(tool) and (error := await self._confirm.allowed(call, tool, args)):
-            raise Refused(error, "confirmation")
+
+    def _rate(self, ticket: Ticket, tool: ToolDefinition) -> None:
+        now = self._clock.boot()
+        for name, limit in (("own", tool.rate_limit), ("owner", self._rates.get(tool.name))):
+            if limit is None:
+                continue
+            wait_s = self._used.take(ticket.call.user_id, f"{name} {tool.name}", limit, now)
+            if error := policy.rate_problem(tool, wait_s):
+                raise Refused(error, "rate")
+
+    # ------------------------------------------------------------------ answered before?
 
     async def _known_before(self, ticket: Ticket) -> None:
-        """Give a stored answer again; a key whose answer may not be repeated is used anew, as a numbered attempt."""
-        call = ticket.call
-        for attempt in range(1, _ATTEMPTS + 1):
-            key = call.idempotency_key
-            if attempt > 1 and key is not None:
-                ticket.call = replace(call, idempotency_key=f"{key}{ATTEMPT_MARK}{attempt}")
-            found = await self._store.known(ticket.call)
+        """Give a stored answer again. A question without a stable id that was answered in this turn, and is no replay, is
+        an intended repetition (C-48): it gets the next number.
+        """
+        keys = ticket.keys
+        if not keys or not idempotency.may_repeat(ticket.call, keys[0]):
+            await self._look_up(ticket)
+            return
+        for number in range(idempotency.REPEATS):
+            ticket.keys = (idempotency.repetition(keys[0], number), *keys[1:])
+            found = await self._store.known(ticket.call, keys=ticket.keys)
             if found is None:
                 return
-            stored = found.response
-            if stored is None:
-                raise Known(results.pending(call))
-            if key is None or idempotency.is_same_call(call.call_id, stored) or idempotency.replayable(stored):
-                raise Known(stored)
-        raise Refused(overrun(self._limits), "the same key failed too often")
+            if found.response is None or found.call_id == ticket.call.call_id:
+                self._answered(ticket, found)
+        raise Refused(overrun(self._limits), "the same question too often in one turn")
 
-    def _arguments(self, ticket: Ticket, tool: ToolDefinition) -> dict[str, Json]:
-        """Defaults, then the clamp, then validation (C-08)."""
+    async def _look_up(self, ticket: Ticket) -> None:
+        found = await self._store.known(ticket.call, keys=ticket.keys)
+        if found is not None:
+            self._answered(ticket, found)
+
+    def _answered(self, ticket: Ticket, found: Admission) -> None:
+        """Raise `Known`, unless this answer may not be given to another call (C-15): then the key passes on."""
+        if found.response is None:
+            raise Known(results.pending(replace(ticket.call, call_id=found.call_id or ticket.call.call_id)))
+        if found.call_id == ticket.call.call_id or idempotency.replayable(found.response):
+            raise Known(found.response, found.turn_id)
+
+    def arguments(self, ticket: Ticket, tool: ToolDefinition) -> dict[str, Json]:
+        """Defaults, then the clamp, then validation (C-08). Raises `Refused`."""
         args, problems = self._registry.check_args(tool, ticket.call.args)
         if not problems:
             args, clamped = policy.clamp(args, ticket.call.mode, self._limits.voice)

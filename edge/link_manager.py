@@ -14,8 +14,9 @@ from edge.clock import Clock
 from edge.core.backoff import Backoff
 from edge.core.link_state import LinkState, check
 from edge.events import CapabilitiesLearned, GlassesLost, GlassesReady, GlassesSaid, LinkChanged
-from edge.ports import BusPort, GlassesAway, GlassesStatus, NotesPort
+from edge.ports import BusPort, GlassesAway, GlassesStatus
 from edge.race import race
+from edge.store_ports import NotesPort
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities, Origin, Scalar
 from firmware_bridge.driver import Driver

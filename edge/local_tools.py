@@ -8,16 +8,18 @@ import asyncio
 import copy
 import importlib.util
 import inspect
+import itertools
 import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 from edge.clock import Clock
+from edge.core.ids import new_call_id
 from edge.ports import GlassesStatus, Progress, RegistryPort
 from firmware_bridge.capabilities import FLAG
 from tools_cache.manifest import BUILD_KEY
@@ -37,10 +39,13 @@ from tools_cache.tool import (
 MAX_RESULT_BYTES: Final = 192 * 1024
 """A result must fit one MQTT message (256 KiB) with its envelope."""
 MAX_PROGRESS: Final = 500
+MAX_DEPTH: Final = 3
+"""Tools that call tools that call tools: deeper is a loop (S2-134)."""
 HERE: Final = frozenset({Source.LOCAL, Source.GLASSES})
 _FOLDER: Final = re.compile(r"[A-Za-z0-9_-]{1,255}")
 _PARTS: Final = frozenset({"data", "render", "intents"})
 
+Call = Callable[[ToolCall], Awaitable[ToolResponse]]
 Handler = Callable[[Mapping[str, Json], Any], Awaitable[Json]]
 logger = logging.getLogger(__name__)
 
@@ -59,6 +64,8 @@ class Context:
     _clock: Clock
     _glasses: Callable[[], GlassesStatus]
     _progress: Progress
+    _call: Call | None = None
+    _calls: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
     def now(self) -> float:
         return self._clock.wall()
@@ -74,6 +81,16 @@ class Context:
 
     async def progress(self, text: str) -> None:
         await self._progress(text[:MAX_PROGRESS])
+
+    async def call_tool(self, tool: str, args: Mapping[str, Json]) -> ToolResponse:
+        mine, number = self.call, next(self._calls)
+        if self._call is None or mine.depth >= MAX_DEPTH:
+            return ToolResponse.failure(ErrorCode.UNSUPPORTED, f"{tool} is called more than {MAX_DEPTH} tools deep")
+        # The key makes a second run of this call ask for the same calls, not for more of them.
+        return await self._call(replace(
+            mine, call_id=new_call_id(self._clock), tool=tool, args=dict(args), depth=mine.depth + 1,
+            idempotency_key=f"{mine.call_id}/{number}", provider_call_id=None, ordinal=None,
+        ))  # fmt: skip
 
 
 class LocalTools:
@@ -92,7 +109,12 @@ class LocalTools:
         self._clock = clock
         self._glasses = glasses
         self._full = full
+        self._call: Call | None = None
         self._handlers: dict[str, Handler] = {}
+
+    def compose(self, call: Call) -> None:
+        """From now on handlers may call other tools, through the whole pipeline."""
+        self._call = call
 
     async def run(self, call: ToolCall, progress: Progress) -> ToolResponse:
         """Run one call. Never raises, but for its own cancellation."""
@@ -113,7 +135,7 @@ class LocalTools:
         if limit_s <= 0:
             return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began")
         storage = self._storage_for(parse(definition.name).package)
-        context = Context(call, storage, self._alarms, self._clock, self._glasses, progress)
+        context = Context(call, storage, self._alarms, self._clock, self._glasses, progress, self._call)
         deadline = asyncio.timeout(limit_s)
         try:
             async with deadline:

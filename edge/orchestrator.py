@@ -5,93 +5,121 @@ it is in stands in `pipeline.py`.
 """
 
 import asyncio
-import itertools
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+import secrets
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Final
 
+from edge.attendance import Attendance
 from edge.clock import Clock
-from edge.core import idempotency, phrases, policy
-from edge.core.call_state import CallState
+from edge.cloud_desk import CloudDesk
+from edge.confirm import Confirmer
+from edge.core import confirmation, idempotency, phrases, policy, results
 from edge.core.ids import new_call_id
 from edge.core.routing import Route, RouteKind
 from edge.core.session import SessionController
-from edge.ending import Audit, Ending, interruption
-from edge.events import DeliveryChanged, GlassesSaid
-from edge.gate import ConfirmPort, Limits, NobodyConfirms, overrun
+from edge.ending import Audit, Ending, Shelves, interruption
+from edge.events import CallOff, DeliveryChanged, GlassesReady, GlassesSaid, PendingResolved
+from edge.gate import Gate, Limits, Refused, overrun
 from edge.pipeline import Pipeline
 from edge.ports import (
+    AskPort,
     BusPort,
-    CallAccepted,
-    CallProgress,
     CallResult,
-    CallStorePort,
     GlassesPort,
-    InvokeCancelled,
-    Invoked,
+    Grant,
     LocalToolsPort,
     Progress,
     RegistryNotice,
     RegistryPort,
     RenderPort,
-    UplinkMessage,
+    Submission,
     UplinkPort,
     Wait,
 )
+from edge.questions import WearerQuestions
+from edge.store_ports import ConfirmationStorePort, Consumption, NotesPort, SessionStorePort
 from edge.ticket import Cancelled, Ticket
+from edge.turns import VoiceTurns
 from firmware_bridge.messages import Transcript
 from tools_cache.tool import (
     CallOrigin,
     Delivery,
-    DeliveryReport,
     ErrorCode,
     Mode,
+    RateLimit,
     ToolCall,
     ToolError,
     ToolResponse,
 )
 
-__all__ = ["ConfirmPort", "Limits", "NobodyConfirms", "Orchestrator"]
+__all__ = ["Limits", "Orchestrator", "Policy", "Shelves"]
 _log: Final = logging.getLogger(__name__)
 _STARTING_S: Final = 5.0
 """How long a call waits for a daemon that is just starting."""
-_DISK_AGAIN_S: Final = 2.0
-"""Between attempts to put a result on a disk that takes nothing; somebody has to make room meanwhile."""
-_INVOKED: Final = 64
-"""Invocations of the cloud taken up at once; the next ones wait in the uplink's inbox."""
+
+
+def _random_token() -> str:
+    return secrets.token_hex(confirmation.TOKEN_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the owner decided beside the limits: the switch for all tools, and rates by tool name."""
+
+    enabled: bool = True
+    rates: Mapping[str, RateLimit] = field(default_factory=dict)
+    user_id: str = "local"
+    strict_registry: bool = False
 
 
 class Orchestrator:
     """Implements `CallsPort`. Calls that come before `run()` wait a moment for it."""
 
     def __init__(
-        self, *, registry: RegistryPort, local: LocalToolsPort, store: CallStorePort, uplink: UplinkPort,
-        glasses: GlassesPort, stage: RenderPort, bus: BusPort, clock: Clock,
-        on_registry: Callable[[RegistryNotice], Awaitable[None]], confirm: ConfirmPort | None = None,
-        audit: Audit | None = None, limits: Limits | None = None,
+        self, *, registry: RegistryPort, local: LocalToolsPort, shelves: Shelves, confirmations: ConfirmationStorePort,
+        sessions: SessionStorePort, notes: NotesPort, uplink: UplinkPort, glasses: GlassesPort, stage: RenderPort,
+        ask: AskPort, bus: BusPort, clock: Clock, on_registry: Callable[[RegistryNotice], Awaitable[None]],
+        audit: Audit | None = None, limits: Limits | None = None, policy_: Policy | None = None,
+        new_token: Callable[[], str] = _random_token,
     ) -> None:  # fmt: skip
         self._registry = registry
-        self._store = store
-        self._uplink = uplink
+        self._shelves = shelves
+        self._store = shelves.calls
+        self._sessions = sessions
         self._stage = stage
         self._bus = bus
         self._clock = clock
-        self._on_registry = on_registry
         self._limits = limits or Limits()
-        self._ending = Ending(
-            registry=registry, store=store, uplink=uplink, glasses=glasses, stage=stage, bus=bus, clock=clock, audit=audit,
-            limits=self._limits,
+        self._policy = policy_ or Policy()
+        self._voice = VoiceTurns(notes, clock)
+        self._gate = Gate(
+            registry=registry, store=shelves.calls, clock=clock, limits=self._limits, enabled=self._policy.enabled,
+            rates=self._policy.rates, strict=self._policy.strict_registry,
         )  # fmt: skip
+        self._ending = Ending(
+            registry=registry, shelves=shelves, sessions=sessions, uplink=uplink, glasses=glasses, stage=stage, bus=bus,
+            clock=clock, audit=audit, limits=self._limits,
+        )  # fmt: skip
+        self._confirmer = Confirmer(
+            store=confirmations, ask=ask, bus=bus, clock=clock, new_token=new_token
+        )
+        self._attendance = Attendance(
+            uplink=uplink, stage=stage, bus=bus, clock=clock, ending=self._ending, confirmer=self._confirmer, limits=self._limits
+        )
         self._pipeline = Pipeline(
-            registry=registry, local=local, store=store, uplink=uplink, glasses=glasses, stage=stage, bus=bus,
-            clock=clock, confirm=confirm or NobodyConfirms(), ending=self._ending, limits=self._limits,
+            gate=self._gate, local=local, shelves=shelves, uplink=uplink, glasses=glasses, bus=bus, clock=clock,
+            confirmer=self._confirmer, attendance=self._attendance, questions=WearerQuestions(ask), ending=self._ending,
+            limits=self._limits,
         )  # fmt: skip
         self._tickets: dict[str, Ticket] = {}
         self._tasks: asyncio.TaskGroup | None = None
         self._open = asyncio.Event()
-        self._invocations = asyncio.Semaphore(_INVOKED)
+        self._cloud = CloudDesk(
+            uplink=uplink, ending=self._ending, tickets=self._tickets, call=self.call, cancel=self.cancel, on_registry=on_registry
+        )
 
     @property
     def session(self) -> SessionController:
@@ -103,37 +131,127 @@ class Orchestrator:
         """Calls in flight, those waiting for the network included."""
         return len(self._tickets)
 
+    @property
+    def waiting(self) -> int:
+        """Calls in flight whose caller has an interim answer: queued, pending, waiting for a yes."""
+        return sum(ticket.early for ticket in self._tickets.values())
+
     # ------------------------------------------------------------------ doors
 
     async def call(self, call: ToolCall, *, progress: Progress | None = None, wait: Wait = Wait.ANSWER) -> ToolResponse:
         """See `CallsPort`."""
         ticket = Ticket(call, self._clock.boot(), wait, progress)
+        refused = await self._enter(ticket)
+        if refused is not None:
+            return refused
+        if (twin := self._twin(ticket)) is not None:
+            await asyncio.wait({twin.answer})
+            return idempotency.as_replay(twin.answer.result(), twin.call.turn_id)
+        if (full := self._no_room(ticket)) is not None:
+            return full
+        self._begin(ticket, self._pipeline.live(ticket))
+        await asyncio.wait({ticket.answer})  # a caller that goes away takes nothing with it
+        return ticket.answer.result()
+
+    async def begin(self, call: ToolCall) -> ToolResponse | None:
+        """See `CallsPort`."""
+        ticket = Ticket(call, self._clock.boot(), waited_for=False)
+        refused = await self._enter(ticket)
+        if refused is not None:
+            return refused
+        if (twin := self._twin(ticket)) is not None:
+            pending = self._ending.stamp(twin, results.pending(twin.call)).with_meta(delivery=Delivery.NONE.value)
+            return idempotency.as_replay(pending, twin.call.turn_id)
+        if (full := self._no_room(ticket)) is not None:
+            return full
+        self._begin(ticket, self._pipeline.live(ticket))
+        await asyncio.wait({ticket.first})
+        return ticket.first.result()
+
+    async def confirm(
+        self, token: str, *, allow: bool, grant: Grant = Grant.ONCE, call: ToolCall | None = None
+    ) -> ToolResponse:
+        """See `CallsPort`."""
+        about = call or ToolCall(call_id="", tool="", args={}, origin=CallOrigin.CLI, user_id=self._policy.user_id)
+        bound: dict[str, str | None] = {}
+        if call is not None:
+            bound = {"tool": call.tool, "args_hash": self._args_hash(call), "session": call.session}
+        try:
+            used = await self._confirmer.by_token(token, allow=allow, grant=grant, user_id=about.user_id, **bound)
+        except Exception as e:  # noqa: BLE001 - a disk that takes nothing: the token stays open
+            _log.warning("a confirmation is not on disk: %s", e)
+            return self._about(about, interruption("The confirmation cannot be kept now"), "store")
+        if used.outcome is not Consumption.TAKEN:
+            return self._about(about, confirmation.rejected(used.outcome), "confirmation")
+        ticket = self._tickets.get(used.call_id)
+        if ticket is None:
+            return self._about(about, interruption("The daemon is starting; the call goes on in a moment"), "starting")
+        answer = ticket.wait_again()  # before the call hears of it, so that its end is this caller's answer
+        self._confirmer.decided(used.call_id, allow=allow, by="the caller")
+        await asyncio.wait({answer})
+        return answer.result()
+
+    async def submit(self, call_id: str, response: ToolResponse, *, user_id: str, session: str) -> Submission:
+        """See `CallsPort`. Raises what the store raises."""
+        outcome = await self._shelves.pending.resolve(call_id, response, user_id=user_id, session=session)
+        ticket = self._tickets.get(call_id)
+        if outcome is Submission.TAKEN and ticket is not None:
+            self._bus.publish(PendingResolved(call_id, ticket.call.tool))
+            ticket.put(CallResult(call_id, response, own=True))
+        return outcome
+
+    async def _enter(self, ticket: Ticket) -> ToolResponse | None:
+        """What every call passes before it has a life: a name, a daemon that runs, a session with one mode, its keys."""
+        call = ticket.call
         if problem := policy.name_problem(call.tool):
             return self._ending.refusal(ticket, problem, "malformed")
         with suppress(TimeoutError):
             async with asyncio.timeout(_STARTING_S):
                 await self._open.wait()
-        if (twin := self._twin(ticket)) is not None:
-            await asyncio.wait({twin.answer})
-            return idempotency.as_replay(twin.answer.result())
+        epoch = ""
+        if call.session:
+            try:
+                mode, epoch = await self._sessions.open(call.user_id, call.session, call.mode.value)
+            except Exception as e:  # noqa: BLE001 - a disk that takes nothing new
+                text = f"No new session is taken now: {e}"
+                return self._ending.refusal(ticket, ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text), "store")
+            if mode != call.mode:
+                return self._ending.refusal(ticket, policy.session_mode_problem(call.session, mode), "session mode")
+        ticket.keys = idempotency.keys_of(call, epoch)
+        return None
+
+    def _no_room(self, ticket: Ticket) -> ToolResponse | None:
         if self._tasks is None:
             return self._ending.refusal(ticket, interruption("The daemon is not ready yet"), "not running")
         if sum(not t.early for t in self._tickets.values()) >= self._limits.running:
             return self._ending.refusal(ticket, overrun(self._limits), "too many calls at once")
-        self._begin(ticket, self._pipeline.live(ticket))
-        await asyncio.wait({ticket.answer})  # a caller that goes away takes nothing with it
-        return ticket.answer.result()
+        return None
+
+    def _args_hash(self, call: ToolCall) -> str:
+        """Canonical arguments as the gate would make them; what it would refuse matches no call."""
+        entry = self._registry.snapshot().find(call.tool)
+        if entry is None:
+            return ""
+        try:
+            args = self._gate.arguments(Ticket(call, self._clock.boot()), entry.definition)
+        except Refused:
+            return ""
+        return idempotency.digest(args)
+
+    def _about(self, call: ToolCall, error: ToolError, reason: str) -> ToolResponse:
+        return self._ending.refusal(Ticket(call, self._clock.boot()), error, reason)
 
     async def heard(self, text: str, mode: Mode = Mode.VOICE) -> ToolResponse:
         """Take a final transcript: the tool whose activation phrase is in it is called, or NOT_FOUND is said."""
         self.session.begin_voice()
         call_id = new_call_id(self._clock)
+        turn_id, replayed = await self._voice.turn(text, call_id)
         entries = self._registry.snapshot().entries()
         in_force = [e.definition for e in entries if not (e.hidden or e.missing)]
         found = phrases.match(text, in_force) or phrases.match(text, [e.definition for e in entries])
         call = ToolCall(
             call_id=call_id, tool=found.tool.name if found else "", args=found.args if found else {},
-            origin=CallOrigin.VOICE, mode=mode, turn_id=call_id,
+            origin=CallOrigin.VOICE, mode=mode, turn_id=turn_id, replayed=replayed, user_id=self._policy.user_id,
         )  # fmt: skip
         if found is not None:
             return await self.call(call)
@@ -154,18 +272,21 @@ class Orchestrator:
         """Serve until cancelled; first take up what the last daemon left open."""
         try:
             async with asyncio.TaskGroup() as tasks:
-                self._tasks = self._pipeline.tasks = tasks
+                self._tasks = tasks
+                self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = tasks
                 with self._bus.listen() as heard:
                     await self._resume()
                     self._open.set()
-                    tasks.create_task(self._consume(), name="calls.uplink")
+                    tasks.create_task(self._cloud.run(tasks), name="calls.uplink")
                     async for happening in heard:
                         self._follow(happening)
         finally:
             self._open.clear()
-            self._tasks = self._pipeline.tasks = None
-            left, self._tickets = self._tickets, {}
-            for ticket in left.values():
+            self._tasks = None
+            self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = None
+            left = list(self._tickets.values())
+            self._tickets.clear()
+            for ticket in left:
                 self._ending.stopped(ticket)
 
     def _twin(self, ticket: Ticket) -> Ticket | None:
@@ -190,72 +311,7 @@ class Orchestrator:
         self._tickets.pop(ticket.call.call_id, None)
         for word in ticket.words:
             if isinstance(word, CallResult) and ticket.runner is None:
-                await self._result(word)  # it came while its call was already ending without it
-
-    # ------------------------------------------------------------------ the cloud
-
-    async def _consume(self) -> None:
-        async for message in self._uplink.messages():
-            await self._hear(message)
-
-    async def _hear(self, message: UplinkMessage) -> None:
-        match message:
-            case Invoked():
-                assert self._tasks is not None
-                await self._invocations.acquire()
-                self._tasks.create_task(self._invoked(message), name=f"invoke.{message.call.call_id}")
-                return
-            case CallResult():
-                await self._result(message)
-                return
-            case CallAccepted() | CallProgress():
-                if (ticket := self._tickets.get(message.call_id)) is not None:
-                    ticket.put(message)
-            case InvokeCancelled():
-                await asyncio.sleep(0)  # an invocation of the same batch has no ticket yet
-                await self.cancel(message.call_id, message.reason)
-            case RegistryNotice():
-                await self._on_registry(message)
-        await self._ending.handled(message)
-
-    async def _result(self, message: CallResult) -> None:
-        """Hand a result to the call that waits for it; one that nobody waits for came too late and is not shown."""
-        ticket = self._tickets.get(message.call_id)
-        if ticket is not None:
-            ticket.put(message)
-            return
-        if not message.own:  # the uplink's own word for "no answer came" is not a late answer
-            _log.info("call %s: a result came after its end; kept, not shown", message.call_id)
-            report = DeliveryReport(Delivery.EXPIRED, "the result came after the call had ended")
-            await self._ending.tell(message.call_id, report, age_s=0.0)
-        await self._ending.handled(message)
-
-    async def _invoked(self, message: Invoked) -> None:
-        """The cloud calls us: the same pipeline, the same one answer."""
-
-        async def progress(text: str) -> None:
-            await self._uplink.answer(message, text)
-
-        try:
-            await self._uplink.answer(message, None)
-            response = await self.call(replace(message.call, origin=CallOrigin.CLOUD), progress=progress)
-            self._ending.note_recent(message.call.call_id)
-            await self._tell_result(message, response)
-            await self._ending.handled(message)
-        finally:
-            self._invocations.release()
-
-    async def _tell_result(self, message: Invoked, response: ToolResponse) -> None:
-        """Hand the result to the outbox; a disk that takes nothing now is asked again, for the cloud waits for it."""
-        for attempt in itertools.count():
-            try:
-                await self._uplink.answer(message, response)
-            except Exception as e:  # noqa: BLE001 - a disk's fault must not end the other calls
-                level = logging.DEBUG if attempt else logging.WARNING
-                _log.log(level, "the result of %s is not in the outbox yet: %s", message.call.call_id, e)
-                await asyncio.sleep(_DISK_AGAIN_S)
-            else:
-                return
+                await self._cloud.result(word)  # it came while its call was already ending without it
 
     # ------------------------------------------------------------------ the bus
 
@@ -264,16 +320,21 @@ class Orchestrator:
             return
         if isinstance(happening, DeliveryChanged):
             self._tasks.create_task(self._delivered(happening), name="call.delivery")
+        elif isinstance(happening, CallOff):
+            self._tasks.create_task(self._called_off(happening), name="call.off")
+        elif isinstance(happening, GlassesReady):
+            self._voice.reconnected()
         elif isinstance(happening, GlassesSaid) and isinstance(happening.event, Transcript) and happening.event.final:
             self._tasks.create_task(self._said(happening.event.text), name="call.heard")
 
     async def _said(self, text: str) -> None:
         await self.heard(text)
 
+    async def _called_off(self, happening: CallOff) -> None:
+        await self.cancel(happening.call_id, happening.reason)
+
     async def _delivered(self, change: DeliveryChanged) -> None:
-        if change.report.state in (Delivery.SHOWN, Delivery.SPOKEN):
-            with suppress(Exception):  # an unlisted step (delivered already) or a full disk: the report goes on
-                await self._store.advance(change.call_id, CallState.DELIVERED.value)
+        await self._ending.delivered(change.call_id, change.report)
         age_s = self._ending.recent_age_s(change.call_id)
         if age_s is not None:
             await self._ending.tell(change.call_id, change.report, age_s=age_s)
@@ -282,10 +343,10 @@ class Orchestrator:
 
     async def _resume(self) -> None:
         """Every call the last daemon accepted ends in exactly one answer; nothing unsafe runs twice."""
-        for call, state, kind in await self._store.unfinished():
-            ticket = Ticket(call, self._clock.boot(), admitted=True, early=True)
-            ticket.route = Route(RouteKind(kind), "resumed after a restart")
+        for left in await self._store.unfinished():
+            ticket = Ticket(left.call, self._clock.boot(), admitted=True, early=True, keys=left.keys, attempts=left.attempts)
+            ticket.route = Route(RouteKind(left.route), "resumed after a restart")
             ticket.snapshot = self._registry.snapshot()
-            entry = ticket.snapshot.find(call.tool)
+            entry = ticket.snapshot.find(left.call.tool)
             ticket.tool = entry.definition if entry else None
-            self._begin(ticket, self._pipeline.take_up(ticket, CallState(state)))
+            self._begin(ticket, self._pipeline.take_up(ticket, left))

@@ -1,36 +1,38 @@
-"""One call's life: checks in the order of C-13, route, disk, run, intents, memory, wearer, caller, cloud, audit.
+"""One call's life: checks in the order of C-13, a yes where one is needed, route, disk, run, and on to its end.
 
 Refuses to know where calls come from and how many there are; the orchestrator does. It sees rules and ports only.
 """
 
 import asyncio
 import logging
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
+from edge.attendance import Attendance
 from edge.clock import Clock
-from edge.core import idempotency, results, routing
-from edge.core.call_state import CallState
-from edge.core.routing import Circumstances, Route, RouteKind
-from edge.ending import Ending
-from edge.events import CallProgressed, CallReceived
-from edge.gate import ConfirmPort, Gate, Known, Limits, Refused, overrun
+from edge.confirm import Confirmer
+from edge.core import confirmation, idempotency, results, routing
+from edge.core.call_state import RECOVERY, CallState, Left, Recovery
+from edge.core.routing import ELSEWHERE, Circumstances, Route, RouteKind
+from edge.ending import Ending, Shelves
+from edge.events import CallReceived
+from edge.gate import Gate, Known, Limits, Refused, overrun
 from edge.ports import (
     BusPort,
-    CallAccepted,
     CallProgress,
     CallResult,
-    CallStorePort,
     GlassesPort,
+    Grant,
     LocalToolsPort,
-    RegistryPort,
-    RenderPort,
     UplinkBusy,
     UplinkPort,
 )
-from edge.ticket import Cancelled, Ticket, Word
+from edge.questions import WearerQuestions
+from edge.store_ports import Unfinished
+from edge.ticket import Ticket
 from tools_cache.tool import (
+    CallOrigin,
     Delivery,
     ErrorCode,
     ErrorType,
@@ -42,30 +44,27 @@ from tools_cache.tool import (
 )
 
 _log: Final = logging.getLogger(__name__)
-MAX_PROGRESS: Final = 200
-"""Characters of one progress word."""
-_SLICE_S: Final = 30.0
-"""Longest sleep at once: timers stand still while the machine sleeps, CLOCK_BOOTTIME does not."""
-_STARTING_S: Final = 5.0
 
 
 class Pipeline:
-    """Carries tickets from question to answer. `tasks` is the group its tools and words run in, while there is one."""
+    """Carries tickets from question to answer. `tasks` is the group its tools run in, while there is one."""
 
     def __init__(
-        self, *, registry: RegistryPort, local: LocalToolsPort, store: CallStorePort, uplink: UplinkPort,
-        glasses: GlassesPort, stage: RenderPort, bus: BusPort, clock: Clock, confirm: ConfirmPort, ending: Ending,
-        limits: Limits,
+        self, *, gate: Gate, local: LocalToolsPort, shelves: Shelves, uplink: UplinkPort, glasses: GlassesPort,
+        bus: BusPort, clock: Clock, confirmer: Confirmer, attendance: Attendance, questions: WearerQuestions,
+        ending: Ending, limits: Limits,
     ) -> None:  # fmt: skip
+        self._gate = gate
         self._local = local
-        self._store = store
+        self._shelves = shelves
         self._uplink = uplink
         self._glasses = glasses
-        self._stage = stage
         self._bus = bus
         self._clock = clock
+        self._confirmer = confirmer
+        self._attendance = attendance
+        self._questions = questions
         self._ending = ending
-        self._gate = Gate(registry=registry, store=store, confirm=confirm, limits=limits)
         self._limits = limits
         self.tasks: asyncio.TaskGroup | None = None
 
@@ -80,39 +79,89 @@ class Pipeline:
             await self._ending.refuse(ticket, e)
         except Known as e:
             stored = e.response if "callId" in e.response.meta else self._ending.stamp(ticket, e.response)
-            self._ending.answer(ticket, idempotency.as_replay(stored).with_meta(delivery=Delivery.NONE.value), "replay")
+            replay = idempotency.as_replay(stored, e.turn_id).with_meta(delivery=Delivery.NONE.value)
+            self._ending.answer(ticket, replay, "replay")
         except Exception:  # noqa: BLE001 - S2-45: it becomes an answer, its cause stays in the log
             _log.exception("call %s failed inside the daemon", call.call_id)
             await self._ending.end(ticket, _internal(call.tool))
 
     async def _serve(self, ticket: Ticket) -> None:
-        """Route, admit, run, end."""
+        """A yes where one is needed, route, admit, run, end."""
         tool = ticket.tool
         assert tool is not None
+        route = self._route(ticket, tool)
+        if route.code is None and (refusal := await self._unless_allowed(ticket, tool, route)) is not None:
+            await self._ending.end(ticket, ToolResponse(error=refusal))
+            return
+        route = self._route(ticket, tool)
+        life_s = ticket.call.ttl_s
+        ticket.call = replace(ticket.call, ttl_s=_stored_life_s(ticket.call, tool, route))
+        if not ticket.admitted:
+            await self._admit(ticket, tool, route)
+        await self._ending.end(ticket, await self._served(ticket, tool, route, life_s))
+
+    async def _served(self, ticket: Ticket, tool: ToolDefinition, route: Route, life_s: float) -> ToolResponse:
+        if route.code is not None:
+            return await self._or_kept(ticket, tool, results.fallback(route.code, tool, route.reason))
+        if route.kind in (RouteKind.WEARER, RouteKind.LATER):
+            return await self._later(ticket, tool)
+        if route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
+            return await self._or_kept(ticket, tool, await self._in_the_cloud(ticket, tool, route, life_s))
+        return await self.here(ticket, tool)
+
+    def _route(self, ticket: Ticket, tool: ToolDefinition) -> Route:
         route = ticket.route = routing.choose(tool, self._circumstances(ticket.call))
         ticket.reason = route.reason
-        life_s = ticket.call.ttl_s
-        if tool.queueable and route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
-            ticket.call = replace(ticket.call, ttl_s=tool.queue_ttl_s)
-        await self._admit(ticket, tool, route)
-        if route.code is not None:
-            response = results.fallback(route.code, tool, route.reason)
-        elif route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
-            response = await self._in_the_cloud(ticket, tool, route, life_s)
-        else:
-            response = await self.here(ticket, tool)
-        await self._ending.end(ticket, response)
+        return route
 
     def _circumstances(self, call: ToolCall) -> Circumstances:
-        uplink = self._uplink.status()
+        uplink, glasses = self._uplink.status(), self._glasses.status()
         return Circumstances(
-            call.origin, self._glasses.status().ready, uplink.configured, uplink.up, uplink.reason, call.ttl_s
-        )
+            call.origin, glasses.ready, uplink.configured, uplink.up, uplink.reason, call.ttl_s,
+            glasses_known=glasses.capabilities is not None, worn=glasses.worn,
+        )  # fmt: skip
 
-    async def _admit(self, ticket: Ticket, tool: ToolDefinition, route: Route) -> None:
+    # ------------------------------------------------------------------ a yes
+
+    async def _unless_allowed(self, ticket: Ticket, tool: ToolDefinition, route: Route) -> ToolError | None:
+        """None when the call may run. It waits for the yes on disk: a restart asks again, and nothing runs unasked."""
+        standing = await self._confirmer.standing(ticket.call, tool)
+        if standing is Grant.NEVER:
+            raise Refused(confirmation.never_allowed(tool), "never allowed")
+        if standing is not None:
+            return None
+        ours = ticket.call.origin is not CallOrigin.CLOUD
+        patience_s = ticket.call.ttl_s if ticket.waited_for and self._glasses.status().ready else 0.0
+        life_s = self._limits.confirm_s if ours else min(self._limits.confirm_s, ticket.call.ttl_s)
+        await self._admit(ticket, tool, route, state=CallState.AWAITING_CONFIRMATION)
+        if not ticket.admitted:
+            text = "No new work is taken now: the disk does not take it"
+            raise Refused(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text), "store")
+        required = await self._confirmer.open(ticket, tool, life_s)
+        interim = self._ending.stamp(ticket, ToolResponse(error=required)).with_meta(delivery=Delivery.NONE.value)
+        ticket.tell_first(interim)
+        # The cloud gets one result and brings no token: it waits for the end, which comes within its time.
+        began = self._clock.boot()
+        decided = await self._attendance.decision(
+            ticket, left_s=life_s, patience_s=patience_s, interim=interim if ours else None
+        )
+        ticket.asked_s = self._clock.boot() - began
+        ticket.reason = f"decided by {decided.by}"
+        return decided.refusal
+
+    # ------------------------------------------------------------------ onto the disk
+
+    async def _admit(
+        self, ticket: Ticket, tool: ToolDefinition, route: Route, *, state: CallState = CallState.ADMITTED
+    ) -> None:
         """Onto the disk before it runs. A disk that takes nothing more stops only what would change something."""
+        kept = ticket.call
+        if state is CallState.AWAITING_CONFIRMATION:
+            kept = replace(kept, ttl_s=self._limits.confirm_s + _stored_life_s(kept, tool, route))
         try:
-            admission = await self._store.admit(ticket.call, route.kind.value)
+            admission = await self._shelves.calls.admit(
+                kept, route.kind.value, keys=ticket.keys, repeatable=results.repeatable(tool), state=state.value
+            )
         except Exception as e:
             _log.warning("call %s is not on disk: %s", ticket.call.call_id, e)
             if not (tool.read_only and route.kind in (RouteKind.LOCAL, RouteKind.GLASSES)) and route.code is None:
@@ -120,18 +169,26 @@ class Pipeline:
                 raise Refused(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text), "store") from e
             return
         if not admission.fresh:
-            raise Known(admission.response or results.pending(ticket.call))
+            raise Known(admission.response or results.pending(ticket.call), admission.turn_id)
         ticket.admitted = True
+        if state is CallState.ADMITTED:
+            ticket.tell_first(None)
 
     # ------------------------------------------------------------------ running
 
     async def here(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
         if not await self._ending.step(ticket, CallState.RUNNING) and not results.repeatable(tool):
             return ToolResponse.failure(ErrorCode.TOOL_UNAVAILABLE, "No new work is taken now: the disk does not take it")
+        return await self._run(ticket, tool, self._run_local, end_s=self._time_limit(ticket.call, tool))
+
+    async def _run(
+        self, ticket: Ticket, tool: ToolDefinition, work: Callable[[Ticket, ToolDefinition], Awaitable[None]], *, end_s: float
+    ) -> ToolResponse:
+        """Run `work` as a task that ends with the call, whatever ends it."""
         assert self.tasks is not None
-        ticket.runner = self.tasks.create_task(self._run_local(ticket, tool), name=f"tool.{ticket.call.call_id}")
+        ticket.runner = self.tasks.create_task(_as_coroutine(work, ticket, tool), name=f"tool.{ticket.call.call_id}")
         try:
-            return await self.attend(ticket, tool, end_s=self._time_limit(ticket.call, tool))
+            return await self._attendance.attend(ticket, tool, end_s=end_s)
         finally:
             ticket.runner.cancel()
 
@@ -140,156 +197,84 @@ class Pipeline:
             ticket.put(CallProgress(ticket.call.call_id, text))
 
         ticket.accepted = True
+        ticket.attempts += 1
         response = await self._local.run(ticket.call, progress)
         error = response.error
         again = error is not None and error.type is ErrorType.TRANSIENT and error.retryable and tool.idempotent
         if again and ticket.call.mode is Mode.TEXT:  # once more (S2-108); a voice has no time for it (S2-107)
             await asyncio.sleep(self._limits.retry_pause_s)
+            ticket.attempts += 1
             response = await self._local.run(ticket.call, progress)
         ticket.put(CallResult(ticket.call.call_id, response))
-
-    async def _in_the_cloud(
-        self, ticket: Ticket, tool: ToolDefinition, route: Route, life_s: float
-    ) -> ToolResponse:
-        try:
-            await self._uplink.submit(ticket.call)
-        except UplinkBusy as e:
-            return ToolResponse(error=overrun(self._limits, str(e)))
-        except Exception as e:  # noqa: BLE001 - too large for the wire, or a full disk: said, with nothing sent
-            return ToolResponse.failure(ErrorCode.TOOL_UNAVAILABLE, f"This call cannot be sent: {e}")
-        if route.kind is RouteKind.QUEUE:
-            await self._postpone(ticket)
-            return await self.attend(ticket, tool, end_s=ticket.call.ttl_s)
-        await self._ending.step(ticket, CallState.RUNNING)
-        end_s = min(self._time_limit(ticket.call, tool), life_s)
-        return await self.attend(ticket, tool, end_s=end_s, life_s=life_s, accept_s=self._limits.accept_s)
 
     def _time_limit(self, call: ToolCall, tool: ToolDefinition) -> float:
         return max(0.0, min(tool.timeout_s, self._limits.run_s, call.ttl_s))
 
-    async def attend(
-        self, ticket: Ticket, tool: ToolDefinition | None, *, end_s: float, life_s: float = 0.0,
-        accept_s: float | None = None,
-    ) -> ToolResponse:  # fmt: skip
-        """Listen to whoever runs the call until there is an answer, it is called off, or its time is over.
+    async def _in_the_cloud(
+        self, ticket: Ticket, tool: ToolDefinition, route: Route, life_s: float
+    ) -> ToolResponse:
+        if (failed := await self._submit(ticket)) is not None:
+            return failed
+        ticket.attempts += 1
+        if tool.asynchronous:
+            await self._shelves.pending.put(ticket.call, ttl_s=ticket.call.ttl_s)
+        if tool.asynchronous or route.kind is RouteKind.QUEUE:
+            await self._attendance.postpone(ticket)
+            return await self._attendance.attend(ticket, tool, end_s=ticket.call.ttl_s)
+        await self._ending.step(ticket, CallState.RUNNING)
+        end_s = min(self._time_limit(ticket.call, tool), life_s)
+        return await self._attendance.attend(ticket, tool, end_s=end_s, life_s=life_s, accept_s=self._limits.accept_s)
 
-        The run time counts from the last word of a worker (an app may have to be started first, C-40), never beyond
-        the life of the call.
-        """
-        now = self._clock.boot()
-        over_at = now + min(life_s, self._limits.life_s)
-        due = {"end": now + end_s}
-        if not ticket.early:
-            due["working"] = now + self._limits.working_s
-            if accept_s is not None:
-                due["accept"] = now + accept_s
-            if ticket.call.mode is Mode.VOICE:
-                due["inline"] = now + self._limits.voice_inline_s
-        while True:
-            word = await self._word(ticket, min(due.values()))
-            now = self._clock.boot()
-            match word:
-                case CallResult():
-                    ticket.message = word if ticket.runner is None else None
-                    return word.response
-                case Cancelled():
-                    await self._withdraw(ticket, word.reason)
-                    return ToolResponse.failure(ErrorCode.CANCELLED, f"Cancelled: {word.reason}"[:MAX_PROGRESS])
-                case CallAccepted() | CallProgress():
-                    ticket.accepted = True
-                    due.pop("accept", None)
-                    if ticket.runner is None and not ticket.early:
-                        due["end"] = max(due["end"], min(now + end_s, over_at))
-                    if isinstance(word, CallProgress):
-                        await self._progressed(ticket, word.text)
-                case None:
-                    ended = await self._overdue(ticket, tool, due, now, end_s)
-                    if ended is not None:
-                        return ended
+    async def _submit(self, ticket: Ticket) -> ToolResponse | None:
+        """Hand a call to the outbox, its deciding key with it, so that the workers know it too; else why not."""
+        key = idempotency.on_the_wire(ticket.keys[0]) if ticket.keys else None
+        try:
+            await self._uplink.submit(replace(ticket.call, idempotency_key=key))
+        except UplinkBusy as e:
+            return ToolResponse(error=overrun(self._limits, str(e)))
+        except Exception as e:  # noqa: BLE001 - too large for the wire, or a full disk: said, with nothing sent
+            return ToolResponse.failure(ErrorCode.TOOL_UNAVAILABLE, f"This call cannot be sent: {e}")
+        return None
 
-    async def _word(self, ticket: Ticket, until: float) -> Word | None:
-        """The next word, or None when the moment has come."""
-        while not ticket.words:
-            left = until - self._clock.boot()
-            if left <= 0:
-                return None
-            ticket.wake.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(min(left, _SLICE_S)):
-                    await ticket.wake.wait()
-        return ticket.words.pop(0)
+    # ------------------------------------------------------------------ results that come later
 
-    async def _overdue(
-        self, ticket: Ticket, tool: ToolDefinition | None, due: dict[str, float], now: float, end_s: float
-    ) -> ToolResponse | None:
-        """Something did not happen in time: say so, postpone, or end the call."""
-        for name in [name for name, at in due.items() if at <= now and name != "end"]:
-            del due[name]
-            if name == "working":
-                self._mark(ticket, "Working…")
-            elif name == "accept" and tool is not None and not tool.queueable:
-                await self._withdraw(ticket, "nobody accepted it in time")
-                ticket.route = Route(RouteKind.FALLBACK, "nobody accepted it in time", ErrorCode.NOT_ACCEPTED)
-                return results.fallback(ErrorCode.NOT_ACCEPTED, tool, "nobody accepted it in time")
-            elif name == "accept" and tool is not None:
-                due["end"] = now + tool.queue_ttl_s
-                await self._postpone(ticket)
-            elif name == "inline" and not ticket.early:
-                await self._postpone(ticket)
-        if due["end"] > now:
-            return None
-        return await self._too_late(ticket, tool, end_s)
+    async def _later(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
+        """Answered `pending` at once (S3-22); the result is the wearer's, or whoever hands it in."""
+        await self._shelves.pending.put(ticket.call, ttl_s=ticket.call.ttl_s)
+        await self._attendance.postpone(ticket, silent=ticket.route is not None and ticket.route.kind is RouteKind.WEARER)
+        return await self._awaited(ticket, tool)
 
-    async def _too_late(self, ticket: Ticket, tool: ToolDefinition | None, end_s: float) -> ToolResponse:
-        await self._withdraw(ticket, "its time is over")
-        if ticket.route is not None and ticket.route.kind is RouteKind.QUEUE:
-            ticket.expired = True
-            return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, "Nobody answered while this call could wait")
-        if tool is None:
-            return results.interrupted(None, started=True)
-        return results.timed_out(end_s, tool=tool, started=ticket.accepted)
+    async def _awaited(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
+        if ticket.route is not None and ticket.route.kind is RouteKind.WEARER:
+            return await self._run(ticket, tool, self._asked, end_s=ticket.call.ttl_s)
+        return await self._attendance.attend(ticket, tool, end_s=ticket.call.ttl_s)
 
-    async def _withdraw(self, ticket: Ticket, reason: str) -> None:
-        if ticket.runner is None:
-            await self._uplink.withdraw(ticket.call.call_id, reason)
+    async def _asked(self, ticket: Ticket, tool: ToolDefinition) -> None:
+        response = await self._questions.answer(ticket.call, tool, left_s=ticket.call.ttl_s)
+        ticket.put(CallResult(ticket.call.call_id, response))
 
-    async def _postpone(self, ticket: Ticket) -> None:
-        """Answer `pending` now; the call ends later (its end is a `CallCompleted`)."""
-        await self._ending.step(ticket, CallState.PENDING)
-        ticket.early = True
-        if ticket.route is not None and ticket.route.kind is RouteKind.CLOUD and not ticket.accepted:
-            ticket.route = Route(RouteKind.QUEUE, "nobody accepted it yet")
-        name = ticket.call.tool.partition(":")[2].replace("_", " ")
-        working = ticket.accepted
-        self._mark(ticket, f"{name}: working…" if working else f"Saved for later: {name}", brief=working)
-        pending = self._ending.stamp(ticket, results.pending(ticket.call)).with_meta(delivery=Delivery.QUEUED.value)
-        self._ending.answer(ticket, pending, "pending", final=False)
+    # ------------------------------------------------------------------ the last good result
 
-    def _mark(self, ticket: Ticket, text: str, *, brief: bool = True) -> None:
-        """Put a word on the lens beside the call, without waiting for it."""
-        if self.tasks is not None:
-            scene = f"{ticket.call.call_id}/word"
-            self.tasks.create_task(self._stage.tell(text, scene=scene, brief=brief), name="call.word")
-
-    async def _progressed(self, ticket: Ticket, text: str) -> None:
-        shown = "".join(ch if ch.isprintable() else " " for ch in text[:MAX_PROGRESS]).strip()
-        if not shown:
-            return
-        self._bus.publish(CallProgressed(ticket.call.call_id, ticket.call.tool, shown))
-        self._mark(ticket, shown)
-        if ticket.progress is not None:
-            try:
-                await ticket.progress(shown)
-            except Exception as e:  # noqa: BLE001 - a listener that is gone must not cost the call its answer
-                _log.debug("progress of %s reached nobody: %s", ticket.call.call_id, e)
-                ticket.progress = None
+    async def _or_kept(self, ticket: Ticket, tool: ToolDefinition, response: ToolResponse) -> ToolResponse:
+        """The last good result of a tool that only reads, when its route is away; it says how old it is."""
+        error = response.error
+        if error is None or error.code not in _AWAY or tool.cache_ttl_s is None or not tool.read_only or ticket.expired:
+            return response
+        kept = await self._shelves.results.last(
+            ticket.call.user_id, tool.name, idempotency.digest(dict(ticket.call.args))
+        )
+        if kept is None:
+            return response
+        ticket.route = Route(RouteKind.CACHE, f"the last good result: {ticket.reason}")
+        ticket.reason = ticket.route.reason
+        return kept.response.with_meta(stale=True, ageS=round(kept.age_s))
 
     # ------------------------------------------------------------------ after a restart
 
-    async def take_up(self, ticket: Ticket, state: CallState) -> None:
+    async def take_up(self, ticket: Ticket, left: Unfinished) -> None:
         """Bring a call of the last daemon to its one answer; nothing unsafe runs twice."""
         try:
-            response = await self._taken_up(ticket, state)
+            response = await self._taken_up(ticket, CallState(left.state))
         except Exception:  # noqa: BLE001 - as in `live`: it becomes an answer
             _log.exception("call %s could not be taken up", ticket.call.call_id)
             response = _internal(ticket.call.tool)
@@ -297,35 +282,89 @@ class Pipeline:
 
     async def _taken_up(self, ticket: Ticket, state: CallState) -> ToolResponse:
         assert ticket.route is not None
-        tool, started = ticket.tool, state in (CallState.RUNNING, CallState.PENDING)
-        if ticket.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
-            if state is CallState.ADMITTED and tool is not None and ticket.call.ttl_s > 0:
-                await self._uplink.submit(ticket.call)  # the crash was between our disk and the outbox
-            if state is CallState.ADMITTED:
-                await self._ending.step(ticket, CallState.PENDING)
-            ticket.accepted = True
-            if ticket.call.ttl_s <= 0 and ticket.route.kind is RouteKind.CLOUD:
-                await self._withdraw(ticket, "its time is over")
-                return results.interrupted(tool, started=True)
-            return await self.attend(ticket, tool, end_s=ticket.call.ttl_s)
-        runnable = tool is not None and ticket.call.ttl_s > 0 and ticket.route.code is None
-        safe = state is CallState.ADMITTED or (state is CallState.RUNNING and tool is not None and results.repeatable(tool))
-        if tool is not None and runnable and safe and ticket.route.kind is not RouteKind.FALLBACK:
-            if state is CallState.RUNNING:
+        tool, kind = ticket.tool, ticket.route.kind
+        rule = RECOVERY[Left(state, kind in ELSEWHERE, tool is not None and results.repeatable(tool))]
+        if tool is None and kind not in (RouteKind.CLOUD, RouteKind.QUEUE):
+            return results.interrupted(None, started=rule is not Recovery.RUN)
+        match rule:
+            case Recovery.ASK if tool is not None:
+                return await self._asked_again(ticket, tool)
+            case Recovery.RUN if tool is not None and ticket.call.ttl_s > 0 and ticket.route.code is None:
+                return await self._begun(ticket, tool, asked=False)
+            case Recovery.AGAIN if tool is not None and ticket.call.ttl_s > 0:
                 return await self._again(ticket, tool)
-            return await self.here(ticket, tool)
+            case Recovery.WAIT:
+                return await self._waited_for(ticket, tool, state)
+        # What was bound for the cloud may have been sent before its step was on disk.
+        started = rule is not Recovery.RUN or kind in (RouteKind.CLOUD, RouteKind.QUEUE)
         return results.interrupted(tool, started=started)
+
+    async def _asked_again(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
+        """The question had no answer when the last daemon ended: it is put again, with what is left of its time."""
+        left_s = await self._confirmer.left_s(ticket.call.call_id)
+        if left_s is None:
+            return ToolResponse(error=confirmation.expired(tool))
+        self._confirmer.ask_wearer(ticket, tool, left_s)
+        decided = await self._attendance.decision(ticket, left_s=left_s, patience_s=0.0, interim=None)
+        if decided.refusal is not None:
+            return ToolResponse(error=decided.refusal)
+        return await self._begun(ticket, tool, asked=True)
+
+    async def _begun(self, ticket: Ticket, tool: ToolDefinition, *, asked: bool) -> ToolResponse:
+        """Run what was accepted and never began. What was bound for the cloud may be in the outbox, so it stays bound for
+        it, whatever the uplink is now; what was only `asked` about goes by the route that is there now.
+        """
+        assert ticket.route is not None
+        bound = ticket.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE) and not asked
+        route, life_s = ticket.route if bound else self._route(ticket, tool), ticket.call.ttl_s
+        if route.code is None and route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
+            if (failed := await self._submit(ticket)) is not None:
+                return failed
+            ticket.attempts += 1
+            await self._ending.step(ticket, CallState.PENDING)
+            return await self._waited_for(ticket, tool, CallState.PENDING)
+        return await self._served(ticket, tool, route, life_s)
 
     async def _again(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
         """Run once more what was running when the last daemon ended, and may be run twice."""
-        admitted, ticket.admitted = ticket.admitted, False  # it is RUNNING on disk already
-        try:
-            return await self.here(ticket, tool)
-        finally:
-            ticket.admitted = admitted
+        return await self.here(ticket, tool)
+
+    async def _waited_for(self, ticket: Ticket, tool: ToolDefinition | None, state: CallState) -> ToolResponse:
+        assert ticket.route is not None
+        ticket.accepted = True
+        if tool is not None and tool.asynchronous:
+            handed_in = await self._shelves.pending.result(ticket.call.call_id)
+            if handed_in is not None:
+                return handed_in
+            return await self._awaited(ticket, tool)
+        if ticket.call.ttl_s <= 0 and ticket.route.kind is RouteKind.CLOUD:
+            await self._uplink.withdraw(ticket.call.call_id, "its time is over")
+            return results.interrupted(tool, started=state is not CallState.ADMITTED)
+        return await self._attendance.attend(ticket, tool, end_s=ticket.call.ttl_s)
 
 
 # ------------------------------------------------------------------ words of ours
+
+_AWAY: Final = frozenset({ErrorCode.OFFLINE, ErrorCode.NOT_ACCEPTED, ErrorCode.TIMEOUT, ErrorCode.NETWORK_ERROR})
+"""Failures of the way to a tool, not of the tool: its last good result still says something."""
+
+
+def _stored_life_s(call: ToolCall, tool: ToolDefinition, route: Route) -> float:
+    """How long the call may live: what may wait, waits longer than its caller does (the cloud waits itself)."""
+    if call.origin is CallOrigin.CLOUD:
+        return call.ttl_s
+    if tool.asynchronous and route.code is None:
+        return tool.pending_ttl_s
+    if tool.queueable and route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
+        return tool.queue_ttl_s
+    return call.ttl_s
+
+
+async def _as_coroutine(
+    work: Callable[[Ticket, ToolDefinition], Awaitable[None]], ticket: Ticket, tool: ToolDefinition
+) -> None:
+    # `work` is called in here: a task that is cancelled before it began must leave no coroutine behind.
+    await work(ticket, tool)
 
 
 def _internal(tool: str) -> ToolResponse:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from edge.bus import Listener
 from edge.events import Happening
 from firmware_bridge.capabilities import Capabilities
-from firmware_bridge.messages import Command, Done
+from firmware_bridge.messages import Answer, Command, Done
 from tools_cache.tool import DeliveryReport, Json, ToolCall, ToolDefinition, ToolResponse
 
 Progress = Callable[[str], Awaitable[None]]
@@ -79,6 +79,7 @@ class UplinkStatus:
     hint: str = ""
     since_s: float = 0.0
     outbox: int = 0
+    outbox_oldest_s: float = 0.0
 
 
 class UplinkBusy(Exception):
@@ -225,11 +226,72 @@ class Wait(StrEnum):
     """until its delivery is final, speech included"""
 
 
+class Grant(StrEnum):
+    """What a yes or no is worth beyond this one call."""
+
+    ONCE = "once"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class Submission(StrEnum):
+    """What became of a result that was handed in for a pending call."""
+
+    TAKEN = "taken"
+    UNKNOWN = "unknown"
+    """no such call, or not one of this caller's (S3-27, S3-28)"""
+    OVER = "over"
+    """it was resolved, cancelled or expired before (S3-25)"""
+
+
 class CallsPort(Protocol):
     """Implemented by `orchestrator.py`: one call in, exactly one answer out."""
 
     async def call(self, call: ToolCall, *, progress: Progress | None = None, wait: Wait = ...) -> ToolResponse:
         """Never raises; cancelling the caller does not cancel the call."""
+
+    async def begin(self, call: ToolCall) -> ToolResponse | None:
+        """Start a call nobody waits for: None once it is admitted (on disk), else what it was answered meanwhile
+        (a refusal, `pending`, CONFIRMATION_REQUIRED with its token). Never raises.
+        """
+
+    async def confirm(self, token: str, *, allow: bool, grant: Grant = ..., call: ToolCall | None = None) -> ToolResponse:
+        """Decide a call that waits for a yes; the answer is the call's. `call`, when given, must be the same call
+        (tool, arguments, session, user), else MISMATCH. Never raises.
+        """
+
+    async def cancel(self, call_id: str, reason: str) -> bool:
+        """Call a running call off; False when there is none."""
+
+    async def submit(self, call_id: str, response: ToolResponse, *, user_id: str, session: str) -> Submission:
+        """Hand in the result of a pending call; it is on disk when this returns TAKEN."""
+
+
+class NobodyToAsk(Exception):
+    """No glasses here can put a question to the wearer now; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something only the wearer can decide. `scene` names it over reconnects; `allow` and `deny` are the words beside
+    tap and double tap (on glasses without a lens: press, and long press).
+    """
+
+    scene: str
+    text: str
+    timeout_s: float
+    allow: str = "yes"
+    deny: str = "no"
+
+
+class AskPort(Protocol):
+    """Implemented by `render/stage.py`: puts questions to the wearer, one at a time, in order."""
+
+    async def ask(self, question: Question) -> Answer:
+        """Wait for the wearer's answer; silence is TIMEOUT. While the glasses are away it waits for them, and asks with
+        what is left of the time. Cancelling takes the question off the lens. Raises `NobodyToAsk` at once when no known
+        glasses could ever ask (none known, or neither a display nor a speaker and a button), or too many questions wait.
+        """
 
 
 class RenderPort(Protocol):
@@ -245,58 +307,6 @@ class RenderPort(Protocol):
 
     def lens(self) -> Mapping[str, Json]:
         """What the glasses last acknowledged: `{scene, page, pages, lines, at}`; empty lines mean dark."""
-
-
-# ------------------------------------------------------------------ store
-
-
-class CallRow(Protocol):
-    """One call as it is on disk."""
-
-    call_id: str
-    tool: str
-    state: str
-    request: ToolCall
-    response: ToolResponse | None
-    created_wall: float
-
-
-@dataclass(frozen=True, slots=True)
-class Admission:
-    """`fresh` when this id was never seen; else `response` is the stored answer, or None while it still runs."""
-
-    fresh: bool
-    response: ToolResponse | None = None
-
-
-class CallStorePort(Protocol):
-    """Implemented by `store/calls.py`. Each method returns after its change is on disk."""
-
-    async def admit(self, call: ToolCall, route: str) -> Admission:
-        """Commit a call before it runs; a known id or a known idempotency key is not fresh."""
-
-    async def known(self, call: ToolCall) -> Admission | None:
-        """Look a call up by id or idempotency key without admitting it."""
-
-    async def advance(self, call_id: str, state: str) -> None:
-        """Move along `core/call_state.py`'s table; an unlisted step raises."""
-
-    async def finish(self, call_id: str, state: str, response: ToolResponse) -> bool:
-        """Store the one answer; False when there is one already (the stored one stands)."""
-
-    async def unfinished(self) -> list[tuple[ToolCall, str, str]]:
-        """(call, state, route) of everything accepted and not answered, oldest first; for restart."""
-
-    async def get(self, call_id: str) -> Mapping[str, Json] | None: ...
-
-    async def recent(self, limit: int, *, pending: bool) -> list[Mapping[str, Json]]: ...
-
-
-class NotesPort(Protocol):
-    """Small durable facts of the daemon itself (last glasses, last scene): name → JSON."""
-
-    async def get(self, name: str) -> Json: ...
-    async def put(self, name: str, value: Json) -> None: ...
 
 
 @dataclass(slots=True)

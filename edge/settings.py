@@ -143,7 +143,7 @@ class Uplink(Section):
     reconnect_min_s: Seconds = 0.5
     reconnect_max_s: Seconds = 60.0
     stable_s: Seconds = 60.0
-    outbox_max: Annotated[int, Field(ge=1, le=100_000)] = 1000
+    outbox_max: Annotated[int, Field(ge=1, le=100_000)] = 2000
 
     @property
     def port_in_use(self) -> int:
@@ -174,12 +174,29 @@ class Audio(Section):
     voice: Literal["en-GB", "en-US", "de-DE", "es-ES", "fr-FR", "it-IT"] = "en-GB"
 
 
+class Rate(Section):
+    """At most `calls` within `window` seconds."""
+
+    calls: Annotated[int, Field(ge=1, le=100_000)]
+    window: Annotated[float, Field(gt=0, le=86_400)]
+
+
 class Policy(Section):
+    tools_enabled: bool = True
     voice_total_calls: Annotated[int, Field(ge=1, le=100)] = 3
     voice_retrieval_calls: Annotated[int, Field(ge=0, le=100)] = 2
     voice_latency_ms: Annotated[int, Field(ge=1, le=600_000)] = 1500
     confirmation_s: Seconds = 300.0
     disabled_tools: Words = ()
+    rate_limits: dict[str, Rate] = {}
+    strict_registry: bool = False
+
+
+class Audit(Section):
+    enabled: bool = True
+    args: bool = False
+    max_bytes: Annotated[int, Field(ge=64 * 1024, le=1024 * 1024 * 1024)] = 8 * 1024 * 1024
+    keep: Annotated[int, Field(ge=0, le=100)] = 4
 
 
 class Control(Section):
@@ -200,6 +217,7 @@ class Settings(Section):
     cloud: Cloud = Cloud()
     audio: Audio = Audio()
     policy: Policy = Policy()
+    audit: Audit = Audit()
     control: Control = Control()
     log: Log = Log()
     _source: Path | None = PrivateAttr(default=None)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from edge.core.routing import Route
 from edge.ports import CallAccepted, CallProgress, CallResult, Progress, SnapshotPort, Wait
-from tools_cache.tool import Json, ToolCall, ToolDefinition, ToolResponse
+from tools_cache.tool import Json, ToolCall, ToolDefinition, ToolError, ToolResponse
 
 WORDS: Final = 64
 """Words from whoever runs the call that may wait; progress beyond it is dropped, an answer never is."""
@@ -22,31 +22,61 @@ class Cancelled:
     reason: str
 
 
-Word = CallAccepted | CallProgress | CallResult | Cancelled
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The call was allowed (`refusal` None), or was not and why. It is on disk already."""
+
+    by: str
+    refusal: ToolError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unasked:
+    """No glasses can ask the wearer; a token still can decide."""
+
+    reason: str
+
+
+Word = CallAccepted | CallProgress | CallResult | Cancelled | Decided | Unasked
+
+
+def _future() -> "asyncio.Future[Any]":
+    return asyncio.get_running_loop().create_future()
 
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """`early` once the caller got `pending` (or nobody waits at all): its end is then a completion, not an answer."""
+    """`early` once the caller got an interim answer (or nobody waits at all): its end is then a completion, not an answer.
+    `waited_for`: the caller waits for the end, not only for the call to begin. `asked_s`: seconds spent waiting for a yes,
+    which are no part of its duration.
+
+    `answer` resolves with what the caller is told; `first` as soon as there is something to say at all: None when the
+    call is on disk, else an interim or final answer.
+    """
 
     call: ToolCall
     began: float
     wait: Wait = Wait.ANSWER
     progress: Progress | None = None
+    waited_for: bool = True
     snapshot: SnapshotPort | None = None
     tool: ToolDefinition | None = None
     route: Route | None = None
+    keys: tuple[str, ...] = ()
     clamped: dict[str, Json] = field(default_factory=dict)
     reason: str = ""
     admitted: bool = False
     accepted: bool = False
     expired: bool = False
     early: bool = False
+    attempts: int = 0
+    asked_s: float = 0.0
     message: CallResult | None = None
     runner: "asyncio.Task[Any] | None" = None
     words: list[Word] = field(default_factory=list)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    answer: "asyncio.Future[ToolResponse]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    answer: "asyncio.Future[ToolResponse]" = field(default_factory=_future)
+    first: "asyncio.Future[ToolResponse | None]" = field(default_factory=_future)
 
     def put(self, word: Word) -> None:
         """Hear a word; a flood of progress costs only progress."""
@@ -57,16 +87,23 @@ class Ticket:
 
     def resolve(self, response: ToolResponse) -> None:
         """Give the caller the one answer; later ones are not for the caller."""
+        self.tell_first(response)
         if not self.answer.done():
             self.answer.set_result(response)
 
+    def tell_first(self, response: ToolResponse | None) -> None:
+        """Say how it begins to whoever does not wait for the end."""
+        if not self.first.done():
+            self.first.set_result(response)
+
+    def wait_again(self) -> "asyncio.Future[ToolResponse]":
+        """Somebody waits for the end once more (a token was brought for it)."""
+        if self.answer.done():
+            self.answer = _future()
+        self.early = False
+        return self.answer
+
     @property
-    def key(self) -> tuple[str, str] | None:
-        """What makes two calls one while the first is in flight; the suffix of a repeated attempt is not part of it."""
-        if self.call.idempotency_key is None:
-            return None
-        return self.call.user_id, self.call.idempotency_key.partition(ATTEMPT_MARK)[0]
-
-
-ATTEMPT_MARK: Final = "\x1fattempt "
-"""Set between an idempotency key and the number of a new attempt after a failure that may be repeated."""
+    def key(self) -> tuple[str, str, str] | None:
+        """What makes two calls one while the first is in flight."""
+        return (self.call.user_id, self.call.session, self.keys[0]) if self.keys else None

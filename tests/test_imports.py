@@ -11,11 +11,12 @@ import pytest
 HEAVY = frozenset({
     "bleak", "dbus_fast", "bumble", "aiomqtt", "paho", "mcp", "pydantic", "sqlite3", "httpx", "h11", "jsonschema_rs",
     "PIL", "opuslib_next", "py_nanotts", "uvloop", "iotcore", "starlette", "uvicorn", "msgpack", "asyncio", "tomllib",
+    "prometheus_client",
 })  # fmt: skip
 """Nothing a verb that asks one question over a socket has any use for."""
 LAZY = frozenset({
     "bleak", "dbus_fast", "bumble", "aiomqtt", "paho", "mcp", "httpx", "jsonschema_rs", "PIL", "opuslib_next",
-    "py_nanotts", "iotcore", "starlette", "uvicorn",
+    "py_nanotts", "iotcore", "starlette", "uvicorn", "prometheus_client",
 })  # fmt: skip
 """What the daemon imports only when it is used."""
 

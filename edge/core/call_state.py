@@ -4,6 +4,7 @@ Refuses to know who moves a call along, and why: it only says which steps there 
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
@@ -28,8 +29,8 @@ _S = CallState
 STEPS: Final[Mapping[CallState, frozenset[CallState]]] = MappingProxyType({
     _S.RECEIVED: frozenset({_S.ADMITTED, _S.AWAITING_CONFIRMATION, _S.FAILED, _S.CANCELLED}),
     _S.AWAITING_CONFIRMATION: frozenset({_S.ADMITTED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
-    _S.ADMITTED: frozenset({_S.RUNNING, _S.PENDING, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
-    _S.RUNNING: frozenset({_S.PENDING, _S.ANSWERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
+    _S.ADMITTED: frozenset({_S.RUNNING, _S.PENDING, _S.ANSWERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
+    _S.RUNNING: frozenset({_S.RUNNING, _S.PENDING, _S.ANSWERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
     _S.PENDING: frozenset({_S.RUNNING, _S.ANSWERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
     _S.ANSWERED: frozenset({_S.DELIVERED, _S.EXPIRED}),
     _S.FAILED: frozenset({_S.DELIVERED}),
@@ -37,11 +38,52 @@ STEPS: Final[Mapping[CallState, frozenset[CallState]]] = MappingProxyType({
     _S.EXPIRED: frozenset(),
     _S.CANCELLED: frozenset(),
 })  # fmt: skip
-"""From → where a call may go. PENDING → RUNNING is a worker taking up a queued call; FAILED → DELIVERED is a wearer
+"""From → where a call may go. ADMITTED → ANSWERED is an answer that was kept; RUNNING → RUNNING is a new daemon's second attempt; PENDING → RUNNING is a worker taking up a queued call; FAILED → DELIVERED is a wearer
 reading why."""
 
 ANSWERED_STATES: Final = frozenset({_S.ANSWERED, _S.DELIVERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED})
 """States in which the one answer of a call exists."""
+
+
+class Recovery(StrEnum):
+    """What a new daemon does with a call the last one left open."""
+
+    ASK = "ask"
+    """put the question again, with what is left of its time"""
+    RUN = "run"
+    """it never began: run it"""
+    AGAIN = "again"
+    """it had begun, and running it twice does no more than once"""
+    WAIT = "wait"
+    """somebody else has it (a worker, whoever hands the result in): listen"""
+    END = "end"
+    """it had begun and may not run twice: TRANSIENT with `partialSideEffects`"""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """How a call was left. `elsewhere`: its answer comes from the cloud, or from whoever hands it in."""
+
+    state: CallState
+    elsewhere: bool
+    repeatable: bool
+
+
+_R = Recovery
+RECOVERY: Final[Mapping[Left, Recovery]] = MappingProxyType({
+    Left(state, elsewhere, repeatable): rule
+    for state, here, here_repeatable, away in (
+        #                          not repeatable, repeatable, elsewhere
+        (_S.AWAITING_CONFIRMATION, _R.ASK, _R.ASK, _R.ASK),
+        (_S.ADMITTED, _R.RUN, _R.RUN, _R.RUN),
+        (_S.RUNNING, _R.END, _R.AGAIN, _R.WAIT),
+        (_S.PENDING, _R.END, _R.AGAIN, _R.WAIT),
+    )
+    for elsewhere, repeatable, rule in (
+        (False, False, here), (False, True, here_repeatable), (True, False, away), (True, True, away),
+    )
+})  # fmt: skip
+"""How a call was left → what becomes of it. States with an answer are not in it: they are over."""
 
 
 class UnlistedStep(Exception):

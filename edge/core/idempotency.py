@@ -1,6 +1,6 @@
 """When are two calls one? Keys, and which stored answers may be given again.
 
-Refuses to store anything and to guess: MCP request ids are no keys (C-06), and distinct call ids are distinct calls (C-48).
+Refuses to store anything and to guess: MCP request ids are no keys (C-06), and distinct stable ids are distinct calls (C-48).
 """
 
 import hashlib
@@ -8,7 +8,9 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from tools_cache.tool import ErrorType, Json, ToolResponse
+import rfc8785
+
+from tools_cache.tool import ErrorType, Json, ToolCall, ToolResponse
 
 _NEVER_REPLAYED: Final = frozenset({
     ErrorType.VALIDATION, ErrorType.BUDGET_EXCEEDED, ErrorType.MODE_RESTRICTED, ErrorType.CONFIRMATION_REQUIRED,
@@ -16,6 +18,32 @@ _NEVER_REPLAYED: Final = frozenset({
 })  # fmt: skip
 _MIN_PROVIDER_ID: Final = 9
 """A provider's id of 8 characters or fewer is a counter, not an identity (S2-102)."""
+_WIRE_CHARS: Final = 255
+REPEATS: Final = 100
+"""Intended repetitions of one question in one turn that are told apart; a session keeps no more keys than this."""
+
+
+def canonical(value: Json) -> bytes:
+    """RFC 8785 form. Numbers it has no form for (beyond ±2^53) and broken text are spelled as Python's JSON does: two
+    equal values still give the same bytes, which is all a key needs.
+    """
+    try:
+        return rfc8785.dumps(value)
+    except (rfc8785.CanonicalizationError, UnicodeError, RecursionError):
+        return json.dumps(value, sort_keys=True, separators=(",", ":"), default=str).encode()
+
+
+def digest(value: Json) -> str:
+    """SHA-256 of the canonical form, in hex."""
+    return hashlib.sha256(canonical(value)).hexdigest()
+
+
+def args_digest(args: Mapping[str, Json]) -> str:
+    """Sixteen hex characters that name arguments in an audit line without showing them."""
+    return digest(dict(args))[:16]
+
+
+# ------------------------------------------------------------------ keys
 
 
 def provider_key(provider_id: str) -> str | None:
@@ -25,24 +53,56 @@ def provider_key(provider_id: str) -> str | None:
     return f"provider:{provider_id}"
 
 
-def hash_key(session: str, turn_id: str, tool: str, args: Mapping[str, Json]) -> str:
-    """Key for callers without stable ids: the same question in the same turn (C-06). `turn_id` survives reconnects."""
-    canonical = json.dumps(
-        {"tool": tool, "args": args, "turn": turn_id}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
-    )
-    return f"hash:{session}:{turn_id}:{hashlib.sha256(canonical.encode()).hexdigest()[:16]}"
+def hash_key(epoch: str, turn_id: str, tool: str, args: Mapping[str, Json], ordinal: int | None = None) -> str:
+    """Key for callers without stable ids: the same question in the same turn (C-06); `turn_id` survives reconnects.
+    `ordinal` tells two intended, equal calls of one message apart (C-48).
+    """
+    asked: dict[str, Json] = {"tool": tool, "args": dict(args), "turn": turn_id}
+    if ordinal is not None:
+        asked["ordinal"] = ordinal
+    return f"hash:{epoch}:{turn_id}:{digest(asked)[:16]}"
 
 
-def args_digest(args: Mapping[str, Json]) -> str:
-    """Sixteen hex characters that name arguments in an audit line without showing them."""
-    canonical = json.dumps(args, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=str)
-    return hashlib.sha256(canonical.encode(errors="replace")).hexdigest()[:16]
+def keys_of(call: ToolCall, epoch: str) -> tuple[str, ...]:
+    """All keys of a call, the deciding one first: the caller's own, the provider's stable id, the hash within its turn
+    (C-06). All are remembered, so that a later replay under another form is known too (C-47).
+    """
+    found = [f"key:{call.idempotency_key}"] if call.idempotency_key else []
+    if call.provider_call_id and (stable := provider_key(call.provider_call_id)):
+        found.append(stable)
+    if call.turn_id:
+        found.append(hash_key(epoch, call.turn_id, call.tool, call.args, call.ordinal))
+    return tuple(found)
+
+
+def may_repeat(call: ToolCall, key: str) -> bool:
+    """True when an equal, finished call under this key was another, intended one (C-48): only a hash without an ordinal,
+    on a stream that is not a replay, leaves that open.
+    """
+    return key.startswith("hash:") and call.ordinal is None and not call.replayed
+
+
+def repetition(key: str, number: int) -> str:
+    """Key of the `number`-th intended repetition of a question (the first is the key itself)."""
+    return key if number == 0 else f"{key}#{number}"
+
+
+def on_the_wire(key: str) -> str:
+    """Short and printable, as the wire wants its words: any other key goes as its digest."""
+    if len(key) <= _WIRE_CHARS and key.isprintable():
+        return key
+    return f"sha256:{hashlib.sha256(key.encode(errors='replace')).hexdigest()}"
+
+
+# ------------------------------------------------------------------ answers given again
 
 
 def replayable(response: ToolResponse) -> bool:
-    """True when this answer may be given to a later call with the same key (C-15): good ones and final failures."""
+    """True when this answer may be given to a later call with the same key (C-15): good ones, final failures, and those
+    of a write that may have been done and must not be done twice (`idempotencyRequired`, C-06).
+    """
     error = response.error
-    return error is None or not (error.retryable or error.type in _NEVER_REPLAYED)
+    return error is None or error.idempotency_required or not (error.retryable or error.type in _NEVER_REPLAYED)
 
 
 def is_same_call(call_id: str, stored: ToolResponse) -> bool:
@@ -50,6 +110,6 @@ def is_same_call(call_id: str, stored: ToolResponse) -> bool:
     return stored.meta.get("callId") == call_id
 
 
-def as_replay(stored: ToolResponse) -> ToolResponse:
+def as_replay(stored: ToolResponse, original_turn: str = "") -> ToolResponse:
     """Mark a stored answer as given again (S2-104): the wearer got nothing new by it."""
-    return stored.with_meta(_idempotent_cache_hit=True)
+    return stored.with_meta(_idempotent_cache_hit=True, _original_turn=original_turn or None)

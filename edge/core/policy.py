@@ -4,6 +4,7 @@ Refuses to ask anybody, to count and to run: the orchestrator does, in the order
 (exists, stored answer, mode, total budget, retrieval budget, arguments, confirmation).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +16,9 @@ from tools_cache.tool import ErrorCode, Json, Mode, ToolDefinition, ToolError
 
 RETRIEVAL: Final = "retrieval"
 """The category whose calls have a budget of their own."""
+_PARTICULARS: Final = 2
+_PARTICULAR: Final = 60
+"""Rows and characters of a question's particulars: a lens has five rows, one is the preview's, one says what to tap."""
 SHOWN_PROBLEMS: Final = 8
 """Problems spelled out in a message; all of them are in its details."""
 
@@ -37,6 +41,24 @@ def name_problem(name: object) -> ToolError | None:
     except BadToolName as e:
         return ToolError.of(ErrorCode.INVALID_TOOL_NAME, str(e))
     return None
+
+
+def switched_off() -> ToolError:
+    """The owner's switch for all tools is off (S1-39)."""
+    return ToolError.of(
+        ErrorCode.DENIED, "Tools are switched off on this device", suggestion="Set policy.tools_enabled = true"
+    )
+
+
+def rate_problem(tool: ToolDefinition, wait_s: float) -> ToolError | None:
+    """This tool was called too often just now (S2-131)."""
+    if wait_s <= 0:
+        return None
+    wait_ms = max(1, math.ceil(wait_s * 1000))
+    return ToolError.of(
+        ErrorCode.RATE_LIMIT, f"{tool.name} is called too often", retry_after_ms=wait_ms,
+        suggestion=f"Try again in {max(1, math.ceil(wait_s))} s",
+    )  # fmt: skip
 
 
 def unknown(name: str) -> ToolError:
@@ -66,6 +88,19 @@ def mode_problem(tool: ToolDefinition, mode: Mode) -> ToolError | None:
     return ToolError.of(
         ErrorCode.MODE_RESTRICTED, f"Tool {tool.name} is not available in {mode} mode", suggestion=advice
     )
+
+
+def registry_changed() -> ToolError:
+    """Development only: in production a turn goes on with the registry it began with (S2-66)."""
+    return ToolError.of(ErrorCode.INTERNAL, "Registry version mismatch detected - restart server")
+
+
+def session_mode_problem(session: str, mode: str) -> ToolError:
+    """A session keeps the mode it was made with (S2-83)."""
+    return ToolError.of(
+        ErrorCode.INVALID_REQUEST, f"Session {session[:64]} is a {mode} session; its mode never changes",
+        suggestion=f"Call in {mode} mode, or use another session",
+    )  # fmt: skip
 
 
 def budget_problem(tool: ToolDefinition, mode: Mode, spent: Spent, budget: VoiceBudget) -> ToolError | None:
@@ -109,11 +144,25 @@ def needs_confirmation(tool: ToolDefinition) -> bool:
 
 def preview(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
     """One line that says what would happen (S2-99)."""
-    local = parse(tool.name).tool
-    if local == "calendar_create_event":
+    name = parse(tool.name)
+    known = {name.tool, f"{name.package.rpartition('.')[2]}_{name.tool}"}
+    if "calendar_create_event" in known:
         attendees = args.get("attendees")
         count = len(attendees) if isinstance(attendees, list) else 0
         return f"Create calendar event with {count} attendees"
-    if local == "image_generate":
+    if "image_generate" in known:
         return f'Generate image: "{str(args.get("prompt", ""))[:50]}..."'
     return f"Execute {tool.name}"
+
+
+def particulars(args: Mapping[str, Json]) -> str:
+    """What exactly would happen, for a lens: the first short arguments, one a line. Nobody can agree to less."""
+    told = []
+    for key, value in args.items():
+        if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
+            continue
+        text = "".join(ch if ch.isprintable() else " " for ch in str(value)[:_PARTICULAR])
+        told.append(f"{key[:_PARTICULAR]}: {text}")
+        if len(told) == _PARTICULARS:
+            break
+    return "\n".join(told)

@@ -63,7 +63,7 @@ class Union:
         unusable: Mapping[str, str] = MappingProxyType({}), disabled: Collection[str] = (),
     ) -> Snapshot:  # fmt: skip
         """Judge every tool by these glasses. `unusable`: cloud tools whose schema failed, with why; `disabled`: names
-        (`package:tool`, or `package:*` for all of a package) that the owner does not want.
+        (`package:tool`, `package:*` for all of a package, `*` for all) that the owner does not want.
         """
         entries: dict[str, Entry] = {}
         for app in self.apps:
@@ -71,7 +71,7 @@ class Union:
             for tool in app.tools:
                 own = app.tool_requirements.get(tool.name)
                 seen = verdict if own is None else judge((*app.requirements, *own), record, stale=stale)
-                off = tool.name in disabled or f"{app.package}:*" in disabled
+                off = "*" in disabled or tool.name in disabled or f"{app.package}:*" in disabled
                 broken = unusable.get(tool.name, "") if tool.source is Source.CLOUD else ""
                 entries.setdefault(tool.name, _entry(app, tool, seen, broken, off=off))  # local apps come first
         return Snapshot.of(version, entries.values())

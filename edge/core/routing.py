@@ -5,8 +5,9 @@ Refuses to carry anything out, and to know how a route is travelled.
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
-from tools_cache.tool import CallOrigin, ErrorCode, Source, ToolDefinition
+from tools_cache.tool import CallOrigin, ErrorCode, ExecutionType, Source, ToolDefinition
 
 
 class RouteKind(StrEnum):
@@ -16,7 +17,17 @@ class RouteKind(StrEnum):
     GLASSES = "glasses"
     CLOUD = "cloud"
     QUEUE = "queue"
+    WEARER = "wearer"
+    """asked on the glasses: a `space` tool (S3-04)"""
+    LATER = "later"
+    """whoever asked for it hands the result in (S3-03)"""
+    CACHE = "cache"
+    """the last good result, for its route is away"""
     FALLBACK = "fallback"
+
+
+ELSEWHERE: Final = frozenset({RouteKind.CLOUD, RouteKind.QUEUE, RouteKind.WEARER, RouteKind.LATER})
+"""Routes whose answer does not depend on this process: after a restart it is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +49,20 @@ class Circumstances:
     uplink_up: bool
     uplink_reason: str = ""
     time_left_s: float = 30.0
+    glasses_known: bool = False
+    worn: bool | None = None
 
 
 def choose(tool: ToolDefinition, now: Circumstances) -> Route:
     """Pick the one way this call goes now."""
     if now.time_left_s <= 0:
         return Route(RouteKind.FALLBACK, "its time was over before it began", ErrorCode.DEADLINE_EXPIRED)
+    if (unmet := _unmet(tool, now)) is not None:
+        return Route(RouteKind.FALLBACK, unmet, ErrorCode.TOOL_UNAVAILABLE)
+    if tool.execution_type is ExecutionType.SPACE:
+        return _from_the_wearer(now)
+    if tool.asynchronous and tool.source is not Source.CLOUD:
+        return Route(RouteKind.LATER, "its result is handed in later")
     if tool.source is Source.LOCAL:
         return Route(RouteKind.LOCAL, "lives on this edge")
     if tool.source is Source.GLASSES:
@@ -51,6 +70,25 @@ def choose(tool: ToolDefinition, now: Circumstances) -> Route:
     if tool.source is Source.UPSTREAM:
         return Route(RouteKind.FALLBACK, "no upstream server is connected", ErrorCode.TOOL_UNAVAILABLE)
     return _in_the_cloud(tool, now)
+
+
+_UNMET: Final = {
+    ("glasses", True): "it works only while the glasses are connected", ("glasses", False): "it works only while the glasses are away",
+    ("uplink", True): "it works only while the cloud is reachable", ("uplink", False): "it works only while the cloud is away",
+    ("worn", True): "it works only while the glasses are worn", ("worn", False): "it works only while the glasses are not worn",
+}  # fmt: skip
+
+
+def _unmet(tool: ToolDefinition, now: Circumstances) -> str | None:
+    """Judge the conditions a tool declares (S2-133): facts by name, never an expression."""
+    facts = {"glasses": now.glasses_ready, "uplink": now.uplink_up, "worn": now.worn is True}
+    return next((_UNMET[fact, wanted] for fact, wanted in tool.available_when.items() if facts[fact] is not wanted), None)
+
+
+def _from_the_wearer(now: Circumstances) -> Route:
+    if now.glasses_known:
+        return Route(RouteKind.WEARER, "a question for the wearer")
+    return Route(RouteKind.FALLBACK, "no glasses were ever connected", ErrorCode.SESSION_INACTIVE)
 
 
 def _on_glasses(tool: ToolDefinition, now: Circumstances) -> Route:
@@ -69,6 +107,6 @@ def _in_the_cloud(tool: ToolDefinition, now: Circumstances) -> Route:
     if not now.uplink_configured:
         return Route(RouteKind.FALLBACK, "no cloud is configured", ErrorCode.OFFLINE)
     why = now.uplink_reason or "the uplink is down"
-    if tool.queueable:
+    if tool.queueable or tool.asynchronous:
         return Route(RouteKind.QUEUE, why)
     return Route(RouteKind.FALLBACK, why, ErrorCode.OFFLINE)

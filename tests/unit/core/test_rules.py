@@ -4,14 +4,17 @@ import itertools
 import uuid
 
 import pytest
+from hypothesis import given, strategies as st
 
 from edge.clock import Clock
-from edge.core import idempotency, policy
-from edge.core.call_state import ANSWERED_STATES, STEPS, CallState, UnlistedStep, check, diagram
+from edge.core import idempotency, policy, turns
+from edge.core.call_state import ANSWERED_STATES, RECOVERY, STEPS, CallState, Recovery, UnlistedStep, check, diagram
 from edge.core.ids import new_call_id
+from edge.core.rates import RateLimits
 from edge.core.routing import Circumstances, RouteKind, choose
 from edge.core.session import MAX_TURNS, SessionController, TurnLedger
-from tools_cache.tool import CallOrigin, ErrorCode, SideEffects, Source, ToolDefinition, ToolResponse
+from edge.core.turns import Turn
+from tools_cache.tool import CallOrigin, ErrorCode, RateLimit, SideEffects, Source, ToolDefinition, ToolResponse
 
 # ------------------------------------------------------------------ life of a call
 
@@ -27,7 +30,7 @@ def test_the_way_of_a_good_call_is_listed_from_end_to_end() -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [("DELIVERED", "RUNNING"), ("ANSWERED", "RUNNING"), ("RECEIVED", "ANSWERED"), ("RUNNING", "ADMITTED"),
-     ("EXPIRED", "DELIVERED"), ("RUNNING", "RUNNING"), ("NOWHERE", "RUNNING"), ("RUNNING", "nowhere")],
+     ("EXPIRED", "DELIVERED"), ("PENDING", "ADMITTED"), ("NOWHERE", "RUNNING"), ("RUNNING", "nowhere")],
 )  # fmt: skip
 def test_an_unlisted_step_raises(before: str, after: str) -> None:
     with pytest.raises(UnlistedStep, match=after):
@@ -185,5 +188,79 @@ def test_previews_are_the_contracts_words() -> None:
     [("always", SideEffects.NONE, True), ("never", SideEffects.WRITES, False), ("policy", SideEffects.WRITES, True),
      ("policy", SideEffects.READ_ONLY, False)],
 )  # fmt: skip
+@pytest.mark.requirement("C-20")
 def test_confirmation_is_asked_always_never_or_for_what_writes(asks: str, effects: SideEffects, yes: bool) -> None:
     assert policy.needs_confirmation(tool(Source.LOCAL, requires_confirmation=asks, side_effects=effects)) is yes
+
+
+# ------------------------------------------------------------------ durable calls
+
+
+def test_every_way_a_call_can_be_left_has_a_rule_and_only_what_may_run_twice_does() -> None:
+    open_states = set(CallState) - ANSWERED_STATES - {CallState.RECEIVED}
+    assert {(left.state, left.elsewhere, left.repeatable) for left in RECOVERY} == {
+        (state, elsewhere, repeatable) for state in open_states for elsewhere in (True, False) for repeatable in (True, False)
+    }
+    begun = {left: rule for left, rule in RECOVERY.items() if left.state in (CallState.RUNNING, CallState.PENDING)}
+    assert {left.repeatable for left, rule in begun.items() if rule is Recovery.AGAIN} == {True}
+    assert all(rule in (Recovery.WAIT, Recovery.END) for left, rule in begun.items() if not left.repeatable)
+    assert all(rule is Recovery.ASK for left, rule in RECOVERY.items() if left.state is CallState.AWAITING_CONFIRMATION)
+
+
+def test_a_rate_is_a_bucket_that_fills_with_time_and_says_how_long_to_wait() -> None:
+    limits, rate = RateLimits(), RateLimit(2, 10.0)
+    assert [limits.take("u", "t:t", rate, 100.0) for _ in range(3)] == [0.0, 0.0, 5.0]
+    assert limits.take("u", "t:t", rate, 103.0) == pytest.approx(2.0)
+    assert limits.take("u", "t:t", rate, 105.0) == 0.0
+    assert limits.take("u", "other:t", rate, 105.0) == 0.0
+    assert limits.take("v", "t:t", rate, 105.0) == 0.0
+    assert limits.take("u", "t:t", rate, 50.0) > 0, "a clock that seems to go back fills nothing"
+
+
+@given(st.dictionaries(st.text(max_size=5), st.integers(-(2**60), 2**60) | st.text(max_size=5) | st.none(), max_size=5))
+def test_equal_arguments_give_one_key_whatever_their_order_and_size(args: dict) -> None:
+    turned = dict(reversed(args.items()))
+    assert idempotency.digest(args) == idempotency.digest(turned)
+    assert idempotency.digest({**args, "more": 1}) != idempotency.digest(args)
+
+
+def test_the_canonical_form_is_rfc_8785() -> None:
+    assert idempotency.canonical({"b": 1.0, "a": "é", "c": [1e21, True]}) == '{"a":"é","b":1,"c":[1e+21,true]}'.encode()
+
+
+def test_keys_that_do_not_fit_the_wire_go_as_their_digest() -> None:
+    assert idempotency.on_the_wire("key:short") == "key:short"
+    for odd in ("key:" + "x" * 255, "key:two\nlines"):
+        assert idempotency.on_the_wire(odd).startswith("sha256:")
+        assert len(idempotency.on_the_wire(odd)) == 71
+
+
+@pytest.mark.parametrize(("later_s", "link", "text", "boot", "same"), [
+    (1.0, "l2", "take a note", "b", True), (1.0, "l1", "take a note", "b", False), (1.0, "l2", "another", "b", False),
+    (31.0, "l2", "take a note", "b", False), (1.0, "l2", "take a note", "b2", False),
+])  # fmt: skip
+def test_only_the_same_words_over_a_newer_connection_soon_after_are_a_repetition(later_s, link, text, boot, same) -> None:
+    first = Turn("t1", "take a note", "b", 100.0, "l1")
+    assert turns.is_replay(turns.last_turn(first.to_json()), Turn("t2", text, boot, 100.0 + later_s, link)) is same
+
+
+@pytest.mark.parametrize("kept", [None, 5, {}, {"turn_id": "t"}, {**Turn("t", "x", "b", 1.0, "l").to_json(), "heard_at": "soon"}])
+def test_a_turn_that_cannot_be_read_is_no_turn(kept) -> None:
+    assert turns.last_turn(kept) is None
+
+
+@pytest.mark.requirement("S2-133")
+@pytest.mark.parametrize(("when", "now", "why"), [
+    ({"glasses": True}, {"glasses_ready": False}, "only while the glasses are connected"),
+    ({"uplink": True}, {"uplink_up": False}, "only while the cloud is reachable"),
+    ({"worn": True}, {"worn": None}, "only while the glasses are worn"),
+    ({"uplink": False}, {"uplink_up": True}, "only while the cloud is away"),
+    ({"glasses": True, "worn": True}, {"glasses_ready": True, "worn": True}, None),
+    ({}, {}, None),
+])  # fmt: skip
+def test_a_tool_may_declare_when_it_works(when, now, why) -> None:
+    tool = ToolDefinition(name="a:b", description="", input_schema={}, source=Source.LOCAL, available_when=when)
+    facts = {"glasses_ready": False, "uplink_configured": True, "uplink_up": False, **now}
+    route = choose(tool, Circumstances(CallOrigin.CLI, **facts))
+    assert (route.code is ErrorCode.TOOL_UNAVAILABLE) is (why is not None)
+    assert why is None or why in route.reason

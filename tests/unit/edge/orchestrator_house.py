@@ -12,19 +12,27 @@ from typing import Any
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.call_state import check
+from edge.core.idempotency import replayable
 from edge.core.ids import new_call_id
-from edge.orchestrator import Limits, Orchestrator
-from edge.ports import Entry, Invoked, Progress, UplinkBusy, UplinkMessage, UplinkStatus
+from edge.orchestrator import Limits, Orchestrator, Shelves
+from edge.ports import Entry, Invoked, NobodyToAsk, Progress, Question, UplinkBusy, UplinkMessage, UplinkStatus
 from edge.render.stage import Stage
 from edge.store.calls import CallStore
+from edge.store.confirmations import Confirmations
 from edge.store.db import Database
 from edge.store.migrations import MIGRATIONS
 from edge.store.notes import Notes
+from edge.store.pending import PendingCalls
+from edge.store.results import ResultCache
+from edge.store.sessions import Sessions
+from firmware_bridge.messages import Answer
 from tests.unit.render.fakes import DISPLAY, FakeGlasses
 from tools_cache.tool import (
     CallOrigin,
     DeliveryReport,
+    ExecutionType,
     Mode,
+    RateLimit,
     SideEffects,
     Source,
     ToolCall,
@@ -53,6 +61,11 @@ TOOLS = (
     tool("shop:buy", Source.CLOUD),
     tool("shop:look", Source.CLOUD, side_effects=SideEffects.READ_ONLY),
     tool("mail:send", Source.CLOUD, queueable=True, queue_ttl_s=30.0),
+    tool("sky:now", Source.CLOUD, side_effects=SideEffects.READ_ONLY, idempotent=True, cache_ttl_s=3600.0),
+    tool("ask:wearer", Source.GLASSES, execution_type=ExecutionType.SPACE, pending_ttl_s=60.0, schema={"type": "object"}),
+    tool("job:local", execution_type=ExecutionType.EXTERNAL, pending_ttl_s=60.0),
+    tool("job:cloud", Source.CLOUD, execution_type=ExecutionType.EXTERNAL, pending_ttl_s=60.0),
+    tool("slow:down", rate_limit=RateLimit(1, 60.0), side_effects=SideEffects.READ_ONLY),
 )
 
 
@@ -74,12 +87,13 @@ class FakeRegistry:
     def __init__(self) -> None:
         self.entries = {t.name: Entry(t, "app") for t in TOOLS}
         self.checked: list[dict[str, Any]] = []
+        self.version = "1.0.0abc123"
 
     def hide(self, name: str, reason: str, missing: tuple[str, ...] = ()) -> None:
         self.entries[name] = replace(self.entries[name], hidden=reason, missing=missing)
 
     def snapshot(self) -> FakeSnapshot:
-        return FakeSnapshot(dict(self.entries))
+        return FakeSnapshot(dict(self.entries), self.version)
 
     def check_args(self, definition: ToolDefinition, args: Any) -> tuple[dict[str, Any], list[dict[str, str]]]:
         properties = definition.input_schema.get("properties", {})
@@ -174,6 +188,42 @@ class FakeUplink:
             self.changed.notify_all()
 
 
+class FakeAsk:
+    """`AskPort`: the wearer. `say` answers the question that is open; `nobody` is glasses that cannot ask."""
+
+    def __init__(self) -> None:
+        self.asked: list[Question] = []
+        self.nobody = ""
+        self.withdrawn = 0
+        self._answers: asyncio.Queue[Answer] = asyncio.Queue()
+        self._news = asyncio.Event()
+
+    async def ask(self, question: Question) -> Answer:
+        self.asked.append(question)
+        self._news.set()
+        if self.nobody:
+            raise NobodyToAsk(self.nobody)
+        try:
+            async with asyncio.timeout(question.timeout_s):
+                return await self._answers.get()
+        except TimeoutError:
+            return Answer.TIMEOUT
+        except asyncio.CancelledError:
+            self.withdrawn += 1
+            raise
+
+    def say(self, answer: Answer) -> None:
+        self._answers.put_nowait(answer)
+
+    async def question(self, number: int = 1) -> Question:
+        """The question of this number, waited for."""
+        async with asyncio.timeout(5):
+            while len(self.asked) < number:
+                self._news.clear()
+                await self._news.wait()
+        return self.asked[number - 1]
+
+
 @dataclass
 class House:
     orchestrator: Orchestrator
@@ -186,6 +236,10 @@ class House:
     bus: Bus
     audit: list[dict[str, Any]]
     notices: list[Any]
+    wearer: FakeAsk
+    shelves: Shelves
+    confirmations: Confirmations
+    sessions: Sessions
     heard: list[Any] = field(default_factory=list)
 
     async def call(self, name: Any, args: dict[str, Any] | None = None, **more: Any) -> ToolResponse:
@@ -223,13 +277,16 @@ def make(name: Any, args: dict[str, Any] | None = None, **more: Any) -> ToolCall
 @asynccontextmanager
 async def house(
     path: Path, *, facts: dict[str, Any] | None = None, limits: Limits = QUICK, clock: Clock = CLOCK,
-    tools: FakeTools | None = None, uplink: FakeUplink | None = None, **more: Any,
+    tools: FakeTools | None = None, uplink: FakeUplink | None = None, wearer: FakeAsk | None = None, **more: Any,
 ) -> AsyncIterator[House]:  # fmt: skip
     """Open a daemon's middle on a state directory; leaving it is a stop, not a crash."""
     bus = Bus()
     glasses = FakeGlasses(bus, DISPLAY if facts is None else facts)
     db = await Database.open(path / "glassd.db", MIGRATIONS, ballast=False)
-    store, notices, audit = CallStore(db, clock, check), [], []
+    store, notices, audit = CallStore(db, clock, check, replayable=replayable), [], []
+    shelves = Shelves(store, PendingCalls(db, clock), ResultCache(db, clock))
+    confirmations, sessions = Confirmations(db, clock, check), Sessions(db, clock, lambda: "e" * 16)
+    wearer = wearer or FakeAsk()
     stage = Stage(glasses=glasses, bus=bus, clock=clock, notes=Notes(db), min_gap_s=0.0)
     registry, tools, uplink = FakeRegistry(), tools or FakeTools(), uplink or FakeUplink()
 
@@ -237,10 +294,11 @@ async def house(
         notices.append(notice)
 
     orchestrator = Orchestrator(
-        registry=registry, local=tools, store=store, uplink=uplink, glasses=glasses, stage=stage, bus=bus, clock=clock,
-        on_registry=on_registry, audit=audit.append, limits=limits, **more,
+        registry=registry, local=tools, shelves=shelves, confirmations=confirmations, sessions=sessions, notes=Notes(db),
+        uplink=uplink, glasses=glasses, stage=stage, ask=wearer, bus=bus, clock=clock, on_registry=on_registry,
+        audit=audit.append, limits=limits, **more,
     )  # fmt: skip
-    inside = House(orchestrator, registry, tools, uplink, glasses, stage, store, bus, audit, notices)
+    inside = House(orchestrator, registry, tools, uplink, glasses, stage, store, bus, audit, notices, wearer, shelves, confirmations, sessions)
     opened = asyncio.Event()
     try:
         async with asyncio.TaskGroup() as services:

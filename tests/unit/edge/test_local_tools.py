@@ -429,8 +429,53 @@ async def test_glasses_status_tells_what_is_known(shipped):
 
 async def test_every_shipped_handler_loads(shipped, caplog):
     with caplog.at_level(logging.ERROR):
-        for entry in shipped.registry.snapshot().entries():
+        here = [e for e in shipped.registry.snapshot().entries() if not e.definition.asynchronous]  # a question has no handler
+        for entry in here:
             response = await shipped.run(entry.definition.name, {"text": "x", "query": "x", "seconds": 5, "id": 1})
             assert isinstance(response, ToolResponse)
             assert response.ok or response.error.type is ErrorType.VALIDATION, entry.definition.name
     assert caplog.text == ""
+
+
+# ------------------------------------------------------------------ tools that call tools
+
+
+@pytest.mark.requirement("S2-134")
+async def test_a_tool_may_call_others_within_its_turn_three_deep_and_a_second_run_asks_for_the_same_calls(make):
+    rig = make(body("answer = await ctx.call_tool('demo:do', {})", "return {'data': [answer.ok, answer.data if answer.ok else answer.error.code.value]}"))
+    asked = []
+
+    async def pipeline(nested):
+        asked.append(nested)
+        return await rig.local.run(nested, nobody)
+
+    rig.local.compose(pipeline)
+    response = await rig.run("demo:do", call_id="c9", turn_id="t", session="s")
+    assert response.data == [True, [True, [True, [False, "UNSUPPORTED"]]]]
+    assert [c.depth for c in asked] == [1, 2, 3]
+    assert {(c.turn_id, c.session, c.origin) for c in asked} == {("t", "s", CallOrigin.CLI)}
+    assert len({c.call_id for c in asked} | {"c9"}) == 4
+    assert asked[0].idempotency_key == "c9/1"
+    await rig.run("demo:do", call_id="c9", turn_id="t", session="s")
+    assert asked[3].idempotency_key == "c9/1"
+
+
+async def test_nested_calls_count_for_the_budget_of_the_turn_and_show_nothing_by_themselves(tmp_path):
+    from dataclasses import replace
+
+    from tests.unit.edge.orchestrator_house import FakeTools, house
+    from tools_cache.tool import Mode
+
+    tools = FakeTools()
+    async with house(tmp_path, tools=tools) as h:
+
+        async def nesting(call, _):
+            if call.tool != "notes:add":
+                return ToolResponse(data={"text": f"inner {len(tools.runs)}"})
+            nested = [replace(call, call_id=f"{call.call_id}-{n}", tool="notes:list", depth=1) for n in range(3)]
+            return ToolResponse(data={"text": str([(await h.orchestrator.call(n)).ok for n in nested])})
+
+        tools.handler = nesting
+        answer = await h.call("notes:add", {"text": "x"}, mode=Mode.VOICE, turn_id="t")
+        assert answer.data["text"] == "[True, True, False]"
+        assert not [t for t in h.glasses.texts() if "inner" in t]

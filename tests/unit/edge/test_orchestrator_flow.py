@@ -107,7 +107,7 @@ async def test_progress_renews_the_time_of_a_run_but_not_beyond_the_life_of_the_
         assert 0.6 <= took <= 1.5
 
 
-@pytest.mark.requirement("K4-fallback")
+@pytest.mark.requirement("K4-fallback", "S2-75")
 async def test_with_the_uplink_down_a_call_that_cannot_wait_gets_an_honest_answer_at_once(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         h.uplink.up = False
@@ -204,6 +204,7 @@ async def test_a_full_outbox_says_when_to_come_again(tmp_path: Path) -> None:
         assert (await h.call("shop:buy")).error.type is ErrorType.RATE_LIMIT
 
 
+@pytest.mark.requirement("C-40")
 async def test_a_spoken_question_that_takes_long_becomes_pending_and_is_finished_later(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         accepter(h)
@@ -248,6 +249,7 @@ async def test_a_local_tool_that_hangs_is_ended_at_its_deadline(tmp_path: Path) 
         await asyncio.wait_for(ended.wait(), 2)
 
 
+@pytest.mark.requirement("S2-107", "S2-108")
 async def test_text_mode_tries_an_idempotent_tool_once_more_and_voice_does_not(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         async def fails(call, progress):
@@ -262,6 +264,7 @@ async def test_text_mode_tries_an_idempotent_tool_once_more_and_voice_does_not(t
         assert len(h.tools.runs) == 4, "what is not idempotent runs once"
 
 
+@pytest.mark.requirement("S2-73", "C-39")
 async def test_glasses_tools_need_glasses_but_reading_their_status_does_not(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         h.glasses.leave()

@@ -28,7 +28,7 @@ from tools_cache.tool import Source, ToolDefinition
 pytestmark = pytest.mark.enable_socket
 
 BUILTIN = build.compile_tools().text
-LOCAL_TOOLS = 11
+LOCAL_TOOLS = 12
 TOKEN = "s3cret-token"
 
 

@@ -1,0 +1,204 @@
+"""Waiting with a call: for a yes, for its answer, for its time to be over; and what is said meanwhile.
+
+Refuses to run anything and to end a call: whoever carries the call does, with what comes out of here.
+"""
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import Final
+
+from edge.clock import Clock
+from edge.confirm import Confirmer
+from edge.core import confirmation, results
+from edge.core.call_state import CallState
+from edge.core.routing import Route, RouteKind
+from edge.ending import Ending
+from edge.events import CallProgressed
+from edge.gate import Limits
+from edge.ports import BusPort, CallAccepted, CallProgress, CallResult, RenderPort, UplinkPort
+from edge.ticket import Cancelled, Decided, Ticket, Unasked, Word
+from tools_cache.tool import CallOrigin, Delivery, ErrorCode, Mode, ToolDefinition, ToolError, ToolResponse
+
+_log: Final = logging.getLogger(__name__)
+MAX_PROGRESS: Final = 200
+"""Characters of one progress word."""
+_SLICE_S: Final = 30.0
+"""Longest sleep at once: timers stand still while the machine sleeps, CLOCK_BOOTTIME does not."""
+_SPENT_S: Final = 1.0
+"""A question's own time-out comes first; this much later the call stops waiting for it."""
+
+
+class Attendance:
+    """`tasks` is the group its words to the wearer run in, while there is one."""
+
+    def __init__(
+        self, *, uplink: UplinkPort, stage: RenderPort, bus: BusPort, clock: Clock, ending: Ending, confirmer: Confirmer,
+        limits: Limits,
+    ) -> None:  # fmt: skip
+        self._uplink = uplink
+        self._stage = stage
+        self._bus = bus
+        self._clock = clock
+        self._ending = ending
+        self._confirmer = confirmer
+        self._limits = limits
+        self.tasks: asyncio.TaskGroup | None = None
+
+    # -------------------------------------------------------------- for a yes
+
+    async def decision(self, ticket: Ticket, *, left_s: float, patience_s: float, interim: ToolResponse | None) -> Decided:
+        """Wait for the decision of an open question. A caller waits `patience_s` for it, then gets `interim`."""
+        now = self._clock.boot()
+        end_at, patient_until = now + left_s + _SPENT_S, now + patience_s
+        while True:
+            impatient = interim is not None and not ticket.early
+            word = await self._word(ticket, min(end_at, patient_until) if impatient else end_at)
+            match word:
+                case Decided():
+                    return word
+                case Cancelled():
+                    if await self._confirmer.close(ticket, "cancelled"):
+                        text = f"Cancelled: {word.reason}"[:MAX_PROGRESS]
+                        return Decided("the caller", ToolError.of(ErrorCode.CANCELLED, text))
+                case Unasked() if interim is not None:
+                    self._let_go(ticket, interim)
+                case None if self._clock.boot() >= end_at:
+                    if await self._confirmer.close(ticket, "expired"):
+                        return Decided("nobody", confirmation.expired(ticket.tool))
+                    end_at += _SPENT_S  # decided this very moment: its word is on the way
+                case None if interim is not None:
+                    self._let_go(ticket, interim)
+
+    def _let_go(self, ticket: Ticket, interim: ToolResponse) -> None:
+        """The caller gets CONFIRMATION_REQUIRED; the question stays open."""
+        if not ticket.early:
+            ticket.early = True
+            self._ending.answer(ticket, interim, "confirmation", final=False)
+
+    # -------------------------------------------------------------- for its answer
+
+    async def attend(
+        self, ticket: Ticket, tool: ToolDefinition | None, *, end_s: float, life_s: float = 0.0,
+        accept_s: float | None = None,
+    ) -> ToolResponse:  # fmt: skip
+        """Listen to whoever runs the call until there is an answer, it is called off, or its time is over.
+
+        The run time counts from the last word of a worker (an app may have to be started first, C-40), never beyond
+        the life of the call.
+        """
+        now = self._clock.boot()
+        over_at = now + min(life_s, self._limits.life_s)
+        due = {"end": now + end_s}
+        if not ticket.early:
+            due["working"] = now + self._limits.working_s
+            if accept_s is not None:
+                due["accept"] = now + accept_s
+            if ticket.call.mode is Mode.VOICE:
+                due["inline"] = now + self._limits.voice_inline_s
+        while True:
+            word = await self._word(ticket, min(due.values()))
+            now = self._clock.boot()
+            match word:
+                case CallResult():
+                    ticket.message = word if ticket.runner is None else None
+                    return word.response
+                case Cancelled():
+                    await self._withdraw(ticket, word.reason)
+                    return ToolResponse.failure(ErrorCode.CANCELLED, f"Cancelled: {word.reason}"[:MAX_PROGRESS])
+                case CallAccepted() | CallProgress():
+                    ticket.accepted = True
+                    due.pop("accept", None)
+                    if ticket.runner is None and not ticket.early:
+                        due["end"] = max(due["end"], min(now + end_s, over_at))
+                    if isinstance(word, CallProgress):
+                        await self._progressed(ticket, word.text)
+                case Decided() | Unasked():
+                    pass  # of a question that is over
+                case None:
+                    ended = await self._overdue(ticket, tool, due, now, end_s)
+                    if ended is not None:
+                        return ended
+
+    async def _word(self, ticket: Ticket, until: float) -> Word | None:
+        """The next word, or None when the moment has come."""
+        while not ticket.words:
+            left = until - self._clock.boot()
+            if left <= 0:
+                return None
+            ticket.wake.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(left, _SLICE_S)):
+                    await ticket.wake.wait()
+        return ticket.words.pop(0)
+
+    async def _overdue(
+        self, ticket: Ticket, tool: ToolDefinition | None, due: dict[str, float], now: float, end_s: float
+    ) -> ToolResponse | None:
+        """Something did not happen in time: say so, postpone, or end the call."""
+        for name in [name for name, at in due.items() if at <= now and name != "end"]:
+            del due[name]
+            if name == "working":
+                self.mark(ticket, "Working…")
+            elif name == "accept" and tool is not None and not tool.queueable:
+                await self._withdraw(ticket, "nobody accepted it in time")
+                ticket.route = Route(RouteKind.FALLBACK, "nobody accepted it in time", ErrorCode.NOT_ACCEPTED)
+                return results.fallback(ErrorCode.NOT_ACCEPTED, tool, "nobody accepted it in time")
+            elif name == "accept" and tool is not None:
+                due["end"] = now + tool.queue_ttl_s
+                await self.postpone(ticket)
+            elif name == "inline" and not ticket.early:
+                await self.postpone(ticket)
+        if due["end"] > now:
+            return None
+        return await self._too_late(ticket, tool, end_s)
+
+    async def _too_late(self, ticket: Ticket, tool: ToolDefinition | None, end_s: float) -> ToolResponse:
+        await self._withdraw(ticket, "its time is over")
+        kind = ticket.route.kind if ticket.route is not None else None
+        if kind is RouteKind.QUEUE or (tool is not None and tool.asynchronous):
+            ticket.expired = True
+            return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, "Nobody answered while this call could wait")
+        if tool is None:
+            return results.interrupted(None, started=True)
+        return results.timed_out(end_s, tool=tool, started=ticket.accepted)
+
+    async def _withdraw(self, ticket: Ticket, reason: str) -> None:
+        if ticket.runner is None:
+            await self._uplink.withdraw(ticket.call.call_id, reason)
+
+    # -------------------------------------------------------------- what is said meanwhile
+
+    async def postpone(self, ticket: Ticket, *, silent: bool = False) -> None:
+        """Answer `pending` now; the call ends later (its end is a `CallCompleted`)."""
+        await self._ending.step(ticket, CallState.PENDING)
+        if ticket.early or ticket.call.origin is CallOrigin.CLOUD:
+            return  # the cloud gets `accepted`, progress and one result: it waits itself
+        ticket.early = True
+        if ticket.route is not None and ticket.route.kind is RouteKind.CLOUD and not ticket.accepted:
+            ticket.route = Route(RouteKind.QUEUE, "nobody accepted it yet")
+        name = ticket.call.tool.partition(":")[2].replace("_", " ")
+        working = ticket.accepted
+        if not silent:
+            self.mark(ticket, f"{name}: working…" if working else f"Saved for later: {name}", brief=working)
+        pending = self._ending.stamp(ticket, results.pending(ticket.call)).with_meta(delivery=Delivery.QUEUED.value)
+        self._ending.answer(ticket, pending, "pending", final=False)
+
+    def mark(self, ticket: Ticket, text: str, *, brief: bool = True) -> None:
+        """Put a word on the lens beside the call, without waiting for it."""
+        if self.tasks is not None:
+            scene = f"{ticket.call.call_id}/word"
+            self.tasks.create_task(self._stage.tell(text, scene=scene, brief=brief), name="call.word")
+
+    async def _progressed(self, ticket: Ticket, text: str) -> None:
+        shown = "".join(ch if ch.isprintable() else " " for ch in text[:MAX_PROGRESS]).strip()
+        if not shown:
+            return
+        self._bus.publish(CallProgressed(ticket.call.call_id, ticket.call.tool, shown))
+        self.mark(ticket, shown)
+        if ticket.progress is not None:
+            try:
+                await ticket.progress(shown)
+            except Exception as e:  # noqa: BLE001 - a listener that is gone must not cost the call its answer
+                _log.debug("progress of %s reached nobody: %s", ticket.call.call_id, e)
+                ticket.progress = None

@@ -1,0 +1,132 @@
+"""Confirmations: a call that needs a yes waits here, is asked about where the wearer is, and is decided exactly once.
+
+Refuses to run anything. Tools never see a token (S2-98); the disk holds only its hash, and using it up is one transaction
+with the call's step (C-14), so that of a tap, a token and a time-out only the first counts.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from edge.clock import Clock
+from edge.core import confirmation, idempotency, policy
+from edge.events import ConfirmationAsked, ConfirmationDecided
+from edge.ports import AskPort, BusPort, Grant, NobodyToAsk, Question
+from edge.store_ports import Asked, ConfirmationStorePort, Consumed, Consumption
+from edge.ticket import Decided, Ticket, Unasked
+from firmware_bridge.messages import Answer
+from tools_cache.tool import ToolCall, ToolDefinition, ToolError
+
+_log: Final = logging.getLogger(__name__)
+_MAX_PREVIEW: Final = 240
+
+
+class Confirmer:
+    """One per daemon. `tasks` is the group its questions run in, while there is one."""
+
+    def __init__(
+        self, *, store: ConfirmationStorePort, ask: AskPort, bus: BusPort, clock: Clock,
+        new_token: Callable[[], str],
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._ask = ask
+        self._bus = bus
+        self._clock = clock
+        self._new_token = new_token
+        self._asking: dict[str, tuple[Ticket, asyncio.Task[None] | None]] = {}
+        self.tasks: asyncio.TaskGroup | None = None
+
+    async def standing(self, call: ToolCall, tool: ToolDefinition) -> Grant | None:
+        """What is decided without asking; None: ask."""
+        if not policy.needs_confirmation(tool):
+            return Grant.ALWAYS
+        return confirmation.standing(tool, await self._store.granted(call.user_id, tool.name))
+
+    async def open(self, ticket: Ticket, tool: ToolDefinition, life_s: float) -> ToolError:
+        """Ask about an admitted call; gives CONFIRMATION_REQUIRED with its token. The answer comes as a `Decided` word."""
+        call, token = ticket.call, self._new_token()
+        await self._store.ask(Asked(
+            call.call_id, confirmation.token_hash(token), call.tool, idempotency.digest(dict(call.args)), call.user_id,
+            call.session, life_s,
+        ))  # fmt: skip
+        self.ask_wearer(ticket, tool, life_s)
+        return confirmation.required(call, tool, token=token, left_s=life_s, wall=self._clock.wall())
+
+    async def left_s(self, call_id: str) -> float | None:
+        """Seconds an open question still has; None when it is not open any more. For a new daemon."""
+        return next((asked.left_s for asked in await self._store.open() if asked.call_id == call_id), None)
+
+    def ask_wearer(self, ticket: Ticket, tool: ToolDefinition, left_s: float) -> None:
+        """Put the question on the glasses, without waiting for it."""
+        assert self.tasks is not None
+        preview = policy.preview(tool, ticket.call.args)[:_MAX_PREVIEW]
+        self._bus.publish(ConfirmationAsked(ticket.call.call_id, tool.name, preview, round(left_s, 1)))
+        task = self.tasks.create_task(self._wearer(ticket, tool, preview, left_s), name=f"ask.{ticket.call.call_id}")
+        self._asking[ticket.call.call_id] = ticket, task
+
+    # -------------------------------------------------------------- decisions
+
+    async def by_token(
+        self, token: str, *, allow: bool, grant: Grant, user_id: str, tool: str | None = None, args_hash: str | None = None,
+        session: str | None = None,
+    ) -> Consumed:  # fmt: skip
+        """Use a token up. When TAKEN the call is decided on disk; hand `decided` on when whoever waits is ready."""
+        used = await self._store.consume(
+            confirmation.token_hash(token), allow=allow, tool=tool, args_hash=args_hash, user_id=user_id, session=session
+        )
+        if used.outcome is Consumption.TAKEN and grant is not Grant.ONCE:
+            await self._remember(used.call_id, user_id, grant)
+        return used
+
+    def decided(self, call_id: str, *, allow: bool, by: str) -> None:
+        """Tell the waiting call; the question leaves the lens."""
+        ticket, task = self._asking.pop(call_id, (None, None))
+        if task is not None:
+            task.cancel()
+        if ticket is None or ticket.tool is None:
+            return
+        self._told(ticket, "allowed" if allow else "denied", by)
+        ticket.put(Decided(by, None if allow else confirmation.denied(ticket.tool, by)))
+
+    async def close(self, ticket: Ticket, outcome: str) -> bool:
+        """End an open question without a yes (`cancelled`, `expired`); False when it was decided just now."""
+        used = await self._store.consume_call(ticket.call.call_id, allow=False)
+        if used.outcome is Consumption.USED:
+            return False
+        _, task = self._asking.pop(ticket.call.call_id, (None, None))
+        if task is not None:
+            task.cancel()
+        self._told(ticket, outcome, "nobody" if outcome == "expired" else "the caller")
+        return True
+
+    async def _remember(self, call_id: str, user_id: str, grant: Grant) -> None:
+        ticket, _ = self._asking.get(call_id, (None, None))
+        if ticket is not None:
+            await self._store.grant(user_id, ticket.call.tool, grant)
+
+    async def _wearer(self, ticket: Ticket, tool: ToolDefinition, preview: str, left_s: float) -> None:
+        call_id = ticket.call.call_id
+        try:
+            text = "\n".join(filter(None, (preview, policy.particulars(ticket.call.args))))
+            question = Question(f"{call_id}/confirm", text, left_s, allow="yes", deny="no")
+            answer = await self._ask.ask(question)
+        except NobodyToAsk as e:
+            ticket.put(Unasked(str(e)))
+            return
+        except Exception:  # noqa: BLE001 - a fault of the glasses' side leaves the token, and the time-out
+            _log.exception("the wearer could not be asked about %s", call_id)
+            ticket.put(Unasked("the glasses could not ask"))
+            return
+        if answer is Answer.TIMEOUT:
+            return  # the life of the question ends it
+        allow = answer is Answer.ALLOW
+        used = await self._store.consume_call(call_id, allow=allow)
+        if used.outcome is not Consumption.TAKEN:
+            return  # a token was quicker
+        self._asking.pop(call_id, None)
+        self._told(ticket, "allowed" if allow else "denied", "the wearer")
+        ticket.put(Decided("the wearer", None if allow else confirmation.denied(tool, "The wearer")))
+
+    def _told(self, ticket: Ticket, outcome: str, by: str) -> None:
+        self._bus.publish(ConfirmationDecided(ticket.call.call_id, ticket.call.tool, outcome, by))

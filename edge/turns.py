@@ -1,0 +1,43 @@
+"""The wearer's turns: each utterance gets an id that is kept on disk, so that a repetition after a reconnect is the same turn.
+
+Refuses to decide what a repetition is (`core/turns.py` does) and what is done in a turn.
+"""
+
+import logging
+import secrets
+from dataclasses import replace
+from typing import Final
+
+from edge.clock import Clock
+from edge.core.turns import Turn, is_replay, last_turn
+from edge.store_ports import NotesPort
+
+_log: Final = logging.getLogger(__name__)
+NOTE: Final = "voice.turn"
+
+
+class VoiceTurns:
+    """One per daemon. A new daemon is a new connection, so what it hears first may be a repetition too."""
+
+    def __init__(self, notes: NotesPort, clock: Clock) -> None:
+        self._notes = notes
+        self._clock = clock
+        self._link = secrets.token_hex(4)
+
+    def reconnected(self) -> None:
+        """The glasses are there again: what they say now may be what they said before."""
+        self._link = secrets.token_hex(4)
+
+    async def turn(self, text: str, fresh_id: str) -> tuple[str, bool]:
+        """(turn id, whether it is a repetition); a new turn is on disk when this returns, if the disk takes it."""
+        heard = Turn(fresh_id, text, self._clock.boot_id, self._clock.boot(), self._link)
+        try:
+            last = last_turn(await self._notes.get(NOTE))
+            if last is not None and is_replay(last, heard):
+                # Over this connection it has been said now: once more is a new turn.
+                await self._notes.put(NOTE, replace(last, link=self._link).to_json())
+                return last.turn_id, True
+            await self._notes.put(NOTE, heard.to_json())
+        except Exception as e:  # noqa: BLE001 - without it a repetition after a crash is a new turn, no more
+            _log.warning("the turn of an utterance is not on disk: %s", e)
+        return fresh_id, False
