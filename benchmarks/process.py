@@ -62,18 +62,22 @@ def daemon(folder: Path, config: str) -> Iterator[tuple[int, float, dict[str, st
 
 def rss_mib(pid: int) -> float:
     """Resident memory of a process and its children, in MiB."""
-    return sum(int(Path(f"/proc/{p}/statm").read_text().split()[1]) * PAGE for p in _family(pid)) / 2**20
+    return sum(int(Path(f"/proc/{p}/statm").read_text().split()[1]) * PAGE for p in family(pid)) / 2**20
 
 
 def cpu_s(pid: int) -> float:
     """CPU seconds a process and its children have used so far."""
     total = 0
-    for p in _family(pid):
+    for p in family(pid):
         fields = Path(f"/proc/{p}/stat").read_text().rpartition(")")[2].split()
         total += int(fields[11]) + int(fields[12])
     return total / TICKS
 
 
-def _family(pid: int) -> list[int]:
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [pid, *(c for child in children for c in _family(int(child)))]
+def family(pid: int) -> list[int]:
+    """A process and all that came from it; what ended meanwhile is left out."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return []
+    return [pid, *(c for child in children for c in family(int(child)))]

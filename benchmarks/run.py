@@ -4,16 +4,22 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import lens, process
+from benchmarks import calls, durable, lens, listing, process
 
 CONFIG = 'version = 1\n[glasses]\nradio = "bluez"\n'
 
 
 def row(what: str, value: float, unit: str, baseline: str, base: float) -> None:
     ratio = f"{value / base:6.2f} x" if base else "       -"
-    print(f"{what:<46} {value:9.1f} {unit:<4} {ratio}  of {baseline} ({base:.1f} {unit})")
+    print(f"{what:<46} {_number(value):>9} {unit:<4} {ratio}  of {baseline} ({_number(base)} {unit})", flush=True)
+
+
+def _number(value: float) -> str:
+    """Three digits that say something: 0.362, 19.9, 6765."""
+    return f"{value:.3f}" if value < 1 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
 
 
 def commands(runs: int) -> None:
@@ -45,15 +51,52 @@ def idle(seconds: float) -> None:
     print(f"{'idle CPU':<46} {used:9.2f} %    of one core, over {seconds:.0f} s")
 
 
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--runs", type=int, default=9)
-    options.add_argument("--idle", type=float, default=60.0, metavar="SECONDS")
-    chosen = options.parse_args()
-    commands(chosen.runs)
-    idle(chosen.idle)
+def to_the_lens() -> None:
     for what, value, baseline, base in lens.measure(calls=40):
         row(what, value, "ms", baseline, base)
+
+
+def per_call(count: int) -> None:
+    for what, value, baseline, base in calls.measure(count):
+        row(what, value, "ms", baseline, base)
+
+
+def admissions() -> None:
+    for rate in durable.measure():
+        who = f"{rate.callers} caller{'s' if rate.callers > 1 else ''}"
+        rows = f"{rate.callers} row{'s' if rate.callers > 1 else ''} a commit"
+        row(f"durable admissions, {who}", rate.per_s, "/s", f"bare inserts, {rows}", rate.bare_per_s)
+        print(f"{f'commits (fsyncs) an admission, {who}':<46} {rate.commits:9.3f}")
+
+
+def tools_listed(runs: int) -> None:
+    for what, value, baseline, base in listing.measure(runs):
+        row(what, value, "ms", baseline, base)
+    print(f"{'':<46} {listing.BAR_MS:9.1f} ms   is the bar of S0-44 for listing 1,000 cached tools, p99")
+
+
+SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "commands": lambda chosen: commands(chosen.runs),
+    "idle": lambda chosen: idle(chosen.idle),
+    "lens": lambda _: to_the_lens(),
+    "calls": lambda chosen: per_call(chosen.calls),
+    "durable": lambda _: admissions(),
+    "listing": lambda chosen: tools_listed(chosen.lists),
+}
+"""What can be measured alone, in the order of the table."""
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--only", action="append", choices=tuple(SECTIONS), help="measure this alone; may be given again")
+    options.add_argument("--runs", type=int, default=9)
+    options.add_argument("--idle", type=float, default=60.0, metavar="SECONDS")
+    options.add_argument("--calls", type=int, default=5000)
+    options.add_argument("--lists", type=int, default=300)
+    chosen = options.parse_args()
+    for name, section in SECTIONS.items():
+        if not chosen.only or name in chosen.only:
+            section(chosen)
 
 
 if __name__ == "__main__":
