@@ -145,6 +145,8 @@ class Orchestrator:
         if refused is not None:
             return refused
         if (twin := self._twin(ticket)) is not None:
+            if twin.early and not twin.answer.done() and twin.call.call_id != call.call_id:
+                return self._still_open(twin)  # the last daemon left it: nobody knows how long it takes
             await asyncio.wait({twin.answer})
             return idempotency.as_replay(twin.answer.result(), twin.call.turn_id)
         if (full := self._no_room(ticket)) is not None:
@@ -160,8 +162,7 @@ class Orchestrator:
         if refused is not None:
             return refused
         if (twin := self._twin(ticket)) is not None:
-            pending = self._ending.stamp(twin, results.pending(twin.call)).with_meta(delivery=Delivery.NONE.value)
-            return idempotency.as_replay(pending, twin.call.turn_id)
+            return self._still_open(twin)
         if (full := self._no_room(ticket)) is not None:
             return full
         self._begin(ticket, self._pipeline.live(ticket))
@@ -219,6 +220,11 @@ class Orchestrator:
                 return self._ending.refusal(ticket, policy.session_mode_problem(call.session, mode), "session mode")
         ticket.keys = idempotency.keys_of(call, epoch)
         return None
+
+    def _still_open(self, twin: Ticket) -> ToolResponse:
+        """The same call has no answer yet; its id says where to look."""
+        pending = self._ending.stamp(twin, results.pending(twin.call)).with_meta(delivery=Delivery.NONE.value)
+        return idempotency.as_replay(pending, twin.call.turn_id)
 
     def _no_room(self, ticket: Ticket) -> ToolResponse | None:
         if self._tasks is None:

@@ -7,8 +7,9 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from edge.devcloud.deferred import BUSY_MS, Deferred
@@ -28,6 +29,10 @@ log = logging.getLogger(__name__)
 
 MAX_RUNNING: Final = 32
 """Calls under way at once; one more is told to come back, which costs its edge one retry."""
+MAX_WAITING: Final = 1024
+"""Calls that may wait, taken and waiting for their turn; one more is not taken, and so offered again by its edge."""
+MAX_REPLIES: Final = 256
+"""Words to edges on their way at once; one more is not said: whoever misses it asks again."""
 RESULT_EXPIRY_S: Final = 24 * 3600.0
 """A result outlives its call: the edge stores it, marked late (contract §4)."""
 PROGRESS_FREELY: Final = 20
@@ -44,6 +49,7 @@ class _Work:
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     reason: str = ""
     sent: bool = False
+    ended: bool = False
     words: int = 0
     last_word_at: float = 0.0
 
@@ -65,6 +71,8 @@ class Executor:
         self._link: Link | None = None
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[tuple[str, str], _Work] = {}
+        self._turns = asyncio.Semaphore(max_running)
+        self._replies = 0
         self._withdrawn: OrderedDict[tuple[str, str], str] = OrderedDict()
         self.deferred = Deferred(journal, runner, self._conclude)
         self.seen = 0
@@ -105,11 +113,17 @@ class Executor:
             job = self._read(inbound)
         except WireError as e:
             log.warning("a call on %.120r cannot be read: %s", inbound.topic, e)
-            await self._refuse(inbound, e)
+            self._beside(partial(self._refuse, inbound, e))
             inbound.ack()
             return
+        work = self._running.get(job.key)
+        if work is not None and not work.ended:  # an impatient edge must not cost the disk anything
+            inbound.ack()
+            self._beside(partial(self._accept, job))
+            return
+        may_wait = self._runner.queueable(job.call.tool)
         try:
-            full = job.key not in self._running and len(self._running) >= self._max_running
+            full = work is None and len(self._running) >= (MAX_WAITING if may_wait else self._max_running)
             taken = await self._journal.take(job, repeatable=self._runner.repeatable(job.call.tool), room=not full)
         except StoreError as e:
             # Not stored is not accepted: the edge will offer it again, here or to another worker.
@@ -117,21 +131,22 @@ class Executor:
             inbound.ack()
             return
         inbound.ack()
-        await self._go_on(job, taken)
+        self._go_on(job, taken, may_wait=may_wait)
 
-    async def _go_on(self, job: Job, taken: Taken) -> None:
+    def _go_on(self, job: Job, taken: Taken, *, may_wait: bool = False) -> None:
         """Do what is right for a call that the journal knows this much of."""
         if taken.response is not None:
-            await self._tell(job, _fitting(job, taken.response))
+            self._beside(partial(self._tell, job, _fitting(job, taken.response)))
+        elif taken.state == BUSY and may_wait:
+            log.debug("call %s is not taken now: too many wait already", job.call.call_id)  # its edge offers it again
         elif taken.state == BUSY:
             busy = ToolResponse.failure(ErrorCode.RATE_LIMIT, "Every worker is busy", retry_after_ms=BUSY_MS)
-            await self._say(job, Kind.RESULT, wire.result_body(job.call.call_id, busy))
+            self._beside(partial(self._say, job, Kind.RESULT, wire.result_body(job.call.call_id, busy)))
         elif taken.state in (WAITS, PENDING):
             self.deferred.look()
-            await self._accept(job)
-            await self._forestall(job)
+            self._beside(partial(self._wait_on, job))
         elif self._journal.claimed(job.key):
-            await self._accept(job)
+            self._beside(partial(self._accept, job))
         elif taken.fresh:
             self._begin(job)
         else:
@@ -188,11 +203,16 @@ class Executor:
         except WireError as e:
             log.warning("a cancel on %.120r cannot be read: %s", inbound.topic, e)
             return
-        if self._break_off(key, reason) or await self._call_off(key, reason) or self._break_off(key, reason):
+        if self._break_off(key, reason):
             return
         self._withdrawn[key] = reason  # the call itself may still be on its way
         if len(self._withdrawn) > CANCELLED_KEPT:
             self._withdrawn.popitem(last=False)
+        self._beside(partial(self._call_off_waiting, key, reason))
+
+    async def _call_off_waiting(self, key: tuple[str, str], reason: str) -> None:
+        if await self._call_off(key, reason) or self._break_off(key, reason):
+            self._withdrawn.pop(key, None)
 
     def _break_off(self, key: tuple[str, str], reason: str) -> bool:
         work = self._running.get(key)
@@ -208,10 +228,27 @@ class Executor:
             log.warning("call %s cannot be called off: %s", key[1], e)
             return False
 
+    async def _wait_on(self, job: Job) -> None:
+        await self._accept(job)
+        await self._forestall(job)
+
     async def _forestall(self, job: Job) -> None:
         """A cancel that came before its call finds it now that it waits."""
         if job.key in self._withdrawn:
             await self._call_off(job.key, self._withdrawn.pop(job.key))
+
+    def _beside(self, reply: Callable[[], Awaitable[object]]) -> None:
+        """Say something without waiting for it: a publish waits for its PUBACK, which is read by whoever brought us here."""
+        if self._tasks is None or self._replies >= MAX_REPLIES:
+            return
+        self._replies += 1
+        self._tasks.create_task(self._replied(reply), name="reply")
+
+    async def _replied(self, reply: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await reply()
+        finally:
+            self._replies -= 1
 
     # -------------------------------------------------------------- doing
 
@@ -242,6 +279,7 @@ class Executor:
         try:
             await self._accept(work.job)
             response = await (self._put_off(work) if self._runner.deferred(work.job.call.tool) else self._run(work))
+            work.ended = True
             if response is not None:
                 await self._conclude(work.job, response)
         except StoreError as e:
@@ -251,11 +289,16 @@ class Executor:
             del self._running[work.job.key]
 
     async def _run(self, work: _Work) -> ToolResponse:
-        running = self._runner.run(
-            work.job.call, progress=lambda text: self._progress(work, text), sending=lambda: self._sending(work)
-        )
-        done = await run_unless(running, work.cancelled.wait())
+        done = await run_unless(self._in_turn(work), work.cancelled.wait())
         return _cancelled(work, self._runner) if done is None else done.value
+
+    async def _in_turn(self, work: _Work) -> ToolResponse:
+        """Run it when there is a place, with what is left of its life then."""
+        async with self._turns:
+            call = work.job.refreshed(self._wall()).call
+            return await self._runner.run(
+                call, progress=lambda text: self._progress(work, text), sending=lambda: self._sending(work)
+            )
 
     async def _put_off(self, work: _Work) -> ToolResponse | None:
         refusal = await self.deferred.hold(work.job)

@@ -71,6 +71,14 @@ class Runner:
             return True
         return found is None or _repeatable(found.tool)
 
+    def queueable(self, name: str) -> bool:
+        """Tell whether calls of this tool may wait."""
+        try:
+            found = self._registry.find(name)
+        except BadToolName:
+            return False
+        return found is not None and found.tool.get("queueable") is True
+
     def deferred(self, name: str) -> bool:
         """Tell whether a tool's result is handed in later: nobody is asked for it (S3-03, S3-04)."""
         try:

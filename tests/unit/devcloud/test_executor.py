@@ -370,7 +370,7 @@ async def test_time_spent_in_the_broker_is_taken_off_the_calls_life(tmp_path):
 
         w.journal.take = noting
         await w.call(ttl_s=30.0)
-        await w.call(ttl_s=1.0)
+        await w.call(ttl_s=1.0, call_id="01890000-0000-7000-8000-000000000002")
         assert taken == [3.0, 1.0]
         await w.link.next(2)
 
@@ -391,3 +391,46 @@ def test_the_envelope_of_a_cancelled_call_names_it():
 
     made: ToolResponse = _cancelled(_Work(Job("e1", a_call(), EDGE.result, False, 0.0), sent=True), Repeats())
     assert (made.error.message, made.error.partial_side_effects, made.meta["callId"]) == ("Cancelled", False, ID)
+
+
+async def test_calls_that_may_wait_are_taken_beyond_the_places_and_run_in_turn(tmp_path):
+    places, most, go_on = 0, 0, asyncio.Event()
+
+    async def reply(_):
+        nonlocal places, most
+        places += 1
+        most = max(most, places)
+        await go_on.wait()
+        places -= 1
+        return httpx.Response(200, json={"data": 1})
+
+    async with a_worker(tmp_path, reply, max_running=2) as w:
+        w.executor._runner.queueable = lambda _: True
+        for n in range(6):
+            await w.call(call_id=f"01890000-0000-7000-8000-00000000000{n}")
+        assert kinds(await w.link.next(6)) == [Kind.ACCEPTED] * 6
+        go_on.set()
+        assert kinds(await w.link.next(6)) == [Kind.RESULT] * 6
+        assert most == 2
+
+
+async def test_a_word_that_cannot_get_out_keeps_no_other_call_from_getting_in(tmp_path):
+    """A publish waits for its PUBACK, and the next packets are read by whoever brought the call."""
+    async with a_worker(tmp_path) as w:
+        await w.call()
+        await w.link.next(2)
+        await idle(w)
+        held, publish = asyncio.Event(), w.link.publish
+
+        async def never_acknowledged(*words, **more):
+            await held.wait()
+            await publish(*words, **more)
+
+        w.link.publish = never_acknowledged
+        async with asyncio.timeout(5):
+            await w.call()  # its stored answer waits for the broker
+            await w.call(body=b"\xc1")  # so does the refusal of this one
+            await w.call(call_id="01890000-0000-7000-8000-000000000002")
+        assert len(w.acks) == 4
+        held.set()
+        await w.link.next(3)

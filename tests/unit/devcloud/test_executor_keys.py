@@ -187,8 +187,8 @@ async def test_of_two_workers_that_both_think_a_call_is_theirs_one_runs_it(tmp_p
     async with a_cloud(tmp_path, workers=2) as (a, b):
         job = Job("e1", a_call("com.x.app:write", n=1), EDGE.result, False, b.journal._wall() + 5)
         taken = await a.journal.take(job)
-        await b.executor._go_on(job, Taken(False))  # the duplicate is faster than the worker that stored the call
-        await a.executor._go_on(job, taken)
+        b.executor._go_on(job, Taken(False))  # the duplicate is faster than the worker that stored the call
+        a.executor._go_on(job, taken)
         said = await a.link.next(3)
         assert sorted(kinds(said)) == [Kind.ACCEPTED, Kind.ACCEPTED, Kind.RESULT]
         await idle(a)

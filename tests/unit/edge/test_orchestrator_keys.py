@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.unit.edge.orchestrator_house import FakeTools, house, make
+from tests.unit.edge.orchestrator_house import FakeTools, FakeUplink, house, make
 from tools_cache.tool import CallOrigin, ErrorCode, Mode, ToolResponse
 
 ARGS = {"text": "milk"}
@@ -183,3 +183,16 @@ async def test_the_cloud_cannot_be_told_apart_by_origin_in_keys(tmp_path):
         first = await h.call("notes:add", ARGS, origin=CallOrigin.CLOUD, idempotency_key="k")
         assert (await h.call("notes:add", ARGS, idempotency_key="k")).meta["callId"] == first.meta["callId"]
         assert make("notes:add").call_id != first.meta["callId"]
+
+
+async def test_a_key_whose_call_the_last_daemon_left_open_is_pending_at_once(tmp_path):
+    uplink = FakeUplink()
+    uplink.up = False
+    async with house(tmp_path, uplink=uplink) as h:
+        first = await h.call("mail:send", ARGS, idempotency_key="k")
+        assert first.data["status"] == "pending"
+    async with house(tmp_path, uplink=uplink) as h:
+        async with asyncio.timeout(1):
+            again = await h.call("mail:send", ARGS, idempotency_key="k")
+        assert again.data == {"status": "pending", "pendingToolCallId": first.meta["callId"]}
+        assert again.meta["_idempotent_cache_hit"]
