@@ -14,7 +14,7 @@ from tests.unit.store.support import Hands
 from tools_cache.tool import Delivery, ErrorCode, ToolResponse
 
 SESSION_CALLS = 2
-QUESTION_S, LATER_S = 300.0, 900.0
+QUESTION_S, LATER_S, DAY_S = 300.0, 900.0, 86_400.0
 GOOD = ToolResponse(data="bread")
 FINAL = ToolResponse.failure(ErrorCode.DENIED, "no")
 PASSING = ToolResponse.failure(ErrorCode.NETWORK_ERROR, "no net")
@@ -144,13 +144,23 @@ class Model:
         if reached and CallState.DELIVERED in STEPS[CallState(life.state)]:
             life.steps.append("DELIVERED")
 
+    def late(self, question: Question) -> bool:
+        """Over, or of an age that nobody can tell."""
+        return not self.sure(question.asked_at) or self.age(question.asked_at) >= QUESTION_S
+
+    def forgets(self, question: Question, asked: str) -> bool:
+        """What goes for good when the call `asked` is asked about: what is over stays over, whatever the clock does later."""
+        if question.used_at is not None:
+            return self.age(question.used_at) > DAY_S
+        return question.call_id == asked or self.late(question)
+
     def decide(self, question: Question | None, *, allow: bool, matches: bool) -> Consumption:
         if question is None or question.void:
             return Consumption.EXPIRED
         if question.used_at is not None:
             return Consumption.USED
         waits = self.calls[question.call_id].state == "AWAITING_CONFIRMATION"
-        if not waits or not self.sure(question.asked_at) or self.age(question.asked_at) >= QUESTION_S:
+        if not waits or self.late(question):
             return Consumption.EXPIRED
         if not matches:
             return Consumption.MISMATCH

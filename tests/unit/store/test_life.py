@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings, strategies as st
+from hypothesis import HealthCheck, Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from edge.core.call_state import ANSWERED_STATES, STEPS, CallState, UnlistedStep, check
@@ -29,8 +29,10 @@ from tests.unit.store.oracle import ENDS, GOOD, LATER_S, QUESTION_S, SESSION_CAL
 from tests.unit.store.support import Hands
 from tools_cache.tool import CallOrigin, Delivery, DeliveryReport, ToolCall, ToolResponse
 
-EXAMPLES = int(os.environ.get("GLASSD_LIFE_EXAMPLES", "25"))
-DAY_S = 86_400.0
+LONG = os.environ.get("GLASSD_LIFE_EXAMPLES")
+EXAMPLES = int(LONG or "25")
+PHASES = tuple(Phase) if LONG else (Phase.explicit, Phase.reuse, Phase.generate)
+"""Shrinking a failure takes minutes; a long look does it, and finds the failure of a short one again."""
 
 PICK = st.integers(0, 19)
 """Picks one of the calls, or of the tokens, there are; the newest are picked most often."""
@@ -168,8 +170,7 @@ class LifeOfCalls(RuleBasedStateMachine):
         session, token = self.model.calls[call_id].session, f"t{len(self.model.questions) + 1}"
         self.run(self.confirmations.ask(Asked(call_id, token, "notes:add", call_id, "local", session, QUESTION_S)))
         for older in self.model.questions.values():
-            forgotten = self.model.age(older.used_at) > DAY_S if older.used_at else older.call_id == call_id
-            older.void = older.void or forgotten
+            older.void = older.void or self.model.forgets(older, call_id)
         self.model.questions[token] = Question(call_id, session, self.model.now())
 
     @rule(number=PICK, allow=st.booleans(), other=st.sampled_from([False, False, True]))
@@ -355,7 +356,7 @@ class LifeOfCalls(RuleBasedStateMachine):
         model = self.model
         waiting = {
             token for token, one in model.questions.items()
-            if not (one.used_at or one.void) and model.sure(one.asked_at) and model.age(one.asked_at) < QUESTION_S
+            if not (one.used_at or one.void or model.late(one))
             and model.calls[one.call_id].answer is None
         }  # fmt: skip
         assert {asked.token_hash for asked in self.run(self.confirmations.open())} == waiting
@@ -365,5 +366,5 @@ class LifeOfCalls(RuleBasedStateMachine):
 
 TestLifeOfCalls = LifeOfCalls.TestCase
 TestLifeOfCalls.settings = settings(
-    max_examples=EXAMPLES, stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=EXAMPLES, stateful_step_count=60, phases=PHASES, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
