@@ -8,6 +8,7 @@ import json
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -31,6 +32,9 @@ Audit = Callable[[Mapping[str, Json]], None]
 
 _RECENT: Final = 256
 """Calls whose delivery is still reported when it changes."""
+_DISK_AGAIN_S: Final = 1.0
+_INSISTING: Final = 256
+"""Answers that wait for room on the disk; those beyond it are settled by the next daemon, as their calls were left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,9 @@ class Ending:
         self._limits = limits
         self._recent: OrderedDict[str, float] = OrderedDict()
         self._latency = latency.LatencyLedger()
+        self._slow_tools: set[str] = set()
+        self._insisting = 0
+        self.tasks: asyncio.TaskGroup | None = None
         self.session = SessionController()
 
     async def end(self, ticket: Ticket, response: ToolResponse) -> None:
@@ -69,7 +76,7 @@ class Ending:
         response = self.stamp(ticket, _guarded(ticket, response))
         await self._apply(ticket, response)
         response = await self._remember(ticket, response)
-        if ticket.message is not None:
+        if ticket.message is not None and ticket.kept:
             await self.handled(ticket.message)
         report = await self._present(ticket, response)
         await self.delivered(ticket.call.call_id, report)
@@ -98,21 +105,45 @@ class Ending:
                 _log.warning("a change of the session by %s is not on disk: %s", ticket.call.tool, e)
 
     async def _remember(self, ticket: Ticket, response: ToolResponse) -> ToolResponse:
-        """Store the one answer; if there is one already, that one stands."""
+        """Store the one answer; if there is one already, that one stands. A disk that takes nothing must not cost the caller
+        an answer; but then it is not one that the next daemon could make a lie.
+        """
         await self._keep(ticket, response)
         if not ticket.admitted:
             return response
         try:
-            state = _end_state(response, expired=ticket.expired)
-            if ticket.tool is not None and ticket.tool.asynchronous:
-                await self._close_pending(ticket, state, response)
-            if await self._store.finish(ticket.call.call_id, state.value, response):
-                return response
-            found = await self._store.known(ticket.call)
-        except Exception as e:  # noqa: BLE001 - a disk's fault must not cost the caller the answer
+            return await self._store_answer(ticket, response)
+        except Exception as e:  # noqa: BLE001 - a disk's fault
             _log.error("the answer of %s is not on disk: %s", ticket.call.call_id, e)
+        ticket.kept = False
+        if _undecided(ticket, response):
+            response = self.stamp(ticket, results.undecided())
+        if self.tasks is not None and self._insisting < _INSISTING:
+            self._insisting += 1
+            self.tasks.create_task(self._insist(ticket, response), name="call.keep")
+        return response
+
+    async def _store_answer(self, ticket: Ticket, response: ToolResponse) -> ToolResponse:
+        state = _end_state(response, expired=ticket.expired)
+        if ticket.tool is not None and ticket.tool.asynchronous:
+            await self._close_pending(ticket, state, response)
+        if await self._store.finish(ticket.call.call_id, state.value, response):
             return response
+        found = await self._store.known(ticket.call)
         return found.response if found is not None and found.response is not None else response
+
+    async def _insist(self, ticket: Ticket, response: ToolResponse) -> None:
+        """Bring an answer that was told to the disk as soon as there is room."""
+        try:
+            while not ticket.kept:
+                await asyncio.sleep(_DISK_AGAIN_S)
+                with suppress(Exception):  # said already; somebody has to make room
+                    await self._store_answer(ticket, response)
+                    ticket.kept = True
+            if ticket.message is not None:
+                await self.handled(ticket.message)
+        finally:
+            self._insisting -= 1
 
     async def _close_pending(self, ticket: Ticket, state: CallState, response: ToolResponse) -> None:
         call = ticket.call
@@ -235,9 +266,11 @@ class Ending:
         call, total_ms, limit_ms = ticket.call, 0, self._limits.turn_latency_ms
         if call.mode is Mode.VOICE and call.turn_id:
             total_ms = self._latency.spent(call.user_id, call.turn_id, duration_ms)
+        over, name = latency.over_budget(ticket.tool, duration_ms), str(call.tool)[:255]
+        level = logging.DEBUG if name in self._slow_tools else logging.WARNING
         for text in latency.warnings(ticket.tool, duration_ms, total_ms, limit_ms):
-            _log.warning("%s", text)
-        over = latency.over_budget(ticket.tool, duration_ms)
+            _log.log(level, "%s", text)
+        (self._slow_tools.add if over else self._slow_tools.discard)(name)
         return over, latency.turn_over_budget(duration_ms, total_ms, limit_ms)
 
     async def _tell_cloud(self, ticket: Ticket, report: DeliveryReport) -> None:
@@ -269,6 +302,16 @@ class Ending:
         self._recent[call_id] = self._clock.boot()
         while len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
+
+
+def _undecided(ticket: Ticket, response: ToolResponse) -> bool:
+    """Say whether the next daemon may still run what this answer says was not done: accepted, not run here, no worker's
+    word on it, and only the answer that is not on disk would stop it.
+    """
+    error, tool = response.error, ticket.tool
+    if error is None or error.partial_side_effects or not ticket.begun or (tool is not None and results.repeatable(tool)):
+        return False
+    return ticket.runner is None and ticket.message is None
 
 
 def _guarded(ticket: Ticket, response: ToolResponse) -> ToolResponse:

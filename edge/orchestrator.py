@@ -279,7 +279,7 @@ class Orchestrator:
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
-                self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = tasks
+                self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = self._ending.tasks = tasks
                 with self._bus.listen() as heard:
                     await self._resume()
                     self._open.set()
@@ -289,7 +289,7 @@ class Orchestrator:
         finally:
             self._open.clear()
             self._tasks = None
-            self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = None
+            self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = self._ending.tasks = None
             left = list(self._tickets.values())
             self._tickets.clear()
             for ticket in left:

@@ -146,7 +146,7 @@ class Pipeline:
             ticket, left_s=life_s, patience_s=patience_s, interim=interim if ours else None
         )
         ticket.asked_s = self._clock.boot() - began
-        ticket.reason = f"decided by {decided.by}"
+        ticket.reason, ticket.begun = f"decided by {decided.by}", decided.refusal is None
         return decided.refusal
 
     # ------------------------------------------------------------------ onto the disk
@@ -172,6 +172,7 @@ class Pipeline:
             raise Known(admission.response or results.pending(ticket.call), admission.turn_id)
         ticket.admitted = True
         if state is CallState.ADMITTED:
+            ticket.begun = True
             ticket.tell_first(None)
 
     # ------------------------------------------------------------------ running
@@ -273,6 +274,7 @@ class Pipeline:
 
     async def take_up(self, ticket: Ticket, left: Unfinished) -> None:
         """Bring a call of the last daemon to its one answer; nothing unsafe runs twice."""
+        ticket.begun = left.state != CallState.AWAITING_CONFIRMATION
         try:
             response = await self._taken_up(ticket, CallState(left.state))
         except Exception:  # noqa: BLE001 - as in `live`: it becomes an answer
@@ -308,6 +310,7 @@ class Pipeline:
         decided = await self._attendance.decision(ticket, left_s=left_s, patience_s=0.0, interim=None)
         if decided.refusal is not None:
             return ToolResponse(error=decided.refusal)
+        ticket.begun = True
         return await self._begun(ticket, tool, asked=True)
 
     async def _begun(self, ticket: Ticket, tool: ToolDefinition, *, asked: bool) -> ToolResponse:

@@ -48,7 +48,7 @@ def _future() -> "asyncio.Future[Any]":
 class Ticket:
     """`early` once the caller got an interim answer (or nobody waits at all): its end is then a completion, not an answer.
     `waited_for`: the caller waits for the end, not only for the call to begin. `asked_s`: seconds spent waiting for a yes,
-    which are no part of its duration.
+    which are no part of its duration. `begun`: on disk as a call that may run. `kept`: its answer is on disk.
 
     `answer` resolves with what the caller is told; `first` as soon as there is something to say at all: None when the
     call is on disk, else an interim or final answer.
@@ -66,6 +66,8 @@ class Ticket:
     clamped: dict[str, Json] = field(default_factory=dict)
     reason: str = ""
     admitted: bool = False
+    begun: bool = False
+    kept: bool = True
     accepted: bool = False
     expired: bool = False
     early: bool = False

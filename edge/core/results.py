@@ -248,6 +248,14 @@ def interrupted(tool: ToolDefinition | None, *, started: bool) -> ToolResponse:
     )  # fmt: skip
 
 
+def undecided() -> ToolResponse:
+    """A call that was accepted, that the disk let nobody begin, and that the next daemon may still take up."""
+    return ToolResponse.failure(
+        ErrorCode.INTERRUPTED, "The disk takes nothing now: whether this is done is known when it does again",
+        partial_side_effects=True, idempotency_required=True, suggestion="Free some disk space, then look: glassd calls",
+    )  # fmt: skip
+
+
 def repeatable(tool: ToolDefinition) -> bool:
     """True when running it twice does no more than running it once."""
     return tool.idempotent or tool.read_only

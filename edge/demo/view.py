@@ -73,6 +73,13 @@ class View:
     def completed(self, e: Mapping[str, Any]) -> str:
         return self._mark("✓", "green", f"{e['tool']}: finished now, {_delivery(e.get('delivery'))}")
 
+    def asked(self, e: Mapping[str, Any]) -> str:
+        return self._mark("?", "yellow", f"{e['preview']}: the wearer is asked (tap: yes, double_tap: no)")
+
+    def decided(self, e: Mapping[str, Any]) -> str:
+        mark, style = ("✓", "green") if e.get("outcome") == "allowed" else ("✗", "yellow")
+        return self._mark(mark, style, f"{e['outcome']} by {e['by']}")
+
     # -------------------------------------------------------------- what the mock decoded from the air
 
     def lens(self, e: Mapping[str, Any]) -> str:
@@ -142,7 +149,8 @@ _SHAPES: Final[Mapping[str, Callable[[View, Mapping[str, Any]], str]]] = {
     "link.state": View.link, "glasses.ready": View.ready, "glasses.lost": View.lost,
     "capabilities.published": View.published, "registry.synced": View.synced, "uplink.up": View.uplink_up,
     "uplink.down": View.uplink_down, "call.received": View.received, "call.progress": View.progress,
-    "call.answered": View.answered, "call.completed": View.completed, "lens": View.lens, "speaker": View.speaker,
+    "call.answered": View.answered, "call.completed": View.completed, "lens": View.lens, "prompt": View.lens,
+    "confirmation.asked": View.asked, "confirmation.decided": View.decided, "speaker": View.speaker,
     "step": View.step, "cast": View.cast, "cloud.invoked": View.invoked, "refused": View.refused,
     "problem": View.problem, "shown.tools": View.tools, "shown.status": View.status, "shown.lens": View.shown_lens,
 }  # fmt: skip

@@ -6,6 +6,7 @@ are handed in as `check` and `replayable`.
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from edge.clock import Clock
@@ -64,7 +65,8 @@ class CallStore:
         found = await self._db.read(lambda c: self._find(c, call, keys))
         if found is not None and keys:
             row = found  # a hit is rare, a miss costs no write
-            await self._db.write(lambda c: self._keys.renew(c, row), grows=False)
+            with suppress(StoreFull):  # a hit that cannot be noted is a hit
+                await self._db.write(lambda c: self._keys.renew(c, row), grows=False)
         return None if found is None else _admission(found)
 
     async def advance(self, call_id: str, state: str, *, note: str = "") -> None:

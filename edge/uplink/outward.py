@@ -55,6 +55,7 @@ class Outward:
         self._topics = topics
         self._clock = clock
         self._refusal = refusal
+        self._undeleted: set[int] = set()
         self._asides: deque[tuple[Aside, float]] = deque(maxlen=ASIDES)
         self.wake = asyncio.Event()
         self.freed = asyncio.Event()
@@ -90,8 +91,18 @@ class Outward:
 
     async def forget(self, flight: Flight) -> None:
         self._flights.remove(flight.seq)
-        await self._outbox.remove(flight.seq)
+        await self._delete(flight.seq)
         self.freed.set()
+
+    async def _delete(self, seq: int) -> None:
+        """Take a row off the disk, and with it those that a full disk kept earlier: the link must not die of one."""
+        try:
+            await self._outbox.remove(seq)
+            while self._undeleted:
+                await self._outbox.remove(self._undeleted.pop())
+        except Exception as error:  # noqa: BLE001 - the store's errors are its own
+            _log.debug("a delivered message stays on disk until it takes something: %s", error)
+            self._undeleted.add(seq)
 
     # -------------------------------------------------------------- the pump
 

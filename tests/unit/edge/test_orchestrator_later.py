@@ -413,3 +413,63 @@ async def test_hardware_that_is_gone_counts_within_a_turn_too(tmp_path):
         h.registry.version = "1.0.0def456"
         h.registry.hide("notes:list", "needs a camera", ("CAMERA",))
         assert (await h.call("notes:list", turn_id="t")).error.code is ErrorCode.HARDWARE_MISSING
+
+
+# ------------------------------------------------------------------ a disk that takes nothing
+
+
+@pytest.mark.parametrize("name", ["notes:add", "shop:buy"])
+async def test_a_refusal_that_the_disk_does_not_take_says_that_it_may_still_be_done(tmp_path, name):
+    async with house(tmp_path) as h:
+        good = (h.store.advance, h.store.finish, h.uplink.submit)
+
+        async def full(*_, **__):
+            raise OSError("disk full")
+
+        h.store.advance = h.store.finish = h.uplink.submit = full
+        answer = await h.call(name, ARGS)
+        assert answer.error.code is ErrorCode.INTERRUPTED
+        assert answer.error.partial_side_effects
+        assert not h.tools.runs
+        assert (await h.store.recent(1, pending=True))[0]["state"] == "ADMITTED"
+        h.store.advance, h.store.finish, h.uplink.submit = good
+        async with asyncio.timeout(10):
+            while await h.store.recent(1, pending=True):
+                await asyncio.sleep(0.05)
+        story = await h.store.get(answer.meta["callId"])
+        assert story["code"] == "INTERRUPTED"
+        assert (await h.call(name, ARGS, call_id=answer.meta["callId"])).error.code is ErrorCode.INTERRUPTED
+    async with house(tmp_path) as h:
+        assert not h.tools.runs  # the next daemon has nothing to take up
+
+
+async def test_what_was_done_is_told_as_done_though_the_disk_does_not_take_the_answer(tmp_path):
+    async with house(tmp_path) as h:
+        good = h.store.finish
+
+        async def full(*_, **__):
+            raise OSError("disk full")
+
+        h.store.finish = full
+        answer = await h.call("notes:add", ARGS)
+        assert answer.ok
+        h.store.finish = good
+        async with asyncio.timeout(10):
+            while await h.store.recent(1, pending=True):
+                await asyncio.sleep(0.05)
+        assert (await h.store.get(answer.meta["callId"]))["ok"] is True
+
+
+async def test_a_clouds_result_is_not_struck_off_before_it_is_on_disk(tmp_path):
+    async with house(tmp_path) as h:
+        worker(h.uplink)
+        good = h.store.finish
+
+        async def full(*_, **__):
+            raise OSError("disk full")
+
+        h.store.finish = full
+        assert (await h.call("shop:buy", ARGS)).ok
+        assert not [m for m in h.uplink.done if isinstance(m, CallResult)]
+        h.store.finish = good
+        await h.uplink.until(lambda: any(isinstance(m, CallResult) for m in h.uplink.done))
