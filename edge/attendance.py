@@ -51,18 +51,25 @@ class Attendance:
         """Wait for the decision of an open question. A caller waits `patience_s` for it, then gets `interim`."""
         now = self._clock.boot()
         end_at, patient_until = now + left_s + _SPENT_S, now + patience_s
+        called_off: Decided | None = None
         while True:
             impatient = interim is not None and not ticket.early
             word = await self._word(ticket, min(end_at, patient_until) if impatient else end_at)
             match word:
                 case Decided():
-                    return word
+                    self._confirmer.unask(ticket.call.call_id)
+                    return called_off if called_off is not None and word.refusal is None else word
                 case Cancelled():
+                    text = f"Cancelled: {word.reason}"[:MAX_PROGRESS]
+                    called_off = Decided("the caller", ToolError.of(ErrorCode.CANCELLED, text))
                     if await self._confirmer.close(ticket, "cancelled"):
-                        text = f"Cancelled: {word.reason}"[:MAX_PROGRESS]
-                        return Decided("the caller", ToolError.of(ErrorCode.CANCELLED, text))
+                        return called_off
                 case Unasked() if interim is not None:
                     self._let_go(ticket, interim)
+                case Unasked() if ticket.call.origin is CallOrigin.CLOUD:  # which brings no token
+                    if await self._confirmer.close(ticket, "expired"):
+                        text = f"The wearer cannot be asked: {word.reason}"
+                        return Decided("nobody", ToolError.of(ErrorCode.SESSION_INACTIVE, text))
                 case None if self._clock.boot() >= end_at:
                     if await self._confirmer.close(ticket, "expired"):
                         return Decided("nobody", confirmation.expired(ticket.tool))
@@ -103,11 +110,13 @@ class Attendance:
                 case CallResult():
                     ticket.message = word if ticket.runner is None else None
                     return word.response
+                case Cancelled() if any(isinstance(w, CallResult) for w in ticket.words):
+                    pass  # it is done: what was done is the truth
                 case Cancelled():
                     await self._withdraw(ticket, word.reason)
-                    return ToolResponse.failure(ErrorCode.CANCELLED, f"Cancelled: {word.reason}"[:MAX_PROGRESS])
+                    return results.cancelled(f"Cancelled: {word.reason}"[:MAX_PROGRESS], tool=tool, started=ticket.accepted)
                 case CallAccepted() | CallProgress():
-                    ticket.accepted = True
+                    ticket.accepted = ticket.heard = True
                     due.pop("accept", None)
                     if ticket.runner is None and not ticket.early:
                         due["end"] = max(due["end"], min(now + end_s, over_at))
@@ -158,7 +167,9 @@ class Attendance:
         kind = ticket.route.kind if ticket.route is not None else None
         if kind is RouteKind.QUEUE or (tool is not None and tool.asynchronous):
             ticket.expired = True
-            return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, "Nobody answered while this call could wait")
+            unsafe = ticket.heard and not (tool is not None and results.repeatable(tool))
+            text = "Nobody answered while this call could wait"
+            return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, text, partial_side_effects=unsafe)
         if tool is None:
             return results.interrupted(None, started=True)
         return results.timed_out(end_s, tool=tool, started=ticket.accepted)
@@ -188,7 +199,13 @@ class Attendance:
         """Put a word on the lens beside the call, without waiting for it."""
         if self.tasks is not None:
             scene = f"{ticket.call.call_id}/word"
-            self.tasks.create_task(self._stage.tell(text, scene=scene, brief=brief), name="call.word")
+            self.tasks.create_task(self._tell(text, scene, brief=brief), name="call.word")
+
+    async def _tell(self, text: str, scene: str, *, brief: bool) -> None:
+        try:
+            await self._stage.tell(text, scene=scene, brief=brief)
+        except Exception:  # noqa: BLE001 - a word that is not shown must not end the calls of this group
+            _log.exception("a word beside a call could not be shown")
 
     async def _progressed(self, ticket: Ticket, text: str) -> None:
         shown = "".join(ch if ch.isprintable() else " " for ch in text[:MAX_PROGRESS]).strip()

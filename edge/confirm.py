@@ -16,7 +16,7 @@ from edge.ports import AskPort, BusPort, Grant, NobodyToAsk, Question
 from edge.store_ports import Asked, ConfirmationStorePort, Consumed, Consumption
 from edge.ticket import Decided, Ticket, Unasked
 from firmware_bridge.messages import Answer
-from tools_cache.tool import ToolCall, ToolDefinition, ToolError
+from tools_cache.tool import ErrorCode, ToolCall, ToolDefinition, ToolError
 
 _log: Final = logging.getLogger(__name__)
 _MAX_PREVIEW: Final = 240
@@ -76,15 +76,16 @@ class Confirmer:
             confirmation.token_hash(token), allow=allow, tool=tool, args_hash=args_hash, user_id=user_id, session=session
         )
         if used.outcome is Consumption.TAKEN and grant is not Grant.ONCE:
-            await self._remember(used.call_id, user_id, grant)
+            try:
+                await self._remember(used.call_id, user_id, grant)
+            except Exception as e:  # noqa: BLE001 - the token is used up: its call must hear of it, whatever else is lost
+                _log.warning("the grant %s is not on disk: %s", grant.value, e)
         return used
 
-    def decided(self, call_id: str, *, allow: bool, by: str) -> None:
-        """Tell the waiting call; the question leaves the lens."""
-        ticket, task = self._asking.pop(call_id, (None, None))
-        if task is not None:
-            task.cancel()
-        if ticket is None or ticket.tool is None:
+    def decided(self, ticket: Ticket, *, allow: bool, by: str) -> None:
+        """Tell the waiting call, which may not have asked yet; the question leaves the lens."""
+        self.unask(ticket.call.call_id)
+        if ticket.tool is None:
             return
         self._told(ticket, "allowed" if allow else "denied", by)
         ticket.put(Decided(by, None if allow else confirmation.denied(ticket.tool, by)))
@@ -94,11 +95,19 @@ class Confirmer:
         used = await self._store.consume_call(ticket.call.call_id, allow=False)
         if used.outcome is Consumption.USED:
             return False
-        _, task = self._asking.pop(ticket.call.call_id, (None, None))
-        if task is not None:
-            task.cancel()
+        self.unask(ticket.call.call_id)
         self._told(ticket, outcome, "nobody" if outcome == "expired" else "the caller")
         return True
+
+    async def refused(self, call_id: str) -> bool:
+        """Tell whether a question that is not open any more was answered with a no; for a new daemon."""
+        return (await self._store.consume_call(call_id, allow=False)).outcome is Consumption.USED
+
+    def unask(self, call_id: str) -> None:
+        """Take a question off the lens."""
+        _, task = self._asking.pop(call_id, (None, None))
+        if task is not None:
+            task.cancel()
 
     async def _remember(self, call_id: str, user_id: str, grant: Grant) -> None:
         ticket, _ = self._asking.get(call_id, (None, None))
@@ -121,7 +130,13 @@ class Confirmer:
         if answer is Answer.TIMEOUT:
             return  # the life of the question ends it
         allow = answer is Answer.ALLOW
-        used = await self._store.consume_call(call_id, allow=allow)
+        try:
+            used = await self._store.consume_call(call_id, allow=allow)
+        except Exception as e:  # noqa: BLE001 - nothing runs on a yes that is not on disk; a no needs none
+            _log.warning("the wearer's answer about %s is not on disk: %s", call_id, e)
+            lost = ToolError.of(ErrorCode.INTERRUPTED, "Your yes could not be kept, so nothing was done", suggestion="Try again")
+            ticket.put(Decided("the wearer", lost if allow else confirmation.denied(tool, "The wearer")))
+            return
         if used.outcome is not Consumption.TAKEN:
             return  # a token was quicker
         self._asking.pop(call_id, None)

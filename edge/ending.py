@@ -78,7 +78,7 @@ class Ending:
         response = await self._remember(ticket, response)
         if ticket.message is not None and ticket.kept:
             await self.handled(ticket.message)
-        report = await self._present(ticket, response)
+        report = await self._presented(ticket, response)
         await self.delivered(ticket.call.call_id, report)
         final = response.with_meta(delivery=report.to_json())
         await self._tell_cloud(ticket, report)
@@ -127,6 +127,11 @@ class Ending:
         state = _end_state(response, expired=ticket.expired)
         if ticket.tool is not None and ticket.tool.asynchronous:
             await self._close_pending(ticket, state, response)
+            handed_in = await self._shelves.pending.result(ticket.call.call_id)
+            if handed_in is not None and state in (CallState.CANCELLED, CallState.EXPIRED):
+                # It was taken before the call was called off, or late: whoever handed it in was told so.
+                ticket.expired, response = False, self.stamp(ticket, handed_in)
+                state = _end_state(response, expired=False)
         if await self._store.finish(ticket.call.call_id, state.value, response):
             return response
         found = await self._store.known(ticket.call)
@@ -157,8 +162,8 @@ class Ending:
         tool, route = ticket.tool, ticket.route
         if tool is None or tool.cache_ttl_s is None or not tool.read_only or not response.ok:
             return
-        if route is not None and route.kind is RouteKind.CACHE:
-            return
+        if (route is not None and route.kind is RouteKind.CACHE) or response.meta.get("stale") is True:
+            return  # an old one must not become young by being kept again
         try:
             await self._shelves.results.keep(
                 ticket.call.user_id, tool.name, idempotency.digest(dict(ticket.call.args)), response, ttl_s=tool.cache_ttl_s
@@ -172,6 +177,13 @@ class Ending:
             await self._store.tell_delivery(call_id, report)
         except Exception as e:  # noqa: BLE001 - as above
             _log.warning("the delivery of %s is not on disk: %s", call_id, e)
+
+    async def _presented(self, ticket: Ticket, response: ToolResponse) -> DeliveryReport:
+        try:
+            return await self._present(ticket, response)
+        except Exception:  # noqa: BLE001 - the answer stands and is on disk: a fault of the stage must not become another one
+            _log.exception("the answer of %s could not be shown", ticket.call.call_id)
+            return DeliveryReport(Delivery.DROPPED, "it could not be shown")
 
     async def _present(self, ticket: Ticket, response: ToolResponse) -> DeliveryReport:
         if ticket.expired:
@@ -199,7 +211,7 @@ class Ending:
     async def refuse(self, ticket: Ticket, refused: Refused) -> None:
         ticket.reason = refused.reason
         response = self.stamp(ticket, ToolResponse(error=refused.error))
-        report = await self._present(ticket, response)
+        report = await self._presented(ticket, response)
         self.answer(ticket, response.with_meta(delivery=report.to_json()), "refused")
 
     def refusal(self, ticket: Ticket, error: ToolError, reason: str) -> ToolResponse:
@@ -221,8 +233,9 @@ class Ending:
     def stopped(self, ticket: Ticket) -> None:
         """The daemon ends under a call: the caller hears so; the next daemon ends it in the store."""
         if not ticket.answer.done():
-            error = interruption("The daemon is stopping")
-            ticket.resolve(self.stamp(ticket, ToolResponse(error=error)).with_meta(delivery=Delivery.NONE.value))
+            unsafe = (ticket.accepted or ticket.attempts > 0) and not (ticket.tool is not None and results.repeatable(ticket.tool))
+            error = replace(interruption("The daemon is stopping"), partial_side_effects=unsafe)
+            ticket.resolve(self.stamp(ticket, _guarded(ticket, ToolResponse(error=error))).with_meta(delivery=Delivery.NONE.value))
 
     def stamp(self, ticket: Ticket, response: ToolResponse) -> ToolResponse:
         registry = ticket.snapshot.version if ticket.snapshot else self._registry.snapshot().version
@@ -316,10 +329,13 @@ def _undecided(ticket: Ticket, response: ToolResponse) -> bool:
 
 def _guarded(ticket: Ticket, response: ToolResponse) -> ToolResponse:
     """A write that may have been done before it failed is not to be repeated under its key."""
-    error = response.error
-    if error is None or not error.partial_side_effects or ticket.tool is None or results.repeatable(ticket.tool):
+    error, tool = response.error, ticket.tool
+    if error is None or not error.partial_side_effects or tool is None:
         return response
-    return replace(response, error=replace(error, idempotency_required=True))
+    if not results.repeatable(tool):
+        return replace(response, error=replace(error, idempotency_required=True))
+    own = ticket.message is not None and ticket.message.own  # the uplink's word, which knows no tools
+    return replace(response, error=replace(error, partial_side_effects=False)) if own else response
 
 
 def _end_state(response: ToolResponse, *, expired: bool) -> CallState:

@@ -16,7 +16,7 @@ from edge.core.session import TurnLedger
 from edge.ports import Entry, RegistryPort, SnapshotPort
 from edge.store_ports import Admission, CallStorePort
 from edge.ticket import Ticket
-from tools_cache.tool import ErrorCode, Json, RateLimit, ToolDefinition, ToolError, ToolResponse
+from tools_cache.tool import CallOrigin, ErrorCode, Json, RateLimit, ToolDefinition, ToolError, ToolResponse
 
 _log: Final = logging.getLogger(__name__)
 _PINNED: Final = 64
@@ -87,6 +87,8 @@ class Gate:
     async def check(self, ticket: Ticket) -> None:
         """The checks, in the order of C-13. Raises `Refused` or `Known`."""
         call = ticket.call
+        if call.origin is CallOrigin.CLOUD and (again := await self._store.known(call)) is not None:
+            self._answered(ticket, again)  # whatever became of its tool meanwhile: one call, one answer
         if not self._enabled:
             raise Refused(policy.switched_off(), "switched off")
         entry = self._entry(ticket)
@@ -162,7 +164,11 @@ class Gate:
             self._answered(ticket, found)
 
     def _answered(self, ticket: Ticket, found: Admission) -> None:
-        """Raise `Known`, unless this answer may not be given to another call (C-15): then the key passes on."""
+        """Raise `Known`, unless this answer may not be given to another call (C-15): then the key passes on. Raises `Refused`
+        for a key of another tool's call.
+        """
+        if found.call_id != ticket.call.call_id and found.tool not in ("", ticket.call.tool):
+            raise Refused(policy.key_problem(found.tool), "a key of another tool's call")
         if found.response is None:
             raise Known(results.pending(replace(ticket.call, call_id=found.call_id or ticket.call.call_id)))
         if found.call_id == ticket.call.call_id or idempotency.replayable(found.response):

@@ -115,6 +115,8 @@ class Orchestrator:
             limits=self._limits,
         )  # fmt: skip
         self._tickets: dict[str, Ticket] = {}
+        self._entering: dict[str, Ticket] = {}
+        """Calls between their coming and their life, so that calling one off is heard then too."""
         self._tasks: asyncio.TaskGroup | None = None
         self._open = asyncio.Event()
         self._cloud = CloudDesk(
@@ -177,6 +179,24 @@ class Orchestrator:
         bound: dict[str, str | None] = {}
         if call is not None:
             bound = {"tool": call.tool, "args_hash": self._args_hash(call), "session": call.session}
+        await self._opened()
+        if self._tasks is None:
+            return self._about(about, interruption("The daemon is not ready yet; the token stays open"), "not running")
+        # A task of ours: between the token and its call's hearing of it, a caller that goes away must take nothing with it.
+        using = self._tasks.create_task(self._use(token, about, allow=allow, grant=grant, **bound), name="call.confirm")
+        await asyncio.wait({using})
+        if using.cancelled():
+            return self._about(about, interruption("The daemon is stopping"), "stopping")
+        answer = using.result()
+        if isinstance(answer, ToolResponse):
+            return answer
+        await asyncio.wait({answer})
+        return answer.result()
+
+    async def _use(
+        self, token: str, about: ToolCall, *, allow: bool, grant: Grant, **bound: str | None
+    ) -> "ToolResponse | asyncio.Future[ToolResponse]":
+        """Use a token up and tell its call: why not, or where that call's answer will be."""
         try:
             used = await self._confirmer.by_token(token, allow=allow, grant=grant, user_id=about.user_id, **bound)
         except Exception as e:  # noqa: BLE001 - a disk that takes nothing: the token stays open
@@ -188,9 +208,8 @@ class Orchestrator:
         if ticket is None:
             return self._about(about, interruption("The daemon is starting; the call goes on in a moment"), "starting")
         answer = ticket.wait_again()  # before the call hears of it, so that its end is this caller's answer
-        self._confirmer.decided(used.call_id, allow=allow, by="the caller")
-        await asyncio.wait({answer})
-        return answer.result()
+        self._confirmer.decided(ticket, allow=allow, by="the caller")
+        return answer
 
     async def submit(self, call_id: str, response: ToolResponse, *, user_id: str, session: str) -> Submission:
         """See `CallsPort`. Raises what the store raises."""
@@ -206,10 +225,15 @@ class Orchestrator:
         call = ticket.call
         if problem := policy.name_problem(call.tool):
             return self._ending.refusal(ticket, problem, "malformed")
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_STARTING_S):
-                await self._open.wait()
-        epoch = ""
+        self._entering[call.call_id] = ticket
+        try:
+            await self._opened()
+            return await self._into_session(ticket)
+        finally:
+            self._entering.pop(call.call_id, None)
+
+    async def _into_session(self, ticket: Ticket) -> ToolResponse | None:
+        call, epoch = ticket.call, ""
         if call.session:
             try:
                 mode, epoch = await self._sessions.open(call.user_id, call.session, call.mode.value)
@@ -221,13 +245,18 @@ class Orchestrator:
         ticket.keys = idempotency.keys_of(call, epoch)
         return None
 
+    async def _opened(self) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_STARTING_S):
+                await self._open.wait()
+
     def _still_open(self, twin: Ticket) -> ToolResponse:
         """The same call has no answer yet; its id says where to look."""
         pending = self._ending.stamp(twin, results.pending(twin.call)).with_meta(delivery=Delivery.NONE.value)
         return idempotency.as_replay(pending, twin.call.turn_id)
 
     def _no_room(self, ticket: Ticket) -> ToolResponse | None:
-        if self._tasks is None:
+        if self._tasks is None or not self._open.is_set():  # before that, what is taken on would be taken up once more
             return self._ending.refusal(ticket, interruption("The daemon is not ready yet"), "not running")
         if sum(not t.early for t in self._tickets.values()) >= self._limits.running:
             return self._ending.refusal(ticket, overrun(self._limits), "too many calls at once")
@@ -269,7 +298,7 @@ class Orchestrator:
 
     async def cancel(self, call_id: str, reason: str) -> bool:
         """Call off a running call; False when there is none."""
-        ticket = self._tickets.get(call_id)
+        ticket = self._tickets.get(call_id) or self._entering.get(call_id)
         if ticket is not None:
             ticket.put(Cancelled(reason))
         return ticket is not None
@@ -299,7 +328,9 @@ class Orchestrator:
         """The same call, already in flight: by id, or by idempotency key."""
         found = self._tickets.get(ticket.call.call_id)
         if found is None and ticket.key is not None:
-            found = next((t for t in self._tickets.values() if t.key == ticket.key), None)
+            # A key of another tool's call makes no twin; what is on disk under it, the gate judges.
+            same = (t for t in self._tickets.values() if t.key == ticket.key and t.call.tool == ticket.call.tool)
+            found = next(same, None)
         return found
 
     def _begin(self, ticket: Ticket, life: Coroutine[None, None, None]) -> None:
@@ -334,7 +365,10 @@ class Orchestrator:
             self._tasks.create_task(self._said(happening.event.text), name="call.heard")
 
     async def _said(self, text: str) -> None:
-        await self.heard(text)
+        try:
+            await self.heard(text)
+        except Exception:  # noqa: BLE001 - an utterance that trips us must not end the calls of this group
+            _log.exception("an utterance could not be taken up")
 
     async def _called_off(self, happening: CallOff) -> None:
         await self.cancel(happening.call_id, happening.reason)

@@ -6,6 +6,7 @@ Refuses to know where calls come from and how many there are; the orchestrator d
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -44,6 +45,7 @@ from tools_cache.tool import (
 )
 
 _log: Final = logging.getLogger(__name__)
+_UPLINK_FIRST_S: Final = 1.0
 
 
 class Pipeline:
@@ -135,9 +137,12 @@ class Pipeline:
         life_s = self._limits.confirm_s if ours else min(self._limits.confirm_s, ticket.call.ttl_s)
         await self._admit(ticket, tool, route, state=CallState.AWAITING_CONFIRMATION)
         if not ticket.admitted:
-            text = "No new work is taken now: the disk does not take it"
-            raise Refused(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text), "store")
-        required = await self._confirmer.open(ticket, tool, life_s)
+            raise Refused(_not_taken("the disk does not take it"), "store")
+        try:
+            required = await self._confirmer.open(ticket, tool, life_s)
+        except Exception as e:  # noqa: BLE001 - a full disk, or too many questions: nobody was asked and nothing runs
+            _log.warning("call %s cannot be asked about: %s", ticket.call.call_id, e)
+            return _not_taken(e)
         interim = self._ending.stamp(ticket, ToolResponse(error=required)).with_meta(delivery=Delivery.NONE.value)
         ticket.tell_first(interim)
         # The cloud gets one result and brings no token: it waits for the end, which comes within its time.
@@ -165,8 +170,7 @@ class Pipeline:
         except Exception as e:
             _log.warning("call %s is not on disk: %s", ticket.call.call_id, e)
             if not (tool.read_only and route.kind in (RouteKind.LOCAL, RouteKind.GLASSES)) and route.code is None:
-                text = f"No new work is taken now: {e}"
-                raise Refused(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text), "store") from e
+                raise Refused(_not_taken(e), "store") from e
             return
         if not admission.fresh:
             raise Known(admission.response or results.pending(ticket.call), admission.turn_id)
@@ -179,7 +183,7 @@ class Pipeline:
 
     async def here(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
         if not await self._ending.step(ticket, CallState.RUNNING) and not results.repeatable(tool):
-            return ToolResponse.failure(ErrorCode.TOOL_UNAVAILABLE, "No new work is taken now: the disk does not take it")
+            return ToolResponse(error=_not_taken("the disk does not take it"))
         return await self._run(ticket, tool, self._run_local, end_s=self._time_limit(ticket.call, tool))
 
     async def _run(
@@ -217,8 +221,6 @@ class Pipeline:
         if (failed := await self._submit(ticket)) is not None:
             return failed
         ticket.attempts += 1
-        if tool.asynchronous:
-            await self._shelves.pending.put(ticket.call, ttl_s=ticket.call.ttl_s)
         if tool.asynchronous or route.kind is RouteKind.QUEUE:
             await self._attendance.postpone(ticket)
             return await self._attendance.attend(ticket, tool, end_s=ticket.call.ttl_s)
@@ -229,6 +231,8 @@ class Pipeline:
     async def _submit(self, ticket: Ticket) -> ToolResponse | None:
         """Hand a call to the outbox, its deciding key with it, so that the workers know it too; else why not."""
         key = idempotency.on_the_wire(ticket.keys[0]) if ticket.keys else None
+        if ticket.tool is not None and ticket.tool.asynchronous and (full := await self._promised(ticket)) is not None:
+            return full
         try:
             await self._uplink.submit(replace(ticket.call, idempotency_key=key))
         except UplinkBusy as e:
@@ -241,9 +245,18 @@ class Pipeline:
 
     async def _later(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
         """Answered `pending` at once (S3-22); the result is the wearer's, or whoever hands it in."""
-        await self._shelves.pending.put(ticket.call, ttl_s=ticket.call.ttl_s)
+        if (full := await self._promised(ticket)) is not None:
+            return full
         await self._attendance.postpone(ticket, silent=ticket.route is not None and ticket.route.kind is RouteKind.WEARER)
         return await self._awaited(ticket, tool)
+
+    async def _promised(self, ticket: Ticket) -> ToolResponse | None:
+        """From now on its result may be handed in; else why not. Before anything leaves, so that a full table costs nothing."""
+        try:
+            await self._shelves.pending.put(ticket.call, ttl_s=ticket.call.ttl_s)
+        except Exception as e:  # noqa: BLE001 - said, with nothing sent and nobody asked
+            return ToolResponse(error=_not_taken(e))
+        return None
 
     async def _awaited(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
         if ticket.route is not None and ticket.route.kind is RouteKind.WEARER:
@@ -261,14 +274,14 @@ class Pipeline:
         error = response.error
         if error is None or error.code not in _AWAY or tool.cache_ttl_s is None or not tool.read_only or ticket.expired:
             return response
-        kept = await self._shelves.results.last(
-            ticket.call.user_id, tool.name, idempotency.digest(dict(ticket.call.args))
-        )
+        kept = None
+        with suppress(Exception):  # a kept copy is a comfort: without it the failure is the answer
+            kept = await self._shelves.results.last(ticket.call.user_id, tool.name, idempotency.digest(dict(ticket.call.args)))
         if kept is None:
             return response
         ticket.route = Route(RouteKind.CACHE, f"the last good result: {ticket.reason}")
         ticket.reason = ticket.route.reason
-        return kept.response.with_meta(stale=True, ageS=round(kept.age_s))
+        return replace(kept.response, intents=()).with_meta(stale=True, ageS=round(kept.age_s))
 
     # ------------------------------------------------------------------ after a restart
 
@@ -286,32 +299,46 @@ class Pipeline:
         assert ticket.route is not None
         tool, kind = ticket.tool, ticket.route.kind
         rule = RECOVERY[Left(state, kind in ELSEWHERE, tool is not None and results.repeatable(tool))]
+        if kind in ELSEWHERE and (handed_in := await self._shelves.pending.result(ticket.call.call_id)) is not None:
+            return handed_in
+        began = rule not in (Recovery.RUN, Recovery.ASK)
         if tool is None and kind not in (RouteKind.CLOUD, RouteKind.QUEUE):
-            return results.interrupted(None, started=rule is not Recovery.RUN)
+            return results.interrupted(None, started=began)
         match rule:
             case Recovery.ASK if tool is not None:
                 return await self._asked_again(ticket, tool)
-            case Recovery.RUN if tool is not None and ticket.call.ttl_s > 0 and ticket.route.code is None:
+            # What was to be answered without being run was never asked about, so it must not run now either.
+            case Recovery.RUN if tool is not None and ticket.call.ttl_s > 0 and kind is not RouteKind.FALLBACK:
                 return await self._begun(ticket, tool, asked=False)
             case Recovery.AGAIN if tool is not None and ticket.call.ttl_s > 0:
-                return await self._again(ticket, tool)
+                return await self.here(ticket, tool)  # once more
             case Recovery.WAIT:
                 return await self._waited_for(ticket, tool, state)
         # What was bound for the cloud may have been sent before its step was on disk.
-        started = rule is not Recovery.RUN or kind in (RouteKind.CLOUD, RouteKind.QUEUE)
-        return results.interrupted(tool, started=started)
+        sent = rule is Recovery.RUN and kind in (RouteKind.CLOUD, RouteKind.QUEUE)
+        return results.interrupted(tool, started=began or sent)
 
     async def _asked_again(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
         """The question had no answer when the last daemon ended: it is put again, with what is left of its time."""
         left_s = await self._confirmer.left_s(ticket.call.call_id)
         if left_s is None:
-            return ToolResponse(error=confirmation.expired(tool))
+            return await self._decided_before(ticket, tool)
         self._confirmer.ask_wearer(ticket, tool, left_s)
         decided = await self._attendance.decision(ticket, left_s=left_s, patience_s=0.0, interim=None)
         if decided.refusal is not None:
             return ToolResponse(error=decided.refusal)
         ticket.begun = True
         return await self._begun(ticket, tool, asked=True)
+
+    async def _decided_before(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
+        """Its question is not open any more: allowed while we started, refused just before the last daemon ended, or late."""
+        story = await self._shelves.calls.get(ticket.call.call_id)
+        if story is not None and story["state"] == CallState.ADMITTED:
+            ticket.begun = True
+            return await self._begun(ticket, tool, asked=True)
+        if await self._confirmer.refused(ticket.call.call_id):
+            return ToolResponse(error=confirmation.denied(tool, "Somebody"))
+        return ToolResponse(error=confirmation.expired(tool))
 
     async def _begun(self, ticket: Ticket, tool: ToolDefinition, *, asked: bool) -> ToolResponse:
         """Run what was accepted and never began. What was bound for the cloud may be in the outbox, so it stays bound for
@@ -328,22 +355,16 @@ class Pipeline:
             return await self._waited_for(ticket, tool, CallState.PENDING)
         return await self._served(ticket, tool, route, life_s)
 
-    async def _again(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
-        """Run once more what was running when the last daemon ended, and may be run twice."""
-        return await self.here(ticket, tool)
-
     async def _waited_for(self, ticket: Ticket, tool: ToolDefinition | None, state: CallState) -> ToolResponse:
         assert ticket.route is not None
         ticket.accepted = True
         if tool is not None and tool.asynchronous:
-            handed_in = await self._shelves.pending.result(ticket.call.call_id)
-            if handed_in is not None:
-                return handed_in
             return await self._awaited(ticket, tool)
         if ticket.call.ttl_s <= 0 and ticket.route.kind is RouteKind.CLOUD:
             await self._uplink.withdraw(ticket.call.call_id, "its time is over")
             return results.interrupted(tool, started=state is not CallState.ADMITTED)
-        return await self._attendance.attend(ticket, tool, end_s=ticket.call.ttl_s)
+        # The uplink's own word comes at the end of its life, and knows whether a worker had it.
+        return await self._attendance.attend(ticket, tool, end_s=ticket.call.ttl_s + _UPLINK_FIRST_S)
 
 
 # ------------------------------------------------------------------ words of ours
@@ -368,6 +389,10 @@ async def _as_coroutine(
 ) -> None:
     # `work` is called in here: a task that is cancelled before it began must leave no coroutine behind.
     await work(ticket, tool)
+
+
+def _not_taken(why: object) -> ToolError:
+    return ToolError.of(ErrorCode.TOOL_UNAVAILABLE, f"No new work is taken now: {why}")
 
 
 def _internal(tool: str) -> ToolResponse:

@@ -15,13 +15,14 @@ from tools_cache.tool import DeliveryReport, Json, ToolCall, ToolResponse
 @dataclass(frozen=True, slots=True)
 class Admission:
     """`fresh` when neither this id nor its first key was ever seen; else `response` is the stored answer, or None while
-    that call (`call_id`, asked in `turn_id`) still runs.
+    that call (`call_id` of `tool`, asked in `turn_id`) still runs.
     """
 
     fresh: bool
     response: ToolResponse | None = None
     call_id: str = ""
     turn_id: str = ""
+    tool: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,8 @@ def _future() -> "asyncio.Future[Any]":
 class Ticket:
     """`early` once the caller got an interim answer (or nobody waits at all): its end is then a completion, not an answer.
     `waited_for`: the caller waits for the end, not only for the call to begin. `asked_s`: seconds spent waiting for a yes,
-    which are no part of its duration. `begun`: on disk as a call that may run. `kept`: its answer is on disk.
+    which are no part of its duration. `begun`: on disk as a call that may run. `kept`: its answer is on disk. `heard`: a worker
+    said in this life that it has it.
 
     `answer` resolves with what the caller is told; `first` as soon as there is something to say at all: None when the
     call is on disk, else an interim or final answer.
@@ -70,6 +71,7 @@ class Ticket:
     kept: bool = True
     accepted: bool = False
     expired: bool = False
+    heard: bool = False
     early: bool = False
     attempts: int = 0
     asked_s: float = 0.0
@@ -81,8 +83,9 @@ class Ticket:
     first: "asyncio.Future[ToolResponse | None]" = field(default_factory=_future)
 
     def put(self, word: Word) -> None:
-        """Hear a word; a flood of progress costs only progress."""
-        if len(self.words) >= WORDS and isinstance(word, CallProgress):
+        """Hear a word; of a flood of one kind, only an answer and a decision are all kept."""
+        flood = len(self.words) >= WORDS and any(type(waiting) is type(word) for waiting in self.words)
+        if flood and not isinstance(word, CallResult | Decided):
             return
         self.words.append(word)
         self.wake.set()

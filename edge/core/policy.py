@@ -95,6 +95,13 @@ def registry_changed() -> ToolError:
     return ToolError.of(ErrorCode.INTERNAL, "Registry version mismatch detected - restart server")
 
 
+def key_problem(other: str) -> ToolError:
+    """A key names one call: another tool's answer is no answer to this one."""
+    return ToolError.of(
+        ErrorCode.INVALID_REQUEST, f"This idempotency key belongs to a call of {other}", suggestion="Use a key of its own for each call"
+    )
+
+
 def session_mode_problem(session: str, mode: str) -> ToolError:
     """A session keeps the mode it was made with (S2-83)."""
     return ToolError.of(

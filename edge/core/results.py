@@ -239,6 +239,12 @@ def timed_out(limit_s: float, *, tool: ToolDefinition, started: bool) -> ToolRes
     )  # fmt: skip
 
 
+def cancelled(text: str, *, tool: ToolDefinition | None, started: bool) -> ToolResponse:
+    """It was called off; what it had done by then is unknown unless it can be repeated or only reads."""
+    unsafe = started and not (tool is not None and repeatable(tool))
+    return ToolResponse.failure(ErrorCode.CANCELLED, text, partial_side_effects=unsafe)
+
+
 def interrupted(tool: ToolDefinition | None, *, started: bool) -> ToolResponse:
     """The daemon went down under a running call."""
     unsafe = started and not (tool is not None and repeatable(tool))

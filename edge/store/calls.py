@@ -169,7 +169,7 @@ class CallStore:
         return Admission(fresh=True, call_id=call.call_id, turn_id=call.turn_id)
 
     def _find(self, connection: Connection, call: ToolCall, keys: Sequence[str]) -> Row | None:
-        row: Row | None = connection.execute("SELECT * FROM calls WHERE call_id = ?", (call.call_id,)).fetchone()
+        row: Row | None = connection.execute("SELECT * FROM calls WHERE call_id = ? AND user_id = ?", (call.call_id, call.user_id)).fetchone()
         return row if row is not None or not keys else self._keys.find(connection, call, keys[0])
 
     def _finish(self, connection: Connection, call_id: str, state: str, text: str) -> bool:
@@ -215,7 +215,7 @@ def _row(connection: Connection, call_id: str) -> Row:
 
 def _admission(row: Row) -> Admission:
     turn_id = json.loads(row["request"])["turn_id"]
-    return Admission(fresh=False, response=row_response(row), call_id=row["call_id"], turn_id=turn_id)
+    return Admission(fresh=False, response=row_response(row), call_id=row["call_id"], turn_id=turn_id, tool=row["tool"])
 
 
 def _request(call: ToolCall, keys: tuple[str, ...]) -> dict[str, Any]:

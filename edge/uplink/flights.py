@@ -170,7 +170,9 @@ def unanswered(flight: Flight) -> ToolResponse:
         code, phase, text = ErrorCode.TIMEOUT, "accepted_silent", "The cloud took the call and then said nothing in time."
     else:
         code, phase, text = ErrorCode.DEADLINE_EXPIRED, "ran_too_long", "The call was still running when its time was over."
-    return ToolResponse.failure(code, text, details={"phase": phase, "attempts": flight.attempt})
+    # What a worker took it may have done; whether that does harm is for those to say who know the tool.
+    details = {"phase": phase, "attempts": flight.attempt}
+    return ToolResponse.failure(code, text, details=details, partial_side_effects=flight.accepted)
 
 
 def refused(flight: Flight, code: int, why: str) -> ToolResponse:
