@@ -35,10 +35,10 @@ soak: $(VENV)/.dev $(REGISTRY) mosquitto  ## an hour of mixed load; says what gr
 	@$(BIN)/python -m benchmarks.soak --out soak-out $(ARGS)
 
 chaos: $(VENV)/.dev $(REGISTRY) mosquitto  ## 300 kills and 5,000 calls; judges that share no code look for anything lost or doubled
-	@$(BIN)/python -m tests.chaos $(ARGS)
+	@$(BIN)/python -m tests.chaos --kills 310 --calls 5200 $(ARGS)
 
 chaos-slice: $(VENV)/.dev $(REGISTRY) mosquitto
-	@$(BIN)/python -m tests.chaos --kills 60 --calls 1000 $(ARGS)
+	@$(BIN)/python -m tests.chaos --seed 1 --kills 60 --calls 1000 $(ARGS)
 
 registry: $(REGISTRY)
 $(REGISTRY): $(TOOLS) | $(VENV)/.demo

@@ -258,7 +258,7 @@ class Daemon:
         """What is true now, for the metrics."""
         uplink = self.uplink.status()
         return Gauges(
-            outbox=uplink.outbox, outbox_oldest_s=uplink.outbox_oldest_s, running=self.calls.running,
+            outbox=uplink.outbox, outbox_oldest_s=uplink.outbox_oldest_s, running=self.calls.running - self.calls.waiting,
             pending=self.calls.waiting, glasses_ready=self.link.status().ready, uplink_up=uplink.up,
             audit_lost=self.audit.lost if self.audit is not None else 0,
         )  # fmt: skip
@@ -269,7 +269,7 @@ class Daemon:
         return document(Layers(
             version=__version__, edge_id=self.edge_id, radio=self.settings.glasses.radio, glasses=self.link.status(),
             uplink=self.uplink.status(), registry=self.registry.describe(),
-            calls={"running": self.calls.running, "pending": self.calls.waiting, **self.metrics.summary()},
+            calls={"running": self.calls.running - self.calls.waiting, "pending": self.calls.waiting, **self.metrics.summary()},
             audio={"speech": self.settings.audio.speech, "voice": self.voice.why_not() or self.settings.audio.voice},
             services=services, alarms=self._alarms, config_path=str(self.settings.source or ""),
         ), self.clock.boot())  # fmt: skip

@@ -113,7 +113,7 @@ class Attendance:
                 case Cancelled() if any(isinstance(w, CallResult) for w in ticket.words):
                     pass  # it is done: what was done is the truth
                 case Cancelled():
-                    await self._withdraw(ticket, word.reason)
+                    await self.withdraw(ticket, word.reason)
                     return results.cancelled(f"Cancelled: {word.reason}"[:MAX_PROGRESS], tool=tool, started=ticket.accepted)
                 case CallAccepted() | CallProgress():
                     ticket.accepted = ticket.heard = True
@@ -150,7 +150,7 @@ class Attendance:
             if name == "working":
                 self.mark(ticket, "Working…")
             elif name == "accept" and tool is not None and not tool.queueable:
-                await self._withdraw(ticket, "nobody accepted it in time")
+                await self.withdraw(ticket, "nobody accepted it in time")
                 ticket.route = Route(RouteKind.FALLBACK, "nobody accepted it in time", ErrorCode.NOT_ACCEPTED)
                 return results.fallback(ErrorCode.NOT_ACCEPTED, tool, "nobody accepted it in time")
             elif name == "accept" and tool is not None:
@@ -163,7 +163,7 @@ class Attendance:
         return await self._too_late(ticket, tool, end_s)
 
     async def _too_late(self, ticket: Ticket, tool: ToolDefinition | None, end_s: float) -> ToolResponse:
-        await self._withdraw(ticket, "its time is over")
+        await self.withdraw(ticket, "its time is over")
         kind = ticket.route.kind if ticket.route is not None else None
         if kind is RouteKind.QUEUE or (tool is not None and tool.asynchronous):
             ticket.expired = True
@@ -174,7 +174,8 @@ class Attendance:
             return results.interrupted(None, started=True)
         return results.timed_out(end_s, tool=tool, started=ticket.accepted)
 
-    async def _withdraw(self, ticket: Ticket, reason: str) -> None:
+    async def withdraw(self, ticket: Ticket, reason: str) -> None:
+        """Tell the workers, if it is theirs, that this call is over."""
         if ticket.runner is None:
             await self._uplink.withdraw(ticket.call.call_id, reason)
 

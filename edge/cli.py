@@ -98,7 +98,7 @@ def _call(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--key", metavar="KEY", help="idempotency key: the same key never runs twice")
     verb.add_argument("--session", metavar="S", help="the session it belongs to; a session keeps its mode")
     verb.add_argument("--turn", metavar="T", help="the turn it belongs to; a voice turn has a budget")
-    verb.add_argument("--provider-id", metavar="ID", help="the id a model's provider gave this call")
+    verb.add_argument("--provider-id", metavar="ID", help="the id a model's provider gave this call; one under 9 characters is no key")
     verb.add_argument("--ttl", metavar="SECONDS", type=_seconds, default=40.0, help="how long the call may live (default 40)")
 
 

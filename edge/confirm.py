@@ -38,9 +38,7 @@ class Confirmer:
         self.tasks: asyncio.TaskGroup | None = None
 
     async def standing(self, call: ToolCall, tool: ToolDefinition) -> Grant | None:
-        """What is decided without asking; None: ask."""
-        if not policy.needs_confirmation(tool):
-            return Grant.ALWAYS
+        """What is decided without asking; None: ask. A “never” holds for any tool, whatever its author says of it later."""
         return confirmation.standing(tool, await self._store.granted(call.user_id, tool.name))
 
     async def open(self, ticket: Ticket, tool: ToolDefinition, life_s: float) -> ToolError:

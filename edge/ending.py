@@ -33,6 +33,8 @@ Audit = Callable[[Mapping[str, Json]], None]
 _RECENT: Final = 256
 """Calls whose delivery is still reported when it changes."""
 _DISK_AGAIN_S: Final = 1.0
+_INTENTS: Final = 16
+"""Changes of the session that one answer may make; there are four kinds."""
 _INSISTING: Final = 256
 """Answers that wait for room on the disk; those beyond it are settled by the next daemon, as their calls were left."""
 
@@ -92,7 +94,9 @@ class Ending:
 
     async def _apply(self, ticket: Ticket, response: ToolResponse) -> None:
         """Carry intents out, of good answers and of failures (C-03); each change of the session is kept with its cause."""
-        for intent in response.intents:
+        if len(response.intents) > _INTENTS:
+            _log.warning("%s wants %d changes of the session at once; %d are made", ticket.call.tool, len(response.intents), _INTENTS)
+        for intent in response.intents[:_INTENTS]:
             before = self.session.snapshot()
             if not self.session.apply(intent, tool=ticket.call.tool):
                 continue
@@ -277,6 +281,8 @@ class Ending:
     def _slow(self, ticket: Ticket, duration_ms: int) -> tuple[bool, bool]:
         """Soft budgets: said, never enforced (S2-91, S2-92, S2-94)."""
         call, total_ms, limit_ms = ticket.call, 0, self._limits.turn_latency_ms
+        if ticket.early:
+            return False, False  # it waited for a network, a person or a daemon: that is no slowness of its tool
         if call.mode is Mode.VOICE and call.turn_id:
             total_ms = self._latency.spent(call.user_id, call.turn_id, duration_ms)
         over, name = latency.over_budget(ticket.tool, duration_ms), str(call.tool)[:255]

@@ -142,7 +142,7 @@ class LinkManager:
         self._driver = driver
         self._status = replace(
             self._status, model=entry.key, firmware=info.firmware, address=found.transport.address,
-            mtu=found.transport.max_packet + 3, transport=found.transport.name, attempts=0,
+            mtu=found.transport.max_packet + 3, transport=found.transport.name, attempts=0, link=self._status.link + 1,
         )  # fmt: skip
         await self._learn(entry, info.capabilities)
         self._move(LinkState.READY)

@@ -217,6 +217,7 @@ class Orchestrator:
         ticket = self._tickets.get(call_id)
         if outcome is Submission.TAKEN and ticket is not None:
             self._bus.publish(PendingResolved(call_id, ticket.call.tool))
+            await self._attendance.withdraw(ticket, "its result was handed in on the edge")
             ticket.put(CallResult(call_id, response, own=True))
         return outcome
 

@@ -49,6 +49,8 @@ class GlassesStatus:
     battery: int | None = None
     worn: bool | None = None
     attempts: int = 0
+    link: int = 0
+    """Connections made ready so far: which one this is; 0 where nobody counts."""
 
 
 class GlassesPort(Protocol):

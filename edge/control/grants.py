@@ -6,6 +6,7 @@ Refuses to know what a grant is good for; whoever asks the wearer looks it up.
 from edge.control import reading
 from edge.control.handed import Ports
 from edge.control.http import Refused, Reply, Request
+from edge.core import policy
 from edge.ports import Grant
 from edge.store_ports import ConfirmationStorePort
 
@@ -25,8 +26,7 @@ class GrantRoutes:
         tool = reading.text(body, "tool", most=255)
         if body.get("grant") not in (Grant.ALWAYS, Grant.NEVER):
             raise reading.malformed("grant: must be one of always, never", f"to ask every time again: DELETE /v1/grants?tool={tool[:80]}")
-        if self._ports.registry.snapshot().find(tool) is None:  # a mistyped “never” would forbid nothing
-            raise Refused(404, "NOT_FOUND", f"there is no tool {tool[:80]}", "see all of them: glassd tools --all")
+        self._worth(tool, Grant(body["grant"]))
         await self._kept().grant(self._ports.user_id, tool, Grant(body["grant"]))
         return Reply(200, {"tool": tool, "grant": body["grant"]})
 
@@ -36,6 +36,15 @@ class GrantRoutes:
             raise Refused(404, "NOT_FOUND", f"nothing is granted or forbidden for {tool[:80]}", "see what is: glassd grants")
         await self._kept().grant(self._ports.user_id, tool, Grant.ONCE)
         return Reply(200, {"tool": tool, "revoked": True})
+
+    def _worth(self, tool: str, grant: Grant) -> None:
+        """A grant for a mistyped tool would be worth nothing, nor an “always” for one that never asks. Raises `Refused`."""
+        found = self._ports.registry.snapshot().find(tool)
+        if found is None:
+            raise Refused(404, "NOT_FOUND", f"there is no tool {tool[:80]}", "see all of them: glassd tools --all")
+        if grant is Grant.ALWAYS and not policy.needs_confirmation(found.definition):
+            fix = f"to forbid it: glassd grants --never {tool[:80]}"
+            raise Refused(409, "CONFLICT", f"{tool[:80]} runs without a yes: there is nothing to allow for good", fix)
 
     def _kept(self) -> ConfirmationStorePort:
         if self._ports.confirmations is None:

@@ -19,6 +19,8 @@ READ: Final = 64 * 1024
 LINGER_S: Final = 1.0
 """A refused sender gets this long to stop sending, so that it reads why instead of a reset."""
 MAX_LINGER: Final = 4 * 1024 * 1024
+MAX_QUERY: Final = 32
+"""Words behind the question mark; no path knows more than three."""
 NO_CONTENT: Final = 204
 
 
@@ -72,6 +74,17 @@ def failure(code: str, message: str, fix: str = "") -> dict[str, Json]:
     return {"error": {"code": code, "message": message, "fix": fix}}
 
 
+def _target(text: str) -> tuple[str, dict[str, str]]:
+    """Split a request's target into path and query. Raises `Refused`."""
+    try:
+        target = urlsplit(text)
+        query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=MAX_QUERY))
+    except ValueError:
+        fix = f"ask for a path as in /v1/status, with at most {MAX_QUERY} words behind the question mark"
+        raise Refused(400, "INVALID_REQUEST", "the path cannot be read", fix) from None
+    return unquote(target.path), query
+
+
 def _written(reply: Reply) -> bytes:
     if reply.content_type != "application/json":
         return str(reply.body).encode()
@@ -116,9 +129,8 @@ class Connection:
             body += event.data
             if len(body) > self._limits.body:
                 raise self._too_large()
-        target = urlsplit(head.target.decode("latin-1"))
-        query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=32))
-        return Request(head.method.decode("ascii"), unquote(target.path), query, headers, bytes(body))
+        path, query = _target(head.target.decode("latin-1"))
+        return Request(head.method.decode("ascii"), path, query, headers, bytes(body))
 
     async def _event(self, limit: asyncio.Timeout) -> Any:
         while (event := self._h11.next_event()) is h11.NEED_DATA:

@@ -26,11 +26,13 @@ def json_object(request: Request, known: Sequence[str], *, empty: bool = False) 
         return {}
     try:
         body = json.loads(request.body, parse_constant=_no_constant)
-        json.dumps(body, ensure_ascii=False).encode()
+        json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except UnicodeError:
         raise malformed("the body is not UTF-8 text, or holds half a character") from None
-    except ValueError as e:
+    except (json.JSONDecodeError, _NoNumber) as e:
         raise malformed(f"the body is not JSON: {e}") from None
+    except ValueError:  # 5000 digits, or 1e999
+        raise malformed("the body is not JSON as we take it: a number is too large") from None
     except RecursionError:
         raise malformed("the body is nested too deeply") from None
     if not isinstance(body, dict):
@@ -41,8 +43,12 @@ def json_object(request: Request, known: Sequence[str], *, empty: bool = False) 
     return body
 
 
+class _NoNumber(ValueError):
+    """A word such as NaN, which Python reads and JSON does not know."""
+
+
 def _no_constant(word: str) -> None:
-    raise ValueError(f"{word} is not JSON")
+    raise _NoNumber(f"{word} is not JSON")
 
 
 def text(body: Mapping[str, Json], key: str, *, most: int, default: str | None = None) -> str:

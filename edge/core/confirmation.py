@@ -69,6 +69,8 @@ def rejected(outcome: Consumption) -> ToolError:
 
 def standing(tool: ToolDefinition, grant: Grant) -> Grant | None:
     """What is decided without asking: ALWAYS, NEVER, or None (ask)."""
+    if grant is Grant.NEVER:
+        return grant
     if not policy.needs_confirmation(tool):
         return Grant.ALWAYS
     return None if grant is Grant.ONCE else grant

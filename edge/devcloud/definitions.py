@@ -71,6 +71,7 @@ class _Tool(_Open):
     pendingTtlS: Annotated[float, Field(ge=1, le=MAX_PENDING_TTL_S)] | None = None  # noqa: N815
     cacheTtlS: Annotated[float, Field(ge=1, le=MAX_CACHE_TTL_S)] | None = None  # noqa: N815
     rateLimit: _Rate | None = None  # noqa: N815
+    availableWhen: dict[Literal["glasses", "uplink", "worn"], StrictBool] | None = None  # noqa: N815
 
 
 class _Hardware(_Open):
@@ -179,9 +180,10 @@ def check_tool(tool: Mapping[str, Json], at: str) -> list[Mistake]:
 def _mistakes(error: ValidationError, at: str) -> list[Mistake]:
     found = []
     for e in error.errors(include_url=False, include_context=False, include_input=False)[:50]:
-        path = at + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in e["loc"])
+        path = at + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in e["loc"] if p != "[key]")
+        problem = "Input should be an object" if e["type"] in {"model_type", "dict_type"} else e["msg"]
         fix = "add it" if e["type"] == "missing" else "remove it" if e["type"] == "extra_forbidden" else "mend its value"
-        found.append(Mistake(path.lstrip(".") or "body", e["msg"], fix))
+        found.append(Mistake(path.lstrip(".") or "body", problem, fix))
     return found
 
 

@@ -141,6 +141,7 @@ class Lens:
         self._sent_at = float("-inf")
         self._last = LensChanged("", 0, 0, ())
         self._at: float | None = None
+        self._link = 0
 
     @property
     def lit(self) -> bool:
@@ -168,9 +169,11 @@ class Lens:
         """Put page `number` (from 1) on the lens. Raises what `GlassesPort.request` raises."""
         sheet = sheets[number - 1]
         await self._pace()
+        link = self._glasses.status().link
         done = await self._glasses.request(
             ShowPage(scene, number, len(sheets), sheet.lines, sheet.tiles), timeout_s=ANSWER_S
         )
+        self._link = link
         self._acknowledged(LensChanged(scene, number, len(sheets), rows_of(sheet.lines)))
         return done
 
@@ -182,6 +185,12 @@ class Lens:
             _log.debug("lens: page %d of %s was not taken: %s", number, scene, e)
             return False
         return True
+
+    async def restore(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> None:
+        """Put a page back on glasses that returned; not when a result was quicker than the news of their return."""
+        here = self._glasses.status().link
+        if not (self.lit and here and self._link == here):
+            await self.turn(scene, sheets, number)
 
     async def ask(self, scene: str, sheet: Sheet, number: int, timeout_s: float) -> Done:
         """Let the glasses put a question of theirs over the page. Raises what `GlassesPort.request` raises."""

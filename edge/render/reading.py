@@ -84,11 +84,13 @@ class Reading:
         await self.dark()
         return not self._lens.lit
 
-    async def again(self) -> None:
-        """Put it on the lens once more: the same scene, so it is no second rendering. What is over goes."""
-        act = self.now
+    async def again(self, *, returned: bool = False) -> None:
+        """Put it on the lens once more: the same scene, so it is no second rendering. What is over goes. To glasses that
+        `returned` nothing is shown that they were shown since.
+        """
+        act, put = self.now, self._lens.restore if returned else self._lens.turn
         if act is not None and act.until > self._clock.boot():
-            await self._lens.turn(act.scene, act.sheets, act.page)
+            await put(act.scene, act.sheets, act.page)
         elif self._lens.lit or self._scenes.leftover:
             self.end()
             self._scenes.leftover = False

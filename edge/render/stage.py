@@ -368,7 +368,7 @@ class Stage:
         if self._asker.stray:
             await self._asker.end_prompt()
         parked = self._line.take_parked()
-        await (self._reading.again() if parked is None else self._perform(parked))
+        await (self._reading.again(returned=True) if parked is None else self._perform(parked))
 
     # ------------------------------------------------------------------ the ear
 

@@ -13,6 +13,10 @@ from tools_cache.tool import ErrorCode, Json, ToolResponse
 
 _SPARE: Final = 64
 """Entries of the removed that the heap of deaths may hold beside as many as are alive."""
+ASK_AGAIN_S: Final = 30.0
+"""An accepted call whose result stays away is offered again this often: its result may be lost with a broker that kept our
+session and not what was in it. A worker answers a known id with the stored result and runs nothing.
+"""
 
 
 @dataclass(slots=True, eq=False)
@@ -66,10 +70,7 @@ class Flights:
         if flight.is_call:
             self._calls[flight.id] = flight
         heapq.heappush(self._deaths, (flight.dies_at, flight.seq))
-        if flight.is_call and flight.accepted:
-            flight.due_at = None
-        else:
-            self._schedule(flight, 0.0)
+        self._schedule(flight, flight.born_at + ASK_AGAIN_S if flight.is_call and flight.accepted else 0.0)
 
     def call(self, call_id: str) -> Flight | None:
         return self._calls.get(call_id)
@@ -78,11 +79,12 @@ class Flights:
         """Tell whether a result for this invocation is on its way already."""
         return any(f.id == call_id and not f.is_call and f.kind == "result" for f in self._by_seq.values())
 
-    def accept(self, call_id: str) -> Flight | None:
-        """Stop sending a call: somebody has it."""
+    def accept(self, call_id: str, now: float) -> Flight | None:
+        """Stop sending a call, for now: somebody has it."""
         flight = self._calls.get(call_id)
         if flight is not None:
-            flight.accepted, flight.due_at = True, None
+            flight.accepted = True
+            self._schedule(flight, now + ASK_AGAIN_S)
         return flight
 
     def remove(self, seq: int) -> None:
@@ -111,8 +113,9 @@ class Flights:
 
     def sent(self, flight: Flight, now: float) -> None:
         """The broker has it, and that is not delivery: send it again unless something is heard meanwhile."""
-        if not flight.gone and not flight.accepted and flight.due_at is None:
-            self._schedule(flight, now + resend_after(flight.attempt, self._chance, first_s=self._resend_s))
+        if not flight.gone and flight.due_at is None:
+            pause = ASK_AGAIN_S if flight.accepted else resend_after(flight.attempt, self._chance, first_s=self._resend_s)
+            self._schedule(flight, now + pause)
 
     def all_due(self, *, accepted_too: bool) -> None:
         """After a connect everything unaccepted goes out at once; when the broker forgot our session, a result may be

@@ -252,7 +252,7 @@ class Inward:
     async def _settle(self, item: _Item, stored: Taken | None) -> None:
         arrival = item.arrival
         if arrival is not None:
-            flight = self._flights.accept(arrival.id) if arrival.accepts else self._flights.call(arrival.id)
+            flight = self._flights.accept(arrival.id, self._outward.now()) if arrival.accepts else self._flights.call(arrival.id)
             if flight is not None and arrival.closes:
                 self._flights.remove(flight.seq)
             if stored is not None and stored.seq is None:

@@ -61,6 +61,10 @@ class Outward:
         self.freed = asyncio.Event()
         """Something left the disk: what was held may fit now."""
 
+    def now(self) -> float:
+        """The moment on CLOCK_BOOTTIME by which everything here is due."""
+        return self._clock.boot()
+
     # -------------------------------------------------------------- what is to be said
 
     def say(self, aside: Aside) -> None:

@@ -1,19 +1,15 @@
 """`glassd calls`: history, pending calls, one call's whole story."""
 
 from argparse import Namespace
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
 from edge.verbs import story
 from edge.verbs.envelope import delivered
 from edge.verbs.screen import Screen
 from edge.verbs.status import duration
+from edge.verbs.story import waits_for
 from edge.verbs.talk import ask
-
-WAITS_FOR: Final = {
-    "AWAITING_CONFIRMATION": "a yes: tap on the glasses, or glassd confirm",
-    "ADMITTED": "its turn", "RUNNING": "its tool",
-}  # fmt: skip
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -28,7 +24,7 @@ def run(args: Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json(document)
     elif document["calls"]:
-        screen.table([(_waiting if args.pending else _row)(call) for call in document["calls"]])
+        screen.table(_full([(_waiting if args.pending else _row)(call) for call in document["calls"]]))
     else:
         screen.line("No calls are pending." if args.pending else "Nothing was called yet. Try: glassd call clock:now")
     return 0
@@ -47,13 +43,10 @@ def _waiting(call: dict[str, Any]) -> tuple[str, ...]:
     return _text(call.get("call_id"), _age(call), call.get("tool"), call.get("state"), life, f"waits for {waits_for(call)}")
 
 
-def waits_for(call: dict[str, Any]) -> str:
-    """Say it in words; a pending call waits for the network when it is queued, else for whoever hands its result in."""
-    state = str(call.get("state"))
-    if state == "PENDING":
-        away = call.get("route") in {"queue", "cloud"}
-        return "the cloud's result" if away else f"its result: glassd answer {call.get('call_id')}"
-    return WAITS_FOR.get(state, "its answer")
+def _full(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Leave out the columns in which nothing stands."""
+    said = [any(column) for column in zip(*rows, strict=True)]
+    return [tuple(cell for cell, kept in zip(row, said, strict=True) if kept) for row in rows]
 
 
 def _age(call: dict[str, Any]) -> str:

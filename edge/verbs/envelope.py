@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from edge.verbs.screen import CliError, Screen, for_people, plain
+from edge.verbs.status import duration
 
 _TIMED_OUT: Final = frozenset({"TIMEOUT", "DEADLINE_EXPIRED", "NOT_ACCEPTED", "APP_ACTIVATION_TIMEOUT"})
 
@@ -37,7 +38,17 @@ def _tell_success(envelope: dict[str, Any], screen: Screen) -> None:
     facts = [f"route {meta['route']}"] if meta.get("route") else []
     facts += [f"{meta['duration']} ms"] if "duration" in meta else []
     facts.append(f"delivery {delivered(meta.get('delivery', 'none'))}")
+    facts += _old(meta)
     screen.line(screen.paint(plain(" · ".join(facts)), "dim"))
+    if isinstance(data, dict) and data.get("status") == "pending" and data.get("pendingToolCallId"):
+        screen.line(f"its result comes later; see it: glassd calls {plain(data['pendingToolCallId'])}")
+
+
+def _old(meta: dict[str, Any]) -> list[str]:
+    """Say of an answer that is not a new one where it is from: known for a while, or an earlier call's."""
+    age = meta.get("ageS")
+    told = [f"as of {duration(age)} ago"] if meta.get("stale") and isinstance(age, int | float) else []
+    return told + (["the answer of an earlier call with the same key"] if meta.get("_idempotent_cache_hit") else [])
 
 
 def delivered(delivery: Any) -> str:
@@ -56,7 +67,7 @@ def token_of(envelope: dict[str, Any]) -> str:
 
 
 def how_to_confirm(token: str) -> str:
-    return f"confirm on the glasses (tap), or: glassd confirm {token}"
+    return f"confirm on the glasses (tap or press: yes, double tap or long press: no), or: glassd confirm {token}"
 
 
 def _failure(envelope: dict[str, Any]) -> CliError:

@@ -15,6 +15,11 @@ from edge.verbs.status import duration
 _GOOD: Final = frozenset({"ANSWERED", "DELIVERED"})
 _BAD: Final = frozenset({"FAILED", "EXPIRED", "CANCELLED"})
 _OPEN: Final = "none yet"
+WAITS_FOR: Final = {
+    "AWAITING_CONFIRMATION": "a yes: answer on the glasses, or glassd confirm TOKEN",
+    "ADMITTED": "its turn", "RUNNING": "its tool",
+}  # fmt: skip
+PENDING_FOR: Final = {"queue": "the cloud's result", "cloud": "the cloud's result", "wearer": "the wearer"}
 
 
 def show(story: dict[str, Any], screen: Screen) -> None:
@@ -28,6 +33,14 @@ def show(story: dict[str, Any], screen: Screen) -> None:
         screen.line("states")
         screen.table([_step(step) for step in steps], indent="  ")
     _answer(story, screen)
+
+
+def waits_for(call: dict[str, Any]) -> str:
+    """Say what a call without an answer waits for; a pending one waits for whoever its route names, else for anybody's result."""
+    state, route = str(call.get("state")), str(call.get("route"))
+    if state == "PENDING":
+        return PENDING_FOR.get(route) or f"its result: glassd answer {call.get('call_id')}"
+    return WAITS_FOR.get(state, "its answer")
 
 
 def _facts(story: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -81,7 +94,7 @@ def _answer(story: dict[str, Any], screen: Screen) -> None:
     response = story.get("response") or {}
     error = response.get("error")
     if not response:
-        screen.line(f"answer     {_OPEN}")
+        screen.line(f"answer     {_OPEN}; it waits for {plain(waits_for(story))}")
     elif error:
         screen.line(screen.paint(f"answer     {plain(error.get('code', ''))}", "red") + f": {plain(error.get('message', ''))}")
         for name, key in (("next", "suggestion"), ("details", "details")):

@@ -30,7 +30,7 @@ def _value(text: str) -> Any:
     """Take a value as JSON when it is JSON (5, true, [1, 2], "5"), else as text."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -39,6 +39,8 @@ def _object(text: str, where: str) -> dict[str, Any]:
         value = json.loads(text)
     except ValueError as e:
         raise _wrong(f"{where} is not JSON: {e}", """quote it: '{"text": "milk"}'""") from None
+    except RecursionError:
+        raise _wrong(f"{where} is nested too deeply", """for example: '{"text": "milk"}'""") from None
     if not isinstance(value, dict):
         raise _wrong(f"{where} must be a JSON object", """for example: '{"text": "milk"}'""")
     return value
@@ -63,7 +65,7 @@ def value(words: list[str]) -> Any:
         return arguments(words)
     try:
         return json.loads(words[0])
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     if words[0].lstrip()[:1] in {"[", '"'}:  # meant as JSON; as text it would be a surprise
         raise _wrong(f"{words[0]!r} is not JSON", """quote it: '["a", "b"]'""")

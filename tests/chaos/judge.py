@@ -49,8 +49,8 @@ class Evidence:
     invoked: dict[str, str] = field(default_factory=dict)
     results: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     worker_results: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    reports: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     deliveries: dict[str, list[tuple[str, float]]] = field(default_factory=lambda: defaultdict(list))
-    reports: set[tuple[str, str, float]] = field(default_factory=set)
     effects: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """tool → token → how often"""
     notes: Counter[str] = field(default_factory=Counter)
@@ -101,11 +101,11 @@ def _from_cloud(e: Evidence, line: dict[str, Any]) -> None:
         e.results[body["id"]].append(body)
     elif line["topic"] == "result" and kind == "result":
         e.worker_results[body["id"]].append(body)
-    elif line["topic"] == "delivery" and line.get("dup") and (body["id"], str(body["delivery"]), body["age"]) in e.reports:
-        return  # the broker's own second copy of one PUBLISH to the witness: MQTT says so with DUP
     elif line["topic"] == "delivery":
-        e.reports.add((body["id"], str(body["delivery"]), body["age"]))
-        born = line["t"] - body["age"] / 1000  # the same for every copy of one report, whenever it is sent again
+        if line.get("dup") and body in e.reports[body["id"]]:
+            return  # the broker's own second copy of a packet that the witness has heard
+        e.reports[body["id"]].append(body)
+        born = line["t"] - body["age"] / 1000  # the same for every copy that the edge sends: it counts the age on
         e.deliveries[body["id"]].append((str(body["delivery"]), born))
 
 

@@ -130,11 +130,14 @@ def test_a_planted_second_speech_is_found_also_on_another_link(tmp_path):
 
 
 def test_a_showing_that_is_told_twice_or_never_was_is_found(tmp_path):
-    def report(t, age):
-        return {**heard("delivery", "delivery", {"id": "c1", "delivery": "shown", "age": age}), "t": t}
+    def report(t, age, *, dup=False):
+        return {**heard("delivery", "delivery", {"id": "c1", "delivery": "shown", "age": age}), "t": t, "dup": dup}
 
     recording = Doctored().link().show("c1").end()
-    assert not told(tmp_path, cloud=[report(10.0, 1000), report(15.0, 6000)], recording=recording)
+    assert not told(tmp_path, cloud=[report(10.0, 1000), report(15.0, 6000)], recording=recording), "the edge sent it again"
+    assert not told(tmp_path, cloud=[report(10.0, 1000), report(15.0, 1000, dup=True)], recording=recording), "the broker did"
+    other_dup = [report(10.0, 1000), report(15.0, 900, dup=True)]
+    assert told(tmp_path, cloud=other_dup, recording=recording) == [("doubled", "shown is told once")]
     assert told(tmp_path, cloud=[report(10.0, 1000), report(15.0, 1000)], recording=recording) == [("doubled", "shown is told once")]
     other = Doctored().link().show("c2").end()
     assert told(tmp_path, cloud=[report(10.0, 1000)], recording=other) == [("untold", "what is told as shown was drawn")]

@@ -90,7 +90,10 @@ class Registry:
             Entry(definition("notes:add"), "Notes"),
             Entry(definition("cam:shot", category="media"), "Camera", hidden="needs a camera", missing=("CAMERA",)),
         )
-        self.more = {"cal:add": Entry(definition("cal:add", requires_confirmation="always"), "Calendar")}
+        self.more = {
+            "cal:add": Entry(definition("cal:add", requires_confirmation="always"), "Calendar"),
+            "cam:pay": Entry(definition("cam:pay", requires_confirmation="policy"), "Camera"),
+        }
 
     def snapshot(self):
         found = {**{e.definition.name: e for e in self.list}, **self.more}

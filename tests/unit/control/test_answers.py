@@ -151,18 +151,19 @@ async def test_what_is_granted_for_good_is_listed_and_taken_back(tmp_path):
         house.confirmations.kept["bob", "notes:add"] = Grant.ALWAYS
         assert await house.ask("GET", "/v1/grants") == (200, {"grants": []})
         assert await house.ask("PUT", "/v1/grants", {"tool": "cal:add", "grant": "always"}) == (200, {"tool": "cal:add", "grant": "always"})
-        await house.ask("PUT", "/v1/grants", {"tool": "cam:shot", "grant": "never"})
+        assert await house.ask("PUT", "/v1/grants", {"tool": "cam:pay", "grant": "never"}) == (200, {"tool": "cam:pay", "grant": "never"})
         _, listed = await house.ask("GET", "/v1/grants")
-        assert [(g["tool"], g["grant"]) for g in listed["grants"]] == [("cal:add", "always"), ("cam:shot", "never")]
+        assert [(g["tool"], g["grant"]) for g in listed["grants"]] == [("cal:add", "always"), ("cam:pay", "never")]
         assert await house.ask("DELETE", "/v1/grants?tool=cal:add") == (200, {"tool": "cal:add", "revoked": True})
         status, again = await house.ask("DELETE", "/v1/grants?tool=cal:add")
         assert (status, again["error"]["code"]) == (404, "NOT_FOUND")
-    assert house.confirmations.kept == {("ann", "cam:shot"): Grant.NEVER, ("bob", "notes:add"): Grant.ALWAYS}
+    assert house.confirmations.kept == {("ann", "cam:pay"): Grant.NEVER, ("bob", "notes:add"): Grant.ALWAYS}
 
 
 @pytest.mark.parametrize(("body", "status", "named"), [
     ({"tool": "cal:add"}, 400, "grant: must be one of always, never"), ({"tool": "cal:add", "grant": "once"}, 400, "grant"),
     ({"tool": "cal:add", "grant": []}, 400, "grant"), ({"grant": "always"}, 400, "tool: must be text"),
+    ({"tool": "notes:add", "grant": "always"}, 409, "notes:add runs without a yes"), ({"tool": "notes:add", "grant": "always"}, 409, "a yes"),
     ({"tool": "cal:ad", "grant": "never"}, 404, "there is no tool cal:ad"), ({"tool": "cal:add", "grant": "never", "x": 1}, 400, "x: unknown"),
 ])  # fmt: skip
 async def test_a_grant_that_cannot_be_is_refused_by_name(tmp_path, body, status, named):

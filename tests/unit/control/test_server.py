@@ -170,6 +170,8 @@ async def test_a_request_arriving_byte_by_byte_is_served(tmp_path):
     b"POST /v1/say HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
     b"POST /v1/say HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
     b"POST /v1/say HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+    b"GET //[ HTTP/1.1\r\nHost: x\r\n\r\n", b"GET http://[bad/ HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /v1/calls?" + b"a=1&" * 40 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
 ])  # fmt: skip
 async def test_bytes_that_are_not_http_get_a_400_in_words_and_no_second_chance(tmp_path, raw):
     async with open_house(tmp_path) as house:

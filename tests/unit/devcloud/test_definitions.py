@@ -120,10 +120,11 @@ def test_a_broken_legacy_tool_is_refused_by_field():
 
 def test_how_a_tool_is_run_is_checked_by_field_and_passed_on():
     good = {"executionType": "external", "execution": {"webhookUrl": "https://x/y"}, "pendingTtlS": 60, "cacheTtlS": 5,
-            "rateLimit": {"calls": 1, "window": 60}, "sideEffects": "read_only"}  # fmt: skip
+            "rateLimit": {"calls": 1, "window": 60}, "sideEffects": "read_only", "availableWhen": {"worn": True, "uplink": False}}  # fmt: skip
     assert check_submission("com.x.y", [{**GOOD, **good}]).tools[0].items() >= good.items()
     for field, value in (("executionType", "remote"), ("pendingTtlS", 0), ("cacheTtlS", 31 * 86400), ("execution.url", {"url": "x"}),
-                         ("rateLimit.calls", {"calls": 0, "window": 1}), ("rateLimit.window", {"calls": 1, "window": 0})):
+                         ("rateLimit.calls", {"calls": 0, "window": 1}), ("rateLimit.window", {"calls": 1, "window": 0}),
+                         ("availableWhen", ["worn"]), ("availableWhen.worn", {"worn": 1}), ("availableWhen.online", {"online": True})):
         said = {**good, field.partition(".")[0]: value}
         assert fields([{**GOOD, **said}]) == {f"tools[0].{field}"}, field
 

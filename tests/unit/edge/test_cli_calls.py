@@ -9,8 +9,8 @@ import pytest
 
 from edge.ports import Grant, Submission
 from edge.verbs import question
-from edge.verbs.calls import waits_for
 from edge.verbs.screen import CliError, Screen
+from edge.verbs.story import waits_for
 from tests.test_imports import _VERB, HEAVY, loaded
 from tests.unit.control.house import ASKED, open_house, row
 from tests.unit.edge.test_cli import DEADLINE_S, glassd, start
@@ -19,7 +19,7 @@ from tools_cache.tool import ErrorCode, ToolResponse
 pytestmark = pytest.mark.enable_socket
 
 DONE = ToolResponse(data={"event": 1}, meta={"route": "local", "duration": 3})
-NEXT = "confirm on the glasses (tap), or: glassd confirm tok-1"
+NEXT = "confirm on the glasses (tap or press: yes, double tap or long press: no), or: glassd confirm tok-1"
 
 
 def asking(house, call_id="id-1"):
@@ -207,17 +207,17 @@ async def test_grants_are_given_listed_and_taken_back(tmp_path):
     async with open_house(tmp_path) as house:
         where = ("--socket", str(house.path))
         none = await glassd("grants", *where)
-        always, never = await glassd("grants", "--always", "cal:add", *where), await glassd("grants", "--never", "notes:add", *where)
+        always, never = await glassd("grants", "--always", "cal:add", *where), await glassd("grants", "--never", "cam:pay", *where)
         listed, program = await glassd("grants", *where), await glassd("grants", "--json", *where)
         revoked = await glassd("grants", "--revoke", "cal:add", *where)
         unknown, typo = await glassd("grants", "--revoke", "cal:add", *where), await glassd("grants", "--never", "cal:ad", *where)
     assert none.out == "Nothing is granted or forbidden for good: tools that need a yes ask every time.\n"
-    assert (always.out, never.out) == ("cal:add runs without asking\n", "notes:add is refused without asking\n")
-    assert [line.split()[:2] for line in listed.out.splitlines()] == [["cal:add", "always"], ["notes:add", "never"]]
+    assert (always.out, never.out) == ("cal:add runs without asking\n", "cam:pay is refused without asking\n")
+    assert [line.split()[:2] for line in listed.out.splitlines()] == [["cal:add", "always"], ["cam:pay", "never"]]
     assert "since 2023-11-1" in listed.out
     assert [g["grant"] for g in program.json["grants"]] == ["always", "never"]
     assert revoked.out == "cal:add is asked about every time again\n"
-    assert (unknown.code, typo.code, house.confirmations.kept) == (4, 4, {("local", "notes:add"): Grant.NEVER})
+    assert (unknown.code, typo.code, house.confirmations.kept) == (4, 4, {("local", "cam:pay"): Grant.NEVER})
 
 
 # ------------------------------------------------------------------ calling off, handing in
@@ -283,16 +283,47 @@ async def test_pending_calls_say_what_they_wait_for_and_how_long_they_may(tmp_pa
         house.store.rows = {
             "c1": row("c1", ok=None, state="AWAITING_CONFIRMATION", left_s=290.0),
             "c2": row("c2", ok=None, state="PENDING", route="queue", left_s=3600), "c3": row("c3", ok=None, state="PENDING", left_s=-1),
-            "c4": row("c4", ok=None, state="RUNNING"),
+            "c4": row("c4", ok=None, state="RUNNING"), "c5": row("c5", ok=None, state="PENDING", route="wearer"),
         }  # fmt: skip
         ran = await glassd("calls", "--pending", "--socket", str(house.path))
     assert none.out == "No calls are pending.\n"
     lines = ran.out.splitlines()
     assert "5 min left" in lines[0]
-    assert lines[0].endswith("waits for a yes: tap on the glasses, or glassd confirm")
+    assert lines[0].endswith("waits for a yes: answer on the glasses, or glassd confirm TOKEN")
     assert (lines[1].split("  ")[-1], "1 h left" in lines[1]) == ("waits for the cloud's result", True)
     assert ("  0 s left  " in lines[2], lines[2].endswith("waits for its result: glassd answer c3")) == (True, True)
     assert (lines[3].endswith("waits for its tool"), "left" in lines[3]) == (True, False)
+    assert lines[4].endswith("  waits for the wearer")
+
+
+async def test_a_list_in_which_nobody_says_how_long_has_no_column_for_it(tmp_path):
+    async with open_house(tmp_path) as house:
+        house.store.rows = {"c1": row("c1", ok=None, state="PENDING", route="wearer"), "c2": row("c2", ok=None, state="RUNNING")}
+        ran = await glassd("calls", "--pending", "--socket", str(house.path))
+    assert ran.out.splitlines() == [
+        "c1  2 min ago  notes:add  PENDING  waits for the wearer", "c2  2 min ago  notes:add  RUNNING  waits for its tool",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "meta", "said"), [
+    ({"t": 1}, {"route": "cache", "stale": True, "ageS": 720}, "route cache · delivery none · as of 12 min ago"),
+    ({"t": 1}, {"route": "cloud", "_idempotent_cache_hit": True},
+     "route cloud · delivery none · the answer of an earlier call with the same key"),
+    ({"status": "pending", "pendingToolCallId": "c9"}, {"route": "wearer"}, "its result comes later; see it: glassd calls c9"),
+    ({"status": "pending"}, {"route": "local"}, "route local · delivery none"),
+], ids=["old", "again", "later", "a tool's own word"])  # fmt: skip
+async def test_an_answer_that_is_not_a_new_one_or_not_the_last_one_says_so(tmp_path, data, meta, said):
+    async with open_house(tmp_path) as house:
+        house.calls.asked["notes:add"] = ToolResponse(data=data, meta=meta)
+        ran = await glassd("call", "notes:add", "--no-wait", "--socket", str(house.path))
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, said)
+
+
+async def test_arguments_nested_beyond_reason_are_wrong_usage_in_words(tmp_path):
+    deep = '{"a":' * 20_000 + "1" + "}" * 20_000
+    async with open_house(tmp_path) as house:
+        ran = await glassd("call", "notes:add", deep, "--socket", str(house.path))
+    assert (ran.code, "nested too deeply" in ran.err, "Traceback" in ran.err) == (2, True, False)
 
 
 def test_every_open_state_has_its_word():
@@ -358,7 +389,7 @@ async def test_the_story_of_a_failure_says_why_and_of_an_open_call_that_there_is
         r"answer     INTERRUPTED: The daemon was\x1b stopped", "next       Try again", "           it may have taken effect in part",
     ]  # fmt: skip
     assert "delivery   none yet" in failed.out
-    assert still.out.splitlines()[-1] == "answer     none yet"
+    assert still.out.splitlines()[-1] == "answer     none yet; it waits for its tool"
     assert "attempts   1" in still.out
     assert none.code == 4
 

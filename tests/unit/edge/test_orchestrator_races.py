@@ -389,3 +389,42 @@ async def test_the_cloud_hears_at_once_when_nobody_can_be_asked(tmp_path):
         async with asyncio.timeout(2):
             answer = await h.call("danger:erase", {"text": "x"}, origin=CallOrigin.CLOUD, ttl_s=30.0)
         assert answer.error.code is ErrorCode.SESSION_INACTIVE
+
+
+async def test_a_never_holds_for_any_tool_whatever_its_author_says_of_it(tmp_path):
+    async with house(tmp_path) as h:
+        await h.confirmations.grant("local", "notes:add", Grant.NEVER)
+        answer = await h.call("notes:add", {"text": "x"})
+        assert answer.error.code is ErrorCode.DENIED
+        assert not h.tools.runs
+
+
+async def test_a_result_handed_in_here_is_told_to_whoever_has_the_call(tmp_path):
+    async with house(tmp_path) as h:
+        call_id = (await h.call("job:cloud", {"text": "x"})).meta["callId"]
+        assert await h.orchestrator.submit(call_id, DONE, user_id="local", session="") is Submission.TAKEN
+        assert [w[0] for w in h.uplink.withdrawn] == [call_id]
+
+
+async def test_a_flood_of_intents_changes_the_session_sixteen_times_and_warns_once(tmp_path, caplog):
+    tools = FakeTools()
+
+    async def flooding(call, _):
+        return ToolResponse(data="x", intents=tuple({"type": "DANCE"} for _ in range(1000)))
+
+    tools.handler = flooding
+    async with house(tmp_path, tools=tools) as h:
+        assert (await h.call("notes:list")).ok
+    assert caplog.text.count("Unknown intent") == 16
+
+
+async def test_waiting_for_the_network_is_no_slowness_of_the_tool(tmp_path):
+    async with house(tmp_path) as h:
+        mail = h.registry.entries["mail:send"]
+        h.registry.entries["mail:send"] = replace(mail, definition=replace(mail.definition, latency_budget_ms=1))
+        h.uplink.up = False
+        answer = await h.call("mail:send", {"text": "x"})
+        await asyncio.sleep(0.01)
+        h.uplink.say(CallResult(answer.meta["callId"], DONE))
+        await h.happened(CallCompleted)
+        assert not any(line["overBudget"] for line in h.audit)

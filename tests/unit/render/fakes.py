@@ -43,6 +43,7 @@ class FakeGlasses:
         self.bus = bus
         self.facts = facts
         self.ready = True
+        self.link = 1
         self.known = True
         self.worn: bool | None = True
         self.told: list[Command] = []
@@ -63,7 +64,7 @@ class FakeGlasses:
     def status(self) -> GlassesStatus:
         record = Capabilities.of("mock", self.facts, origin=Origin.FIRMWARE, now=0.0) if self.known else None
         return GlassesStatus(state="READY" if self.ready else "SEEKING", ready=self.ready, capabilities=record,
-                             stale=not self.ready, worn=self.worn)  # fmt: skip
+                             stale=not self.ready, worn=self.worn, link=self.link)  # fmt: skip
 
     async def request(self, command: Command, *, timeout_s: float = 5.0) -> Done:
         self._take(command)
@@ -109,7 +110,14 @@ class FakeGlasses:
         self.bus.publish(GlassesLost("disconnected"))
 
     def come_back(self) -> None:
-        self.ready = True
+        self.return_unheard()
+        self.tell_return()
+
+    def return_unheard(self) -> None:
+        """Be there again, over a new connection, before anybody heard of it."""
+        self.ready, self.link = True, self.link + 1
+
+    def tell_return(self) -> None:
         self.bus.publish(GlassesReady("mock", "1", "AA", 247, "fake"))
 
     def hold(self) -> asyncio.Event:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge.uplink.flights import Flight, Flights, refused, unanswered
+from edge.uplink.flights import ASK_AGAIN_S, Flight, Flights, refused, unanswered
 from tools_cache.tool import ErrorCode, ErrorType
 
 
@@ -48,12 +48,26 @@ def test_an_accepted_call_is_not_sent_again_even_when_its_puback_comes_later():
     f = flights()
     f.add(a_flight(1))
     (flight,) = f.take_due(0.0)
-    f.accept("id1")
-    f.sent(flight, 0.0)
-    assert f.next_due() is None
-    assert f.take_due(50.0) == []
+    f.accept("id1", 1.0)
+    f.sent(flight, 2.0)
     f.all_due(accepted_too=False)
-    assert f.take_due(50.0) == []
+    assert f.take_due(1.0 + ASK_AGAIN_S - 0.1) == []
+
+
+def test_an_accepted_call_whose_result_stays_away_is_offered_again_from_time_to_time():
+    f = flights()
+    f.add(a_flight(1, dies_at=1000.0))
+    f.take_due(0.0)
+    f.accept("id1", 0.0)
+    (flight,) = f.take_due(ASK_AGAIN_S)
+    f.sent(flight, ASK_AGAIN_S)
+    assert f.next_due() == 2 * ASK_AGAIN_S
+
+
+def test_an_accepted_call_from_before_a_restart_is_offered_again_when_it_is_old():
+    f = flights()
+    f.add(a_flight(1, accepted=True))
+    assert f.next_due() == ASK_AGAIN_S
 
 
 def test_when_the_broker_forgot_our_session_accepted_calls_go_again_once():
@@ -63,7 +77,7 @@ def test_when_the_broker_forgot_our_session_accepted_calls_go_again_once():
     f.all_due(accepted_too=True)
     (flight,) = f.take_due(1.0)
     f.sent(flight, 1.0)
-    assert f.next_due() is None
+    assert f.next_due() == 1.0 + ASK_AGAIN_S
 
 
 def test_a_connect_makes_everything_unaccepted_due_but_only_once():
