@@ -57,6 +57,10 @@ class Acts:
         """For the preload: the cheapest call that is written to disk."""
         return word_of(await self._wires.call("clock:now", {}, origin="mcp"))
 
+    async def quick_cloud(self) -> str:
+        """The same for what is remembered of the cloud's results."""
+        return word_of(await self._wires.call("com.example.calc:evaluate", {"expression": f"{self._next()} + 1"}, origin="mcp"))
+
     async def local(self) -> str:
         tool, args = self._chance.choice((
             ("clock:now", {"timezone": "Europe/Berlin"}), ("notes:search", {"query": "milk"}), ("timer:list", {}),

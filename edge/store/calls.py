@@ -85,7 +85,7 @@ class CallStore:
         text = json.dumps(response.to_json(), separators=(",", ":"))
         done = await self._db.write(lambda c: self._finish(c, call_id, state, text), grows=False)
         self._finished += done
-        if done and self._finished % _TRIM_EVERY == 0:
+        if done and (self._finished == 1 or self._finished % _TRIM_EVERY == 0):  # the first too: short lives must not add up
             await self._db.write(self._trim, grows=False)
         return done
 

@@ -89,7 +89,7 @@ class Inbox:
         self._max_answers = max_answers
         self._max_answer_bytes = max_answer_bytes
         self._stamper = stamper or Stamper(clock)
-        self._taken = 0
+        self._taken = _TRIM_EVERY - 1  # trimmed with the first too: short lives must not add up
 
     async def take(self, arrivals: Sequence[Arrival]) -> list[Taken]:
         """Store what may be taken in one commit, in order, and what it means for our calls with it.

@@ -294,3 +294,17 @@ async def test_after_every_acknowledged_write_a_copy_of_the_files_holds_it(tmp_p
         await there.close()
     assert told == ["ADMITTED", "RUNNING", "PENDING", "ANSWERED", "DELIVERED"]
     await db.close()
+
+
+async def test_lives_too_short_to_trim_in_between_do_not_add_up(tmp_path):
+    for life in range(6):
+        db = await open_db(tmp_path)
+        store = call_store(db, Hands(), keep_rows=4)
+        for n in range(3):
+            call = a_call(call_id=f"{life}-{n}")
+            await store.admit(call, "local")
+            await store.advance(call.call_id, "RUNNING")
+            await store.finish(call.call_id, "ANSWERED", ToolResponse(data=n))
+        kept = await store.recent(100, pending=False)
+        await db.close()
+    assert len(kept) <= 4 + 3
