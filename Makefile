@@ -38,7 +38,7 @@ chaos: $(VENV)/.dev $(REGISTRY) mosquitto  ## 300 kills and 5,000 calls; judges 
 	@$(BIN)/python -m tests.chaos --kills 310 --calls 5200 $(ARGS)
 
 chaos-slice: $(VENV)/.dev $(REGISTRY) mosquitto
-	@$(BIN)/python -m tests.chaos --seed 1 --kills 60 --calls 1000 $(ARGS)
+	@$(BIN)/python -m tests.chaos --seed 1 --kills 48 --calls 800 $(ARGS)
 
 registry: $(REGISTRY)
 $(REGISTRY): $(TOOLS) | $(VENV)/.demo
