@@ -167,8 +167,8 @@ class Acts:
 
     async def grant(self) -> str:
         """A grant given, seen and taken back."""
-        tool = "com.example.tasks:add"
-        await self._wires.put("/v1/grants", {"tool": tool, "grant": "always"})
+        tool = "com.example.photo:inspect"  # which nobody else here calls
+        await self._wires.put("/v1/grants", {"tool": tool, "grant": "never"})
         held = any(g["tool"] == tool for g in (await self._wires.get("/v1/grants"))["grants"])
         await self._wires.delete(f"/v1/grants?tool={tool}")
         return "given and taken" if held else "BROKEN: a grant was not kept"
