@@ -5,9 +5,9 @@ A room is handed ports by `app.py`; it never imports another room. In by `async 
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol
 
 from edge.bus import Listener
 from edge.events import Happening
@@ -309,14 +309,3 @@ class RenderPort(Protocol):
 
     def lens(self) -> Mapping[str, Json]:
         """What the glasses last acknowledged: `{scene, page, pages, lines, at}`; empty lines mean dark."""
-
-
-@dataclass(slots=True)
-class Health:
-    """One layer's line in `status`."""
-
-    name: str
-    state: str
-    detail: str = ""
-    hint: str = ""
-    extra: dict[str, Any] = field(default_factory=dict)

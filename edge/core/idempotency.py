@@ -105,11 +105,6 @@ def replayable(response: ToolResponse) -> bool:
     return error is None or error.idempotency_required or not (error.retryable or error.type in _NEVER_REPLAYED)
 
 
-def is_same_call(call_id: str, stored: ToolResponse) -> bool:
-    """True when the stored answer belongs to this very id, so it is the answer, whatever it says."""
-    return stored.meta.get("callId") == call_id
-
-
 def as_replay(stored: ToolResponse, original_turn: str = "") -> ToolResponse:
     """Mark a stored answer as given again (S2-104): the wearer got nothing new by it."""
     return stored.with_meta(_idempotent_cache_hit=True, _original_turn=original_turn or None)

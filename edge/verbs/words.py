@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import suppress
 from typing import Any, Final
 
 from edge.verbs.screen import CliError
@@ -63,10 +64,8 @@ def value(words: list[str]) -> Any:
         return None
     if len(words) > 1 or words[0] == "-" or words[0].lstrip().startswith("{"):
         return arguments(words)
-    try:
+    with suppress(ValueError, RecursionError):  # then it is a word, or wrong
         return json.loads(words[0])
-    except (ValueError, RecursionError):
-        pass
     if words[0].lstrip()[:1] in {"[", '"'}:  # meant as JSON; as text it would be a surprise
         raise _wrong(f"{words[0]!r} is not JSON", """quote it: '["a", "b"]'""")
     return arguments(words) if "=" in words[0] else words[0]

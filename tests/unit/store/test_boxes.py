@@ -9,19 +9,7 @@ from edge.store.db import MIB
 from edge.store.inbox import KEEP_S, Inbox
 from edge.store.outbox import POLICIES, Lane, Outbox, Policy
 from edge.uplink.stores import Arrival
-from tests.unit.store.support import Hands, open_db
-
-
-@pytest.fixture
-async def db(tmp_path):
-    database = await open_db(tmp_path)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def hands():
-    return Hands()
+from tests.unit.store.support import open_db
 
 
 @pytest.fixture

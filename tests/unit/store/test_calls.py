@@ -17,23 +17,6 @@ from tools_cache.tool import CallOrigin, Delivery, DeliveryReport, ErrorCode, Mo
 DONE = ToolResponse(data={"text": "bread"}, meta={"delivery": "shown"})
 
 
-@pytest.fixture
-async def db(tmp_path):
-    database = await open_db(tmp_path)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def hands():
-    return Hands()
-
-
-@pytest.fixture
-def calls(db, hands):
-    return call_store(db, hands)
-
-
 async def test_of_many_admissions_of_one_call_exactly_one_is_fresh(calls):
     call = a_call()
     found = await asyncio.gather(*(calls.admit(call, "local") for _ in range(20)))

@@ -9,28 +9,11 @@ from edge.ports import Grant
 from edge.store.confirmations import Confirmations
 from edge.store.db import StoreFull
 from edge.store_ports import Asked, Consumed, Consumption
-from tests.unit.store.support import Hands, a_call, call_store, open_db
+from tests.unit.store.support import a_call
 from tools_cache.tool import ErrorCode, ToolResponse
 
 TAKEN, USED, EXPIRED, MISMATCH = Consumption.TAKEN, Consumption.USED, Consumption.EXPIRED, Consumption.MISMATCH
 NO = ToolResponse.failure(ErrorCode.CANCELLED, "off")
-
-
-@pytest.fixture
-async def db(tmp_path):
-    database = await open_db(tmp_path)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def hands():
-    return Hands()
-
-
-@pytest.fixture
-def calls(db, hands):
-    return call_store(db, hands)
 
 
 @pytest.fixture

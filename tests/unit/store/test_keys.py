@@ -4,29 +4,12 @@ import asyncio
 
 import pytest
 
-from tests.unit.store.support import Hands, a_call, call_store, open_db
+from tests.unit.store.support import a_call, call_store
 from tools_cache.tool import ErrorCode, ToolResponse
 
 DONE = ToolResponse(data={"text": "bread"})
 LOST = ToolResponse.failure(ErrorCode.NETWORK_ERROR, "no net")
 DAY, HOUR = 24 * 3600, 3600
-
-
-@pytest.fixture
-async def db(tmp_path):
-    database = await open_db(tmp_path)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def hands():
-    return Hands()
-
-
-@pytest.fixture
-def calls(db, hands):
-    return call_store(db, hands)
 
 
 async def admit(calls, *keys, **more):

@@ -10,23 +10,11 @@ from edge.store.db import MIB, StoreFull
 from edge.store.pending import PendingCalls
 from edge.store.results import MAX_RESULT, ResultCache
 from edge.store.sessions import Sessions
-from tests.unit.store.support import Hands, a_call, call_store, open_db
+from tests.unit.store.support import a_call, call_store, open_db
 from tools_cache.tool import ToolResponse
 
 DONE = ToolResponse(data={"text": "bread"}, meta={"route": "later"})
 TAKEN, UNKNOWN, OVER = Submission.TAKEN, Submission.UNKNOWN, Submission.OVER
-
-
-@pytest.fixture
-async def db(tmp_path):
-    database = await open_db(tmp_path)
-    yield database
-    await database.close()
-
-
-@pytest.fixture
-def hands():
-    return Hands()
 
 
 @pytest.fixture
