@@ -263,7 +263,7 @@ def test_whatever_stands_behind_the_last_line_the_file_becomes_lines_again(tmp_p
 
 
 CHILD = """
-import itertools, sys
+import itertools, sys, time
 from pathlib import Path
 from edge.audit import AuditLog
 from edge.clock import Clock
@@ -273,6 +273,7 @@ for n in itertools.count():
     log({"callId": f"c{n}", "reason": "x" * (n % 255)})
     if not n % 50:
         print(n, flush=True)
+        time.sleep(0.001)  # the writer is a thread: one that never rests would only make it lose lines
 """
 
 
@@ -283,7 +284,7 @@ def test_a_kill_at_any_instant_leaves_files_of_whole_lines(tmp_path, after):
     with subprocess.Popen([sys.executable, "-c", CHILD, str(path)], stdout=subprocess.PIPE, text=True) as child:
         for _ in range(after):
             child.stdout.readline()
-        until(lambda: path.exists() and path.stat().st_size > 0)
+        until(lambda: any(b'"callId":"c' in file.read_bytes() for file in tmp_path.iterdir()))
         child.kill()
     written(path, {"callId": "after"})
     files = sorted(tmp_path.iterdir(), reverse=True)
