@@ -85,10 +85,10 @@ async def _raw_writes(radio: str, calls: int) -> float:
     from firmware_bridge.codec import NEED_DATA, Role
     from firmware_bridge.codecs.reference import ReferenceCodec
     from firmware_bridge.messages import Ping
-    from firmware_bridge.transports import ble
+    from firmware_bridge.transports import ble, ble_connection
 
     air = await ble.open_radio(radio)
-    transport = await ble.connect(air, await ble.scan(air, timeout_s=10), timeout_s=10)
+    transport = await ble_connection.connect(air, await ble.scan(air, timeout_s=10), timeout_s=10)
     codec = ReferenceCodec(Role.CENTRAL, max_packet=transport.max_packet)
     packets = transport.packets()
     taken = []

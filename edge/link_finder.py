@@ -6,6 +6,7 @@ Refuses to decide when to look again, and what to do with glasses once they are 
 from edge.link_manager import Found
 from firmware_bridge.catalog import CATALOG
 from firmware_bridge.transports import ble
+from firmware_bridge.transports.ble_connection import connect
 
 
 class BleFinder:
@@ -31,7 +32,7 @@ class BleFinder:
 
     async def connect(self, sighting: ble.Sighting) -> Found:
         """Connect glasses heard just now. Raises `RadioError`."""
-        transport = await ble.connect(await self._open(), sighting, timeout_s=self._connect_s)
+        transport = await connect(await self._open(), sighting, timeout_s=self._connect_s)
         return Found(transport, sighting.entry)
 
     async def close(self) -> None:

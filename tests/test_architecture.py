@@ -35,7 +35,7 @@ ROOM_NEEDS_ROOM: dict[tuple[str, str], str] = {}
 """(room, other room) → why this wall has a door. Empty: none has."""
 
 ONLY_IN = {
-    "bleak": ("firmware_bridge/transports/ble.py", "firmware_bridge/transports/bumble_radio.py", "firmware_bridge/transports/bumble_host.py"),
+    "bleak": ("firmware_bridge/transports/ble.py", "firmware_bridge/transports/ble_connection.py", "firmware_bridge/transports/bumble_radio.py", "firmware_bridge/transports/bumble_host.py"),
     "bumble": ("firmware_bridge/sim/", "firmware_bridge/transports/bumble_radio.py", "firmware_bridge/transports/bumble_host.py"),
     "dbus_fast": (),
     "aiomqtt": ("edge/uplink/mqtt.py",),

@@ -16,7 +16,8 @@ import pytest
 
 from firmware_bridge.errors import LinkLost, RadioError
 from firmware_bridge.messages import AudioChunk, AudioFormat, EndAudio, Hello, Ping, ShowPage, StartAudio, TextLine
-from firmware_bridge.transports.ble import connect, open_radio, scan
+from firmware_bridge.transports.ble import open_radio, scan
+from firmware_bridge.transports.ble_connection import connect
 from tests.e2e.independent_decoder import Tap, read_air
 from tests.unit.firmware_bridge.sim_helpers import driving, meet
 
@@ -34,7 +35,8 @@ asyncio.run(run_sim(
 """
 CENTRAL = """
 import asyncio, sys
-from firmware_bridge.transports.ble import connect, open_radio, scan
+from firmware_bridge.transports.ble import open_radio, scan
+from firmware_bridge.transports.ble_connection import connect
 async def main():
     radio = await open_radio(sys.argv[1])
     transport = await connect(radio, await scan(radio, timeout_s=10), timeout_s=10)

@@ -14,7 +14,8 @@ from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.peripheral import serve
 from firmware_bridge.sim.time import SimTime
 from firmware_bridge.transport import Transport
-from firmware_bridge.transports.ble import Radio, Sighting, connect, scan
+from firmware_bridge.transports.ble import Radio, Sighting, scan
+from firmware_bridge.transports.ble_connection import connect
 
 DEADLINE_S = 5.0
 

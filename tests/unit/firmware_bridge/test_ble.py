@@ -11,7 +11,9 @@ from firmware_bridge.codecs.reference import decode_info
 from firmware_bridge.errors import LinkLost, LostReason, RadioError, RadioReason
 from firmware_bridge.messages import Hello, Ping, ShowPage, TextLine
 from firmware_bridge.sim.inproc import start_mock
-from firmware_bridge.transports.ble import SMALLEST_PACKET, classify, connect, open_radio, scan, scan_all
+from firmware_bridge.transports.ble import open_radio, scan, scan_all
+from firmware_bridge.transports.ble_connection import SMALLEST_PACKET, connect
+from firmware_bridge.transports.radio_errors import classify
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear, meet
 
 pytestmark = pytest.mark.enable_socket

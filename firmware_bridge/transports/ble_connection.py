@@ -1,0 +1,158 @@
+"""One BLE connection: connect, read `info`, subscribe, move packets. Always bleak, on whichever radio was chosen.
+
+Knows nothing of what packets mean, nor of finding glasses (ble.py).
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable
+from typing import Any, Final, TypeVar
+
+from firmware_bridge.errors import LinkLost, LostReason, RadioError, RadioReason
+from firmware_bridge.transports.ble import GATT_TIMEOUT_S, Radio, Sighting
+from firmware_bridge.transports.radio_errors import classify
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+CLOSE_TIMEOUT_S: Final = 3.0
+"""bluetoothd takes about 2 s for a disconnect (measured 1.9 to 2.7)."""
+MTU_SETTLE_S: Final = 1.0
+"""BlueZ may still report the smallest packet right after connecting while the MTU is being negotiated."""
+SMALLEST_PACKET: Final = 20
+MAX_QUEUED_PACKETS: Final = 1024
+"""The codec grants 32 frames; whoever sends 1,024 unread ones has no flow control and is cut off."""
+
+
+async def connect(radio: Radio, sighting: Sighting, *, timeout_s: float) -> "BleTransport":
+    """Connect, read `info`, subscribe. Raises `RadioError`."""
+    async with radio.lock:
+        transport = BleTransport(radio, sighting)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await transport.open(timeout_s)
+        except asyncio.CancelledError:
+            await transport.close()
+            raise
+        except RadioError:
+            await transport.close()
+            raise
+        except Exception as error:  # as in _listen
+            await transport.close()
+            raise classify(error, f"connecting to {sighting.address}", radio=radio.moniker) from error
+        return transport
+
+
+class BleTransport:
+    """One connection; implements `Transport`. `connect` makes it. Used once."""
+
+    def __init__(self, radio: Radio, sighting: Sighting) -> None:
+        self._radio = radio
+        self._sighting = sighting
+        self._client: Any = None
+        self._rx: Any = None
+        self._packets: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._lost: LostReason | None = None
+        self.info_bytes = b""
+        """Value of the family's info characteristic; empty when it has none."""
+
+    @property
+    def name(self) -> str:
+        return self._radio.name
+
+    @property
+    def address(self) -> str:
+        return self._sighting.address
+
+    @property
+    def max_packet(self) -> int:
+        """Bytes one write can carry now; it may grow while the MTU is being negotiated."""
+        size = SMALLEST_PACKET if self._rx is None else int(self._rx.max_write_without_response_size)
+        return max(SMALLEST_PACKET, size)
+
+    async def open(self, timeout_s: float) -> None:
+        """Connect and subscribe; called once, by `connect`."""
+        from bleak import BleakClient  # noqa: PLC0415 - as in _listen
+
+        options = {} if self._radio.client is None else {"backend": self._radio.client}
+        self._client = BleakClient(
+            self._sighting.device, disconnected_callback=lambda _client: self._end(LostReason.DISCONNECTED),
+            timeout=timeout_s, **options,
+        )  # fmt: skip
+        await self._client.connect()
+        where = self._sighting.entry.gatt
+        self._rx, tx = self._characteristic(where.rx), self._characteristic(where.tx)
+        if self._radio.client is None:
+            await self._settle()
+        if where.info is not None:
+            self.info_bytes = bytes(await _timed(self._client.read_gatt_char(self._characteristic(where.info))))
+        await _timed(self._client.start_notify(tx, self._received))
+
+    def _characteristic(self, uuid: str) -> Any:
+        found = self._client.services.get_characteristic(uuid) if self._client.services else None
+        if found is None:
+            raise RadioError(
+                RadioReason.REFUSED, f"{self.address} has no characteristic {uuid}",
+                "these are other glasses than their advertisement says; update their firmware",
+            )  # fmt: skip
+        return found
+
+    async def _settle(self) -> None:
+        """Give BlueZ a moment to learn the MTU; glasses that really have the smallest lose a second, once."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(MTU_SETTLE_S):
+                while self.max_packet <= SMALLEST_PACKET and self._lost is None:  # noqa: ASYNC110 - BlueZ tells nobody
+                    await asyncio.sleep(0.05)
+
+    async def write(self, packet: bytes) -> None:
+        """Send one packet, unanswered. Raises `LinkLost`; ValueError for one that the radio would cut."""
+        if self._lost is not None:
+            raise LinkLost(self._lost)
+        if len(packet) > self.max_packet:
+            raise ValueError(f"a packet of {len(packet)} bytes; {self.max_packet} fit one write")
+        try:
+            await _timed(self._client.write_gatt_char(self._rx, packet, response=False))
+        except Exception as error:  # as in _listen
+            self._end(LostReason.WRITE_FAILED)
+            raise LinkLost(self._lost_because(), str(classify(error, "writing"))) from error
+
+    async def packets(self) -> AsyncIterator[bytes]:
+        """Packets from the glasses, until the connection is lost."""
+        while (packet := await self._packets.get()) is not None:
+            yield packet
+        self._packets.put_nowait(None)  # whoever asks again gets the same answer
+
+    async def close(self) -> None:
+        """Disconnect; idempotent, never raises."""
+        client, self._client = self._client, None
+        self._end(LostReason.CLOSED)
+        if client is None:
+            return
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await client.disconnect()
+        except Exception as error:  # noqa: BLE001 - it is over anyway; as in _listen
+            log.debug("disconnecting %s: %s", self.address, classify(error, "disconnecting"))
+
+    def _received(self, _characteristic: Any, data: bytearray) -> None:
+        if self._lost is not None:
+            return
+        if self._packets.qsize() >= MAX_QUEUED_PACKETS:
+            log.warning("%s sends without looking at its credit; cut off", self.address)
+            self._end(LostReason.PROTOCOL)
+            return
+        self._packets.put_nowait(bytes(data))
+
+    def _lost_because(self) -> LostReason:
+        return self._lost or LostReason.DISCONNECTED
+
+    def _end(self, reason: LostReason) -> None:
+        if self._lost is None:
+            self._lost = reason
+            self._packets.put_nowait(None)
+
+
+async def _timed(operation: Awaitable[T]) -> T:
+    async with asyncio.timeout(GATT_TIMEOUT_S):
+        return await operation
