@@ -45,7 +45,7 @@ DEFAULT_TIMEOUT_S: Final = 5.0
 class Found:
     """A fresh connection and the model that answered the advertisement."""
 
-    transport: Transport
+    transport: Transport[Any]
     entry: catalog.Model
 
 
@@ -73,7 +73,7 @@ class LinkManager:
         self._configured = dict(configured or {})
         self._version = version
         self._rest_for = rest
-        self._driver: Driver | None = None
+        self._driver: Driver[Any] | None = None
         self._state = LinkState.OFF
         self._status = GlassesStatus()
         self._ready_since: float | None = None
@@ -98,7 +98,7 @@ class LinkManager:
         except LinkLost as lost:
             raise GlassesAway(str(lost)) from lost
 
-    def _ready_driver(self) -> Driver:
+    def _ready_driver(self) -> Driver[Any]:
         if self._driver is None or self._state is not LinkState.READY:
             raise GlassesAway(self._status.reason or "the glasses are not connected")
         return self._driver
@@ -134,7 +134,7 @@ class LinkManager:
             return cause
         return LinkLost(LostReason.DISCONNECTED)
 
-    async def _use(self, driver: Driver, found: Found) -> None:
+    async def _use(self, driver: Driver[Any], found: Found) -> None:
         info = await driver.request(Hello(name="glassd", version=self._version), timeout_s=HELLO_S)
         if not isinstance(info, GlassesInfo):
             raise LinkLost(LostReason.PROTOCOL, "the glasses did not answer our greeting with who they are")
@@ -220,7 +220,7 @@ class LinkManager:
 
 
 @asynccontextmanager
-async def _closing(transport: Transport) -> AsyncIterator[None]:
+async def _closing(transport: Transport[Any]) -> AsyncIterator[None]:
     try:
         yield
     finally:

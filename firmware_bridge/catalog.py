@@ -3,20 +3,21 @@
 Model names live here and nowhere else; everything above asks what glasses can do, never which they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.codec import Codec, Role
 from firmware_bridge.codecs.reference import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID, ReferenceCodec
+from firmware_bridge.sides import Side
 
 
 class CodecFactory(Protocol):
     """Makes the codec of one connection."""
 
-    def __call__(self, max_packet: int, *, role: Role = Role.CENTRAL) -> Codec: ...
+    def __call__(self, max_packet: int, *, role: Role = Role.CENTRAL) -> Codec[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,9 @@ class Advertisement:
 class Model:
     """One model. With `names` it is recognised by service and name; without, it takes whatever of its service no
     named model claims. `capabilities` is what we believe before its firmware has spoken.
+
+    `arms` is there for glasses that are two radios: advertised name → (pair id, side), None for other names. Their
+    codec speaks `Sided` packets.
     """
 
     key: str
@@ -59,13 +63,20 @@ class Model:
     firmware_models: tuple[str, ...] = ()
     capabilities: Mapping[str, Scalar] = field(default_factory=dict)
     font: str | None = None
+    arms: Callable[[str], tuple[str, Side] | None] | None = None
     quirks: tuple[Quirk, ...] = ()
 
+    def side_of(self, name: str) -> tuple[str, Side] | None:
+        """Say which pair, and which side of it, advertises under this name; None for glasses of one radio."""
+        return None if self.arms is None else self.arms(name)
+
     def claims(self, heard: Advertisement) -> bool:
+        if self.arms is not None:
+            return heard.name is not None and self.arms(heard.name) is not None
         return self.gatt.service in heard.service_uuids and heard.name in self.names
 
     def adopts(self, heard: Advertisement) -> bool:
-        return not self.names and self.gatt.service in heard.service_uuids
+        return not self.names and self.arms is None and self.gatt.service in heard.service_uuids
 
 
 class AmbiguousModel(LookupError):
@@ -76,7 +87,7 @@ class UnknownModel(ValueError):
     """No entry has this key."""
 
 
-def _reference_codec(max_packet: int, *, role: Role = Role.CENTRAL) -> Codec:
+def _reference_codec(max_packet: int, *, role: Role = Role.CENTRAL) -> Codec[bytes]:
     return ReferenceCodec(role, max_packet=max_packet)
 
 

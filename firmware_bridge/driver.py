@@ -9,9 +9,9 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic
 
-from firmware_bridge.codec import NEED_DATA, Codec, Incoming
+from firmware_bridge.codec import NEED_DATA, Codec, Incoming, P
 from firmware_bridge.errors import (
     CommandRefused,
     CommandTimeout,
@@ -54,14 +54,14 @@ class DriverCounters:
     pings: int = 0
 
 
-class Driver:
+class Driver(Generic[P]):
     """One connection, used once. `run()` is the service; everything else may be called while it runs.
 
     After the end every call raises the `LinkLost` that ended it: the first error, not those that followed from it.
     """
 
     def __init__(
-        self, transport: Transport, codec: Codec, *, clock: Callable[[], float], heartbeat_s: float = HEARTBEAT_S,
+        self, transport: Transport[P], codec: Codec[P], *, clock: Callable[[], float], heartbeat_s: float = HEARTBEAT_S,
     ) -> None:  # fmt: skip
         self.counters = DriverCounters()
         self._transport = transport
@@ -139,7 +139,7 @@ class Driver:
         return reply
 
     async def post(self, command: Command, *, timeout_s: float = POST_S) -> None:
-        """Send a command that has no answer, when there is room. Raises `CommandTimeout` or `LinkLost`."""
+        """Send a command that has no answer, when there is room. Raises `CommandRefused`, `CommandTimeout` or `LinkLost`."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._room()
@@ -213,7 +213,7 @@ class Driver:
             due = self._codec.next_timer()
             await self._sleep(None if due is None else due - self._clock())
 
-    async def _write(self, packet: bytes) -> None:
+    async def _write(self, packet: P) -> None:
         try:
             async with asyncio.timeout(WRITE_S):
                 await self._transport.write(packet)

@@ -8,6 +8,18 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from firmware_bridge.amenities import (
+    AllowApps,
+    App,
+    ExitToDashboard,
+    SetBrightness,
+    SetHeadUpAngle,
+    SetSilentMode,
+    SetWearDetection,
+    ShowNotification,
+)
+from firmware_bridge.sides import Side
+
 MAX_LINES: Final = 32
 """More lines than any lens has."""
 MAX_TEXT_BYTES: Final = 8192
@@ -199,7 +211,8 @@ class Ping:
 
 Command = (
     Hello | ShowPage | UpdatePage | ClearPage | StartAudio | AudioChunk | EndAudio | StartMicrophone | StopMicrophone
-    | Prompt | EndPrompt | Ping
+    | Prompt | EndPrompt | Ping | SetBrightness | SetSilentMode | SetWearDetection | SetHeadUpAngle | AllowApps
+    | ShowNotification | ExitToDashboard
 )  # fmt: skip
 
 # ------------------------------------------------------------------ answers and events: glasses → central
@@ -246,10 +259,11 @@ class Gestured:
 
 @dataclass(frozen=True, slots=True)
 class BatteryChanged:
-    """Charge in percent, 0 to 100."""
+    """Charge in percent, 0 to 100; of one side where each has its own battery."""
 
     level: int
     charging: bool = False
+    side: Side | None = None
 
     def __post_init__(self) -> None:
         _need(0 <= self.level <= 100, f"battery level {self.level} % is outside 0…100")
@@ -282,6 +296,15 @@ class PromptAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class SideChanged:
+    """One side of two-sided glasses was lost, or is back; the other carries on."""
+
+    side: Side
+    up: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class CapabilitiesChanged:
     """The glasses can do something else from now on; a full set that replaces what `GlassesInfo` said."""
 
@@ -289,7 +312,8 @@ class CapabilitiesChanged:
 
 
 Event = (
-    Gestured | BatteryChanged | WornChanged | Transcript | MicrophoneChunk | PromptAnswered | CapabilitiesChanged
+    Gestured | BatteryChanged | WornChanged | Transcript | MicrophoneChunk | PromptAnswered | SideChanged
+    | CapabilitiesChanged
 )  # fmt: skip
 Reply = GlassesInfo | Done | Failed
 
@@ -297,3 +321,13 @@ Reply = GlassesInfo | Done | Failed
 def _need(condition: bool, complaint: str) -> None:  # noqa: FBT001 - reads as a sentence at every call
     if not condition:
         raise ValueError(complaint)
+
+
+__all__ = [
+    "MAX_BITMAP_BYTES", "MAX_CHUNK_BYTES", "MAX_LINES", "MAX_TEXT_BYTES", "AllowApps", "Answer", "App", "AudioChunk",
+    "AudioFormat", "BatteryChanged", "CapabilitiesChanged", "ClearPage", "Command", "Done", "EndAudio", "EndPrompt",
+    "Event", "ExitToDashboard", "Failed", "Gesture", "Gestured", "GlassesInfo", "Hello", "MicrophoneChunk", "Ping",
+    "Prompt", "PromptAnswered", "Reply", "SetBrightness", "SetHeadUpAngle", "SetSilentMode", "SetWearDetection",
+    "ShowNotification", "ShowPage", "SideChanged", "StartAudio", "StartMicrophone", "StopMicrophone", "TextLine",
+    "Tile", "Transcript", "UpdatePage", "WornChanged",
+]  # fmt: skip

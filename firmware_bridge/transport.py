@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator
 from typing import Protocol
 
+from firmware_bridge.codec import P
 
-class Transport(Protocol):
+
+class Transport(Protocol[P]):
     """One connection, used once. Losing it ends `packets()`; a write after that raises `LinkLost`."""
 
     @property
@@ -19,10 +21,10 @@ class Transport(Protocol):
     def max_packet(self) -> int:
         """Bytes one write can carry now (ATT MTU − 3)."""
 
-    async def write(self, packet: bytes) -> None:
+    async def write(self, packet: P) -> None:
         """Send one packet (GATT write without response). Raises `LinkLost`."""
 
-    def packets(self) -> AsyncIterator[bytes]:
+    def packets(self) -> AsyncIterator[P]:
         """Packets from the glasses until the connection is lost."""
 
     async def close(self) -> None:

@@ -122,7 +122,9 @@ class ReferenceCodec:
     # -------------------------------------------------------------- out
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
-        """Queue a message. Raises `LocalMisuse` when the profile cannot say it or the peer has no room for it."""
+        """Queue a message. Raises `LocalMisuse` when we never say it or the peer has no room for it,
+        `CommandRefused` for a command the profile has no word for.
+        """
         if re is None and isinstance(message, Done | GlassesInfo):
             raise LocalMisuse(f"{type(message).__name__} answers a command: give its number as `re`")
         if self._sender.backlog > MAX_BACKLOG_BYTES:

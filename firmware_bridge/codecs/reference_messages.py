@@ -33,7 +33,7 @@ from firmware_bridge.codecs.reference_values import (
     one_of,
     text,
 )
-from firmware_bridge.errors import LocalMisuse, RemoteViolation, Violation
+from firmware_bridge.errors import CommandRefused, LocalMisuse, RemoteViolation, Violation
 from firmware_bridge.messages import (
     MAX_TEXT_BYTES,
     Answer,
@@ -179,8 +179,13 @@ def is_answered(message: Command | Event | Reply) -> bool:
 def encode(
     message: Command | Event | Reply, *, sender: Role, tiles: TileTable, number: int = 0, re: int | None = None,
 ) -> bytes:  # fmt: skip
-    """Message → msgpack. Raises `LocalMisuse` for what the profile cannot say; the tile table is then still safe."""
+    """Message → msgpack; the tile table stays safe whatever is raised.
+
+    Raises `LocalMisuse` for what this side never says, `CommandRefused` for a command of other families.
+    """
     word = _BY_KIND.get(type(message))
+    if word is None and sender is Role.CENTRAL and isinstance(message, Command):
+        raise CommandRefused("unsupported", f"the reference profile has no word for {type(message).__name__}")
     if word is None or word.sender not in (sender, None):
         raise LocalMisuse(f"the {sender} never says {type(message).__name__}")
     if re is not None and not word.answer:

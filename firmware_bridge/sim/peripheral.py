@@ -77,7 +77,7 @@ async def serve(glasses: MockGlasses, link: Link) -> None:
 class Session:
     """One central's visit: one codec, one reader, one writer. Used once."""
 
-    def __init__(self, glasses: MockGlasses, link: Link, codec: Codec) -> None:
+    def __init__(self, glasses: MockGlasses, link: Link, codec: Codec[bytes]) -> None:
         self._glasses = glasses
         self._link = link
         self._codec = codec

@@ -39,6 +39,7 @@ from firmware_bridge.messages import (
     Hello,
     MicrophoneChunk,
     Ping,
+    SetSilentMode,
     ShowPage,
     TextLine,
 )
@@ -125,6 +126,17 @@ async def test_a_refusal_is_raised_with_its_code():
             await link.driver.request(ClearPage(), timeout_s=5)
         assert refused.value.code == "busy"
         assert not link.running.done()
+
+
+@virtual_time
+async def test_a_command_the_family_has_no_word_for_is_refused_and_the_link_lives():
+    async with connected() as link:
+        with pytest.raises(CommandRefused, match="no word for SetSilentMode") as refused:
+            await link.driver.request(SetSilentMode(on=True), timeout_s=5)
+        with pytest.raises(CommandRefused):
+            await link.driver.post(SetSilentMode(on=True))
+        assert await link.driver.request(Ping(), timeout_s=5) == Done()
+    assert refused.value.code == "unsupported"
 
 
 @virtual_time

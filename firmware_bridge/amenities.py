@@ -1,0 +1,92 @@
+"""Commands for what finished glasses have besides a lens: their settings, their notifications, their own dashboard.
+
+Knows no bytes and no family; one that has no word for a command refuses it as `unsupported`. Part of messages.py.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+MAX_APPS: Final = 100
+"""Apps whose notifications are let through; a phone has about as many installed."""
+_MAX_TEXT_BYTES: Final = 8192
+"""As a page's."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetBrightness:
+    """Brightness of the lens in percent, or by the glasses' own light sensor."""
+
+    level: int | None = None
+    auto: bool = False
+
+    def __post_init__(self) -> None:
+        _need(self.level is not None or self.auto, "a brightness is a level, automatic, or both")
+        _need(self.level is None or 0 <= self.level <= 100, f"brightness {self.level} % is outside 0…100")
+
+
+@dataclass(frozen=True, slots=True)
+class SetSilentMode:
+    """Silent: the glasses show nothing and react to nothing until they are told otherwise."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetWearDetection:
+    """Whether the glasses notice being put on and taken off."""
+
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetHeadUpAngle:
+    """How far the wearer has to look up, in degrees, for it to count."""
+
+    degrees: int
+
+    def __post_init__(self) -> None:
+        _need(0 <= self.degrees <= 60, f"an angle of {self.degrees}° is outside 0…60°")
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """An app that may notify: its identifier (as Android's package name) and the name a wearer reads."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class AllowApps:
+    """From now on the glasses show notifications of these apps and of no others."""
+
+    apps: tuple[App, ...]
+
+    def __post_init__(self) -> None:
+        _need(len(self.apps) <= MAX_APPS, f"{len(self.apps)} apps; at most {MAX_APPS}")
+
+
+@dataclass(frozen=True, slots=True)
+class ShowNotification:
+    """Show a notification in the glasses' own way. `at` is wall-clock seconds, 0 when it does not matter."""
+
+    app: App
+    title: str
+    text: str
+    subtitle: str = ""
+    at: int = 0
+
+    def __post_init__(self) -> None:
+        size = len((self.title + self.subtitle + self.text).encode())
+        _need(size <= _MAX_TEXT_BYTES, f"a notification of {size} bytes; at most {_MAX_TEXT_BYTES}")
+        _need(0 <= self.at < 1 << 32, f"a time of {self.at} s is outside 32 bits")
+
+
+@dataclass(frozen=True, slots=True)
+class ExitToDashboard:
+    """Leave whatever is shown; the glasses go back to what they show by themselves."""
+
+
+def _need(condition: bool, complaint: str) -> None:  # noqa: FBT001 - reads as a sentence at every call
+    if not condition:
+        raise ValueError(complaint)
