@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 TOOLS  := $(shell find tools_cache/tools -type f -not -path '*/__pycache__/*' 2>/dev/null) tools_cache/build.py
 REGISTRY := tools_cache/tool_registry.json
 
-.PHONY: demo test test-all lint types bench soak chaos chaos-slice registry mosquitto clean
+.PHONY: demo test test-all lint types bench soak chaos chaos-slice registry mosquitto install uninstall wheels clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -66,6 +66,24 @@ $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 $(VENV)/.dev: $(VENV)/.demo
 	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice,dev]'
 	@touch $@
+
+# What an installation is made of: systemd/packaging/. SYSTEM_PYTHON is the machine's own, which runs the daemon.
+PREFIX ?= /usr/local
+DESTDIR ?=
+WHEELS ?=
+PURGE ?=
+SYSTEM_PYTHON ?= /usr/bin/python3
+EXTRAS ?= sim,devcloud,voice,metrics
+INSTALLER = $(PYTHON) -B systemd/packaging/install.py
+
+install:  ## onto this machine, as root: venv in /opt/glassd, unit, command (PREFIX, DESTDIR, WHEELS, SYSTEM_PYTHON)
+	@$(INSTALLER) install --prefix '$(PREFIX)' --destdir '$(DESTDIR)' --wheels '$(WHEELS)' --python '$(SYSTEM_PYTHON)' --extras '$(EXTRAS)'
+
+uninstall:  ## remove it; state and settings stay (PURGE=1 removes them too)
+	@$(INSTALLER) uninstall --destdir '$(DESTDIR)' $(if $(PURGE),--purge)
+
+wheels:  ## everything `make install` needs, into WHEELS (dist/wheels), for a machine without a network
+	@$(INSTALLER) wheels --wheels '$(or $(WHEELS),dist/wheels)' --python '$(SYSTEM_PYTHON)' --extras '$(EXTRAS)'
 
 clean:  ## remove what the targets above made
 	rm -rf .venv .venv-* $(REGISTRY) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-out soak-out

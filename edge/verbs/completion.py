@@ -134,7 +134,7 @@ _glassd() {{
 {cases}
     esac
 }}
-compdef _glassd glassd"""
+if [ "$funcstack[1]" = _glassd ]; then _glassd "$@"; else compdef _glassd glassd; fi"""
 
 
 def _zsh_case(verb: Verb) -> str:
