@@ -1,0 +1,113 @@
+"""What an arm of an Even G1 answers by itself: heartbeats, states, versions. A table from opcode to answer.
+
+Refuses to know effects: what shows, sounds or changes a setting is a command (even_g1_arm.py).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from firmware_bridge.codecs.even_g1_wire import ACCEPTED, REFUSED, STOCK, BatteryForm, Dialect, Op, padded
+
+SUB_WORN: Final = 0x06
+SUB_NOT_WORN: Final = 0x07
+_SERIAL_BYTES: Final = 14
+
+
+@dataclass(slots=True)
+class ArmFacts:
+    """What an arm knows of itself. `other_battery` is what it heard from its other half."""
+
+    battery: int = 87
+    other_battery: int = 87
+    charging: bool = False
+    worn: bool = True
+    silent: bool = False
+    wear_detection: bool = True
+    brightness: int = 0x15
+    auto_brightness: bool = False
+    angle: int = 30
+    serial: str = "S100LAAL103842"
+    frame: str = "A"
+    firmware: str = "net build time: 2024-12-28 20:21:57, app build time 2024-12-28 20:20:45, ver 1.4.5, JBD DeviceID 4010"
+
+
+def answer(packet: bytes, facts: ArmFacts, dialect: Dialect = STOCK) -> bytes:
+    """Answer a packet without effect; what nobody knows is refused. Raises IndexError for one cut short."""
+    known = _ANSWERS.get(packet[0])
+    if known is not None:
+        return known(packet, facts, dialect)
+    return padded(packet[0], ACCEPTED if packet[0] in _TAKEN else REFUSED)
+
+
+def _battery(_packet: bytes, facts: ArmFacts, dialect: Dialect) -> bytes:
+    if dialect.battery_form is BatteryForm.BOTH:
+        levels = (facts.battery, facts.other_battery)
+        return padded(Op.BATTERY, ord(facts.frame), *levels, 0, 0, 0, 1, 4, 5, 1, 4, 5)
+    return padded(Op.BATTERY, 0x66, facts.battery, 0, 0xE6, 0xA0, 0x19, 0, 0, 0, 1, 5, 0)
+
+
+def _system(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
+    match packet[1]:
+        case 0x72:
+            return b""  # restarts without a word
+        case 0x74:
+            return facts.firmware.encode()
+        case _:
+            return padded(Op.SYSTEM, ACCEPTED)
+
+
+def _dashboard(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
+    """Length and number come back; so do count and index of a message in pieces."""
+    pieces = packet[5:9] if packet[4] in (3, 4, 5, 7) else bytes((1, 0, 1, 0))
+    return packet[:5] + pieces.ljust(4, b"\0") + b"\0"
+
+
+def _note(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
+    return bytes((Op.NOTE, 10, 0, packet[3], 3, 1, 0, 1, 0, 0))
+
+
+def _serial(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
+    return bytes((packet[0], packet[0])) + facts.serial.encode()[:_SERIAL_BYTES].ljust(_SERIAL_BYTES, b"0")
+
+
+def _state(_packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
+    return padded(Op.SILENT_GET, 0x69, 0x0C if facts.silent else 0x0A, SUB_WORN if facts.worn else SUB_NOT_WORN)
+
+
+def _echo(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
+    return packet
+
+
+def _fixed(*values: int) -> Callable[[bytes, ArmFacts, Dialect], bytes]:
+    return lambda _packet, _facts, _dialect: padded(*values)
+
+
+_ANSWERS: Final[dict[int, Callable[[bytes, ArmFacts, Dialect], bytes]]] = {
+    Op.HEARTBEAT: _echo,
+    Op.ECHO: _echo,
+    Op.BATTERY: _battery,
+    Op.SYSTEM: _system,
+    Op.DASHBOARD: _dashboard,
+    Op.NOTE: _note,
+    Op.SERIAL: _serial,
+    Op.LENS_SERIAL: _serial,
+    Op.SILENT_GET: _state,
+    Op.RUNNING_APP: lambda packet, _f, _d: bytes((Op.RUNNING_APP, 5, 0, packet[3], 1, 0)),
+    Op.SETTINGS: lambda packet, _f, _d: bytes((Op.SETTINGS, 6, 0, packet[3], packet[4], ACCEPTED)),
+    Op.CALIBRATE: lambda packet, _f, _d: padded(Op.CALIBRATE, 6, 0, packet[3], packet[4], ACCEPTED),
+    Op.FIRMWARE: lambda _packet, facts, _d: facts.firmware.encode(),
+    Op.BRIGHTNESS_GET: lambda _p, facts, _d: padded(Op.BRIGHTNESS_GET, 0x65, facts.brightness, facts.auto_brightness),
+    Op.ANGLE_GET: lambda _p, facts, _d: padded(Op.ANGLE_GET, ACCEPTED, facts.angle),
+    Op.WEAR_GET: lambda _p, facts, _d: padded(Op.WEAR_GET, ACCEPTED, facts.wear_detection),
+    Op.CHANNEL_GET: _fixed(Op.CHANNEL_GET, ACCEPTED, 47),
+    Op.PENDING_GET: _fixed(Op.PENDING_GET, ACCEPTED, 0),
+    Op.UPTIME: _fixed(Op.UPTIME, 0x49, 0x1A, 0, 0, 0),
+    Op.DEPTH_GET: _fixed(Op.DEPTH_GET, ACCEPTED, 4, 5),
+    Op.NOTIFICATIONS_GET: _fixed(Op.NOTIFICATIONS_GET, ACCEPTED, 1, 5),
+}
+_TAKEN: Final = frozenset({
+    0x07, 0x08, 0x09, 0x0A, 0x0D, 0x0F, 0x1C, 0x22, 0x2D, 0x2E, 0x3D, 0x3E, 0x3F, 0x4C, 0x58,
+    Op.FIRST, Op.MTU, Op.NOTIFICATIONS_SET, Op.EVENT,
+})  # fmt: skip
+"""Asked for things we do not play: accepted and without effect (§5)."""

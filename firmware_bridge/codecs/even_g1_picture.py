@@ -1,0 +1,101 @@
+"""Pictures of the Even G1: tiles ↔ a BMP file ↔ packets 15, 20, 16. Pure; knows neither sides nor time."""
+
+import struct
+import zlib
+from collections.abc import Iterable
+from typing import Final
+
+from firmware_bridge.codecs.even_g1_wire import HEIGHT, STOCK, WIDTH, Dialect, Op
+from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
+from firmware_bridge.messages import Tile
+
+PIECE: Final = 194
+"""Bytes of the file in one packet (§7)."""
+END: Final = bytes((Op.PICTURE_END, 0x0D, 0x0E))
+_PLACE: Final = b"\x00\x1c\x00\x00"
+"""Where the file goes in the glasses' memory; stands in packet 0 and counts in the checksum."""
+_STRIDE: Final = WIDTH // 8
+_HEADER: Final = struct.Struct("<2sIII IiiHHIIiiII 8s")
+_PALETTE: Final = b"\0\0\0\0\xff\xff\xff\0"
+_MOST_PACKETS: Final = 256
+_INVERT: Final = bytes(255 - value for value in range(256))
+
+
+def bmp(tiles: Iterable[Tile], dialect: Dialect = STOCK) -> bytes:
+    """Draw tiles on a dark lens and give it as the file the glasses take: 1 bit, 62 bytes of header, rows bottom up."""
+    rows = [bytearray(_STRIDE) for _ in range(HEIGHT)]
+    for tile in tiles:
+        _draw(tile, rows)
+    pixels = b"".join(reversed(rows))
+    if dialect.inverted:
+        pixels = pixels.translate(_INVERT)
+    size = _HEADER.size + len(pixels)
+    return _HEADER.pack(
+        b"BM", size, 0, _HEADER.size, 40, WIDTH, HEIGHT, 1, 1, 0, len(pixels), 0, 0, 2, 2, _PALETTE
+    ) + pixels  # fmt: skip
+
+
+def _draw(tile: Tile, rows: list[bytearray]) -> None:
+    """Light what is at least half bright; what is outside the lens is cut off."""
+    stride = (tile.width * tile.bpp + 7) // 8
+    half, mask, per_byte = 1 << tile.bpp - 1, (1 << tile.bpp) - 1, 8 // tile.bpp
+    for y in range(min(tile.height, HEIGHT - tile.y)):
+        line = tile.pixels[y * stride : (y + 1) * stride]
+        row = rows[tile.y + y]
+        for x in range(min(tile.width, WIDTH - tile.x)):
+            value = line[x // per_byte] >> 8 - tile.bpp * (x % per_byte + 1) & mask
+            at, bit = divmod(tile.x + x, 8)
+            row[at] = row[at] | 0x80 >> bit if value >= half else row[at] & ~(0x80 >> bit)
+
+
+def cut(file: bytes, *, max_packet: int) -> tuple[bytes, ...]:
+    """Data packets. Their number is one byte: under an MTU of about 48 a whole lens cannot be sent."""
+    room = min(PIECE, max_packet - 2 - len(_PLACE))
+    pieces = [file[at : at + room] for at in range(0, len(file), room)]
+    if len(pieces) > _MOST_PACKETS:
+        raise CommandRefused("too_big", f"a picture needs packets of more than {max_packet} bytes")
+    return tuple(
+        bytes((Op.PICTURE, index)) + (_PLACE if index == 0 else b"") + piece for index, piece in enumerate(pieces)
+    )
+
+
+def checksum(file: bytes) -> bytes:
+    """CRC-32 (the one of zip) over place and file, most significant byte first."""
+    return zlib.crc32(_PLACE + file).to_bytes(4, "big")
+
+
+def read(file: bytes, *, inverted: bool = False) -> Tile:
+    """The file as one tile. Raises `RemoteViolation`."""
+    if len(file) < _HEADER.size:
+        raise RemoteViolation(Violation.TRUNCATED, f"a picture of {len(file)} bytes")
+    magic, _, _, offset, _, width, height, _, depth, packing, *_ = _HEADER.unpack_from(file)
+    if magic != b"BM" or depth != 1 or packing or width != WIDTH or not 0 < height <= HEIGHT:
+        raise RemoteViolation(Violation.BAD_MESSAGE, f"not a picture for this lens: {width} × {height}, {depth} bit")
+    pixels = file[offset : offset + _STRIDE * height]
+    if len(pixels) < _STRIDE * height:
+        raise RemoteViolation(Violation.TRUNCATED, f"{len(pixels)} bytes of pixels")
+    if inverted:
+        pixels = pixels.translate(_INVERT)
+    rows = [pixels[at : at + _STRIDE] for at in range(0, len(pixels), _STRIDE)]
+    return Tile(0, 0, WIDTH, height, 1, b"".join(reversed(rows)))
+
+
+class PictureIn:
+    """Collects the data packets of one picture, each as often as it comes; packet 0 begins another."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, bytes] = {}
+
+    def add(self, packet: bytes) -> None:
+        """Take a data packet. Raises `RemoteViolation`."""
+        if len(packet) < 2:
+            raise RemoteViolation(Violation.TRUNCATED, "a picture packet without number")
+        if packet[1] == 0:
+            self._pieces = {}
+        self._pieces[packet[1]] = packet[2:].removeprefix(_PLACE) if packet[1] == 0 else packet[2:]
+
+    def file(self) -> bytes | None:
+        """What has come, when nothing between is missing."""
+        if not self._pieces or len(self._pieces) != max(self._pieces) + 1:
+            return None
+        return b"".join(self._pieces[at] for at in range(len(self._pieces)))

@@ -1,0 +1,227 @@
+"""Words of the Even G1's wire: UUIDs, opcodes, name, answers, and the `Dialect`, where its known hosts disagree.
+
+Refuses to know state, time and messages. § are the sections of the fact sheet this family was written from.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum, StrEnum
+from typing import Final
+
+from firmware_bridge.sides import Side
+
+SERVICE_UUID: Final = "6e400001-b5a3-f393-e0a9-e50e24dcca9e"
+RX_UUID: Final = "6e400002-b5a3-f393-e0a9-e50e24dcca9e"
+TX_UUID: Final = "6e400003-b5a3-f393-e0a9-e50e24dcca9e"
+
+ACCEPTED: Final = 0xC9
+REFUSED: Final = 0xCA
+CONTINUE: Final = 0xCB
+PADDED: Final = 20
+"""Bytes of a generic answer in every capture (§3)."""
+SHUT_DOWN_S: Final = 32.0
+"""An arm hangs up 30 to 32 s after the last packet it got (§13)."""
+
+LINES: Final = 5
+TEXT_WIDTH: Final = 488
+WIDTH: Final = 576
+HEIGHT: Final = 136
+
+LC3_FRAMES: Final = 10
+LC3_FRAME_BYTES: Final = 20
+RATE: Final = 16000
+
+
+class Op(IntEnum):
+    """Byte 0 of a packet."""
+
+    BRIGHTNESS = 0x01
+    SILENT = 0x03
+    WHITELIST = 0x04
+    DASHBOARD = 0x06
+    HEAD_UP_ANGLE = 0x0B
+    MICROPHONE = 0x0E
+    CALIBRATE = 0x10
+    PICTURE = 0x15
+    PICTURE_CRC = 0x16
+    EXIT = 0x18
+    NOTE = 0x1E
+    PICTURE_END = 0x20
+    LOOKED_UP = 0x22
+    SYSTEM = 0x23
+    HEARTBEAT = 0x25
+    SETTINGS = 0x26
+    WEAR = 0x27
+    BRIGHTNESS_GET = 0x29
+    SILENT_GET = 0x2B
+    BATTERY = 0x2C
+    ANGLE_GET = 0x32
+    LENS_SERIAL = 0x33
+    SERIAL = 0x34
+    CHANNEL_GET = 0x35
+    PENDING_GET = 0x36
+    UPTIME = 0x37
+    RUNNING_APP = 0x39
+    WEAR_GET = 0x3A
+    DEPTH_GET = 0x3B
+    NOTIFICATIONS_GET = 0x3C
+    NOTIFICATION = 0x4B
+    MTU = 0x4D
+    TEXT = 0x4E
+    NOTIFICATIONS_SET = 0x4F
+    ECHO = 0x50
+    FIRMWARE = 0x6E
+    """The first letter of the firmware's text, which comes without an opcode (§11)."""
+    SOUND = 0xF1
+    FIRST = 0xF4
+    EVENT = 0xF5
+
+
+class Sub(IntEnum):
+    """Byte 1 of an event F5 (§15)."""
+
+    DOUBLE_TAP = 0x00
+    TAP = 0x01
+    HEAD_UP = 0x02
+    HEAD_DOWN = 0x03
+    SILENT_ON = 0x04
+    SILENT_OFF = 0x05
+    WORN = 0x06
+    NOT_WORN = 0x07
+    CASE_OPEN = 0x08
+    CHARGING = 0x09
+    BATTERY = 0x0A
+    CASE_CLOSED = 0x0B
+    LONG_PRESS = 0x17
+    LONG_PRESS_OVER = 0x18
+    BOUND_DOUBLE_TAP = 0x20
+
+
+class TextStatus(IntEnum):
+    """Byte `newscreen` of a text packet: who shows it (high nibble), and 1 for new content (§6)."""
+
+    ANSWER = 0x31
+    ANSWER_OVER = 0x41
+    PLAIN = 0x71
+    SHOWING = 0x30
+    SHOWING_OVER = 0x40
+
+
+class BatteryForm(StrEnum):
+    """How glasses answer 2C: one arm's charge behind 66, or both arms' behind the frame's letter (§11)."""
+
+    ONE = "A"
+    BOTH = "B"
+
+
+class KeyCase(StrEnum):
+    """How the keys of the whitelist are spelled (§8)."""
+
+    SNAKE = "snake"
+    CAPITAL = "capital"
+
+    def spell(self, key: str) -> str:
+        return key if self is KeyCase.SNAKE else "_".join(part.capitalize() for part in key.split("_"))
+
+
+_BOTH: Final = (Side.LEFT, Side.RIGHT)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What we say where the hosts known to work say different things (§17). What we hear, we take in every form.
+
+    Defaults: the vendor's own demo where it says anything, else hosts tested on hardware.
+    """
+
+    first: bytes = b"\xf4\x01"
+    heartbeat_swapped: bool = False
+    text_status: tuple[TextStatus, ...] = (TextStatus.PLAIN,)
+    page_base: int = 1
+    text_chunk: int = 191
+    microphone: Side = Side.RIGHT
+    brightness_top: int = 0x2A
+    brightness_sides: tuple[Side, ...] = _BOTH
+    silent_long: bool = False
+    battery_ask: bytes = b"\x2c\x01"
+    battery_form: BatteryForm = BatteryForm.ONE
+    crc_echoed: bool = True
+    twelve_hour: int = 1
+    inverted: bool = False
+    whitelist_chunk: int = 177
+    whitelist_ended: bool = False
+    whitelist_case: KeyCase = KeyCase.SNAKE
+    notification_numbered: bool = True
+    notification_id: int = 0
+    notification_action: bool = False
+    notification_type: bool = False
+    notification_dated: bool = False
+    notification_sides: tuple[Side, ...] = (Side.LEFT,)
+    notification_ms: bool = False
+    debug_off: int = 0xC1
+    double_tap_sub: int = 0x05
+
+
+STOCK: Final = Dialect()
+
+_NAME: Final = re.compile(r"Even G1_([^_]{1,8})_([LR])_([^_]{1,16})", re.ASCII)
+_LETTERS: Final = {"L": Side.LEFT, "R": Side.RIGHT}
+
+
+def arm_of(name: str) -> tuple[str, Side] | None:
+    """Read an advertised name: (pair id, side). Both arms carry the same channel; the suffix is each arm's own (§1)."""
+    found = _NAME.fullmatch(name)
+    return None if found is None else (f"G1_{found[1]}", _LETTERS[found[2]])
+
+
+def name_of(channel: int, side: Side, address: str) -> str:
+    """What an arm advertises: the strictest host wants four fields, the last from its address (§1)."""
+    return f"Even G1_{channel}_{side[0].upper()}_{address.replace(':', '')[-6:].upper()}"
+
+
+def padded(*values: int) -> bytes:
+    """A generic answer, as long as every captured one."""
+    return bytes(values).ljust(PADDED, b"\0")
+
+
+def heartbeat(beat: int, dialect: Dialect = STOCK) -> bytes:
+    """`25 06 00 s 04 s`, or with s in the length's high byte, as one host has it (§13). s never is FF."""
+    s = beat % 255
+    return bytes((Op.HEARTBEAT, 6, s, 0, 4, s) if dialect.heartbeat_swapped else (Op.HEARTBEAT, 6, 0, s, 4, s))
+
+
+def brightness(level: int | None, dialect: Dialect = STOCK, *, auto: bool = False) -> bytes:
+    """`01 level auto`; where only automatic is wished the sensor starts from the middle."""
+    percent = 50 if level is None else level
+    return bytes((Op.BRIGHTNESS, (percent * dialect.brightness_top + 50) // 100, auto))
+
+
+def percent_of(level: int, top: int) -> int:
+    """Inverse of the scale above, for glasses whose top is `top`; what is over it counts as full."""
+    return min(100, (level * 100 + top // 2) // top)
+
+
+def silent(dialect: Dialect = STOCK, *, on: bool) -> bytes:
+    return bytes((Op.SILENT, 0x0C if on else 0x0A)) + (b"\0" if dialect.silent_long else b"")
+
+
+def double_tap_action(action: int, number: int, dialect: Dialect = STOCK) -> bytes:
+    """`26 06 00 seq sub action`; the sub is 05 in one list of its source and 04 in the packet beside it (§5)."""
+    return bytes((Op.SETTINGS, 6, 0, number & 0xFF, dialect.double_tap_sub, action))
+
+
+def debug(dialect: Dialect = STOCK, *, on: bool) -> bytes:
+    return bytes((Op.SYSTEM, 0x6C, 0 if on else dialect.debug_off))
+
+
+def dashboard_time(
+    number: int, local_s: int, *, icon: int = 0, celsius: int = 0, fahrenheit: bool = False, twelve_hour: bool = False,
+    dialect: Dialect = STOCK,
+) -> bytes:  # fmt: skip
+    """Sub 01 of 06: the clock (seconds of local wall time) and the weather on the glasses' own dashboard (§9)."""
+    hours = dialect.twelve_hour if twelve_hour else 1 - dialect.twelve_hour
+    body = (
+        local_s.to_bytes(4, "little") + (local_s * 1000).to_bytes(8, "little")
+        + bytes((icon, celsius & 0xFF, fahrenheit, hours))
+    )  # fmt: skip
+    return bytes((Op.DASHBOARD, 5 + len(body), 0, number & 0xFF, 0x01)) + body
