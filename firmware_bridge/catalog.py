@@ -5,6 +5,7 @@ Model names live here and nowhere else; everything above asks what glasses can d
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
@@ -28,6 +29,17 @@ class Gatt:
     rx: str
     tx: str
     info: str | None = None
+
+
+class Pairing(StrEnum):
+    """What pairing with these glasses must prove."""
+
+    NONE = "none"
+    """they know no pairing; who connects may write"""
+    JUST_WORKS = "just_works"
+    """they can neither show nor type a code: an eavesdropper who is there at the time of pairing is not noticed"""
+    CODE = "code"
+    """they can show or type a code, so a pairing without one is refused"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,7 @@ class Model:
     capabilities: Mapping[str, Scalar] = field(default_factory=dict)
     font: str | None = None
     arms: Callable[[str], tuple[str, Side] | None] | None = None
+    pairing: Pairing = Pairing.JUST_WORKS
     quirks: tuple[Quirk, ...] = ()
 
     def side_of(self, name: str) -> tuple[str, Side] | None:
@@ -118,6 +131,7 @@ def _mock(kind: str, title: str, advertised: str, *abilities: Mapping[str, Scala
         key=f"mock:{kind}", title=title, gatt=_REFERENCE, codec=_reference_codec, names=(advertised,),
         firmware_models=(f"mock:{kind}",), capabilities=MappingProxyType(known),
         font=str(known["display.font"]) if known["display"] else None, quirks=(_SIMULATED,),
+        pairing=Pairing.CODE if known["display"] else Pairing.JUST_WORKS,
     )  # fmt: skip
 
 

@@ -35,9 +35,9 @@ ROOM_NEEDS_ROOM: dict[tuple[str, str], str] = {}
 """(room, other room) → why this wall has a door. Empty: none has."""
 
 ONLY_IN = {
-    "bleak": ("firmware_bridge/transports/ble.py", "firmware_bridge/transports/ble_connection.py", "firmware_bridge/transports/bumble_radio.py", "firmware_bridge/transports/bumble_host.py"),
-    "bumble": ("firmware_bridge/sim/", "firmware_bridge/transports/bumble_radio.py", "firmware_bridge/transports/bumble_host.py"),
-    "dbus_fast": (),
+    "bleak": ("firmware_bridge/transports/ble.py", "firmware_bridge/transports/ble_connection.py", "firmware_bridge/transports/pairing.py", "firmware_bridge/transports/bumble_radio.py", "firmware_bridge/transports/bumble_host.py"),
+    "bumble": ("firmware_bridge/sim/", "firmware_bridge/transports/bumble_radio.py", "firmware_bridge/transports/bumble_host.py", "firmware_bridge/transports/bumble_keys.py", "firmware_bridge/transports/bumble_pairing.py"),
+    "dbus_fast": ("firmware_bridge/transports/bluez_agent.py",),
     "aiomqtt": ("edge/uplink/mqtt.py",),
     "paho": ("edge/uplink/mqtt.py",),
     "sqlite3": ("edge/store/db.py",),

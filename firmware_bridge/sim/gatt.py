@@ -15,6 +15,7 @@ from bumble.device import Connection, Device, DeviceConfiguration
 from firmware_bridge.catalog import Gatt
 from firmware_bridge.errors import LinkLost, LostReason
 from firmware_bridge.sim.peripheral import Link
+from firmware_bridge.sim.security import Security
 
 log = logging.getLogger(__name__)
 
@@ -93,19 +94,23 @@ class GattServer:
     """Advertise, take one central, serve it until it is gone, advertise again; `run()` does that for ever."""
 
     def __init__(
-        self, source: Any, sink: Any, *, where: Gatt, name: str, address: str, mtu: int, info: Callable[[], bytes]
-    ) -> None:
+        self, source: Any, sink: Any, *, where: Gatt, name: str, address: str, mtu: int, info: Callable[[], bytes],
+        security: Security,
+    ) -> None:  # fmt: skip
         config = DeviceConfiguration(
             name=name, address=hci.Address(address),
             advertising_interval_min=ADVERTISING_MS, advertising_interval_max=ADVERTISING_MS,
         )  # fmt: skip
         self._device = Device.from_config_with_hci(config, source, sink)
         self._device.gatt_server.max_mtu = mtu
+        self._security = security
+        security.attach(self._device)
         self._device.advertising_data = advertisement(name, where.service)
         self._device.on("connection", self._on_connection)
         self._tx = gatt.Characteristic(where.tx, _PROPERTY.NOTIFY, _PERMISSION.READABLE, b"")
         self._tx.on(self._tx.EVENT_SUBSCRIPTION, self._on_subscription)
         self._device.add_service(gatt.Service(where.service, [*self._receivers(where, info), self._tx]))
+        self._guard_subscriptions()
         self._connections: asyncio.Queue[Connection] = asyncio.Queue()
         self._subscriptions: asyncio.Queue[Subscription | None] = asyncio.Queue()
         self._current: Subscription | None = None
@@ -119,6 +124,21 @@ class GattServer:
             return [rx]
         read: Any = gatt.CharacteristicValue(read=lambda _connection: info(), write=_no_writing)
         return [gatt.Characteristic(where.info, _PROPERTY.READ, _PERMISSION.READABLE, read), rx]
+
+    def _guard_subscriptions(self) -> None:
+        """Let only those subscribe who may write; bumble makes the descriptor itself, without asking."""
+        server = self._device.gatt_server
+        descriptor: Any = next(
+            a for a in server.attributes
+            if a.type == gatt.GATT_CLIENT_CHARACTERISTIC_CONFIGURATION_DESCRIPTOR and a.handle > self._tx.handle
+        )  # fmt: skip
+        subscribe = descriptor.value
+
+        def guarded(bearer: Any, value: bytes) -> Any:
+            self._security.check(getattr(bearer, "connection", bearer))
+            return subscribe.write(bearer, value)
+
+        descriptor.value = att.AttributeValueV2(subscribe.read, write=guarded)
 
     async def run(self, serve: Serve, tell: Callable[[dict[str, Any]], None]) -> None:
         """Be a peripheral until cancelled. `serve` is called once for each subscription."""
@@ -159,7 +179,8 @@ class GattServer:
         if current is not None:
             current.end()
 
-    def _on_write(self, _connection: Connection, value: bytes) -> None:
+    def _on_write(self, connection: Connection, value: bytes) -> None:
+        self._security.check(connection)
         if self._current is not None:
             self._current.received(bytes(value))
 

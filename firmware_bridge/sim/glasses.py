@@ -3,7 +3,7 @@
 Knows messages and pixels; how a central talks to it is its session's business (peripheral.py).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -18,6 +18,7 @@ from firmware_bridge.messages import (
     Event,
     Gesture,
     GlassesInfo,
+    TextLine,
     Transcript,
     WornChanged,
 )
@@ -58,6 +59,8 @@ class MockGlasses:
         self.microphone = Microphone()
         self.battery = 87
         self.worn = True
+        self.touched: Callable[[Gesture], bool] = lambda _gesture: False
+        """Takes a gesture that is not for the visitor: an answer to a question of the glasses themselves."""
         self._visit: Visit | None = None
 
     @property
@@ -93,7 +96,7 @@ class MockGlasses:
 
     def gesture(self, gesture: Gesture) -> bool:
         """Tap, press, nod. False when nobody is connected to notice."""
-        return self._visit is not None and self._visit.gestured(gesture)
+        return self.touched(gesture) or (self._visit is not None and self._visit.gestured(gesture))
 
     def say(self, text: str) -> bool:
         """Speak: heard by the microphone when it is open, and recognised on the glasses."""
@@ -134,6 +137,16 @@ class MockGlasses:
             "pieces": [{"row": at.row, "x": at.x, "text": at.text} for at in lens.lines], "lit": lens.lit,
             "asking": lens.asking, "png": str(png),
         }  # fmt: skip
+
+    def notice(self, lines: Sequence[str], event: Mapping[str, Any]) -> None:
+        """Lay words of the glasses' own over the page (none: take them away), and tell what happened."""
+        if lines:
+            self.lens.ask(tuple(TextLine(row, line) for row, line in enumerate(lines) if line))
+        else:
+            self.lens.answered()
+        shown = self.shown()
+        if event:
+            self.tell({**shown, **event})
 
     def heard(self, heard: Heard) -> None:
         self.tell({"event": "speaker", **describe(heard)})

@@ -7,8 +7,10 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
+from firmware_bridge.bonding import Bonding
 from firmware_bridge.catalog import CATALOG, Advertisement, AmbiguousModel, Catalog, Model
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.transports.radio_errors import RADIOS, classify
@@ -24,7 +26,8 @@ GATT_TIMEOUT_S: Final = 5.0
 class Radio:
     """Which air we listen to. `scanner` and `client` are bleak backends, None for the system's own (BlueZ).
 
-    `lost` waits until the adapter in use is gone and says why; `air` is the virtual air of an `inproc` radio.
+    `lost` waits until the adapter in use is gone and says why; `air` is the virtual air of an `inproc` radio; `bonding` is
+    None for BlueZ's own.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Radio:
     air: Any = None
     lost: Callable[[], Awaitable[str]] | None = None
     release: Callable[[], Awaitable[None]] | None = None
+    bonding: Bonding | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def close(self) -> None:
@@ -53,10 +57,11 @@ class Sighting:
     device: Any
 
 
-async def open_radio(moniker: str, *, air: Any = None) -> Radio:
+async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None) -> Radio:
     """Give the radio of a moniker; the adapter itself is opened by the first scan, and again after it was lost.
 
-    `inproc` makes a virtual air (or takes `air`), on which mocks of this process can be started. Raises `RadioError`.
+    `inproc` makes a virtual air (or takes `air`), on which mocks of this process can be started. `keys` is the file of
+    the bonds of a radio that BlueZ does not keep (None: in memory). Raises `RadioError`.
     """
     if moniker == "bluez":
         return Radio("bluez", moniker)
@@ -72,10 +77,11 @@ async def open_radio(moniker: str, *, air: Any = None) -> Radio:
             air = Air()
     except ImportError as error:
         raise classify(error, f"radio {moniker}", radio=moniker) from error
-    bound = Bound(moniker, air)
+    bound = Bound(moniker, air, keys)
     return Radio(
-        name=kind, moniker=moniker, scanner=bound.scanner, client=bound.client, air=air, lost=bound.slot.lost, release=bound.slot.close
-    )
+        name=kind, moniker=moniker, scanner=bound.scanner, client=bound.client, air=air, lost=bound.slot.lost,
+        release=bound.slot.close, bonding=bound.bonding,
+    )  # fmt: skip
 
 
 def _well_formed(kind: str, rest: str) -> bool:
@@ -117,8 +123,13 @@ async def scan(
         return await _listen(radio, heard, found, timeout_s)
 
 
-async def scan_all(radio: Radio, catalog: Catalog = CATALOG, *, timeout_s: float) -> list[Sighting]:
-    """Listen for the whole time and give everything recognised, strongest first. Raises `RadioError`."""
+async def scan_all(
+    radio: Radio, catalog: Catalog = CATALOG, *, timeout_s: float, tell: Callable[[Sighting], None] | None = None
+) -> list[Sighting]:
+    """Listen for the whole time and give everything recognised, strongest first; `tell` hears each advertisement at once.
+
+    Raises `RadioError`.
+    """
     seen: dict[str, Sighting] = {}
     never: asyncio.Future[Sighting] = asyncio.get_running_loop().create_future()
 
@@ -127,6 +138,8 @@ async def scan_all(radio: Radio, catalog: Catalog = CATALOG, *, timeout_s: float
             sighting = _recognise(catalog, device, data)
             if sighting is not None:
                 seen[sighting.address] = sighting
+                if tell is not None:
+                    tell(sighting)
 
     async with radio.lock:
         try:

@@ -8,6 +8,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 from bleak.exc import BleakBluetoothNotAvailableError, BleakBluetoothNotAvailableReason, BleakError
@@ -16,6 +17,9 @@ from bumble.device import Connection, Device, DeviceConfiguration
 from bumble.transport import open_transport
 from bumble.transport.common import AsyncPipeSink
 
+from firmware_bridge.bonding import Witness
+from firmware_bridge.transports.bumble_keys import KeyFile
+from firmware_bridge.transports.bumble_pairing import central_config
 from firmware_bridge.transports.hci_stream import TcpHci
 
 log = logging.getLogger(__name__)
@@ -83,7 +87,8 @@ async def _open_usb(moniker: str, lost: Callable[[str], None]) -> tuple[Any, Any
 class OpenAdapter:
     """One opened HCI stream with its host stack. Used once: when the stream dies, so does everything on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, slot: "AdapterSlot") -> None:
+        self._slot = slot
         self.dead: str | None = None
         self.gone = asyncio.Event()
         self._scanners: set[Listener] = set()
@@ -97,8 +102,11 @@ class OpenAdapter:
         try:
             async with asyncio.timeout(OPEN_TIMEOUT_S):
                 source, sink, self._close = await _open_hci(moniker, air, self.die)
-                config = DeviceConfiguration(name="glassd", address=hci.Address.generate_static_address())
+                keys = self._slot.keys
+                config = DeviceConfiguration(name="glassd", address=hci.Address(keys.address), irk=keys.irk)
                 self._device = Device.from_config_with_hci(config, source, sink)
+                self._device.keystore = keys
+                self._device.pairing_config_factory = lambda _connection: central_config(self._slot.witness)
                 self._device.on("advertisement", self._on_advertisement)
                 await self.run(self._device.power_on())
         except (TimeoutError, BleakError, core.BaseBumbleError, hci.HCI_Error) as error:
@@ -199,10 +207,13 @@ class OpenAdapter:
 
 
 class AdapterSlot:
-    """Where the open adapter of one radio is kept: the next user after a loss opens a fresh one."""
+    """Where the open adapter of one radio is kept: the next user after a loss opens a fresh one, with the same keys."""
 
-    def __init__(self, moniker: str, air: Any) -> None:
+    def __init__(self, moniker: str, air: Any, keys: Path | None = None) -> None:
         self.moniker = moniker
+        self.keys = KeyFile(keys)
+        self.witness: Witness | None = None
+        """Who answers while a pairing window is open."""
         self._air = air
         self._lock = asyncio.Lock()
         self._adapter: OpenAdapter | None = None
@@ -213,7 +224,7 @@ class AdapterSlot:
                 if self._adapter is not None:
                     await self._adapter.close()
                 self._adapter = None
-                fresh = OpenAdapter()
+                fresh = OpenAdapter(self)
                 await fresh.open(self.moniker, self._air)
                 self._adapter = fresh
             return self._adapter

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 from bleak.assigned_numbers import gatt_char_props_to_strs
@@ -27,6 +28,7 @@ from bumble.core import AdvertisingData
 from bumble.device import Connection, Peer
 
 from firmware_bridge.transports.bumble_host import AdapterSlot, OpenAdapter
+from firmware_bridge.transports.bumble_pairing import BumbleBonding
 
 T = TypeVar("T")
 
@@ -138,12 +140,21 @@ class BumbleClient(BaseBleakClient):
         peer = Peer(link)
         if pair:
             await self.pair()
+        elif self.slot.keys.known(str(link.peer_address)) is not None:
+            await self._encrypt(link)
         await self._gatt(peer.request_mtu(WANTED_MTU))
         services = BleakGATTServiceCollection()
         wanted = [core.UUID(u) for u in self._only or ()]
         for service in await self._gatt(peer.discover_services(wanted)):
             await self._add_service(services, service)
         self.services = services
+
+    async def _encrypt(self, link: Connection) -> None:
+        """Encrypt with the bond's key before anything is said, as BlueZ does: what is bonded is never spoken to in clear."""
+        try:
+            await self._gatt(link.encrypt())
+        except BleakError as error:
+            raise BleakError(f"the glasses do not take our key any more: {error}") from error
 
     async def _add_service(self, services: BleakGATTServiceCollection, service: Any) -> None:
         entry = BleakGATTService(service, service.handle, _text(service.uuid))
@@ -182,15 +193,15 @@ class BumbleClient(BaseBleakClient):
         self.on_link_lost()
 
     async def pair(self, *_args: Any, **_kwargs: Any) -> None:
-        await self._gatt(self._up().pair())
+        link = self._up()
+        await self._gatt(link.pair())
+        keys = self.slot.keys.known(str(link.peer_address))
+        if keys is None or keys.ltk is None:  # bumble 0.0.236 swaps the roles' keys of a legacy bond and can never use it
+            raise BleakError("pairing left no key of LE Secure Connections")
 
     async def unpair(self) -> None:
-        adapter = await self.slot.adapter()
-        peer = self._peer_address or hci.Address(self.address)
         await self.disconnect()
-        if adapter.device.keystore is not None:
-            with contextlib.suppress(KeyError):
-                await adapter.device.keystore.delete(str(peer))
+        await BumbleBonding(self.slot).forget(self.address)
 
     def _up(self) -> Connection:
         if self._link is None:
@@ -278,8 +289,9 @@ class BumbleAdapter(BaseBleakAdapter):
 class Bound:
     """The three classes bound to one radio; bleak wants classes, not instances."""
 
-    def __init__(self, moniker: str, air: Any = None) -> None:
-        self.slot = AdapterSlot(moniker, air)
+    def __init__(self, moniker: str, air: Any = None, keys: Path | None = None) -> None:
+        self.slot = AdapterSlot(moniker, air, keys)
+        self.bonding = BumbleBonding(self.slot)
         self.scanner: type[BumbleScanner] = type("BoundScanner", (BumbleScanner,), {"slot": self.slot})
         self.client: type[BumbleClient] = type("BoundClient", (BumbleClient,), {"slot": self.slot})
         self.adapter: type[BumbleAdapter] = type("BoundAdapter", (BumbleAdapter,), {"slot": self.slot})

@@ -1,0 +1,235 @@
+"""The mock's security manager: how it may be paired, whom it remembers, and who may write to it.
+
+Knows bumble's pairing and the lens it shows codes on; of messages and pages nothing.
+"""
+
+import asyncio
+import logging
+import secrets
+import weakref
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Any, Final
+
+from bumble import att
+from bumble.device import Connection, Device
+from bumble.pairing import PairingConfig, PairingDelegate
+from bumble.smp import ErrorCode as SmpError
+
+from firmware_bridge.catalog import Model, Pairing
+from firmware_bridge.messages import Gesture
+from firmware_bridge.transports.bumble_keys import KeyFile
+
+log = logging.getLogger(__name__)
+
+TRIES: Final = 3
+"""Wrong codes in a row before a pause: a guesser gets three in a million for each."""
+PAUSE_S: Final = 30.0
+FIRST_PASSKEY: Final = 1
+"""bumble 0.0.236 takes 0 for "none yet" and never goes on."""
+LAST_PASSKEY: Final = 999_999
+
+
+class Way(StrEnum):
+    """How these glasses are paired."""
+
+    NONE = "none"
+    JUST_WORKS = "just_works"
+    PASSKEY = "passkey"
+    COMPARE = "compare"
+
+
+_OF_MODEL: Final = {Pairing.NONE: Way.NONE, Pairing.JUST_WORKS: Way.JUST_WORKS, Pairing.CODE: Way.PASSKEY}
+_IO: Final = {
+    Way.NONE: PairingDelegate.IoCapability.NO_OUTPUT_NO_INPUT,
+    Way.JUST_WORKS: PairingDelegate.IoCapability.NO_OUTPUT_NO_INPUT,
+    Way.PASSKEY: PairingDelegate.IoCapability.DISPLAY_OUTPUT_ONLY,
+    Way.COMPARE: PairingDelegate.IoCapability.DISPLAY_OUTPUT_AND_YES_NO_INPUT,
+}
+_YES: Final = frozenset({Gesture.TAP, Gesture.BUTTON, Gesture.NOD})
+_NO: Final = frozenset({Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG, Gesture.SHAKE})
+
+_WRONG_CODE: Final = frozenset({SmpError.CONFIRM_VALUE_FAILED, SmpError.DHKEY_CHECK_FAILED})
+
+Show = Callable[[Sequence[str], dict[str, Any]], None]
+"""Puts lines on the lens (none: takes ours away) and tells an event (empty: tells none)."""
+
+
+def way_of(model: Model, wanted: str | None) -> tuple[Way, bool]:
+    """Say how a mock of this model is paired, and whether it wants that before anybody may write.
+
+    Named, it is wanted. Otherwise it is the model's own, and strangers may write until the first bond is there (PROFILE.md).
+    Raises ValueError.
+    """
+    if wanted is None:
+        return _OF_MODEL[model.pairing], False
+    try:
+        way = Way(wanted.replace("-", "_"))
+    except ValueError:
+        raise ValueError(f"pairing {wanted!r}; {', '.join(Way)} are known") from None
+    if way in {Way.PASSKEY, Way.COMPARE} and not model.capabilities.get("display"):
+        raise ValueError(f"pairing {way}: {model.key} has no lens to show a code on")
+    return way, way is not Way.NONE
+
+
+class Security:
+    """One mock's pairing policy and its bonds. `attach` puts it under a bumble device; outlives connections."""
+
+    def __init__(
+        self, way: Way, *, required: bool, keys: KeyFile, show: Show, clock: Callable[[], float],
+        below: Callable[[int], int] = secrets.randbelow,
+    ) -> None:  # fmt: skip
+        self.way = way
+        self.required = required
+        self.keys = keys
+        self.refusing = False
+        """A fault: every pairing is refused."""
+        self._show = show
+        self._clock = clock
+        self._below = below
+        self._inviting = not keys.bonded
+        self._wrong = 0
+        self._pause_until = 0.0
+        self._asked: asyncio.Future[bool] | None = None
+        self._on_lens = False
+        self._admitted: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+    def attach(self, device: Device) -> None:
+        device.keystore = self.keys
+        device.irk = self.keys.irk
+        device.pairing_config_factory = self._config
+        device.on("connection", self._connected)
+        _hush()
+
+    # -------------------------------------------------------------- who may write
+
+    @property
+    def protected(self) -> bool:
+        """Writing needs an encrypted link: always when pairing was asked for, else once somebody is bonded."""
+        return self.way is not Way.NONE and (self.required or self.keys.bonded)
+
+    def check(self, connection: Connection) -> None:
+        """Raise the ATT error of a link that may not write (or listen) now; nothing of it is ever applied."""
+        if not self.protected or connection in self._admitted:
+            return
+        if not connection.encryption:
+            raise att.ATT_Error(error_code=att.ErrorCode.INSUFFICIENT_ENCRYPTION)
+        # bumble 0.0.236 calls every encrypted LE link authenticated, Just Works included: ask the key itself.
+        bond = self.keys.known(str(connection.peer_address))
+        if bond is None or bond.ltk is None or (self.way is not Way.JUST_WORKS and not bond.ltk.authenticated):
+            raise att.ATT_Error(error_code=att.ErrorCode.INSUFFICIENT_AUTHENTICATION)
+        self._admitted.add(connection)  # for as long as it is up: who is forgotten meanwhile is asked at its next visit
+
+    # -------------------------------------------------------------- what a wearer (or a fault) does
+
+    @property
+    def inviting(self) -> bool:
+        """Pairing mode: on while nobody is bonded, and after `invite`."""
+        return self._inviting
+
+    def invite(self) -> None:
+        self._inviting = True
+
+    async def forget(self) -> None:
+        """Forget every bond, as a reset does; links that are up stay up. Pairing mode is on again."""
+        await self.keys.delete_all()
+        self._inviting, self._wrong, self._pause_until = True, 0, 0.0
+
+    def refuse(self, *, on: bool = True) -> None:
+        self.refusing = on
+
+    def gesture(self, gesture: Gesture) -> bool:
+        """Let a gesture answer "is it the same number?". False when that is not asked."""
+        if self._asked is None or self._asked.done() or gesture not in _YES | _NO:
+            return False
+        self._asked.set_result(gesture in _YES)
+        return True
+
+    # -------------------------------------------------------------- pairing
+
+    def may_pair(self, connection: Connection) -> bool:
+        """Only in pairing mode, not in a pause; a central we know may make a new bond when a code proves who it is."""
+        if self.way is Way.NONE or self.refusing or self._clock() < self._pause_until:
+            return False
+        known = self.keys.known(str(connection.peer_address)) is not None
+        return self._inviting or (known and self.way is not Way.JUST_WORKS)
+
+    def passkey(self) -> int:
+        """Make a code, another one each time."""
+        return FIRST_PASSKEY + self._below(LAST_PASSKEY - FIRST_PASSKEY + 1)
+
+    def show_code(self, number: int) -> None:
+        code = f"{number:06d}"
+        self._tell(("Pairing", "", f"{code[:3]} {code[3:]}", "", "type this code"), {"event": "pairing", "passkey": code})
+
+    async def same(self, number: int) -> bool:
+        """Ask the wearer whether the other side shows this number too."""
+        code = f"{number:06d}"
+        self._asked = asyncio.get_running_loop().create_future()
+        lines = ("Pairing: the same number there?", "", f"{code[:3]} {code[3:]}", "", "tap: yes · double tap: no")
+        self._tell(lines, {"event": "pairing", "number": code})
+        try:
+            return await self._asked
+        finally:
+            self._asked = None
+
+    def _tell(self, lines: Sequence[str], event: dict[str, Any]) -> None:
+        if lines or event or self._on_lens:
+            self._show(lines, event)
+        self._on_lens = bool(lines)
+
+    def _config(self, connection: Connection) -> PairingConfig:
+        return PairingConfig(
+            sc=True, mitm=_IO[self.way] is not _IO[Way.NONE], bonding=True, delegate=_Delegate(self, connection),
+            identity_address_type=PairingConfig.AddressType.RANDOM,
+        )  # fmt: skip
+
+    def _connected(self, connection: Connection) -> None:
+        connection.on(connection.EVENT_PAIRING, lambda _keys: self._paired(connection))
+        connection.on(connection.EVENT_PAIRING_FAILURE, lambda reason: self._failed(connection, reason))
+        connection.on(connection.EVENT_DISCONNECTION, lambda _reason: self._tell((), {}))
+
+    def _paired(self, connection: Connection) -> None:
+        self._inviting, self._wrong = False, 0
+        self._tell((), {"event": "paired", "peer": connection.peer_address.to_string(False), "how": self.way.value})
+
+    def _failed(self, connection: Connection, reason: int) -> None:
+        # bumble 0.0.236 keeps a failed session, which would swallow the next attempt on this link.
+        connection.device.smp_manager.sessions.pop(connection.handle, None)
+        self._wrong += reason in _WRONG_CODE
+        if self._wrong >= TRIES:
+            self._wrong, self._pause_until = 0, self._clock() + PAUSE_S
+        self._tell((), {"event": "pairing.failed", "reason": getattr(reason, "name", str(reason))})
+
+
+class _Delegate(PairingDelegate):
+    """bumble's questions about one connection, handed to `Security`."""
+
+    def __init__(self, security: Security, connection: Connection) -> None:
+        super().__init__(io_capability=_IO[security.way])
+        self._security = security
+        self._connection = connection
+
+    async def accept(self) -> bool:
+        return self._security.may_pair(self._connection)
+
+    async def confirm(self, auto: bool = False) -> bool:  # noqa: ARG002, FBT001, FBT002 - bumble's signature
+        return True
+
+    async def generate_passkey(self) -> int:
+        return self._security.passkey()
+
+    async def display_number(self, number: int, digits: int) -> None:  # noqa: ARG002 - as above
+        self._security.show_code(number)
+
+    async def compare_numbers(self, number: int, digits: int) -> bool:  # noqa: ARG002 - as above
+        return await self._security.same(number)
+
+
+def _refused_command(record: logging.LogRecord) -> bool:
+    """Keep quiet about a write without response that was refused: nobody is to be answered, and nothing went wrong."""
+    return not (record.exc_info and isinstance(record.exc_info[1], att.ATT_Error))
+
+
+def _hush() -> None:
+    logging.getLogger("bumble.gatt_server").addFilter(_refused_command)

@@ -1,0 +1,136 @@
+"""The keys of a bumble host stack in one file, or in memory: who we are on the air, and whom we are bonded with.
+
+Knows bumble's key records and nothing of pairing; the file is private to us, replaced whole, and put aside when damaged.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import secrets
+from pathlib import Path
+from typing import Any, Final
+
+from bumble import hci
+from bumble.keys import KeyStore, PairingKeys
+
+log = logging.getLogger(__name__)
+
+VERSION: Final = 1
+MAX_FILE: Final = 256 * 1024
+"""A bond has under 1 KiB."""
+MAX_BONDS: Final = 64
+IRK_BYTES: Final = 16
+
+
+class KeyFile(KeyStore):
+    """Implements bumble's key store. `address` and `irk` are made once and kept: the other side knows us by them.
+
+    `at_once` writes in the caller's own time, for glasses: bumble forgets to say "paired" when the link ends meanwhile.
+    """
+
+    def __init__(self, path: Path | None = None, *, address: str | None = None, at_once: bool = False) -> None:
+        self._path = path
+        self._at_once = at_once
+        self._bonds: dict[str, PairingKeys] = {}
+        self.irk = secrets.token_bytes(IRK_BYTES)
+        self.address = address or hci.Address.generate_static_address().to_string(False)
+        if path is not None:
+            self._load(path, fixed=address is not None)
+
+    def known(self, name: str) -> PairingKeys | None:
+        """Give the keys of a peer (bumble's spelling of its identity address), without waiting."""
+        return self._bonds.get(name)
+
+    @property
+    def bonded(self) -> bool:
+        return bool(self._bonds)
+
+    # -------------------------------------------------------------- bumble's key store
+
+    async def get(self, name: str) -> PairingKeys | None:
+        return self._bonds.get(name)
+
+    async def get_all(self) -> list[tuple[str, PairingKeys]]:
+        return list(self._bonds.items())
+
+    async def get_resolving_keys(self) -> list[tuple[bytes, hci.Address]]:
+        """None: with one, bumble scans before each connection, which cannot be called off (bumble 0.0.236)."""
+        return []
+
+    async def update(self, name: str, keys: PairingKeys) -> None:
+        self._bonds.pop(name, None)
+        self._bonds[name] = keys
+        while len(self._bonds) > MAX_BONDS:  # the oldest goes, as in any glasses
+            del self._bonds[next(iter(self._bonds))]
+        await self._save()
+
+    async def delete(self, name: str) -> None:
+        if self._bonds.pop(name, None) is not None:
+            await self._save()
+
+    async def delete_all(self) -> None:
+        if self._bonds:
+            self._bonds.clear()
+            await self._save()
+
+    # -------------------------------------------------------------- the file
+
+    def _load(self, path: Path, *, fixed: bool) -> None:
+        try:
+            with path.open("rb") as file:
+                raw = file.read(MAX_FILE + 1)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            log.warning("the keys in %s cannot be read (%s): glasses must be paired again", path, error.strerror)
+            return
+        try:
+            irk, address, bonds = _parsed(raw)
+        except (ValueError, KeyError, TypeError, AttributeError) as damaged:
+            aside = path.with_name(path.name + ".bad")
+            with contextlib.suppress(OSError):
+                path.replace(aside)
+            log.warning("the keys in %s are damaged (%s) and were put aside as %s: glasses must be paired again", path, damaged, aside)
+            return
+        self.irk, self._bonds = irk, bonds
+        if not fixed:
+            self.address = address
+
+    async def _save(self) -> None:
+        if self._path is None:
+            return
+        document = {
+            "version": VERSION, "address": self.address, "irk": self.irk.hex(),
+            "bonds": {name: keys.to_dict() for name, keys in self._bonds.items()},
+        }  # fmt: skip
+        content = json.dumps(document, indent=1).encode()
+        if self._at_once:
+            _write(self._path, content)
+        else:
+            await asyncio.to_thread(_write, self._path, content)
+
+
+def _parsed(raw: bytes) -> tuple[bytes, str, dict[str, PairingKeys]]:
+    if len(raw) > MAX_FILE:
+        raise ValueError(f"it has more than {MAX_FILE // 1024} KiB")
+    document: dict[str, Any] = json.loads(raw)
+    if document["version"] != VERSION:
+        raise ValueError(f"version {document['version']!r}; this glassd reads {VERSION}")
+    irk = bytes.fromhex(document["irk"])
+    if len(irk) != IRK_BYTES:
+        raise ValueError("the identity key has the wrong length")
+    address = hci.Address(document["address"]).to_string(False)
+    return irk, address, {str(name): PairingKeys.from_dict(keys) for name, keys in document["bonds"].items()}
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Replace the file whole: whoever reads it after a power cut finds the old keys or the new ones."""
+    half = path.with_name(path.name + ".new")
+    handle = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    half.replace(path)

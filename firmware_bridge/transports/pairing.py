@@ -1,0 +1,92 @@
+"""Pairing with one pair of glasses, and forgetting them again; the same on BlueZ and on our own host stack. Always bleak.
+
+Knows no person: who is asked is handed in. That a code was really asked for decides, not what the host stack says.
+"""
+
+import asyncio
+import logging
+from typing import Any, Final
+
+from firmware_bridge.bonding import Asker, Bonding, How, PairingError, PairingReason, Proof, Witness
+from firmware_bridge.catalog import Pairing
+from firmware_bridge.errors import RadioError
+from firmware_bridge.transports.ble import Radio, Sighting
+from firmware_bridge.transports.pairing_errors import why_unpaired
+from firmware_bridge.transports.radio_errors import classify
+
+log = logging.getLogger(__name__)
+
+CONNECT_S: Final = 20.0
+CLOSE_S: Final = 3.0
+"""bluetoothd takes about 2 s for a disconnect (measured 1.9 to 2.7)."""
+
+
+async def pair(radio: Radio, sighting: Sighting, asker: Asker, *, timeout_s: float) -> Proof:
+    """Connect, pair, disconnect. The glasses must not be bonded with us already: `unpair` first, then hear them again.
+
+    Raises `PairingError` and `RadioError`.
+    """
+    witness = Witness(asker)
+    doing = f"pairing with {sighting.address}"
+    async with radio.lock:
+        try:
+            async with asyncio.timeout(timeout_s), _bonding(radio).asking(sighting.address, witness):
+                address = await _bonded(radio, sighting)
+        except (RadioError, PairingError):
+            raise
+        except Exception as error:  # bleak raises its own, D-Bus's and the operating system's errors alike
+            raise why_unpaired(error, witness, doing) from error
+    if sighting.entry.pairing is Pairing.NONE:
+        return Proof(How.NONE, address)
+    proof = Proof(witness.how, address)
+    if sighting.entry.pairing is Pairing.CODE and not proof.asked:
+        await unpair(radio, address)
+        raise PairingError(
+            PairingReason.UNPROVEN, f"{doing}: it went through without a code, though these glasses can show one; it was undone",
+            "somebody else may be answering in their place: move away from other people's devices, restart the glasses, "
+            "then: glassd pair",
+        )  # fmt: skip
+    return proof
+
+
+async def _bonded(radio: Radio, sighting: Sighting) -> str:
+    """Make the bond (or, with glasses that know none, only prove that they are there); gives their own address."""
+    from bleak import BleakClient  # noqa: PLC0415 - 8 MiB that a daemon without radio does not need
+
+    options = {} if radio.client is None else {"backend": radio.client}
+    client = BleakClient(sighting.device, timeout=CONNECT_S, **options)
+    try:
+        try:
+            await client.connect()
+        except Exception as error:  # as in pair
+            raise classify(error, f"connecting to {sighting.address}", radio=radio.moniker) from error
+        if sighting.entry.pairing is not Pairing.NONE:
+            await client.pair()
+        return str(client.address)
+    finally:
+        await _hang_up(client)
+
+
+async def _hang_up(client: Any) -> None:
+    try:
+        async with asyncio.timeout(CLOSE_S):
+            await client.disconnect()
+    except Exception as error:  # noqa: BLE001 - the bond stands or falls without it; as in pair
+        log.debug("disconnecting after pairing: %s", classify(error, "disconnecting"))
+
+
+async def unpair(radio: Radio, address: str) -> bool:
+    """Forget the bond with an address on our side; False when there was none. Raises `RadioError`."""
+    async with radio.lock:
+        try:
+            return await _bonding(radio).forget(address)
+        except Exception as error:  # as in pair
+            raise classify(error, f"unpairing {address}", radio=radio.moniker) from error
+
+
+def _bonding(radio: Radio) -> Bonding:
+    if radio.bonding is not None:
+        return radio.bonding
+    from firmware_bridge.transports.bluez_agent import BluezBonding  # noqa: PLC0415 - dbus-fast: 3 MiB for who never pairs
+
+    return BluezBonding()
