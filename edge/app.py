@@ -39,6 +39,7 @@ from edge.render.stage import Stage
 from edge.render.voice import Voice
 from edge.sdnotify import Notifier
 from edge.settings import Settings
+from edge.settings_rules import BadSettings
 from edge.status import Layers, document
 from edge.store.calls import CallStore
 from edge.store.confirmations import Confirmations
@@ -54,6 +55,7 @@ from edge.store.sessions import Sessions
 from edge.supervisor import Service, Supervisor
 from edge.uplink.service import MqttUplink, UplinkOptions
 from firmware_bridge import catalog
+from tools_cache.shelf import Shelf
 from tools_cache.tool import RateLimit
 
 log = logging.getLogger(__name__)
@@ -67,7 +69,7 @@ class Daemon:
 
     def __init__(
         self, settings: Settings, env: Mapping[str, str], *, air: object | None = None, clock: Clock | None = None,
-        hide: Callable[[str], None] = lambda _secret: None,
+        hide: Callable[[str], None] = lambda _secret: None, shelf: Shelf | None = None,
     ) -> None:  # fmt: skip
         self.settings = settings
         self.env = env
@@ -78,6 +80,7 @@ class Daemon:
         self.notifier = Notifier(env)
         self._air = air
         self._hide = hide
+        self._shelf = shelf
         self._alarms: dict[str, str] = {}
 
     # -------------------------------------------------------------- building
@@ -137,7 +140,8 @@ class Daemon:
             cloud=cloud, refresh_s=s.cloud.refresh_s,
             disabled=s.policy.disabled_tools if s.policy.tools_enabled else ("*",),
         )  # fmt: skip
-        self.registry.load()
+        self.registry.load(self._shelf)
+        self._shelf = None
         self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)
         self.tools = LocalTools(
             registry=self.registry, tools=built / "tools", storage_for=self._storage, alarms=self.alarms,
@@ -149,7 +153,7 @@ class Daemon:
         try:
             catalog.find(g.model) if g.model else None
         except catalog.UnknownModel as e:
-            raise configuration.BadSettings(f"glasses.model: {e}") from None
+            raise BadSettings(f"glasses.model: {e}") from None
         finder = BleFinder(
             g.radio, address=g.address or None, model=g.model or None, scan_s=g.scan_s, connect_s=g.connect_s,
             air=self._air,
@@ -275,10 +279,12 @@ class Daemon:
         ), self.clock.boot())  # fmt: skip
 
 
-async def serve(settings: Settings, *, hide: Callable[[str], None]) -> int:
-    """Run the daemon until it is told to stop; the exit code of `glassd run`. `hide` keeps a secret out of the log."""
+async def serve(settings: Settings, *, hide: Callable[[str], None], shelf: Shelf | None = None) -> int:
+    """Run the daemon until it is told to stop; the exit code of `glassd run`. `hide` keeps a secret out of the log,
+    `shelf` is what was read of the registries on disk (None: read them here).
+    """
     async with AsyncExitStack() as stack:
-        daemon = Daemon(settings, os.environ, hide=hide)
+        daemon = Daemon(settings, os.environ, hide=hide, shelf=shelf)
         await daemon.open(stack)
         await daemon.run()
     return 0

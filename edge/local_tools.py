@@ -22,8 +22,8 @@ from edge.clock import Clock
 from edge.core.ids import new_call_id
 from edge.ports import GlassesStatus, Progress, RegistryPort
 from firmware_bridge.capabilities import FLAG
-from tools_cache.manifest import BUILD_KEY
 from tools_cache.names import parse
+from tools_cache.registry import BUILD_KEY
 from tools_cache.tool import (
     Alarms,
     ErrorCode,

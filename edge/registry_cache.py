@@ -9,7 +9,6 @@ import contextlib
 import logging
 import random
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
@@ -21,12 +20,13 @@ from edge.core.sync import Fetched, Pace, RegistrySource, SyncFailed
 from edge.events import Alarmed, RegistrySynced
 from edge.ports import BusPort, RegistryNotice
 from firmware_bridge.capabilities import Capabilities
-from tools_cache import checker, manifest
+from tools_cache import reader, shelf
 from tools_cache.errors import BadDefinition, BadManifest
 from tools_cache.generations import Generation, Generations
-from tools_cache.manifest import Dropped, Registry
+from tools_cache.registry import Dropped, Registry
 from tools_cache.schema import compile_schema
-from tools_cache.tool import Json, Source, ToolDefinition
+from tools_cache.shelf import Shelf
+from tools_cache.tool import Json, ToolDefinition
 
 SHOWN_DROPPED: Final = 20
 IDLE_S: Final = 3600.0
@@ -46,6 +46,7 @@ class RegistryCache:
         per_tool_hardware: bool = False,
     ) -> None:  # fmt: skip
         self._builtin = builtin
+        self._state = state
         self._generations = Generations(state)
         self._bus = bus
         self._clock = clock
@@ -110,31 +111,22 @@ class RegistryCache:
 
     # -------------------------------------------------------------- start
 
-    def load(self) -> None:
-        """Read the built-in registry and the last good copy of the cloud's. Blocking, once, before anybody is served."""
-        try:
-            self._local = manifest.load(self._builtin.read_bytes(), source=Source.LOCAL, trusted=True)
-        except (OSError, BadManifest) as e:
-            self._alarm(BUILTIN_ALARM, f"the built-in tools cannot be read ({e}): run glassd registry build")
-        if self._cloud is not None:
-            self._load_last_good(self._cloud.url)
-        self._adopt()
-
-    def _load_last_good(self, base: str) -> None:
-        generations, complaints = self._generations.load()
-        for generation in generations:
-            if generation.base != base:
-                continue  # another cloud's: not ours to offer
-            try:
-                self._remote = self._read(generation, trusted=True)
-            except BadManifest as e:
-                complaints.append(str(e))
-                continue
-            self._generation, self._origin = generation, "disk"
-            break
-        if complaints:
+    def load(self, found: Shelf | None = None) -> None:
+        """Take what is on disk: the built-in registry and the last good copy of the cloud's. Once, before anybody is
+        served; blocking when nobody has read it yet.
+        """
+        base = self._cloud.url if self._cloud else None
+        found = found or shelf.read(self._builtin, self._state, base=base, per_tool_hardware=self._per_tool_hardware)
+        if found.local is not None:
+            self._local = found.local
+        else:
+            self._alarm(BUILTIN_ALARM, f"the built-in tools cannot be read ({found.problem}): run glassd registry build")
+        if found.remote is not None:
+            self._remote, self._generation, self._origin = found.remote, found.generation, "disk"
+        if found.complaints:
             served = "the one before it serves" if self._remote else "only local tools until the cloud is reached"
-            self._alarm(ALARM, f"a stored registry is damaged ({'; '.join(complaints)}): {served}")
+            self._alarm(ALARM, f"a stored registry is damaged ({'; '.join(found.complaints)}): {served}")
+        self._adopt()
 
     # -------------------------------------------------------------- service
 
@@ -194,30 +186,17 @@ class RegistryCache:
         self._adopt()
 
     async def _verified(self, fetched: Fetched, body: bytes, base: str) -> tuple[Generation, Registry]:
-        """Check it in a thread: hashing 4 MiB takes a second on a small machine."""
-        refused: dict[str, str] = {}
+        """Check it in a child process, whose memory is not ours to keep."""
+        have = self._remote.sha256 if self._remote and self._generation else ""
         try:
-            if fetched.kind == "tools":
-                body, nameless = await asyncio.to_thread(manifest.from_tool_list, body)
-                refused = {d.name: d.reason for d in nameless}
-            generation = Generation(body, base, fetched.kind, fetched.etag, self._clock.wall(), refused)
-            registry = await asyncio.to_thread(self._read, generation)
-        except BadManifest as e:
+            found = await reader.read(
+                body, kind=fetched.kind, per_tool_hardware=self._per_tool_hardware, known_sha256=have)  # fmt: skip
+        except (BadManifest, reader.ReaderFailed) as e:
             raise SyncFailed(str(e), hint="the cloud serves a registry that cannot be used; the one before stays") from None
-        if self._generation and self._remote and registry.sha256 == self._remote.sha256:
-            return replace(generation, refused=self._generation.refused), registry
-        return replace(generation, refused={**refused, **await self._uncompilable(registry)}), registry
-
-    async def _uncompilable(self, registry: Registry) -> dict[str, str]:
-        schemas = {tool.name: tool.input_schema for app in registry.apps for tool in app.tools}
-        try:
-            return await checker.unusable(schemas)
-        except (checker.CheckerFailed, OSError) as e:
-            logger.warning("registry: schemas are not checked before their first call: %s", e)
-            return {}
-
-    def _read(self, generation: Generation, *, trusted: bool = False) -> Registry:
-        return manifest.load(generation.body, per_tool_hardware=self._per_tool_hardware, trusted=trusted)
+        refused = {d.name: d.reason for d in found.nameless} | dict(found.refused or {})
+        if self._generation and found.registry.sha256 == have:
+            refused = dict(self._generation.refused)
+        return Generation(found.body, base, fetched.kind, fetched.etag, self._clock.wall(), refused), found.registry
 
     async def _store(self, generation: Generation) -> None:
         """Keep it for the next start. A full disk costs that, not the registry."""

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from edge.core.sync import Fetched, SyncFailed
 from tools_cache.generations import Generation
-from tools_cache.manifest import MAX_BYTES
+from tools_cache.registry import MAX_BYTES
 
 if TYPE_CHECKING:
     import httpx

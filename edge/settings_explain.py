@@ -9,47 +9,15 @@ import json
 import tomllib
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from pydantic import AfterValidator, BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError
+
+from edge.settings_rules import Problem
 
 PREFIX: Final = "GLASSD_"
-MAX_PROBLEMS: Final = 20
-"""Problems told at once; more than that means the wrong file."""
-
 Where = tuple[str, ...]
-
-
-class BadSettings(Exception):
-    """The configuration cannot be used. The text has one problem a line, each with file, key, problem and fix."""
-
-    @classmethod
-    def of(cls, problems: "list[Problem]", source: str) -> "BadSettings":
-        lines = [p.line(source) for p in problems[:MAX_PROBLEMS]]
-        if len(problems) > MAX_PROBLEMS:
-            lines.append(f"{source}: and {len(problems) - MAX_PROBLEMS} more")
-        return cls("\n".join(lines))
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is wrong. `source` overrules the file's name (an environment variable)."""
-
-    key: str
-    problem: str
-    fix: str = ""
-    source: str = ""
-
-    def line(self, source: str) -> str:
-        head = ": ".join(part for part in (self.source or source, self.key) if part)
-        return f"{head}: {self.problem}" + (f"; {self.fix}" if self.fix else "")
-
-
-def rule(check: Callable[[str], str]) -> AfterValidator:
-    """Make a validator of a function that raises ValueError with problem and fix in words."""
-    return AfterValidator(check)
 
 
 # ------------------------------------------------------------------ the environment

@@ -16,7 +16,7 @@ HEAVY = frozenset({
 """Nothing a verb that asks one question over a socket has any use for."""
 LAZY = frozenset({
     "bleak", "dbus_fast", "bumble", "aiomqtt", "paho", "mcp", "httpx", "jsonschema_rs", "PIL", "opuslib_next",
-    "py_nanotts", "iotcore", "starlette", "uvicorn", "prometheus_client",
+    "py_nanotts", "pydantic", "pydantic_core", "iotcore", "starlette", "uvicorn", "prometheus_client",
 })  # fmt: skip
 """What the daemon imports only when it is used."""
 
@@ -70,9 +70,21 @@ def test_the_daemon_is_imported_without_any_heavy_library():
     assert not loaded("import edge.app") & LAZY
 
 
+def test_reading_settings_and_registries_leaves_no_library_behind(tmp_path):
+    """13 MiB that a daemon on a Pi would keep for ever (DECISIONS 12)."""
+    file = tmp_path / "glassd.toml"
+    file.write_text(f'version = 1\n[edge]\nstate_dir = "{tmp_path}"\n')
+    code = (
+        "import edge.app; from pathlib import Path; from edge.beginning import begin;"
+        f"read = begin(Path({str(file)!r}), {{}}).result();"
+        f"assert read.settings.edge.state_dir == {str(tmp_path)!r} and read.shelf.local.apps and not read.shelf.problem"
+    )
+    assert not loaded(code) & LAZY
+
+
 def test_the_settings_load_no_room():
     names = subprocess.run(
         [sys.executable, "-c", "import sys, edge.settings; print([m for m in sys.modules if m.startswith(('edge.', 'firmware', 'tools'))])"],
         capture_output=True, text=True, timeout=30, check=True, env=_environment(),
     ).stdout  # fmt: skip
-    assert names.strip() == "['edge.settings_explain', 'edge.paths', 'edge.settings']"
+    assert names.strip() == "['edge.settings_rules', 'edge.paths', 'edge.settings']"

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from tools_cache import lint, manifest
 from tools_cache.names import parse
+from tools_cache.registry import BUILD_KEY, HARDWARE_KEY
 from tools_cache.tool import ENVELOPE_VERSION, Json, Source
 
 TOOLS: Final = Path(__file__).parent / "tools"
@@ -83,13 +84,13 @@ def _entry(folder: lint.Folder) -> dict[str, Json]:
     schema = folder.schema
     meta: dict[str, Json] = {
         SUMMARY_KEY: folder.summary,
-        manifest.BUILD_KEY: {
+        BUILD_KEY: {
             "toolId": schema["toolId"], "folder": folder.name,
             "docSha256": _sha256(folder.doc), "handlerSha256": _sha256(folder.handler),
         },
     }  # fmt: skip
     if schema.get("hardware"):
-        meta[manifest.HARDWARE_KEY] = schema["hardware"]
+        meta[HARDWARE_KEY] = schema["hardware"]
     copied = {key: schema[key] for key in _COPIED if key in schema}
     return {
         "name": parse(schema["name"]).tool, "description": copied.pop("description"),
@@ -119,7 +120,7 @@ def _sha256(text: str) -> str:
 
 def documentation(raw: Mapping[str, Any], tools: Path = TOOLS) -> str | None:
     """Give the whole doc.md of one of our built tools, or None when it has none (S2-58)."""
-    build = (raw.get("_meta") or {}).get(manifest.BUILD_KEY) or {}
+    build = (raw.get("_meta") or {}).get(BUILD_KEY) or {}
     try:
         return (tools / str(build["folder"]) / "doc.md").read_text(encoding="utf-8")
     except (KeyError, OSError):

@@ -8,68 +8,26 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Final, NamedTuple, Never
+from typing import Final, Never
 
 from pydantic import ValidationError
 
 from tools_cache import documents, legacy
 from tools_cache.errors import BadDefinition, BadManifest, BadToolName
-from tools_cache.frozen import frozen
+from tools_cache.frozen import FrozenDict, frozen
 from tools_cache.names import check_local_name, parse
+from tools_cache.registry import HARDWARE_KEY, MAX_BYTES, App, Dropped, Registry, Requirement
 from tools_cache.tool import ENVELOPE_VERSION, ExecutionType, Json, Mode, RateLimit, SideEffects, Source, ToolDefinition
 
-MAX_BYTES: Final = 4 * 1024 * 1024
-"""One registry document; 1,000 tools of the usual size are 1 MiB."""
 MAX_TOOLS: Final = 5000
 MAX_NESTING: Final = 200
 """Levels of a document; a schema may have 64 of them."""
-HARDWARE_KEY: Final = "io.glassd/hardware"
-BUILD_KEY: Final = "io.glassd/build"
 CATEGORIES: Final = frozenset({"retrieval", "action", "utility", "productivity", "media", "communication", "other"})
 """Policy categories (S2-03) and MentraOS ones (S0-38)."""
 _EXACT: Final = 2**53
 """Above this an integer is not exact in JSON's numbers; RFC 8785 hashes it as the double it is read as elsewhere."""
 
 logger = logging.getLogger(__name__)
-
-
-class Dropped(NamedTuple):
-    """What was left out, and why, in words for a person."""
-
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Requirement:
-    """Hardware an app needs. `type` is a MentraOS `HardwareType`, or a word newer than this version."""
-
-    type: str
-    required: bool = True
-    description: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class App:
-    """A package of tools. `tool_requirements` holds what single tools need beyond the app (extension S0-70)."""
-
-    package: str
-    name: str
-    requirements: tuple[Requirement, ...] = ()
-    tools: tuple[ToolDefinition, ...] = ()
-    tool_requirements: Mapping[str, tuple[Requirement, ...]] = field(default_factory=lambda: MappingProxyType({}))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registry:
-    """A document that may take force. `sha256` is over the canonical JSON of `apps`, checked."""
-
-    version: str
-    sha256: str
-    apps: tuple[App, ...]
-    dropped: tuple[Dropped, ...] = ()
 
 
 def canonical(value: Json) -> bytes:
@@ -153,7 +111,7 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
         queue_ttl_s=tool.queue_ttl_s, execution_type=ExecutionType(tool.execution_type),
         endpoint=tool.execution.url or tool.execution.webhook_url or "", pending_ttl_s=tool.pending_ttl_s,
         cache_ttl_s=_cache_ttl_s(tool), rate_limit=_rate_limit(tool),
-        available_when=MappingProxyType({str(fact): wanted for fact, wanted in tool.available_when.items()}),
+        available_when=FrozenDict({str(fact): wanted for fact, wanted in tool.available_when.items()}),
         activation_phrases=tuple(tool.mentra_extensions.activation_phrases), raw=raw,
     )  # fmt: skip
 
@@ -201,7 +159,7 @@ def _app(
             needs[tool.name] = own
     requirements = tuple(map(_requirement, app.hardware_requirements))
     return App(package=app.package_name, name=app.name or app.package_name, requirements=requirements,
-               tools=tuple(tools), tool_requirements=MappingProxyType(needs))
+               tools=tuple(tools), tool_requirements=FrozenDict(needs))
 
 
 def _first(name: str, seen: set[str]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from firmware_bridge.capabilities import Capabilities, Hardware, missing
-from tools_cache.manifest import Requirement
+from tools_cache.registry import Requirement
 
 WORDS: Final = {
     Hardware.CAMERA: "a camera", Hardware.DISPLAY: "a display", Hardware.MICROPHONE: "a microphone",

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from edge.core.compatibility import Verdict, judge
 from edge.ports import Entry
 from firmware_bridge.capabilities import Capabilities
-from tools_cache.manifest import App, Dropped
+from tools_cache.registry import App, Dropped
 from tools_cache.tool import Source, ToolDefinition
 
 DISABLED = "disabled in the configuration"

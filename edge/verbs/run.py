@@ -4,8 +4,10 @@ import os
 from argparse import Namespace
 from pathlib import Path
 
-from edge import logs, settings
+from edge import logs
+from edge.beginning import begin
 from edge.control.server import SocketTaken
+from edge.settings_rules import BadSettings
 from edge.store.db import StoreError
 from edge.supervisor import TooManyCrashes
 from edge.verbs.extras import load
@@ -14,17 +16,19 @@ from edge.verbs.screen import CliError, Screen
 
 
 def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is called alike
+    reading = begin(Path(args.config) if args.config else None, os.environ)
+    app = load("edge.app", "run")  # meanwhile: two cores start sooner than one
     try:
-        found = settings.load(Path(args.config) if args.config else None, os.environ)
-    except settings.BadSettings as e:
+        read = reading.result()
+    except BadSettings as e:
         raise CliError("BAD_SETTINGS", str(e), "every key is explained in systemd/glassd.toml", exit_code=2) from None
+    found = read.settings
     redact = logs.set_up(found.log.level, os.environ)
-    app = load("edge.app", "run")
     try:
-        return run_until_told(lambda: app.serve(found, hide=redact.hide), fast=True)
+        return run_until_told(lambda: app.serve(found, hide=redact.hide, shelf=read.shelf), fast=True)
     except SocketTaken as e:
         raise CliError("SOCKET_TAKEN", str(e)) from None
-    except settings.BadSettings as e:  # a secret's file that went away meanwhile
+    except BadSettings as e:  # a secret's file that went away meanwhile
         raise CliError("BAD_SETTINGS", str(e), exit_code=2) from None
     except (FileExistsError, NotADirectoryError) as e:
         raise CliError("BAD_SETTINGS", f"glassd cannot start: {e}", f"{e.filename} must be a directory", exit_code=2) from None

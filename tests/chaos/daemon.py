@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from edge import logs, settings
+from edge import logs, settings_reading
 from edge.app import Daemon
 from edge.verbs.loop import run_until_told
 
@@ -31,7 +31,7 @@ class SteppedWall:
 
 def main() -> int:
     config, offset, *boot = sys.argv[1:]
-    found = settings.load(Path(config), os.environ)
+    found = settings_reading.load(Path(config), os.environ)
     redact = logs.set_up(found.log.level, os.environ)
 
     async def serve() -> None:

@@ -22,6 +22,7 @@ from edge.devcloud.registry import App
 from edge.events import Happening, as_json
 from edge.ports import Wait
 from edge.settings import Settings
+from edge.settings_reading import formed
 from firmware_bridge.messages import Gesture
 from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.inproc import Mock, start_mock
@@ -157,7 +158,7 @@ class World:
             document["cloud"] = {"url": self.cloud["http"]}
         for name, keys in {**self.sections, **sections}.items():
             document.setdefault(name, {}).update(keys)
-        return Settings.model_validate(document)
+        return formed(document)
 
     # -------------------------------------------------------------- acts
 

@@ -2,7 +2,7 @@ import pytest
 
 from edge.core.compatibility import judge
 from firmware_bridge.capabilities import Capabilities, Hardware, Origin
-from tools_cache.manifest import Requirement
+from tools_cache.registry import Requirement
 
 
 def glasses(**facts):

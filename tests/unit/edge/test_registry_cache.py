@@ -21,8 +21,9 @@ from edge.ports import RegistryNotice
 from edge.registry_cache import RegistryCache
 from edge.registry_http import CloudRegistry
 from firmware_bridge.capabilities import Capabilities, Origin
-from tools_cache import build, checker
-from tools_cache.manifest import MAX_BYTES, digest
+from tools_cache import build, reader
+from tools_cache.manifest import digest
+from tools_cache.registry import MAX_BYTES
 from tools_cache.tool import Source, ToolDefinition
 
 pytestmark = pytest.mark.enable_socket
@@ -426,7 +427,7 @@ async def test_a_tool_whose_schema_does_not_compile_is_hidden_with_the_reason_ov
 
 
 async def test_when_schemas_cannot_be_checked_the_tools_serve_all_the_same(tmp_path, cloud, monkeypatch):
-    monkeypatch.setattr(checker.sys, "executable", "/nonexistent/python")
+    monkeypatch.setattr(reader.sys, "executable", "/nonexistent/python")
     rig = Rig(tmp_path, cloud)
     await rig.cache.sync()
     assert rig.cache.snapshot().find("com.calc:add").hidden == ""

@@ -5,7 +5,7 @@ import pytest
 
 from edge.core.registry import Union
 from firmware_bridge.capabilities import Capabilities, Origin
-from tools_cache.manifest import App, Requirement
+from tools_cache.registry import App, Requirement
 from tools_cache.tool import Source, ToolDefinition
 
 

@@ -7,7 +7,8 @@ import pytest
 from tools_cache import manifest
 from tools_cache.errors import BadDefinition, BadManifest
 from tools_cache.frozen import frozen
-from tools_cache.manifest import Requirement, definition, digest, from_tool_list, load
+from tools_cache.manifest import definition, digest, from_tool_list, load
+from tools_cache.registry import Requirement
 from tools_cache.tool import Mode, SideEffects, Source
 
 TOOL = {"name": "add", "description": "Adds.", "inputSchema": {"type": "object", "properties": {}}}

@@ -1,0 +1,40 @@
+"""What a daemon reads before it begins: its settings, and the registries on disk.
+
+Refuses to keep anything. Both readings need pydantic (13 MiB), so they are done in a child process.
+"""
+
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from edge.apart import Apart
+from edge.paths import Env
+from edge.settings import Settings
+from tools_cache import shelf
+from tools_cache.shelf import Shelf
+
+BUILTIN: Final = "tool_registry.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """All that was read."""
+
+    settings: Settings
+    shelf: Shelf
+
+
+def begin(config: Path | None, env: Env) -> Apart[Beginning]:
+    """Start reading in a child. Its `result()` raises `BadSettings`."""
+    return Apart(lambda: read(config, env))
+
+
+def read(config: Path | None, env: Env) -> Beginning:
+    """Read here. Raises `BadSettings`."""
+    from edge import settings_reading  # noqa: PLC0415 - pydantic
+
+    settings = settings_reading.load(config, env)
+    builtin = Path(str(resources.files("tools_cache"))) / BUILTIN
+    found = shelf.read(builtin, settings.state_dir(env) / "registry", base=settings.cloud.url or None)
+    return Beginning(settings, found)

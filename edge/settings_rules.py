@@ -1,0 +1,125 @@
+"""What a setting may hold: the checks of single values, and how a wrong one is told. No library, no key by name.
+
+Refuses to know pydantic: the daemon keeps the settings, and the library that checks them (13 MiB) stays in a child that
+ends (settings_reading.py). The marks below are understood by pydantic all the same.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+MAX_PROBLEMS: Final = 20
+"""Problems told at once; more than that means the wrong file."""
+MAX_SOCKET: Final = 107
+"""Bytes of a unix socket's path (sun_path less its end mark)."""
+
+WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+"""What may stand as one level of an MQTT topic, and as a file name."""
+MAC: Final = re.compile(r"(?:[0-9A-F]{2}:){5}[0-9A-F]{2}", re.IGNORECASE)
+RADIO: Final = re.compile(r"bluez|inproc|usb:\d{1,3}|tcp:[^\s/]+:\d{1,5}")
+
+
+class BadSettings(Exception):
+    """The configuration cannot be used. The text has one problem a line, each with file, key, problem and fix."""
+
+    @classmethod
+    def of(cls, problems: "list[Problem]", source: str) -> "BadSettings":
+        lines = [p.line(source) for p in problems[:MAX_PROBLEMS]]
+        if len(problems) > MAX_PROBLEMS:
+            lines.append(f"{source}: and {len(problems) - MAX_PROBLEMS} more")
+        return cls("\n".join(lines))
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong. `source` overrules the file's name (an environment variable)."""
+
+    key: str
+    problem: str
+    fix: str = ""
+    source: str = ""
+
+    def line(self, source: str) -> str:
+        head = ": ".join(part for part in (self.source or source, self.key) if part)
+        return f"{head}: {self.problem}" + (f"; {self.fix}" if self.fix else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Mark of a type: a value of it passes `check`, which gives it (tidied) or raises ValueError with problem and fix."""
+
+    check: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema  # noqa: PLC0415 - only who reads a configuration gets here
+
+        return core_schema.no_info_after_validator_function(self.check, handler(source))
+
+
+@dataclass(frozen=True, slots=True)
+class Tidy:
+    """Mark of a type: what is written is brought into its form first."""
+
+    tidied: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema  # noqa: PLC0415 - as above
+
+        return core_schema.no_info_before_validator_function(self.tidied, handler(source))
+
+
+def word(value: str) -> str:
+    if value and not WORD.fullmatch(value):
+        raise ValueError("may hold letters, digits and . _ - only, at most 63, beginning with a letter or digit")
+    return value
+
+
+def matching(pattern: re.Pattern[str], form: str) -> Any:
+    def check(value: str) -> str:
+        if value and not pattern.fullmatch(value):
+            raise ValueError(f"must be {form}")
+        return value
+
+    return check
+
+
+def host(value: str) -> str:
+    if "/" in value or "@" in value or (":" in value and not value.startswith("[") and value.count(":") == 1):
+        raise ValueError('must be a bare host name or address; the port is a key of its own: host = "broker.local", port = 8883')
+    return value.strip("[]")
+
+
+def url(value: str) -> str:
+    if value and not re.match(r"https?://[^/]", value):
+        raise ValueError("must begin with https:// (or http:// on your own network)")
+    if "@" in value.partition("://")[2].partition("/")[0]:
+        raise ValueError("must not hold a password; put the token into a file and name it in cloud.token_file")
+    return value.rstrip("/")
+
+
+def absolute(value: str) -> str:
+    if value and not value.startswith("/"):
+        raise ValueError("must be an absolute path (a service has no directory of its own to start from)")
+    return value
+
+
+def socket(value: str) -> str:
+    if len(value.encode()) > MAX_SOCKET:
+        raise ValueError(f"must have at most {MAX_SOCKET} bytes (the kernel's bound on a unix socket's path)")
+    return absolute(value)
+
+
+def flat(value: object) -> object:
+    """Turn `display.width = 576` (a table in a table, to TOML) into the flat dotted key it means here."""
+    if not isinstance(value, dict):
+        return value
+    found: dict[str, object] = {}
+    for key, inner in value.items():
+        below = flat(inner)
+        found.update({f"{key}.{k}": v for k, v in below.items()} if isinstance(below, dict) else {key: inner})
+    return found
+
+
+def listed(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value

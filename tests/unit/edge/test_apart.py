@@ -1,0 +1,56 @@
+"""Work in a forked child: its result or its error comes over, what it imported and changed does not."""
+
+import os
+import sys
+
+import pytest
+
+from edge.apart import Apart
+from edge.settings_rules import BadSettings
+
+SEEN = []
+
+
+def test_the_result_comes_over_and_nothing_else():
+    def work():
+        SEEN.append("changed")
+        sys.modules["only_there"] = sys
+        return {"pid": os.getpid()}
+
+    assert Apart(work).result()["pid"] != os.getpid()
+    assert SEEN == []
+    assert "only_there" not in sys.modules
+
+
+def test_an_error_comes_over_as_it_was_raised():
+    def work():
+        raise BadSettings("line one\nline two")
+
+    with pytest.raises(BadSettings, match="line one\nline two"):
+        Apart(work).result()
+
+
+def test_a_large_result_does_not_wait_for_itself():
+    assert len(Apart(lambda: b"x" * 5_000_000).result()) == 5_000_000
+
+
+def test_the_work_of_a_child_that_died_is_done_here(caplog):
+    parent = os.getpid()
+
+    def work():
+        if os.getpid() != parent:
+            os._exit(7)
+        return "here"
+
+    assert Apart(work).result() == "here"
+    assert "a child process died" in caplog.text
+
+
+def test_the_child_runs_none_of_our_cleanups(tmp_path):
+    mark = tmp_path / "mark"
+    try:
+        Apart(lambda: None).result()
+    finally:
+        with mark.open("a") as file:
+            file.write("x")
+    assert mark.read_text() == "x"

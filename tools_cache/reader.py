@@ -1,0 +1,149 @@
+"""Read a fetched registry in a child process: check the document, then compile its schemas.
+
+The daemon neither keeps the memory of the libraries that do it, nor dies of a document or schema that breaks them.
+The child runs `main`: the document on stdin, what was found on stdout.
+"""
+
+import asyncio
+import logging
+import pickle
+import struct
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from tools_cache.errors import BadDefinition, BadManifest
+from tools_cache.registry import Dropped, Registry
+from tools_cache.tool import Json
+
+LIMIT_S: Final = 30.0
+"""1,000 tools are read and compiled in a second on a PC; a Raspberry Pi also starts an interpreter."""
+_CHILD: Final = "import sys; from tools_cache import reader; reader.main(*sys.argv[1:])"
+"""Not `-m`: what it pickles would be of `__main__`."""
+_LENGTH: Final = struct.Struct("<Q")
+
+logger = logging.getLogger(__name__)
+
+
+class ReaderFailed(Exception):
+    """The child gave no answer; nothing is known of the document."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A good registry: its bytes (made from a tool list, where it was one), what was left out, what does not compile.
+
+    `refused` is None when the schemas were not compiled: then they are checked at their first call.
+    """
+
+    body: bytes
+    registry: Registry
+    nameless: tuple[Dropped, ...] = ()
+    refused: Mapping[str, str] | None = None
+
+
+async def read(
+    body: bytes, *, kind: str, per_tool_hardware: bool = False, known_sha256: str = "", limit_s: float = LIMIT_S
+) -> Document:
+    """Read a document of `kind` (`registry` or `tools`). Raises `BadManifest`, `ReaderFailed`.
+
+    The schemas of the registry of `known_sha256` are not compiled again. Where no child can be started it is done here.
+    """
+    question = [sys.executable, "-c", _CHILD, kind, str(int(per_tool_hardware)), known_sha256]
+    try:
+        child = await asyncio.create_subprocess_exec(
+            *question, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL)  # fmt: skip
+    except OSError as e:
+        logger.warning("registry: read without a child process: %s", e)
+        return await asyncio.to_thread(document, body, kind=kind, per_tool_hardware=per_tool_hardware)
+    try:
+        async with asyncio.timeout(limit_s):
+            answer, _ = await child.communicate(body)
+    except TimeoutError:
+        raise ReaderFailed(f"no answer in {limit_s:.0f} s") from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    return _answer(answer, child.returncode)
+
+
+def _answer(answer: bytes, code: int | None) -> Document:
+    parts = list(_parts(answer))
+    if not parts:
+        raise ReaderFailed(f"it ended with {code}")
+    found: Document | BadManifest = parts[0][0]
+    for level, text in parts[0][1]:
+        logger.log(level, "%s", text)
+    if isinstance(found, BadManifest):
+        raise found
+    if len(parts) == 1:
+        logger.warning("registry: schemas are not checked before their first call: the child ended with %s", code)
+        return found
+    return replace(found, refused=parts[1])
+
+
+def _parts(answer: bytes) -> Iterator[Any]:
+    """Read what our own child wrote, as far as it came: each part with its length before it."""
+    while len(answer) >= _LENGTH.size:
+        (length,) = _LENGTH.unpack_from(answer)
+        part, answer = answer[_LENGTH.size :][:length], answer[_LENGTH.size + length :]
+        if len(part) == length:
+            yield pickle.loads(part)  # noqa: S301 - of a process that is ours
+
+
+def document(body: bytes, *, kind: str, per_tool_hardware: bool = False) -> Document:
+    """Check one document, in this process. Raises `BadManifest`."""
+    from tools_cache import manifest  # noqa: PLC0415 - pydantic, 13 MiB, comes with it
+
+    nameless: tuple[Dropped, ...] = ()
+    if kind == "tools":
+        body, nameless = manifest.from_tool_list(body)
+    return Document(body, manifest.load(body, per_tool_hardware=per_tool_hardware), nameless, None)
+
+
+def uncompilable(schemas: Mapping[str, Json]) -> dict[str, str]:
+    """Compile each; gives (name → why it does not)."""
+    from tools_cache.schema import check_schema  # noqa: PLC0415 - the validator, only for who reads documents
+
+    found = {}
+    for name, schema in schemas.items():
+        try:
+            check_schema(schema)
+        except BadDefinition as e:
+            found[name] = str(e)
+    return found
+
+
+class _Said(logging.Handler):
+    """Keeps what was logged, for the parent to log."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[tuple[int, str]] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append((record.levelno, record.getMessage()))
+
+
+def main(kind: str, per_tool_hardware: str, known_sha256: str) -> None:
+    """Be the child."""
+    said = _Said()
+    logging.getLogger("tools_cache").addHandler(said)
+    found: Document | BadManifest
+    try:
+        found = document(sys.stdin.buffer.read(), kind=kind, per_tool_hardware=per_tool_hardware == "1")
+    except BadManifest as e:
+        found = e
+    _write((found, said.lines))
+    if isinstance(found, Document) and found.registry.sha256 != known_sha256:
+        _write(uncompilable({tool.name: tool.input_schema for app in found.registry.apps for tool in app.tools}))
+    else:
+        _write({})
+
+
+def _write(part: object) -> None:
+    packed = pickle.dumps(part)
+    sys.stdout.buffer.write(_LENGTH.pack(len(packed)) + packed)
+    sys.stdout.buffer.flush()

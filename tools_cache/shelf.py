@@ -1,0 +1,47 @@
+"""What is on disk when a daemon starts: the built-in registry, and the last good copy of the cloud's.
+
+Blocking. Refuses to decide what takes force. Reading brings pydantic with it: the daemon lets a child do it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools_cache.errors import BadManifest
+from tools_cache.generations import Generation, Generations
+from tools_cache.registry import Registry
+from tools_cache.tool import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """What could be read. `problem` says why the built-in registry could not be; `complaints` are of stored copies."""
+
+    local: Registry | None
+    problem: str = ""
+    remote: Registry | None = None
+    generation: Generation | None = None
+    complaints: tuple[str, ...] = ()
+
+
+def read(builtin: Path, state: Path, *, base: str | None, per_tool_hardware: bool = False) -> Shelf:
+    """Read both; of the stored copies the newest good one that came from `base` (None: no cloud, so none)."""
+    from tools_cache import manifest  # noqa: PLC0415 - pydantic, 13 MiB, comes with it
+
+    local, problem = None, ""
+    try:
+        local = manifest.load(builtin.read_bytes(), source=Source.LOCAL, trusted=True)
+    except (OSError, BadManifest) as e:
+        problem = str(e)
+    if base is None:
+        return Shelf(local, problem)
+    generations, complaints = Generations(state).load()
+    for generation in generations:
+        if generation.base != base:
+            continue  # another cloud's: not ours to offer
+        try:
+            remote = manifest.load(generation.body, per_tool_hardware=per_tool_hardware, trusted=True)
+        except BadManifest as e:
+            complaints.append(str(e))
+            continue
+        return Shelf(local, problem, remote, generation, tuple(complaints))
+    return Shelf(local, problem, complaints=tuple(complaints))
