@@ -154,14 +154,14 @@ class Daemon:
             catalog.find(g.model) if g.model else None
         except catalog.UnknownModel as e:
             raise BadSettings(f"glasses.model: {e}") from None
-        finder = BleFinder(
+        self.finder = BleFinder(
             g.radio, address=g.address or None, model=g.model or None, scan_s=g.scan_s, connect_s=g.connect_s,
             air=self._air,
         )  # fmt: skip
         backoff = Backoff(_chance(), first_s=g.backoff_min_s, most_s=g.backoff_max_s, stable_s=10.0)
         self.link = LinkManager(
-            finder, bus=self.bus, clock=self.clock, notes=self.notes, backoff=backoff, configured=g.capabilities,
-            version=__version__,
+            self.finder, bus=self.bus, clock=self.clock, notes=self.notes, backoff=backoff, configured=g.capabilities,
+            version=__version__, watched=bool(self.notifier.watchdog_s),
         )  # fmt: skip
 
     def _open_uplink(self) -> None:

@@ -1,6 +1,7 @@
 """Our relation to the glasses over time: seek, connect, greet, listen, and begin again for ever.
 
-Refuses to know what travels over the link. Each connection is one transport, one codec, one driver, used once.
+Refuses to know what travels over the link, and what to do about one that failed: `core/recovery.py` says that, the finder
+does it. Each connection is one transport, one codec, one driver, used once.
 """
 
 import asyncio
@@ -11,26 +12,33 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from edge.clock import Clock
+from edge.core import recovery
 from edge.core.backoff import Backoff
 from edge.core.link_state import LinkState, check
+from edge.core.recovery import Advice, LeftToSystemd, Step, Wake
 from edge.events import CapabilitiesLearned, GlassesLost, GlassesReady, GlassesSaid, LinkChanged
-from edge.ports import BusPort, GlassesAway, GlassesStatus
+from edge.link_wishes import Wishes
+from edge.ports import BusPort, GlassesAway, GlassesStatus, SideStatus
 from edge.race import race
 from edge.store_ports import NotesPort
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities, Origin, Scalar
 from firmware_bridge.driver import Driver
-from firmware_bridge.errors import BridgeError, LinkLost, LostReason, RadioError
+from firmware_bridge.errors import BridgeError, CommandRefused, CommandTimeout, LinkLost, LostReason, RadioError
 from firmware_bridge.messages import (
     BatteryChanged,
     CapabilitiesChanged,
     Command,
     Done,
+    Event,
     GlassesInfo,
     Hello,
+    SideChanged,
     WornChanged,
 )
+from firmware_bridge.sides import Side
 from firmware_bridge.transport import Transport
+from firmware_bridge.transports.radio_errors import MTU_STUCK
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +47,11 @@ NOTE: Final = "glasses.last"
 HELLO_S: Final = 5.0
 """A greeting is two small frames each way; a radio that needs longer has lost them."""
 DEFAULT_TIMEOUT_S: Final = 5.0
+CURE_S: Final = 30.0
+"""What a step of the ladder may take: BlueZ needs 2 s for a disconnect and 3 s for an adapter to come on."""
+LET_GO_S: Final = 15.0
+"""How long the radio may take to be given up: a disconnect, and the end of a scan."""
+SMALLEST_MTU: Final = 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +67,11 @@ class Finder(Protocol):
 
     async def seek(self) -> Any: ...
     async def connect(self, sighting: Any) -> Found: ...
+    async def stirred(self, wake: Wake) -> None:
+        """Wait for what ends a rest early. Raises `RadioError` when nobody can tell."""
+
+    async def fresh(self) -> None: ...
+    async def reset(self) -> None: ...
     async def close(self) -> None: ...
 
 
@@ -62,7 +80,7 @@ class LinkManager:
 
     def __init__(
         self, finder: Finder, *, bus: BusPort, clock: Clock, notes: NotesPort, backoff: Backoff,
-        configured: Mapping[str, Scalar] | None = None, version: str = "0",
+        configured: Mapping[str, Scalar] | None = None, version: str = "0", watched: bool = False,
         rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:  # fmt: skip
         self._finder = finder
@@ -72,15 +90,25 @@ class LinkManager:
         self._backoff = backoff
         self._configured = dict(configured or {})
         self._version = version
+        self._watched = watched
         self._rest_for = rest
         self._driver: Driver[Any] | None = None
+        self._transport: Transport[Any] | None = None
         self._state = LinkState.OFF
         self._status = GlassesStatus()
         self._ready_since: float | None = None
+        self._history: tuple[recovery.Failure, ...] = ()
+        self._wishes = Wishes()
+        self._pausing = asyncio.Lock()
+        self._held = ""
+        self._hold, self._let_go, self._go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._let_go.set()
 
     # -------------------------------------------------------------- what others see
 
     def status(self) -> GlassesStatus:
+        if self._status.ready and self._transport is not None:
+            self._note_mtu(self._transport.max_packet + 3)  # it may grow while the link lives
         return self._status
 
     async def request(self, command: Command, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Done:
@@ -89,6 +117,7 @@ class LinkManager:
             reply = await self._ready_driver().request(command, timeout_s=timeout_s)
         except LinkLost as lost:
             raise GlassesAway(str(lost)) from lost
+        self._wishes.granted(command)
         return reply if isinstance(reply, Done) else Done()
 
     async def post(self, command: Command) -> None:
@@ -103,18 +132,43 @@ class LinkManager:
             raise GlassesAway(self._status.reason or "the glasses are not connected")
         return self._driver
 
+    def resume(self) -> None:
+        """Try at once, whatever we rest for: a person says that things have changed."""
+        self._history = ()
+        self._go_on.set()
+
+    @asynccontextmanager
+    async def paused(self, why: str) -> AsyncIterator[None]:
+        """Let somebody else have the radio: the link is closed and nothing scans meanwhile; afterwards it seeks at once.
+
+        Raises TimeoutError when the radio is not given up.
+        """
+        async with self._pausing:
+            self._held = why
+            self._hold.set()
+            try:
+                async with asyncio.timeout(LET_GO_S):
+                    await self._let_go.wait()
+                yield
+            finally:
+                self._held = ""
+                self._hold.clear()
+                self.resume()
+
     # -------------------------------------------------------------- the service
 
     async def run(self) -> None:
-        """Keep a link for ever; ends only by cancellation, which closes the connection first."""
+        """Keep a link for ever; ends only by cancellation, which closes the connection first, or by `LeftToSystemd`."""
         await self._recall()
+        self._let_go.clear()
         self._move(LinkState.SEEKING)
         try:
             while True:
                 await self._rest(await self._one_connection())
         finally:
-            self._driver = None
+            self._driver = self._transport = None
             await asyncio.shield(self._finder.close())
+            self._let_go.set()
             if self._state is not LinkState.OFF:
                 self._move(LinkState.CLOSING)
                 self._move(LinkState.OFF)
@@ -122,27 +176,32 @@ class LinkManager:
     async def _one_connection(self) -> BridgeError:
         """Live through one connection, from seeking it to its end; gives why it ended."""
         try:
-            sighting = await self._finder.seek()
-            self._move(LinkState.CONNECTING)
-            found = await self._finder.connect(sighting)
-            self._move(LinkState.PREPARING)
-            async with _closing(found.transport):
-                codec = found.entry.codec(found.transport.max_packet)
-                driver = Driver(found.transport, codec, clock=self._clock.boot)
-                await race(driver.run(), self._use(driver, found))
+            await race(self._live(), _until(self._hold))
         except BridgeError as cause:
             return cause
-        return LinkLost(LostReason.DISCONNECTED)
+        return LinkLost(LostReason.CLOSED, self._held)
+
+    async def _live(self) -> None:
+        sighting = await self._finder.seek()
+        self._move(LinkState.CONNECTING)
+        found = await self._finder.connect(sighting)
+        self._move(LinkState.PREPARING)
+        async with _closing(found.transport):
+            codec = found.entry.codec(found.transport.max_packet)
+            driver = Driver(found.transport, codec, clock=self._clock.boot)
+            await race(driver.run(), self._use(driver, found))
 
     async def _use(self, driver: Driver[Any], found: Found) -> None:
         info = await driver.request(Hello(name="glassd", version=self._version), timeout_s=HELLO_S)
         if not isinstance(info, GlassesInfo):
             raise LinkLost(LostReason.PROTOCOL, "the glasses did not answer our greeting with who they are")
         entry = catalog.by_firmware_model(info.model) or found.entry
-        self._driver = driver
+        await self._wish_again(driver, found.transport.address)
+        self._driver, self._transport = driver, found.transport
         self._status = replace(
             self._status, model=entry.key, firmware=info.firmware, address=found.transport.address,
             mtu=found.transport.max_packet + 3, transport=found.transport.name, attempts=0, link=self._status.link + 1,
+            sides={},
         )  # fmt: skip
         await self._learn(entry, info.capabilities)
         self._move(LinkState.READY)
@@ -153,28 +212,91 @@ class LinkManager:
         async for event in driver.events():
             if isinstance(event, CapabilitiesChanged):
                 await self._learn(entry, event.capabilities)
-            elif isinstance(event, BatteryChanged):
-                self._status = replace(self._status, battery=event.level)
-            elif isinstance(event, WornChanged):
-                self._status = replace(self._status, worn=event.worn)
+            self._note_event(event)
             self._bus.publish(GlassesSaid(event))
         await asyncio.Event().wait()  # the driver is closing the connection: it says when that is done, and why it ended
+
+    async def _wish_again(self, driver: Driver[Any], address: str) -> None:
+        """Before anybody hears that they are back: settings as they were, the microphone open again."""
+        for command in self._wishes.of(address):
+            try:
+                await driver.request(command, timeout_s=HELLO_S)
+            except (CommandRefused, CommandTimeout) as error:
+                self._wishes.refused(command)
+                log.info("the glasses do not take %s again: %s", type(command).__name__, error)
+
+    # -------------------------------------------------------------- after a connection
 
     async def _rest(self, cause: BridgeError) -> None:
         was_ready = self._state is LinkState.READY
         up_s = self._clock.boot() - self._ready_since if was_ready and self._ready_since is not None else 0.0
-        self._driver = None
-        attempts = self._status.attempts + 1
-        hint = cause.hint if isinstance(cause, RadioError) else ""
-        # One WARNING a cycle: the first failure after READY (or after start), the repeats are for who debugs.
-        log.log(logging.WARNING if attempts == 1 else logging.DEBUG, "no link to the glasses: %s", cause)
-        self._status = replace(self._status, hint=hint, attempts=attempts, stale=self._status.capabilities is not None)
+        self._driver = self._transport = None
+        advice = self._judge(cause, up_s)
         self._move(LinkState.RESTING, str(cause))
         if was_ready:
             self._bus.publish(GlassesLost(str(cause)))
             self._bus.publish(CapabilitiesLearned(self._status.model, stale=True))
-        await self._rest_for(self._backoff.after(up_s))
+        if advice.step is Step.LEAVE:
+            raise LeftToSystemd(f"the link to the glasses does not come up: {cause} ({advice.why}, nothing helped)")
+        await self._carry_out(advice)
+        await self._pause(advice, up_s)
         self._move(LinkState.SEEKING, str(cause))
+
+    def _judge(self, cause: BridgeError, up_s: float) -> Advice:
+        """Remember the failure and choose what to do about it; being paused is none."""
+        if self._held:
+            return Advice(Step.RECONNECT, self._held)
+        kind = recovery.kind_of(cause)
+        self._history = recovery.remember(self._history, recovery.Failure(kind, up_s))
+        advice = recovery.advise(self._history, watched=self._watched)
+        attempts = self._status.attempts + 1
+        hint = advice.hint or (cause.hint if isinstance(cause, RadioError) else "")
+        # One WARNING a cycle: the first failure after READY (or after start), the repeats are for who debugs.
+        log.log(
+            logging.WARNING if attempts == 1 else logging.DEBUG, "no link to the glasses: %s (%s: %s)%s",
+            cause, advice.why, advice.step, f"; {hint}" if hint else "",
+        )  # fmt: skip
+        self._status = replace(
+            self._status, hint=hint, issue=kind.value, step=advice.step.value, attempts=attempts,
+            stale=self._status.capabilities is not None,
+        )  # fmt: skip
+        return advice
+
+    async def _carry_out(self, advice: Advice) -> None:
+        cure = {Step.FRESH: self._finder.fresh, Step.RESET: self._finder.reset}.get(advice.step)
+        if cure is None or self._held:
+            return
+        try:
+            async with asyncio.timeout(CURE_S):
+                await cure()
+        except TimeoutError:
+            log.debug("%s took more than %g s", advice.step, CURE_S)
+
+    async def _pause(self, advice: Advice, up_s: float) -> None:
+        """Rest with full jitter, at most until somebody says so, the radio is back or the glasses are heard."""
+        if not self._held:
+            ends = [_until(self._go_on), _until(self._hold)]
+            if advice.step is not Step.ASK:
+                rest_s = self._backoff.after(up_s, at_least_s=advice.at_least_s)
+                ends += [self._slept(rest_s), self._stirred(advice, rest_s)]
+            await race(*ends)
+        if self._hold.is_set():
+            self._let_go.set()
+            await self._go_on.wait()
+            self._let_go.clear()
+        self._go_on.clear()
+
+    async def _slept(self, seconds: float) -> None:
+        await self._rest_for(seconds)
+
+    async def _stirred(self, advice: Advice, rest_s: float) -> None:
+        """Return when the rest should end early; what cannot be listened for is waited for."""
+        try:
+            await asyncio.sleep(min(rest_s, advice.at_least_s))
+            await self._finder.stirred(advice.wake)
+        except RadioError as deaf:
+            log.debug("resting without listening: %s", deaf)
+            await asyncio.Event().wait()
 
     # -------------------------------------------------------------- state and knowledge
 
@@ -182,9 +304,33 @@ class LinkManager:
         self._state = check(self._state, new)
         ready = new is LinkState.READY
         if ready:
-            self._status = replace(self._status, hint="", stale=False)
+            self._status = replace(self._status, hint="", issue="", step="", stale=False)
         self._status = replace(self._status, state=new.value, reason=reason, ready=ready)
         self._bus.publish(LinkChanged(new.value, reason))
+
+    def _note_mtu(self, mtu: int) -> None:
+        stuck = mtu <= SMALLEST_MTU
+        if mtu != self._status.mtu or stuck != bool(self._status.issue):
+            self._status = replace(
+                self._status, mtu=mtu, issue="mtu_23" if stuck else "", hint=MTU_STUCK if stuck else ""
+            )
+
+    def _note_event(self, event: Event) -> None:
+        match event:
+            case BatteryChanged(level=level, side=None):
+                self._status = replace(self._status, battery=level)
+            case BatteryChanged(level=level, side=Side() as side):
+                self._note_side(side, battery=level)
+                levels = [s.battery for s in self._status.sides.values() if s.battery is not None]
+                self._status = replace(self._status, battery=min(levels))
+            case SideChanged(side=side, up=up, reason=reason):
+                self._note_side(side, state="up" if up else "lost", reason=reason)
+            case WornChanged(worn=worn):
+                self._status = replace(self._status, worn=worn)
+
+    def _note_side(self, side: Side, **news: Any) -> None:
+        before = self._status.sides.get(side, SideStatus())
+        self._status = replace(self._status, sides={**self._status.sides, side: replace(before, **news)})
 
     async def _learn(self, entry: catalog.Model, announced: Mapping[str, Scalar]) -> None:
         now = self._clock.boot()
@@ -226,3 +372,7 @@ async def _closing(transport: Transport[Any]) -> AsyncIterator[None]:
     finally:
         # The disconnect must reach the radio even when we are being cancelled, or the glasses stay taken.
         await asyncio.shield(transport.close())
+
+
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()

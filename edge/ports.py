@@ -5,7 +5,7 @@ A room is handed ports by `app.py`; it never imports another room. In by `async 
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from edge.bus import Listener
 from edge.events import Happening
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.messages import Answer, Command, Done
+from firmware_bridge.sides import Side
 from tools_cache.tool import DeliveryReport, Json, ToolCall, ToolDefinition, ToolResponse
 
 Progress = Callable[[str], Awaitable[None]]
@@ -32,12 +33,27 @@ class GlassesAway(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class SideStatus:
+    """One side of two-sided glasses: `up` or `lost`."""
+
+    state: str = "up"
+    battery: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class GlassesStatus:
-    """The link as it is. `capabilities` are the last known ones; `stale` when the glasses are away."""
+    """The link as it is. `capabilities` are the last known ones; `stale` when the glasses are away.
+
+    `issue` is one word for what is wrong (a `RadioReason`, a `LostReason`, or `mtu_23`), `hint` what a person can do about
+    it, `step` what is being done by itself (core/recovery.py).
+    """
 
     state: str = "OFF"
     reason: str = ""
     hint: str = ""
+    issue: str = ""
+    step: str = ""
     ready: bool = False
     model: str = ""
     firmware: str = ""
@@ -49,6 +65,8 @@ class GlassesStatus:
     battery: int | None = None
     worn: bool | None = None
     attempts: int = 0
+    sides: Mapping[Side, SideStatus] = field(default_factory=dict)
+    """What two-sided glasses said of their sides on this link; empty for all others."""
     link: int = 0
     """Connections made ready so far: which one this is; 0 where nobody counts."""
 

@@ -4,9 +4,10 @@ Never derived from "the process is alive": every line is what its layer itself s
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
+from edge.core.recovery import ADAPTER_ISSUES
 from edge.ports import GlassesStatus, UplinkStatus
 
 SEEKING: Final = frozenset({"SEEKING", "CONNECTING", "PREPARING", "RESTING"})
@@ -37,7 +38,7 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
         "version": layers.version,
         "edge_id": layers.edge_id,
         "adapter": _adapter(layers.radio, glasses),
-        "link": {"state": glasses.state, "reason": glasses.reason, "attempts": glasses.attempts},
+        "link": _link(glasses),
         "glasses": _glasses(glasses, now),
         "uplink": {
             "state": _uplink_state(uplink), "broker": uplink.broker, "reason": uplink.reason,
@@ -54,10 +55,22 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
 
 
 def _adapter(radio: str, glasses: GlassesStatus) -> dict[str, str]:
-    """The radio is known to work while a link is up or being made; otherwise it is as the last attempt found it."""
-    broken = glasses.state == "RESTING" and bool(glasses.hint)
-    state = "ok" if glasses.ready else "failing" if broken else "unknown"
-    return {"radio": radio, "state": state, "hint": glasses.hint}
+    """The radio is known to work while a link is up or being made, or failed for a reason of the glasses'; otherwise it is
+    as the last attempt found it.
+    """
+    broken = glasses.state == "RESTING" and glasses.issue in ADAPTER_ISSUES
+    fine = glasses.ready or (glasses.state == "RESTING" and glasses.issue and not broken)
+    state = "failing" if broken else "ok" if fine else "unknown"
+    return {"radio": radio, "state": state, "issue": glasses.issue if broken else "", "hint": glasses.hint if broken else ""}
+
+
+def _link(glasses: GlassesStatus) -> dict[str, Any]:
+    """What ails the link, unless the radio under it does; and what is being done about it."""
+    ours = glasses.issue not in ADAPTER_ISSUES
+    return {
+        "state": glasses.state, "reason": glasses.reason, "attempts": glasses.attempts,
+        "issue": glasses.issue if ours else "", "hint": glasses.hint if ours else "", "step": glasses.step,
+    }  # fmt: skip
 
 
 def _glasses(glasses: GlassesStatus, now: float) -> dict[str, Any]:
@@ -66,6 +79,7 @@ def _glasses(glasses: GlassesStatus, now: float) -> dict[str, Any]:
         "state": "ready" if glasses.ready else "away" if known else "never seen",
         "model": glasses.model, "firmware": glasses.firmware, "address": glasses.address,
         "mtu": glasses.mtu, "transport": glasses.transport, "battery": glasses.battery, "worn": glasses.worn,
+        "sides": {side.value: asdict(how) for side, how in glasses.sides.items()},
         "stale": glasses.stale, "capabilities": known.report(now) if known else {},
     }  # fmt: skip
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from edge.core.recovery import LeftToSystemd
 from edge.events import ServiceCrashed
 from edge.ports import BusPort
 
@@ -77,6 +78,9 @@ class Supervisor:
 
     def _note(self, service: Service, crash: BaseException) -> None:
         service.state, service.error = "crashed", f"{type(crash).__name__}: {crash}"[:300]
+        if isinstance(crash, LeftToSystemd):
+            self._stopping = True
+            raise TooManyCrashes(f"{service.name}: {crash}")
         log.error("service %s crashed", service.name, exc_info=crash)
         now = self._now()
         service.crashes.append(now)

@@ -25,7 +25,7 @@ ROOMS = {
     "edge.registry_cache", "edge.local_tools", "edge.audit", "edge.metrics", "edge.herald", "edge.bell", "edge.upstream", "edge.facades",
 }  # fmt: skip
 OF_ROOM = {
-    "edge.registry_http": "edge.registry_cache", "edge.link_finder": "edge.link_manager", "edge.alarms": "edge.local_tools",
+    "edge.registry_http": "edge.registry_cache", "edge.link_finder": "edge.link_manager", "edge.link_wishes": "edge.link_manager", "edge.alarms": "edge.local_tools",
     "edge.pipeline": "edge.orchestrator", "edge.gate": "edge.orchestrator", "edge.ticket": "edge.orchestrator",
     "edge.ending": "edge.orchestrator", "edge.confirm": "edge.orchestrator", "edge.attendance": "edge.orchestrator",
     "edge.questions": "edge.orchestrator", "edge.turns": "edge.orchestrator", "edge.cloud_desk": "edge.orchestrator",
@@ -35,9 +35,9 @@ ROOM_NEEDS_ROOM: dict[tuple[str, str], str] = {}
 """(room, other room) → why this wall has a door. Empty: none has."""
 
 ONLY_IN = {
-    "bleak": ("firmware_bridge/transports/ble.py", "firmware_bridge/transports/ble_connection.py", "firmware_bridge/transports/pairing.py", "firmware_bridge/transports/bumble_radio.py", "firmware_bridge/transports/bumble_host.py"),
+    "bleak": ("firmware_bridge/transports/ble.py", "firmware_bridge/transports/ble_connection.py", "firmware_bridge/transports/pairing.py", "firmware_bridge/transports/bumble_radio.py", "firmware_bridge/transports/bumble_host.py", "firmware_bridge/transports/bluez_cure.py"),
     "bumble": ("firmware_bridge/sim/", "firmware_bridge/transports/bumble_radio.py", "firmware_bridge/transports/bumble_host.py", "firmware_bridge/transports/bumble_keys.py", "firmware_bridge/transports/bumble_pairing.py"),
-    "dbus_fast": ("firmware_bridge/transports/bluez_agent.py",),
+    "dbus_fast": ("firmware_bridge/transports/bluez_agent.py", "firmware_bridge/transports/bluez_watch.py", "firmware_bridge/transports/bluez_cure.py"),
     "aiomqtt": ("edge/uplink/mqtt.py",),
     "paho": ("edge/uplink/mqtt.py",),
     "sqlite3": ("edge/store/db.py",),
@@ -277,6 +277,7 @@ TASK_MAKERS = {"create_task", "ensure_future", "run_coroutine_threadsafe"}
 BARE_TASKS = {
     "edge/uplink/mqtt.py:_adopt": "aiomqtt's own keep-alive, which aiomqtt cancels",
     "firmware_bridge/sim/inproc.py:start": "mock glasses in a test's own process; their `close` ends it",
+    "firmware_bridge/transports/bluez_watch.py:_connect": "the ear for the end of the bus; `close` ends it",
     "firmware_bridge/transports/bumble_host.py:connect": "`_abandon` ends it, in the controller too",
 }
 """`file:function` → who ends a task that is made outside a TaskGroup there."""

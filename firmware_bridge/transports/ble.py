@@ -5,6 +5,7 @@ Knows nothing of connections (ble_connection.py) and of what packets mean.
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,19 +16,40 @@ from firmware_bridge.catalog import CATALOG, Advertisement, AmbiguousModel, Cata
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.transports.radio_errors import RADIOS, classify
 
+log = logging.getLogger(__name__)
+
 GATT_TIMEOUT_S: Final = 5.0
 """bleak has no timeout of its own for reads, writes and subscriptions (bleak 3.1), and BlueZ can lose an answer."""
+DEAF_S: Final = 90.0
+"""Listening this long without one advertisement of anybody: BlueZ can scan and hear nothing (facts/ble-stack.md 5.2)."""
 
 
 # ------------------------------------------------------------------ radios
+
+
+class Ears:
+    """How long a radio has been listened to since it last heard anybody at all."""
+
+    def __init__(self) -> None:
+        self.silent_s = 0.0
+
+    def heard(self) -> None:
+        self.silent_s = 0.0
+
+    def silence(self, seconds: float) -> bool:
+        """Count a scan in which nobody was heard since; True when that makes the radio suspect."""
+        self.silent_s += seconds
+        return self.silent_s >= DEAF_S
 
 
 @dataclass(frozen=True, slots=True)
 class Radio:
     """Which air we listen to. `scanner` and `client` are bleak backends, None for the system's own (BlueZ).
 
-    `lost` waits until the adapter in use is gone and says why; `air` is the virtual air of an `inproc` radio; `bonding` is
-    None for BlueZ's own.
+    `lost` waits until the adapter in use is gone and says why, `back` until one can be used; `watch` calls what it is
+    given at such a loss (of the adapter of a path), until what it returns is called. `fresh` ends a left-over link to an
+    address and drops what is remembered of it; `reset` power-cycles. `air` is the virtual air of an `inproc` radio;
+    `bonding` is None for BlueZ's own.
     """
 
     name: str
@@ -35,10 +57,16 @@ class Radio:
     scanner: Any = None
     client: Any = None
     air: Any = None
+    open: Callable[[], Awaitable[None]] | None = None
     lost: Callable[[], Awaitable[str]] | None = None
+    back: Callable[[], Awaitable[None]] | None = None
+    watch: Callable[[Callable[[str], None], str], Callable[[], None]] | None = None
+    fresh: Callable[[str], Awaitable[None]] | None = None
+    reset: Callable[[], Awaitable[None]] | None = None
     release: Callable[[], Awaitable[None]] | None = None
     bonding: Bonding | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    ears: Ears = field(default_factory=Ears)
 
     async def close(self) -> None:
         """Give the adapter back. Idempotent."""
@@ -48,13 +76,18 @@ class Radio:
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """Glasses that were heard just now. `device` is bleak's own and goes stale within half a minute."""
+    """Glasses that were heard just now. `device` is bleak's own and goes stale within half a minute.
+
+    `bonded`: the radio keeps a key of them. `left_over`: they were not heard, but are connected to this machine already.
+    """
 
     entry: Model
     address: str
     name: str
     rssi: int
     device: Any
+    bonded: bool = False
+    left_over: bool = False
 
 
 async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None) -> Radio:
@@ -64,7 +97,7 @@ async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None)
     the bonds of a radio that BlueZ does not keep (None: in memory). Raises `RadioError`.
     """
     if moniker == "bluez":
-        return Radio("bluez", moniker)
+        return _bluez()
     kind, _, rest = moniker.partition(":")
     if not _well_formed(kind, rest):
         raise RadioError(RadioReason.OTHER, f"radio {moniker!r} is not known", f"use {RADIOS}")
@@ -80,7 +113,19 @@ async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None)
     bound = Bound(moniker, air, keys)
     return Radio(
         name=kind, moniker=moniker, scanner=bound.scanner, client=bound.client, air=air, lost=bound.slot.lost,
-        release=bound.slot.close, bonding=bound.bonding,
+        reset=bound.slot.close, release=bound.slot.close, bonding=bound.bonding,
+    )  # fmt: skip
+
+
+def _bluez() -> Radio:
+    from firmware_bridge.transports.bluez_cure import BluezCure  # noqa: PLC0415 - as below
+    from firmware_bridge.transports.bluez_watch import BluezWatch  # noqa: PLC0415 - a virtual radio never needs it
+
+    watch = BluezWatch()
+    cure = BluezCure(watch)
+    return Radio(
+        "bluez", "bluez", open=watch.open, lost=watch.lost, back=watch.back, watch=watch.on_lost, fresh=cure.fresh,
+        reset=cure.reset, release=watch.close,
     )  # fmt: skip
 
 
@@ -99,12 +144,17 @@ def _well_formed(kind: str, rest: str) -> bool:
 # ------------------------------------------------------------------ scanning
 
 
-async def scan(
-    radio: Radio, catalog: Catalog = CATALOG, *, timeout_s: float, address: str | None = None, model: str | None = None
-) -> Sighting:
-    """Listen until glasses of `catalog` are heard (of this address or model, when given) and return at once.
+Wanted = Callable[["Sighting"], bool]
+"""Whether these are glasses of ours."""
 
-    Raises `RadioError`; with `NOT_FOUND` when the time is over.
+
+async def scan(
+    radio: Radio, catalog: Catalog = CATALOG, *, timeout_s: float, address: str | None = None, model: str | None = None,
+    wanted: Wanted | None = None,
+) -> Sighting:  # fmt: skip
+    """Listen until glasses of `catalog` are heard (of this address or model, and `wanted`, when given) and return at once.
+
+    Raises `RadioError`; with `NOT_FOUND` when the time is over, `DEAF` when nobody at all was heard for long.
     """
     async with radio.lock:
         found: asyncio.Future[Sighting] = asyncio.get_running_loop().create_future()
@@ -113,11 +163,11 @@ async def scan(
             if found.done():
                 return
             try:
-                sighting = _recognise(catalog, device, data)
+                sighting = recognise(catalog, device, data)
             except AmbiguousModel as error:
                 found.set_exception(error)
                 return
-            if sighting is not None and _wanted(sighting, address, model):
+            if sighting is not None and _meant(sighting, address, model) and (wanted is None or wanted(sighting)):
                 found.set_result(sighting)
 
         return await _listen(radio, heard, found, timeout_s)
@@ -135,7 +185,7 @@ async def scan_all(
 
     def heard(device: Any, data: Any) -> None:
         with contextlib.suppress(AmbiguousModel):
-            sighting = _recognise(catalog, device, data)
+            sighting = recognise(catalog, device, data)
             if sighting is not None:
                 seen[sighting.address] = sighting
                 if tell is not None:
@@ -145,7 +195,7 @@ async def scan_all(
         try:
             await _listen(radio, heard, never, timeout_s)
         except RadioError as error:
-            if error.reason is not RadioReason.NOT_FOUND:
+            if error.reason not in (RadioReason.NOT_FOUND, RadioReason.DEAF):
                 raise
     return sorted(seen.values(), key=lambda s: -s.rssi)
 
@@ -153,18 +203,38 @@ async def scan_all(
 async def _listen(
     radio: Radio, heard: Callable[[Any, Any], None], found: "asyncio.Future[Sighting]", timeout_s: float
 ) -> Sighting:
+    def noticed(device: Any, data: Any) -> None:
+        radio.ears.heard()
+        heard(device, data)
+
     try:
         from bleak import BleakScanner  # noqa: PLC0415 - 8 MiB that a daemon without radio does not need
 
+        if radio.open is not None:
+            await radio.open()
         options = {} if radio.scanner is None else {"backend": radio.scanner}
-        async with asyncio.timeout(timeout_s + GATT_TIMEOUT_S), BleakScanner(heard, **options):
-            return await _first(radio, found, timeout_s)
+        async with asyncio.timeout(timeout_s + 2 * GATT_TIMEOUT_S):
+            scanner = BleakScanner(noticed, **options)
+            await scanner.start()
+            try:
+                return await _first(radio, found, timeout_s)
+            finally:
+                await _stop(scanner)
     except RadioError:
         raise
     except AmbiguousModel as error:
         raise RadioError(RadioReason.OTHER, str(error), "this is a fault of the catalogue") from error
     except Exception as error:  # bleak raises its own, D-Bus's and the operating system's errors alike
         raise classify(error, f"scanning on {radio.moniker}", radio=radio.moniker) from error
+
+
+async def _stop(scanner: Any) -> None:
+    """Stop a scan; what BlueZ then complains about must not hide what was heard, nor why it ended."""
+    try:
+        async with asyncio.timeout(GATT_TIMEOUT_S):
+            await scanner.stop()
+    except Exception as error:  # noqa: BLE001 - as in _listen; a scan that did not stop shows at the next start
+        log.debug("%s", classify(error, "stopping a scan"))
 
 
 async def _first(radio: Radio, found: "asyncio.Future[Sighting]", timeout_s: float) -> Sighting:
@@ -178,22 +248,66 @@ async def _first(radio: Radio, found: "asyncio.Future[Sighting]", timeout_s: flo
             return found.result()
         if len(waits) > 1 and waits[1].done():
             raise classify(ConnectionError(waits[1].result()), f"scanning on {radio.moniker}", radio=radio.moniker)
+        if radio.ears.silence(timeout_s):
+            raise RadioError(
+                RadioReason.DEAF, f"not one advertisement of anybody in {DEAF_S:g} s of listening",
+                "if there are Bluetooth devices near: systemctl restart bluetooth, or replug the adapter",
+            )  # fmt: skip
         raise RadioError(
-            RadioReason.NOT_FOUND, f"no glasses heard in {timeout_s:g} s", "switch the glasses on and bring them near"
-        )
+            RadioReason.NOT_FOUND, f"no glasses heard in {timeout_s:g} s",
+            "switch the glasses on and bring them near; if a phone holds them, disconnect them there",
+        )  # fmt: skip
     finally:
         for wait in waits[1:]:
             wait.cancel()
 
 
-def _recognise(catalog: Catalog, device: Any, data: Any) -> Sighting | None:
+def recognise(catalog: Catalog, device: Any, data: Any) -> Sighting | None:
+    """Give the glasses of an advertisement, or None when it is nothing we know. Raises `AmbiguousModel`."""
     name = data.local_name or device.name
     services = frozenset(uuid.lower() for uuid in data.service_uuids)
     entry = catalog.recognise(Advertisement(name, services))
-    return None if entry is None else Sighting(entry, device.address, name or "", data.rssi, device)
+    if entry is None:
+        return None
+    return Sighting(entry, device.address, name or "", data.rssi, device, bonded=_bonded(device))
 
 
-def _wanted(sighting: Sighting, address: str | None, model: str | None) -> bool:
+def _bonded(device: Any) -> bool:
+    """BlueZ tells with every device whether it keeps a key; another radio's device is opaque to us."""
+    details = device.details
+    return isinstance(details, dict) and bool(details.get("props", {}).get("Paired"))
+
+
+def _meant(sighting: Sighting, address: str | None, model: str | None) -> bool:
     if address is not None and sighting.address.upper() != address.upper():
         return False
     return model is None or sighting.entry.key == model
+
+
+async def left_over(radio: Radio, catalog: Catalog = CATALOG) -> list[Sighting]:
+    """Give glasses that BlueZ is connected to already: of a daemon that was killed, or of another program. Never raises.
+
+    The virtual radios end their links with the process that made them.
+    """
+    if radio.client is not None:
+        return []
+    try:
+        from bleak import BleakAdapter  # noqa: PLC0415 - as in _listen
+
+        services = sorted({model.gatt.service for model in catalog.models})
+        async with asyncio.timeout(GATT_TIMEOUT_S):
+            devices = await (await BleakAdapter.get()).get_connected_devices(services)
+        found = [_connected(catalog, device) for device in devices]
+    except Exception as error:  # noqa: BLE001 - as in _listen; a scan meets it again and says so
+        log.debug("%s", classify(error, "looking for left-over links"))
+        return []
+    return [sighting for sighting in found if sighting is not None]
+
+
+def _connected(catalog: Catalog, device: Any) -> Sighting | None:
+    services = frozenset(str(uuid).lower() for uuid in device.details.get("props", {}).get("UUIDs", ()))
+    with contextlib.suppress(AmbiguousModel):
+        entry = catalog.recognise(Advertisement(device.name, services))
+        if entry is not None:
+            return Sighting(entry, device.address, device.name or "", 0, device, bonded=_bonded(device), left_over=True)
+    return None

@@ -6,7 +6,7 @@ Knows nothing of what packets mean, nor of finding glasses (ble.py).
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from firmware_bridge.errors import LinkLost, LostReason, RadioError, RadioReason
@@ -27,11 +27,13 @@ MAX_QUEUED_PACKETS: Final = 1024
 
 async def connect(radio: Radio, sighting: Sighting, *, timeout_s: float) -> "BleTransport":
     """Connect, read `info`, subscribe. Raises `RadioError`."""
-    async with radio.lock:
+    async with radio.lock:  # two connects at once fail both, and a scan beside one slows it (facts/ble-stack.md 5.3, 5.19)
         transport = BleTransport(radio, sighting)
         try:
+            if radio.open is not None:
+                await radio.open()
             async with asyncio.timeout(timeout_s):
-                await transport.open(timeout_s)
+                await _open(transport, timeout_s)
         except asyncio.CancelledError:
             await transport.close()
             raise
@@ -40,8 +42,24 @@ async def connect(radio: Radio, sighting: Sighting, *, timeout_s: float) -> "Ble
             raise
         except Exception as error:  # as in _listen
             await transport.close()
-            raise classify(error, f"connecting to {sighting.address}", radio=radio.moniker) from error
+            doing = f"connecting to {sighting.address}"
+            raise classify(error, doing, radio=radio.moniker, bonded=sighting.bonded) from error
         return transport
+
+
+async def _open(transport: "BleTransport", timeout_s: float) -> None:
+    """Open it; a BlueZ that is lost meanwhile would let us wait until the end of our patience."""
+    opening = asyncio.ensure_future(transport.open(timeout_s))
+    gone = asyncio.ensure_future(transport.adapter_gone.wait())
+    try:
+        await asyncio.wait({opening, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not opening.done():
+            raise ConnectionError(transport.why)
+        opening.result()
+    finally:
+        opening.cancel()
+        gone.cancel()
+        await asyncio.wait({opening, gone}, timeout=CLOSE_TIMEOUT_S)
 
 
 class BleTransport:
@@ -54,6 +72,10 @@ class BleTransport:
         self._rx: Any = None
         self._packets: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._lost: LostReason | None = None
+        self.why = ""
+        """More about the end than its reason, when there is more."""
+        self.adapter_gone = asyncio.Event()
+        self._unwatch: Callable[[], None] | None = None
         self.info_bytes = b""
         """Value of the family's info characteristic; empty when it has none."""
 
@@ -80,6 +102,9 @@ class BleTransport:
             self._sighting.device, disconnected_callback=lambda _client: self._end(LostReason.DISCONNECTED),
             timeout=timeout_s, **options,
         )  # fmt: skip
+        if self._radio.watch is not None:
+            details = self._sighting.device.details
+            self._unwatch = self._radio.watch(self._adapter_lost, details["path"] if isinstance(details, dict) else "")
         await self._client.connect()
         where = self._sighting.entry.gatt
         self._rx, tx = self._characteristic(where.rx), self._characteristic(where.tx)
@@ -90,10 +115,12 @@ class BleTransport:
         await _timed(self._client.start_notify(tx, self._received))
 
     def _characteristic(self, uuid: str) -> Any:
-        found = self._client.services.get_characteristic(uuid) if self._client.services else None
+        if self._client is None or self._lost is not None or not self._client.is_connected:
+            raise ConnectionError("disconnected during the connection")
+        found = self._client.services.get_characteristic(uuid)
         if found is None:
             raise RadioError(
-                RadioReason.REFUSED, f"{self.address} has no characteristic {uuid}",
+                RadioReason.STALE_CACHE, f"{self.address} has no characteristic {uuid}",
                 "these are other glasses than their advertisement says; update their firmware",
             )  # fmt: skip
         return found
@@ -118,15 +145,20 @@ class BleTransport:
             raise LinkLost(self._lost_because(), str(classify(error, "writing"))) from error
 
     async def packets(self) -> AsyncIterator[bytes]:
-        """Packets from the glasses, until the connection is lost."""
+        """Packets from the glasses, until the connection is lost; raises `LinkLost` where more is known than that."""
         while (packet := await self._packets.get()) is not None:
             yield packet
         self._packets.put_nowait(None)  # whoever asks again gets the same answer
+        if self._lost in (LostReason.ADAPTER_LOST, LostReason.PROTOCOL):
+            raise LinkLost(self._lost, self.why)
 
     async def close(self) -> None:
         """Disconnect; idempotent, never raises."""
         client, self._client = self._client, None
         self._end(LostReason.CLOSED)
+        unwatch, self._unwatch = self._unwatch, None
+        if unwatch is not None:
+            unwatch()
         if client is None:
             return
         try:
@@ -140,16 +172,20 @@ class BleTransport:
             return
         if self._packets.qsize() >= MAX_QUEUED_PACKETS:
             log.warning("%s sends without looking at its credit; cut off", self.address)
-            self._end(LostReason.PROTOCOL)
+            self._end(LostReason.PROTOCOL, "they send without looking at their credit")
             return
         self._packets.put_nowait(bytes(data))
 
     def _lost_because(self) -> LostReason:
         return self._lost or LostReason.DISCONNECTED
 
-    def _end(self, reason: LostReason) -> None:
+    def _adapter_lost(self, why: str) -> None:
+        self._end(LostReason.ADAPTER_LOST, why)
+        self.adapter_gone.set()
+
+    def _end(self, reason: LostReason, why: str = "") -> None:
         if self._lost is None:
-            self._lost = reason
+            self._lost, self.why = reason, why
             self._packets.put_nowait(None)
 
 

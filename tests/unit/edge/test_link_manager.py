@@ -67,6 +67,9 @@ class MemoryFinder:
         self.seeks = 0
         self.ends = []
         self.closed = False
+        self.wakes = []
+        self.steps = []
+        self.stir = asyncio.Event()
         self._serving = []
 
     async def seek(self):
@@ -81,6 +84,16 @@ class MemoryFinder:
         self.ends.append(theirs)
         self._serving.append(asyncio.ensure_future(serve(self.glasses, Near(theirs))))
         return Found(ours, sighting)
+
+    async def stirred(self, wake):
+        self.wakes.append(wake)
+        await self.stir.wait()
+
+    async def fresh(self):
+        self.steps.append("fresh")
+
+    async def reset(self):
+        self.steps.append("reset")
 
     async def walk_away(self):
         await self.ends[-1].close()

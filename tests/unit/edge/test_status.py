@@ -3,9 +3,10 @@
 import pytest
 
 from edge.metrics import Metrics
-from edge.ports import GlassesStatus, UplinkStatus
+from edge.ports import GlassesStatus, SideStatus, UplinkStatus
 from edge.status import Layers, document, next_action
 from firmware_bridge.capabilities import Capabilities, Origin
+from firmware_bridge.sides import Side
 
 CAPS = Capabilities.of("mock:display", {"display": True}, origin=Origin.FIRMWARE, now=10.0)
 READY = GlassesStatus(state="READY", ready=True, model="mock:display", capabilities=CAPS)
@@ -58,11 +59,12 @@ def test_the_document_names_every_layer_and_ages_the_capabilities():
 
 
 def test_states_are_what_the_layers_say_not_what_one_hopes():
-    away = GlassesStatus(state="RESTING", reason="gone", hint="no adapter", capabilities=CAPS, stale=True)
+    away = GlassesStatus(state="RESTING", reason="gone", hint="plug it in", issue="no_adapter", capabilities=CAPS, stale=True)
     shown = document(layers(glasses=away, uplink=UplinkStatus()), now=15.0)
     assert shown["glasses"]["state"] == "away"
     assert shown["glasses"]["stale"] is True
-    assert shown["adapter"] == {"radio": "bluez", "state": "failing", "hint": "no adapter"}
+    assert shown["adapter"] == {"radio": "bluez", "state": "failing", "issue": "no_adapter", "hint": "plug it in"}
+    assert (shown["link"]["issue"], shown["link"]["hint"]) == ("", "")
     assert shown["uplink"]["state"] == "not configured"
     never = document(layers(glasses=GlassesStatus()), now=0.0)
     assert never["glasses"]["state"] == "never seen"
@@ -81,3 +83,29 @@ def test_the_outbox_says_how_many_wait_and_how_old_the_oldest_is():
     waiting = document(layers(uplink=UplinkStatus(configured=True, outbox=7, outbox_oldest_s=120.04)), now=15.0)
     assert waiting["outbox"] == {"waiting": 7, "oldest_s": 120.0}
     assert document(layers(uplink=UplinkStatus(outbox_oldest_s=9.0)), now=15.0)["outbox"] == {"waiting": 0, "oldest_s": None}
+
+
+@pytest.mark.parametrize("issue", ["not_found", "bond_lost", "stale_cache", "connected_elsewhere", "silent"])
+def test_what_ails_the_link_is_not_blamed_on_the_adapter(issue):
+    ill = GlassesStatus(state="RESTING", reason="…", issue=issue, hint="do this", step="ask", capabilities=CAPS, stale=True)
+    shown = document(layers(glasses=ill), now=0.0)
+    assert shown["adapter"] == {"radio": "bluez", "state": "ok", "issue": "", "hint": ""}
+    assert (shown["link"]["issue"], shown["link"]["hint"], shown["link"]["step"]) == (issue, "do this", "ask")
+    assert shown["next_action"] == "do this"
+
+
+def test_a_link_that_is_up_may_have_an_issue_too():
+    slow = GlassesStatus(state="READY", ready=True, mtu=23, issue="mtu_23", hint="off and on", capabilities=CAPS)
+    shown = document(layers(glasses=slow), now=0.0)
+    assert shown["link"]["issue"] == "mtu_23"
+    assert shown["adapter"]["state"] == "ok"
+    assert shown["next_action"] == "off and on"
+
+
+def test_two_sides_are_told_each_by_itself():
+    sides = {Side.LEFT: SideStatus("lost", 40, "out of range"), Side.RIGHT: SideStatus(battery=80)}
+    shown = document(layers(glasses=GlassesStatus(state="READY", ready=True, capabilities=CAPS, sides=sides)), now=0.0)
+    assert shown["glasses"]["sides"] == {
+        "left": {"state": "lost", "battery": 40, "reason": "out of range"},
+        "right": {"state": "up", "battery": 80, "reason": ""},
+    }

@@ -148,7 +148,7 @@ async def test_other_glasses_than_advertised_are_refused_and_disconnected(radio,
     strange = dataclasses.replace(sighting.entry, gatt=dataclasses.replace(sighting.entry.gatt, rx="0000180f-0000-1000-8000-00805f9b34fb"))
     with pytest.raises(RadioError) as error:
         await connect(radio, dataclasses.replace(sighting, entry=strange), timeout_s=DEADLINE_S)
-    assert error.value.reason is RadioReason.REFUSED
+    assert error.value.reason is RadioReason.STALE_CACHE
     await ear.wait("disconnected")
 
 
@@ -252,7 +252,8 @@ def test_a_bluez_radio_loads_neither_bumble_nor_pillow() -> None:
 
 
 class BleakDBusError(Exception):
-    pass
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(name, text)  # as bleak's own does
 
 
 class BleakBluetoothNotAvailableError(Exception):
@@ -266,11 +267,25 @@ class BleakBluetoothNotAvailableError(Exception):
     (FileNotFoundError(2, "No such file or directory"), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
     (BleakDBusError("org.bluez.Error.InProgress", "Operation already in progress"), RadioReason.BUSY, "another program"),
     (BleakDBusError("org.bluez.Error.AuthenticationFailed", ""), RadioReason.REFUSED, "glassd pair"),
-    (BleakDBusError("org.freedesktop.DBus.Error.AccessDenied", "Rejected send message"), RadioReason.REFUSED, "bluetooth"),
+    (BleakDBusError("org.freedesktop.DBus.Error.AccessDenied", "Rejected send message"), RadioReason.NOT_ALLOWED, "bluetooth"),
     (BleakDBusError("org.freedesktop.DBus.Error.UnknownObject", "Method does not exist"), RadioReason.NOT_FOUND, "near"),
     (Exception("No Bluetooth adapters found."), RadioReason.NO_ADAPTER, "another radio"),
     (TimeoutError(), RadioReason.TIMEOUT, "near"),
     (ModuleNotFoundError("No module named 'bumble'"), RadioReason.NO_ADAPTER, "glassd[sim]"),
+    (BleakDBusError("org.bluez.Error.Failed", "br-connection-canceled"), RadioReason.LINK_FAILED, "nearer"),
+    (BleakDBusError("org.bluez.Error.Failed", "le-connection-abort-by-local"), RadioReason.LINK_FAILED, "nearer"),
+    (BleakDBusError("org.bluez.Error.Failed", "Input/output error"), RadioReason.LINK_FAILED, "nearer"),
+    (Exception("failed to discover services, device disconnected"), RadioReason.LINK_FAILED, "nearer"),
+    (BleakDBusError("org.bluez.Error.AlreadyConnected", ""), RadioReason.CONNECTED_ELSEWHERE, "disconnect them there"),
+    (BleakDBusError("org.bluez.Error.AuthenticationFailed", "No agent available"), RadioReason.NO_AGENT, "glassd pair"),
+    (Exception("the controller refused: PIN_OR_KEY_MISSING"), RadioReason.BOND_LOST, "glassd pair"),
+    (BleakDBusError("org.bluez.Error.NotPermitted", "Notify acquired"), RadioReason.STALE_CACHE, "firmware"),
+    (Exception("Characteristic 6e40 was not found"), RadioReason.STALE_CACHE, "firmware"),
+    (BleakDBusError("org.bluez.Error.Failed", "Insufficient Authentication"), RadioReason.NOT_PAIRED, "glassd pair"),
+    (EOFError(), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
+    (ConnectionError("bluetoothd is gone"), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
+    (ConnectionError("the adapter hci0 is gone"), RadioReason.NO_ADAPTER, "plug in"),
+    (ConnectionError("the adapter hci0 is not powered"), RadioReason.POWERED_OFF, "bluetoothctl power on"),
     (RuntimeError("whatever"), RadioReason.OTHER, ""),
 ])  # fmt: skip
 def test_every_known_text_has_a_reason_and_a_way_out(error: Exception, reason: RadioReason, hint: str) -> None:
@@ -278,6 +293,15 @@ def test_every_known_text_has_a_reason_and_a_way_out(error: Exception, reason: R
     assert told.reason is reason
     assert hint in told.hint
     assert str(told).startswith("scanning: ")
+
+
+def test_what_fails_on_a_bonded_link_puts_the_bond_in_doubt() -> None:
+    broken = BleakDBusError("org.bluez.Error.Failed", "br-connection-canceled")
+    assert classify(broken, "connecting", bonded=True).reason is RadioReason.BOND_DOUBT
+    refused = BleakDBusError("org.bluez.Error.Failed", "Insufficient Encryption")
+    assert classify(refused, "connecting", bonded=True).reason is RadioReason.BOND_LOST
+    assert "glassd pair" in classify(refused, "connecting", bonded=True).hint
+    assert classify(TimeoutError(), "connecting", bonded=True).reason is RadioReason.TIMEOUT
 
 
 def test_remote_text_is_made_plain_before_anybody_reads_it() -> None:

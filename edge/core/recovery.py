@@ -1,0 +1,178 @@
+"""The recovery ladder: what to do about a link that failed, from what failed before. Pure: failures in, advice out.
+
+Refuses to do any of it, to wait, and to know radios: `link_manager.py` waits, `link_finder.py` carries the steps out.
+
+    reconnect            the same radio, a new connection: most losses are somebody who walked out of range
+        │  did not help `fresh` times
+    fresh connection     end a leftover link, drop what the radio remembers of the glasses, scan anew
+        │  did not help `reset` times; again after twice as many, four times as many …
+    reset adapter        BlueZ: power it off and on over D-Bus; a host stack of our own: open its HCI stream again
+        │  did not help `leave` times, and systemd watches this process
+    leave it to systemd  end the process with an error; where nobody would start it again the ladder goes on for ever
+
+    ask                  `ask` times refused: keys do not get better by trying. Rest until somebody pairs or says go on.
+
+A failure is counted by its kind, from the last link that was stable; a stable link forgets them all.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+from firmware_bridge.errors import BridgeError, LinkLost, LostReason, RadioError, RadioReason
+
+STABLE_S: Final = 10.0
+"""A link that was ready this long was a good one: what failed before it is forgotten."""
+STORM_S: Final = 1.0
+"""Glasses that are heard and lost again at once are tried no more often than this."""
+MAX_HISTORY: Final = 256
+"""Failures remembered; beyond it the reset rung comes at most every 128 failures anyway."""
+
+
+class Step(StrEnum):
+    """One rung; the word stands in `status` and in the log."""
+
+    RECONNECT = "reconnect"
+    FRESH = "fresh connection"
+    RESET = "reset adapter"
+    LEAVE = "leave it to systemd"
+    ASK = "ask"
+
+
+class Wake(StrEnum):
+    """What ends a rest early, besides somebody who says so."""
+
+    ADVERT = "advertisement"
+    """our glasses are heard"""
+    RADIO = "radio"
+    """the adapter is usable again"""
+    NOTHING = "nothing"
+    """the glasses are heard all the time: only patience helps"""
+
+
+Kind = RadioReason | LostReason
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """After how many failures of a kind each step comes; 0: never. `at_least_s`: no rest is shorter."""
+
+    fresh: int = 0
+    reset: int = 0
+    leave: int = 0
+    ask: int = 0
+    wake: Wake = Wake.NOTHING
+    at_least_s: float = 0.0
+
+
+_L, _R, _A, _X = LostReason, RadioReason, Wake.ADVERT, Wake.RADIO
+LADDER: Final = MappingProxyType({
+    # kind                     fresh reset leave ask  woken by
+    _L.DISCONNECTED:         Rung(3,    0,    0,  0,  _A),  # out of range, switched off: the everyday one
+    _L.SILENT:               Rung(1,    4,    0,  0,  _A),  # heartbeats were missed on a link that pretends to live
+    _L.WRITE_FAILED:         Rung(1,    3,    9,  0,  _A),
+    _L.PROTOCOL:             Rung(2,    0,    0,  0),
+    _L.CLOSED:               Rung(0,    0,    0,  0),
+    _L.ADAPTER_LOST:         Rung(1,    0,    0,  0,  _X),
+    _R.NO_ADAPTER:           Rung(0,    0,    0,  0,  _X),  # somebody plugs it in
+    _R.POWERED_OFF:          Rung(0,    0,    0,  0,  _X),  # somebody switched it off, and may want it so
+    _R.NO_SERVICE:           Rung(0,    0,    0,  0,  _X),  # bluetoothd or D-Bus is not there; systemd has it in hand
+    _R.NOT_ALLOWED:          Rung(0,    0,    0,  0,  at_least_s=5.0),
+    _R.NOT_FOUND:            Rung(1,    0,    0,  0,  _A),  # away for days is no fault; a leftover link would be
+    _R.DEAF:                 Rung(1,    2,    0,  0,  _A),  # nothing at all was heard for 90 s
+    _R.BUSY:                 Rung(2,    4,   12,  0),
+    _R.TIMEOUT:              Rung(2,    5,   15,  0),
+    _R.LINK_FAILED:          Rung(2,    6,    0,  0),
+    _R.STALE_CACHE:          Rung(1,    3,    0,  0),
+    _R.CONNECTED_ELSEWHERE:  Rung(1,    0,    0,  0,  at_least_s=5.0),
+    _R.BOND_DOUBT:           Rung(1,    0,    0,  3),  # BlueZ never says that the keys differ: three times is knowing
+    _R.BOND_LOST:            Rung(0,    0,    0,  1),
+    _R.NOT_PAIRED:           Rung(0,    0,    0,  1),
+    _R.NO_AGENT:             Rung(0,    0,    0,  1),
+    _R.REFUSED:              Rung(0,    0,    0,  1),
+    _R.OTHER:                Rung(2,    6,   18,  0),
+})  # fmt: skip
+"""Every way a link fails, and when each rung comes."""
+
+ADAPTER_ISSUES: Final = frozenset({
+    _L.ADAPTER_LOST, _R.NO_ADAPTER, _R.POWERED_OFF, _R.NO_SERVICE, _R.NOT_ALLOWED, _R.DEAF, _R.BUSY,
+})  # fmt: skip
+"""What is wrong with our own radio; everything else is between us and the glasses."""
+BOND_LOST: Final = "the glasses do not know our key any more: pair them again with `glassd pair`"
+"""What to do about doubt that has become knowledge."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One attempt or connection that ended. `up_s`: how long it was ready; 0 when it never was."""
+
+    kind: Kind
+    up_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to do next, why, and what may end the rest before it early. `hint` is for a person; empty: the radio's own."""
+
+    step: Step
+    why: str
+    wake: Wake = Wake.NOTHING
+    at_least_s: float = 0.0
+    hint: str = ""
+
+
+class LeftToSystemd(Exception):
+    """No rung of the ladder helped and systemd watches: this process ends, and a fresh one begins."""
+
+
+def kind_of(cause: BridgeError) -> Kind:
+    """Say in the ladder's words why an attempt ended; our own misuse and refused greetings are the protocol's."""
+    if isinstance(cause, RadioError | LinkLost):
+        return cause.reason
+    return LostReason.PROTOCOL
+
+
+def remember(history: Sequence[Failure], failure: Failure) -> tuple[Failure, ...]:
+    """Give the history with one more failure; a link that was stable begins a new one."""
+    before = () if failure.up_s >= STABLE_S else tuple(history)
+    return (*before, failure)[-MAX_HISTORY:]
+
+
+def advise(history: Sequence[Failure], *, watched: bool = False) -> Advice:
+    """Choose the rung for the newest failure. `watched`: systemd starts this process again when it ends."""
+    kind = history[-1].kind
+    times = sum(failure.kind is kind for failure in history)
+    rung = LADDER[kind]
+    step = _step(rung, times, watched=watched)
+    wake = Wake.NOTHING if step is Step.ASK else rung.wake
+    at_least_s = rung.at_least_s or (min(STORM_S, 0.05 * 2.0 ** min(times - 1, 10)) if times > 1 else 0.0)
+    hint = BOND_LOST if step is Step.ASK and kind is RadioReason.BOND_DOUBT else ""
+    return Advice(step, f"{kind} × {times}", wake, at_least_s, hint)
+
+
+def _step(rung: Rung, times: int, *, watched: bool) -> Step:
+    if rung.ask and times >= rung.ask:
+        return Step.ASK
+    if rung.leave and times >= rung.leave and watched:
+        return Step.LEAVE
+    if rung.reset and times % rung.reset == 0 and (times // rung.reset).bit_count() == 1:
+        return Step.RESET
+    if rung.fresh and times >= rung.fresh:
+        return Step.FRESH
+    return Step.RECONNECT
+
+
+def table() -> str:
+    """Draw the ladder as a Markdown table."""
+    lines = ["| failure | reconnect | fresh connection | reset adapter | leave to systemd | ask | woken by |", "|---|---|---|---|---|---|---|"]
+    for kind, rung in LADDER.items():
+        after = [f"from {n}" if n else "–" for n in (rung.fresh, rung.reset, rung.leave, rung.ask)]
+        first = "–" if 1 in (rung.fresh, rung.ask) else "at first"
+        lines.append(f"| {kind} | {first} | {after[0]} | {after[1]} | {after[2]} | {after[3]} | {rung.wake} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table())  # noqa: T201 - this is the printer
