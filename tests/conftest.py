@@ -5,6 +5,7 @@ import os
 import signal
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 ALLOWED_SKIPS: dict[str, str] = {
@@ -32,6 +33,9 @@ def pytest_configure() -> None:
     """A shell that starts us in the background has SIGINT ignored, and our children would inherit that: they must not."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    # An example that took longer than usual tells of a busy machine, not of the code (pytest-timeout guards the test).
+    hypothesis.settings.register_profile("glassd", deadline=None)
+    hypothesis.settings.load_profile("glassd")
 
 
 @pytest.fixture(autouse=True)
