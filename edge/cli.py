@@ -28,6 +28,13 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise CliError("USAGE", message, _nearest(message) or f"see: {self.prog} --help", exit_code=USAGE)
 
+    def format_help(self) -> str:
+        """Tell also the words that only a verb's own code knows; it is loaded for whoever asks for that help alone."""
+        words = self.get_default("words")
+        if words is not None:
+            self.epilog = words()
+        return super().format_help()
+
 
 def _nearest(message: str) -> str:
     """Find the nearest choice in argparse's own words: invalid choice: 'statsu' (choose from 'status', …)."""
@@ -165,8 +172,22 @@ def _sim(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--radio", metavar="R", default="tcp:127.0.0.1:6402", help="tcp:HOST:PORT, usb:N or vhci")
     verb.add_argument("--control", metavar="PATH", help="unix socket on which tests steer the wearer")
     verb.add_argument("--out", metavar="DIR", help="where PNGs of the lens go")
-    verb.add_argument("--script", metavar="FILE", help="what the wearer does")
-    verb.add_argument("--mtu", metavar="BYTES", type=_count, default=247, help="the ATT MTU offered (default 247)")
+    verb.add_argument("--script", metavar="FILE", help="what the wearer does, one step a line; faults are steps too")
+    verb.add_argument("--mtu", metavar="BYTES", type=_count, help="the ATT MTU offered (default 247; a G1 251)")
+    verb.add_argument(
+        "--fault", metavar="FAULT", action="append", default=[], help="something that goes wrong, at once or @SECONDS; repeatable"
+    )
+    verb.add_argument("--quirk", metavar="NAME=VALUE", action="append", default=[], help="be the firmware that does it so; repeatable")
+    verb.set_defaults(words=_sim_words)
+    verb.formatter_class = argparse.RawDescriptionHelpFormatter
+
+
+def _sim_words() -> str:
+    """Tell the words of --fault, as the mock itself lists them."""
+    from firmware_bridge.sim.faults import usage
+
+    faults = "\n".join(f"  {form:<24} {does}" for form, does in usage())
+    return f"faults (the same words in scripts and on the control channel; SIDE is left or right; @3s waits):\n{faults}"
 
 
 def _devcloud(verb: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
-from bumble import core, hci
+from bumble import core, hci, ll
 from bumble.controller import Controller
 from bumble.link import LocalLink
 
@@ -22,6 +22,8 @@ MAX_EARLY_PACKETS: Final = 8
 """A host sends one command (the reset) and waits for its answer."""
 HANDOVER_S: Final = 0.5
 """How long a second client waits for the first to be gone: a killed host's FIN can arrive after its successor."""
+RSSI_DBM: Final = -50
+"""Everybody in a virtual air is a metre away."""
 ACL_BYTES: Final = 251
 """Payload of one ACL packet, as on any controller with data length extension (bumble's default is 27)."""
 
@@ -78,6 +80,29 @@ class VirtualController(Controller):
         self.advertising_sets.clear()
         self.le_scan_enable = False
         self.pending_le_connection = None
+
+    def on_advertising_pdu(self, pdu: ll.AdvInd | ll.AdvExtInd) -> None:
+        """Report an advertisement and, when scanning actively, its scan response (bumble's repeats the advertisement)."""
+        if isinstance(pdu, ll.AdvExtInd) or not self.le_scan_enable:
+            super().on_advertising_pdu(pdu)
+            return
+        kinds = hci.HCI_LE_Advertising_Report_Event.EventType
+        self._report(pdu, kinds.ADV_IND, pdu.data)
+        if self.le_scan_type:
+            sender = self.link.find_le_controller(pdu.advertiser_address)
+            self._report(pdu, kinds.SCAN_RSP, b"" if sender is None else sender.le_legacy_advertiser.scan_response_data)
+        listening, self.le_scan_enable = self.le_scan_enable, False
+        try:
+            super().on_advertising_pdu(pdu)  # who waits for this advertiser connects now
+        finally:
+            self.le_scan_enable = listening
+
+    def _report(self, pdu: ll.AdvInd, kind: int, data: bytes) -> None:
+        address = pdu.advertiser_address
+        report = hci.HCI_LE_Advertising_Report_Event.Report(
+            event_type=kind, address_type=address.address_type, address=address, data=data, rssi=RSSI_DBM
+        )
+        self.send_hci_packet(hci.HCI_LE_Advertising_Report_Event([report]))
 
     def on_hci_reset_command(self, _command: hci.HCI_Reset_Command) -> hci.HCI_StatusReturnParameters:
         self.silence()

@@ -171,10 +171,11 @@ class Control:
 
     def _status(self) -> Reply:
         glasses = self._glasses
-        return {
+        status = {
             "model": glasses.model.key, "connected": glasses.connected, "battery": glasses.battery,
             "worn": glasses.worn, "capabilities": dict(glasses.capabilities),
         }  # fmt: skip
+        return status if None in glasses.sides else {**status, "sides": glasses.by_side()}
 
 
 def _forget(path: str) -> None:

@@ -5,25 +5,27 @@ Knows UUIDs, MTU and subscriptions; what the packets mean is the glasses' busine
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
-from bumble import att, gatt, hci
+from bumble import att, core, gatt, hci
 from bumble.core import UUID, AdvertisingData
 from bumble.device import Connection, Device, DeviceConfiguration
 
 from firmware_bridge.catalog import Gatt
-from firmware_bridge.errors import LinkLost, LostReason
 from firmware_bridge.sim.peripheral import Link
 from firmware_bridge.sim.security import Security
+from firmware_bridge.sim.subscription import Subscription
+from firmware_bridge.sim.trouble import Trouble
 
 log = logging.getLogger(__name__)
 
 ADVERTISING_MS: Final = 25
 """Fast advertising (20 to 30 ms) is what Apple's and Android's guides ask of accessories that want to be found at once."""
-MAX_QUEUED_PACKETS: Final = 1024
-"""A central keeps to the window (at most 255 frames); who sends four times as much is cut off."""
-MAX_QUEUED_ACL: Final = 32
+UNASSIGNED_MAKER: Final = 0xFFFF
+"""The company number for whoever has none (Bluetooth Assigned Numbers)."""
 HCI_S: Final = 1.0
 """A controller answers a command in milliseconds."""
 _PROPERTY = gatt.Characteristic.Properties
@@ -32,88 +34,54 @@ _PERMISSION = att.Attribute.Permissions
 Serve = Callable[[Link], Awaitable[None]]
 
 
-class Subscription:
-    """One central listening to tx: a `Link`. Ends when it unsubscribes or is gone. Used once."""
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """How one radio of the glasses is known: its address, its name, and what it advertises (31 bytes each)."""
 
-    def __init__(self, connection: Connection, device: Device, tx: Any) -> None:
-        self._connection = connection
-        self._device = device
-        self._tx = tx
-        self._inbox: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._over = asyncio.Event()
-
-    @property
-    def peer(self) -> str:
-        return str(self._connection.peer_address.to_string(False))
-
-    @property
-    def max_packet(self) -> int:
-        return int(self._connection.att_mtu) - 3
-
-    async def packets(self) -> AsyncIterator[bytes]:
-        while (packet := await self._inbox.get()) is not None:
-            yield packet
-
-    async def notify(self, packet: bytes) -> None:
-        while (queue := self._connection.data_packet_queue) is not None and queue.pending > MAX_QUEUED_ACL:
-            await self._flow(queue)
-        if self._over.is_set():
-            raise LinkLost(LostReason.DISCONNECTED)
-        await self._device.notify_subscriber(self._connection, self._tx, packet)
-
-    async def _flow(self, queue: Any) -> None:
-        """Wait until the controller took something, or the central is gone."""
-        flowed = asyncio.Event()
-        queue.once("flow", flowed.set)
-        waits = [asyncio.ensure_future(flowed.wait()), asyncio.ensure_future(self._over.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        if self._over.is_set():
-            raise LinkLost(LostReason.DISCONNECTED)
-
-    def received(self, packet: bytes) -> None:
-        if self._over.is_set():
-            return
-        if self._inbox.qsize() >= MAX_QUEUED_PACKETS:
-            log.warning("%s sends without looking at its credit; cut off", self.peer)
-            self.end()
-            return
-        self._inbox.put_nowait(packet)
-
-    def end(self) -> None:
-        """Idempotent."""
-        if not self._over.is_set():
-            self._over.set()
-            self._inbox.put_nowait(None)
+    address: str
+    name: str
+    advertised: bytes
+    scan_response: bytes = b""
 
 
 class GattServer:
-    """Advertise, take one central, serve it until it is gone, advertise again; `run()` does that for ever."""
+    """Advertise, take one central, serve it until it is gone, advertise again; `run()` does that for ever.
+
+    `lose` takes every link away as distance would (None on hardware: then it is hung up politely); `more_follow` says
+    whether a packet is part of a message that goes on.
+    """
 
     def __init__(
-        self, source: Any, sink: Any, *, where: Gatt, name: str, address: str, mtu: int, info: Callable[[], bytes],
-        security: Security,
+        self, source: Any, sink: Any, *, where: Gatt, identity: Identity, mtu: int, info: Callable[[], bytes],
+        security: Security, trouble: Trouble | None = None, lose: Callable[[], bool] | None = None,
+        more_follow: Callable[[bytes], bool] | None = None,
     ) -> None:  # fmt: skip
         config = DeviceConfiguration(
-            name=name, address=hci.Address(address),
+            name=identity.name, address=hci.Address(identity.address),
             advertising_interval_min=ADVERTISING_MS, advertising_interval_max=ADVERTISING_MS,
         )  # fmt: skip
         self._device = Device.from_config_with_hci(config, source, sink)
         self._device.gatt_server.max_mtu = mtu
         self._security = security
         security.attach(self._device)
-        self._device.advertising_data = advertisement(name, where.service)
+        self._device.advertising_data = identity.advertised
+        self._device.scan_response_data = identity.scan_response
         self._device.on("connection", self._on_connection)
         self._tx = gatt.Characteristic(where.tx, _PROPERTY.NOTIFY, _PERMISSION.READABLE, b"")
         self._tx.on(self._tx.EVENT_SUBSCRIPTION, self._on_subscription)
         self._device.add_service(gatt.Service(where.service, [*self._receivers(where, info), self._tx]))
         self._guard_subscriptions()
+        self._trouble = trouble or Trouble()
+        self._lose = lose
+        self._more_follow = more_follow or (lambda _packet: False)
         self._connections: asyncio.Queue[Connection] = asyncio.Queue()
         self._subscriptions: asyncio.Queue[Subscription | None] = asyncio.Queue()
+        self._partings: asyncio.Queue[Connection] = asyncio.Queue()
         self._current: Subscription | None = None
+        self._near = asyncio.Event()
+        self._near.set()
+        self._news = asyncio.Event()
+        self._cut = False
 
     def _receivers(self, where: Gatt, info: Callable[[], bytes]) -> list[Any]:
         rx: Any = gatt.Characteristic(
@@ -142,36 +110,82 @@ class GattServer:
 
     async def run(self, serve: Serve, tell: Callable[[dict[str, Any]], None]) -> None:
         """Be a peripheral until cancelled. `serve` is called once for each subscription."""
-        await _whole(self._device.power_on())
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._part())
+            await _whole(self._device.power_on())
+            while True:
+                connection = await self._meet()
+                peer = connection.peer_address.to_string(False)
+                tell({"event": "connected", "peer": peer})
+                while (subscription := await self._subscriptions.get()) is not None:
+                    tell({"event": "subscribed", "peer": peer, "mtu": int(connection.att_mtu)})
+                    late = tasks.create_task(subscription.deliver_late())
+                    await serve(subscription)
+                    subscription.end()
+                    late.cancel()
+                tell({"event": "disconnected", "peer": peer})
+
+    async def _meet(self) -> Connection:
+        """Advertise, unless out of range, until somebody connects."""
         while True:
+            await self._near.wait()
             await _whole(self._device.start_advertising(own_address_type=hci.OwnAddressType.RANDOM))
             log.debug("advertising")
-            connection = await self._connections.get()
-            peer = connection.peer_address.to_string(False)
-            tell({"event": "connected", "peer": peer})
-            while (subscription := await self._subscriptions.get()) is not None:
-                tell({"event": "subscribed", "peer": peer, "mtu": int(connection.att_mtu)})
-                await serve(subscription)
-                subscription.end()
-            tell({"event": "disconnected", "peer": peer})
+            while self._near.is_set() and self._connections.empty():
+                self._news.clear()
+                await self._news.wait()
+            if not self._connections.empty():
+                return self._connections.get_nowait()
+            await _whole(self._device.stop_advertising())
 
-    async def hang_up(self) -> None:
-        """Disconnect whoever is connected, politely."""
-        for connection in list(self._device.connections.values()):
-            await connection.disconnect()
+    async def _part(self) -> None:
+        """Hang up, on hardware, where a link cannot just be lost."""
+        while True:
+            connection = await self._partings.get()
+            with suppress(core.BaseBumbleError, hci.HCI_Error):  # it was gone already
+                await _whole(connection.disconnect())
+
+    # -------------------------------------------------------------- what can happen to a radio
+
+    def drop(self) -> bool:
+        """Lose the link as if the wearer had walked off. False when there was none."""
+        if self._lose is not None:
+            return self._lose()
+        links = list(self._device.connections.values())
+        for connection in links:
+            self._partings.put_nowait(connection)
+        return bool(links)
+
+    def leave(self) -> bool:
+        """Lose the link and advertise no more. False when there was no link."""
+        self._near.clear()
+        self._news.set()
+        return self.drop()
+
+    def come_back(self) -> None:
+        """Advertise again. Idempotent."""
+        self._near.set()
+
+    def offer_mtu(self, mtu: int) -> None:
+        """Bytes of the ATT MTU, from the next connection on."""
+        self._device.gatt_server.max_mtu = mtu
 
     def _on_connection(self, connection: Connection) -> None:
         connection.on("disconnection", lambda _reason: self._on_disconnection())
         self._connections.put_nowait(connection)
+        self._news.set()
+        if not self._near.is_set():  # it came in the very moment we left
+            asyncio.get_running_loop().call_soon(self.drop)
 
     def _on_disconnection(self) -> None:
+        self._cut = False
         self._end_current()
         self._subscriptions.put_nowait(None)
 
     def _on_subscription(self, connection: Connection, notify: bool, _indicate: bool) -> None:  # noqa: FBT001 - bumble's
         self._end_current()
         if notify:
-            self._current = Subscription(connection, self._device, self._tx)
+            self._current = Subscription(connection, self._device, self._tx, self._trouble, self.drop)
             self._subscriptions.put_nowait(self._current)
 
     def _end_current(self) -> None:
@@ -181,8 +195,13 @@ class GattServer:
 
     def _on_write(self, connection: Connection, value: bytes) -> None:
         self._security.check(connection)
-        if self._current is not None:
-            self._current.received(bytes(value))
+        if self._current is None or self._cut:
+            return
+        self._current.received(bytes(value))
+        if self._trouble.cutting and self._more_follow(bytes(value)):
+            self._trouble.cutting = False
+            self._cut = True  # what is still in the air is lost with the link
+            asyncio.get_running_loop().call_soon(self.drop)
 
 
 def _no_reading(_connection: Connection) -> bytes:
@@ -204,6 +223,19 @@ async def _whole(conversation: Awaitable[None]) -> None:
     except asyncio.CancelledError:
         await asyncio.wait([talking], timeout=HCI_S)
         raise
+
+
+def by_service(name: str, address: str, service: str) -> Identity:
+    """Be recognised by a service; the name is cut to what room is left."""
+    return Identity(address, name, advertisement(name, service))
+
+
+def by_name(name: str, address: str, *, serial: str) -> Identity:
+    """Be recognised by a long name; the serial number comes with the scan response, as maker's data."""
+    advertised = AdvertisingData([(AdvertisingData.FLAGS, b"\x06"), (AdvertisingData.COMPLETE_LOCAL_NAME, name.encode())])
+    maker = UNASSIGNED_MAKER.to_bytes(2, "little") + serial.encode()
+    response = AdvertisingData([(AdvertisingData.MANUFACTURER_SPECIFIC_DATA, maker)])
+    return Identity(address, name, bytes(advertised), bytes(response))
 
 
 def advertisement(name: str, service: str) -> bytes:

@@ -22,10 +22,12 @@ from firmware_bridge.messages import (
     Transcript,
     WornChanged,
 )
+from firmware_bridge.sides import Side
 from firmware_bridge.sim.lens import Lens
 from firmware_bridge.sim.microphone import Microphone
 from firmware_bridge.sim.speaker import Heard, Speaker
 from firmware_bridge.sim.time import SimTime
+from firmware_bridge.sim.trouble import Trouble
 
 FIRMWARE: Final = "1.0.0"
 MAX_CANVAS: Final = 4096
@@ -39,33 +41,56 @@ class Visit(Protocol):
     def tell(self, event: Event) -> bool:
         """Queue an event for it. False when it takes no more."""
 
-    def gestured(self, gesture: Gesture) -> bool:
-        """Let a gesture answer its question, or tell it."""
+    def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:
+        """Let a gesture answer its question, or tell it. `aimed`: at this side of a pair, not just anywhere.
+
+        False when this side notices nothing of it.
+        """
 
 
 class MockGlasses:
-    """One pair of glasses. Outlives its connections; `tell` hears everything that happens to it."""
+    """One pair of glasses. Outlives its connections; `tell` hears everything that happens to it.
+
+    `sides` are its radios, each with a lens and a battery of its own: (None,) for glasses that are one.
+    """
 
     def __init__(
-        self, model: Model, *, out_dir: Path, time: SimTime | None = None, tell: Callable[[dict[str, Any]], None]
-    ) -> None:
+        self, model: Model, *, out_dir: Path, time: SimTime | None = None, tell: Callable[[dict[str, Any]], None],
+        sides: tuple[Side | None, ...] = (None,),
+    ) -> None:  # fmt: skip
         self.model = model
         self.time = time or SimTime()
         self.tell = tell
         self.out_dir = out_dir
         self.capabilities: dict[str, Scalar] = dict(model.capabilities)
-        self.lens = _lens(self.capabilities)
+        self.sides = sides
+        self.lenses = {side: _lens(self.capabilities) for side in sides}
+        self.troubles = {side: Trouble() for side in sides}
+        self.batteries = dict.fromkeys(sides, 87)
         self.speaker = Speaker(out_dir, self.time)
         self.microphone = Microphone()
-        self.battery = 87
         self.worn = True
         self.touched: Callable[[Gesture], bool] = lambda _gesture: False
         """Takes a gesture that is not for the visitor: an answer to a question of the glasses themselves."""
-        self._visit: Visit | None = None
+        self._visits: dict[Side | None, Visit] = {}
 
     @property
     def connected(self) -> bool:
-        return self._visit is not None
+        return bool(self._visits)
+
+    @property
+    def lens(self) -> Lens:
+        """The lens, or that of the first side."""
+        return self.lenses[self.sides[0]]
+
+    @property
+    def battery(self) -> int:
+        """Percent; of a pair the side that is lower."""
+        return min(self.batteries.values())
+
+    def by_side(self) -> dict[str, dict[str, Any]]:
+        """Tell of every radio of a pair who is there, and its battery."""
+        return {str(at): {"connected": at in self._visits, "battery": self.batteries[at]} for at in self.sides}
 
     def info(self) -> GlassesInfo:
         serial = f"SIM-{self.model.key.partition(':')[2].upper()}-0001"
@@ -80,33 +105,38 @@ class MockGlasses:
             flags = {key: value for key, value in info.capabilities.items() if isinstance(value, bool)}
             return encode_info(replace(info, capabilities=flags))
 
-    def begin(self, visit: Visit) -> None:
+    def begin(self, visit: Visit, side: Side | None = None) -> None:
         """A central is here."""
-        self._visit = visit
+        self._visits[side] = visit
 
-    def end(self) -> None:
+    def end(self, side: Side | None = None) -> None:
         """Nobody is there any more: stop the sound, take the question away; the page stays, as on real glasses."""
-        self._visit = None
+        self._visits.pop(side, None)
         heard = self.speaker.interrupt()
         if heard is not None:
             self.heard(heard)
-        self.lens.answered()
+        self.lenses[side].answered()
 
     # -------------------------------------------------------------- what the wearer does
 
-    def gesture(self, gesture: Gesture) -> bool:
-        """Tap, press, nod. False when nobody is connected to notice."""
-        return self.touched(gesture) or (self._visit is not None and self._visit.gestured(gesture))
+    def gesture(self, gesture: Gesture, *, side: Side | None = None) -> bool:
+        """Tap, press, nod; on a pair at one side, or where it is usually done. False when nobody noticed."""
+        if self.touched(gesture):
+            return True
+        if side is not None:
+            return side in self._visits and self._visits[side].gestured(gesture, aimed=True)
+        return sum(visit.gestured(gesture) for visit in self._visits.values()) > 0
 
     def say(self, text: str) -> bool:
         """Speak: heard by the microphone when it is open, and recognised on the glasses."""
         self.microphone.say(text)
         return self._send(Transcript(text))
 
-    def set_battery(self, level: int) -> bool:
+    def set_battery(self, level: int, *, side: Side | None = None) -> bool:
         event = BatteryChanged(level)
-        self.battery = level
-        return self._send(event)
+        wanted = self.sides if side is None else (side,)
+        self.batteries.update(dict.fromkeys(wanted, level))
+        return sum(self._visits[at].tell(event) for at in wanted if at in self._visits) > 0
 
     def set_worn(self, *, worn: bool) -> bool:
         self.worn = worn
@@ -116,34 +146,43 @@ class MockGlasses:
         """Change what the glasses can do, as new firmware would; None forgets a key. Raises ValueError."""
         wanted = {key: value for key, value in {**self.capabilities, **changes}.items() if value is not None}
         if wanted.get("display") is not self.capabilities.get("display") or any(k.startswith("display.") for k in changes):
-            self.lens = _lens(wanted)
+            self.lenses = {side: _lens(wanted) for side in self.sides}
         self.capabilities = wanted
         self.tell({"event": "capabilities", "capabilities": dict(self.capabilities)})
         return self._send(CapabilitiesChanged(dict(self.capabilities)))
 
     def _send(self, event: Event) -> bool:
-        return self._visit is not None and self._visit.tell(event)
+        return sum(visit.tell(event) for visit in self._visits.values()) > 0
 
     # -------------------------------------------------------------- what can be seen and heard
 
     def shown(self) -> dict[str, Any]:
-        """Describe the lens; the PNG is written first."""
-        lens = self.lens
+        """Describe the lens; the PNG is written first. Of a pair both, led by the side that is connected."""
         if not self.capabilities.get("display"):
             return {"event": "lens", "scene": None, "page": 0, "pages": 0, "lines": [], "lit": 0, "png": None}
-        png = lens.png(self.out_dir / "lens.png")
+        if None in self.lenses:
+            return {"event": "lens", **self._picture(None)}
+        sides = {side: {**self._picture(side), "connected": side in self._visits} for side in self.sides}
+        seen = next((side for side in self.sides if side in self._visits), self.sides[0])
+        same = len({lens.image.tobytes() for lens in self.lenses.values()}) == 1
+        return {"event": "lens", **sides[seen], "side": seen, "same": same, "sides": sides}
+
+    def _picture(self, side: Side | None) -> dict[str, Any]:
+        lens = self.lenses[side]
+        png = lens.png(self.out_dir / ("lens.png" if side is None else f"lens-{side}.png"))
         return {
-            "event": "lens", "scene": lens.scene, "page": lens.page, "pages": lens.pages, "lines": lens.text(),
+            "scene": lens.scene, "page": lens.page, "pages": lens.pages, "lines": lens.text(),
             "pieces": [{"row": at.row, "x": at.x, "text": at.text} for at in lens.lines], "lit": lens.lit,
             "asking": lens.asking, "png": str(png),
         }  # fmt: skip
 
     def notice(self, lines: Sequence[str], event: Mapping[str, Any]) -> None:
         """Lay words of the glasses' own over the page (none: take them away), and tell what happened."""
-        if lines:
-            self.lens.ask(tuple(TextLine(row, line) for row, line in enumerate(lines) if line))
-        else:
-            self.lens.answered()
+        for lens in self.lenses.values():
+            if lines:
+                lens.ask(tuple(TextLine(row, line) for row, line in enumerate(lines) if line))
+            else:
+                lens.answered()
         shown = self.shown()
         if event:
             self.tell({**shown, **event})

@@ -7,13 +7,14 @@ import asyncio
 import contextlib
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from firmware_bridge.catalog import find
 from firmware_bridge.sim.control import Control, Feed
-from firmware_bridge.sim.inproc import DEFAULT_MTU, Mock
+from firmware_bridge.sim.faults import Fault, parse_fault
+from firmware_bridge.sim.inproc import Mock
+from firmware_bridge.sim.kits import kit_of, model_of
 from firmware_bridge.sim.mount import Mount
 from firmware_bridge.sim.wearer import Step, Wearer, parse_script
 
@@ -25,33 +26,47 @@ Announce = Callable[[dict[str, Any]], None]
 
 async def run_sim(
     model: str, *, radio: str, control: str | Path | None, out_dir: Path | None, script: Path | None,
-    mtu: int = DEFAULT_MTU, announce: Announce, speed: float = 1.0,
+    mtu: int | None = None, faults: Sequence[str] = (), quirks: Sequence[str] = (), announce: Announce, speed: float = 1.0,
 ) -> None:  # fmt: skip
     """Run mock glasses until SIGTERM, `quit`, or cancellation. PNG and WAV go to `out_dir` (None: a new temporary one).
 
     `announce` is called once, when the glasses are on the air: `{"event": "ready", model, address, radio, control,
-    out_dir, mtu}`, with the addresses really bound; what happens then is told by the control channel (`watch`).
-    Raises `RadioError`, `ValueError` (model, MTU, script, control address) and OSError before that.
+    out_dir, mtu}`, with the addresses really bound (of a pair also `sides`); what happens then is told by the control
+    channel (`watch`). Raises `RadioError`, `ValueError` (model, MTU, faults, quirks, script, control address) and OSError
+    before that.
     """
-    if not MIN_MTU <= mtu <= MAX_MTU:
+    if mtu is not None and not MIN_MTU <= mtu <= MAX_MTU:
         raise ValueError(f"mtu {mtu}; {MIN_MTU} to {MAX_MTU} are allowed")
-    entry = find(model)
+    entry, kit = model_of(model), kit_of(model, quirks)
     place, steps = _prepare(out_dir, script)
+    first = [parse_fault(word) for word in faults]
     leave = asyncio.Event()
     feed = Feed()
-    mount = Mount(radio)
+    mount = Mount(radio, radios=len(kit.sides))
     await mount.open()
     try:
-        mock = Mock(entry, mount, out_dir=place, mtu=mtu, tell=feed.tell, speed=speed)
-        wearer = Wearer(mock.glasses, drop=mount.drop, leave=leave.set)
+        mock = Mock(entry, mount, out_dir=place, mtu=mtu, tell=feed.tell, speed=speed, kit=kit)
+        _check(mock, first, steps)
+        wearer = Wearer(mock.glasses, inject=mock.injector.inject, leave=leave.set)
         async with _controlled(control, mock, wearer, feed) as bound, _stop_on_sigterm(leave):
-            announce({
-                "event": "ready", "model": model, "address": mock.address, "radio": mount.radio, "control": bound,
-                "out_dir": str(place), "mtu": mtu,
-            })  # fmt: skip
+            for fault in first:
+                await mock.injector.inject(fault)
+            announce({**_facts(mock), "model": model, "control": bound, "out_dir": str(place), "mtu": mtu or kit.mtu})
             await _live(mock, wearer, steps, leave)
     finally:
         await mount.close()
+
+
+def _check(mock: Mock, faults: list[Fault], steps: list[Step]) -> None:
+    """Refuse what these glasses cannot have, before anything happens. Raises `FaultError`."""
+    for fault in [*faults, *(step.fault for step in steps if step.fault is not None)]:
+        mock.injector.check(fault)
+
+
+def _facts(mock: Mock) -> dict[str, Any]:
+    facts: dict[str, Any] = {"event": "ready", "model": "", "address": mock.address, "radio": mock.mount.radio}
+    sides = {side.value: {"address": who.address, "name": who.name} for side, who in mock.identities.items() if side}
+    return {**facts, "sides": sides} if sides else facts
 
 
 async def _live(mock: Mock, wearer: Wearer, steps: list[Step], leave: asyncio.Event) -> None:

@@ -5,6 +5,7 @@ Knows how HCI is wired; has never heard of glasses.
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import Any, Final
 
 from bumble.transport import open_transport
@@ -16,17 +17,26 @@ from firmware_bridge.sim.air import Air, HciDoor, VirtualController
 _HINT: Final = "give --radio inproc, tcp:HOST:PORT (port 0 picks one), vhci, or usb:N"
 
 
-class Mount:
-    """A controller for the mock's host stack, and everything that stands behind it. Used once."""
+@dataclass(frozen=True, slots=True)
+class Antenna:
+    """HCI of one controller, and what loses all its links; None where only distance can (hardware)."""
 
-    def __init__(self, radio: str, air: Air | None = None) -> None:
+    source: Any
+    sink: Any
+    lose: Callable[[], bool] | None = None
+
+
+class Mount:
+    """Controllers for the mock's host stacks (one each radio), and everything that stands behind them. Used once."""
+
+    def __init__(self, radio: str, air: Air | None = None, *, radios: int = 1) -> None:
         self.radio = radio
         """The moniker a central can use; with port 0 it changes to the port that was picked."""
+        self.antennas: list[Antenna] = []
+        self._radios = radios
         self._air = air
-        self._controller: VirtualController | None = None
+        self._controllers: list[VirtualController] = []
         self._cleanup = AsyncExitStack()
-        self.source: Any = None
-        self.sink: Any = None
 
     async def open(self) -> None:
         """Raises `RadioError`."""
@@ -42,7 +52,7 @@ class Mount:
 
     def drop(self) -> bool:
         """Lose the link as if the wearer had walked off. False when there was none, or on hardware."""
-        return self._controller is not None and self._controller.drop_links() > 0
+        return sum(controller.drop_links() for controller in self._controllers) > 0
 
     async def _open(self) -> None:
         kind, _, rest = self.radio.partition(":")
@@ -55,9 +65,11 @@ class Mount:
 
     async def _virtual(self, _rest: str = "") -> None:
         air = self._air = self._air or Air()
-        controller = self._controller = air.controller("glasses")
-        self._cleanup.callback(air.remove, controller)
-        self.source, self.sink = controller, AsyncPipeSink(controller)
+        for _ in range(self._radios):
+            controller = air.controller("glasses")
+            self._cleanup.callback(air.remove, controller)
+            self._controllers.append(controller)
+            self.antennas.append(Antenna(controller, AsyncPipeSink(controller), lambda c=controller: c.drop_links() > 0))  # type: ignore[misc]
 
     async def _tcp(self, rest: str) -> None:
         host, _, port = rest.rpartition(":")
@@ -85,8 +97,10 @@ class Mount:
         kernel.source.set_packet_sink(controller)
 
     async def _usb(self, _rest: str) -> None:
+        if self._radios > 1:
+            raise RadioError(RadioReason.OTHER, f"{self.radio} is one radio; these glasses are {self._radios}", _HINT)
         dongle = await self._hardware(self.radio, "plug a dongle in, and stop bluetoothd's hold on it")
-        self.source, self.sink = dongle.source, dongle.sink
+        self.antennas.append(Antenna(dongle.source, dongle.sink))
 
     async def _hardware(self, moniker: str, hint: str) -> Any:
         try:

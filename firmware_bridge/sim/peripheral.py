@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Final, Protocol
 
 from firmware_bridge.codec import NEED_DATA, Codec, Incoming, Role
+from firmware_bridge.codecs.reference_frames import LAST, Frame, FrameType
 from firmware_bridge.errors import LinkLost, LocalMisuse, LostReason, RemoteViolation
 from firmware_bridge.messages import (
     Answer,
@@ -62,6 +63,18 @@ class Link(Protocol):
 
     async def notify(self, packet: bytes) -> None:
         """Send one packet. Raises `LinkLost`."""
+
+    def hang_up(self) -> object:
+        """Lose the link on purpose."""
+
+
+def more_follow(packet: bytes) -> bool:
+    """Say whether a message of the reference profile goes on after this packet."""
+    try:
+        frame = Frame.parse(packet)
+    except RemoteViolation:
+        return False
+    return frame.type is FrameType.DATA and not frame.flags & LAST
 
 
 async def serve(glasses: MockGlasses, link: Link) -> None:
@@ -164,6 +177,9 @@ class Session:
 
     def _handle(self, incoming: Incoming) -> None:
         command, number = incoming.message, incoming.number
+        if number is not None and self._glasses.troubles[None].refuses():
+            self._reply(number, Failed("busy", "refused by a fault"))
+            return
         lacking = self._lacking(command)
         if lacking:
             self._reply(number, Failed("unsupported", f"no {lacking}"))
@@ -251,7 +267,7 @@ class Session:
         self._glasses.lens.answered()
         return asked
 
-    def gestured(self, gesture: Gesture) -> bool:
+    def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:  # noqa: ARG002 - one radio has no side to aim at
         """A gesture answers the question on the lens, else it is told."""
         if self._asked is None or gesture not in _ALLOWS | _DENIES:
             return self.tell(Gestured(gesture))

@@ -18,5 +18,9 @@ class SimTime:
     def now(self) -> float:
         return time.monotonic() * self._speed
 
+    def real(self, seconds: float) -> float:
+        """How long that takes for whoever waits."""
+        return seconds / self._speed
+
     async def rest(self, seconds: float) -> None:
         await asyncio.sleep(seconds / self._speed)

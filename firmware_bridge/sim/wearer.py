@@ -5,12 +5,14 @@ Knows the words of a script and the glasses they act on; has never heard of radi
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.messages import Gesture
+from firmware_bridge.sides import Side
+from firmware_bridge.sim.faults import Fault, FaultError, is_fault, parse_fault
 from firmware_bridge.sim.glasses import MockGlasses
 
 MAX_LINE: Final = 2000
@@ -28,6 +30,7 @@ class Step:
 
     verb: str
     words: tuple[str, ...] = ()
+    fault: Fault | None = None
 
 
 def parse(line: str) -> Step | None:
@@ -46,11 +49,24 @@ def parse(line: str) -> Step | None:
         except ValueError as error:
             raise ScriptError(f"{stripped!r}: {error}") from None
     if verb not in _CHECKS:
-        raise ScriptError(f"{verb!r} is nothing a wearer does; known: {', '.join(sorted(_CHECKS))}")
+        return _fault_step(verb, words)
     problem = _CHECKS[verb](words)
     if problem:
         raise ScriptError(f"{stripped!r}: {problem}")
     return Step(verb, words)
+
+
+def _fault_step(verb: str, words: tuple[str, ...]) -> Step:
+    """Read a step that is a fault, in the same words as `--fault`. Raises `ScriptError`."""
+    if not is_fault(verb):
+        known = ", ".join(sorted(_CHECKS))
+        raise ScriptError(f"{verb!r} is nothing a wearer does; known: {known}, and the faults of `glassd sim --help`")
+    if words:
+        raise ScriptError(f"{verb!r} takes no words")
+    try:
+        return Step(verb, fault=parse_fault(verb))
+    except FaultError as error:
+        raise ScriptError(str(error)) from None
 
 
 def parse_script(text: str) -> list[Step]:
@@ -69,11 +85,13 @@ def parse_script(text: str) -> list[Step]:
 
 
 class Wearer:
-    """Does steps to one pair of glasses. `drop` loses the link, `leave` ends the mock."""
+    """Does steps to one pair of glasses. `inject` does a fault (raising ValueError for one they cannot have), `leave`
+    ends the mock.
+    """
 
-    def __init__(self, glasses: MockGlasses, *, drop: Callable[[], bool], leave: Callable[[], None]) -> None:
+    def __init__(self, glasses: MockGlasses, *, inject: Callable[[Fault], Awaitable[bool]], leave: Callable[[], None]) -> None:
         self._glasses = glasses
-        self._drop = drop
+        self._inject = inject
         self._leave = leave
 
     async def act(self, steps: list[Step]) -> None:
@@ -83,6 +101,8 @@ class Wearer:
     async def do(self, step: Step) -> bool:
         """Do one step; False when nobody was there to notice."""
         glasses, words = self._glasses, step.words
+        if step.fault is not None:
+            return await self._inject(step.fault)
         match step.verb:
             case "say":
                 return glasses.say(words[0])
@@ -93,7 +113,7 @@ class Wearer:
             case "caps":
                 return glasses.set_capabilities(capability_changes(words))
             case "drop":
-                return self._drop()
+                return await self._inject(Fault("drop"))
             case "quit":
                 self._leave()
                 return True
@@ -101,7 +121,7 @@ class Wearer:
                 await glasses.time.rest(float(words[0]))
                 return True
             case gesture:
-                return glasses.gesture(Gesture(gesture))
+                return glasses.gesture(Gesture(gesture), side=Side(words[0]) if words else None)
 
 
 def capability_changes(words: tuple[str, ...]) -> Mapping[str, Scalar | None]:
@@ -128,6 +148,10 @@ def checked_value(key: str, value: object) -> Scalar | None:
 
 def _nothing(words: tuple[str, ...]) -> str:
     return "takes no words" if words else ""
+
+
+def _maybe_side(words: tuple[str, ...]) -> str:
+    return "" if not words or words in _SIDES else "takes no words but left or right"
 
 
 def _text(words: tuple[str, ...]) -> str:
@@ -158,8 +182,9 @@ def _capabilities(words: tuple[str, ...]) -> str:
         return str(error)
 
 
+_SIDES: Final = frozenset((side.value,) for side in Side)
 _CHECKS: Final[Mapping[str, Callable[[tuple[str, ...]], str]]] = {
-    **{gesture.value: _nothing for gesture in Gesture},
+    **{gesture.value: _maybe_side for gesture in Gesture},
     "say": _text, "battery": _level, "worn": _switch, "wait": _seconds, "caps": _capabilities, "drop": _nothing,
     "quit": _nothing,
 }  # fmt: skip

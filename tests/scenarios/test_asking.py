@@ -7,6 +7,7 @@ import pytest
 from edge.ports import NobodyToAsk, Question
 from firmware_bridge.messages import Answer, Gesture
 from tests.scenarios.world import SOON_S, until, world
+from tests.unit.firmware_bridge.sim_helpers import noting
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -71,7 +72,7 @@ async def test_a_scripted_wearer_answers(tmp_path):
         await until(lambda: asked(place), "asked")
         from firmware_bridge.sim.wearer import Wearer, parse_script
 
-        wearer = Wearer(place.mock.glasses, drop=lambda: False, leave=lambda: None)
+        wearer = Wearer(place.mock.glasses, inject=noting([]), leave=lambda: None)
         await wearer.act(parse_script("wait 0.1\ndouble_tap"))
         assert await given(asking) is Answer.DENY
 

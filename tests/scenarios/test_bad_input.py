@@ -124,7 +124,7 @@ async def test_garbage_from_the_glasses_leaves_a_link_that_works(tmp_path, seed)
 
 async def babble(place, packet):
     """Notify raw bytes through the mock's GATT server, below its codec; nobody may be listening just now."""
-    subscription = place.mock._server._current
+    subscription = place.mock.servers[None]._current
     if subscription is not None and not subscription._over.is_set():
         await subscription.notify(packet)
     await asyncio.sleep(0)

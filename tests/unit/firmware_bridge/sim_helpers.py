@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from firmware_bridge.catalog import find
 from firmware_bridge.driver import Driver
 from firmware_bridge.errors import LinkLost, LostReason
+from firmware_bridge.sim.faults import Fault
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.peripheral import serve
 from firmware_bridge.sim.time import SimTime
@@ -65,6 +66,16 @@ async def meet(radio: Radio, **wanted: Any) -> AsyncIterator[tuple[Driver, Trans
     transport = await connect(radio, sighting, timeout_s=DEADLINE_S)
     async with driving(transport, sighting) as driver:
         yield driver, transport
+
+
+def noting(did: list[str]) -> Callable[[Fault], Awaitable[bool]]:
+    """Faults that only leave a note; as where there is no link to lose."""
+
+    async def inject(fault: Fault) -> bool:
+        did.append(str(fault))
+        return False
+
+    return inject
 
 
 class _End:

@@ -202,7 +202,7 @@ async def test_an_attempt_that_is_cancelled_can_be_made_again(tmp_path) -> None:
     bound = Bound("inproc", air)
     try:
         device = await Setup(bound, mock, None).device()
-        mock.mount.source.le_legacy_advertiser.stop()
+        mock.mount.antennas[0].source.le_legacy_advertiser.stop()
         attempt = asyncio.ensure_future(BleakClient(device, backend=bound.client, timeout=DEADLINE_S).connect())
         adapter = await bound.slot.adapter()
         async with asyncio.timeout(DEADLINE_S):
@@ -211,7 +211,7 @@ async def test_an_attempt_that_is_cancelled_can_be_made_again(tmp_path) -> None:
         attempt.cancel()
         with pytest.raises(asyncio.CancelledError):
             await attempt
-        mock.mount.source.le_legacy_advertiser.start()
+        mock.mount.antennas[0].source.le_legacy_advertiser.start()
         async with BleakClient(device, backend=bound.client, timeout=DEADLINE_S) as client:
             assert client.is_connected
     finally:
@@ -261,7 +261,7 @@ async def test_a_burst_of_writes_arrives_whole_and_in_order(setup: Setup) -> Non
     arrived: list[bytes] = []
     async with await setup.client() as client:
         await client.start_notify(TX_UUID, lambda _c, _d: None)
-        subscription = setup.mock._server._current
+        subscription = setup.mock.servers[None]._current
         everything = asyncio.Event()
 
         def received(packet: bytes) -> None:

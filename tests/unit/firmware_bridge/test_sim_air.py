@@ -120,6 +120,25 @@ async def test_cancelling_a_connection_attempt_is_answered() -> None:
     assert controller.pending_le_connection is None
 
 
+async def test_an_active_scan_hears_the_scan_response_too_and_a_passive_one_does_not() -> None:
+    air = Air()
+    heard: list[hci.HCI_Packet] = []
+    ears = air.controller("ears", sink=type("Sink", (), {"on_packet": lambda p: heard.append(hci.HCI_Packet.from_bytes(p))}))
+    mouth = air.controller("mouth")
+    mouth.random_address = hci.Address("F0:00:00:00:00:01")
+    mouth.le_legacy_advertiser.own_address_type = 1
+    mouth.le_legacy_advertiser.advertising_data, mouth.le_legacy_advertiser.scan_response_data = b"\x02\x01\x06", b"\x02\x09M"
+    mouth.le_legacy_advertiser.enabled = ears.le_scan_enable = True
+    for active, wanted in ((1, [(0, b"\x02\x01\x06"), (4, b"\x02\x09M")]), (0, [(0, b"\x02\x01\x06")])):
+        ears.le_scan_type = active
+        heard.clear()
+        mouth.le_legacy_advertiser.send_advertising_data()
+        for _ in range(3):  # through the link, out of the controller
+            await asyncio.sleep(0)
+        assert [(r.event_type, r.data) for e in heard for r in e.reports] == wanted
+        assert ears.le_scan_enable
+
+
 async def test_a_host_that_connects_from_its_public_address_is_served_as_bluez_is(tmp_path) -> None:
     air = Air()
     mock = await start_mock("mock:display", air, out_dir=tmp_path)

@@ -19,7 +19,7 @@ from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.main import run_sim
 from firmware_bridge.sim.time import SimTime
 from firmware_bridge.sim.wearer import ScriptError, Wearer
-from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear
+from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear, noting
 
 pytestmark = pytest.mark.enable_socket
 
@@ -54,7 +54,7 @@ async def desk(request, tmp_path: Path):
     feed = Feed()
     glasses = MockGlasses(find("mock:full"), out_dir=tmp_path, time=SimTime(100), tell=feed.tell)
     did: list[str] = []
-    wearer = Wearer(glasses, drop=lambda: bool(did.append("drop")), leave=lambda: did.append("leave"))
+    wearer = Wearer(glasses, inject=noting(did), leave=lambda: did.append("leave"))
     where = str(tmp_path / "c.sock") if request.param == "unix" else "tcp:127.0.0.1:0"
     control = Control(where, glasses, wearer, feed)
     await control.open()
@@ -140,7 +140,7 @@ async def test_a_slow_watcher_is_told_what_it_missed() -> None:
 async def test_a_socket_left_by_a_killed_mock_is_replaced_but_a_file_is_not(tmp_path: Path) -> None:
     path = tmp_path / "c.sock"
     glasses = MockGlasses(find("mock:full"), out_dir=tmp_path, tell=lambda _: None)
-    wearer = Wearer(glasses, drop=lambda: False, leave=lambda: None)
+    wearer = Wearer(glasses, inject=noting([]), leave=lambda: None)
     import socket
 
     left = socket.socket(socket.AF_UNIX)
@@ -216,6 +216,7 @@ async def test_signals_end_it_cleanly(tmp_path: Path, how: signal.Signals) -> No
     assert not (tmp_path / "c.sock").exists()
     if how is signal.SIGTERM:
         assert process.returncode == 0
-        assert errors == b""
+        # A machine with much to do makes debug mode complain about steps of more than 0.1 s.
+        assert [line for line in errors.splitlines() if not line.startswith(b"Executing <")] == []
     else:
         assert b"KeyboardInterrupt" in errors

@@ -8,6 +8,7 @@ from firmware_bridge.catalog import find
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.time import SimTime
 from firmware_bridge.sim.wearer import ScriptError, Step, Wearer, capability_changes, parse, parse_script
+from tests.unit.firmware_bridge.sim_helpers import noting
 
 
 @pytest.mark.parametrize(("line", "step"), [
@@ -45,7 +46,7 @@ def test_capability_values_are_json_or_plain_words() -> None:
 async def test_steps_change_the_glasses_even_when_nobody_is_connected(tmp_path: Path) -> None:
     glasses = MockGlasses(find("mock:full"), out_dir=tmp_path, time=SimTime(1000), tell=lambda _: None)
     did: list[str] = []
-    wearer = Wearer(glasses, drop=lambda: bool(did.append("drop")), leave=lambda: did.append("leave"))
+    wearer = Wearer(glasses, inject=noting(did), leave=lambda: did.append("leave"))
     await wearer.act(parse_script("battery 12\nworn off\ncaps camera=false light=null\nwait 0.5\ndrop\nquit"))
     assert (glasses.battery, glasses.worn) == (12, False)
     assert glasses.capabilities["camera"] is False

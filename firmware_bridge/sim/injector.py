@@ -1,0 +1,162 @@
+"""Does faults to one mock: at once, or when their moment has come; all of them below the glasses' own logic.
+
+Knows what each fault does to which radio; how faults are written is faults.py's business.
+"""
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Final, Protocol
+
+from firmware_bridge.sides import Side
+from firmware_bridge.sim.faults import Fault, FaultError
+from firmware_bridge.sim.glasses import MockGlasses
+
+log = logging.getLogger(__name__)
+
+MAX_WAITING: Final = 1000
+"""Faults whose moment has not come."""
+
+
+class Station(Protocol):
+    """One radio of the glasses, as far as faults reach into it."""
+
+    def drop(self) -> bool:
+        """Lose the link. False when there was none."""
+
+    def leave(self) -> bool:
+        """Lose the link and fall silent."""
+
+    def come_back(self) -> None:
+        """Be heard again."""
+
+    def offer_mtu(self, mtu: int) -> None:
+        """From the next connection on."""
+
+
+class Guard(Protocol):
+    """The security manager of one radio, as far as faults reach into it."""
+
+    def refuse(self) -> None:
+        """Refuse to pair from now on."""
+
+    async def forget(self) -> None:
+        """Forget every bond."""
+
+
+class Injector:
+    """Does faults to one pair of mock glasses: at once, or when their moment has come."""
+
+    def __init__(
+        self, glasses: MockGlasses, stations: Mapping[Side | None, Station], guards: Mapping[Side | None, Guard]
+    ) -> None:
+        self._glasses = glasses
+        self._stations = stations
+        self._guards = guards
+        self._later: list[tuple[float, int, Callable[[], Awaitable[object]]]] = []
+        self._count = 0
+        self._news = asyncio.Event()
+
+    def check(self, fault: Fault) -> None:
+        """Raise `FaultError` for a fault that these glasses cannot have."""
+        if fault.side is not None and fault.side not in self._stations:
+            raise FaultError(f"{fault}: {self._glasses.model.key} is one radio; leave the side out")
+
+    async def inject(self, fault: Fault) -> bool:
+        """Do it, or remember it for its moment. False when there was no link to lose. Raises `FaultError`."""
+        self.check(fault)
+        if fault.at_s is None:
+            return await self._do(fault)
+        self._at(fault.at_s, lambda: self._do(fault))
+        return True
+
+    async def run(self) -> None:
+        """Do what was put off, until cancelled."""
+        while True:
+            self._news.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._patience()):
+                    await self._news.wait()
+            while self._later and self._later[0][0] <= self._glasses.time.now():
+                await heapq.heappop(self._later)[2]()
+
+    def _patience(self) -> float | None:
+        if not self._later:
+            return None
+        return max(0.0, self._glasses.time.real(self._later[0][0] - self._glasses.time.now()))
+
+    def _at(self, seconds: float, deed: Callable[[], Awaitable[object]]) -> None:
+        if len(self._later) >= MAX_WAITING:
+            raise FaultError(f"{MAX_WAITING} faults wait for their moment already")
+        self._count += 1
+        heapq.heappush(self._later, (self._glasses.time.now() + seconds, self._count, deed))
+        self._news.set()
+
+    # -------------------------------------------------------------- deeds
+
+    async def _do(self, fault: Fault) -> bool:
+        log.info("fault: %s", fault)
+        self._glasses.tell({"event": "fault", "fault": str(fault)})
+        match fault.kind:
+            case "battery":
+                return self._glasses.set_battery(int(fault.value), side=fault.side)
+            case "refuse-pairing":
+                for guard in self._guards.values():
+                    guard.refuse()
+                return True
+            case "forget-bond":
+                for guard in self._guards.values():
+                    await guard.forget()
+                return True
+        deed = _DEEDS[fault.kind]
+        sides = list(self._sides(fault))
+        return sum(deed(self, side, fault.value) for side in sides) == len(sides)
+
+    def _sides(self, fault: Fault) -> Iterable[Side | None]:
+        return self._stations if fault.side is None else (fault.side,)
+
+    def _drop(self, side: Side | None, _value: float) -> bool:
+        return self._stations[side].drop()
+
+    def _mtu(self, side: Side | None, value: float) -> bool:
+        self._stations[side].offer_mtu(int(value))
+        self._stations[side].drop()
+        return True
+
+    def _away(self, side: Side | None, value: float) -> bool:
+        station = self._stations[side]
+
+        async def come_back() -> None:
+            station.come_back()
+
+        self._at(value, come_back)
+        return station.leave()
+
+    def _cut(self, side: Side | None, _value: float) -> bool:
+        self._glasses.troubles[side].cutting = True
+        return True
+
+    def _delay(self, side: Side | None, value: float) -> bool:
+        self._glasses.troubles[side].delay_s = value / 1000
+        return True
+
+    def _lose_acks(self, side: Side | None, value: float) -> bool:
+        self._glasses.troubles[side].lose_every = int(value)
+        return True
+
+    def _refuse(self, side: Side | None, value: float) -> bool:
+        self._glasses.troubles[side].refuse_every = int(value)
+        return True
+
+
+_DEEDS: Final[Mapping[str, Callable[[Injector, Side | None, float], bool]]] = {
+    "drop": Injector._drop,  # noqa: SLF001 - the table of this class's own deeds
+    "mtu": Injector._mtu,  # noqa: SLF001
+    "away": Injector._away,  # noqa: SLF001
+    "cut": Injector._cut,  # noqa: SLF001
+    "delay": Injector._delay,  # noqa: SLF001
+    "lose-acks": Injector._lose_acks,  # noqa: SLF001
+    "refuse": Injector._refuse,  # noqa: SLF001
+}

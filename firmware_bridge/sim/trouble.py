@@ -1,0 +1,32 @@
+"""What is wrong with one radio of a mock right now; its link asks here about every packet.
+
+Knows packets only by number; who wants trouble, and when, is injector.py's business.
+"""
+
+
+class Trouble:
+    """Nothing, until someone sets a field."""
+
+    def __init__(self) -> None:
+        self.lose_every = 0
+        self.refuse_every = 0
+        self.delay_s = 0.0
+        self.cutting = False
+        self._sent = 0
+        self._asked = 0
+
+    def loses(self) -> bool:
+        """Say whether the packet that is sent now is lost on its way."""
+        if not self.lose_every:
+            self._sent = 0
+            return False
+        self._sent += 1
+        return self._sent % self.lose_every == 0
+
+    def refuses(self) -> bool:
+        """Say whether the command that came now is refused, whatever it is."""
+        if not self.refuse_every:
+            self._asked = 0
+            return False
+        self._asked += 1
+        return self._asked % self.refuse_every == 0
