@@ -4,6 +4,7 @@ Knows no bytes and no family; one that has no word for a command refuses it as `
 """
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 MAX_APPS: Final = 100
@@ -80,6 +81,41 @@ class ShowNotification:
         size = len((self.title + self.subtitle + self.text).encode())
         _need(size <= _MAX_TEXT_BYTES, f"a notification of {size} bytes; at most {_MAX_TEXT_BYTES}")
         _need(0 <= self.at < 1 << 32, f"a time of {self.at} s is outside 32 bits")
+
+
+@dataclass(frozen=True, slots=True)
+class SetClock:
+    """Set the glasses' own clock: seconds since 1970 as a clock on the wall here would count them."""
+
+    local_s: int
+    twelve_hour: bool = False
+
+    def __post_init__(self) -> None:
+        _need(0 <= self.local_s < 1 << 32, f"a time of {self.local_s} s is outside 32 bits")
+
+
+class DoubleTap(StrEnum):
+    """What a double tap opens on the glasses."""
+
+    NOTHING = "nothing"
+    TRANSLATE = "translate"
+    TELEPROMPTER = "teleprompter"
+    DASHBOARD = "dashboard"
+    TRANSCRIBE = "transcribe"
+
+
+@dataclass(frozen=True, slots=True)
+class SetDoubleTap:
+    """Bind the double tap."""
+
+    action: DoubleTap
+
+
+@dataclass(frozen=True, slots=True)
+class SetDebugLog:
+    """Whether the glasses tell their log lines."""
+
+    on: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,19 @@ from typing import Any, Final, Protocol
 
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.codec import Codec, Role
+from firmware_bridge.codecs import even_g1_wire as g1
+from firmware_bridge.codecs.even_g1 import EvenG1Codec
+from firmware_bridge.codecs.even_g1_arm import EvenG1Arm
+from firmware_bridge.codecs.even_g1_conflicts import CONFLICTS
 from firmware_bridge.codecs.reference import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID, ReferenceCodec
+from firmware_bridge.metrics import metrics_for
 from firmware_bridge.sides import Side
 
 
 class CodecFactory(Protocol):
-    """Makes the codec of one connection."""
+    """Makes the codec of one connection: of all sides for a central, of one `side` for glasses that have two."""
 
-    def __call__(self, max_packet: int, *, role: Role = Role.CENTRAL) -> Codec[Any]: ...
+    def __call__(self, max_packet: int, *, role: Role = Role.CENTRAL, side: Side | None = None) -> Codec[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +105,14 @@ class UnknownModel(ValueError):
     """No entry has this key."""
 
 
-def _reference_codec(max_packet: int, *, role: Role = Role.CENTRAL) -> Codec[bytes]:
+def _reference_codec(max_packet: int, *, role: Role = Role.CENTRAL, side: Side | None = None) -> Codec[bytes]:  # noqa: ARG001 - the factory's
     return ReferenceCodec(role, max_packet=max_packet)
+
+
+def _even_g1_codec(max_packet: int, *, role: Role = Role.CENTRAL, side: Side | None = None) -> Codec[Any]:
+    if role is Role.PERIPHERAL:
+        return EvenG1Arm(side or Side.LEFT, max_packet=max_packet)
+    return EvenG1Codec(width=metrics_for("g1-21").width, max_packet=max_packet)
 
 
 _REFERENCE: Final = Gatt(service=SERVICE_UUID, rx=RX_UUID, tx=TX_UUID, info=INFO_UUID)
@@ -135,6 +146,29 @@ def _mock(kind: str, title: str, advertised: str, *abilities: Mapping[str, Scala
     )  # fmt: skip
 
 
+_EVEN_G1: Final = Model(
+    key="even_g1", title="Even Realities G1",
+    gatt=Gatt(service=g1.SERVICE_UUID, rx=g1.RX_UUID, tx=g1.TX_UUID), codec=_even_g1_codec, firmware_models=("G1",),
+    capabilities=MappingProxyType({
+        **_NOTHING_ELSE,
+        "display": True, "display.width": g1.WIDTH, "display.height": g1.HEIGHT, "display.bpp": 1,
+        "display.text_width": g1.TEXT_WIDTH, "display.lines": g1.LINES, "display.font": "g1-21",
+        "display.line_height": 27, "display.page_bytes": 390, "display.bitmap": True, "display.tiles": False,
+        "microphone": True, "microphone.codecs": "lc3", "prompt": False,
+        "gestures": "tap,double_tap,head_up,head_down,button_long",
+    }), font="g1-21", arms=g1.arm_of, pairing=Pairing.JUST_WORKS,
+    quirks=(
+        Quirk("name-alone", "both arms are known by their name; no source says that they advertise their service"),
+        Quirk("lens-font", "its font is not published: text is measured in ours at 21 px, the size and the 488 px its demo uses"),
+        Quirk("no-lit-count", "C9 says that a page was taken, not how much of it was lit: pages are acknowledged, not shown"),
+        Quirk("text-or-picture", "the lens holds text or one whole picture, never parts of both; columns become spaces"),
+        Quirk("sound-30-s", "a recording ends by itself after 30 s; a microphone that falls silent is switched on again"),
+        Quirk("hangs-up", "an arm hangs up 32 s after its last packet; each gets a heartbeat after 8 s without any"),
+        *(Quirk(conflict.name, f"{conflict.reason} ({conflict.row})") for conflict in CONFLICTS),
+    ),
+)  # fmt: skip
+"""390 bytes a page are the smallest payload every known host stays under."""
+
 # Names have 8 bytes: a legacy advertisement has 31, of which flags take 3, a 128-bit service 18 and the name's head 2.
 MODELS: Final = (
     _mock("display", "Mock display glasses", "MOCK-DSP", _LENS_22, _MICROPHONE, {"gestures": "tap,double_tap"}),
@@ -143,6 +177,7 @@ MODELS: Final = (
     _mock("full", "Mock glasses with everything", "MOCK-ALL", _LENS_22, _SPEAKER, _MICROPHONE,
           {"camera": True, "button": True, "imu": True, "light": True, "wifi": True,
            "gestures": "tap,double_tap,button,button_long,head_up,head_down,nod,shake"}),
+    _EVEN_G1,
     Model(key="reference", title="Glasses speaking the reference profile", gatt=_REFERENCE, codec=_reference_codec),
 )  # fmt: skip
 """Every model. Registration is this tuple; nothing registers itself."""

@@ -192,12 +192,16 @@ class Driver(Generic[P]):
                 self._codec.receive_packet(packet, self._heard_at)
             except RemoteViolation as violation:
                 self._violated(violation)
-            while (incoming := self._codec.next_event()) is not NEED_DATA:
-                self._bad_in_a_row = 0
-                self._dispatch(incoming)
+            self._take()
             self._wake.set()
             self._progress.set()
         raise LinkLost(LostReason.DISCONNECTED)
+
+    def _take(self) -> None:
+        """Hand on what the codec has: what came in, and what it concludes itself when time is over."""
+        while (incoming := self._codec.next_event()) is not NEED_DATA:
+            self._bad_in_a_row = 0
+            self._dispatch(incoming)
 
     async def _pump_out(self) -> None:
         """The only writer, and the only one who runs the codec's timer."""
@@ -210,6 +214,8 @@ class Driver(Generic[P]):
                 self._codec.set_max_packet(self._max_packet)
             for packet in self._codec.packets_to_send(now):
                 await self._write(packet)
+            self._take()
+            self._progress.set()
             due = self._codec.next_timer()
             await self._sleep(None if due is None else due - self._clock())
 

@@ -11,8 +11,12 @@ from typing import Any, Final
 from firmware_bridge.amenities import (
     AllowApps,
     App,
+    DoubleTap,
     ExitToDashboard,
     SetBrightness,
+    SetClock,
+    SetDebugLog,
+    SetDoubleTap,
     SetHeadUpAngle,
     SetSilentMode,
     SetWearDetection,
@@ -212,7 +216,7 @@ class Ping:
 Command = (
     Hello | ShowPage | UpdatePage | ClearPage | StartAudio | AudioChunk | EndAudio | StartMicrophone | StopMicrophone
     | Prompt | EndPrompt | Ping | SetBrightness | SetSilentMode | SetWearDetection | SetHeadUpAngle | AllowApps
-    | ShowNotification | ExitToDashboard
+    | ShowNotification | SetClock | SetDoubleTap | SetDebugLog | ExitToDashboard
 )  # fmt: skip
 
 # ------------------------------------------------------------------ answers and events: glasses → central
@@ -236,12 +240,13 @@ class GlassesInfo:
 @dataclass(frozen=True, slots=True)
 class Done:
     """A command was carried out. `drawn` pixels were lit or `samples` were played, where that applies;
-    `clipped` counts what did not fit.
+    `clipped` counts what did not fit; `skew_s` is how far apart both sides of two-sided glasses took it.
     """
 
     drawn: int | None = None
     samples: int | None = None
     clipped: int = 0
+    skew_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,9 +330,9 @@ def _need(condition: bool, complaint: str) -> None:  # noqa: FBT001 - reads as a
 
 __all__ = [
     "MAX_BITMAP_BYTES", "MAX_CHUNK_BYTES", "MAX_LINES", "MAX_TEXT_BYTES", "AllowApps", "Answer", "App", "AudioChunk",
-    "AudioFormat", "BatteryChanged", "CapabilitiesChanged", "ClearPage", "Command", "Done", "EndAudio", "EndPrompt",
+    "AudioFormat", "BatteryChanged", "CapabilitiesChanged", "ClearPage", "Command", "Done", "DoubleTap", "EndAudio", "EndPrompt",
     "Event", "ExitToDashboard", "Failed", "Gesture", "Gestured", "GlassesInfo", "Hello", "MicrophoneChunk", "Ping",
-    "Prompt", "PromptAnswered", "Reply", "SetBrightness", "SetHeadUpAngle", "SetSilentMode", "SetWearDetection",
+    "Prompt", "PromptAnswered", "Reply", "SetBrightness", "SetClock", "SetDebugLog", "SetDoubleTap", "SetHeadUpAngle", "SetSilentMode", "SetWearDetection",
     "ShowNotification", "ShowPage", "SideChanged", "StartAudio", "StartMicrophone", "StopMicrophone", "TextLine",
     "Tile", "Transcript", "UpdatePage", "WornChanged",
 ]  # fmt: skip

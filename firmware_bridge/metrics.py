@@ -11,7 +11,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-_TABLES: Final = MappingProxyType({"lens-22": "metrics_lens22.json"})
+_TABLES: Final = MappingProxyType({"lens-22": "metrics_lens22.json", "g1-21": "metrics_g1_21.json"})
 
 
 class UnknownFont(LookupError):

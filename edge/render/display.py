@@ -110,6 +110,7 @@ def _size(capabilities: Capabilities) -> tuple[float, float]:
 def canvas_of(capabilities: Capabilities) -> Canvas:
     """What these glasses' lens holds; what they do not say is believed to be small."""
     width, height = _size(capabilities)
+    width = min(width, float(capabilities.get("display.text_width", 0) or width))
     row = float(capabilities.get("display.line_height", 0) or 27)
     lines = int(capabilities.get("display.lines", 0) or height // row)
     size = int(capabilities.get("display.page_bytes", 0) or _DEFAULT_BYTES)

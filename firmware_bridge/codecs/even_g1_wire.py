@@ -205,7 +205,7 @@ def silent(dialect: Dialect = STOCK, *, on: bool) -> bytes:
     return bytes((Op.SILENT, 0x0C if on else 0x0A)) + (b"\0" if dialect.silent_long else b"")
 
 
-def double_tap_action(action: int, number: int, dialect: Dialect = STOCK) -> bytes:
+def double_tap(action: int, number: int, dialect: Dialect = STOCK) -> bytes:
     """`26 06 00 seq sub action`; the sub is 05 in one list of its source and 04 in the packet beside it (§5)."""
     return bytes((Op.SETTINGS, 6, 0, number & 0xFF, dialect.double_tap_sub, action))
 
@@ -215,13 +215,9 @@ def debug(dialect: Dialect = STOCK, *, on: bool) -> bytes:
 
 
 def dashboard_time(
-    number: int, local_s: int, *, icon: int = 0, celsius: int = 0, fahrenheit: bool = False, twelve_hour: bool = False,
-    dialect: Dialect = STOCK,
+    number: int, local_s: int, dialect: Dialect = STOCK, *, twelve_hour: bool = False,
 ) -> bytes:  # fmt: skip
-    """Sub 01 of 06: the clock (seconds of local wall time) and the weather on the glasses' own dashboard (§9)."""
+    """Sub 01 of 06: the clock, in seconds of local wall time, on the glasses' own dashboard; no weather (§9)."""
     hours = dialect.twelve_hour if twelve_hour else 1 - dialect.twelve_hour
-    body = (
-        local_s.to_bytes(4, "little") + (local_s * 1000).to_bytes(8, "little")
-        + bytes((icon, celsius & 0xFF, fahrenheit, hours))
-    )  # fmt: skip
+    body = local_s.to_bytes(4, "little") + (local_s * 1000).to_bytes(8, "little") + bytes((0, 0, 0, hours))
     return bytes((Op.DASHBOARD, 5 + len(body), 0, number & 0xFF, 0x01)) + body

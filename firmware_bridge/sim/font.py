@@ -1,4 +1,4 @@
-"""The font burnt into the mock's firmware: Source Sans Pro Semibold at 22 pixels, one glyph at a time.
+"""The fonts burnt into the mocks' firmware: Source Sans Pro Semibold in their sizes, one glyph at a time.
 
 Knows no page and no lens. Like most display firmware it moves its pen by whole pixels and does no kerning.
 """
@@ -18,6 +18,8 @@ LINE_HEIGHT: Final = 27
 """Ink of Latin letters, accents and descenders is 26 pixels high; one pixel keeps lines apart; 5 lines need 135."""
 BASELINE: Final = 20
 """From the top of a line to the foot of its letters: capitals with accents are 20 high."""
+SIZES: Final = {NAME: PIXELS, "g1-21": 21}
+"""Font name → pixels. Both stand on the same lines: 5 of 27 pixels."""
 _NOTDEF: Final = "\uffff"
 _BOX: Final = "\u25a1"
 """White square: this firmware draws its box for missing glyphs, so that a text can say "something was here"."""
@@ -29,10 +31,10 @@ _ORIGIN: Final = (16, 40)
 class LensFont:
     """Glyph boxes and glyph pictures."""
 
-    def __init__(self) -> None:
+    def __init__(self, pixels: int = PIXELS) -> None:
         # The basic layout engine, so that no shaping library of the machine changes a pixel.
         self._font = ImageFont.truetype(
-            font_source_sans_pro.SourceSansProSemibold, PIXELS, layout_engine=ImageFont.Layout.BASIC
+            font_source_sans_pro.SourceSansProSemibold, pixels, layout_engine=ImageFont.Layout.BASIC
         )
         self._notdef = self._picture(_NOTDEF)
         self.missing = self._measure(_NOTDEF)

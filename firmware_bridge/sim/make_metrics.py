@@ -1,6 +1,6 @@
-"""Generates the metrics table of the mock's font: `python -m firmware_bridge.sim.make_metrics [--check]`.
+"""Generates the metrics tables of the mocks' fonts: `python -m firmware_bridge.sim.make_metrics [--check]`.
 
-Knows the font and the table's form; what text is laid out with it is not its business.
+Knows the fonts and the tables' form; what text is laid out with it is not its business.
 """
 
 import argparse
@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from firmware_bridge import metrics
-from firmware_bridge.sim.font import BASELINE, LINE_HEIGHT, NAME, LensFont
+from firmware_bridge.sim.font import BASELINE, LINE_HEIGHT, NAME, SIZES, LensFont
 
 TABLE: Final = Path(metrics.__file__).with_name("metrics_lens22.json")
+TABLES: Final = {NAME: TABLE, "g1-21": TABLE.with_name("metrics_g1_21.json")}
 _RANGES: Final = (
     range(0x20, 0x3000),  # Latin, Greek, Cyrillic, punctuation, arrows, box drawing, symbols
     range(0xA640, 0xA7FF + 1),
@@ -23,17 +24,17 @@ _RANGES: Final = (
 )
 
 
-def table() -> dict[str, Any]:
+def table(name: str = NAME) -> dict[str, Any]:
     """Measure every glyph the font has; glyphs of the same box share a row."""
-    font = LensFont()
+    font = LensFont(SIZES[name])
     rows: dict[metrics.Box, str] = {}
     for ch in map(chr, chain(*_RANGES)):
         box = font.box(ch)
         if box is not None:
             rows[box] = rows.get(box, "") + ch
     return {
-        "font": NAME,
-        "source": "Source Sans Pro Semibold, 22 px, 1 bit; glyphs: [advance, left, right, characters]",
+        "font": name,
+        "source": f"Source Sans Pro Semibold, {SIZES[name]} px, 1 bit; glyphs: [advance, left, right, characters]",
         "line_height": LINE_HEIGHT,
         "baseline": BASELINE,
         "missing": list(font.missing),
@@ -41,9 +42,9 @@ def table() -> dict[str, Any]:
     }
 
 
-def text() -> str:
+def text(name: str = NAME) -> str:
     """Render the table as it is committed: one row a line."""
-    content = table()
+    content = table(name)
     rows = ",\n".join("  " + json.dumps(row, ensure_ascii=True) for row in content.pop("glyphs"))
     head = ",\n".join(f" {json.dumps(k)}: {json.dumps(v)}" for k, v in content.items())
     return f'{{\n{head},\n "glyphs": [\n{rows}\n ]\n}}\n'
@@ -52,16 +53,17 @@ def text() -> str:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Generate the lens font's metrics table.")
     parser.add_argument("--check", action="store_true", help="fail when the committed table is not what would be written")
-    parser.add_argument("--table", type=Path, default=TABLE)
+    parser.add_argument("--table", type=Path, help=f"only {NAME}, into this file")
     options = parser.parse_args(arguments)
-    fresh = text()
+    wanted = {NAME: options.table} if options.table else TABLES
     if not options.check:
-        options.table.write_text(fresh, encoding="utf-8")
+        for name, path in wanted.items():
+            path.write_text(text(name), encoding="utf-8")
         return 0
-    if options.table.is_file() and options.table.read_text(encoding="utf-8") == fresh:
-        return 0
-    sys.stderr.write(f"{options.table.name} is stale; run: python -m firmware_bridge.sim.make_metrics\n")
-    return 1
+    stale = [path.name for name, path in wanted.items() if not path.is_file() or path.read_text(encoding="utf-8") != text(name)]
+    if stale:
+        sys.stderr.write(f"stale: {', '.join(stale)}; run: python -m firmware_bridge.sim.make_metrics\n")
+    return bool(stale)
 
 
 if __name__ == "__main__":

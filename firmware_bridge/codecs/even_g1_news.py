@@ -1,0 +1,119 @@
+"""What an Even G1 says by itself: events F5, batteries, worn or not, sound F1 → events. Knows time only as an argument.
+
+Refuses to know questions and answers; it remembers what was said last, so that nothing is told twice.
+"""
+
+import re
+from typing import Final
+
+from firmware_bridge.codecs.even_g1_answers import SUB_NOT_WORN, SUB_WORN
+from firmware_bridge.codecs.even_g1_wire import LC3_FRAME_BYTES, LC3_FRAMES, Op, Sub
+from firmware_bridge.errors import RemoteViolation, Violation
+from firmware_bridge.messages import BatteryChanged, Event, Gesture, Gestured, MicrophoneChunk, WornChanged
+from firmware_bridge.sides import Side
+
+ECHO_S: Final = 0.5
+"""Both arms may tell the same, and long presses repeat: within this it is one (§15)."""
+_SOUND_BYTES: Final = 2 + LC3_FRAMES * LC3_FRAME_BYTES
+_ONE_SIDE: Final = 0x66
+_GESTURES: Final = {
+    Sub.DOUBLE_TAP: Gesture.DOUBLE_TAP, Sub.TAP: Gesture.TAP, Sub.HEAD_UP: Gesture.HEAD_UP,
+    Sub.HEAD_DOWN: Gesture.HEAD_DOWN, Sub.LONG_PRESS: Gesture.BUTTON_LONG, Sub.BOUND_DOUBLE_TAP: Gesture.DOUBLE_TAP,
+}  # fmt: skip
+_REPEATS: Final = frozenset({Gesture.BUTTON_LONG})
+_WORN: Final = {Sub.WORN: True, Sub.NOT_WORN: False, Sub.CASE_OPEN: False, Sub.CASE_CLOSED: False}
+_STATES: Final = {SUB_WORN: True, SUB_NOT_WORN: False, 0x08: False, 0x0A: False, 0x0B: False}
+_VERSION: Final = re.compile(r"\bver ([\w.]{1,20})", re.ASCII)
+
+
+class News:
+    """Packets of both sides → events. Every method raises `RemoteViolation` for a packet cut short or out of range."""
+
+    def __init__(self) -> None:
+        self._gestured: dict[Gesture, tuple[Side, float]] = {}
+        self._battery: dict[Side, tuple[int, bool]] = {}
+        self._worn: bool | None = None
+
+    def event(self, side: Side, packet: bytes, now: float) -> list[Event]:
+        """F5. What we have no use for gives nothing, and so does what a later firmware may say."""
+        sub = _byte(packet, 1)
+        try:
+            known = Sub(sub)
+        except ValueError:
+            return []
+        if known in _GESTURES:
+            return self._gesture(side, _GESTURES[known], now)
+        if known in _WORN:
+            return self._wear(worn=_WORN[known])
+        if known is Sub.BATTERY:
+            return self._charge(side, level=_byte(packet, 2))
+        if known is Sub.CHARGING:
+            return self._charge(side, charging=bool(_byte(packet, 2)))
+        return []
+
+    def _gesture(self, side: Side, gesture: Gesture, now: float) -> list[Event]:
+        """Two taps on one arm are two; the same from the other arm at the same moment is the same tap."""
+        before = self._gestured.get(gesture)
+        self._gestured[gesture] = (side, now)
+        if before is not None and now - before[1] < ECHO_S and (side is not before[0] or gesture in _REPEATS):
+            self._gestured[gesture] = (before[0], before[1] if gesture not in _REPEATS else now)
+            return []
+        return [Gestured(gesture)]
+
+    def _wear(self, *, worn: bool) -> list[Event]:
+        if worn is self._worn:
+            return []
+        self._worn = worn
+        return [WornChanged(worn)]
+
+    def state(self, packet: bytes) -> list[Event]:
+        """`2B 69 0C/0A state`: among others whether they are worn (§5)."""
+        worn = _STATES.get(_byte(packet, 3))
+        return [] if worn is None else self._wear(worn=worn)
+
+    def battery(self, side: Side, packet: bytes) -> list[Event]:
+        """2C in both forms: 66 and one arm's charge, or the frame's letter and both arms' (§11)."""
+        if _byte(packet, 1) == _ONE_SIDE:
+            return self._charge(side, level=_byte(packet, 2))
+        if packet[1:2] not in (b"A", b"B"):
+            return []
+        both = zip(Side, (_byte(packet, 2), _byte(packet, 3)), strict=True)
+        return [event for each, level in both for event in self._charge(each, level=level)]
+
+    def _charge(self, side: Side, *, level: int | None = None, charging: bool | None = None) -> list[Event]:
+        was = self._battery.get(side)
+        if level is None and was is None:
+            return []  # charging, but nobody knows how far
+        if level is not None and level > 100:
+            raise RemoteViolation(Violation.BAD_MESSAGE, f"a battery of {level} %")
+        before, was_charging = was or (0, False)
+        now = (before if level is None else level, was_charging if charging is None else charging)
+        self._battery[side] = now
+        return [] if now == was else [BatteryChanged(*now, side)]
+
+
+def sound(packet: bytes, stream: int, index: int) -> MicrophoneChunk:
+    """F1: ten frames of LC3, 100 ms (§14). Raises `RemoteViolation` for any other length."""
+    if len(packet) != _SOUND_BYTES:
+        raise RemoteViolation(Violation.TRUNCATED, f"sound packet of {len(packet)} bytes")
+    starts = range(2, _SOUND_BYTES, LC3_FRAME_BYTES)
+    return MicrophoneChunk(stream, index, tuple(packet[at : at + LC3_FRAME_BYTES] for at in starts))
+
+
+def firmware(answers: list[bytes]) -> str:
+    """The version in the firmware's text, empty when there is none; the text comes without opcode (§11)."""
+    words = next((packet for packet in answers if packet[0] == Op.FIRMWARE), b"").decode("ascii", "replace")
+    found = _VERSION.search(words)
+    return found[1] if found else ""
+
+
+def serial(answers: list[bytes]) -> str:
+    """`34 34` + 14 letters and digits; anything else in it is left out."""
+    packet = next((packet for packet in answers if packet[0] == Op.SERIAL), b"")
+    return "".join(ch for ch in packet[2:16].decode("ascii", "replace") if ch.isascii() and ch.isalnum())
+
+
+def _byte(packet: bytes, at: int) -> int:
+    if at >= len(packet):
+        raise RemoteViolation(Violation.TRUNCATED, f"{packet[0]:02X} of {len(packet)} bytes")
+    return packet[at]
