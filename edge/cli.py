@@ -167,6 +167,12 @@ def _events(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--after", metavar="ID", help="begin after this event id, as far as it is remembered")
 
 
+def _doctor(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("--config", metavar="FILE", help="examine the daemon of this configuration (default: the service's)")
+    verb.add_argument("--bundle", metavar="FILE", help="also write everything into a tar.gz on this machine, without secrets")
+
+
 def _sim(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model", metavar="MODEL", help="mock:display, mock:audio or mock:full")
     verb.add_argument("--radio", metavar="R", default="tcp:127.0.0.1:6402", help="tcp:HOST:PORT, usb:N or vhci")
@@ -230,6 +236,7 @@ VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("lens", "what the lens shows now", _lens),
     ("events", "follow what happens, one JSON object a line", _events),
     ("metrics", "counters and latencies per tool, as OpenMetrics text", _socket),
+    ("doctor", "examine this machine: numbered checks, each with the exact fix", _doctor),
     ("sim", "mock glasses on a virtual radio", _sim),
     ("devcloud", "the reference cloud alone", _devcloud),
     ("registry", "build, verify and print the tools of this installation", _registry),

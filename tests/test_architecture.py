@@ -37,10 +37,10 @@ ROOM_NEEDS_ROOM: dict[tuple[str, str], str] = {}
 ONLY_IN = {
     "bleak": ("firmware_bridge/transports/ble.py", "firmware_bridge/transports/ble_connection.py", "firmware_bridge/transports/pairing.py", "firmware_bridge/transports/bumble_radio.py", "firmware_bridge/transports/bumble_host.py", "firmware_bridge/transports/bluez_cure.py"),
     "bumble": ("firmware_bridge/sim/", "firmware_bridge/transports/bumble_radio.py", "firmware_bridge/transports/bumble_host.py", "firmware_bridge/transports/bumble_keys.py", "firmware_bridge/transports/bumble_pairing.py"),
-    "dbus_fast": ("firmware_bridge/transports/bluez_agent.py", "firmware_bridge/transports/bluez_watch.py", "firmware_bridge/transports/bluez_cure.py"),
+    "dbus_fast": ("firmware_bridge/transports/bluez_agent.py", "firmware_bridge/transports/bluez_watch.py", "firmware_bridge/transports/bluez_cure.py", "firmware_bridge/transports/bluez_probe.py"),
     "aiomqtt": ("edge/uplink/mqtt.py",),
     "paho": ("edge/uplink/mqtt.py",),
-    "sqlite3": ("edge/store/db.py",),
+    "sqlite3": ("edge/store/db.py", "edge/store/probe.py"),
     "jsonschema_rs": ("tools_cache/schema.py",),
     "py_nanotts": ("edge/render/voice_worker.py",),
     "opuslib_next": ("edge/render/voice_worker.py", "firmware_bridge/sim/"),
@@ -151,7 +151,7 @@ def test_a_room_imports_no_other_room_nor_the_settings_nor_the_roof():
         for target, line in m.imports:
             other = _room(target)
             stranger = other and other != room and (room, other) not in ROOM_NEEDS_ROOM
-            above = _under(target, ["edge.settings", "edge.app", "edge.cli", "edge.verbs", "edge.supervisor", "edge.demo"])
+            above = _under(target, ["edge.settings", "edge.app", "edge.cli", "edge.verbs", "edge.supervisor", "edge.demo", "edge.doctor"])
             if stranger or above:
                 problems.append(f"{m.where}:{line} imports {target}")
     _told(problems)

@@ -51,6 +51,23 @@ class Generations:
         complaints: list[str] = []
         return self._readable(complaints), complaints
 
+    def peek(self) -> tuple[Generation | None, dict[Path, str]]:
+        """Give the newest that can be read and, for each file that cannot, why; moves nothing: for who only looks."""
+        newest: Generation | None = None
+        complaints: dict[Path, str] = {}
+        for path in (self._directory / name for name in NAMES):
+            try:
+                found = _decode(_read(path))
+            except FileNotFoundError:
+                continue
+            except Damaged as e:
+                complaints[path] = str(e)
+            except OSError as e:
+                complaints[path] = f"cannot be read: {e.strerror}"
+            else:
+                newest = newest or found
+        return newest, complaints
+
     def save(self, generation: Generation) -> None:
         """Make this the newest; the one before becomes the previous. Raises OSError; then the old ones stand."""
         self._directory.mkdir(parents=True, exist_ok=True)

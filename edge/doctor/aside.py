@@ -1,0 +1,70 @@
+"""Blocking work and programs beside the loop, each with an end: nothing asked here can keep the doctor from leaving.
+
+Refuses to know what is asked.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
+MAX_OUTPUT: Final = 256 * 1024
+"""Bytes read of what a program says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a program ended; `code` is None when there is no such program."""
+
+    code: int | None
+    out: str
+
+
+async def in_thread(work: Callable[[], T]) -> T:
+    """Run blocking `work` in a thread of its own. A disk or resolver that hangs keeps the thread, never the process."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: Any, error: Exception | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(result)
+        else:
+            done.set_exception(error)
+
+    def body() -> None:
+        result: T | None = None
+        error: Exception | None = None
+        try:
+            result = work()
+        except Exception as e:  # noqa: BLE001 - handed to whoever asked
+            error = e
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=body, name="doctor", daemon=True).start()
+    return await done
+
+
+async def program(argv: Sequence[str], env: Mapping[str, str]) -> Ran:
+    """Run a program to its end and give what it said on stdout; killed when nobody waits any more."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv, env=dict(env), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+    except OSError:
+        return Ran(None, "")
+    try:
+        assert process.stdout is not None
+        out = await process.stdout.read(MAX_OUTPUT)
+        await process.stdout.read()  # the rest is let go, or the program would wait for us
+        return Ran(await process.wait(), out.decode("utf-8", "replace"))
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await asyncio.shield(process.wait())

@@ -1,0 +1,255 @@
+"""The broker's ladder: name, TCP, TLS, CONNACK, SUBACK, a round trip; each with its latency, stopping at the first that fails.
+
+Refuses to disturb the daemon: another client id, a clean session, one topic of its own inside the edge's prefix.
+"""
+
+import asyncio
+import socket
+import ssl
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from edge import settings as configuration
+from edge.doctor.aside import in_thread
+from edge.doctor.patient import Patient
+from edge.doctor.words import Check, Finding, Fix, Kind, do, edit, fail, ok, skip, warn
+from edge.settings import Uplink
+from edge.settings_rules import BadSettings
+from edge.uplink.faults import Fault, Verdict, of_os_error
+from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed, ConnectionOver, PublishRefused
+from edge.uplink.topics import Topics
+
+STEP_S: Final = 2.5
+SOON_S: Final = 14 * 86400.0
+"""A certificate that ends sooner than this is worth a word."""
+CONNECTING_S: Final = 20.0
+"""A daemon that was just started, or whose broker just came back, is given this long."""
+PLAIN, SECURE = 1883, 8883
+_OF_OUR_NAME: Final = frozenset({Fault.NOT_AUTHORIZED, Fault.SUBSCRIBE_REFUSED, Fault.CLIENT_ID, Fault.BANNED})
+"""Refusals that may be meant for the doctor's client id, not for the edge."""
+
+
+class Broker:
+    """The checks of this layer, one rung each; what one rung learns the next one uses."""
+
+    def __init__(self, patient: Patient) -> None:
+        self._patient = patient
+        self._machine = patient.machine
+        self._connection: Connection | None = None
+        self._tls: ssl.SSLContext | None = None
+
+    def checks(self) -> tuple[Check, ...]:
+        rungs = (
+            ("dns", "broker name", self._dns, 2.0), ("tcp", "broker TCP", self._tcp, 1.0), ("tls", "broker TLS", self._handshake, 1.6),
+            ("connack", "broker CONNACK", self._connack, 1.6), ("suback", "broker SUBACK", self._suback, 1.2),
+            ("trip", "round trip", self._trip, 1.2),
+        )  # fmt: skip
+        below = ("config", *(name for name, *_ in rungs))
+        climbed = [
+            Check(id=name, layer="broker", title=title, examine=examine, needs=(under,), after=("daemon",), deadline_s=STEP_S * steps)
+            for under, (name, title, examine, steps) in zip(below, rungs, strict=False)
+        ]  # fmt: skip
+        own = Check(id="uplink", layer="broker", title="daemon's uplink", examine=self._uplink, needs=("config",), after=("trip", "daemon"))
+        return (*climbed, own)
+
+    @property
+    def _u(self) -> Uplink:
+        assert self._patient.settings is not None
+        return self._patient.settings.uplink
+
+    @property
+    def _address(self) -> str:
+        return f"{self._u.host}:{self._u.port_in_use}"
+
+    def _edit(self, change: str) -> Fix:
+        settings = self._patient.settings
+        return edit((settings.source if settings else None) or "/etc/glassd/glassd.toml", f"[uplink] {change}")
+
+    # -------------------------------------------------------------- name, TCP, TLS
+
+    async def _dns(self) -> Finding:
+        host = self._u.host
+        if not host:
+            return skip("no broker is configured ([uplink] host); local tools work without")
+        try:
+            found = await in_thread(lambda: socket.getaddrinfo(host, self._u.port_in_use, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as e:
+            return fail(f"{host}: {getattr(e, 'strerror', None) or e}", self._edit("host = a name that this machine can look up (getent hosts NAME), or an address"))
+        addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
+        return ok(f"{host} is {', '.join(addresses[:3])}" if addresses != [host] else f"{host} is an address")
+
+    async def _tcp(self) -> Finding:
+        try:
+            await self._reached(self._u.port_in_use)
+        except OSError as e:
+            return fail(f"{self._address}: {of_os_error(e).detail}", await self._other_port(of_os_error(e)))
+        return ok(f"{self._address} accepts connections")
+
+    async def _reached(self, port: int) -> None:
+        async with asyncio.timeout(STEP_S * 0.8):
+            _, writer = await asyncio.open_connection(self._u.host, port)
+        writer.transport.abort()
+
+    async def _other_port(self, verdict: Verdict) -> Fix:
+        """The usual mistake is the other of the two usual ports; else a broker of this machine that does not run."""
+        for port, tls in ((SECURE, "true"), (PLAIN, "false")):
+            if port != self._u.port_in_use:
+                with suppress(OSError):
+                    await self._reached(port)
+                    return self._edit(f"port = {port}, tls = {tls} (a broker listens there)")
+        ran = await self._machine.ask("systemctl", "show", "mosquitto.service", "--property=LoadState") if self._is_here() else None
+        if ran is not None and ran.code == 0 and "LoadState=loaded" in ran.out:
+            return self._machine.as_root("systemctl enable --now mosquitto")
+        if verdict.fault is Fault.REFUSED:
+            return self._edit("host and port = where the broker is; nothing listens here (or start the broker)")
+        return do(f"let TCP to {self._address} through (firewall, Wi-Fi, VPN), or correct [uplink] host and port")
+
+    def _is_here(self) -> bool:
+        return self._u.host in {"localhost", "::1"} or self._u.host.startswith("127.")
+
+    async def _handshake(self) -> Finding:
+        if not self._u.tls:
+            return ok("switched off ([uplink] tls = false)")
+        try:
+            self._tls = await in_thread(self._context)
+            _, writer = await asyncio.open_connection(self._u.host, self._u.port_in_use, ssl=self._tls, server_hostname=self._u.host)
+        except PermissionError as e:
+            return skip(f"you may not read {e.filename or 'our certificate'}", self._machine.as_root("glassd doctor"))
+        except OSError as e:
+            return fail(f"{self._address}: {of_os_error(e).detail}", await self._secure(of_os_error(e)))
+        try:
+            return self._agreed(writer.get_extra_info("ssl_object"))
+        finally:
+            writer.transport.abort()
+
+    def _context(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self._u.ca_file or None)
+        certificate = configuration.credential(self._u.cert_file, "glassd-mqtt-cert.pem", self._patient.env)
+        if certificate is not None:
+            context.load_cert_chain(certificate, configuration.credential(self._u.key_file, "glassd-mqtt-key.pem", self._patient.env))
+        return context
+
+    def _agreed(self, secure: Any) -> Finding:
+        ends = ssl.cert_time_to_seconds(secure.getpeercert()["notAfter"])
+        day = f"{datetime.fromtimestamp(ends, UTC):%Y-%m-%d}"
+        said = f"{secure.version()}, its certificate is good until {day}"
+        if ends - self._machine.clock.wall() < SOON_S:
+            return warn(said, do(f"renew the broker's certificate before {day}"))
+        return ok(said)
+
+    async def _secure(self, verdict: Verdict) -> Fix:
+        if verdict.fault is Fault.TLS_NAME:
+            names = await in_thread(self._names)
+            return self._edit(f'host = "{names[0]}"' if names else "host = the name in the broker's certificate")
+        if verdict.fault is Fault.TLS_UNTRUSTED:
+            return self._edit("ca_file = the file of the authority that signed the broker's certificate (ask its operator; Mosquitto: its cafile)")
+        if verdict.fault is Fault.TLS_TIME and "not yet" in verdict.detail:
+            return self._machine.as_root("timedatectl set-ntp true")
+        if verdict.fault is Fault.TLS_TIME:
+            return do("renew the broker's certificate (Mosquitto: certfile), then: systemctl reload mosquitto")
+        return self._edit("port = the broker's TLS port (usually 8883), or tls = false") if verdict.fault is Fault.TLS else do(verdict.hint)
+
+    def _names(self) -> list[str]:
+        """Read the names in a certificate that is trusted and for somebody else."""
+        context = self._context()
+        context.check_hostname = False
+        with suppress(OSError), socket.create_connection((self._u.host, self._u.port_in_use), timeout=1.0) as plain:
+            with context.wrap_socket(plain) as secure:
+                certificate: dict[str, Any] = dict(secure.getpeercert() or {})
+            return [str(name) for kind, name in certificate.get("subjectAltName", ()) if kind in {"DNS", "IP Address"}]
+        return []
+
+    # -------------------------------------------------------------- MQTT
+
+    async def _connack(self) -> Finding:
+        try:
+            options = self._options()
+        except (BadSettings, PermissionError):
+            return skip("you may not read the broker's password", self._machine.as_root("glassd doctor"))
+        except ValueError as e:
+            return fail(str(e), self._edit("host and port as said"))
+        try:
+            self._connection = await self._patient.closing.enter_async_context(Connection(options))
+        except ConnectionFailed as e:
+            return self._refused(e.verdict)
+        return ok(f"{self._address} lets {options.client_id} in")
+
+    def _options(self) -> BrokerOptions:
+        u = self._u
+        return BrokerOptions(
+            host=u.host, port=u.port_in_use, client_id=f"{self._edge_id()}-doctor-{self._machine.word}", username=u.username or None,
+            password=configuration.read_secret(u.password_file, "glassd-mqtt-password", self._patient.env),
+            tls=self._tls if u.tls else None, keepalive_s=30, clean_start=True, session_expiry_s=0,
+            connect_timeout_s=STEP_S * 1.4, ack_timeout_s=STEP_S, user_timeout_s=STEP_S,
+        )  # fmt: skip
+
+    def _edge_id(self) -> str:
+        """The edge's name as the daemon has it; never makes one."""
+        assert self._patient.settings is not None
+        named = self._patient.settings.edge.id or str((self._patient.status or {}).get("edge_id", ""))
+        if named:
+            return named
+        with suppress(OSError, UnicodeDecodeError):
+            return (self._patient.state_dir / "edge_id").read_text(encoding="ascii")[:64].strip() or "edge"
+        return "edge"
+
+    @property
+    def _topic(self) -> str:
+        assert self._patient.settings is not None
+        return Topics(self._patient.settings.edge.tenant, self._edge_id()).reply(f"doctor-{self._machine.word}")
+
+    async def _suback(self) -> Finding:
+        assert self._connection is not None
+        try:
+            await self._connection.subscribe(self._topic)
+        except (ConnectionFailed, ConnectionOver) as e:
+            return self._refused(e.verdict)
+        return ok(f"we may read {self._topic}")
+
+    async def _trip(self) -> Finding:
+        assert self._connection is not None
+        try:
+            code = await self._connection.publish(self._topic, self._machine.word.encode(), expiry_s=10)
+            if code:
+                return fail(f"the broker took our message and gave it to nobody (0x{code:02X})", do("see the broker's log and its access list"))
+            message = await self._connection.receive()
+            message.ack()
+        except PublishRefused as e:
+            return self._refused(Verdict(Fault.NOT_AUTHORIZED, str(e)))
+        except (ConnectionOver, TimeoutError) as e:
+            return self._refused(getattr(e, "verdict", Verdict(Fault.SILENT, "our own message did not come back")))
+        return ok("our own message came back")
+
+    def _refused(self, verdict: Verdict) -> Finding:
+        said = f"{self._address}: {verdict.detail}"
+        fix = self._fix_of(verdict)
+        if verdict.fault in _OF_OUR_NAME and self._patient.layer("uplink").get("state") == "up":
+            return warn(f"{said} (to the doctor; the daemon itself is connected)", fix)
+        return fail(said, fix)
+
+    def _fix_of(self, verdict: Verdict) -> Fix:
+        if verdict.fault is Fault.CREDENTIALS:
+            return self._edit("username and password_file = what the broker's operator gave you")
+        if verdict.fault in {Fault.NOT_AUTHORIZED, Fault.SUBSCRIBE_REFUSED}:
+            who = self._u.username or "this edge"
+            return Fix(Kind.DO, f"in the broker's access list (Mosquitto: acl_file) let {who} read and write {self._topic.rpartition('/reply/')[0]}/#")
+        return do(verdict.hint or "see the broker's log")
+
+    # -------------------------------------------------------------- the daemon's own connection
+
+    async def _uplink(self) -> Finding:
+        layer = self._patient.layer("uplink")
+        if not self._u.host:
+            return skip("no broker is configured")
+        if not layer:
+            return skip("only the running daemon knows")
+        if layer.get("state") == "up":
+            waiting = self._patient.layer("outbox").get("waiting", 0)
+            return ok(f"connected to {layer.get('broker')}, {waiting} calls wait for the cloud")
+        if layer.get("state") == "not configured":
+            return warn("the daemon was started before [uplink] was written", self._machine.as_root("systemctl restart glassd"))
+        since = float(layer.get("since_s") or 0.0)
+        if since < CONNECTING_S:
+            return warn(f"the daemon is connecting since {since:.0f} s", do("run glassd doctor again in half a minute"))
+        return fail(f"the daemon is not connected: {layer.get('reason') or layer.get('state')}", do("correct the rung above that failed; it connects by itself within a minute"))

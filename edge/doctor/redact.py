@@ -1,0 +1,85 @@
+"""Takes out of any text what must not leave this machine: secrets, tokens, whole hardware addresses, home directories.
+
+Refuses to trust a format: what it was told to hide is hidden wherever it stands, and what looks like a secret too.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from edge.logs import Redactor
+from edge.settings import Settings
+from edge.settings_explain import every_key
+from edge.settings_reading import MAX_FILE
+
+HIDDEN: Final = "***"
+SHORTEST: Final = 4
+"""Characters; shorter texts would hide ordinary words."""
+_SECRET_NAME: Final = re.compile(r"(?i)password|passwd|passkey|secret|token|api_?key|credential|authorization|cookie|\bpin\b|idempotencykey")
+_PERSONAL: Final = frozenset({("uplink", "username"), ("edge", "user_id")})
+_MAC: Final = re.compile(r"\b([0-9A-Fa-f]{2})([:_-])(?:[0-9A-Fa-f]{2}\2){4}([0-9A-Fa-f]{2})\b")
+_PEM: Final = re.compile(r"-----BEGIN [A-Z ]*-----.*?(?:-----END [A-Z ]*-----|\Z)", re.DOTALL)
+_LONG: Final = re.compile(r"\b(?:[0-9A-Fa-f]{32,}|eyJ[\w-]+(?:\.[\w-]+){1,2}|[A-Za-z0-9+/_-]{40,}={0,2})(?![\w/])")
+"""Hexadecimal from 128 bits on, JSON web tokens, base64 of 30 bytes and more: keys, tokens, digests of them."""
+_HOME: Final = re.compile(r"/home/[^/\s\"':]+")
+
+
+class Redact:
+    """Call it with a text, or `value` with JSON; what was handed to `hide` never comes out."""
+
+    def __init__(self) -> None:
+        self._line = Redactor()
+        self._known: set[str] = set()
+
+    def hide(self, secret: str) -> None:
+        """Never let this text out; of several lines (a key file), none of them."""
+        for text in (secret.strip(), *secret.split()):
+            if len(text) >= SHORTEST:
+                self._known.add(text)
+
+    def __call__(self, text: str) -> str:
+        for secret in sorted(self._known, key=len, reverse=True):
+            text = text.replace(secret, HIDDEN)
+        text = "\n".join(map(self._line, _PEM.sub(HIDDEN, text).split("\n")))
+        text = _MAC.sub(lambda m: f"{m[1]}{m[2]}…{m[2]}{m[3]}", text)
+        return _HOME.sub("~", _LONG.sub(HIDDEN, text))
+
+    def value(self, value: Any, name: str = "") -> Any:
+        """The same for a JSON value; what stands under a name that speaks of a secret goes altogether."""
+        if isinstance(value, Mapping):
+            return {self(str(key)): self.value(inner, str(key)) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(inner, name) for inner in value]
+        if value is None or isinstance(value, bool):
+            return value
+        if _SECRET_NAME.search(name) and not name.endswith("_file"):
+            return HIDDEN
+        return self(value) if isinstance(value, str) else value
+
+    # -------------------------------------------------------------- the configuration
+
+    def config(self, raw: bytes) -> str:
+        """A configuration without its comments; of keys that are not ours only the name, for it may be a misplaced secret."""
+        try:
+            document = tomllib.loads(raw[:MAX_FILE].decode("utf-8", "replace"))
+        except tomllib.TOMLDecodeError as e:
+            return f"# not valid TOML: {self(str(e))}\n" + self._names_only(raw[:MAX_FILE].decode("utf-8", "replace"))
+        known = set(every_key(Settings))
+        lines = [f"version = {document.get('version', HIDDEN)!r}" if isinstance(document.get("version"), int) else "# no version"]
+        for section, table in document.items():
+            if isinstance(table, dict):
+                lines += ["", f"[{self(section)}]", *(self._key(section, key, v, known=known) for key, v in table.items())]
+            elif section != "version":
+                lines.append(f"{self(section)} = {HIDDEN}")
+        return "\n".join(lines) + "\n"
+
+    def _key(self, section: str, key: str, value: Any, *, known: Iterable[tuple[str, str]]) -> str:
+        if (section, key) not in known or (section, key) in _PERSONAL:
+            return f"{self(key)} = {HIDDEN}"
+        return f"{key} = {self.value(value, key)!r}"
+
+    def _names_only(self, text: str) -> str:
+        """What can be said of a file nobody can parse: its sections and the names before the equals signs."""
+        names = re.findall(r"(?m)^\s*(\[[\w.]+\]|[\w.]+\s*(?==))", text)
+        return "".join(f"{self(name)}\n" if name.startswith("[") else f"{self(name.strip())} = {HIDDEN}\n" for name in names)

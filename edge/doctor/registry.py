@@ -1,0 +1,167 @@
+"""Checks of what can be called: the tools of this installation, the cloud's, the copy kept of them.
+
+Refuses to change which registry is in force.
+"""
+
+import http.client
+import os
+import ssl
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from edge.doctor.aside import in_thread
+from edge.doctor.patient import Patient
+from edge.doctor.words import Check, Finding, Fix, do, edit, fail, ok, quoted, run, skip, warn
+from edge.settings import read_secret
+from edge.settings_rules import BadSettings
+from tools_cache import manifest
+from tools_cache.errors import BadManifest
+from tools_cache.generations import Generations
+from tools_cache.tool import Source
+
+ASK_S: Final = 3.0
+OLD_S: Final = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the cloud's HTTP server said at once; its body is not read."""
+
+    status: int
+    date: str
+    location: str
+
+
+class Registry:
+    """The checks of this layer."""
+
+    def __init__(self, patient: Patient) -> None:
+        self._patient = patient
+        self._machine = patient.machine
+
+    def checks(self) -> tuple[Check, ...]:
+        return (
+            Check(id="builtin", layer="tools", title="built-in tools", examine=self._builtin),
+            Check(id="cloud", layer="tools", title="cloud", examine=self._cloud, needs=("config",), deadline_s=2 * ASK_S),
+            Check(id="registry", layer="tools", title="cloud's tools", examine=self._kept, needs=("config",), after=("cloud", "daemon")),
+        )  # fmt: skip
+
+    async def _builtin(self) -> Finding:
+        path = self._machine.registry
+        build = f"{quoted(self._machine.glassd)} registry build --file {quoted(path)}"
+        rebuild = run(build) if os.access(path.parent, os.W_OK) else self._machine.as_root(build)
+        try:
+            found = await in_thread(lambda: manifest.load(path.read_bytes(), source=Source.LOCAL, per_tool_hardware=True))
+        except OSError as e:
+            return fail(f"{path}: {e.strerror}", rebuild)
+        except BadManifest as e:
+            return fail(f"{path}: {e}", rebuild)
+        tools = sum(len(app.tools) for app in found.apps)
+        return ok(f"{tools} tools, version {found.version}") if not found.dropped else warn(f"{len(found.dropped)} tools cannot be used: {found.dropped[0].reason}", rebuild)
+
+    # -------------------------------------------------------------- the cloud over HTTP
+
+    async def _cloud(self) -> Finding:
+        settings = self._patient.settings
+        assert settings is not None
+        if not settings.cloud.url:
+            return skip("no cloud is configured ([cloud] url)")
+        url = settings.cloud.url
+        try:
+            token = read_secret(settings.cloud.token_file, "glassd-cloud-token", self._patient.env) or ""
+        except (BadSettings, PermissionError):
+            return skip("you may not read the cloud's token", self._machine.as_root("glassd doctor"))
+        headers = {"Accept": "application/json", "X-User-Id": settings.edge.user_id}
+        headers |= {"Authorization": f"Bearer {token}"} if token else {}
+        try:
+            asked = await in_thread(lambda: _ask(url, headers))
+        except ssl.SSLCertVerificationError as e:
+            return fail(f"{url}: its certificate is not accepted: {e.verify_message}", do("check the clock first; else the cloud's operator must renew or correct its certificate"))
+        except (OSError, http.client.HTTPException, ValueError) as e:
+            said = getattr(e, "strerror", None) or str(e) or type(e).__name__
+            return fail(f"{url} cannot be reached: {said}", edit(self._file, "[cloud] url = the address at which the cloud answers; or start it there"))
+        self._remember(asked)
+        return self._answered(url, asked)
+
+    @property
+    def _file(self) -> str:
+        settings = self._patient.settings
+        return str((settings.source if settings else None) or "/etc/glassd/glassd.toml")
+
+    def _remember(self, asked: Asked) -> None:
+        """Keep what the cloud's clock says, for the check of ours."""
+        try:
+            told = parsedate_to_datetime(asked.date)
+        except (TypeError, ValueError):
+            return
+        self._patient.cloud_time = told.timestamp()
+        self._patient.asked_cloud_at = self._machine.clock.wall()
+
+    def _answered(self, url: str, asked: Asked) -> Finding:
+        if asked.status in {401, 403}:
+            return fail(f"{url} refuses us ({asked.status})", edit(self._file, "[cloud] token_file = a file with the token this cloud gave you"))
+        if asked.location:
+            moved = urlsplit(asked.location)._replace(query="", fragment="").geturl().removesuffix("/api/registry")
+            return fail(f"{url} redirects ({asked.status}), which is not followed", edit(self._file, f'[cloud] url = "{moved}"'))
+        if asked.status in {404, 405, 410, 501}:
+            return ok(f"{url} answers; it has no /api/registry, its tool list is used")
+        if asked.status not in {200, 304}:
+            return fail(f"{url} answers {asked.status}", do("the cloud has a problem of its own; glassd goes on asking by itself"))
+        return ok(f"{url} answers")
+
+    # -------------------------------------------------------------- what is kept of it
+
+    async def _kept(self) -> Finding:
+        settings = self._patient.settings
+        assert settings is not None
+        if not settings.cloud.url:
+            return skip("no cloud is configured ([cloud] url)")
+        folder = self._patient.state_dir / "registry"
+        try:
+            newest, damaged = await in_thread(lambda: Generations(folder).peek())
+        except PermissionError:
+            return skip(f"you may not read {folder}", self._machine.as_root("glassd doctor"))
+        for path, why in damaged.items():
+            return fail(f"{path}: {why}", self._remove(path))
+        layer = self._patient.layer("registry")
+        trouble = str((layer.get("cloud") or {}).get("error", ""))
+        if newest is None:
+            return warn(f"nothing of the cloud's is kept yet{': ' if trouble else ''}{trouble}", do("it comes by itself when the cloud is reached: glassd run, or systemctl start glassd"))
+        age = layer.get("age_s")
+        old = float(age) if isinstance(age, int | float) else max(0.0, self._machine.clock.wall() - newest.fetched_wall)
+        said = f"{len(newest.body) / 1024:.0f} KiB, confirmed {_age(old)} ago"
+        if old > OLD_S or trouble:
+            return warn(f"{said}{': ' if trouble else ''}{trouble}", do("it is fetched again by itself when the cloud is reached"))
+        return ok(said)
+
+    def _remove(self, path: Path) -> Fix:
+        command = f"rm {quoted(path)}"
+        return run(command) if os.access(path.parent, os.W_OK) else self._machine.as_root(command)
+
+
+def _ask(url: str, headers: dict[str, str]) -> Asked:
+    """GET the registry's head. Raises OSError, HTTPException."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    if parts.scheme == "https":
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            parts.hostname, parts.port, timeout=ASK_S, context=ssl.create_default_context())
+    else:
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=ASK_S)
+    try:
+        connection.request("GET", f"{parts.path}/api/registry", headers=headers)
+        answer = connection.getresponse()
+        moved = answer.headers.get("location", "") if answer.status in {301, 302, 303, 307, 308} else ""
+        return Asked(answer.status, answer.headers.get("date", ""), moved)
+    finally:
+        connection.close()
+
+
+def _age(seconds: float) -> str:
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,51 @@
+"""What an examination looks like: one document for programs, lines for people.
+
+Refuses to know a terminal: it makes text, others print it.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from edge.doctor.words import Entry, Mark
+
+
+def document(entries: Sequence[Entry], version: str) -> dict[str, Any]:
+    """The whole examination as JSON values."""
+    counts = Counter(entry.finding.mark.value for entry in entries)
+    return {
+        "version": version, "ok": not counts[Mark.FAIL], "counts": {mark.value: counts[mark.value] for mark in Mark},
+        "next_action": next_action(entries), "checks": [_one(entry) for entry in entries],
+    }  # fmt: skip
+
+
+def _one(entry: Entry) -> dict[str, Any]:
+    f = entry.finding
+    return {
+        "number": entry.number, "id": entry.check.id, "layer": entry.check.layer, "title": entry.check.title,
+        "mark": f.mark.value, "said": f.said, "fix": {"kind": f.fix.kind.value, "text": f.fix.text} if f.fix else None,
+        "ms": round(entry.ms, 1),
+    }  # fmt: skip
+
+
+def next_action(entries: Sequence[Entry]) -> str:
+    """Say the one thing to do first: the lowest rung that fails carries those above it. Empty when nothing fails."""
+    for mark in (Mark.FAIL, Mark.WARN):
+        for entry in entries:
+            if entry.finding.mark is mark and entry.finding.fix:
+                return f"{entry.finding.fix.text}  ({entry.number}, {entry.check.title})"
+    return ""
+
+
+def summary(entries: Sequence[Entry], seconds: float) -> str:
+    counts = Counter(entry.finding.mark.value for entry in entries)
+    told = ", ".join(f"{counts[mark.value]} {mark.value}" for mark in Mark if counts[mark.value])
+    return f"{len(entries)} checks in {seconds:.1f} s: {told}"
+
+
+def lines(entry: Entry) -> list[str]:
+    """What follows number, mark and title: what was found with its latency, then the fix on a line of its own."""
+    first, *more = entry.finding.said.splitlines() or [""]
+    latency = f" · {entry.ms:.0f} ms" if entry.ms >= 1 and entry.finding.mark is not Mark.SKIP else ""
+    fix = [f"{entry.finding.fix.kind.value}: {entry.finding.fix.text}"] if entry.finding.fix else []
+    return [first + latency, *more, *fix]
