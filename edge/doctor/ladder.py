@@ -34,6 +34,7 @@ class Ladder:
         loop = asyncio.get_running_loop()
         self._done = {check.id: loop.create_future() for check in self._checks}
         end = loop.time() + self._whole_s
+        failed: Exception | None = None
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(self._rung(number, check, end), name=f"doctor {check.id}")
@@ -41,9 +42,13 @@ class Ladder:
             ]  # fmt: skip
             try:
                 yield self._in_order()
+            except Exception as e:  # noqa: BLE001 - raised again below: out of the group, which would wrap it
+                failed = e
             finally:
                 for task in tasks:
                     task.cancel()
+        if failed is not None:
+            raise failed
 
     async def _in_order(self) -> AsyncIterator[Entry]:
         for check in self._checks:

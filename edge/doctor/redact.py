@@ -5,12 +5,12 @@ Refuses to trust a format: what it was told to hide is hidden wherever it stands
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from edge.logs import Redactor
 from edge.settings import Settings
-from edge.settings_explain import every_key
 from edge.settings_reading import MAX_FILE
 
 HIDDEN: Final = "***"
@@ -65,7 +65,7 @@ class Redact:
             document = tomllib.loads(raw[:MAX_FILE].decode("utf-8", "replace"))
         except tomllib.TOMLDecodeError as e:
             return f"# not valid TOML: {self(str(e))}\n" + self._names_only(raw[:MAX_FILE].decode("utf-8", "replace"))
-        known = set(every_key(Settings))
+        known = _every_key(Settings())
         lines = [f"version = {document.get('version', HIDDEN)!r}" if isinstance(document.get("version"), int) else "# no version"]
         for section, table in document.items():
             if isinstance(table, dict):
@@ -74,7 +74,7 @@ class Redact:
                 lines.append(f"{self(section)} = {HIDDEN}")
         return "\n".join(lines) + "\n"
 
-    def _key(self, section: str, key: str, value: Any, *, known: Iterable[tuple[str, str]]) -> str:
+    def _key(self, section: str, key: str, value: Any, *, known: Container[tuple[str, str]]) -> str:
         if (section, key) not in known or (section, key) in _PERSONAL:
             return f"{self(key)} = {HIDDEN}"
         return f"{key} = {self.value(value, key)!r}"
@@ -83,3 +83,8 @@ class Redact:
         """What can be said of a file nobody can parse: its sections and the names before the equals signs."""
         names = re.findall(r"(?m)^\s*(\[[\w.]+\]|[\w.]+\s*(?==))", text)
         return "".join(f"{self(name)}\n" if name.startswith("[") else f"{self(name.strip())} = {HIDDEN}\n" for name in names)
+
+
+def _every_key(settings: Settings) -> frozenset[tuple[str, str]]:
+    sections = {f.name: getattr(settings, f.name) for f in fields(settings)}
+    return frozenset((name, key.name) for name, s in sections.items() if is_dataclass(s) for key in fields(s))
