@@ -48,7 +48,7 @@ class Radio:
 
     `lost` waits until the adapter in use is gone and says why, `back` until one can be used; `watch` calls what it is
     given at such a loss (of the adapter of a path), until what it returns is called. `fresh` ends a left-over link to an
-    address and drops what is remembered of it; `reset` power-cycles. `air` is the virtual air of an `inproc` radio;
+    address and drops what is remembered of it; `reset` power-cycles; `mtu` asks for that of a characteristic's path. `air` is the virtual air of an `inproc` radio;
     `bonding` is None for BlueZ's own.
     """
 
@@ -63,6 +63,7 @@ class Radio:
     watch: Callable[[Callable[[str], None], str], Callable[[], None]] | None = None
     fresh: Callable[[str], Awaitable[None]] | None = None
     reset: Callable[[], Awaitable[None]] | None = None
+    mtu: Callable[[str], Awaitable[int]] | None = None
     release: Callable[[], Awaitable[None]] | None = None
     bonding: Bonding | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -125,7 +126,7 @@ def _bluez() -> Radio:
     cure = BluezCure(watch)
     return Radio(
         "bluez", "bluez", open=watch.open, lost=watch.lost, back=watch.back, watch=watch.on_lost, fresh=cure.fresh,
-        reset=cure.reset, release=watch.close,
+        reset=cure.reset, mtu=watch.mtu, release=watch.close,
     )  # fmt: skip
 
 

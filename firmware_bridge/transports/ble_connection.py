@@ -4,7 +4,6 @@ Knows nothing of what packets mean, nor of finding glasses (ble.py).
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, TypeVar
@@ -70,6 +69,7 @@ class BleTransport:
         self._sighting = sighting
         self._client: Any = None
         self._rx: Any = None
+        self._carries: int | None = None
         self._packets: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._lost: LostReason | None = None
         self.why = ""
@@ -90,6 +90,8 @@ class BleTransport:
     @property
     def max_packet(self) -> int:
         """Bytes one write can carry now; it may grow while the MTU is being negotiated."""
+        if self._carries is not None:
+            return max(SMALLEST_PACKET, self._carries)
         size = SMALLEST_PACKET if self._rx is None else int(self._rx.max_write_without_response_size)
         return max(SMALLEST_PACKET, size)
 
@@ -108,8 +110,8 @@ class BleTransport:
         await self._client.connect()
         where = self._sighting.entry.gatt
         self._rx, tx = self._characteristic(where.rx), self._characteristic(where.tx)
-        if self._radio.client is None:
-            await self._settle()
+        if self._radio.mtu is not None:
+            await self._settle(self._radio.mtu)
         if where.info is not None:
             self.info_bytes = bytes(await _timed(self._client.read_gatt_char(self._characteristic(where.info))))
         await _timed(self._client.start_notify(tx, self._received))
@@ -125,12 +127,17 @@ class BleTransport:
             )  # fmt: skip
         return found
 
-    async def _settle(self) -> None:
-        """Give BlueZ a moment to learn the MTU; glasses that really have the smallest lose a second, once."""
-        with contextlib.suppress(TimeoutError):
+    async def _settle(self, mtu: Callable[[str], Awaitable[int]]) -> None:
+        """Ask BlueZ for the MTU, and give it a moment to learn it: bleak goes on telling that of an earlier connection
+        (bleak 3.1), and a packet too large for this one ends it. Glasses that really have the smallest lose a second.
+        """
+        try:
             async with asyncio.timeout(MTU_SETTLE_S):
-                while self.max_packet <= SMALLEST_PACKET and self._lost is None:  # noqa: ASYNC110 - BlueZ tells nobody
-                    await asyncio.sleep(0.05)
+                while self._lost is None and (self._carries or 0) <= SMALLEST_PACKET:
+                    self._carries = await mtu(self._rx.obj[0]) - 3
+                    await asyncio.sleep(0 if self._carries > SMALLEST_PACKET else 0.05)
+        except Exception as error:  # noqa: BLE001 - BlueZ before 5.62 does not know; then bleak's word must do
+            log.debug("the MTU of %s: %s", self.address, classify(error, "asking BlueZ"))
 
     async def write(self, packet: bytes) -> None:
         """Send one packet, unanswered. Raises `LinkLost`; ValueError for one that the radio would cut."""

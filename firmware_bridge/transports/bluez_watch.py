@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 BLUEZ: Final = "org.bluez"
 ADAPTER: Final = "org.bluez.Adapter1"
 DEVICE: Final = "org.bluez.Device1"
+CHARACTERISTIC: Final = "org.bluez.GattCharacteristic1"
 PROPERTIES: Final = "org.freedesktop.DBus.Properties"
 OBJECTS: Final = "org.freedesktop.DBus.ObjectManager"
 CALL_S: Final = 5.0
@@ -108,6 +109,11 @@ class BluezWatch:
             destination=BLUEZ, path=path, interface=interface, member=member, signature=signature, body=list(body),
             flags=MessageFlag.NO_AUTOSTART,
         ))  # fmt: skip
+
+    async def mtu(self, characteristic: str) -> int:
+        """Give the MTU of the connection that the object `characteristic` belongs to. Raises `BluezError`, TimeoutError."""
+        (mtu,) = await self.call(characteristic, PROPERTIES, "Get", "ss", (CHARACTERISTIC, "MTU"))
+        return int(mtu.value)
 
     async def close(self) -> None:
         """Leave the bus. Idempotent, never raises."""
