@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 TOOLS  := $(shell find tools_cache/tools -type f -not -path '*/__pycache__/*' 2>/dev/null) tools_cache/build.py
 REGISTRY := tools_cache/tool_registry.json
 
-.PHONY: demo test test-all lint types bench soak chaos chaos-slice registry mosquitto install uninstall wheels clean
+.PHONY: demo test test-all vm-test lint types bench soak chaos chaos-slice registry mosquitto install uninstall wheels clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -39,6 +39,9 @@ chaos: $(VENV)/.dev $(REGISTRY) mosquitto  ## 300 kills and 5,000 calls; judges 
 
 chaos-slice: $(VENV)/.dev $(REGISTRY) mosquitto
 	@$(BIN)/python -m tests.chaos --seed 1 --kills 48 --calls 800 $(ARGS)
+
+vm-test: $(VENV)/.dev $(REGISTRY)  ## the link and the unit on real BlueZ and systemd, in a virtual machine (ARGS="--suite trixie --quick")
+	@$(BIN)/python -m tests.vm $(ARGS)
 
 registry: $(REGISTRY)
 $(REGISTRY): $(TOOLS) | $(VENV)/.demo

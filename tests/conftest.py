@@ -12,6 +12,10 @@ ALLOWED_SKIPS: dict[str, str] = {
     "tests/unit/store/test_db.py::test_on_a_full_disk": "needs the right to mount a small file system (root, or user namespaces)",
     "tests/unit/store/test_migrations.py::test_an_upgrade_on_a_full_disk": "needs the right to mount a small file system",
     "tests/chaos/test_power_cut.py::": "needs root and loop devices",
+    "tests/link/test_unit.py::": "needs systemd as PID 1: runs in `make vm-test`",
+    "tests/link/test_link.py::test_an_adapter_that_is_switched_off": "needs a kernel's adapter: runs in `make vm-test`",
+    "tests/link/test_link.py::test_a_restart_of_bluetoothd": "needs bluetoothd: runs in `make vm-test`",
+    "tests/link/test_link.py::test_a_bluetoothd_that_dies": "needs bluetoothd: runs in `make vm-test`",
     "tests/unit/edge/test_systemd.py::": "needs systemd-analyze, which a container without systemd does not have",
 }
 """Test id (prefix) → why it may be skipped in CI. Nothing else may."""

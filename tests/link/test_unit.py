@@ -1,0 +1,108 @@
+"""Stories of the installed unit: what systemd makes of glassd.service on a real machine, run as its own user in its sandbox."""
+
+import re
+
+import pytest
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket, pytest.mark.timeout(900), pytest.mark.needs("systemd"),
+]  # fmt: skip
+
+HOOK = """
+import signal, time
+signal.signal(signal.SIGUSR1, lambda *_: time.sleep(1e6))
+"""
+"""Blocks the main thread, in which the event loop turns; all other threads go on. Only a drop-in of root's can bring it in."""
+DROP_IN = """
+[Service]
+Environment=PYTHONPATH=/run/hook
+WatchdogSec=15
+"""
+
+
+async def shown(world, *names: str) -> dict[str, str]:
+    lines = await world.place.machine.must(f"systemctl show glassd {' '.join('-p ' + name for name in names)}")
+    return dict(line.partition("=")[::2] for line in lines.splitlines())
+
+
+async def test_the_unit_is_ready_as_its_own_user_and_says_how_it_is(world):
+    await world.linked()
+    unit = await shown(world, "ActiveState", "SubState", "Type", "MainPID", "User", "StatusText", "NRestarts")
+    assert (unit["ActiveState"], unit["SubState"], unit["Type"], unit["User"]) == ("active", "running", "notify", "glassd")
+
+    async def told() -> bool:
+        return "glasses ready" in (await shown(world, "StatusText"))["StatusText"]
+
+    await world.until(told, "the line of `systemctl status`")
+    owner, _, rest = (await world.place.machine.must(f"ps -o user=,nlwp=,rss= -p {unit['MainPID']}")).strip().partition(" ")
+    assert owner == "glassd"
+    world.note(f"{int(rest.split()[1]) / 1024:.0f} MiB")
+
+
+async def test_systemd_finds_little_to_complain_about(world):
+    await world.daemon_on()
+    report = await world.place.machine.must("systemd-analyze security --no-pager glassd.service")
+    level = float(re.search(r"Overall exposure level for glassd\.service: ([\d.]+)", report)[1])
+    world.note(f"exposure {level}")
+    assert level <= 1.5
+
+
+async def test_a_blocked_event_loop_is_killed_by_the_watchdog_and_the_page_comes_back(world):
+    machine = world.place.machine
+    await world.daemon_off()
+    await machine.ask("put", path="/run/hook/sitecustomize.py", text=HOOK)
+    await machine.ask("put", path="/run/systemd/system/glassd.service.d/hook.conf", text=DROP_IN)
+    await machine.must("systemctl daemon-reload")
+    try:
+        await world.linked()
+        await world.show("I shall be stuck")
+        before = await shown(world, "MainPID", "NRestarts")
+        await machine.must(f"kill -USR1 {before['MainPID']}")
+
+        async def again() -> bool:
+            now = await shown(world, "MainPID", "NRestarts", "ActiveState")
+            return now["ActiveState"] == "active" and int(now["NRestarts"]) > int(before["NRestarts"])
+
+        await world.until(again, "systemd started it again", 30)
+        assert "Watchdog timeout" in await machine.must("journalctl --no-pager -b -u glassd -o cat")
+        await world.ready(60)
+        await world.lens_shows("I shall be stuck", 60)
+    finally:
+        await world.daemon_off()
+        await machine.must("rm -r /run/hook /run/systemd/system/glassd.service.d && systemctl daemon-reload")
+
+
+async def test_a_killed_unit_starts_again_by_itself(world):
+    await world.linked()
+    before = await shown(world, "MainPID", "NRestarts")
+    await world.place.kill()
+
+    async def again() -> bool:
+        now = await shown(world, "MainPID", "NRestarts", "ActiveState")
+        return now["ActiveState"] == "active" and now["MainPID"] != before["MainPID"]
+
+    await world.until(again, "systemd started it again", 30)
+    assert int((await shown(world, "NRestarts"))["NRestarts"]) == int(before["NRestarts"]) + 1
+    await world.ready(40)
+
+
+async def test_without_bluetooth_the_unit_is_ready_all_the_same_and_says_what_to_do(world):
+    await world.daemon_off()
+    await world.place.machine.must("systemctl stop bluetooth && systemctl mask --runtime bluetooth")
+    try:
+        await world.daemon_on()
+        assert (await shown(world, "ActiveState"))["ActiveState"] == "active"
+        waiting = await world.away()
+        assert "systemctl start bluetooth" in waiting["adapter"]["hint"]
+    finally:
+        await world.place.machine.must("systemctl unmask --runtime bluetooth && systemctl start bluetooth")
+    await world.linked()
+
+
+async def test_its_user_reaches_bluez_and_no_other_service_of_the_bus(world):
+    machine = world.place.machine
+    as_glassd = "setpriv --reuid=glassd --regid=glassd --clear-groups busctl --system call"
+    await machine.must(f"{as_glassd} org.bluez / org.freedesktop.DBus.ObjectManager GetManagedObjects")
+    code, said = await machine.run(f"{as_glassd} org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager ListUnits")
+    assert code != 0
+    assert "denied" in said.lower(), said
