@@ -13,7 +13,7 @@ from edge.link_manager import Found
 from firmware_bridge.catalog import CATALOG
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.transports import ble
-from firmware_bridge.transports.ble_connection import connect
+from firmware_bridge.transports.side_radio import connect_any
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class BleFinder:
     async def connect(self, sighting: ble.Sighting) -> Found:
         """Connect glasses heard just now. Raises `RadioError`."""
         self._last = sighting.address
-        transport = await connect(await self.radio(), sighting, timeout_s=self._connect_s)
+        transport = await connect_any(await self.radio(), sighting, timeout_s=self._connect_s)
         return Found(transport, sighting.entry)
 
     async def stirred(self, wake: Wake) -> None:

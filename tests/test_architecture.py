@@ -278,6 +278,7 @@ BARE_TASKS = {
     "edge/uplink/mqtt.py:_adopt": "aiomqtt's own keep-alive, which aiomqtt cancels",
     "firmware_bridge/sim/inproc.py:start": "mock glasses in a test's own process; their `close` ends it",
     "firmware_bridge/transports/bluez_watch.py:_connect": "the ear for the end of the bus; `close` ends it",
+    "firmware_bridge/transports/side_pair.py:_start": "the two lives of a pair's sides; `close` ends it, and so does their end",
     "firmware_bridge/transports/bumble_host.py:connect": "`_abandon` ends it, in the controller too",
 }
 """`file:function` → who ends a task that is made outside a TaskGroup there."""

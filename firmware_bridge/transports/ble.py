@@ -7,17 +7,20 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from firmware_bridge.bonding import Bonding
 from firmware_bridge.catalog import CATALOG, Advertisement, AmbiguousModel, Catalog, Model
 from firmware_bridge.errors import RadioError, RadioReason
+from firmware_bridge.sides import Side
 from firmware_bridge.transports.radio_errors import RADIOS, classify
 
 log = logging.getLogger(__name__)
 
+ARMS_GRACE_S: Final = 3.0
+"""How long one arm of a pair waits for the other: an arm that is there advertises many times in it."""
 GATT_TIMEOUT_S: Final = 5.0
 """bleak has no timeout of its own for reads, writes and subscriptions (bleak 3.1), and BlueZ can lose an answer."""
 DEAF_S: Final = 90.0
@@ -80,6 +83,7 @@ class Sighting:
     """Glasses that were heard just now. `device` is bleak's own and goes stale within half a minute.
 
     `bonded`: the radio keeps a key of them. `left_over`: they were not heard, but are connected to this machine already.
+    Of two-sided glasses this is one `side` of a `pair`; `other` is the other side, when it was heard too.
     """
 
     entry: Model
@@ -89,6 +93,14 @@ class Sighting:
     device: Any
     bonded: bool = False
     left_over: bool = False
+    pair: str = ""
+    side: Side | None = None
+    other: "Sighting | None" = None
+
+    @property
+    def arms(self) -> "tuple[Sighting, ...]":
+        """All of these glasses that was heard."""
+        return (self,) if self.other is None else (self, self.other)
 
 
 async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None) -> Radio:
@@ -151,14 +163,16 @@ Wanted = Callable[["Sighting"], bool]
 
 async def scan(
     radio: Radio, catalog: Catalog = CATALOG, *, timeout_s: float, address: str | None = None, model: str | None = None,
-    wanted: Wanted | None = None,
+    wanted: Wanted | None = None, arms: bool = True,
 ) -> Sighting:  # fmt: skip
     """Listen until glasses of `catalog` are heard (of this address or model, and `wanted`, when given) and return at once.
 
+    Of two-sided glasses both arms are waited for, one alone for `ARMS_GRACE_S` at most; with `arms` False any arm will do.
     Raises `RadioError`; with `NOT_FOUND` when the time is over, `DEAF` when nobody at all was heard for long.
     """
     async with radio.lock:
         found: asyncio.Future[Sighting] = asyncio.get_running_loop().create_future()
+        pairs = _Pairs(found)
 
         def heard(device: Any, data: Any) -> None:
             if found.done():
@@ -168,10 +182,47 @@ async def scan(
             except AmbiguousModel as error:
                 found.set_exception(error)
                 return
-            if sighting is not None and _meant(sighting, address, model) and (wanted is None or wanted(sighting)):
+            if sighting is None:
+                return
+            ours = _meant(sighting, address, model) and (wanted is None or wanted(sighting))
+            if sighting.side is not None and arms:
+                pairs.heard(sighting, ours=ours)
+            elif ours:
                 found.set_result(sighting)
 
-        return await _listen(radio, heard, found, timeout_s)
+        try:
+            return await _listen(radio, heard, found, timeout_s)
+        finally:
+            pairs.close()
+
+
+class _Pairs:
+    """Arms heard in one scan, until a pair of ours is whole or has been waited for long enough."""
+
+    def __init__(self, found: "asyncio.Future[Sighting]") -> None:
+        self._found = found
+        self._heard: dict[str, dict[Side, Sighting]] = {}
+        self._waiting: dict[str, asyncio.TimerHandle] = {}
+
+    def heard(self, arm: Sighting, *, ours: bool) -> None:
+        """A pair is ours as soon as one of its arms is."""
+        assert arm.side is not None
+        pair = self._heard.setdefault(arm.pair, {})
+        pair[arm.side] = arm
+        if ours and arm.pair not in self._waiting:
+            later = asyncio.get_running_loop().call_later(ARMS_GRACE_S, self._enough, arm.pair)
+            self._waiting[arm.pair] = later
+        if len(pair) == len(Side) and arm.pair in self._waiting:
+            self._enough(arm.pair)
+
+    def _enough(self, pair: str) -> None:
+        if not self._found.done():
+            first, *rest = (arm for _, arm in sorted(self._heard[pair].items()))
+            self._found.set_result(replace(first, other=rest[0] if rest else None))
+
+    def close(self) -> None:
+        for waiting in self._waiting.values():
+            waiting.cancel()
 
 
 async def scan_all(
@@ -270,7 +321,13 @@ def recognise(catalog: Catalog, device: Any, data: Any) -> Sighting | None:
     entry = catalog.recognise(Advertisement(name, services))
     if entry is None:
         return None
-    return Sighting(entry, device.address, name or "", data.rssi, device, bonded=_bonded(device))
+    sighting = Sighting(entry, device.address, name or "", data.rssi, device, bonded=_bonded(device))
+    return _sided(sighting)
+
+
+def _sided(sighting: Sighting) -> Sighting:
+    arm = sighting.entry.side_of(sighting.name)
+    return sighting if arm is None else replace(sighting, pair=arm[0], side=arm[1])
 
 
 def _bonded(device: Any) -> bool:
@@ -310,5 +367,6 @@ def _connected(catalog: Catalog, device: Any) -> Sighting | None:
     with contextlib.suppress(AmbiguousModel):
         entry = catalog.recognise(Advertisement(device.name, services))
         if entry is not None:
-            return Sighting(entry, device.address, device.name or "", 0, device, bonded=_bonded(device), left_over=True)
+            name = device.name or ""
+            return _sided(Sighting(entry, device.address, name, 0, device, bonded=_bonded(device), left_over=True))
     return None

@@ -1,0 +1,175 @@
+"""Two connections as one: moves packets of both sides of a pair, and joins a side again that was lost.
+
+Refuses to know what packets mean and how a side is found (side_radio.py): `join` gives a fresh connection of a side.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Final
+
+from firmware_bridge.errors import BridgeError, LinkLost, LostReason, RadioError
+from firmware_bridge.sides import Side, Sided, SideNews, SidePacket
+from firmware_bridge.transport import Transport
+
+log = logging.getLogger(__name__)
+
+Join = Callable[[Side], Awaitable[Transport[bytes]]]
+"""Find and connect one side. Raises `RadioError`."""
+
+FIRST_REST_S: Final = 1.0
+LONGEST_REST_S: Final = 30.0
+"""Between two tries to join a side; a try listens itself, so that a side that returns is heard within one."""
+MAX_QUEUED: Final = 2048
+"""Packets of both sides nobody has taken yet; each connection has its own bound as well."""
+
+
+class SidePair:
+    """One connection to a pair; implements `Transport[Sided]`. Used once.
+
+    What it says first is which sides are there. A side that is lost becomes `SideNews`, and is joined again with growing
+    rests while the other carries on; with neither side left the connection is over. A codec that gives a side up says so
+    with `SideNews(side, up=False)`.
+    """
+
+    def __init__(
+        self, join: Join, there: Mapping[Side, Transport[bytes]], *, rest: Callable[[float], Awaitable[object]] = asyncio.sleep
+    ) -> None:  # fmt: skip
+        self._join = join
+        self._rest = rest
+        self._there = dict(there)
+        self._first = next(iter(self._there.values()))
+        self._queue: asyncio.Queue[Sided | BaseException | None] = asyncio.Queue()
+        self._over = False
+        self._dropped = {side: asyncio.Event() for side in Side}
+        for side in sorted(self._there):
+            self._queue.put_nowait(SideNews(side, up=True))
+        self._running = self._start()
+
+    @property
+    def name(self) -> str:
+        return self._first.name
+
+    @property
+    def address(self) -> str:
+        """The left side's, while it is there."""
+        sides = (self._there.get(side) for side in Side)
+        return next((each for each in sides if each is not None), self._first).address
+
+    @property
+    def max_packet(self) -> int:
+        """What both sides can carry."""
+        return min((each.max_packet for each in self._there.values()), default=self._first.max_packet)
+
+    async def write(self, packet: Sided) -> None:
+        """Send a packet to its side; to one that is away it is lost, and the codec knows by then, or will in a moment.
+
+        Raises `LinkLost` when no side is left.
+        """
+        there = self._there.get(packet.side)
+        if isinstance(packet, SideNews):
+            if not packet.up:
+                self._dropped[packet.side].set()  # closing takes its time: that must not hold the other side up
+            return
+        if self._over:
+            raise LinkLost(LostReason.DISCONNECTED, "neither side is there")
+        if there is None:
+            return
+        try:
+            await there.write(packet.data)
+        except LinkLost as lost:
+            log.debug("the %s side did not take a packet: %s", packet.side, lost)
+            self._dropped[packet.side].set()
+
+    async def packets(self) -> AsyncIterator[Sided]:
+        """Packets and news of both sides, until neither is there."""
+        while (packet := await self._queue.get()) is not None:
+            if isinstance(packet, BaseException):
+                raise packet
+            yield packet
+        self._queue.put_nowait(None)  # whoever asks again gets the same answer
+
+    async def close(self) -> None:
+        """Disconnect both sides at once; idempotent, never raises."""
+        self._end(None)
+        self._running.cancel()
+        closing = [asyncio.ensure_future(each.close()) for each in self._there.values()]
+        try:
+            await asyncio.wait([self._running, *closing])
+        finally:
+            for each in closing:
+                each.cancel()
+
+    # -------------------------------------------------------------- one side's life
+
+    def _start(self) -> "asyncio.Task[None]":
+        """Ended by `close`, and by itself when neither side is there."""
+        return asyncio.ensure_future(self._run())
+
+    async def _run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as lives:
+                for side in Side:
+                    lives.create_task(self._live(side), name=f"side-{side}")
+        except* LinkLost:
+            self._end(None)
+        except* Exception as fault:  # noqa: BLE001 - a mistake of ours must not look like glasses that are silent
+            self._end(fault)
+
+    async def _live(self, side: Side) -> None:
+        """Read one side while it is there, join it while it is not. Raises `LinkLost` when the other is gone as well."""
+        while True:
+            there = self._there.get(side)
+            if there is not None:
+                await self._read(side, there)
+            await self._again(side)
+
+    async def _read(self, side: Side, there: Transport[bytes]) -> None:
+        reading = asyncio.ensure_future(self._pump(side, there))
+        dropped = asyncio.ensure_future(self._dropped[side].wait())
+        try:
+            await asyncio.wait({reading, dropped}, return_when=asyncio.FIRST_COMPLETED)
+            if reading.done():
+                reading.result()
+        finally:
+            reading.cancel()
+            dropped.cancel()
+            await asyncio.wait({reading, dropped})
+        del self._there[side]
+        if self._there:
+            log.warning("the %s side is lost; the other carries on", side)
+            self._queue.put_nowait(SideNews(side, up=False, reason="lost"))
+        else:
+            self._end(None)
+        await there.close()
+        if self._over:
+            raise LinkLost(LostReason.DISCONNECTED)
+
+    async def _pump(self, side: Side, there: Transport[bytes]) -> None:
+        async for packet in there.packets():
+            if self._queue.qsize() >= MAX_QUEUED:
+                log.warning("packets of the %s side are not taken; cut off", side)
+                return
+            self._queue.put_nowait(SidePacket(side, packet))
+
+    async def _again(self, side: Side) -> None:
+        rest_s = FIRST_REST_S
+        while True:
+            try:
+                joined = await self._join(side)
+            except (RadioError, BridgeError) as error:
+                log.debug("the %s side is not there: %s", side, error)
+                await self._rest(rest_s)
+                rest_s = min(LONGEST_REST_S, rest_s * 2)
+                continue
+            self._there[side] = joined
+            self._dropped[side].clear()
+            log.info("the %s side is there", side)
+            self._queue.put_nowait(SideNews(side, up=True))
+            return
+
+    def _end(self, fault: BaseException | None) -> None:
+        if not self._over:
+            self._over = True
+            self._queue.put_nowait(fault)
+            self._queue.put_nowait(None)
