@@ -18,6 +18,7 @@ from edge import __version__, settings as configuration
 from edge.alarms import AlarmClock
 from edge.audit import AuditLog
 from edge.bell import Bell
+from edge.bonds import Bonds, allowed
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.control.server import ControlServer
@@ -32,6 +33,7 @@ from edge.link_manager import LinkManager
 from edge.local_tools import LocalTools
 from edge.metrics import Gauges, Metrics
 from edge.orchestrator import Limits, Orchestrator, Policy, Shelves
+from edge.pairing import PairingDesk
 from edge.pulse import Pulse
 from edge.registry_cache import RegistryCache
 from edge.registry_http import CloudRegistry
@@ -154,15 +156,21 @@ class Daemon:
             catalog.find(g.model) if g.model else None
         except catalog.UnknownModel as e:
             raise BadSettings(f"glasses.model: {e}") from None
+        self.bonds = Bonds(self.state_dir / "bonds.json")
+        self.bonds.load()
         self.finder = BleFinder(
             g.radio, address=g.address or None, model=g.model or None, scan_s=g.scan_s, connect_s=g.connect_s,
-            air=self._air,
+            air=self._air, ours=allowed(self.bonds, connect=g.connect, radio=g.radio, address=g.address),
+            keys=self.state_dir / "radio-keys.json",
         )  # fmt: skip
         backoff = Backoff(_chance(), first_s=g.backoff_min_s, most_s=g.backoff_max_s, stable_s=10.0)
         self.link = LinkManager(
             self.finder, bus=self.bus, clock=self.clock, notes=self.notes, backoff=backoff, configured=g.capabilities,
             version=__version__, watched=bool(self.notifier.watchdog_s),
         )  # fmt: skip
+        self.desk = PairingDesk(
+            self.finder.radio, bonds=self.bonds, link=self.link, glasses=self.link.status, bus=self.bus, clock=self.clock
+        )
 
     def _open_uplink(self) -> None:
         u = self.settings.uplink
@@ -212,7 +220,7 @@ class Daemon:
             bus=self.bus, clock=self.clock, status=self.status, heard=self.calls.heard,
             new_id=lambda: new_call_id(self.clock), confirmations=self.confirmations, sessions=self.sessions,
             session_state=lambda: asdict(self.calls.session.snapshot()), user_id=s.edge.user_id, group=s.control.group,
-            full=(StoreFull,), metrics=self.metrics.openmetrics,
+            full=(StoreFull,), metrics=self.metrics.openmetrics, pairing=self.desk,
         )  # fmt: skip
 
     def _storage(self, package: str) -> PackageStorage:
@@ -271,11 +279,11 @@ class Daemon:
         """`GET /v1/status`."""
         services = [{"name": s.name, "state": s.state, "error": s.error} for s in getattr(self, "services", [])]
         return document(Layers(
-            version=__version__, edge_id=self.edge_id, radio=self.settings.glasses.radio, glasses=self.link.status(),
+            version=__version__, edge_id=self.edge_id, radio=self.settings.glasses.radio, glasses=self.link.status(), bond=self.desk.bond(),
             uplink=self.uplink.status(), registry=self.registry.describe(),
             calls={"running": self.calls.running - self.calls.waiting, "pending": self.calls.waiting, **self.metrics.summary()},
             audio={"speech": self.settings.audio.speech, "voice": self.voice.why_not() or self.settings.audio.voice},
-            services=services, alarms=self._alarms, config_path=str(self.settings.source or ""),
+            services=services, alarms={**self._alarms, **self.desk.alarms()}, config_path=str(self.settings.source or ""),
         ), self.clock.boot())  # fmt: skip
 
 

@@ -173,6 +173,31 @@ def _doctor(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--bundle", metavar="FILE", help="also write everything into a tar.gz on this machine, without secrets")
 
 
+def _scan(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("--seconds", metavar="N", type=_seconds, default=8.0, help="how long to listen (default 8)")
+
+
+def _pair(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("address", metavar="ADDRESS", nargs="?", help="these glasses (see: glassd scan); without it the only ones there are")
+    verb.add_argument("--code", metavar="DIGITS", help="the code the glasses show, or the number they show too, instead of asking for it")
+    verb.add_argument("--seconds", metavar="N", type=_seconds, default=120.0, help="how long the pairing window stays open (default 120)")
+    verb.add_argument("--cancel", action="store_true", help="close a window that somebody else has open")
+
+
+def _unpair(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("address", metavar="ADDRESS", nargs="?", help="these glasses; without it the only paired ones")
+
+
+def _up(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("--address", metavar="ADDRESS", help="these glasses, instead of asking which")
+    verb.add_argument("--code", metavar="DIGITS", help="the code the glasses show, or the number they show too, instead of asking for it")
+    verb.add_argument("--yes", action="store_true", help="take the nearest of several glasses without asking")
+
+
 def _sim(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model", metavar="MODEL", help="mock:display, mock:audio or mock:full")
     verb.add_argument("--radio", metavar="R", default="tcp:127.0.0.1:6402", help="tcp:HOST:PORT, usb:N or vhci")
@@ -184,6 +209,10 @@ def _sim(verb: argparse.ArgumentParser) -> None:
         "--fault", metavar="FAULT", action="append", default=[], help="something that goes wrong, at once or @SECONDS; repeatable"
     )
     verb.add_argument("--quirk", metavar="NAME=VALUE", action="append", default=[], help="be the firmware that does it so; repeatable")
+    verb.add_argument(
+        "--pairing", metavar="HOW", choices=("none", "just_works", "passkey", "compare"),
+        help="none, just_works, passkey or compare: nobody may write before (default: as the model is paired, strangers may write until somebody is)",
+    )  # fmt: skip
     verb.set_defaults(words=_sim_words)
     verb.formatter_class = argparse.RawDescriptionHelpFormatter
 
@@ -223,6 +252,7 @@ def _completion(verb: argparse.ArgumentParser) -> None:
 MOCKS: Final = ("mock:display", "mock:audio", "mock:full")
 VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("run", "the daemon, in the foreground", _run),
+    ("up", "find your glasses, pair, connect, save: one step after the other", _up),
     ("demo", "everything on this machine, with nothing to configure", _demo),
     ("status", "one state per layer, and the one thing to do next", _socket),
     ("tools", "the tools in force", _tools),
@@ -235,6 +265,9 @@ VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("calls", "what was called, what is pending", _calls),
     ("lens", "what the lens shows now", _lens),
     ("events", "follow what happens, one JSON object a line", _events),
+    ("scan", "the glasses that are near", _scan),
+    ("pair", "pair with glasses; pair again when a bond was lost", _pair),
+    ("unpair", "forget paired glasses", _unpair),
     ("metrics", "counters and latencies per tool, as OpenMetrics text", _socket),
     ("doctor", "examine this machine: numbered checks, each with the exact fix", _doctor),
     ("sim", "mock glasses on a virtual radio", _sim),

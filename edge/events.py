@@ -47,6 +47,25 @@ class GlassesLost(Happening):
 
 
 @dataclass(frozen=True, slots=True)
+class GlassesPaired(Happening):
+    """A bond was made and is on disk; `how` as `firmware_bridge.bonding.How` says it."""
+
+    kind = "glasses.paired"
+    model: str
+    id: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class GlassesUnpaired(Happening):
+    """Our side of a bond was forgotten because a person asked for it."""
+
+    kind = "glasses.unpaired"
+    model: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class GlassesSaid(Happening):
     """The wearer or the glasses did something."""
 

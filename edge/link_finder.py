@@ -6,6 +6,7 @@ Refuses to decide when to look again, which step to take, and what to do with gl
 import asyncio
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from edge.core.recovery import Wake
@@ -28,7 +29,7 @@ class BleFinder:
 
     def __init__(
         self, radio: str, *, address: str | None, model: str | None, scan_s: float, connect_s: float,
-        air: object | None = None, ours: Ours = lambda: None,
+        air: object | None = None, ours: Ours = lambda: None, keys: Path | None = None,
     ) -> None:  # fmt: skip
         self._moniker = radio
         self._address = address
@@ -37,6 +38,7 @@ class BleFinder:
         self._connect_s = connect_s
         self._air = air
         self._ours = ours
+        self._keys = keys
         self._radio: ble.Radio | None = None
         self._heard: ble.Sighting | None = None
         self._last = ""
@@ -45,7 +47,7 @@ class BleFinder:
     async def radio(self) -> ble.Radio:
         """The one radio of this daemon; whoever else needs it pauses the link meanwhile. Raises `RadioError`."""
         if self._radio is None:
-            self._radio = await ble.open_radio(self._moniker, air=self._air)
+            self._radio = await ble.open_radio(self._moniker, air=self._air, keys=self._keys)
         return self._radio
 
     # -------------------------------------------------------------- finding

@@ -38,6 +38,7 @@ class Glasses:
     radio: Annotated[str, Rule(rules.matching(rules.RADIO, "bluez, usb:N, tcp:HOST:PORT or inproc"))] = "bluez"
     address: Annotated[str, Rule(rules.matching(rules.MAC, "an address like C0:FF:EE:00:00:01"))] = ""
     model: str = ""
+    connect: Literal["auto", "paired", "any"] = "auto"
     scan_s: Seconds = 10.0
     connect_s: Seconds = 20.0
     backoff_min_s: Seconds = 0.5

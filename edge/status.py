@@ -28,6 +28,8 @@ class Layers:
     audio: Mapping[str, Any]
     services: Sequence[Mapping[str, str]]
     alarms: Mapping[str, str] = field(default_factory=dict)
+    bond: str = ""
+    """How our glasses were paired, `lost`, or empty when none are."""
     config_path: str = ""
 
 
@@ -39,7 +41,7 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
         "edge_id": layers.edge_id,
         "adapter": _adapter(layers.radio, glasses),
         "link": _link(glasses),
-        "glasses": _glasses(glasses, now),
+        "glasses": {**_glasses(glasses, now), "bond": layers.bond},
         "uplink": {
             "state": _uplink_state(uplink), "broker": uplink.broker, "reason": uplink.reason,
             "since_s": round(uplink.since_s, 1),

@@ -18,17 +18,17 @@ LONG_MODULES = {"tools_cache/tool.py": 460}
 """Longer ones, each with its own bound: the words of the tool world stand on one page (issue 3 added how a tool is run,
 how often, and whose session asks)."""
 
-GROUND = {"edge.ports", "edge.store_ports", "edge.events", "edge.bus", "edge.clock", "edge.race"}
+GROUND = {"edge.ports", "edge.store_ports", "edge.pairing_ports", "edge.events", "edge.bus", "edge.clock", "edge.race"}
 """What every room may import of `edge`, besides `edge.core`."""
 ROOMS = {
     "edge.orchestrator", "edge.uplink", "edge.link_manager", "edge.control", "edge.store", "edge.render",
-    "edge.registry_cache", "edge.local_tools", "edge.audit", "edge.metrics", "edge.herald", "edge.bell", "edge.upstream", "edge.facades",
+    "edge.registry_cache", "edge.local_tools", "edge.audit", "edge.metrics", "edge.herald", "edge.bell", "edge.pairing", "edge.upstream", "edge.facades",
 }  # fmt: skip
 OF_ROOM = {
     "edge.registry_http": "edge.registry_cache", "edge.link_finder": "edge.link_manager", "edge.link_wishes": "edge.link_manager", "edge.alarms": "edge.local_tools",
     "edge.pipeline": "edge.orchestrator", "edge.gate": "edge.orchestrator", "edge.ticket": "edge.orchestrator",
     "edge.ending": "edge.orchestrator", "edge.confirm": "edge.orchestrator", "edge.attendance": "edge.orchestrator",
-    "edge.questions": "edge.orchestrator", "edge.turns": "edge.orchestrator", "edge.cloud_desk": "edge.orchestrator",
+    "edge.bonds": "edge.pairing", "edge.pairing_heard": "edge.pairing", "edge.questions": "edge.orchestrator", "edge.turns": "edge.orchestrator", "edge.cloud_desk": "edge.orchestrator",
 }  # fmt: skip
 """Files beside a room's own that belong to it."""
 ROOM_NEEDS_ROOM: dict[tuple[str, str], str] = {}

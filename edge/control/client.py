@@ -8,7 +8,7 @@ import grp
 import http.client
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -82,6 +82,17 @@ class ControlClient:
         with self._open("GET", "/v1/events", None, headers, QUIET_S) as answer, lost:
             yield from _blocks(answer)
         raise _stopped()
+
+    def stream(self, method: str, path: str, body: Any = None, *, quiet_s: float) -> Generator[Any, None, None]:
+        """Read a reply that goes on: each event's JSON, until it ends. Closing the iterator hangs up. Raises `ControlError`."""
+        with self._open(method, path, body, {}, quiet_s) as answer:
+            try:
+                for _, _, data in _blocks(answer):
+                    yield json.loads(data)
+            except TimeoutError:
+                raise _late(quiet_s) from None
+            except (OSError, http.client.HTTPException, ValueError):
+                raise _stopped() from None
 
     def _open(self, method: str, path: str, body: Any, headers: dict[str, str], timeout_s: float) -> "_Answer":
         connection = _UnixConnection(self._connected(timeout_s))

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from edge.control.counted import Exposition
+from edge.pairing_ports import PairingPort
 from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
 from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort
 from tools_cache.tool import Json, ToolResponse
@@ -27,4 +28,5 @@ class Ports:
     sessions: SessionStorePort | None = None
     session_state: Callable[[], Mapping[str, Json]] = dict
     metrics: Exposition | None = None
+    pairing: PairingPort | None = None
     user_id: str = "local"

@@ -195,6 +195,11 @@ class Connection:
         """Send one event block (or comment), its blank line added."""
         await self._send(h11.Data(data=text.encode() + b"\n\n"))
 
+    async def end_events(self) -> None:
+        """End a stream that has said everything, and the connection with it."""
+        await self._send(h11.EndOfMessage())
+        self._writer.close()
+
     async def _send(self, *events: Any) -> None:
         """Write and wait until the client keeps up. Raises ConnectionError, TimeoutError."""
         for event in events:

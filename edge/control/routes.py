@@ -15,7 +15,9 @@ from edge.control.counted import counted
 from edge.control.grants import GrantRoutes
 from edge.control.handed import Ports
 from edge.control.http import Limits, Refused, Reply, Request
+from edge.control.pairing import PairingRoutes
 from edge.control.places import Places
+from edge.control.stream import Stream
 from edge.ports import Entry
 from tools_cache.tool import Json
 
@@ -41,6 +43,7 @@ class Routes:
         self._answers = Answers(ports.store, ports.bus)
         self._polls = Places(limits.polls, "too many clients wait for an answer", "ask without wait, or again in a moment")
         calls, grants = CallRoutes(ports, self._answers, begins=limits.begins), GrantRoutes(ports)
+        pairing = PairingRoutes(ports.pairing)
         self._table: tuple[tuple[str, re.Pattern[str], Any], ...] = tuple((method, re.compile(path), handler) for method, path, handler in (
             ("GET", r"/v1/status", self._status),
             ("GET", r"/v1/tools", self._tools),
@@ -58,15 +61,22 @@ class Routes:
             ("GET", r"/v1/lens", self._lens),
             ("GET", r"/v1/events", self._events),
             ("GET", r"/v1/metrics", self._metrics),
+            ("GET", r"/v1/scan", pairing.scan),
+            ("GET", r"/v1/pairing", pairing.show),
+            ("POST", r"/v1/pairing", pairing.open),
+            ("POST", r"/v1/pairing/answer", pairing.answer),
+            ("DELETE", r"/v1/pairing", pairing.close),
+            ("DELETE", r"/v1/bonds", pairing.unpair),
+            ("DELETE", r"/v1/bonds/([^/]{1,64})", pairing.unpair),
         ))  # fmt: skip
 
-    async def answer(self, request: Request) -> Reply | Follow:
+    async def answer(self, request: Request) -> Reply | Follow | Stream:
         """Serve one request."""
         allowed = []
         for method, pattern, handler in self._table:
             match = pattern.fullmatch(request.path)
             if match and method == request.method:
-                found: Reply | Follow = await handler(request, *match.groups())
+                found: Reply | Follow | Stream = await handler(request, *match.groups())
                 return found
             if match:
                 allowed.append(method)

@@ -12,6 +12,7 @@ import os
 import socket
 import stat
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,8 @@ from edge.control.feed import RING, Feed, missed
 from edge.control.handed import Ports
 from edge.control.http import Connection, Limits, Refused, Reply, Request, failure
 from edge.control.routes import Follow, Routes
+from edge.control.stream import Stream
+from edge.pairing_ports import PairingPort
 from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
 from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort
 from tools_cache.tool import Json, ToolResponse
@@ -50,7 +53,7 @@ class ControlServer:
         confirmations: ConfirmationStorePort | None = None, sessions: SessionStorePort | None = None,
         session_state: Callable[[], Mapping[str, Json]] = dict, user_id: str = "local", group: str = "",
         full: tuple[type[Exception], ...] = (), limits: Limits | None = None, ring: int = RING,
-        metrics: Exposition | None = None,
+        metrics: Exposition | None = None, pairing: PairingPort | None = None,
     ) -> None:  # fmt: skip
         self._path = path
         self._group = group
@@ -60,7 +63,7 @@ class ControlServer:
         self._routes = Routes(Ports(
             calls=calls, registry=registry, render=render, store=store, bus=bus, status=status, heard=heard, new_id=new_id,
             confirmations=confirmations, sessions=sessions, session_state=session_state, metrics=metrics,
-            user_id=user_id,
+            user_id=user_id, pairing=pairing,
         ), self._limits)  # fmt: skip
         self._tasks: asyncio.TaskGroup | None = None
         self._socket: socket.socket | None = None
@@ -130,7 +133,7 @@ class ControlServer:
         try:
             while (request := await connection.request()) is not None:
                 answer = await self._answer(request)
-                if isinstance(answer, Follow):
+                if not isinstance(answer, Reply):
                     await self._follow(connection, answer)
                     return
                 if not await connection.reply(answer):
@@ -145,7 +148,7 @@ class ControlServer:
             self._clients -= 1
             await connection.close()
 
-    async def _answer(self, request: Request) -> Reply | Follow:
+    async def _answer(self, request: Request) -> Reply | Follow | Stream:
         try:
             answer = await self._routes.answer(request)
         except Refused as refused:
@@ -156,16 +159,19 @@ class ControlServer:
         except Exception:
             log.exception("the control API failed on %s", request.path[:80])
             return Reply(500, failure("INTERNAL", "glassd made a mistake", "see the journal: journalctl -u glassd"))
-        if isinstance(answer, Follow) and self.streams >= self._limits.streams:
-            return Reply(503, failure("BUSY", "too many clients follow events", "close some, try again"))
+        if not isinstance(answer, Reply) and self.streams >= self._limits.streams:
+            return Reply(503, failure("BUSY", "too many clients follow what happens", "close some, try again"))
         return answer
 
-    async def _follow(self, connection: Connection, follow: Follow) -> None:
+    async def _follow(self, connection: Connection, follow: Follow | Stream) -> None:
         """Stream until the client goes, also when there is nothing to send that would show it."""
         self.streams += 1
         try:
             async with asyncio.TaskGroup() as both:
-                stream = both.create_task(self._stream(connection, follow), name="control stream")
+                stream = both.create_task(
+                    self._tell(connection, follow) if isinstance(follow, Stream) else self._stream(connection, follow),
+                    name="control stream",
+                )
                 await connection.gone()
                 stream.cancel()
         finally:
@@ -182,6 +188,18 @@ class ControlServer:
                     await connection.event(block)
         except (OSError, TimeoutError) as e:
             log.debug("a follower of events went away: %s", e)
+            connection.abort()
+
+    async def _tell(self, connection: Connection, stream: Stream) -> None:
+        """Send a reply that goes on, to its end."""
+        try:
+            async with aclosing(stream.blocks) as blocks:
+                await connection.begin_events()
+                async for block in blocks:
+                    await connection.event(block)
+                await connection.end_events()
+        except (OSError, TimeoutError) as e:
+            log.debug("a client went away in the middle of a stream: %s", e)
             connection.abort()
 
     async def _next_blocks(self, cursor: int) -> tuple[int, list[str]]:

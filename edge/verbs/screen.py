@@ -60,6 +60,11 @@ class Screen:
         self._err.write(plain(text) + "\n")
         self._err.flush()
 
+    def prompt(self, question: str) -> None:
+        """Ask beside the output; the answer comes on the same line."""
+        self._err.write(plain(question))
+        self._err.flush()
+
     def error(self, error: CliError) -> None:
         """Tell what is wrong and what to do next."""
         if self.as_json:

@@ -18,7 +18,7 @@ def run(args: Namespace, screen: Screen) -> int:
         return run_until_told(lambda: sim.run_sim(
             args.model, radio=args.radio, control=Path(args.control) if args.control else None,
             out_dir=Path(args.out) if args.out else None, script=Path(args.script) if args.script else None,
-            mtu=args.mtu, faults=args.fault, quirks=args.quirk, announce=announcer(screen, args.model),
+            mtu=args.mtu, faults=args.fault, quirks=args.quirk, pairing=args.pairing, announce=announcer(screen, args.model),
         ))  # fmt: skip
     except ModuleNotFoundError as e:
         raise missing(e, "sim") from None

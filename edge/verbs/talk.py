@@ -5,7 +5,7 @@ Refuses to know any path.
 
 import os
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,14 @@ def follow(args: Namespace, after: str | None = None) -> Iterator[tuple[str, str
     """Follow events: (id, name, JSON text). Raises `CliError`."""
     try:
         yield from client(args).events(after)
+    except ControlError as e:
+        raise told(e) from None
+
+
+def stream(args: Namespace, method: str, path: str, body: Any = None, *, quiet_s: float = 60.0) -> Generator[Any, None, None]:
+    """Read an answer that goes on: the JSON of each event. Closing the iterator hangs up. Raises `CliError`."""
+    try:
+        yield from client(args).stream(method, path, body, quiet_s=quiet_s)
     except ControlError as e:
         raise told(e) from None
 

@@ -26,13 +26,14 @@ Announce = Callable[[dict[str, Any]], None]
 
 async def run_sim(
     model: str, *, radio: str, control: str | Path | None, out_dir: Path | None, script: Path | None,
-    mtu: int | None = None, faults: Sequence[str] = (), quirks: Sequence[str] = (), announce: Announce, speed: float = 1.0,
+    mtu: int | None = None, faults: Sequence[str] = (), quirks: Sequence[str] = (), pairing: str | None = None,
+    announce: Announce, speed: float = 1.0,
 ) -> None:  # fmt: skip
     """Run mock glasses until SIGTERM, `quit`, or cancellation. PNG and WAV go to `out_dir` (None: a new temporary one).
 
     `announce` is called once, when the glasses are on the air: `{"event": "ready", model, address, radio, control,
     out_dir, mtu}`, with the addresses really bound (of a pair also `sides`); what happens then is told by the control
-    channel (`watch`). Raises `RadioError`, `ValueError` (model, MTU, faults, quirks, script, control address) and OSError
+    channel (`watch`). Raises `RadioError`, `ValueError` (model, MTU, faults, quirks, pairing, script, control address) and OSError
     before that.
     """
     if mtu is not None and not MIN_MTU <= mtu <= MAX_MTU:
@@ -45,7 +46,7 @@ async def run_sim(
     mount = Mount(radio, radios=len(kit.sides))
     await mount.open()
     try:
-        mock = Mock(entry, mount, out_dir=place, mtu=mtu, tell=feed.tell, speed=speed, kit=kit)
+        mock = Mock(entry, mount, out_dir=place, mtu=mtu, tell=feed.tell, speed=speed, kit=kit, pairing=pairing)
         _check(mock, first, steps)
         wearer = Wearer(mock.glasses, inject=mock.injector.inject, leave=leave.set)
         async with _controlled(control, mock, wearer, feed) as bound, _stop_on_sigterm(leave):

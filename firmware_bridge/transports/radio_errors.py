@@ -44,7 +44,8 @@ _RULES: Final = (
           "the glasses do not know our key any more"),
     _Rule(r"[Nn]o agent", RadioReason.NO_AGENT, "pair with glassd, which answers for the glasses: glassd pair"),
     _Rule(r"AuthenticationFailed|AuthenticationRejected|AuthenticationCanceled|AuthenticationTimeout", RadioReason.REFUSED, _PAIR),
-    _Rule(r"INSUFFICIENT_|Insufficient (Auth|Encr)|Not paired", RadioReason.NOT_PAIRED, "pair them: glassd pair"),
+    _Rule(r"INSUFFICIENT_|Insufficient (Auth|Encr)|Not paired", RadioReason.NOT_PAIRED, "pair them: glassd up",
+          "the glasses let only paired ones write"),
     _Rule(r"AlreadyConnected|CONNECTION_ALREADY_EXISTS|LIMITED_RESOURCES|connected elsewhere", RadioReason.CONNECTED_ELSEWHERE,
           "another phone or program holds the glasses: disconnect them there"),
     _Rule(r"br-connection-|le-connection-|ConnectionAttemptFailed|device disconnected|disconnected during|connection failed"

@@ -1,0 +1,111 @@
+"""The pairing desk seen from the command line: what is heard, one pairing with its questions, told step by step.
+
+Refuses to choose glasses: the verbs do. Questions are read from stdin, so that a script can pipe the answers in.
+"""
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, Final
+
+from edge.verbs.screen import CliError, Screen, plain
+from edge.verbs.talk import ask, stream
+
+TRIES: Final = 3
+"""Wrong codes a person may type before we give up, as the glasses do."""
+SLACK_S: Final = 30.0
+"""The daemon ends a window or a scan itself; this ends us when it does not."""
+_EXIT_OF: Final = {"NOT_FOUND": 4, "TIMEOUT": 5, "AMBIGUOUS": 2}
+HOW: Final = {
+    "passkey": "a code was typed", "compared": "numbers were compared", "just_works": "encrypted; without a code, these glasses have none",
+    "none": "these glasses know no pairing",
+}  # fmt: skip
+
+
+def heard(args: Namespace, seconds: float, *, settle_s: float | None = None) -> Iterator[dict[str, Any]]:
+    """Give what is heard, as it is heard. Raises `CliError`."""
+    settle = f"&settle={settle_s:g}" if settle_s else ""
+    with closing(stream(args, "GET", f"/v1/scan?seconds={seconds:g}{settle}", quiet_s=seconds + SLACK_S)) as events:
+        for event in events:
+            if event.get("event") == "failed":
+                raise failed(event)
+            if event.get("event") == "heard":
+                yield event
+
+
+def described(glasses: dict[str, Any]) -> tuple[str, ...]:
+    """One line of the list: title, name, address, signal, whose."""
+    signal = f"{glasses['rssi']} dBm" if glasses.get("rssi") is not None else ""
+    side = f"only one side heard; {glasses['missing']} is missing" if glasses.get("missing") else ""
+    whose = ("connected" if glasses.get("connected") else "paired") if glasses.get("ours") else ("connected" if glasses.get("connected") else side or "new")
+    return tuple(plain(text) for text in (glasses.get("title") or glasses.get("model"), glasses.get("name"), glasses.get("id"), signal, whose))
+
+
+def paired(args: Namespace, screen: Screen, wanted: str | None, *, seconds: float) -> dict[str, Any]:
+    """Pair, asking what must be asked; gives the last step. Raises `CliError`."""
+    tries = TRIES if sys.stdin.isatty() and not args.code else 1
+    while True:
+        tries -= 1
+        try:
+            return _one_window(args, screen, wanted, seconds)
+        except CliError as error:
+            if error.code != "WRONG_CODE" or tries <= 0:
+                raise
+            screen.note(f"{error.message}; the glasses show a new one")
+
+
+def _one_window(args: Namespace, screen: Screen, wanted: str | None, seconds: float) -> dict[str, Any]:
+    body = {"seconds": seconds, **({"glasses": wanted} if wanted else {})}
+    told = ""
+    with closing(stream(args, "POST", "/v1/pairing", body, quiet_s=seconds + SLACK_S)) as steps:
+        for step in steps:
+            if step.get("event") == "failed":
+                raise failed(step)
+            if step.get("ask"):
+                _answer(args, screen, step)
+            elif step.get("state") == "PAIRED":
+                return dict(step)
+            elif not screen.as_json and (line := _line(step)) != told:
+                told = line
+                screen.line(line)
+                screen.flush()
+    raise CliError("NOT_RUNNING", "the daemon ended the pairing without a word", "see: glassd status", exit_code=3)
+
+
+def _line(step: dict[str, Any]) -> str:
+    glasses = step.get("glasses") or {}
+    match step.get("state"):
+        case "SCANNING":
+            return "Listening for the glasses …"
+        case "CHOSEN":
+            return "Found " + "  ".join(part for part in described(glasses)[:4] if part)
+        case _:
+            side = f" ({plain(step['text'])})" if step.get("text") else ""
+            return f"Pairing{side} …"
+
+
+def _answer(args: Namespace, screen: Screen, step: dict[str, Any]) -> None:
+    number = plain(step.get("number", ""))
+    match step["ask"]:
+        case "passkey":
+            code = args.code or _read(screen, "The glasses show a code. Type it here: ")
+            ask(args, "POST", "/v1/pairing/answer", {"passkey": code})
+        case "compare":
+            same = args.code == number if args.code else _read(screen, f"Do the glasses show {number}? [y/n] ").lower() in {"y", "yes"}
+            ask(args, "POST", "/v1/pairing/answer", {"same": same})
+        case "show":
+            screen.note(f"Type this code on the glasses: {number}")
+
+
+def _read(screen: Screen, question: str) -> str:
+    screen.prompt(question)
+    line = sys.stdin.readline()
+    if not line:
+        raise CliError("NOT_ANSWERED", "a code is asked for, and nobody is there to type it", "run it in a terminal, or give --code", exit_code=1)
+    return line.strip()
+
+
+def failed(event: dict[str, Any]) -> CliError:
+    code = str(event.get("code") or "FAILED")
+    return CliError(code, str(event.get("text") or "it failed"), str(event.get("fix") or ""), exit_code=_EXIT_OF.get(code, 1))

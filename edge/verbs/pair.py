@@ -1,0 +1,31 @@
+"""`glassd pair`: pair with glasses; the one step that also cures a bond lost on either side."""
+
+from argparse import Namespace
+
+from edge.verbs.desk import HOW, paired
+from edge.verbs.screen import CliError, Screen, plain
+from edge.verbs.talk import ask
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    if args.cancel:
+        return _cancel(args, screen)
+    step = paired(args, screen, args.address, seconds=args.seconds)
+    glasses = step.get("glasses") or {}
+    if screen.as_json:
+        screen.json({"paired": glasses, "how": step.get("how")})
+    else:
+        how = str(step.get("how", ""))
+        screen.line(f"Paired with {plain(glasses.get('id', ''))} ({HOW.get(how, plain(how))}). They are connected to by themselves from now on.")
+    return 0
+
+
+def _cancel(args: Namespace, screen: Screen) -> int:
+    closed = bool(ask(args, "DELETE", "/v1/pairing").get("closed"))
+    if not closed:
+        raise CliError("NOT_FOUND", "no pairing window is open", exit_code=4)
+    if screen.as_json:
+        screen.json({"closed": True})
+    else:
+        screen.line("The pairing window is closed.")
+    return 0

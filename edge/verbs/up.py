@@ -1,0 +1,97 @@
+"""`glassd up`: from nothing to glasses that work, one printed step after the other."""
+
+import sys
+import time
+from argparse import Namespace
+from typing import Any, Final
+
+from edge.verbs.desk import HOW, described, heard, paired
+from edge.verbs.screen import CliError, Screen, plain
+from edge.verbs.talk import ask
+
+SCAN_S: Final = 20.0
+SETTLE_S: Final = 2.0
+"""After the first glasses a second pair is waited for this long."""
+WINDOW_S: Final = 120.0
+READY_S: Final = 45.0
+"""Seeking takes a second, connecting at most twenty, greeting five; twice is a bad day."""
+POLL_S: Final = 0.3
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    glasses = glasses_up(args, screen)
+    status = ask(args, "GET", "/v1/status")
+    if screen.as_json:
+        screen.json({"glasses": glasses, "next_action": status.get("next_action", "")})
+        return 0
+    screen.line(_summary(glasses))
+    action = status.get("next_action")
+    screen.line(f"\nNext: {plain(action)}" if action else "\nAll is well.")
+    return 0
+
+
+def glasses_up(args: Namespace, screen: Screen) -> dict[str, Any]:
+    """Have glasses of ours connected, pairing them if need be; gives `glasses` of the status document. Raises `CliError`."""
+    status = ask(args, "GET", "/v1/status").get("glasses") or {}
+    if _is_up(status) and args.address in {None, status.get("address")}:
+        return dict(status)
+    wanted = args.address or _chosen(args, screen)
+    step = paired(args, screen, wanted, seconds=WINDOW_S)
+    if not screen.as_json:
+        how = str(step.get("how", ""))
+        screen.line(f"Paired and saved ({HOW.get(how, plain(how))}).")
+        screen.line("Connecting …")
+        screen.flush()
+    return _ready(args)
+
+
+def _is_up(glasses: dict[str, Any]) -> bool:
+    return glasses.get("state") == "ready" and glasses.get("bond") not in {"", "lost", None}
+
+
+def _chosen(args: Namespace, screen: Screen) -> str:
+    """Scan, and ask when several pairs are there."""
+    if not screen.as_json:
+        screen.line("Looking for glasses …")
+        screen.flush()
+    found = {str(g["id"]): g for g in heard(args, SCAN_S, settle_s=SETTLE_S) if not g.get("missing")}
+    if not found:
+        raise CliError("NOT_FOUND", f"no glasses were heard in {SCAN_S:g} s", "switch them on, take them out of the case, bring them near", exit_code=4)
+    listed = sorted(found.values(), key=lambda g: g["rssi"] if g.get("rssi") is not None else 0, reverse=True)
+    if not screen.as_json:
+        screen.table([(f"{number}", *described(g)) for number, g in enumerate(listed, 1)], indent="  ")
+    if len(listed) == 1 or args.yes:
+        return str(listed[0]["id"])
+    return _asked(screen, [str(g["id"]) for g in listed])
+
+
+def _asked(screen: Screen, names: list[str]) -> str:
+    screen.prompt(f"Which ones? [1-{len(names)}] ")
+    answer = sys.stdin.readline().strip()
+    if answer.upper() in {name.upper() for name in names}:
+        return answer
+    if answer.isdecimal() and 1 <= int(answer[:4]) <= len(names):
+        return names[int(answer[:4]) - 1]
+    raise CliError("USAGE", f"several glasses are here: {', '.join(names)}", "name one: glassd up --address ADDRESS", exit_code=2)
+
+
+def _ready(args: Namespace) -> dict[str, Any]:
+    """Wait until the link is up."""
+    status: dict[str, Any] = {}
+    end = time.monotonic() + READY_S
+    while time.monotonic() < end:
+        status = ask(args, "GET", "/v1/status")
+        if _is_up(status.get("glasses") or {}):
+            return dict(status["glasses"])
+        time.sleep(POLL_S)
+    reason = (status.get("link") or {}).get("reason") or "nothing was heard of them"
+    raise CliError("TIMEOUT", f"the glasses are paired, but not connected after {READY_S:g} s: {reason}",
+                   str(status.get("next_action") or "see: glassd status"), exit_code=5)  # fmt: skip
+
+
+def _summary(glasses: dict[str, Any]) -> str:
+    battery = f", battery {glasses['battery']} %" if glasses.get("battery") is not None else ""
+    return plain(
+        f"Ready: {glasses.get('model')} at {glasses.get('address')}, firmware {glasses.get('firmware')}, "
+        f"MTU {glasses.get('mtu')}, paired ({glasses.get('bond')}){battery}."
+    )
