@@ -20,7 +20,7 @@ class _Rule(NamedTuple):
     says: str = ""
 
 
-_PAIR: Final = "pair again: glassd unpair, then glassd pair"
+_PAIR: Final = "pair again: glassd pair"
 _NEAR: Final = "switch the glasses on and bring them near"
 _RULES: Final = (
     _Rule(r"No module named '(bumble|bleak|usb1|dbus_fast)", RadioReason.NO_ADAPTER, "install it: pip install 'glassd[sim]'"),
@@ -44,7 +44,7 @@ _RULES: Final = (
           "the glasses do not know our key any more"),
     _Rule(r"[Nn]o agent", RadioReason.NO_AGENT, "pair with glassd, which answers for the glasses: glassd pair"),
     _Rule(r"AuthenticationFailed|AuthenticationRejected|AuthenticationCanceled|AuthenticationTimeout", RadioReason.REFUSED, _PAIR),
-    _Rule(r"INSUFFICIENT_|Insufficient (Auth|Encr)|Not paired", RadioReason.NOT_PAIRED, "pair them: glassd up",
+    _Rule(r"INSUFFICIENT_|Insufficient (Auth|Encr)|Not paired", RadioReason.NOT_PAIRED, "pair them: glassd pair",
           "the glasses let only paired ones write"),
     _Rule(r"AlreadyConnected|CONNECTION_ALREADY_EXISTS|LIMITED_RESOURCES|connected elsewhere", RadioReason.CONNECTED_ELSEWHERE,
           "another phone or program holds the glasses: disconnect them there"),
