@@ -6,7 +6,6 @@ The only place that knows everybody. No rule lives here; what looks like one bel
 import logging
 import os
 import secrets
-import ssl
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -21,11 +20,14 @@ from edge.bell import Bell
 from edge.bonds import Bonds, allowed
 from edge.bus import Bus
 from edge.clock import Clock
+from edge.cloud_choice import CloudChoice
 from edge.control.server import ControlServer
 from edge.core import call_state, idempotency
 from edge.core.backoff import Backoff
 from edge.core.ids import new_call_id
 from edge.core.policy import VoiceBudget
+from edge.enrol import Enrolment
+from edge.enrol_store import EnrolmentFiles
 from edge.events import Alarmed
 from edge.herald import Herald
 from edge.link_finder import BleFinder
@@ -34,9 +36,9 @@ from edge.local_tools import LocalTools
 from edge.metrics import Gauges, Metrics
 from edge.orchestrator import Limits, Orchestrator, Policy, Shelves
 from edge.pairing import PairingDesk
+from edge.ports import EnrolRefused
 from edge.pulse import Pulse
 from edge.registry_cache import RegistryCache
-from edge.registry_http import CloudRegistry
 from edge.render.stage import Stage
 from edge.render.voice import Voice
 from edge.sdnotify import Notifier
@@ -55,7 +57,7 @@ from edge.store.pending import PendingCalls
 from edge.store.results import ResultCache
 from edge.store.sessions import Sessions
 from edge.supervisor import Service, Supervisor
-from edge.uplink.service import MqttUplink, UplinkOptions
+from edge.uplink.service import MqttUplink
 from firmware_bridge import catalog
 from tools_cache.shelf import Shelf
 from tools_cache.tool import RateLimit
@@ -92,6 +94,7 @@ class Daemon:
         self.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         await self._open_store(stack)
         self._open_link()
+        self._open_cloud()
         self._open_tools()
         self._open_uplink()
         self._open_calls()
@@ -132,14 +135,11 @@ class Daemon:
             self.audit(record)
 
     def _open_tools(self) -> None:
-        s, cloud = self.settings, None
-        if s.cloud.url:
-            token = self._secret(s.cloud.token_file, "glassd-cloud-token") or ""
-            cloud = CloudRegistry(s.cloud.url, token=token, user_id=s.edge.user_id)
+        s = self.settings
         built = Path(str(resources.files("tools_cache")))
         self.registry = RegistryCache(
             builtin=built / "tool_registry.json", state=self.state_dir / "registry", bus=self.bus, clock=self.clock,
-            cloud=cloud, refresh_s=s.cloud.refresh_s,
+            cloud=self.cloud.registry(), refresh_s=s.cloud.refresh_s,
             disabled=s.policy.disabled_tools if s.policy.tools_enabled else ("*",),
         )  # fmt: skip
         self.registry.load(self._shelf)
@@ -172,27 +172,29 @@ class Daemon:
             self.finder.radio, bonds=self.bonds, link=self.link, glasses=self.link.status, bus=self.bus, clock=self.clock
         )
 
-    def _open_uplink(self) -> None:
-        u = self.settings.uplink
-        options = UplinkOptions(
-            edge_id=self.edge_id, host=u.host or None, port=u.port_in_use, tenant=self.settings.edge.tenant,
-            pool=u.pool, username=u.username or None, password=self._secret(u.password_file, "glassd-mqtt-password"),
-            tls=self._tls() if u.host and u.tls else None, version=__version__, keepalive_s=u.keepalive_s,
-            user_timeout_s=u.tcp_user_timeout_s, session_expiry_s=u.session_expiry_s, will_delay_s=u.will_delay_s,
-            reconnect_min_s=u.reconnect_min_s, reconnect_max_s=u.reconnect_max_s, stable_s=u.stable_s,
+    def _open_cloud(self) -> None:
+        self.enrolment = Enrolment(
+            EnrolmentFiles(self.state_dir), edge_id=self.edge_id, version=__version__, bus=self.bus, clock=self.clock,
+            chance=_chance(), hide=self._hide,
         )  # fmt: skip
-        self.uplink = MqttUplink(
-            options, outbox=Outbox(self.db, self.clock, max_rows=u.outbox_max), inbox=Inbox(self.db, self.clock),
-            bus=self.bus, clock=self.clock,
-        )  # fmt: skip
+        self.enrolment.load()
+        self.cloud = CloudChoice(self.settings, self.env, self.enrolment, edge_id=self.edge_id, secret=self._secret)
 
-    def _tls(self) -> ssl.SSLContext:
-        u = self.settings.uplink
-        context = ssl.create_default_context(cafile=u.ca_file or None)
-        certificate = configuration.credential(u.cert_file, "glassd-mqtt-cert.pem", self.env)
-        if certificate is not None:
-            context.load_cert_chain(certificate, configuration.credential(u.key_file, "glassd-mqtt-key.pem", self.env))
-        return context
+    def _open_uplink(self) -> None:
+        outbox = Outbox(self.db, self.clock, max_rows=self.settings.uplink.outbox_max)
+        self.uplink = MqttUplink(
+            self.cloud.uplink(), outbox=outbox, inbox=Inbox(self.db, self.clock), bus=self.bus, clock=self.clock
+        )
+
+    async def enrol(self, code: str) -> Mapping[str, Any]:
+        """`POST /v1/enrol`: spend a code, and live by what it brought without a restart. Raises `EnrolRefused`."""
+        if self.cloud.why_not_enrol:
+            fix = "take [uplink] host out of it and restart glassd; the code is not spent"
+            raise EnrolRefused("CONFIGURED", self.cloud.why_not_enrol, fix)
+        told = (await self.enrolment.enrol(code)).to_json()
+        self.uplink.use(self.cloud.uplink())
+        self.registry.follow(self.cloud.registry())
+        return told
 
     def _open_calls(self) -> None:
         s = self.settings
@@ -220,7 +222,7 @@ class Daemon:
             bus=self.bus, clock=self.clock, status=self.status, heard=self.calls.heard,
             new_id=lambda: new_call_id(self.clock), confirmations=self.confirmations, sessions=self.sessions,
             session_state=lambda: asdict(self.calls.session.snapshot()), user_id=s.edge.user_id, group=s.control.group,
-            full=(StoreFull,), metrics=self.metrics.openmetrics, pairing=self.desk,
+            full=(StoreFull,), metrics=self.metrics.openmetrics, pairing=self.desk, enrol=self.enrol,
         )  # fmt: skip
 
     def _storage(self, package: str) -> PackageStorage:
@@ -246,6 +248,7 @@ class Daemon:
             Service("herald", self.herald.run),
             Service("uplink", self.uplink.run),
             Service("registry", self.registry.run),
+            Service("enrolment", self.enrolment.run),
             Service("link", self.link.run),
             Service("bell", bell.run),
             Service("pulse", pulse.run),
@@ -280,11 +283,14 @@ class Daemon:
         services = [{"name": s.name, "state": s.state, "error": s.error} for s in getattr(self, "services", [])]
         return document(Layers(
             version=__version__, edge_id=self.edge_id, radio=self.settings.glasses.radio, glasses=self.link.status(), bond=self.desk.bond(),
-            uplink=self.uplink.status(), registry=self.registry.describe(),
+            uplink=self.uplink.status(), source=self.cloud.source, certificate_left_s=self._certificate_left_s(), registry=self.registry.describe(),
             calls={"running": self.calls.running - self.calls.waiting, "pending": self.calls.waiting, **self.metrics.summary()},
             audio={"speech": self.settings.audio.speech, "voice": self.voice.why_not() or self.settings.audio.voice},
             services=services, alarms={**self._alarms, **self.desk.alarms()}, config_path=str(self.settings.source or ""),
         ), self.clock.boot())  # fmt: skip
+
+    def _certificate_left_s(self) -> float | None:
+        return self.enrolment.left_s() if self.cloud.source == "enrolled" else None
 
 
 async def serve(settings: Settings, *, hide: Callable[[str], None], shelf: Shelf | None = None) -> int:

@@ -102,6 +102,16 @@ class UplinkStatus:
     outbox_oldest_s: float = 0.0
 
 
+class EnrolRefused(Exception):
+    """A code, or a renewal, came to nothing: what is wrong, and what to do. `final`: the same again would end the same."""
+
+    def __init__(self, code: str, problem: str, fix: str, *, final: bool = True) -> None:
+        super().__init__(problem)
+        self.code = code
+        self.fix = fix
+        self.final = final
+
+
 class UplinkBusy(Exception):
     """The outbox is full: nothing more is accepted until some of it is delivered."""
 

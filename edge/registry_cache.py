@@ -100,6 +100,14 @@ class RegistryCache:
         if (self._remote is None or announced != self._remote.sha256) and self._pace.announced(announced):
             self._wake.set()
 
+    def follow(self, cloud: RegistrySource | None) -> None:
+        """Take another cloud's registry from now on; what the one before brought is not its to offer."""
+        if (cloud and cloud.url) != (self._cloud and self._cloud.url):
+            self._remote, self._generation, self._origin = None, None, "local"
+            self._adopt()
+        self._cloud = cloud
+        self._wake.set()
+
     def describe(self) -> dict[str, Json]:
         """One layer of `status`."""
         entries = self._snapshot.entries()

@@ -5,6 +5,8 @@ size limit counts real bytes), one deadline for all of it. The token goes to the
 """
 
 import asyncio
+import ssl
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
@@ -29,20 +31,29 @@ class _NoSuchPath(Exception):
 
 
 class CloudRegistry:
-    """Implements `RegistrySource`. `url` is the cloud's base; `token` is a secret and never logged."""
+    """Implements `RegistrySource`. `url` is the cloud's base; `token` is a secret and never logged; `tls` makes the context of a
+    cloud with an authority of its own.
+    """
 
-    def __init__(self, url: str, *, token: str = "", user_id: str = "local", limit_s: float = FETCH_S) -> None:
+    def __init__(
+        self, url: str, *, token: str = "", user_id: str = "local", limit_s: float = FETCH_S,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+    ) -> None:  # fmt: skip
         self.url = url
         self._token = token
         self._user_id = user_id
         self._limit_s = limit_s
+        self._tls = tls
 
     def __repr__(self) -> str:
         return f"CloudRegistry({self.url!r})"
 
     async def fetch(self, have: Generation | None, *, past_caches: bool) -> Fetched:
         """Ask for the registry; a cloud that has none is asked for its tool list. Raises `SyncFailed`."""
-        client = await asyncio.to_thread(self._client)  # the import alone takes 150 ms
+        try:
+            client = await asyncio.to_thread(self._client)  # the import alone takes 150 ms
+        except (OSError, ValueError) as e:  # the certificates of an enrolment that are gone or damaged
+            raise SyncFailed(f"our certificates cannot be read: {e}"[:200], hint="enrol again: glassd up CODE") from None
         import httpx  # noqa: PLC0415 - see above; for its errors
 
         try:
@@ -83,7 +94,9 @@ class CloudRegistry:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "X-User-Id": self._user_id}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        secure = urlsplit(self.url).scheme == "https"  # reading the certificates costs, and plain HTTP has none
+        secure: bool | ssl.SSLContext = urlsplit(self.url).scheme == "https"  # reading the certificates costs, and plain HTTP has none
+        if secure and self._tls is not None:
+            secure = self._tls()
         return httpx.AsyncClient(
             headers=headers, timeout=STALL_S, follow_redirects=False, trust_env=False, verify=secure)  # fmt: skip
 

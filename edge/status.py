@@ -31,6 +31,9 @@ class Layers:
     bond: str = ""
     """How our glasses were paired, `lost`, or empty when none are."""
     config_path: str = ""
+    source: str = ""
+    """Where the broker's address comes from: config, enrolled, or nowhere."""
+    certificate_left_s: float | None = None
 
 
 def document(layers: Layers, now: float) -> dict[str, Any]:
@@ -44,7 +47,8 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
         "glasses": {**_glasses(glasses, now), "bond": layers.bond},
         "uplink": {
             "state": _uplink_state(uplink), "broker": uplink.broker, "reason": uplink.reason,
-            "since_s": round(uplink.since_s, 1),
+            "since_s": round(uplink.since_s, 1), "source": layers.source,
+            "certificate_left_s": None if layers.certificate_left_s is None else round(layers.certificate_left_s),
         },
         "registry": dict(layers.registry),
         "outbox": {"waiting": uplink.outbox, "oldest_s": round(uplink.outbox_oldest_s, 1) if uplink.outbox else None},
@@ -110,5 +114,5 @@ def next_action(layers: Layers) -> str:
         return uplink.hint or f"The broker {uplink.broker} is not reachable; local tools work meanwhile"
     if not uplink.configured:
         where = layers.config_path or "/etc/glassd/glassd.toml"
-        return f"Local tools work. For the cloud's tools set [uplink] host and [cloud] url in {where}"
+        return f"Local tools work. For the cloud's tools: glassd up CODE, or set [uplink] host and [cloud] url in {where}"
     return ""

@@ -212,4 +212,9 @@ PROMISES: Final[dict[str, Promise]] = {
     "M-grants": Promise("What is allowed or forbidden for good is listed, given and taken back.", "issue 3, Confirmation"),
     "M-show-confirmation": Promise("A call that needs a yes says what it asks, its token and how to go on, while the lens asks.", "issue 3, Shows 3"),
     "M-show-story": Promise("`glassd calls ID` tells one call's whole story: states with times, attempts, route, keys, delivery.", "issue 3, Shows 5"),
+    "I4-enrol": Promise("A code from a cloud's operator is all it takes to be its edge; nothing is restarted.", "issue 4, Enrolment"),
+    "I4-enrol-once": Promise("A code works once; a mistyped one names the group and is not spent.", "issue 4, Enrolment"),
+    "I4-enrol-pinned": Promise("A server whose authority is not the one the code names is told nothing.", "issue 4, Enrolment"),
+    "I4-enrol-renewal": Promise("A client certificate is renewed over itself before it ends, and the next connection shows the new one.", "issue 4, Enrolment"),
+    "I4-enrol-secret": Promise("The secret of an enrolment code is in no log, no message and no file once it is spent.", "issue 4, Enrolment"),
 }

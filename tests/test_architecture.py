@@ -25,6 +25,7 @@ ROOMS = {
     "edge.registry_cache", "edge.local_tools", "edge.audit", "edge.metrics", "edge.herald", "edge.bell", "edge.pairing", "edge.upstream", "edge.facades",
 }  # fmt: skip
 OF_ROOM = {
+    "edge.enrol": "edge.uplink", "edge.enrol_http": "edge.uplink", "edge.enrol_keys": "edge.uplink", "edge.enrol_store": "edge.uplink",
     "edge.registry_http": "edge.registry_cache", "edge.link_finder": "edge.link_manager", "edge.link_wishes": "edge.link_manager", "edge.alarms": "edge.local_tools",
     "edge.pipeline": "edge.orchestrator", "edge.gate": "edge.orchestrator", "edge.ticket": "edge.orchestrator",
     "edge.ending": "edge.orchestrator", "edge.confirm": "edge.orchestrator", "edge.attendance": "edge.orchestrator",
@@ -47,7 +48,9 @@ ONLY_IN = {
     "PIL": ("firmware_bridge/sim/",),
     "httpx": ("edge/registry_cache.py", "edge/registry_http.py", "edge/devcloud/", "edge/demo/"),
     "uvloop": (),
-    "h11": ("edge/control/http.py",),
+    "h11": ("edge/control/http.py", "edge/enrol_http.py"),
+    "cryptography": ("edge/enrol_keys.py", "edge/devcloud/pki.py"),
+    "segno": ("edge/devcloud/codes.py",),
     "starlette": ("edge/devcloud/",),
     "uvicorn": ("edge/devcloud/",),
     "iotcore": ("edge/devcloud/",),
@@ -182,7 +185,7 @@ def test_the_rules_are_pure():
 
 
 def test_the_reference_cloud_stands_outside():
-    allowed = ["edge.devcloud", "edge.uplink", "edge.store.db", *GROUND]
+    allowed = ["edge.devcloud", "edge.uplink", "edge.store.db", "edge.core.enrol_code", *GROUND]
     _told(
         f"{m.where}:{line} imports {target}"
         for m in MODULES.values() if _under(m.name, ["edge.devcloud"]) for target, line in m.imports

@@ -9,6 +9,9 @@ from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
 from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort
 from tools_cache.tool import Json, ToolResponse
 
+Enrol = Callable[[str], Awaitable[Mapping[str, Json]]]
+"""A code in, what may be shown of the enrolment out; raises what has `code` and `fix`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ports:
@@ -29,4 +32,5 @@ class Ports:
     session_state: Callable[[], Mapping[str, Json]] = dict
     metrics: Exposition | None = None
     pairing: PairingPort | None = None
+    enrol: Enrol | None = None
     user_id: str = "local"

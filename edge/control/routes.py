@@ -6,12 +6,14 @@ or cannot serve as things are.
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from edge.control import reading
 from edge.control.answers import Answers
 from edge.control.calls import MAX_TTL_S, CallRoutes, within
 from edge.control.counted import counted
+from edge.control.enrolled import enrolled
 from edge.control.grants import GrantRoutes
 from edge.control.handed import Ports
 from edge.control.http import Limits, Refused, Reply, Request
@@ -68,6 +70,7 @@ class Routes:
             ("DELETE", r"/v1/pairing", pairing.close),
             ("DELETE", r"/v1/bonds", pairing.unpair),
             ("DELETE", r"/v1/bonds/([^/]{1,64})", pairing.unpair),
+            ("POST", r"/v1/enrol", partial(enrolled, ports.enrol)),
         ))  # fmt: skip
 
     async def answer(self, request: Request) -> Reply | Follow | Stream:

@@ -43,11 +43,13 @@ class Refusal(Exception):
 
 
 class Api:
-    """`routes()` for a Starlette application. `users` have a session; so has every edge that was ever heard."""
+    """`routes()` for a Starlette application. `users` have a session; so has every edge that was ever heard. With `knows` every
+    request needs a bearer token that it knows.
+    """
 
     def __init__(
         self, registry: Registry, runner: Runner, edges: Edges, *, users: Collection[str] = ("local",), token: str = "",
-        changed: Callable[[], Awaitable[None]],
+        changed: Callable[[], Awaitable[None]], knows: Callable[[str], bool] | None = None,
     ) -> None:  # fmt: skip
         self._registry = registry
         self._runner = runner
@@ -55,6 +57,7 @@ class Api:
         self._users = frozenset(users)
         self._token = token
         self._changed = changed
+        self._knows = knows
 
     def routes(self) -> "list[Route]":
         from starlette.routing import Route  # noqa: PLC0415 - heavy, and only whoever serves needs it
@@ -79,6 +82,8 @@ class Api:
     def _check_token(self, request: "Request") -> None:
         said = request.headers.get("authorization", "")
         if self._token and not hmac.compare_digest(said.encode(), f"Bearer {self._token}".encode()):
+            raise Refusal(401, {"error": "Missing or wrong bearer token"})
+        if self._knows is not None and not self._knows(said.removeprefix("Bearer ")):
             raise Refusal(401, {"error": "Missing or wrong bearer token"})
 
     def _user(self, request: "Request") -> str:

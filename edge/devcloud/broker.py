@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from edge.devcloud.children import Child
+from edge.devcloud.secured import Secured
 
 log = logging.getLogger(__name__)
 
@@ -76,14 +77,17 @@ class PortTaken(BrokerFailed):
 class EmbeddedBroker:
     """One broker process on fixed loopback ports: `start`, `stop`, `kill`, and `start` again on the same port."""
 
-    def __init__(self, kind: str = "embedded", *, port: int = 0, folder: Path | None = None) -> None:
+    def __init__(
+        self, kind: str = "embedded", *, port: int = 0, folder: Path | None = None, secured: Secured | None = None
+    ) -> None:
         if kind not in ("embedded", "mosquitto"):
             raise ValueError(f"broker: {kind!r} is neither embedded nor mosquitto")
         self.kind = kind
         self.host = HOST
         self.port = port
         self.port_v4 = 0
-        """Where MQTT 3.1.1 clients connect; Mosquitto takes both on one port."""
+        """Where MQTT 3.1.1 clients connect; Mosquitto takes both on one port. With TLS: where passwords are taken."""
+        self._secured = secured
         self._folder = folder
         """Where its configuration and log stand; a temporary directory when not given."""
         self._child: Child | None = None
@@ -126,7 +130,7 @@ class EmbeddedBroker:
                 if fixed or attempt == _ATTEMPTS:
                     raise
                 continue
-            self.port, self.port_v4 = port, port if self.kind == "mosquitto" else port_v4
+            self.port, self.port_v4 = port, port if self.kind == "mosquitto" and not self._secured else port_v4
             log.info("%s broker listens on %s:%d (pid %d)", self.kind, HOST, port, self._child.pid)
             return
 
@@ -141,6 +145,11 @@ class EmbeddedBroker:
         child, self._child = self._child, None
         if child is not None:
             await child.kill()
+
+    def reread(self) -> None:
+        """Take up changed access lists and passwords."""
+        if self._child is not None:
+            self._child.reread()
 
     async def aclose(self) -> None:
         await self.stop()
@@ -162,7 +171,10 @@ class EmbeddedBroker:
     def _command(self, folder: Path, port: int, port_v4: int) -> Sequence[str]:
         if self.kind == "mosquitto":
             config = folder / "mosquitto.conf"
-            config.write_text(_MOSQUITTO.format(port=port, host=HOST, payload=MAX_PAYLOAD), encoding="utf-8")
+            text = _MOSQUITTO.format(port=port, host=HOST, payload=MAX_PAYLOAD)
+            if self._secured is not None:
+                text = self._secured.broker_config(port, port_v4, payload=MAX_PAYLOAD)
+            config.write_text(text, encoding="utf-8")
             return (find_mosquitto(), "-c", str(config))
         if importlib.util.find_spec("iotcore") is None:
             raise ModuleNotFoundError("iotcore is not installed", name="iotcore")

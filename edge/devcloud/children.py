@@ -88,6 +88,10 @@ class Child:
             self._signal(signal.SIGKILL)
             raise
 
+    def reread(self) -> None:
+        """Tell it to read its files again."""
+        self._signal(signal.SIGHUP)
+
     async def kill(self) -> None:
         """End it as a power cut would."""
         self._signal(signal.SIGKILL)

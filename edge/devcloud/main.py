@@ -6,6 +6,7 @@ Refuses to know an edge: it sees only MQTT and HTTP.
 import asyncio
 import contextlib
 import importlib
+import importlib.util
 import logging
 import os
 import secrets
@@ -14,28 +15,34 @@ import sys
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from edge.devcloud import https
 from edge.devcloud.activation import CONNECT_S, POLL_S, Launcher
 from edge.devcloud.agent import Agent
 from edge.devcloud.api import Api
 from edge.devcloud.apps import SAMPLES
 from edge.devcloud.bench import Bench
-from edge.devcloud.broker import HOST, BrokerFailed, EmbeddedBroker, own_port, parse_broker
+from edge.devcloud.broker import HOST, BrokerFailed, EmbeddedBroker, find_mosquitto, own_port, parse_broker
+from edge.devcloud.desk import CODE_S, LIFE
 from edge.devcloud.edges import Edges
+from edge.devcloud.enrol_api import EnrolApi, Place
 from edge.devcloud.executor import Executor
 from edge.devcloud.journal import Journal
 from edge.devcloud.link import Link, NotConnected
 from edge.devcloud.notice import Notice
 from edge.devcloud.registry import App, Registry
 from edge.devcloud.runner import TOOL_TIMEOUT_S, Runner
+from edge.devcloud.secured import Secured
 from edge.uplink.mqtt import BrokerOptions
 from edge.uplink.wire import Topics, check_word
 from tools_cache.tool import Json
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
+    from starlette.routing import Route
 
 log = logging.getLogger(__name__)
 
@@ -51,6 +58,8 @@ class Limits:
     poll_s: float = POLL_S
     tool_timeout_s: float = TOOL_TIMEOUT_S
     invoke_retry_s: float = 1.0
+    certificate_life: timedelta = LIFE
+    code_life_s: float = CODE_S
 
 
 def sample_apps(modules: Sequence[str] = SAMPLES) -> list[App]:
@@ -64,9 +73,10 @@ def sample_apps(modules: Sequence[str] = SAMPLES) -> list[App]:
 async def run_devcloud(
     *, http: str = f"{HOST}:0", broker: str | None = "embedded", tenant: str = "default", pool: str = "tools",
     state_dir: Path, announce: Callable[[dict[str, Any]], None], apps: Sequence[App] | None = None,
-    users: Collection[str] = ("local",), token: str = "", limits: Limits = Limits(),
+    users: Collection[str] = ("local",), token: str = "", limits: Limits = Limits(), tls: str | None = None,
 ) -> None:  # fmt: skip
-    """Serve until cancelled; `announce` is told once, when everything answers. Ends every child it started.
+    """Serve until cancelled; `announce` is told once, when everything answers. Ends every child it started. `tls` is the name
+    edges call this machine by: then everything is TLS, with an authority and codes of our own.
 
     Raises OSError or ValueError when it cannot come up (port taken, no such broker, unusable state directory).
     """
@@ -79,14 +89,15 @@ async def run_devcloud(
         listener = stack.enter_context(_listen(http))
         journal = await Journal.open(state_dir / "devcloud.db")
         stack.push_async_callback(journal.close)
-        address, own_broker = await _broker(broker or "embedded", state_dir / "broker", stack)
+        secured = _secured(tls, state_dir / "tls", tenant=tenant, life=limits.certificate_life) if tls else None
+        address, own_broker = await _broker(broker or "embedded", state_dir / "broker", stack, secured)
         client = await stack.enter_async_context(_http_client())
         launcher = Launcher(client, state_dir=state_dir / "apps", connect_s=limits.connect_s, poll_s=limits.poll_s)
         stack.push_async_callback(launcher.aclose)
         runner = Runner(registry, launcher, client, tool_timeout_s=limits.tool_timeout_s)
         cloud = _Cloud(
             registry=registry, journal=journal, runner=runner, launcher=launcher, broker=own_broker, address=address,
-            listener=listener, tenant=tenant, pool=pool, limits=limits,
+            listener=listener, tenant=tenant, pool=pool, limits=limits, secured=secured,
         )  # fmt: skip
         try:
             await cloud.run(announce, users=users, token=token)
@@ -101,10 +112,11 @@ class _Cloud:
 
     def __init__(
         self, *, registry: Registry, journal: Journal, runner: Runner, launcher: Launcher, broker: EmbeddedBroker | None,
-        address: tuple[str, int], listener: socket.socket, tenant: str, pool: str, limits: Limits,
+        address: tuple[str, int], listener: socket.socket, tenant: str, pool: str, limits: Limits, secured: Secured | None,
     ) -> None:  # fmt: skip
         worker = f"devcloud-{secrets.token_hex(4)}"
-        self._url = _url_of(listener)
+        self._secured, self._limits = secured, limits
+        self._url = _url_of(listener, secured.name if secured else "")
         self._registry, self._journal, self._runner, self._launcher = registry, journal, runner, launcher
         self._broker, self._address, self._listener = broker, address, listener
         self._tenant, self._pool = tenant, pool
@@ -114,6 +126,7 @@ class _Cloud:
         self._notice = Notice(registry, topic=Topics.for_cloud(tenant).registry(pool), url=f"{self._url}/api/registry")
         options = BrokerOptions(
             host=address[0], port=address[1], client_id=worker, clean_start=True, session_expiry_s=0,
+            tls=secured.worker_context() if secured else None,
         )  # fmt: skip
         self._link = Link(
             lambda: options, routes=(*self._executor.routes(), *self._agent.routes(), *self._edges.routes()),
@@ -122,17 +135,37 @@ class _Cloud:
         self._agent.link = self._notice.link = self._link
 
     async def run(self, announce: Callable[[dict[str, Any]], None], *, users: Collection[str], token: str) -> None:
-        api = Api(self._registry, self._runner, self._edges, users=users, token=token, changed=self._changed)
+        api = Api(self._registry, self._runner, self._edges, users=users, token=token, changed=self._changed,
+                  knows=self._secured.desk.knows_token if self._secured else None)  # fmt: skip
         bench = Bench(self._agent, self._broker, status=self.status, stop_app=self._launcher.stop,
                       submit=self._executor.deferred.submit, pending=self._journal.pending)  # fmt: skip
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._executor.run(self._link), name="executor")
             tasks.create_task(self._link.run(), name="link")
             tasks.create_task(self._notice.renew(), name="notice")
-            async with _serving(_application(api, bench), self._listener, tasks):
+            routes = [*api.routes(), *bench.routes(), *self._enrolling()]
+            async with _serving(_application(routes), self._listener, tasks, self._secured):
                 await self._first_connect()
                 announce(self._announcement())
                 await asyncio.Event().wait()
+
+    def _enrolling(self) -> "list[Route]":
+        if self._secured is None or self._broker is None:
+            return []
+        s, b = self._secured, self._broker
+        place = Place(s.name, b.port, b.port_v4, self._tenant, self._pool, self._url, s.authority.pem)
+        return EnrolApi(s.desk, place, code=self._code, joined=self._joined).routes()
+
+    def _code(self, life_s: float, edge_id: str = "") -> str:
+        assert self._secured is not None
+        return self._secured.code(life_s, edge_id, broker_port=self._address[1], enrol_port=self._listener.getsockname()[1])
+
+    async def _joined(self) -> None:
+        """Let the broker know who may come in: it reads its files before it takes the next connection."""
+        assert self._secured is not None
+        assert self._broker is not None
+        self._secured.write_access()
+        self._broker.reread()
 
     async def _first_connect(self) -> None:
         try:
@@ -147,11 +180,14 @@ class _Cloud:
 
     def _announcement(self) -> dict[str, Any]:
         host, port = self._address
+        if self._secured is not None:
+            host = self._secured.name
         return {
             "event": "devcloud.ready", "http": self._url, "mqtt": f"{host}:{port}", "mqtt_host": host, "mqtt_port": port,
             "mqtt_v4_port": self._broker.port_v4 if self._broker else None,
             "broker": self._broker.kind if self._broker else "external", "tenant": self._tenant, "pool": self._pool,
             "registry": f"{self._url}/api/registry", "version": self._registry.version, "pid": os.getpid(),
+            **({"code": self._code(self._limits.code_life_s), "ca_file": str(self._secured.authority.file)} if self._secured else {}),
         }  # fmt: skip
 
     async def status(self) -> Mapping[str, Json]:
@@ -173,13 +209,24 @@ class _Cloud:
 # ------------------------------------------------------------------ pieces
 
 
-async def _broker(said: str, folder: Path, stack: AsyncExitStack) -> tuple[tuple[str, int], EmbeddedBroker | None]:
+def _secured(name: str, folder: Path, *, tenant: str, life: timedelta) -> Secured:
+    if importlib.util.find_spec("cryptography") is None:
+        raise ModuleNotFoundError("cryptography is not installed", name="cryptography")
+    find_mosquitto()  # said before anything is made
+    return Secured(name, folder=folder, tenant=tenant, life=life)
+
+
+async def _broker(
+    said: str, folder: Path, stack: AsyncExitStack, secured: Secured | None = None
+) -> tuple[tuple[str, int], EmbeddedBroker | None]:
     """Somebody else's broker by address, or one of ours, ended with the stack. Raises BrokerFailed, ValueError."""
     address = parse_broker(said)
+    if address is not None and secured is not None:
+        raise ValueError(f"broker: with --tls it is our own Mosquitto, which {said} is not")
     if address is not None:
         return address, None
     kind, port = own_port(said)
-    broker = EmbeddedBroker(kind, port=port, folder=folder)
+    broker = EmbeddedBroker("mosquitto" if secured else kind, port=port, folder=folder, secured=secured)
     stack.push_async_callback(broker.aclose)
     await broker.start()
     return (broker.host, broker.port), broker
@@ -196,8 +243,10 @@ def _listen(address: str) -> Any:
         yield listener
 
 
-def _url_of(listener: socket.socket) -> str:
+def _url_of(listener: socket.socket, secured: str = "") -> str:
     host, port = listener.getsockname()[:2]
+    if secured:
+        return f"https://[{secured}]:{port}" if ":" in secured else f"https://{secured}:{port}"
     shown = {"0.0.0.0": HOST, "::": "::1"}.get(host, host)  # noqa: S104 - the wildcard is no address to connect to
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
 
@@ -211,14 +260,16 @@ async def _http_client() -> AsyncIterator[Any]:
         yield client
 
 
-def _application(api: Api, bench: Bench) -> "Starlette":
+def _application(routes: "list[Route]") -> "Starlette":
     from starlette.applications import Starlette  # noqa: PLC0415 - as httpx
 
-    return Starlette(routes=[*api.routes(), *bench.routes()])
+    return Starlette(routes=routes)
 
 
 @asynccontextmanager
-async def _serving(app: "Starlette", listener: socket.socket, tasks: asyncio.TaskGroup) -> AsyncIterator[None]:
+async def _serving(
+    app: "Starlette", listener: socket.socket, tasks: asyncio.TaskGroup, secured: Secured | None
+) -> AsyncIterator[None]:
     """Serve inside; on the way out, let requests end for a moment."""
     import uvicorn  # noqa: PLC0415 - as httpx
 
@@ -228,7 +279,8 @@ async def _serving(app: "Starlette", listener: socket.socket, tasks: asyncio.Tas
             """Signals are the roof's business, not a library's."""
             yield
 
-    config = uvicorn.Config(app, log_config=None, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, log_config=None, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1,
+                            **(https.options(secured) if secured else {}))  # fmt: skip
     server = Server(config)
     task = tasks.create_task(server.serve(sockets=[listener]), name="http")
     try:

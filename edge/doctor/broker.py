@@ -144,9 +144,9 @@ class Broker:
             return self._edit(f'host = "{names[0]}"' if names else "host = the name in the broker's certificate")
         if verdict.fault is Fault.TLS_UNTRUSTED:
             return self._edit("ca_file = the file of the authority that signed the broker's certificate (ask its operator; Mosquitto: its cafile)")
-        if verdict.fault is Fault.TLS_TIME and "not yet" in verdict.detail:
+        if verdict.fault is Fault.TLS_EARLY:
             return self._machine.as_root("timedatectl set-ntp true")
-        if verdict.fault is Fault.TLS_TIME:
+        if verdict.fault is Fault.TLS_EXPIRED:
             return do("renew the broker's certificate (Mosquitto: certfile), then: systemctl reload mosquitto")
         return self._edit("port = the broker's TLS port (usually 8883), or tls = false") if verdict.fault is Fault.TLS else do(verdict.hint)
 

@@ -20,8 +20,14 @@ class Fault(StrEnum):
     TIMEOUT = "timeout"
     TLS_UNTRUSTED = "tls_untrusted"
     TLS_NAME = "tls_name"
-    TLS_TIME = "tls_time"
+    TLS_EXPIRED = "tls_expired"
+    TLS_EARLY = "tls_early"
     TLS_CLIENT = "tls_client"
+    TLS_CLIENT_MISSING = "tls_client_missing"
+    TLS_CLIENT_EXPIRED = "tls_client_expired"
+    TLS_CLIENT_REVOKED = "tls_client_revoked"
+    TLS_FILES = "tls_files"
+    CLOCK = "clock"
     TLS = "tls"
     NOT_MQTT5 = "not_mqtt5"
     CREDENTIALS = "credentials"
@@ -45,9 +51,15 @@ HINTS: Final[dict[Fault, str]] = {
     Fault.TIMEOUT: "the broker does not answer: check the network, a firewall, and uplink.port (TLS or plain)",
     Fault.TLS_UNTRUSTED: "the broker's certificate is not signed by a trusted authority: set uplink.ca_file to its CA file",
     Fault.TLS_NAME: "the broker's certificate is for another name: set uplink.host to the name in it",
-    Fault.TLS_TIME: "the certificate is expired or not yet valid: check this machine's clock, then renew it",
-    Fault.TLS_CLIENT: "the broker does not accept our client certificate: check uplink.cert_file and uplink.key_file",
-    Fault.TLS: "check that uplink.port is the broker's TLS port",
+    Fault.TLS_EXPIRED: "the broker's certificate is past its end: its operator must renew it; or this machine's clock is ahead (date)",
+    Fault.TLS_EARLY: "the broker's certificate is not valid yet: this machine's clock is behind (date; timedatectl set-ntp true)",
+    Fault.TLS_CLIENT: "the broker does not accept our client certificate: check uplink.cert_file, or enrol again: glassd up CODE",
+    Fault.TLS_CLIENT_MISSING: "the broker wants a client certificate: enrol (glassd up CODE), or set uplink.cert_file and uplink.key_file",
+    Fault.TLS_CLIENT_EXPIRED: "our client certificate is past its end: enrol again (glassd up CODE), or renew uplink.cert_file",
+    Fault.TLS_CLIENT_REVOKED: "the broker's operator has revoked our client certificate: ask for a new code, then: glassd up CODE",
+    Fault.TLS_FILES: "check the files named by uplink.ca_file, cert_file and key_file, and who may read them; or enrol again: glassd up CODE",
+    Fault.CLOCK: "certificates cannot be checked before the clock is right; it is waited for: timedatectl set-ntp true, or date -s",
+    Fault.TLS: "check that uplink.port is the broker's TLS port, and whether it wants a client certificate",
     Fault.NOT_MQTT5: "the broker has no MQTT 5: use Mosquitto 2, EMQX 5, HiveMQ or rumqttd's v5 listener",
     Fault.CREDENTIALS: "check uplink.username and uplink.password_file",
     Fault.NOT_AUTHORIZED: "the broker does not let this client in: allow it glassd/v1/TENANT/e/EDGE_ID/#",
@@ -70,7 +82,8 @@ _CONNACK: Final = {
 _DISCONNECT: Final = {0x87: Fault.NOT_AUTHORIZED, 0x8D: Fault.SILENT, 0x8E: Fault.TAKEN_OVER, 0x82: Fault.PROTOCOL}
 
 # X509_V_ERR_* numbers of OpenSSL: not yet valid, expired; host name, IP address mismatch.
-_TIME_ERRORS: Final = frozenset({9, 10})
+_NOT_YET: Final = 9
+_EXPIRED: Final = 10
 _NAME_ERRORS: Final = frozenset({62, 64})
 
 
@@ -80,10 +93,12 @@ class Verdict:
 
     fault: Fault
     detail: str
+    fix: str = ""
+    """More precise than the fault's own."""
 
     @property
     def hint(self) -> str:
-        return HINTS[self.fault]
+        return self.fix or HINTS[self.fault]
 
 
 def of_connack(code: int, name: str) -> Verdict:
@@ -100,26 +115,34 @@ def of_os_error(error: OSError) -> Verdict:
     """Name what the operating system or OpenSSL said while connecting."""
     for known, name in _OS:
         if known(error):
-            return Verdict(name, _said(error))
-    return Verdict(Fault.UNREACHABLE, _said(error))
+            return Verdict(name, said(error))
+    return Verdict(Fault.UNREACHABLE, said(error))
 
 
 def _verify_code(error: OSError) -> int | None:
     return error.verify_code if isinstance(error, ssl.SSLCertVerificationError) else None
 
 
-def _alert(error: OSError) -> bool:
-    """Tell whether the broker complained about our certificate (TLS 1.3 says so after our handshake is done)."""
-    reason = str(getattr(error, "reason", "") or "")
-    return isinstance(error, ssl.SSLError) and "ALERT" in reason and ("CERTIFICATE" in reason or "UNKNOWN_CA" in reason)
+def _alert(*words: str) -> Callable[[OSError], bool]:
+    """Tell whether the broker complained, in these words, about our certificate."""
+
+    def complained(error: OSError) -> bool:
+        reason = str(getattr(error, "reason", "") or "")
+        return isinstance(error, ssl.SSLError) and "ALERT" in reason and any(word in reason for word in words)
+
+    return complained
 
 
 _OS: Final[tuple[tuple[Callable[[OSError], bool], Fault], ...]] = (
     (lambda e: isinstance(e, socket.gaierror), Fault.UNKNOWN_HOST),
-    (lambda e: _verify_code(e) in _TIME_ERRORS, Fault.TLS_TIME),
+    (lambda e: _verify_code(e) == _EXPIRED, Fault.TLS_EXPIRED),
+    (lambda e: _verify_code(e) == _NOT_YET, Fault.TLS_EARLY),
     (lambda e: _verify_code(e) in _NAME_ERRORS, Fault.TLS_NAME),
     (lambda e: isinstance(e, ssl.SSLCertVerificationError), Fault.TLS_UNTRUSTED),
-    (_alert, Fault.TLS_CLIENT),
+    (_alert("CERTIFICATE_REQUIRED"), Fault.TLS_CLIENT_MISSING),
+    (_alert("CERTIFICATE_EXPIRED"), Fault.TLS_CLIENT_EXPIRED),
+    (_alert("CERTIFICATE_REVOKED"), Fault.TLS_CLIENT_REVOKED),
+    (_alert("CERTIFICATE", "UNKNOWN_CA"), Fault.TLS_CLIENT),
     (lambda e: isinstance(e, TimeoutError), Fault.TIMEOUT),
     (lambda e: isinstance(e, ssl.SSLError), Fault.TLS),
     (lambda e: isinstance(e, ConnectionRefusedError), Fault.REFUSED),
@@ -127,6 +150,7 @@ _OS: Final[tuple[tuple[Callable[[OSError], bool], Fault], ...]] = (
 )
 
 
-def _said(error: OSError) -> str:
-    text = error.strerror or str(error) or type(error).__name__
+def said(error: OSError | ValueError) -> str:
+    """Give its own words, printable and short."""
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return "".join(c for c in text if c.isprintable())[:200]

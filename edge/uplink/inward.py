@@ -85,8 +85,7 @@ class Inward:
     ) -> None:
         self._inbox = inbox
         self._flights = flights
-        self._topics = topics
-        self._registry_topic = topics.registry(pool)
+        self.move(topics, pool)
         self._outward = outward
         self._clock = clock
         self._slots: deque[_Slot] = deque()
@@ -99,6 +98,10 @@ class Inward:
         self._wake = asyncio.Event()
         self._freed = outward.freed
         self.dropped = 0
+
+    def move(self, topics: Topics, pool: str) -> None:
+        """Hear what is said to this edge of this tenant from the next connection on."""
+        self._topics, self._registry_topic = topics, topics.registry(pool)
 
     # -------------------------------------------------------------- to the consumer
 

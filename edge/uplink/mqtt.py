@@ -31,6 +31,7 @@ from edge.uplink.link import (
     Will,
     open_socket,
 )
+from edge.uplink.tls import explained
 
 if TYPE_CHECKING:
     import aiomqtt
@@ -40,10 +41,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-__all__ = [
-    "HIGH_WATER", "LOW_WATER", "MAX_PACKET", "NO_SUBSCRIBERS", "WINDOW", "BrokerOptions", "Connection", "ConnectionFailed",
-    "ConnectionOver", "Inbound", "PublishRefused", "Will",
-]  # fmt: skip
+__all__ = ["HIGH_WATER", "LOW_WATER", "MAX_PACKET", "NO_SUBSCRIBERS", "WINDOW", "BrokerOptions", "Connection", "ConnectionFailed",
+           "ConnectionOver", "Inbound", "PublishRefused", "Will"]  # fmt: skip
 
 _REFUSAL: Final = 0x80
 
@@ -88,6 +87,8 @@ class Connection:
                 raise ConnectionFailed(Verdict(Fault.TIMEOUT, "no answer in time")) from None
             if isinstance(error, OSError):
                 raise ConnectionFailed(of_os_error(error)) from None
+            if isinstance(error, ConnectionFailed):
+                raise ConnectionFailed(await explained(error.verdict, self.options)) from None
             raise
         return self
 
@@ -305,10 +306,8 @@ class Connection:
 
     def _on_want_write(self, _c: "Paho", _u: Any, _sock: Any) -> None:
         """Write in the loop's next turn: watching the socket first would cost two system calls a message."""
-        if threading.get_ident() == self._thread:
-            self._loop.call_soon(self._write)
-        else:
-            self._loop.call_soon_threadsafe(self._write)
+        ours = threading.get_ident() == self._thread
+        (self._loop.call_soon if ours else self._loop.call_soon_threadsafe)(self._write)
 
     def _write(self) -> None:
         sock = self._paho.socket()

@@ -61,6 +61,10 @@ class Outward:
         self.freed = asyncio.Event()
         """Something left the disk: what was held may fit now."""
 
+    def move(self, topics: Topics) -> None:
+        """Speak as this edge of this tenant from the next connection on."""
+        self._topics = topics
+
     def now(self) -> float:
         """The moment on CLOCK_BOOTTIME by which everything here is due."""
         return self._clock.boot()
@@ -158,7 +162,7 @@ class Outward:
         payload, content_type = wire.encode(flight.kind, self._aged(flight, body, left), json=flight.as_json)
         try:
             code = await link.publish(
-                flight.topic, payload, content_type=content_type, expiry_s=left,
+                self._topics.own(flight.topic), payload, content_type=content_type, expiry_s=left,
                 correlation=wire.correlation_of(flight.id) if flight.id else None,
                 response_topic=self._topics.result if flight.is_call else None,
                 user_properties=self._properties(flight.kind, flight.born_at, flight.attempt),

@@ -24,6 +24,7 @@ from edge.uplink.inward import Inward
 from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed, ConnectionOver, PublishRefused, Will
 from edge.uplink.outward import Aside, Outward, wait_until
 from edge.uplink.stores import CALL, TELL, InboxPort, OutboxPort
+from edge.uplink.tls import CLOCK_FLOOR, MakeContext, context, dated
 from edge.uplink.wire import Kind, Topics, WireError
 from tools_cache.tool import DeliveryReport, ErrorCode, Json, ToolCall, ToolResponse
 
@@ -34,6 +35,8 @@ RETAINED_S: Final = 7 * 24 * 3600
 TELL_TTL_S: Final = 24 * 3600.0
 BATCH: Final = 64
 """Received messages stored in one commit."""
+CLOCK_LOOK_S: Final = 1.0
+"""How often a clock that is not set yet is looked at: nobody tells a process that it was set."""
 FLEETING: Final = frozenset({"head"})
 """Event kinds that come often and mean nothing later: QoS 0."""
 
@@ -49,7 +52,7 @@ class UplinkOptions:
     pool: str = "tools"
     username: str | None = None
     password: str | None = None
-    tls: ssl.SSLContext | None = None
+    tls: MakeContext | None = None
     version: str = ""
     keepalive_s: int = 8
     user_timeout_s: float = 15.0
@@ -71,12 +74,12 @@ class MqttUplink:
         self, options: UplinkOptions, *, outbox: OutboxPort, inbox: InboxPort, bus: BusPort, clock: Clock,
         chance: Chance = random.random,
     ) -> None:  # fmt: skip
-        self._o = options
+        self._o = self._next = options
+        self._moved = asyncio.Event()
         self._bus = bus
         self._clock = clock
         self._outbox = outbox
         self._topics = Topics(options.tenant, options.edge_id)
-        self._call_topic = self._topics.call(options.pool)
         self._flights = Flights(chance, resend_s=options.resend_s)
         self._outward = Outward(outbox, self._flights, self._topics, clock, self._note_refusal)
         self._inward = Inward(inbox, self._flights, self._topics, options.pool, self._outward, clock=clock)
@@ -96,14 +99,14 @@ class MqttUplink:
         self._verdict: Verdict | None = None
         self._changed_at = clock.boot()
         if options.host is not None:
-            self._broker_options()  # refuse a bad address now, not at the first connect
+            self._broker_options(None)  # refuse a bad address now, not at the first connect
 
     # -------------------------------------------------------------- UplinkPort
 
     def status(self) -> UplinkStatus:
         reason = hint = ""
         if self._o.host is None:
-            hint = "set uplink.host to reach a cloud"
+            hint = "enrol with a code (glassd up CODE), or set uplink.host, to reach a cloud"
         elif not self._up and self._verdict is not None:
             reason, hint = f"{self._verdict.fault}: {self._verdict.detail}", self._verdict.hint
         elif not self._up:
@@ -118,7 +121,7 @@ class MqttUplink:
         """Take a call into the outbox; returns when it is on disk. Raises UplinkBusy; WireError when it is too large."""
         await self._load()
         body = wire.call_to_body(call)
-        await self._outward.store(CALL, Kind.CALL, call.call_id, topic=self._call_topic, body=body, ttl_s=call.ttl_s)
+        await self._outward.store(CALL, Kind.CALL, call.call_id, topic=self._topics.call(self._o.pool), body=body, ttl_s=call.ttl_s)
         self._deadlines.set()
 
     async def withdraw(self, call_id: str, reason: str) -> None:
@@ -184,8 +187,7 @@ class MqttUplink:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._inward.run())
             group.create_task(self._watch_deadlines())
-            if self._o.host is not None:
-                group.create_task(self._keep_link())
+            group.create_task(self._keep_link())
 
     async def _load(self) -> None:
         """Read the outbox, once."""
@@ -213,45 +215,78 @@ class MqttUplink:
 
     async def _keep_link(self) -> None:
         while True:
+            self._move()
+            if self._o.host is None:
+                await self._moved.wait()
+                continue
             up_s, verdict = await self._one_link()
             self._note_down(verdict)
             wait_s = self._o.takeover_wait_s if verdict.fault is Fault.TAKEN_OVER else 0.0
-            await asyncio.sleep(self._backoff.after(up_s, at_least_s=wait_s))
+            await race(self._pause(self._backoff.after(up_s, at_least_s=wait_s), verdict.fault), self._wait_moved())
+
+    async def _pause(self, seconds: float, fault: Fault) -> None:
+        """Wait for the next try; for a clock that is not set, until it is."""
+        while fault is Fault.CLOCK and self._clock.wall() < CLOCK_FLOOR:  # noqa: ASYNC110 - see CLOCK_LOOK_S
+            await asyncio.sleep(CLOCK_LOOK_S)
+        await asyncio.sleep(0.0 if fault is Fault.CLOCK else seconds)
+
+    def use(self, options: UplinkOptions) -> None:
+        """Take another broker, tenant or credentials: the present link ends in order, the next one is theirs."""
+        self._next = options
+        self._moved.set()
+
+    async def _wait_moved(self) -> None:
+        await self._moved.wait()
+
+    def _move(self) -> None:
+        self._moved.clear()
+        if self._next is self._o:
+            return
+        o = self._o = self._next
+        self._topics = Topics(o.tenant, o.edge_id)
+        self._outward.move(self._topics)
+        self._inward.move(self._topics, o.pool)
+        self._verdict, self._changed_at = None, self._clock.boot()
 
     async def _one_link(self) -> tuple[float, Verdict]:
         """Live through one connection; says how long it was up and why it ended."""
         up_at: float | None = None
         self._seq += 1
-        link = Connection(self._broker_options())
         try:
+            link = Connection(self._broker_options(await context(self._o.tls, self._clock.wall())))
             async with link:
                 await link.subscribe(self._topics.result, self._topics.invoke, self._topics.registry(self._o.pool))
                 up_at = self._clock.boot()
                 self._note_up()
                 await self._live(link)
-            verdict = link.lost.result()
+            verdict = Verdict(Fault.CLOSED, "for other credentials") if self._moved.is_set() else link.lost.result()
         except (ConnectionFailed, ConnectionOver) as error:
-            verdict = error.verdict
+            verdict = dated(error.verdict, self._clock.wall())
         return (0.0 if up_at is None else self._clock.boot() - up_at), verdict
 
     async def _live(self, link: Connection) -> None:
-        """Serve a link until it is lost; when we are told to stop, say so to the cloud first."""
+        """Serve a link until it is lost; when we are told to stop or to go elsewhere, say so to the cloud first."""
         self._flights.all_due(accepted_too=not link.session_present)
         self._inward.begin_link()
         try:
             await self._serve(link)
         except asyncio.CancelledError:
-            with suppress(TimeoutError, ConnectionOver, PublishRefused):
-                async with asyncio.timeout(1.0):
-                    await self._publish_presence(link, "offline")
+            await self._say_goodbye(link)
             raise
+        if self._moved.is_set():
+            await self._say_goodbye(link)
+
+    async def _say_goodbye(self, link: Connection) -> None:
+        with suppress(TimeoutError, ConnectionOver, PublishRefused):
+            async with asyncio.timeout(1.0):
+                await self._publish_presence(link, "offline")
 
     async def _serve(self, link: Connection) -> None:
         """Ends with `ConnectionOver` inside, which `link.lost` explains; a cancellation stays one."""
         with suppress(ConnectionOver):
             await race(
                 self._receive(link), self._outward.run(link, self._inward.close_call), self._keep_retained(link),
-                self._calm_down(),
+                self._calm_down(), self._wait_moved(),
             )  # fmt: skip
 
     async def _receive(self, link: Connection) -> None:
@@ -317,7 +352,7 @@ class MqttUplink:
     def _broker(self) -> str:
         return f"{self._o.host}:{self._o.port}" if self._o.host is not None else ""
 
-    def _broker_options(self) -> BrokerOptions:
+    def _broker_options(self, tls: ssl.SSLContext | None) -> BrokerOptions:
         o = self._o
         payload, content_type = wire.encode(Kind.PRESENCE, self._presence("offline"))
         will = Will(
@@ -325,7 +360,7 @@ class MqttUplink:
             user_properties=(("k", Kind.PRESENCE.value),),
         )  # fmt: skip
         return BrokerOptions(
-            host=o.host or "", port=o.port, client_id=o.edge_id, username=o.username, password=o.password, tls=o.tls,
+            host=o.host or "", port=o.port, client_id=o.edge_id, username=o.username, password=o.password, tls=tls,
             keepalive_s=o.keepalive_s, session_expiry_s=o.session_expiry_s, will=will, user_timeout_s=o.user_timeout_s,
             connect_timeout_s=o.connect_timeout_s, ack_timeout_s=o.ack_timeout_s,
         )  # fmt: skip
@@ -339,7 +374,8 @@ class MqttUplink:
         """First failure of a cycle WARNING, repeats DEBUG; the bus hears of changes only."""
         was, self._verdict = self._verdict if not self._up else None, verdict
         news = self._up or was is None or was.fault is not verdict.fault
-        _log.log(logging.WARNING if news else logging.DEBUG, "no uplink to %s: %s: %s", self._broker, verdict.fault, verdict.detail)
+        level = logging.INFO if verdict.fault is Fault.CLOSED else logging.WARNING
+        _log.log(level if news else logging.DEBUG, "no uplink to %s: %s: %s", self._broker, verdict.fault, verdict.detail)
         if news:
             self._up, self._changed_at = False, self._clock.boot()
             self._bus.publish(UplinkChanged(False, self._broker, verdict.fault.value))

@@ -36,6 +36,12 @@ class Topics:
     def prefix(self) -> str:
         return f"glassd/v1/{self.tenant}/e/{self.edge_id}"
 
+    def own(self, topic: str) -> str:
+        """Give the same topic under this edge's prefix: what waited for one cloud is said to the one we enrolled with."""
+        levels = topic.split("/", 5)
+        ours = len(levels) == 6 and levels[:2] == ["glassd", "v1"] and levels[3] == "e"
+        return f"{self.prefix}/{levels[5]}" if ours else topic
+
     @property
     def presence(self) -> str:
         return f"{self.prefix}/presence"

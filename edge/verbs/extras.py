@@ -10,7 +10,8 @@ from edge.verbs.screen import CliError
 
 _EXTRA_OF: Final = {
     "bumble": "sim", "PIL": "sim", "opuslib_next": "sim", "font_source_sans_pro": "sim",
-    "iotcore": "devcloud", "starlette": "devcloud", "uvicorn": "devcloud", "py_nanotts": "voice",
+    "iotcore": "devcloud", "starlette": "devcloud", "uvicorn": "devcloud", "segno": "devcloud",
+    "cryptography": "devcloud", "py_nanotts": "voice",
 }  # fmt: skip
 """Which extra of pyproject.toml brings which library."""
 

@@ -30,9 +30,13 @@ def ssl_error(reason):
         (TimeoutError("timed out"), Fault.TIMEOUT),
         (OSError(101, "Network is unreachable"), Fault.UNREACHABLE),
         (ConnectionResetError(104, "reset"), Fault.LOST),
-        (verification(10), Fault.TLS_TIME), (verification(9), Fault.TLS_TIME), (verification(62), Fault.TLS_NAME),
+        (verification(10), Fault.TLS_EXPIRED), (verification(9), Fault.TLS_EARLY), (verification(62), Fault.TLS_NAME),
         (verification(18), Fault.TLS_UNTRUSTED), (verification(20), Fault.TLS_UNTRUSTED),
-        (ssl_error("WRONG_VERSION_NUMBER"), Fault.TLS), (ssl_error("TLSV13_ALERT_CERTIFICATE_REQUIRED"), Fault.TLS_CLIENT),
+        (ssl_error("WRONG_VERSION_NUMBER"), Fault.TLS), (ssl_error("TLSV13_ALERT_CERTIFICATE_REQUIRED"), Fault.TLS_CLIENT_MISSING),
+        (ssl_error("SSLV3_ALERT_CERTIFICATE_EXPIRED"), Fault.TLS_CLIENT_EXPIRED),
+        (ssl_error("SSLV3_ALERT_CERTIFICATE_REVOKED"), Fault.TLS_CLIENT_REVOKED),
+        (ssl_error("SSLV3_ALERT_BAD_CERTIFICATE"), Fault.TLS_CLIENT), (ssl_error("TLSV1_ALERT_UNKNOWN_CA"), Fault.TLS_CLIENT),
+        (ssl_error("SSLV3_ALERT_HANDSHAKE_FAILURE"), Fault.TLS),
     ],
 )  # fmt: skip
 def test_what_the_system_says_is_named(error, fault):

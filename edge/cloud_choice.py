@@ -1,0 +1,75 @@
+"""Which cloud this edge belongs to: the configuration file's, else the one it enrolled with. Part of the roof.
+
+Refuses to mix the two: a file that names a broker says everything about it, and `status` says which it was.
+"""
+
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from edge import __version__, settings as configuration
+from edge.enrol import Enrolment
+from edge.registry_http import CloudRegistry
+from edge.settings import Settings
+from edge.uplink.service import UplinkOptions
+
+Secret = Callable[[str, str], str | None]
+"""(configured file, credential's name) → the secret's text."""
+
+
+class CloudChoice:
+    """Looks each time it is asked: enrolment may come, or change, while the daemon runs."""
+
+    def __init__(self, settings: Settings, env: Mapping[str, str], enrolment: Enrolment, *, edge_id: str, secret: Secret) -> None:
+        self._s = settings
+        self._env = env
+        self._enrolment = enrolment
+        self._edge_id = edge_id
+        self._secret = secret
+
+    @property
+    def source(self) -> str:
+        """Where the broker's address comes from: "config", "enrolled", or "" when there is none."""
+        return "config" if self._s.uplink.host else "enrolled" if self._enrolment.current else ""
+
+    @property
+    def why_not_enrol(self) -> str:
+        """Say what in the configuration would win over an enrolment; "" when nothing does."""
+        where = self._s.source or "the environment"
+        return f"uplink.host is set in {where}, and wins over an enrolment" if self._s.uplink.host else ""
+
+    def uplink(self) -> UplinkOptions:
+        """Give the options of the uplink as things are now."""
+        u, kept = self._s.uplink, self._enrolment.current
+        common = UplinkOptions(
+            edge_id=self._edge_id, tenant=self._s.edge.tenant, pool=u.pool, version=__version__, keepalive_s=u.keepalive_s,
+            user_timeout_s=u.tcp_user_timeout_s, session_expiry_s=u.session_expiry_s, will_delay_s=u.will_delay_s,
+            reconnect_min_s=u.reconnect_min_s, reconnect_max_s=u.reconnect_max_s, stable_s=u.stable_s,
+        )  # fmt: skip
+        if u.host or kept is None:
+            return replace(
+                common, host=u.host or None, port=u.port_in_use, username=u.username or None,
+                password=self._secret(u.password_file, "glassd-mqtt-password"), tls=self._context if u.host and u.tls else None,
+            )  # fmt: skip
+        return replace(
+            common, host=kept.host, port=kept.port, tenant=kept.tenant, pool=kept.pool or u.pool, username=kept.username or None,
+            password=kept.password or None, tls=self._enrolment.broker_context,
+        )  # fmt: skip
+
+    def registry(self) -> CloudRegistry | None:
+        """Give the way to the cloud's registry as things are now; None when there is no cloud."""
+        c, kept, user = self._s.cloud, self._enrolment.current, self._s.edge.user_id
+        if c.url:
+            return CloudRegistry(c.url, token=self._secret(c.token_file, "glassd-cloud-token") or "", user_id=user)
+        if kept is None or not kept.cloud_url or self._s.uplink.host:
+            return None
+        return CloudRegistry(kept.cloud_url, token=kept.cloud_token, user_id=user, tls=self._enrolment.cloud_context)
+
+    def _context(self) -> ssl.SSLContext:
+        """Make the configured context anew: files that were renewed serve the next connection."""
+        u = self._s.uplink
+        context = ssl.create_default_context(cafile=u.ca_file or None)
+        certificate = configuration.credential(u.cert_file, "glassd-mqtt-cert.pem", self._env)
+        if certificate is not None:
+            context.load_cert_chain(certificate, configuration.credential(u.key_file, "glassd-mqtt-key.pem", self._env))
+        return context

@@ -1,0 +1,21 @@
+"""`POST /v1/enrol`: a code from a cloud's operator, spent once. Refuses to look into it: it is a secret until it is spent."""
+
+from typing import Final
+
+from edge.control import reading
+from edge.control.handed import Enrol
+from edge.control.http import Refused, Reply, Request
+from edge.ports import EnrolRefused
+
+MAX_CODE: Final = 2000
+
+
+async def enrolled(enrol: Enrol | None, request: Request) -> Reply:
+    """Serve `{code}`; the answer shows no secret."""
+    code = reading.text(reading.json_object(request, ("code",)), "code", most=MAX_CODE)
+    if enrol is None:
+        raise Refused(501, "UNSUPPORTED", "this daemon cannot enrol", "set [uplink] host in its configuration")
+    try:
+        return Reply(200, dict(await enrol(code)))
+    except EnrolRefused as e:
+        raise Refused(409 if e.final else 502, e.code, str(e), e.fix) from None

@@ -1,0 +1,113 @@
+"""The enrolment protocol's words: what an edge asks and what a cloud answers (docs/enrolment.md). Pure: documents in, values out.
+
+Refuses to know how they travel.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+VERSION: Final = 1
+PATH: Final = "/enrol/v1"
+MAX_PEM: Final = 32 * 1024
+MAX_WORD: Final = 512
+
+RENEW_AT: Final = 2 / 3
+"""Part of a certificate's life after which it is renewed: a third of it is left to try in."""
+WORRY_AT: Final = 5 / 6
+"""Part after which a renewal that keeps failing is a person's business."""
+
+
+class BadAnswer(ValueError):
+    """The cloud's answer cannot be used; the words name the field."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """What a cloud gave: where its broker is, and either a certificate or a password to be let in with."""
+
+    edge_id: str
+    tenant: str
+    host: str
+    port: int
+    pool: str = ""
+    ca_pem: str = ""
+    certificate_pem: str = ""
+    username: str = ""
+    password: str = field(default="", repr=False)
+    cloud_url: str = ""
+    cloud_token: str = field(default="", repr=False)
+
+
+def granted(body: Mapping[str, object], *, edge_id: str, certificate: bool) -> Granted:
+    """Read the answer to a redeemed code. Raises `BadAnswer`."""
+    _of_version(body)
+    broker, cloud = _table(body, "broker"), _table(body, "cloud")
+    found = Granted(
+        edge_id=_text(body, "edge_id"), tenant=_text(body, "tenant"), host=_text(broker, "host"), port=_port(broker),
+        pool=_text(body, "pool", ""), ca_pem=_text(broker, "ca", "", most=MAX_PEM),
+        certificate_pem=_text(body, "certificate", "", most=MAX_PEM), username=_text(body, "username", ""),
+        password=_text(body, "password", ""), cloud_url=_text(cloud, "url", ""), cloud_token=_text(cloud, "token", ""),
+    )  # fmt: skip
+    if found.edge_id != edge_id:
+        raise BadAnswer(f"edge_id: is for another edge ({found.edge_id[:64]!r})")
+    if certificate and not found.certificate_pem:
+        raise BadAnswer("certificate: is missing")
+    if not certificate and not (found.username and found.password):
+        raise BadAnswer("username, password: are missing")
+    return found
+
+
+def renewed(body: Mapping[str, object]) -> str:
+    """Read the answer to a renewal: the certificate's chain (PEM). Raises `BadAnswer`."""
+    _of_version(body)
+    return _text(body, "certificate", most=MAX_PEM)
+
+
+def refusal(body: Mapping[str, object]) -> tuple[str, str]:
+    """Read the code and the words of a refusal, as far as there are any."""
+    error = body.get("error")
+    table: Mapping[str, object] = error if isinstance(error, dict) else {}
+    return str(table.get("code") or "")[:64], str(table.get("message") or "")[:200]
+
+
+def renew_at(begins: float, ends: float) -> float:
+    """Say when, in Unix seconds, a certificate is renewed."""
+    return begins + (ends - begins) * RENEW_AT
+
+
+def worry_at(begins: float, ends: float) -> float:
+    return begins + (ends - begins) * WORRY_AT
+
+
+def day(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _of_version(body: Mapping[str, object]) -> None:
+    if body.get("v") != VERSION:
+        raise BadAnswer(f"v: must be {VERSION}")
+
+
+def _table(body: Mapping[str, object], key: str) -> Mapping[str, object]:
+    value = body.get(key, {})
+    if not isinstance(value, dict):
+        raise BadAnswer(f"{key}: must be an object")
+    return value
+
+
+def _text(body: Mapping[str, object], key: str, default: str | None = None, *, most: int = MAX_WORD) -> str:
+    value = body.get(key, default)
+    if not isinstance(value, str) or len(value) > most or (default is None and not value):
+        raise BadAnswer(f"{key}: must be text of at most {most} characters")
+    if most == MAX_WORD and not value.isprintable():
+        raise BadAnswer(f"{key}: must be printable")
+    return value
+
+
+def _port(broker: Mapping[str, object]) -> int:
+    value = broker.get("port")
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 65536:
+        raise BadAnswer("broker.port: must be 1 to 65535")
+    return value

@@ -1,0 +1,57 @@
+"""uvicorn's connection, told who is at its other end: the client certificate that TLS verified, put into every request's scope.
+
+Refuses to judge it. And the bench, which is for whoever runs this cloud, is for this machine only.
+"""
+
+import asyncio
+import ipaddress
+import ssl
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from edge.devcloud.enrol_api import PEER
+from edge.devcloud.secured import Secured
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+Scope = MutableMapping[str, Any]
+App = Callable[[Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]
+
+
+def options(secured: Secured) -> dict[str, Any]:
+    """What uvicorn's Config takes for this."""
+    return {
+        "http": _protocol(), "ssl_certfile": str(secured.cert), "ssl_keyfile": str(secured.key),
+        "ssl_ca_certs": str(secured.authority.file), "ssl_cert_reqs": ssl.CERT_OPTIONAL,
+    }  # fmt: skip
+
+
+def _protocol() -> "type[H11Protocol]":
+    from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: PLC0415 - heavy, and only whoever serves needs it
+
+    class Knowing(H11Protocol):
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+            super().connection_made(transport)
+            found = transport.get_extra_info("ssl_object")
+            self.app: Any = _with_peer(self.app, found.getpeercert(binary_form=True) if found else None)
+
+    return Knowing
+
+
+def _with_peer(app: Any, der: bytes | None) -> App:
+    async def served(scope: Scope, receive: Any, send: Any) -> None:
+        if der is not None:
+            scope[PEER] = der
+        if scope["path"].startswith("/devcloud/") and not _near(scope):
+            await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"application/json")]})
+            await send({"type": "http.response.body", "body": b'{"error": {"code": "DENIED", "message": "from this machine only"}}'})
+            return
+        await app(scope, receive, send)
+
+    return served
+
+
+def _near(scope: Scope) -> bool:
+    client = scope.get("client")
+    return client is not None and ipaddress.ip_address(client[0]).is_loopback

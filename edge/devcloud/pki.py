@@ -1,0 +1,202 @@
+"""The cloud's own certificate authority: made once, kept in its state directory; signs its servers and its edges.
+
+The devcloud's only importer of `cryptography`. Refuses to know who may be signed: that is the desk's to say.
+"""
+
+import ipaddress
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+CA_DAYS: Final = 3650
+SERVER_DAYS: Final = 825
+"""As long as the strictest clients of the field accept."""
+SKEW: Final = timedelta(minutes=5)
+"""A certificate begins this long ago: clocks differ."""
+MAX_CSR: Final = 8 * 1024
+
+
+class BadRequest(ValueError):
+    """A certificate request that cannot be signed; the words say why."""
+
+
+class Authority:
+    """One CA. Blocking, a few milliseconds a signature."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._folder = folder
+        self.file = folder / "ca.pem"
+        self._key, self._cert = self._load() if self.file.exists() else self._make()
+
+    @property
+    def pem(self) -> str:
+        from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - the devcloud's TLS only
+
+        return self._cert.public_bytes(Encoding.PEM).decode()
+
+    @property
+    def fingerprint(self) -> bytes:
+        from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - as above
+
+        return sha256(self._cert.public_bytes(Encoding.DER)).digest()
+
+    # -------------------------------------------------------------- signing
+
+    def server(self, names: Sequence[str]) -> tuple[Path, Path]:
+        """Sign a server certificate for these names and addresses; gives the files of certificate and key."""
+        from cryptography import x509  # noqa: PLC0415 - as above
+
+        key = _new_key()
+        builder = self._builder(_name("glassd devcloud"), key.public_key(), timedelta(days=SERVER_DAYS), server=True)
+        alternatives = x509.SubjectAlternativeName([_alternative(name) for name in dict.fromkeys(names)])
+        return self._written("server", builder.add_extension(alternatives, critical=False), key)
+
+    def worker(self, name: str) -> tuple[Path, Path]:
+        """Sign a client certificate for the cloud's own connection to its broker."""
+        key = _new_key()
+        return self._written("worker", self._builder(_name(name), key.public_key(), timedelta(days=SERVER_DAYS)), key)
+
+    def edge(self, edge_id: str, csr_pem: str, *, life: timedelta) -> str:
+        """Sign what an edge asked for, under the name the desk knows it by; whatever name it asked for is ignored.
+
+        Raises `BadRequest`.
+        """
+        from cryptography import x509  # noqa: PLC0415 - as above
+        from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415
+        from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415
+
+        try:
+            csr = x509.load_pem_x509_csr(csr_pem.encode())
+            sound = len(csr_pem) <= MAX_CSR and csr.is_signature_valid
+        except Exception as e:  # noqa: BLE001 - the library has many errors for bytes it does not like
+            raise BadRequest(f"csr: cannot be read ({type(e).__name__})") from None
+        public = csr.public_key()
+        if not sound or not isinstance(public, ec.EllipticCurvePublicKey) or public.key_size < 256:
+            raise BadRequest("csr: must be signed by its own key, on a curve of 256 bits or more")
+        return self._sign(self._builder(_name(edge_id), public, life)).public_bytes(Encoding.PEM).decode()
+
+    def verified_name(self, der: bytes) -> str | None:
+        """Give the edge a client certificate was made for; None when it is none of ours. (TLS verified its chain and dates.)"""
+        from cryptography import x509  # noqa: PLC0415 - as above
+        from cryptography.x509.oid import NameOID  # noqa: PLC0415
+
+        cert = x509.load_der_x509_certificate(der)
+        try:
+            cert.verify_directly_issued_by(self._cert)
+        except Exception:  # noqa: BLE001 - a signature that is not ours has many names
+            return None
+        names = cert.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        return str(names[0].value) if names else None
+
+    # -------------------------------------------------------------- making
+
+    def _builder(self, subject: "x509.Name", public: Any, life: timedelta, *, server: bool = False) -> "x509.CertificateBuilder":
+        from cryptography import x509  # noqa: PLC0415 - as above
+        from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415
+
+        now = datetime.now(UTC)
+        usage = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
+        return (
+            x509.CertificateBuilder().subject_name(subject).issuer_name(self._cert.subject).public_key(public)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - min(SKEW, life)).not_valid_after(now + life)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(sign=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+        )  # fmt: skip
+
+    def _sign(self, builder: "x509.CertificateBuilder") -> "x509.Certificate":
+        from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - as above
+
+        return builder.sign(self._key, hashes.SHA256())
+
+    def _written(self, stem: str, builder: "x509.CertificateBuilder", key: Any) -> tuple[Path, Path]:
+        from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - as above
+
+        cert_file, key_file = self._folder / f"{stem}.pem", self._folder / f"{stem}.key"
+        private(key_file, _key_pem(key))
+        cert_file.write_bytes(self._sign(builder).public_bytes(Encoding.PEM))
+        return cert_file, key_file
+
+    def _make(self) -> tuple[Any, "x509.Certificate"]:
+        from cryptography import x509  # noqa: PLC0415 - as above
+        from cryptography.hazmat.primitives import hashes  # noqa: PLC0415
+        from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415
+
+        key, name, now = _new_key(), _name("glassd devcloud CA"), datetime.now(UTC)
+        cert = (
+            x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=CA_DAYS))
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_usage(sign=True), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .sign(key, hashes.SHA256())
+        )  # fmt: skip
+        private(self._folder / "ca.key", _key_pem(key))
+        self.file.write_bytes(cert.public_bytes(Encoding.PEM))
+        return key, cert
+
+    def _load(self) -> tuple[Any, "x509.Certificate"]:
+        from cryptography import x509  # noqa: PLC0415 - as above
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
+
+        try:
+            key: Any = load_pem_private_key((self._folder / "ca.key").read_bytes(), None)
+            return key, x509.load_pem_x509_certificate(self.file.read_bytes())
+        except ValueError:
+            raise OSError(f"{self._folder}: the authority there cannot be read; move it away to begin with a new one") from None
+
+
+def private(path: Path, content: bytes) -> None:
+    """Write a file only its owner may read."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(content)
+
+
+def _new_key() -> Any:
+    from cryptography.hazmat.primitives.asymmetric import ec  # noqa: PLC0415 - as above
+
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _key_pem(key: Any) -> bytes:
+    from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415 - as above
+
+    pem: bytes = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    return pem
+
+
+def _name(common: str) -> "x509.Name":
+    from cryptography import x509  # noqa: PLC0415 - as above
+    from cryptography.x509.oid import NameOID  # noqa: PLC0415
+
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common)])
+
+
+def _alternative(name: str) -> "x509.GeneralName":
+    from cryptography import x509  # noqa: PLC0415 - as above
+
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _usage(*, sign: bool) -> "x509.KeyUsage":
+    from cryptography import x509  # noqa: PLC0415 - as above
+
+    return x509.KeyUsage(
+        digital_signature=not sign, content_commitment=False, key_encipherment=False, data_encipherment=False,
+        key_agreement=False, key_cert_sign=sign, crl_sign=sign, encipher_only=False, decipher_only=False,
+    )  # fmt: skip

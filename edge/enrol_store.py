@@ -1,0 +1,137 @@
+"""What enrolment brought, on disk: `enrolled/` in the state directory, readable by its owner only.
+
+Refuses to know how it came. One document (`enrolment.json`) names everything; key and certificate stand in one file of a
+name of its own, so that replacing the document, in one step, replaces all: whoever reads sees the old or the new, never half.
+"""
+
+import json
+import os
+import ssl
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+FOLDER: Final = "enrolled"
+DOCUMENT: Final = "enrolment.json"
+MAX_DOCUMENT: Final = 256 * 1024
+VERSION: Final = 1
+
+
+class DamagedEnrolment(Exception):
+    """What is on disk cannot be used; the words say what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrolled:
+    """This edge's place in a cloud. Moments are Unix seconds; `identity` names the file with key and certificate."""
+
+    edge_id: str
+    tenant: str
+    host: str
+    port: int
+    pool: str = ""
+    ca_pem: str
+    enrol_host: str
+    enrol_port: int
+    enrol_ca_pem: str
+    username: str = ""
+    password: str = field(default="", repr=False)
+    cloud_url: str = ""
+    cloud_token: str = field(default="", repr=False)
+    identity: str = ""
+    begins: float = 0.0
+    ends: float = 0.0
+
+    @property
+    def how(self) -> str:
+        return "certificate" if self.identity else "password"
+
+    def to_json(self) -> dict[str, Any]:
+        """What may be shown of it: no secrets."""
+        return {
+            "edge_id": self.edge_id, "tenant": self.tenant, "broker": f"{self.host}:{self.port}", "credentials": self.how,
+            "certificate_ends": self.ends or None, "cloud": self.cloud_url or None,
+        }  # fmt: skip
+
+
+class EnrolmentFiles:
+    """`load` and `save`, blocking; small files, each call under a few milliseconds of disk."""
+
+    def __init__(self, state: Path) -> None:
+        self._folder = state / FOLDER
+
+    def load(self) -> Enrolled | None:
+        """Give what is kept; None when this edge never enrolled. Raises `DamagedEnrolment`."""
+        path = self._folder / DOCUMENT
+        try:
+            with path.open("rb") as file:
+                raw = file.read(MAX_DOCUMENT + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as e:
+            raise DamagedEnrolment(f"{path} cannot be read: {e.strerror}; check who may read it, or enrol again: glassd up CODE") from None
+        try:
+            return _read(raw)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise DamagedEnrolment(f"{path} is damaged; enrol again: glassd up CODE") from None
+
+    def save(self, enrolled: Enrolled, *, identity_pem: bytes = b"") -> Enrolled:
+        """Keep it, with key and certificate when they are new; the files of before go. Raises OSError; then nothing changed."""
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if identity_pem:
+            name = f"identity-{sha256(identity_pem).hexdigest()[:12]}.pem"
+            _write(self._folder / name, identity_pem)
+            enrolled = replace(enrolled, identity=name)
+        document = {"version": VERSION, **asdict(enrolled)}
+        _write(self._folder / DOCUMENT, json.dumps(document, indent=1).encode())
+        for old in self._folder.glob("identity-*.pem"):
+            if old.name != enrolled.identity:
+                with suppress(OSError):
+                    old.unlink()
+        return enrolled
+
+    def context(self, enrolled: Enrolled, *, ca_pem: str) -> ssl.SSLContext:
+        """Make a context that trusts only this authority and shows our certificate. Raises OSError, ValueError."""
+        context = ssl.create_default_context(cadata=ca_pem)
+        if enrolled.identity:
+            context.load_cert_chain(self._folder / enrolled.identity)
+        return context
+
+
+def _read(raw: bytes) -> Enrolled:
+    document: Any = json.loads(raw)
+    if document.pop("version") != VERSION or len(raw) > MAX_DOCUMENT:
+        raise ValueError
+    known = {f.name: f.type for f in fields(Enrolled)}
+    values = {key: value for key, value in document.items() if key in known}
+    enrolled = Enrolled(**values)
+    for name, kind in known.items():
+        value = getattr(enrolled, name)
+        if not isinstance(value, {str: str, int: int, float: int | float}[kind]):  # type: ignore[index]  # three kinds
+            raise TypeError
+    if "/" in enrolled.identity:
+        raise ValueError
+    return enrolled
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file that is whole or not there, for its owner only, and on the disk when this returns."""
+    half = path.with_name(f".{path.name}.new")
+    half.unlink(missing_ok=True)
+    handle = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(handle)
+        half.replace(path)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

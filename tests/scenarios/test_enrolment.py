@@ -1,0 +1,219 @@
+"""The user story: "I paste the code my cloud's operator sent, and it works; nobody in between can listen, and so it stays"."""
+
+import asyncio
+import json
+import ssl
+import stat
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from edge.control.client import ControlClient, ControlError
+from edge.core.enrol_code import decode, encode
+from edge.devcloud.main import Limits
+from tests.e2e.broker import MOSQUITTO, serving
+from tests.e2e.certificates import Authority
+from tests.scenarios.world import World, all_apps, until, world
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket, pytest.mark.mosquitto,
+    pytest.mark.skipif(not Path(MOSQUITTO).exists(), reason="mosquitto is not installed"),
+]  # fmt: skip
+
+CALC = "com.example.calc:evaluate"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def secure(tmp_path_factory):
+    """A cloud with TLS, for all stories of this file."""
+    async with world(tmp_path_factory.mktemp("secure")) as place:
+        yield await place.start_cloud(tls="localhost", apps=all_apps(), limits=Limits(code_life_s=600.0))
+
+
+@asynccontextmanager
+async def edge_of(folder, cloud, **sections):
+    """A daemon whose configuration says nothing of that cloud."""
+    async with world(folder) as place:
+        await place.start_daemon(**sections)
+        place.cloud = cloud
+        yield place
+
+
+async def ask(place: World, method: str, path: str, body=None):
+    """Ask the daemon as the CLI does: over its socket, from a thread."""
+    return (await asyncio.to_thread(ControlClient((place.socket,)).request, method, path, body, timeout_s=20.0))[1]
+
+
+async def enrol(place: World, code: str):
+    return await ask(place, "POST", "/v1/enrol", {"code": code})
+
+
+async def refused(place: World, code: str) -> ControlError:
+    with pytest.raises(ControlError) as caught:
+        await enrol(place, code)
+    return caught.value
+
+
+async def new_code(cloud, **body) -> str:
+    """Ask the running cloud for another code, as its operator does on its own machine."""
+    return (await operator(cloud, "/devcloud/codes", body))["code"]
+
+
+async def operator(cloud, path, body):
+    tls = ssl.create_default_context(cafile=cloud["ca_file"])
+    async with httpx.AsyncClient(verify=tls, trust_env=False) as http:
+        return (await http.post(cloud["http"] + path, json=body)).json()
+
+
+async def up(place: World) -> None:
+    await until(lambda: place.daemon.uplink.status().up, "uplink up")
+
+
+@pytest.mark.requirement("I4-enrol")
+@pytest.mark.requirement("I4-enrol-secret")
+async def test_a_code_is_all_it_takes_and_nothing_is_restarted(tmp_path, secure, caplog):
+    caplog.set_level("DEBUG", logger="edge")
+    code = secure["code"]
+    async with edge_of(tmp_path, secure) as place:
+        await place.switch_glasses_on()
+        told = await enrol(place, code)
+        assert told["credentials"] == "certificate"
+        assert told["broker"] == secure["mqtt"]
+        await place.ready()
+        response = await place.call(CALC, {"expression": "6 * 7"})
+        assert response.ok
+        status = await ask(place, "GET", "/v1/status")
+        assert status["uplink"]["source"] == "enrolled"
+        assert 89 * 86400 < status["uplink"]["certificate_left_s"] <= 90 * 86400
+        kept = (place.folder / "state" / "enrolled" / "enrolment.json").read_text()
+    shown = [r.getMessage() for r in caplog.records] + [json.dumps(told), kept]
+    assert not [line for line in shown if any(g in line for g in code.split("-")[1:]) or decode(code).secret.hex() in line]
+
+
+async def test_what_is_kept_is_for_its_owner_only_and_serves_after_a_restart(tmp_path, secure):
+    async with edge_of(tmp_path, secure) as place:
+        await enrol(place, await new_code(secure))
+        folder = place.folder / "state" / "enrolled"
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert [stat.S_IMODE(f.stat().st_mode) for f in folder.iterdir()] == [0o600, 0o600]
+        await place.stop_daemon()
+        place.cloud = {}
+        await place.start_daemon()
+        await up(place)
+
+
+@pytest.mark.requirement("I4-enrol-once")
+async def test_a_code_works_once_and_a_mistyped_one_is_not_spent(tmp_path, secure):
+    code = await new_code(secure)
+    async with edge_of(tmp_path, secure) as place:
+        e = await refused(place, code[:20] + ("Z" if code[20] != "Z" else "Y") + code[21:])
+        assert (e.code, e.message[:29]) == ("BAD_CODE", "character group 2 is mistyped")
+        await enrol(place, code.lower().replace("-", " "))
+        e = await refused(place, code)
+        assert (e.code, e.message) == ("CODE_USED", "this code was used already")
+        assert "ask for another" in e.fix
+        await up(place)  # the first one's credentials are still in force
+
+
+async def test_the_same_edge_enrols_again_and_another_one_cannot_take_its_name(tmp_path, secure):
+    async with edge_of(tmp_path, secure) as place:
+        await enrol(place, await new_code(secure))
+        await enrol(place, await new_code(secure))
+        await up(place)
+        kept, place.daemon.enrolment.current = place.daemon.enrolment.current, None  # as one that only has the name
+        e = await refused(place, await new_code(secure))
+        assert e.code == "EDGE_TAKEN"
+        place.daemon.enrolment.current = kept
+        assert (await operator(secure, f"/devcloud/edges/{place.edge_id}/revoke", {})) == {"revoked": True}
+        assert (await refused(place, await new_code(secure))).code == "EDGE_TAKEN"
+        await enrol(place, await new_code(secure, edge_id=place.edge_id))
+
+
+@pytest.mark.requirement("I4-enrol-pinned")
+async def test_a_server_whose_authority_is_not_the_codes_gets_nothing(tmp_path, secure):
+    """Somebody in between: another server at the very address, first with an authority of its own, then showing ours."""
+    theirs = Authority(tmp_path, "their CA")
+    shown, heard = [theirs.pem, Path(secure["ca_file"]).read_bytes()], []
+
+    async def serve(reader, writer):
+        heard.append(await reader.readuntil(b"\r\n\r\n"))
+        body = shown.pop(0)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        await writer.drain()
+        await reader.read()
+
+    async with serving(serve, tls=_server(theirs.sign("server", names=("localhost",)))) as port, edge_of(tmp_path, secure) as place:
+        code = encode(replace(decode(await new_code(secure)), enrol_port=port))
+        e = await refused(place, code)
+        assert e.code == "WRONG_CA"
+        assert "nothing was sent" in e.message
+        e = await refused(place, code)
+        assert e.code == "TLS_UNTRUSTED"
+        assert "somebody may stand in between" in e.fix
+    assert [h.split()[0] for h in heard] == [b"GET", b"GET"]
+
+
+async def test_a_configured_broker_wins_and_the_code_is_not_spent(tmp_path, secure):
+    code = await new_code(secure)
+    async with edge_of(tmp_path, secure, uplink={"host": "127.0.0.1", "port": 1}) as place:
+        e = await refused(place, code)
+        assert (e.code, "not spent" in e.fix) == ("CONFIGURED", True)
+        status = await ask(place, "GET", "/v1/status")
+        assert status["uplink"]["source"] == "config"
+        await place.stop_daemon()
+        place.cloud = {}
+        await place.start_daemon()
+        await enrol(place, code)
+
+
+async def test_without_the_extra_a_password_is_enough(tmp_path, secure):
+    async with edge_of(tmp_path, secure) as place:
+        place.daemon.enrolment._with_keys = False
+        assert (await enrol(place, await new_code(secure)))["credentials"] == "password"
+        await up(place)
+        assert [f.name for f in (place.folder / "state" / "enrolled").iterdir()] == ["enrolment.json"]
+
+
+async def test_calls_that_waited_while_there_was_no_cloud_are_answered_by_the_one_enrolled_with(tmp_path):
+    async with world(tmp_path) as far, edge_of(tmp_path / "near", {}) as place:
+        cloud = await far.start_cloud(tls="localhost", tenant="acme", apps=all_apps())
+        place.cloud = cloud
+        await enrol(place, cloud["code"])
+        await up(place)
+        assert place.daemon.uplink.status().broker == cloud["mqtt"]
+        status = (await operator_status(cloud))["edges"]
+        assert place.edge_id in status
+
+
+@pytest.mark.requirement("I4-enrol-renewal")
+async def test_a_certificate_is_renewed_over_itself_and_the_next_connection_shows_it(tmp_path):
+    async with world(tmp_path) as far, edge_of(tmp_path / "near", {}) as place:
+        cloud = await far.start_cloud(tls="localhost", apps=(), limits=Limits(certificate_life=timedelta(seconds=4)))
+        await enrol(place, cloud["code"])
+        await up(place)
+        first = place.daemon.enrolment.current
+        await until(lambda: place.daemon.enrolment.current.identity != first.identity, "renewed", 15)
+        second = place.daemon.enrolment.current
+        assert second.ends > first.ends
+        assert [p.name for p in (place.folder / "state" / "enrolled").glob("identity-*")] == [second.identity]
+        await until(lambda: place.daemon.clock.wall() > first.ends, "the first is over", 10)
+        place.mark()
+        place.daemon.uplink.use(replace(place.daemon.cloud.uplink()))  # as a broken link would: the next connection
+        await place.heard("uplink.up")
+
+
+async def operator_status(cloud):
+    tls = ssl.create_default_context(cafile=cloud["ca_file"])
+    async with httpx.AsyncClient(verify=tls, trust_env=False) as http:
+        return (await http.get(cloud["http"] + "/devcloud/status")).json()
+
+
+def _server(pair):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.cert, pair.key)
+    return context
