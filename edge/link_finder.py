@@ -61,7 +61,7 @@ class BleFinder:
         if heard is None and self._adopt:
             self._adopt = False
             heard = next(iter(await self._left_over(radio)), None)
-        return heard or await self._scan(radio, self._scan_s)
+        return heard or await self._search(radio)
 
     async def connect(self, sighting: ble.Sighting) -> Found:
         """Connect glasses heard just now. Raises `RadioError`."""
@@ -86,6 +86,18 @@ class BleFinder:
             except RadioError as error:
                 if error.reason is not RadioReason.NOT_FOUND:
                     raise
+
+    async def _search(self, radio: ble.Radio) -> ble.Sighting:
+        try:
+            return await self._scan(radio, self._scan_s)
+        except RadioError as error:
+            held = await self._left_over(radio) if error.reason is RadioReason.NOT_FOUND else []
+            if not held:
+                raise
+        raise RadioError(
+            RadioReason.CONNECTED_ELSEWHERE, f"{held[0].address} is connected to this machine already, though not by us",
+            "another program here holds the glasses: end it, or: bluetoothctl disconnect",
+        )  # fmt: skip
 
     async def _scan(self, radio: ble.Radio, timeout_s: float) -> ble.Sighting:
         return await ble.scan(

@@ -106,5 +106,6 @@ def set_up(level: str, env: Mapping[str, str], *, stream: TextIO | None = None) 
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     for name in _NOISY:
-        logging.getLogger(name).setLevel(logging.NOTSET if level == "debug" else logging.WARNING)
+        quiet = logging.ERROR if name == "bleak" else logging.WARNING  # the link says once a cycle what bleak warns of
+        logging.getLogger(name).setLevel(logging.NOTSET if level == "debug" else quiet)
     return redact

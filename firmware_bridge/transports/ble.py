@@ -316,6 +316,8 @@ async def _first(radio: Radio, found: "asyncio.Future[Sighting]", timeout_s: flo
 
 def recognise(catalog: Catalog, device: Any, data: Any) -> Sighting | None:
     """Give the glasses of an advertisement, or None when it is nothing we know. Raises `AmbiguousModel`."""
+    if not _advertises(device):
+        return None
     name = data.local_name or device.name
     services = frozenset(uuid.lower() for uuid in data.service_uuids)
     entry = catalog.recognise(Advertisement(name, services))
@@ -330,10 +332,22 @@ def _sided(sighting: Sighting) -> Sighting:
     return sighting if arm is None else replace(sighting, pair=arm[0], side=arm[1])
 
 
+def _props(device: Any) -> dict[str, Any]:
+    """What BlueZ says of a device; another radio's device is opaque to us."""
+    found = device.details.get("props") if isinstance(device.details, dict) else None
+    return found or {}
+
+
+def _advertises(device: Any) -> bool:
+    """Bleak takes every change of a BlueZ device for an advertisement, the loss of its link included (bleak 3.1). One that
+    is heard in this scan has a signal strength, and is not connected.
+    """
+    props = _props(device)
+    return not props or ("RSSI" in props and not props.get("Connected"))
+
+
 def _bonded(device: Any) -> bool:
-    """BlueZ tells with every device whether it keeps a key; another radio's device is opaque to us."""
-    details = device.details
-    return isinstance(details, dict) and bool(details.get("props", {}).get("Paired"))
+    return bool(_props(device).get("Paired"))
 
 
 def _meant(sighting: Sighting, address: str | None, model: str | None) -> bool:
@@ -363,7 +377,7 @@ async def left_over(radio: Radio, catalog: Catalog = CATALOG) -> list[Sighting]:
 
 
 def _connected(catalog: Catalog, device: Any) -> Sighting | None:
-    services = frozenset(str(uuid).lower() for uuid in device.details.get("props", {}).get("UUIDs", ()))
+    services = frozenset(str(uuid).lower() for uuid in _props(device).get("UUIDs", ()))
     with contextlib.suppress(AmbiguousModel):
         entry = catalog.recognise(Advertisement(device.name, services))
         if entry is not None:

@@ -12,12 +12,28 @@ import pytest
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.backoff import Backoff
+from edge.core.recovery import LeftToSystemd, Wake
 from edge.events import as_json
 from edge.link_manager import NOTE, Found, LinkManager
-from edge.ports import GlassesAway
+from edge.link_wishes import Wishes
+from edge.ports import GlassesAway, SideStatus
 from firmware_bridge import catalog
 from firmware_bridge.errors import CommandRefused, LinkLost, LostReason, RadioError, RadioReason
-from firmware_bridge.messages import AudioChunk, Gesture, ShowPage, TextLine, UpdatePage
+from firmware_bridge.messages import (
+    AudioChunk,
+    AudioFormat,
+    BatteryChanged,
+    Gesture,
+    SetBrightness,
+    SetSilentMode,
+    ShowPage,
+    SideChanged,
+    StartMicrophone,
+    StopMicrophone,
+    TextLine,
+    UpdatePage,
+)
+from firmware_bridge.sides import Side
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.peripheral import serve
 from firmware_bridge.sim.time import SimTime
@@ -291,3 +307,226 @@ async def test_a_full_disk_costs_the_memory_of_the_glasses_not_the_glasses(tmp_p
     async with Story(tmp_path, notes=Full()).running() as story:
         await story.until("glasses.ready")
         assert (await story.manager.request(PAGE)).drawn > 0
+
+
+# ------------------------------------------------------------------ the ladder, carried out
+
+
+def failing(reason, times):
+    return [RadioError(reason, "as it is", "do this") for _ in range(times)]
+
+
+async def test_the_steps_of_the_ladder_are_carried_out_in_order(tmp_path):
+    async with Story(tmp_path, failures=failing(RadioReason.BUSY, 5)).running() as story:
+        await story.until("glasses.ready")
+    assert story.finder.steps == ["fresh", "fresh", "reset", "fresh"]
+
+
+async def test_a_cure_that_hangs_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("edge.link_manager.CURE_S", 0.02)
+    story = Story(tmp_path, failures=failing(RadioReason.STALE_CACHE, 1))
+    story.finder.fresh = asyncio.Event().wait
+    async with story.running():
+        await story.until("glasses.ready")
+
+
+@pytest.mark.requirement("I4-link-named")
+async def test_status_names_the_issue_the_step_and_the_hint_until_the_link_is_there(tmp_path):
+    async with Story(tmp_path, failures=failing(RadioReason.BUSY, 2)).running() as story:
+        await story.until("link.state", state="RESTING")
+        status = story.manager.status()
+        assert (status.issue, status.step, status.hint) == ("busy", "reconnect", "do this")
+        await story.until("glasses.ready")
+        status = story.manager.status()
+        assert (status.issue, status.step, status.hint) == ("", "", "")
+
+
+@pytest.mark.requirement("I4-link-asks")
+async def test_a_refusal_stops_the_trying_until_somebody_resumes_it(tmp_path):
+    async with Story(tmp_path, failures=failing(RadioReason.BOND_LOST, 1)).running() as story:
+        await story.until("link.state", state="RESTING")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert story.manager.status().step == "ask"
+        assert (story.rests, story.finder.seeks, story.finder.wakes) == ([], 1, [])
+        story.manager.resume()
+        await story.until("glasses.ready")
+
+
+@pytest.mark.requirement("I4-link-asks")
+async def test_a_pairing_resumes_a_link_that_asked_for_one(tmp_path):
+    async with Story(tmp_path, failures=failing(RadioReason.NOT_PAIRED, 1)).running() as story:
+        await story.until("link.state", state="RESTING")
+        async with story.manager.paused("pairing"):
+            assert story.finder.seeks == 1
+        await story.until("glasses.ready")
+
+
+async def test_what_nothing_helped_is_left_to_systemd_and_only_to_systemd(tmp_path):
+    story = Story(tmp_path, failures=failing(RadioReason.OTHER, 18))
+    story.manager._watched = True
+    with pytest.raises(LeftToSystemd, match=r"as it is \(other × 18, nothing helped\)"):
+        async with asyncio.timeout(5):
+            await story.manager.run()
+    assert story.finder.closed
+    assert story.manager.status().state == "OFF"
+    async with Story(tmp_path, failures=failing(RadioReason.OTHER, 40)).running() as alone:
+        await alone.until("glasses.ready")
+
+
+async def test_a_rest_ends_early_when_the_glasses_are_heard(tmp_path):
+    story = Story(tmp_path, failures=[RadioError(RadioReason.NOT_FOUND, "no glasses")])
+    story.manager._rest_for = lambda _seconds: asyncio.Event().wait()
+    async with story.running():
+        await story.until("link.state", state="RESTING")
+        await until(lambda: story.finder.wakes)
+        assert story.finder.wakes == [Wake.ADVERT]
+        story.finder.stir.set()
+        await story.until("glasses.ready")
+
+
+async def test_a_rest_without_ears_lasts_as_long_as_it_should(tmp_path):
+    story = Story(tmp_path, failures=[RadioError(RadioReason.NOT_FOUND, "no glasses")])
+
+    async def deaf(_wake):
+        raise RadioError(RadioReason.BUSY, "cannot listen")
+
+    resting = asyncio.Event()
+    story.finder.stirred, story.manager._rest_for = deaf, lambda _seconds: resting.wait()
+    async with story.running():
+        await story.until("link.state", state="RESTING")
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert story.manager.status().state == "RESTING"
+        resting.set()
+        await story.until("glasses.ready")
+
+
+# ------------------------------------------------------------------ letting others have the radio
+
+
+async def test_while_paused_the_link_is_closed_and_afterwards_sought_at_once(tmp_path, caplog):
+    async with Story(tmp_path).running() as story:
+        await story.until("glasses.ready")
+        with caplog.at_level(logging.WARNING, "edge.link_manager"):
+            async with asyncio.timeout(5), story.manager.paused("pairing"):
+                status = story.manager.status()
+                assert (status.state, status.ready) == ("RESTING", False)
+                assert "pairing" in status.reason
+                with pytest.raises(GlassesAway):
+                    await story.manager.request(PAGE)
+                for _ in range(20):
+                    await asyncio.sleep(0)
+                assert story.finder.seeks == 1
+        assert (await story.until("glasses.lost"))["reason"] == "closed: pairing"
+        await story.until("glasses.ready")
+        assert not caplog.records, "nothing is wrong"
+        assert story.rests == []
+
+
+async def test_two_who_pause_have_the_radio_one_after_the_other(tmp_path):
+    order = []
+
+    async def hold(story, name):
+        async with story.manager.paused(name):
+            order.append(f"{name} has it")
+            await asyncio.sleep(0.01)
+            order.append(f"{name} is done")
+
+    async with Story(tmp_path).running() as story:
+        await story.until("glasses.ready")
+        async with asyncio.timeout(5):
+            await asyncio.gather(hold(story, "a"), hold(story, "b"))
+        await story.until("glasses.ready")
+    assert order == ["a has it", "a is done", "b has it", "b is done"]
+
+
+async def test_a_link_that_nobody_runs_is_paused_already(tmp_path):
+    async with asyncio.timeout(1), Story(tmp_path).manager.paused("pairing"):
+        pass
+
+
+async def test_whoever_fails_while_pausing_gives_the_radio_back(tmp_path):
+    async with Story(tmp_path).running() as story:
+        await story.until("glasses.ready")
+        with pytest.raises(ZeroDivisionError):
+            async with story.manager.paused("pairing"):
+                1 / 0  # noqa: B018 - the point
+        await story.until("glasses.lost")
+        await story.until("glasses.ready")
+
+
+# ------------------------------------------------------------------ as it was
+
+
+@pytest.mark.requirement("I4-link-restored")
+async def test_an_open_microphone_is_open_again_before_anybody_hears_that_the_glasses_are_back(tmp_path):
+    async with Story(tmp_path).running() as story:
+        await story.until("glasses.ready")
+        await story.manager.request(StartMicrophone(4, AudioFormat.PCM16))
+        await story.manager.request(StopMicrophone(4))
+        await story.manager.request(StartMicrophone(3, AudioFormat.PCM16))
+        heard = []
+        take = story.finder.glasses.begin
+        story.finder.glasses.begin = lambda session: (heard.append(spied(session)), take(session))
+        await story.finder.walk_away()
+        await story.until("glasses.ready")
+    assert heard == [["Hello", "StartMicrophone"]]
+
+
+def spied(session):
+    """The commands of one visit, as they come."""
+    names, handle = [], session._handle
+
+    def note(incoming):
+        names.append(type(incoming.message).__name__)
+        handle(incoming)
+
+    session._handle = note
+    return names
+
+
+async def test_a_wish_that_the_glasses_refuse_now_is_not_wished_again(tmp_path):
+    story = Story(tmp_path)
+    story.manager._wishes.of("loopback:glasses")
+    story.manager._wishes.granted(SetBrightness(level=3))
+    async with story.running():
+        await story.until("glasses.ready")
+        assert story.manager._wishes.of("loopback:glasses") == ()
+
+
+def test_wishes_are_of_one_pair_of_glasses_and_the_newest_of_each_kind():
+    wishes = Wishes()
+    assert wishes.of("a") == ()
+    wishes.granted(SetBrightness(level=3))
+    wishes.granted(PAGE)
+    wishes.granted(SetBrightness(level=5))
+    wishes.granted(SetSilentMode(on=True))
+    assert wishes.of("a") == (SetBrightness(level=5), SetSilentMode(on=True))
+    assert wishes.of("b") == ()
+    assert wishes.of("a") == ()
+
+
+# ------------------------------------------------------------------ two sides
+
+
+async def test_what_two_sides_say_of_themselves_is_in_the_status(tmp_path):
+    async with Story(tmp_path).running() as story:
+        await story.until("glasses.ready")
+        driver = story.manager._driver
+        driver._enqueue(BatteryChanged(80, side=Side.RIGHT))
+        driver._enqueue(BatteryChanged(40, side=Side.LEFT))
+        driver._enqueue(SideChanged(Side.LEFT, up=False, reason="out of range"))
+        await until(lambda: story.manager.status().sides.get(Side.LEFT, SideStatus()).state == "lost")
+        status = story.manager.status()
+        assert status.sides == {Side.LEFT: SideStatus("lost", 40, "out of range"), Side.RIGHT: SideStatus("up", 80)}
+        assert status.battery == 40
+        driver._enqueue(SideChanged(Side.LEFT, up=True))
+        await until(lambda: story.manager.status().sides[Side.LEFT].state == "up")
+        assert story.manager.status().ready
+
+
+async def until(condition):
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0)
