@@ -5,6 +5,7 @@ Refuses to decide anything about a call; it only carries news from the bus to th
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from edge.clock import Clock
@@ -14,6 +15,8 @@ from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.messages import BatteryChanged, Event, Gesture, Gestured, Transcript, WornChanged
 from tools_cache.tool import Json, Source
 
+QUIET_S: Final = 5.0
+"""Glasses that are back within this time were never away: nobody is told."""
 SETTLE_S: Final = 0.05
 """Connecting changes capabilities, registry and presence within milliseconds: one report tells it all."""
 
@@ -46,6 +49,7 @@ class Herald:
         self._clock = clock
         self._host = dict(host)
         self._stale_report = asyncio.Event()
+        self._ready = asyncio.Event()
 
     async def run(self) -> None:
         """Carry news until cancelled."""
@@ -60,7 +64,10 @@ class Herald:
         match happening:
             case CapabilitiesLearned():
                 self._judge()
-            case GlassesReady() | GlassesLost() | RegistrySynced():
+            case GlassesReady():
+                self._ready.set()
+                self._stale_report.set()
+            case GlassesLost() | RegistrySynced():
                 self._stale_report.set()
             case GlassesSaid(event=event):
                 await self._tell(event)
@@ -88,8 +95,19 @@ class Herald:
         while True:
             await self._stale_report.wait()
             await asyncio.sleep(SETTLE_S)
+            await self._short_drop()
             self._stale_report.clear()
             await self._uplink.announce(capabilities=self.report(), glasses=self._presence())
+
+    async def _short_drop(self) -> None:
+        """Where a link was lost just now, wait until it is back, or until it is worth telling."""
+        gone_at = self._glasses.status().gone_at
+        if gone_at is None:
+            return
+        self._ready.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(gone_at + QUIET_S - self._clock.boot()):
+                await self._ready.wait()
 
     def _presence(self) -> str:
         status = self._glasses.status()

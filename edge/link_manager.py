@@ -23,7 +23,7 @@ from edge.race import race
 from edge.store_ports import NotesPort
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities, Origin, Scalar
-from firmware_bridge.driver import Driver
+from firmware_bridge.driver import HEARTBEAT_S, Driver
 from firmware_bridge.errors import BridgeError, CommandRefused, CommandTimeout, LinkLost, LostReason, RadioError
 from firmware_bridge.messages import (
     BatteryChanged,
@@ -81,7 +81,7 @@ class LinkManager:
     def __init__(
         self, finder: Finder, *, bus: BusPort, clock: Clock, notes: NotesPort, backoff: Backoff,
         configured: Mapping[str, Scalar] | None = None, version: str = "0", watched: bool = False,
-        rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        heartbeat_s: float = HEARTBEAT_S, rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:  # fmt: skip
         self._finder = finder
         self._bus = bus
@@ -91,6 +91,7 @@ class LinkManager:
         self._configured = dict(configured or {})
         self._version = version
         self._watched = watched
+        self._heartbeat_s = heartbeat_s
         self._rest_for = rest
         self._driver: Driver[Any] | None = None
         self._transport: Transport[Any] | None = None
@@ -188,7 +189,7 @@ class LinkManager:
         self._move(LinkState.PREPARING)
         async with _closing(found.transport):
             codec = found.entry.codec(found.transport.max_packet)
-            driver = Driver(found.transport, codec, clock=self._clock.boot)
+            driver = Driver(found.transport, codec, clock=self._clock.boot, heartbeat_s=self._heartbeat_s)
             await race(driver.run(), self._use(driver, found))
 
     async def _use(self, driver: Driver[Any], found: Found) -> None:
@@ -231,6 +232,8 @@ class LinkManager:
         was_ready = self._state is LinkState.READY
         up_s = self._clock.boot() - self._ready_since if was_ready and self._ready_since is not None else 0.0
         self._driver = self._transport = None
+        if was_ready:
+            self._status = replace(self._status, gone_at=self._clock.boot())
         advice = self._judge(cause, up_s)
         self._move(LinkState.RESTING, str(cause))
         if was_ready:
@@ -304,7 +307,7 @@ class LinkManager:
         self._state = check(self._state, new)
         ready = new is LinkState.READY
         if ready:
-            self._status = replace(self._status, hint="", issue="", step="", stale=False)
+            self._status = replace(self._status, hint="", issue="", step="", stale=False, gone_at=None)
         self._status = replace(self._status, state=new.value, reason=reason, ready=ready)
         self._bus.publish(LinkChanged(new.value, reason))
 

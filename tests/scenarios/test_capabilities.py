@@ -42,6 +42,12 @@ async def test_the_report_is_retained_on_mqtt_with_origin_and_age_of_every_value
         assert not any(name.startswith("com.") for name in tools), "only what lives on this edge"
 
 
+@pytest.fixture(autouse=True)
+def _soon_told(monkeypatch):
+    """These stories wait until absence is told; that it takes 5 s is a story of test_reconnect.py."""
+    monkeypatch.setattr("edge.herald.QUIET_S", 0.2)
+
+
 async def test_presence_follows_the_glasses_and_the_process(tmp_path, cloud):
     async with whole_world(tmp_path, cloud=cloud) as place, place.onlooker() as cloud_side:
         presence = await cloud_side.hears_on("presence", state="online", glasses="connected")

@@ -1,9 +1,12 @@
 """Story: the glasses come and go; whatever breaks, they are found again and the scene is on the lens again, once."""
 
 import asyncio
+import logging
 
 import pytest
 
+from firmware_bridge.messages import AudioFormat, StartMicrophone
+from firmware_bridge.sim.faults import parse_fault
 from tests.scenarios.network import Cable
 from tests.scenarios.world import until, whole_world, world
 
@@ -172,3 +175,85 @@ async def test_a_cut_hci_stream_is_a_lost_link_like_any_other(tmp_path):
         finally:
             await place.stop_daemon()
             await cable.pull_out()
+
+
+# ------------------------------------------------------------------ without a flash
+
+
+@pytest.mark.requirement("I4-link-restored")
+async def test_after_a_short_drop_the_page_is_drawn_once_and_never_dark_between(tmp_path):
+    async with world(tmp_path, "mock:display") as place:
+        await place.switch_glasses_on()
+        await place.start_daemon()
+        await place.ready()
+        scene = await reading_page_two(place)
+        for _ in range(3):
+            await until(lambda: place.mock.glasses.connected, "the mock noticed its central")
+            seen = len(place.shown)
+            place.mark()
+            assert place.mock.mount.drop()
+            await place.heard("glasses.ready")
+            await place.heard("lens.acknowledged", scene=scene, page=2)
+            pages = [(s["scene"], s["page"]) for s in place.shown[seen:] if s["event"] == "lens"]
+            assert pages == [(scene, 2)]
+
+
+@pytest.mark.requirement("I4-link-restored")
+async def test_a_dark_lens_stays_dark_over_a_drop(tmp_path):
+    async with world(tmp_path, "mock:display") as place:
+        await place.switch_glasses_on()
+        await place.start_daemon()
+        await place.ready()
+        seen = len(place.shown)
+        await drop(place)
+        await until(lambda: place.daemon.link.status().ready, "ready")
+        assert (await place.call("glasses:show_text", {"text": "first"})).meta["delivery"] == "shown"
+        assert [s["scene"] != "" for s in place.shown[seen:] if s["event"] == "lens"][-1:] == [True]
+        assert sum(1 for s in place.shown[seen:] if s["event"] == "lens" and s["scene"]) == 1
+
+
+@pytest.mark.requirement("I4-link-restored")
+async def test_a_microphone_that_was_open_is_open_again_and_goes_on_hearing(tmp_path):
+    async with world(tmp_path, "mock:full") as place:
+        await place.switch_glasses_on()
+        await place.start_daemon()
+        await place.ready()
+        await place.daemon.link.request(StartMicrophone(7, AudioFormat.PCM16))
+        await place.heard("glasses.event")
+        await drop(place)
+        place.mark()
+        told = await until(lambda: next((h for h in place.happened[place.marked :] if said(h, "MicrophoneChunk")), None), "sound again")
+        assert told["said"]["stream"] == 7
+
+
+def said(happening, kind):
+    return happening["event"] == "glasses.event" and happening["said"]["type"] == kind
+
+
+@pytest.mark.requirement("I4-link-quiet")
+async def test_a_short_drop_costs_one_warning_and_nobody_is_told_that_the_glasses_are_away(tmp_path, cloud, caplog):
+    async with whole_world(tmp_path, cloud=cloud) as place, place.onlooker() as cloud_side:
+        await cloud_side.hears_on("presence", state="online", glasses="connected")
+        heard, drawn = len(cloud_side.heard), len(place.drawn())
+        with caplog.at_level(logging.WARNING):
+            caplog.clear()
+            await drop(place)
+            await cloud_side.hears_on("capabilities", since=heard, connected=True)
+        told = [s.body["glasses"] for s in cloud_side.heard[heard:] if s.tail == "presence"]
+        assert set(told) <= {"connected"}
+        assert len(place.drawn()) == drawn, "no word of ours on the lens"
+        assert [r.name for r in caplog.records if r.levelno >= logging.WARNING] == ["edge.link_manager"]
+
+
+async def test_glasses_that_say_nothing_any_more_are_noticed_by_their_missing_heartbeats(tmp_path):
+    async with world(tmp_path, "mock:display") as place:
+        await place.switch_glasses_on()
+        await place.start_daemon()
+        place.daemon.link._heartbeat_s = 0.2
+        await place.ready()
+        assert await place.mock.injector.inject(parse_fault("lose-acks:1"))
+        lost = await place.heard("glasses.lost")
+        assert lost["reason"].startswith("silent")
+        assert await place.mock.injector.inject(parse_fault("lose-acks:0"))
+        await place.heard("glasses.ready")
+        assert (await place.call("glasses:show_text", {"text": "back"})).meta["delivery"] == "shown"

@@ -45,7 +45,7 @@ def test_below_the_level_nothing_is_written_and_libraries_speak_from_warning_on(
     log.debug("quiet")
     logging.getLogger("bleak.backends").info("packet")
     assert text() == ""
-    logging.getLogger("bleak.backends").warning("odd")
+    logging.getLogger("httpx").warning("odd")
     assert "odd" in text()
 
 
