@@ -80,7 +80,7 @@ def _run(verb: argparse.ArgumentParser) -> None:
 
 
 def _demo(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--glasses", metavar="MODEL", choices=MOCKS, help="mock:display, mock:audio or mock:full (default)")
+    verb.add_argument("--glasses", metavar="MODEL", choices=MOCKS, help="mock:display, mock:audio, mock:full (default) or sim:even_g1")
     verb.add_argument("--script", metavar="FILE", help="what happens, instead of asking you")
     verb.add_argument("--seconds", metavar="N", type=_seconds, help="end after this long")
 
@@ -199,10 +199,10 @@ def _up(verb: argparse.ArgumentParser) -> None:
 
 
 def _sim(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("model", metavar="MODEL", help="mock:display, mock:audio or mock:full")
+    verb.add_argument("model", metavar="MODEL", help="mock:display, mock:audio, mock:full or sim:even_g1")
     verb.add_argument("--radio", metavar="R", default="tcp:127.0.0.1:6402", help="tcp:HOST:PORT, usb:N or vhci")
-    verb.add_argument("--control", metavar="PATH", help="unix socket on which tests steer the wearer")
-    verb.add_argument("--out", metavar="DIR", help="where PNGs of the lens go")
+    verb.add_argument("--control", metavar="PATH", help="unix socket (or tcp:HOST:PORT) on which tests steer the wearer")
+    verb.add_argument("--out", metavar="DIR", help="where PNGs of the lens and sound go (default: a temporary directory)")
     verb.add_argument("--script", metavar="FILE", help="what the wearer does, one step a line; faults are steps too")
     verb.add_argument("--mtu", metavar="BYTES", type=_count, help="the ATT MTU offered (default 247; a G1 251)")
     verb.add_argument(
@@ -218,11 +218,16 @@ def _sim(verb: argparse.ArgumentParser) -> None:
 
 
 def _sim_words() -> str:
-    """Tell the words of --fault, as the mock itself lists them."""
+    """Tell the words of --fault and --quirk, as the mock itself lists them."""
+    from firmware_bridge.sim.even_g1_quirks import QUIRKS
     from firmware_bridge.sim.faults import usage
 
     faults = "\n".join(f"  {form:<24} {does}" for form, does in usage())
-    return f"faults (the same words in scripts and on the control channel; SIDE is left or right; @3s waits):\n{faults}"
+    quirks = "\n".join(f"  {name}={'|'.join(values)}" for name, values in QUIRKS.items())
+    return (
+        f"faults (the same words in scripts and on the control channel; SIDE is left or right; @3s waits):\n{faults}\n"
+        f"quirks of sim:even_g1 (what its known hosts disagree about; the first is stock):\n{quirks}"
+    )
 
 
 def _devcloud(verb: argparse.ArgumentParser) -> None:
@@ -249,7 +254,7 @@ def _completion(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("shell", choices=("bash", "zsh", "fish"), help="print the completion script of this shell")
 
 
-MOCKS: Final = ("mock:display", "mock:audio", "mock:full")
+MOCKS: Final = ("mock:display", "mock:audio", "mock:full", "sim:even_g1")
 VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("run", "the daemon, in the foreground", _run),
     ("up", "find your glasses, pair, connect, save: one step after the other", _up),

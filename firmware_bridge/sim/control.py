@@ -175,7 +175,7 @@ class Control:
             "model": glasses.model.key, "connected": glasses.connected, "battery": glasses.battery,
             "worn": glasses.worn, "capabilities": dict(glasses.capabilities),
         }  # fmt: skip
-        return status if None in glasses.sides else {**status, "sides": glasses.by_side()}
+        return status if None in glasses.sides else {**status, "sides": glasses.by_side(), "settings": dict(glasses.settings)}
 
 
 def _forget(path: str) -> None:

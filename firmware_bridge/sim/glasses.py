@@ -23,6 +23,7 @@ from firmware_bridge.messages import (
     WornChanged,
 )
 from firmware_bridge.sides import Side
+from firmware_bridge.sim.font import NAME
 from firmware_bridge.sim.lens import Lens
 from firmware_bridge.sim.microphone import Microphone
 from firmware_bridge.sim.speaker import Heard, Speaker
@@ -70,6 +71,8 @@ class MockGlasses:
         self.speaker = Speaker(out_dir, self.time)
         self.microphone = Microphone()
         self.worn = True
+        self.settings: dict[str, Any] = {}
+        """What a central has set: brightness, silent mode …"""
         self.touched: Callable[[Gesture], bool] = lambda _gesture: False
         """Takes a gesture that is not for the visitor: an answer to a question of the glasses themselves."""
         self._visits: dict[Side | None, Visit] = {}
@@ -208,4 +211,7 @@ def _lens(capabilities: Mapping[str, Scalar]) -> Lens:
             raise ValueError(f"display.{key} is {value!r}; a whole number from 1 to {MAX_CANVAS} is needed")
         return value
 
-    return Lens(size("width", 576), size("height", 136), size("bpp", 1), size("lines", 5))
+    width = size("width", 576)
+    margin = (width - size("text_width", width)) // 2
+    font = str(capabilities.get("display.font", NAME))
+    return Lens(width, size("height", 136), size("bpp", 1), size("lines", 5), font=font, margin=max(0, margin))

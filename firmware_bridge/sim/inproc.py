@@ -18,7 +18,8 @@ from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.gatt import GattServer
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.injector import Injector
-from firmware_bridge.sim.kits import REFERENCE, Kit, kit_of, model_of
+from firmware_bridge.sim.kit import Kit
+from firmware_bridge.sim.kits import REFERENCE, kit_of, model_of
 from firmware_bridge.sim.mount import Mount
 from firmware_bridge.sim.security import Security, way_of
 from firmware_bridge.sim.time import SimTime
@@ -38,6 +39,8 @@ class Mock:
         kit: Kit = REFERENCE, pairing: str | None = None,
     ) -> None:  # fmt: skip
         self.glasses = MockGlasses(model, out_dir=out_dir, time=SimTime(speed), tell=tell, sides=kit.sides)
+        for trouble in self.glasses.troubles.values():
+            trouble.latency_s = self.glasses.time.real(kit.latency_s)
         self.mount = mount
         self._kit = kit
         self._tell = tell

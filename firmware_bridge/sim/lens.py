@@ -12,7 +12,7 @@ from typing import Final
 from PIL import Image
 
 from firmware_bridge.messages import ShowPage, TextLine, Tile, UpdatePage
-from firmware_bridge.sim.font import BASELINE, LINE_HEIGHT, LensFont
+from firmware_bridge.sim.font import BASELINE, LINE_HEIGHT, NAME, SIZES, LensFont
 
 TERMINAL_COLUMNS: Final = 100
 _BRAILLE_BITS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -30,11 +30,15 @@ class Drawn:
 
 
 class Lens:
-    """One display. `scene`, `page` and `lines` are what was decoded; `image` is what was drawn."""
+    """One display. `scene`, `page` and `lines` are what was decoded; `image` is what was drawn.
 
-    def __init__(self, width: int, height: int, bpp: int, lines: int) -> None:
+    Text keeps `margin` pixels away from either edge; pictures do not.
+    """
+
+    def __init__(self, width: int, height: int, bpp: int, lines: int, *, font: str = NAME, margin: int = 0) -> None:
         self.width, self.height, self.bpp, self.rows = width, height, bpp, lines
-        self._font = LensFont()
+        self._margin = margin
+        self._font = LensFont(SIZES.get(font, SIZES[NAME]))
         self._image = Image.new("L", (width, height))
         self._over: tuple[Image.Image, tuple[TextLine, ...]] | None = None
         self._lines: tuple[TextLine, ...] = ()
@@ -143,8 +147,9 @@ class Lens:
     def _put_line(self, image: Image.Image, line: TextLine) -> bool:
         if line.row >= self.rows:
             return False
-        self._font.draw(image, line.text, line.x, line.row * LINE_HEIGHT + BASELINE, aliased=self.bpp == 1)
-        return line.x + self._font.width(line.text) <= self.width
+        x = self._margin + line.x
+        self._font.draw(image, line.text, x, line.row * LINE_HEIGHT + BASELINE, aliased=self.bpp == 1)
+        return x + self._font.width(line.text) <= self.width - self._margin
 
     def _put_tile(self, tile: Tile) -> bool:
         levels = unpack(tile)

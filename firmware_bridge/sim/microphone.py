@@ -14,6 +14,7 @@ CHUNK_SAMPLES: Final = RATE * CHUNK_MS // 1000
 MAX_QUEUED_WORDS: Final = 512
 _WORD_CHUNKS: Final = 5
 """A word lasts 200 ms, with one chunk of silence behind it: about 250 words a minute."""
+WORD_S: Final = _WORD_CHUNKS * CHUNK_MS / 1000
 _LOUD: Final = 8000
 
 
@@ -22,10 +23,20 @@ class Microphone:
 
     def __init__(self) -> None:
         self._words: list[str] = []
+        self._heard_s = 0.0
 
     def say(self, text: str) -> None:
         """Queue a sentence; words over the bound are not heard."""
         self._words = (self._words + text.split())[:MAX_QUEUED_WORDS]
+
+    def talks(self, seconds: float) -> bool:
+        """Hear the next stretch of time without its sound: is the wearer talking? A word takes 0.2 s."""
+        talking = bool(self._words)
+        self._heard_s = self._heard_s + seconds if talking else 0.0
+        while self._words and self._heard_s >= WORD_S:
+            self._heard_s -= WORD_S
+            self._words.pop(0)
+        return talking
 
     def chunks(self) -> Iterator[bytes]:
         """PCM16 little-endian mono, `CHUNK_MS` each, without end."""

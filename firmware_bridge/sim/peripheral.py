@@ -37,8 +37,9 @@ from firmware_bridge.messages import (
     StopMicrophone,
     UpdatePage,
 )
+from firmware_bridge.sides import Side
 from firmware_bridge.sim.glasses import MockGlasses
-from firmware_bridge.sim.lens import Drawn
+from firmware_bridge.sim.lens import Drawn, Lens
 from firmware_bridge.sim.microphone import CHUNK_MS
 from firmware_bridge.sim.speaker import Heard, SpeakerError
 
@@ -90,8 +91,9 @@ async def serve(glasses: MockGlasses, link: Link) -> None:
 class Session:
     """One central's visit: one codec, one reader, one writer. Used once."""
 
-    def __init__(self, glasses: MockGlasses, link: Link, codec: Codec[bytes]) -> None:
+    def __init__(self, glasses: MockGlasses, link: Link, codec: Codec[bytes], side: Side | None = None) -> None:
         self._glasses = glasses
+        self._side = side
         self._link = link
         self._codec = codec
         self._work = asyncio.Event()
@@ -177,7 +179,7 @@ class Session:
 
     def _handle(self, incoming: Incoming) -> None:
         command, number = incoming.message, incoming.number
-        if number is not None and self._glasses.troubles[None].refuses():
+        if number is not None and self._glasses.troubles[self._side].refuses():
             self._reply(number, Failed("busy", "refused by a fault"))
             return
         lacking = self._lacking(command)
@@ -201,7 +203,15 @@ class Session:
             case StartMicrophone() | StopMicrophone():
                 self._listen(number, command)
             case _:
-                self._reply(number, Failed("unsupported", type(command).__name__))
+                self._reply(number, self._other(command))
+
+    def _other(self, command: Command | Event | Reply) -> Reply:
+        """Do what only some families can."""
+        return Failed("unsupported", type(command).__name__)
+
+    @property
+    def _lens(self) -> Lens:
+        return self._glasses.lenses[self._side]
 
     def _lacking(self, command: Command | Event | Reply) -> str | None:
         if isinstance(command, Prompt | EndPrompt) and self._glasses.capabilities.get("prompt") is False:
@@ -214,7 +224,7 @@ class Session:
         return need if need and self._glasses.capabilities.get(need) is not True else None
 
     def _drawn(self, command: ShowPage | UpdatePage | ClearPage) -> Reply:
-        lens = self._glasses.lens
+        lens = self._lens
         drawn: Drawn | None
         match command:
             case ShowPage():
@@ -234,7 +244,7 @@ class Session:
         if self._asked is not None:
             self._reply(number, Failed("busy", f"prompt {self._asked[0]} is open"))
             return
-        drawn = self._glasses.lens.ask(prompt.lines)
+        drawn = self._lens.ask(prompt.lines)
         self._reply(number, Done(drawn=drawn.lit, clipped=drawn.clipped))
         self._glasses.tell({**self._glasses.shown(), "event": "prompt", "prompt": prompt.prompt})
         self._asked = prompt.prompt, self._spawn(self._give_up(prompt.timeout_s))
@@ -264,7 +274,7 @@ class Session:
         (asked, waiting), self._asked = self._asked, None
         if waiting is not asyncio.current_task():
             waiting.cancel()
-        self._glasses.lens.answered()
+        self._lens.answered()
         return asked
 
     def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:  # noqa: ARG002 - one radio has no side to aim at

@@ -54,11 +54,11 @@ class Subscription:
             raise LinkLost(LostReason.DISCONNECTED)
         if self._trouble.loses():
             return
-        if not self._trouble.delay_s and not self._on_the_way:
+        if not self._trouble.late_s and not self._on_the_way:
             await self._send(packet)
             return
         self._on_the_way += 1
-        await self._late.put((asyncio.get_running_loop().time() + self._trouble.delay_s, packet))
+        await self._late.put((asyncio.get_running_loop().time() + self._trouble.late_s, packet))
 
     async def deliver_late(self) -> None:
         """Send what a slow link holds back, in its order, until the central is gone or we are cancelled."""

@@ -5,15 +5,21 @@ Knows packets only by number; who wants trouble, and when, is injector.py's busi
 
 
 class Trouble:
-    """Nothing, until someone sets a field."""
+    """Nothing, until someone sets a field. `latency_s` is no trouble, but how long these glasses always take."""
 
     def __init__(self) -> None:
+        self.latency_s = 0.0
         self.lose_every = 0
         self.refuse_every = 0
         self.delay_s = 0.0
         self.cutting = False
         self._sent = 0
         self._asked = 0
+
+    @property
+    def late_s(self) -> float:
+        """How much later than at once everything that is sent arrives."""
+        return self.latency_s + self.delay_s
 
     def loses(self) -> bool:
         """Say whether the packet that is sent now is lost on its way."""

@@ -1,0 +1,178 @@
+"""A simulated Even Realities G1: two arms, each a radio with a lens of its own, as their firmware would behave (§16).
+
+Knows effects: what shows, hears and is set. Bytes are the arm codec's; § are the sections of the family's fact sheet.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from firmware_bridge.catalog import Model
+from firmware_bridge.codecs.even_g1_answers import ArmFacts
+from firmware_bridge.codecs.even_g1_arm import STREAM
+from firmware_bridge.codecs.even_g1_wire import LC3_FRAME_BYTES, LC3_FRAMES, Op, name_of
+from firmware_bridge.messages import (
+    AllowApps,
+    AudioFormat,
+    CapabilitiesChanged,
+    Command,
+    Done,
+    Event,
+    ExitToDashboard,
+    Failed,
+    Gesture,
+    MicrophoneChunk,
+    Reply,
+    SetBrightness,
+    SetHeadUpAngle,
+    SetSilentMode,
+    SetWearDetection,
+    ShowNotification,
+    StartMicrophone,
+    StopMicrophone,
+    TextLine,
+    Transcript,
+)
+from firmware_bridge.sides import Side
+from firmware_bridge.sim.even_g1_firmware import PickyArm
+from firmware_bridge.sim.even_g1_quirks import Firmware, firmware
+from firmware_bridge.sim.gatt import Identity, by_name
+from firmware_bridge.sim.glasses import MockGlasses
+from firmware_bridge.sim.kit import Kit, address_of
+from firmware_bridge.sim.peripheral import MAX_VOICE_BACKLOG, Link, Session
+
+CHANNEL: Final = 47
+"""The one in the captured names (§1)."""
+MTU: Final = 251
+LATENCY_S: Final = 0.030
+"""26 to 40 ms from write to reply were captured (§3)."""
+RECORDING_S: Final = 30.0
+"""The longest recording (§14)."""
+SOUND_S: Final = 0.1
+NOTIFICATION_S: Final = 5.0
+_PIECES: Final[dict[int, tuple[int, int]]] = {Op.TEXT: (2, 3), Op.WHITELIST: (1, 2), Op.NOTIFICATION: (2, 3)}
+"""Where a packet of a message in pieces has their number and its own index."""
+_HANDS: Final = {Gesture.BUTTON_LONG: Side.LEFT}
+"""Which arm notices what is not aimed at one (§15); the others are the right arm's: there a tap is the next page."""
+
+
+def kit(quirks: Sequence[str]) -> Kit:
+    """Give the parts of one pair. Raises `QuirkError`."""
+    like = firmware(quirks)
+    sides = (Side.LEFT, Side.RIGHT)
+    return Kit(sides, partial(_serve, like, {side: ArmFacts() for side in sides}), more_follow, _identity, MTU, LATENCY_S)
+
+
+def more_follow(packet: bytes) -> bool:
+    """Say whether a message goes on after this packet: text and JSON by their count, pictures until their checksum."""
+    if packet[:1] in {bytes([Op.PICTURE]), bytes([Op.PICTURE_END])}:
+        return True
+    total, index = _PIECES.get(packet[0] if packet else -1, (0, 0))
+    return total > 0 and len(packet) > index and packet[index] + 1 < packet[total]
+
+
+def _identity(model: Model, side: Side | None) -> Identity:
+    assert side is not None
+    address = address_of(f"{model.key}:{side}")
+    return by_name(name_of(CHANNEL, side, address), address, serial=ArmFacts().serial)
+
+
+async def _serve(
+    like: Firmware, facts: dict[Side, ArmFacts], glasses: MockGlasses, side: Side | None, link: Link
+) -> None:
+    """Be one arm of one central until it is gone, or has been silent too long. Never raises for what they do."""
+    assert side is not None
+    arm = PickyArm(side, link.max_packet, like, facts[side], glasses)
+    session = ArmSession(glasses, link, arm, side)
+    glasses.begin(session, side)
+    try:
+        await session.run()
+    finally:
+        glasses.end(side)
+    if arm.tired:
+        link.hang_up()
+
+
+class ArmSession(Session):
+    """One central's visit to one arm."""
+
+    def tell(self, event: Event) -> bool:
+        """Queue an event; these glasses recognise no speech, and what they can do they never say."""
+        return not isinstance(event, Transcript | CapabilitiesChanged) and super().tell(event)
+
+    def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:
+        """Tell a gesture when it is this arm's to notice."""
+        return (aimed or _HANDS.get(gesture, Side.RIGHT) is self._side) and super().gestured(gesture)
+
+    def _other(self, command: Command | Event | Reply) -> Reply:
+        match command:
+            case SetBrightness(level, auto):
+                return self._set(brightness="auto" if auto else level)
+            case SetSilentMode(on):
+                return self._set(silent=on)
+            case SetWearDetection(on):
+                return self._set(wear_detection=on)
+            case SetHeadUpAngle(degrees):
+                return self._set(head_up_angle=degrees)
+            case AllowApps(apps):
+                return self._set(apps=[app.id for app in apps])
+            case ShowNotification():
+                return self._notify(command)
+            case ExitToDashboard():
+                self._lens.clear()
+                self._glasses.tell(self._glasses.shown())
+                return Done()
+        return super()._other(command)
+
+    def _set(self, **settings: Any) -> Reply:
+        self._glasses.settings.update(settings)
+        self._glasses.tell({"event": "setting", "side": self._side, **settings})
+        return Done()
+
+    def _notify(self, what: ShowNotification) -> Reply:
+        """Lay it over the page for a while, as wide as it comes."""
+        rows = (f"{what.app.name}: {what.title}" if what.title else what.app.name, what.subtitle, *what.text.split("\n"))
+        lines = tuple(TextLine(row, text) for row, text in enumerate(rows[: self._lens.rows]) if text)
+        drawn = self._lens.ask(lines)
+        self._glasses.tell({**self._glasses.shown(), "event": "notification", "app": what.app.id})
+        self._spawn(self._notified())
+        return Done(drawn=drawn.lit)
+
+    async def _notified(self) -> None:
+        await self._glasses.time.rest(NOTIFICATION_S)
+        self._lens.answered()
+        self._glasses.tell(self._glasses.shown())
+
+    # -------------------------------------------------------------- microphone
+
+    def _listen(self, number: int | None, command: StartMicrophone | StopMicrophone) -> None:
+        """Switch it; asked twice it goes on, its count begins anew (§14)."""
+        if self._listening is not None:
+            self._listening[1].cancel()
+            self._listening = None
+        if isinstance(command, StartMicrophone):
+            if command.format is not AudioFormat.LC3:
+                self._reply(number, Failed("unsupported", f"{command.format}; the microphone speaks lc3"))
+                return
+            self._listening = STREAM, self._spawn(self._hear(STREAM))
+        self._reply(number, Done())
+        self._glasses.tell({"event": "microphone", "side": self._side, "open": self._listening is not None})
+
+    async def _hear(self, stream: int) -> None:
+        for index in range(round(RECORDING_S / SOUND_S)):
+            await self._glasses.time.rest(SOUND_S)
+            if self._codec.backlog() < MAX_VOICE_BACKLOG:
+                talking = self._glasses.microphone.talks(SOUND_S)
+                self.tell(MicrophoneChunk(stream, index, synthetic_lc3(index, talking=talking)))
+        self._listening = None
+        self._glasses.tell({"event": "microphone", "side": self._side, "open": False})
+
+
+def synthetic_lc3(index: int, *, talking: bool) -> tuple[bytes, ...]:
+    """Ten frames of the right size that no LC3 encoder made: there is none for every machine we run on.
+
+    Each begins `SIM1` while the wearer talks, `SIM0` in silence, then its running number.
+    """
+    head = b"SIM1" if talking else b"SIM0"
+    frames = (index * LC3_FRAMES + at for at in range(LC3_FRAMES))
+    return tuple((head + number.to_bytes(4, "little")).ljust(LC3_FRAME_BYTES, b"\0") for number in frames)

@@ -1,0 +1,33 @@
+"""What the mock of a family is made of: its radios, what each advertises, who serves a central, how its messages are cut.
+
+Knows no family; those are listed in kits.py.
+"""
+
+import zlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from firmware_bridge.catalog import Model
+from firmware_bridge.sides import Side
+from firmware_bridge.sim.gatt import Identity
+from firmware_bridge.sim.glasses import MockGlasses
+from firmware_bridge.sim.peripheral import Link
+
+Serve = Callable[[MockGlasses, Side | None, Link], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """One family's parts. `sides` is (None,) for glasses that are one radio; `latency_s` is what every answer takes."""
+
+    sides: tuple[Side | None, ...]
+    serve: Serve
+    more_follow: Callable[[bytes], bool]
+    identity: Callable[[Model, Side | None], Identity]
+    mtu: int
+    latency_s: float = 0.0
+
+
+def address_of(key: str) -> str:
+    """Give a static random address, always the same for the same model."""
+    return "F0:5A:" + ":".join(f"{byte:02X}" for byte in zlib.crc32(key.encode()).to_bytes(4, "big"))
