@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 TOOLS  := $(shell find tools_cache/tools -type f -not -path '*/__pycache__/*' 2>/dev/null) tools_cache/build.py
 REGISTRY := tools_cache/tool_registry.json
 
-.PHONY: demo test test-all vm-test lint types bench soak chaos chaos-slice registry mosquitto install uninstall wheels clean
+.PHONY: demo test test-all vm-test lint types bench soak chaos chaos-slice registry mosquitto install uninstall wheels deb deb-test clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -75,6 +75,8 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 WHEELS ?=
 PURGE ?=
+SUITES ?=
+ARCH ?=
 SYSTEM_PYTHON ?= /usr/bin/python3
 EXTRAS ?= sim,devcloud,voice,metrics
 INSTALLER = $(PYTHON) -B systemd/packaging/install.py
@@ -87,6 +89,12 @@ uninstall:  ## remove it; state and settings stay (PURGE=1 removes them too)
 
 wheels:  ## everything `make install` needs, into WHEELS (dist/wheels), for a machine without a network
 	@$(INSTALLER) wheels --wheels '$(or $(WHEELS),dist/wheels)' --python '$(SYSTEM_PYTHON)' --extras '$(EXTRAS)'
+
+deb:  ## Debian packages into dist/, one a suite (SUITES="bookworm trixie", ARCH=arm64, WHEELS)
+	@$(PYTHON) -B systemd/packaging/deb.py $(SUITES) --arch '$(ARCH)' --wheels '$(WHEELS)'
+
+deb-test: deb  ## install, run, upgrade and purge each package of this machine's architecture on a clean Debian (root, mmdebstrap)
+	@systemd/packaging/deb-test $(or $(SUITES),bookworm trixie)
 
 clean:  ## remove what the targets above made
 	rm -rf .venv .venv-* $(REGISTRY) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-out soak-out
