@@ -58,6 +58,7 @@ from edge.store.results import ResultCache
 from edge.store.sessions import Sessions
 from edge.supervisor import Service, Supervisor
 from edge.uplink.service import MqttUplink
+from edge.vigil import Vigil
 from firmware_bridge import catalog
 from tools_cache.shelf import Shelf
 from tools_cache.tool import RateLimit
@@ -77,7 +78,8 @@ class Daemon:
     ) -> None:  # fmt: skip
         self.settings = settings
         self.env = env
-        self.bus = Bus()
+        self.vigil = Vigil()
+        self.bus = Bus(self.vigil.within)
         self.clock = clock or Clock.system()
         self.state_dir = settings.state_dir(env)
         self.edge_id = settings.edge.id or configuration.edge_id_in(self.state_dir)
@@ -140,7 +142,7 @@ class Daemon:
         self.registry = RegistryCache(
             builtin=built / "tool_registry.json", state=self.state_dir / "registry", bus=self.bus, clock=self.clock,
             cloud=self.cloud.registry(), refresh_s=s.cloud.refresh_s,
-            disabled=s.policy.disabled_tools if s.policy.tools_enabled else ("*",),
+            disabled=s.policy.disabled_tools if s.policy.tools_enabled else ("*",), within=self.vigil.within,
         )  # fmt: skip
         self.registry.load(self._shelf)
         self._shelf = None
@@ -166,7 +168,8 @@ class Daemon:
         backoff = Backoff(_chance(), first_s=g.backoff_min_s, most_s=g.backoff_max_s, stable_s=10.0)
         self.link = LinkManager(
             self.finder, bus=self.bus, clock=self.clock, notes=self.notes, backoff=backoff, configured=g.capabilities,
-            version=__version__, watched=bool(self.notifier.watchdog_s),
+            version=__version__, watched=bool(self.notifier.watchdog_s), within=self.vigil.within,
+            step_s=60.0 + 2 * (g.scan_s + g.connect_s),
         )  # fmt: skip
         self.desk = PairingDesk(
             self.finder.radio, bonds=self.bonds, link=self.link, glasses=self.link.status, bus=self.bus, clock=self.clock
@@ -183,8 +186,9 @@ class Daemon:
     def _open_uplink(self) -> None:
         outbox = Outbox(self.db, self.clock, max_rows=self.settings.uplink.outbox_max)
         self.uplink = MqttUplink(
-            self.cloud.uplink(), outbox=outbox, inbox=Inbox(self.db, self.clock), bus=self.bus, clock=self.clock
-        )
+            self.cloud.uplink(), outbox=outbox, inbox=Inbox(self.db, self.clock), bus=self.bus, clock=self.clock,
+            within=self.vigil.within,
+        )  # fmt: skip
 
     async def enrol(self, code: str) -> Mapping[str, Any]:
         """`POST /v1/enrol`: spend a code, and live by what it brought without a restart. Raises `EnrolRefused`."""
@@ -200,7 +204,10 @@ class Daemon:
         s = self.settings
         off = "speech is switched off (audio.speech)" if s.audio.speech == "off" else ""
         self.voice = Voice(language=s.audio.voice, off=off)
-        self.stage = Stage(glasses=self.link, bus=self.bus, clock=self.clock, notes=self.notes, voice=self.voice)
+        self.stage = Stage(
+            glasses=self.link, bus=self.bus, clock=self.clock, notes=self.notes, voice=self.voice,
+            within=self.vigil.within,
+        )  # fmt: skip
         budget = VoiceBudget(calls=s.policy.voice_total_calls, retrievals=s.policy.voice_retrieval_calls)
         self.calls = Orchestrator(
             registry=self.registry, local=self.tools, shelves=self.shelves, confirmations=self.confirmations,
@@ -238,7 +245,7 @@ class Daemon:
 
     async def run(self) -> None:
         """Serve until cancelled. Raises an ExceptionGroup holding `TooManyCrashes` when a service does not stay up."""
-        pulse = Pulse(self.notifier, self.status)
+        pulse = Pulse(self.notifier, self.status, overdue=self.vigil.overdue)
         bell = Bell(self.alarms, stage=self.stage, glasses=self.link, bus=self.bus, clock=self.clock)
         self.services = [
             Service("control", self.control.run),

@@ -10,15 +10,21 @@ from contextlib import contextmanager
 from typing import Final
 
 from edge.events import Happening
+from edge.vigil import Within, unwatched
 
 QUEUE: Final = 512
 """Happenings one listener may lag behind: several seconds of the busiest traffic seen (audio is not on the bus)."""
+HANDLED_S: Final = 60.0
+"""A listener comes back for the next happening within this: what takes longer belongs into a task of its own."""
 
 
 class Listener:
     """One subscription: iterate it. `missed` counts what was dropped because it lagged."""
 
-    def __init__(self, bound: int) -> None:
+    def __init__(self, bound: int, within: Within = unwatched) -> None:
+        self._within = within
+        self._handling = within(HANDLED_S, "")
+        self._handling.done()
         self._queue: deque[Happening] = deque(maxlen=bound)
         self._wake = asyncio.Event()
         self.missed = 0
@@ -29,10 +35,18 @@ class Listener:
         self._queue.append(happening)
         self._wake.set()
 
+    def over(self) -> None:
+        """Nobody handles anything any more, though a traceback may keep the iteration alive for a while."""
+        self._handling.done()
+
     async def __aiter__(self) -> AsyncIterator[Happening]:
+        task = asyncio.current_task()
+        name = task.get_name() if task is not None else "a listener"
         while True:
             while self._queue:
-                yield self._queue.popleft()
+                happening = self._queue.popleft()
+                with self._within(HANDLED_S, f"{name}: {type(happening).__name__}") as self._handling:
+                    yield happening
             self._wake.clear()
             await self._wake.wait()
 
@@ -40,7 +54,8 @@ class Listener:
 class Bus:
     """Publish never waits; a subscription begins when `listen()` is entered, so nothing after that is missed."""
 
-    def __init__(self) -> None:
+    def __init__(self, within: Within = unwatched) -> None:
+        self._within = within
         self._listeners: list[Listener] = []
 
     def publish(self, happening: Happening) -> None:
@@ -49,9 +64,10 @@ class Bus:
 
     @contextmanager
     def listen(self, bound: int = QUEUE) -> Iterator[Listener]:
-        listener = Listener(bound)
+        listener = Listener(bound, self._within)
         self._listeners.append(listener)
         try:
             yield listener
         finally:
             self._listeners.remove(listener)
+            listener.over()

@@ -21,6 +21,7 @@ from edge.link_wishes import Wishes
 from edge.ports import BusPort, GlassesAway, GlassesStatus, SideStatus
 from edge.race import race
 from edge.store_ports import NotesPort
+from edge.vigil import Bound, Within, unwatched
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities, Origin, Scalar
 from firmware_bridge.driver import HEARTBEAT_S, Driver
@@ -82,7 +83,10 @@ class LinkManager:
         self, finder: Finder, *, bus: BusPort, clock: Clock, notes: NotesPort, backoff: Backoff,
         configured: Mapping[str, Scalar] | None = None, version: str = "0", watched: bool = False,
         heartbeat_s: float = HEARTBEAT_S, rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        within: Within = unwatched, step_s: float = 120.0,
     ) -> None:  # fmt: skip
+        self._within = within
+        self._step_s = step_s  # what seeking, connecting, greeting and closing each stay far below, by deadlines of their own
         self._finder = finder
         self._bus = bus
         self._clock = clock
@@ -183,16 +187,22 @@ class LinkManager:
         return LinkLost(LostReason.CLOSED, self._held)
 
     async def _live(self) -> None:
-        sighting = await self._finder.seek()
-        self._move(LinkState.CONNECTING)
-        found = await self._finder.connect(sighting)
-        self._move(LinkState.PREPARING)
-        async with _closing(found.transport):
-            codec = found.entry.codec(found.transport.max_packet)
-            driver = Driver(found.transport, codec, clock=self._clock.boot, heartbeat_s=self._heartbeat_s)
-            await race(driver.run(), self._use(driver, found))
+        with self._within(self._step_s, "link: seeking") as step:
+            sighting = await self._finder.seek()
+            self._move(LinkState.CONNECTING)
+            step.again(self._step_s, "link: connecting")
+            found = await self._finder.connect(sighting)
+            self._move(LinkState.PREPARING)
+            step.again(self._step_s, "link: greeting")
+            async with _closing(found.transport):
+                codec = found.entry.codec(found.transport.max_packet)
+                driver = Driver(found.transport, codec, clock=self._clock.boot, heartbeat_s=self._heartbeat_s)
+                try:
+                    await race(driver.run(), self._use(driver, found, step))
+                finally:
+                    step.again(self._step_s, "link: closing")
 
-    async def _use(self, driver: Driver[Any], found: Found) -> None:
+    async def _use(self, driver: Driver[Any], found: Found, step: Bound) -> None:
         info = await driver.request(Hello(name="glassd", version=self._version), timeout_s=HELLO_S)
         if not isinstance(info, GlassesInfo):
             raise LinkLost(LostReason.PROTOCOL, "the glasses did not answer our greeting with who they are")
@@ -206,6 +216,7 @@ class LinkManager:
         )  # fmt: skip
         await self._learn(entry, info.capabilities)
         self._move(LinkState.READY)
+        step.done()
         self._ready_since = self._clock.boot()
         s = self._status
         log.info("glasses ready: %s over %s, MTU %d", s.model, s.transport, s.mtu)
@@ -270,8 +281,9 @@ class LinkManager:
         if cure is None or self._held:
             return
         try:
-            async with asyncio.timeout(CURE_S):
-                await cure()
+            with self._within(self._step_s + CURE_S, f"link: {advice.step}"):
+                async with asyncio.timeout(CURE_S):
+                    await cure()
         except TimeoutError:
             log.debug("%s took more than %g s", advice.step, CURE_S)
 

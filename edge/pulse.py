@@ -1,14 +1,17 @@
 """The pulse: systemd's watchdog and its status line, from inside the event loop.
 
 Refuses to judge progress by the outside world: glasses and brokers may be away for days. What it proves is that the loop
-turns and that every service is being kept.
+turns and that every step of a service which must end did end (`vigil.py`).
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from edge.sdnotify import Notifier
+
+log = logging.getLogger(__name__)
 
 IDLE_S: Final = 60.0
 """Between status lines when no watchdog asks for more."""
@@ -17,25 +20,43 @@ PART: Final = 3
 
 
 class Pulse:
-    """`run()` is the service. The watchdog is fed by the very loop that serves the calls: if that hangs, so does this."""
+    """`run()` is the service. The watchdog is fed by the very loop that serves the calls: if that hangs, so does this.
 
-    def __init__(self, notifier: Notifier, status: Callable[[], Mapping[str, Any]]) -> None:
+    `overdue` names what is stuck; while it names anything the watchdog starves, and systemd starts us afresh.
+    """
+
+    def __init__(
+        self, notifier: Notifier, status: Callable[[], Mapping[str, Any]], *,
+        overdue: Callable[[], Sequence[str]] = tuple,
+    ) -> None:  # fmt: skip
         self._notifier = notifier
         self._status = status
+        self._overdue = overdue
         self._line = ""
+        self._stuck = False
 
     async def run(self) -> None:
         """Beat until cancelled."""
         watchdog_s = self._notifier.watchdog_s
         pause = watchdog_s / PART if watchdog_s else IDLE_S
         while True:
-            if watchdog_s:
+            stuck = self._overdue()
+            if watchdog_s and not stuck:
                 self._notifier.watchdog()
-            line = summary(self._status())
+            self._note(stuck)
+            line = f"stuck: {'; '.join(stuck)}" if stuck else summary(self._status())
             if line != self._line:
                 self._line = line
                 self._notifier.status(line)
             await asyncio.sleep(pause)
+
+    def _note(self, stuck: Sequence[str]) -> None:
+        """Say it once a cycle: it is the last thing in the journal before systemd acts."""
+        if stuck and not self._stuck:
+            log.error("something that must end does not, so the watchdog is not fed: %s", "; ".join(stuck))
+        elif self._stuck and not stuck:
+            log.info("what was stuck goes on")
+        self._stuck = bool(stuck)
 
 
 def summary(status: Mapping[str, Any]) -> str:

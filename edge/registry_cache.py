@@ -19,6 +19,7 @@ from edge.core.registry import Snapshot, Union
 from edge.core.sync import Fetched, Pace, RegistrySource, SyncFailed
 from edge.events import Alarmed, RegistrySynced
 from edge.ports import BusPort, RegistryNotice
+from edge.vigil import Within, unwatched
 from firmware_bridge.capabilities import Capabilities
 from tools_cache import reader, shelf
 from tools_cache.errors import BadDefinition, BadManifest
@@ -29,6 +30,8 @@ from tools_cache.shelf import Shelf
 from tools_cache.tool import Json, ToolDefinition
 
 SHOWN_DROPPED: Final = 20
+SYNC_S: Final = 300.0
+"""Fetching, checking and storing one registry has deadlines far below this."""
 IDLE_S: Final = 3600.0
 EMPTY: Final = Registry(version="1.0.00000000", sha256="", apps=())
 ALARM: Final = "registry"
@@ -43,8 +46,9 @@ class RegistryCache:
     def __init__(
         self, *, builtin: Path, state: Path, bus: BusPort, clock: Clock, cloud: RegistrySource | None = None,
         refresh_s: float = 300.0, retry_s: tuple[float, float] = (1.0, 300.0), disabled: Collection[str] = (),
-        per_tool_hardware: bool = False,
+        per_tool_hardware: bool = False, within: Within = unwatched,
     ) -> None:  # fmt: skip
+        self._within = within
         self._builtin = builtin
         self._state = state
         self._generations = Generations(state)
@@ -143,7 +147,9 @@ class RegistryCache:
         for name, text in self._alarms.items():  # raised by `load()`, when nobody listened yet
             self._bus.publish(Alarmed(name, text))
         while True:
-            await self._pause(IDLE_S if self._cloud is None else await self._attempt())
+            with self._within(SYNC_S, "registry: fetching"):
+                wait_s = IDLE_S if self._cloud is None else await self._attempt()
+            await self._pause(wait_s)
 
     async def sync(self) -> dict[str, Json]:
         """Fetch now, for `glassd registry sync`; gives `describe()`. Raises `SyncFailed`."""

@@ -214,6 +214,7 @@ PROMISES: Final[dict[str, Promise]] = {
     "I4-link-named": Promise("What ails the link is named in status, with what to do about it.", "issue 4, Link life"),
     "I4-link-quiet": Promise("A drop under 5 s costs one warning in the log, nothing on the lens, and nobody is told that the glasses are away.", "issue 4, Link life"),
     "I4-link-restored": Promise("After a reconnect the page, the open microphone and the settings are as they were, drawn once and never dark between.", "issue 4, Link life"),
+    "I4-watchdog": Promise("A daemon whose loop hangs, or whose service is stuck beyond its bound, is restarted; one whose glasses are away is not.", "issue 4, systemd"),
     "K3-backlog": Promise("A thousand calls taken while the broker is away survive a kill -9 and are each answered once; status tells how many wait.", "issue 3, Show 2"),
     "K3-chaos": Promise("Whenever the daemon is killed and whatever fails around it, nothing accepted is lost and nothing runs twice.", "issue 3, Prove it"),
     "K3-power": Promise("After a power cut everything that was acknowledged is still there, and nothing is done twice.", "facts/mqtt-edge.md 6.4"),

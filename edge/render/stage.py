@@ -28,11 +28,13 @@ from edge.render.reading import Reading
 from edge.render.scene import Scenes
 from edge.render.voice import Voice
 from edge.store_ports import NotesPort
+from edge.vigil import Within, unwatched
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.messages import Answer, Gesture, Gestured, PromptAnswered
 from tools_cache.tool import Delivery, DeliveryReport, Json, ToolResponse
 
 _log: Final = logging.getLogger(__name__)
+ACT_S: Final = 300.0  # the watchdog waits this long for one drawing; each of its requests has a deadline of seconds
 LIFE_S: Final = 60.0
 """A result that cannot be shown within this time is no answer any more."""
 BRIEF_S: Final = 10.0
@@ -68,8 +70,9 @@ class Stage:
 
     def __init__(
         self, *, glasses: GlassesPort, bus: BusPort, clock: Clock, notes: NotesPort, voice: Voice | None = None,
-        life_s: float = LIFE_S, min_gap_s: float = 0.1,
+        life_s: float = LIFE_S, min_gap_s: float = 0.1, within: Within = unwatched,
     ) -> None:  # fmt: skip
+        self._within = within
         self._glasses = glasses
         self._bus = bus
         self._clock = clock
@@ -211,8 +214,10 @@ class Stage:
                     await self._wake.wait()
             self._wake.clear()
             while self._inbox:
-                await self._take(self._inbox.popleft())
-            await self._on_time()
+                with self._within(ACT_S, "stage: drawing"):
+                    await self._take(self._inbox.popleft())
+            with self._within(ACT_S, "stage: turning the page"):
+                await self._on_time()
 
     def _patience(self) -> float | None:
         """Seconds until something is due without anybody asking."""

@@ -26,10 +26,13 @@ from edge.uplink.outward import Aside, Outward, wait_until
 from edge.uplink.stores import CALL, TELL, InboxPort, OutboxPort
 from edge.uplink.tls import CLOCK_FLOOR, MakeContext, context, dated
 from edge.uplink.wire import Kind, Topics, WireError
+from edge.vigil import Within, unwatched
 from tools_cache.tool import DeliveryReport, ErrorCode, Json, ToolCall, ToolResponse
 
 _log = logging.getLogger(__name__)
 
+STEP_S: Final = 60.0
+"""Opening a connection may take this beyond its own time-outs, and so may closing one."""
 RETAINED_S: Final = 7 * 24 * 3600
 """Life of retained messages: a glassd that is gone leaves no ghost. Renewed at half of it."""
 TELL_TTL_S: Final = 24 * 3600.0
@@ -72,8 +75,9 @@ class MqttUplink:
 
     def __init__(
         self, options: UplinkOptions, *, outbox: OutboxPort, inbox: InboxPort, bus: BusPort, clock: Clock,
-        chance: Chance = random.random,
+        chance: Chance = random.random, within: Within = unwatched,
     ) -> None:  # fmt: skip
+        self._within = within
         self._o = self._next = options
         self._moved = asyncio.Event()
         self._bus = bus
@@ -253,12 +257,17 @@ class MqttUplink:
         up_at: float | None = None
         self._seq += 1
         try:
-            link = Connection(self._broker_options(await context(self._o.tls, self._clock.wall())))
-            async with link:
-                await link.subscribe(self._topics.result, self._topics.invoke, self._topics.registry(self._o.pool))
-                up_at = self._clock.boot()
-                self._note_up()
-                await self._live(link)
+            with self._within(STEP_S + self._o.connect_timeout_s, "uplink: connecting") as step:
+                link = Connection(self._broker_options(await context(self._o.tls, self._clock.wall())))
+                async with link:
+                    await link.subscribe(self._topics.result, self._topics.invoke, self._topics.registry(self._o.pool))
+                    up_at = self._clock.boot()
+                    self._note_up()
+                    step.done()
+                    try:
+                        await self._live(link)
+                    finally:
+                        step.again(STEP_S, "uplink: closing")
             verdict = Verdict(Fault.CLOSED, "for other credentials") if self._moved.is_set() else link.lost.result()
         except (ConnectionFailed, ConnectionOver) as error:
             verdict = dated(error.verdict, self._clock.wall())
