@@ -18,7 +18,6 @@ from edge.vigil import Vigil
 from firmware_bridge.errors import RadioError, RadioReason
 from tests.unit.edge.test_pulse import STATUS, Notifier
 
-pytestmark = pytest.mark.requirement("I4-watchdog")
 A_DAY = 86400.0
 
 
@@ -98,6 +97,7 @@ def test_the_next_step_has_its_own_time_and_done_ends_it(vigil, time):
 # ------------------------------------------------------------------ the pulse
 
 
+@pytest.mark.requirement("I4-watchdog")
 async def test_while_something_is_stuck_the_watchdog_starves_and_is_told_why_once(caplog):
     notifier, stuck = Notifier(0.03), ["link: seeking (3 s late)"]
     with caplog.at_level(logging.INFO, "edge.pulse"):
@@ -192,6 +192,7 @@ def link(finder, vigil):
     )  # fmt: skip
 
 
+@pytest.mark.requirement("I4-watchdog")
 async def test_a_link_stuck_in_a_scan_is_noticed(vigil, time):
     finder = Stuck()
     async with Running(link(finder, vigil).run()):
@@ -202,6 +203,7 @@ async def test_a_link_stuck_in_a_scan_is_noticed(vigil, time):
         assert vigil.overdue() == ["link: seeking (1 s late)"]
 
 
+@pytest.mark.requirement("I4-watchdog")
 async def test_glasses_that_are_away_for_days_starve_nobody(vigil, time):
     """Trap 23: a watchdog tied to the link's progress restarts the daemon whenever BlueZ is slow."""
 
