@@ -31,8 +31,7 @@ from tools_cache.tool import DeliveryReport, ErrorCode, Json, ToolCall, ToolResp
 
 _log = logging.getLogger(__name__)
 
-STEP_S: Final = 60.0
-"""Opening a connection may take this beyond its own time-outs, and so may closing one."""
+STEP_S: Final = 60.0  # what opening a connection may take beyond its own time-out, and closing one
 RETAINED_S: Final = 7 * 24 * 3600
 """Life of retained messages: a glassd that is gone leaves no ghost. Renewed at half of it."""
 TELL_TTL_S: Final = 24 * 3600.0
@@ -77,10 +76,9 @@ class MqttUplink:
         self, options: UplinkOptions, *, outbox: OutboxPort, inbox: InboxPort, bus: BusPort, clock: Clock,
         chance: Chance = random.random, within: Within = unwatched,
     ) -> None:  # fmt: skip
-        self._within = within
         self._o = self._next = options
         self._moved = asyncio.Event()
-        self._bus = bus
+        self._bus, self._within = bus, within
         self._clock = clock
         self._outbox = outbox
         self._topics = Topics(options.tenant, options.edge_id)
@@ -264,10 +262,8 @@ class MqttUplink:
                     up_at = self._clock.boot()
                     self._note_up()
                     step.done()
-                    try:
-                        await self._live(link)
-                    finally:
-                        step.again(STEP_S, "uplink: closing")
+                    await self._live(link)
+                    step.again(STEP_S, "uplink: closing")
             verdict = Verdict(Fault.CLOSED, "for other credentials") if self._moved.is_set() else link.lost.result()
         except (ConnectionFailed, ConnectionOver) as error:
             verdict = dated(error.verdict, self._clock.wall())
