@@ -193,6 +193,8 @@ def _unpair(verb: argparse.ArgumentParser) -> None:
 
 def _up(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
+    verb.add_argument("enrol", metavar="CODE", nargs="?", help="a cloud's enrolment code (GLASSD1-…), or - to read it from stdin, which nobody sees")
+    verb.add_argument("--no-glasses", action="store_true", help="enrol only")
     verb.add_argument("--address", metavar="ADDRESS", help="these glasses, instead of asking which")
     verb.add_argument("--code", metavar="DIGITS", help="the code the glasses show, or the number they show too, instead of asking for it")
     verb.add_argument("--yes", action="store_true", help="take the nearest of several glasses without asking")
@@ -236,6 +238,10 @@ def _devcloud(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--tenant", default="default", help="topic level of the tenant")
     verb.add_argument("--pool", default="tools", help="worker pool")
     verb.add_argument("--state", metavar="DIR", help="where it keeps what it must not forget (default: a temporary directory)")
+    verb.add_argument(
+        "--tls", metavar="NAME", nargs="?", const="localhost",
+        help="with certificates of its own and enrolment codes, for edges that reach this machine by NAME (default localhost); needs Mosquitto",
+    )  # fmt: skip
 
 
 def _registry(verb: argparse.ArgumentParser) -> None:

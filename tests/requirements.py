@@ -226,4 +226,8 @@ PROMISES: Final[dict[str, Promise]] = {
     "I4-enrol-pinned": Promise("A server whose authority is not the one the code names is told nothing.", "issue 4, Enrolment"),
     "I4-enrol-renewal": Promise("A client certificate is renewed over itself before it ends, and the next connection shows the new one.", "issue 4, Enrolment"),
     "I4-enrol-secret": Promise("The secret of an enrolment code is in no log, no message and no file once it is spent.", "issue 4, Enrolment"),
+    "I4-tls-clock": Promise("A clock that was never set is waited for, and said; certificates are never passed over.", "issue 4, Enrolment"),
+    "I4-tls-mutual": Promise("Mutual TLS works; a refused client certificate is told as missing, expired, revoked or strange.", "issue 4, Enrolment"),
+    "I4-tls-renewed": Promise("Certificates renewed on disk serve the next connection.", "issue 4, Enrolment"),
+    "I4-tls-verified": Promise("A broker of another name, an expired or unknown certificate is refused, with the fix.", "issue 4, Enrolment"),
 }

@@ -1,8 +1,10 @@
-"""`glassd devcloud`: the reference cloud alone, until Ctrl-C."""
+"""`glassd devcloud`: the reference cloud alone, until Ctrl-C; with `--tls` it shows the first code, to paste or to scan."""
 
 import tempfile
 from argparse import Namespace
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from edge.verbs.announce import announcer
 from edge.verbs.extras import load, missing
@@ -16,7 +18,7 @@ def run(args: Namespace, screen: Screen) -> int:
         try:
             return run_until_told(lambda: cloud.run_devcloud(
                 http=args.http, broker=args.broker, tenant=args.tenant, pool=args.pool,
-                state_dir=Path(args.state or temporary), announce=announcer(screen, "devcloud"),
+                state_dir=Path(args.state or temporary), announce=_announcer(screen), tls=args.tls,
             ))  # fmt: skip
         except ModuleNotFoundError as e:
             raise missing(e, "devcloud") from None
@@ -24,3 +26,24 @@ def run(args: Namespace, screen: Screen) -> int:
             raise CliError("USAGE", str(e), "see: glassd devcloud --help", exit_code=2) from None
         except OSError as e:
             raise CliError("DEVCLOUD_FAILED", str(e), "see: glassd devcloud --help") from None
+
+
+def _announcer(screen: Screen) -> Callable[[Mapping[str, Any]], None]:
+    """Tell where it is; a code is for people, so it stands by itself."""
+    announce = announcer(screen, "devcloud")
+
+    def told(facts: Mapping[str, Any]) -> None:
+        code = None if screen.as_json else facts.get("code")
+        announce({key: value for key, value in facts.items() if key != "code" or code is None})
+        if code is not None:
+            _show(screen, str(code), str(facts["http"]), str(facts["ca_file"]))
+
+    return told
+
+
+def _show(screen: Screen, code: str, url: str, ca_file: str) -> None:
+    screen.line("\nOne edge may enrol with this code, within half an hour (glassd up - and paste it, or scan it):\n")
+    screen.line(code + "\n")
+    screen.line(load("edge.devcloud.codes", "devcloud").qr(code))
+    screen.line(f"\nAnother code: curl --cacert {ca_file} -X POST {url}/devcloud/codes -d '{{}}'")
+    screen.flush()

@@ -6,6 +6,7 @@ from argparse import Namespace
 from typing import Any, Final
 
 from edge.verbs.desk import HOW, described, heard, paired
+from edge.verbs.enrolment import enrolled
 from edge.verbs.screen import CliError, Screen, plain
 from edge.verbs.talk import ask
 
@@ -19,12 +20,16 @@ POLL_S: Final = 0.3
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    glasses = glasses_up(args, screen)
+    if args.no_glasses and not args.enrol:
+        raise CliError("USAGE", "--no-glasses leaves nothing to do without a code", "glassd up - --no-glasses", exit_code=2)
+    cloud = enrolled(args, screen) if args.enrol else None
+    glasses = None if args.no_glasses else glasses_up(args, screen)
     status = ask(args, "GET", "/v1/status")
     if screen.as_json:
-        screen.json({"glasses": glasses, "next_action": status.get("next_action", "")})
+        screen.json({"glasses": glasses, "cloud": cloud, "next_action": status.get("next_action", "")})
         return 0
-    screen.line(_summary(glasses))
+    if glasses is not None:
+        screen.line(_summary(glasses))
     action = status.get("next_action")
     screen.line(f"\nNext: {plain(action)}" if action else "\nAll is well.")
     return 0
