@@ -39,16 +39,30 @@ class BluezError(Exception):
 async def connected(address: str | None) -> MessageBus:
     """Open a connection of our own to the system bus, or to the bus at `address`. Raises OSError and dbus-fast's errors."""
     bus = MessageBus(bus_address=address) if address else MessageBus(bus_type=BusType.SYSTEM)
-    async with asyncio.timeout(CALL_S):
-        return await bus.connect()
+    try:
+        async with asyncio.timeout(CALL_S):
+            return await bus.connect()
+    except BaseException:
+        bus.disconnect()  # dbus-fast wants it even when connecting failed
+        raise
+
+
+async def closed(bus: MessageBus) -> None:
+    """Close a connection and wait until it is: dbus-fast only begins to. Never raises."""
+    bus.disconnect()
+    try:
+        async with asyncio.timeout(CALL_S):
+            await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # dbus-fast 5 is half annotated
+    except (OSError, EOFError, TimeoutError) as gone:
+        log.debug("closing the bus: %s", gone)
 
 
 async def call(
-    bus: MessageBus, path: str, method: str, signature: str = "", *body: Any, to: str = BLUEZ, timeout_s: float = CALL_S
+    bus: MessageBus, path: str, method: str, signature: str = "", *body: Any, to: str = BLUEZ, timeout_s: float | None = None
 ) -> list[Any]:
     """Call `interface.Member` and give the answer's body. Raises `BluezError`, TimeoutError."""
     interface, _, member = method.rpartition(".")
-    async with asyncio.timeout(timeout_s):
+    async with asyncio.timeout(CALL_S if timeout_s is None else timeout_s):
         answer = await bus.call(
             Message(destination=to, path=path, interface=interface, member=member, signature=signature, body=list(body))
         )
@@ -75,7 +89,7 @@ class BluezBonding:
             serving.cancel()
             await asyncio.wait([serving], timeout=CALL_S)
             await asyncio.shield(agent.unregister())
-            bus.disconnect()
+            await closed(bus)
 
     async def forget(self, address: str) -> bool:
         bus = await connected(self._bus_address)
@@ -87,7 +101,7 @@ class BluezBonding:
                 await call(bus, adapter, "org.bluez.Adapter1.RemoveDevice", "o", path, timeout_s=REMOVE_S)
             return bool(found)
         finally:
-            bus.disconnect()
+            await closed(bus)
 
 
 def _is_bonded(device: dict[str, Any], address: str) -> bool:
