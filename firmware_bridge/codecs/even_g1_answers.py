@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from firmware_bridge.codecs.even_g1_wire import ACCEPTED, REFUSED, STOCK, BatteryForm, Dialect, Op, padded
+from firmware_bridge.sides import Side
 
 SUB_WORN: Final = 0x06
 SUB_NOT_WORN: Final = 0x07
@@ -18,6 +19,7 @@ _SERIAL_BYTES: Final = 14
 class ArmFacts:
     """What an arm knows of itself. `other_battery` is what it heard from its other half."""
 
+    side: Side = Side.LEFT
     battery: int = 87
     other_battery: int = 87
     charging: bool = False
@@ -43,6 +45,8 @@ def answer(packet: bytes, facts: ArmFacts, dialect: Dialect = STOCK) -> bytes:
 def _battery(_packet: bytes, facts: ArmFacts, dialect: Dialect) -> bytes:
     if dialect.battery_form is BatteryForm.BOTH:
         levels = (facts.battery, facts.other_battery)
+        if facts.side is Side.RIGHT:
+            levels = levels[::-1]
         return padded(Op.BATTERY, ord(facts.frame), *levels, 0, 0, 0, 1, 4, 5, 1, 4, 5)
     return padded(Op.BATTERY, 0x66, facts.battery, 0, 0xE6, 0xA0, 0x19, 0, 0, 0, 1, 5, 0)
 

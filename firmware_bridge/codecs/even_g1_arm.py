@@ -76,6 +76,7 @@ class EvenG1Arm:
     ) -> None:
         self.side = side
         self.facts = facts or ArmFacts()
+        self.facts.side = side
         self._dialect = dialect
         self._max_packet = clamp_packet(max_packet)
         self._out: deque[bytes] = deque()
