@@ -1,0 +1,136 @@
+"""Pairs on real Bluetooth stacks (bumble): both arms found, connected left first, lost one at a time, joined again."""
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+
+from firmware_bridge.driver import Driver
+from firmware_bridge.errors import LinkLost, RadioError, RadioReason
+from firmware_bridge.messages import Done, GlassesInfo, Hello, ShowPage, SideChanged, TextLine
+from firmware_bridge.sim.air import Air
+from firmware_bridge.transports import ble
+from firmware_bridge.transports.side_radio import connect_any
+from tests.unit.firmware_bridge.two_arms import ADDRESS, DEADLINE_S, L, R, TwoArms
+
+
+def page(text):
+    return ShowPage(text, lines=(TextLine(0, text),))
+
+
+def shows(text):
+    return ShowPage("g1", lines=(TextLine(0, text),))
+
+
+@pytest.fixture
+async def air():
+    return Air()
+
+
+@pytest.fixture
+async def radio(air):
+    radio = await ble.open_radio("inproc", air=air)
+    yield radio
+    await radio.close()
+
+
+@asynccontextmanager
+async def paired(radio):
+    """Found, connected, driven and greeted."""
+    sighting = await ble.scan(radio, timeout_s=DEADLINE_S)
+    transport = await connect_any(radio, sighting, timeout_s=DEADLINE_S)
+    driver = Driver(transport, sighting.entry.codec(transport.max_packet), clock=time.monotonic)
+    running = asyncio.ensure_future(driver.run())
+    try:
+        assert isinstance(await driver.request(Hello("test", "0"), timeout_s=5), GlassesInfo)
+        yield driver, transport
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+        if not running.cancelled():
+            assert isinstance(running.exception(), LinkLost)
+
+
+async def news(driver, side, *, up):
+    async with asyncio.timeout(DEADLINE_S):
+        async for event in driver.events():
+            if isinstance(event, SideChanged) and (event.side, event.up) == (side, up):
+                return
+
+
+async def test_both_arms_are_one_sighting_and_the_left_is_connected_first(air, radio, tmp_path):
+    async with TwoArms(air, tmp_path).worn(R, L) as arms:
+        sighting = await ble.scan(radio, timeout_s=DEADLINE_S)
+        assert (sighting.pair, [arm.side for arm in sighting.arms]) == ("G1_47", [L, R])
+        order = []
+        for side in (L, R):
+            arms.servers[side]._device.on("connection", lambda _c, side=side: order.append(side))
+        transport = await connect_any(radio, sighting, timeout_s=DEADLINE_S)
+        await transport.close()
+    assert order == [L, R]
+
+
+async def test_the_address_of_either_arm_names_the_pair(air, radio, tmp_path):
+    async with TwoArms(air, tmp_path).worn(L, R):
+        for side in (L, R):
+            sighting = await ble.scan(radio, timeout_s=DEADLINE_S, address=ADDRESS[side].lower())
+            assert [arm.address for arm in sighting.arms] == [ADDRESS[L], ADDRESS[R]]
+        with pytest.raises(RadioError) as refused:
+            await ble.scan(radio, timeout_s=0.5, address="F0:00:00:00:00:01")
+        assert refused.value.reason is RadioReason.NOT_FOUND
+
+
+async def test_one_arm_alone_is_taken_after_a_grace_and_shows_alone(air, radio, tmp_path, monkeypatch):
+    monkeypatch.setattr(ble, "ARMS_GRACE_S", 0.3)
+    async with TwoArms(air, tmp_path).worn(R) as arms, paired(radio) as (driver, transport):
+        assert transport.address == ADDRESS[R]
+        assert await driver.request(page("alone"), timeout_s=5) == Done()
+        assert arms.commands(R) == [shows("alone")]
+
+
+@pytest.mark.requirement("I4-g1-skew")
+async def test_fifty_pages_reach_both_arms_with_a_small_skew(air, radio, tmp_path, record_property):
+    skews = []
+    async with TwoArms(air, tmp_path).worn(L, R) as arms, paired(radio) as (driver, _):
+        for number in range(50):
+            done = await driver.request(page(f"page {number}"), timeout_s=5)
+            skews.append(done.skew_s)
+    assert arms.commands(L) == arms.commands(R) == [shows(f"page {number}") for number in range(50)]
+    skews.sort()
+    record_property("skew_ms", {"p50": skews[25] * 1000, "max": skews[-1] * 1000})
+    assert skews[25] < 0.25
+    assert skews[-1] < 2.4, "three tries of one packet"
+
+
+@pytest.mark.requirement("I4-g1-one-side")
+@pytest.mark.parametrize("lost", [L, R])
+async def test_a_dropped_side_comes_back_to_the_page_and_the_other_never_blinks(air, radio, tmp_path, lost):
+    other = R if lost is L else L
+    async with TwoArms(air, tmp_path).worn(L, R) as arms, paired(radio) as (driver, _):
+        await driver.request(page("before"), timeout_s=5)
+        assert arms.servers[lost].drop()
+        await news(driver, lost, up=False)
+        await driver.request(page("meanwhile"), timeout_s=5)
+        await news(driver, lost, up=True)
+        await arms.until(lambda: arms.commands(lost)[-1] == shows("meanwhile"))
+        assert (arms.links[lost], arms.links[other]) == (2, 1)
+        assert arms.commands(other) == [shows("before"), shows("meanwhile")]
+
+
+async def test_a_side_that_is_deaf_is_given_up_and_joined_again(air, radio, tmp_path):
+    async with TwoArms(air, tmp_path).worn(L, R) as arms, paired(radio) as (driver, _):
+        arms.deaf.add(L)
+        done = await driver.request(page("half"), timeout_s=5)
+        assert done == Done()
+        arms.deaf.clear()
+        await arms.until(lambda: arms.links[L] == 2 and shows("half") in arms.commands(L))
+
+
+async def test_both_sides_walking_off_is_the_end_of_the_link(air, radio, tmp_path):
+    async with TwoArms(air, tmp_path).worn(L, R) as arms, paired(radio) as (_, transport):
+        for server in arms.servers.values():
+            server.leave()
+        async with asyncio.timeout(DEADLINE_S):
+            async for _ in transport.packets():
+                pass
