@@ -17,7 +17,8 @@ _BYTE: Final = 255
 
 def lay_out(lines: Iterable[TextLine], width: Callable[[str], float]) -> str:
     """Rows and columns as the one text the glasses take: LF ends each row, LFs stand for rows that are empty, spaces
-    for the way to a column. A piece begins where it should or up to one space later, and never inside the one before.
+    for the way to a column. A piece begins where it should or up to one space earlier, so that what ends at the edge stays
+    on the lens, and never inside the one before.
     """
     rows: dict[int, list[TextLine]] = {}
     for line in lines:
@@ -29,8 +30,8 @@ def _row(pieces: list[TextLine], width: Callable[[str], float]) -> str:
     text = ""
     for piece in sorted(pieces, key=lambda piece: piece.x):
         gap = piece.x - (width(text) if text else 0)
-        spaces = -(-gap // width(" ")) if gap > 0 else 0
-        text += " " * int(max(spaces, 1 if text else 0)) + piece.text
+        spaces = max(int(gap // width(" ")), 1 if text else 0)
+        text += " " * spaces + piece.text
     return text
 
 

@@ -458,7 +458,7 @@ def test_columns_become_spaces_that_end_where_the_column_begins(pair):
     pair.ask(ShowPage("s", lines=(TextLine(0, "Milk"), TextLine(0, "2 l", x=240), TextLine(1, "in", x=13))))
     [line, indented] = pair.shown[L][0].lines
     assert line.text == "Milk" + " " * 36 + "2 l"
-    assert indented.text == "   in"
+    assert indented.text == "  in"
 
 
 def test_words_go_before_tiles_for_the_lens_takes_one_or_the_other(pair):
