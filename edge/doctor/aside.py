@@ -61,8 +61,9 @@ async def program(argv: Sequence[str], env: Mapping[str, str]) -> Ran:
         return Ran(None, "")
     try:
         assert process.stdout is not None
-        out = await process.stdout.read(MAX_OUTPUT)
-        await process.stdout.read()  # the rest is let go, or the program would wait for us
+        out = b""
+        while piece := await process.stdout.read(64 * 1024):
+            out += piece[: MAX_OUTPUT - len(out)]  # the rest is let go, or the program would wait for us
         return Ran(await process.wait(), out.decode("utf-8", "replace"))
     finally:
         if process.returncode is None:

@@ -26,7 +26,9 @@ SOON_S: Final = 14 * 86400.0
 CONNECTING_S: Final = 20.0
 """A daemon that was just started, or whose broker just came back, is given this long."""
 PLAIN, SECURE = 1883, 8883
-_OF_OUR_NAME: Final = frozenset({Fault.NOT_AUTHORIZED, Fault.SUBSCRIBE_REFUSED, Fault.CLIENT_ID, Fault.BANNED})
+_OF_OUR_NAME: Final = frozenset({
+    Fault.CREDENTIALS, Fault.NOT_AUTHORIZED, Fault.SUBSCRIBE_REFUSED, Fault.CLIENT_ID, Fault.BANNED,
+})  # fmt: skip
 """Refusals that may be meant for the doctor's client id, not for the edge."""
 
 
@@ -148,7 +150,9 @@ class Broker:
             return self._machine.as_root("timedatectl set-ntp true")
         if verdict.fault is Fault.TLS_EXPIRED:
             return do("renew the broker's certificate (Mosquitto: certfile), then: systemctl reload mosquitto")
-        return self._edit("port = the broker's TLS port (usually 8883), or tls = false") if verdict.fault is Fault.TLS else do(verdict.hint)
+        if verdict.fault in {Fault.TLS, Fault.LOST, Fault.TIMEOUT}:
+            return self._edit("port = the broker's TLS port (usually 8883), or tls = false when it has none")
+        return do(verdict.hint)
 
     def _names(self) -> list[str]:
         """Read the names in a certificate that is trusted and for somebody else."""
@@ -172,7 +176,8 @@ class Broker:
         try:
             self._connection = await self._patient.closing.enter_async_context(Connection(options))
         except ConnectionFailed as e:
-            return self._refused(e.verdict)
+            unnamed = e.verdict.fault is Fault.NOT_AUTHORIZED  # what Mosquitto says to who has no name or a wrong one
+            return self._refused(Verdict(Fault.CREDENTIALS, e.verdict.detail) if unnamed else e.verdict)
         return ok(f"{self._address} lets {options.client_id} in")
 
     def _options(self) -> BrokerOptions:

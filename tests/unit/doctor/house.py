@@ -1,0 +1,188 @@
+"""A small machine to examine: its files below a folder, its programs a shim, everything a check asks really asked.
+
+`Sandbox.sees(id)` climbs the ladder as far as one check needs; `Sandbox.cures(finding)` runs the printed fix as printed.
+"""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from edge.clock import Clock
+from edge.doctor.checks import every
+from edge.doctor.ladder import Ladder
+from edge.doctor.patient import Machine, Patient, Who
+from edge.doctor.words import Kind, Mark
+
+SHIM = Path(__file__).with_name("shim.sh")
+FAKE_BLUEZ = Path(__file__).with_name("fake_bluez.py")
+PROGRAMS = ("sudo", "service", "systemctl", "sysctl", "apt-get", "reboot", "bluetoothctl", "date", "timedatectl", "journalctl", "usermod")
+UNIT = {
+    "LoadState": "loaded", "ActiveState": "active", "SubState": "running", "Result": "success", "User": "glassd", "NRestarts": "0",
+    "WatchdogUSec": "30s", "UnitFileState": "enabled", "StateDirectory": "glassd", "RuntimeDirectory": "glassd", "Environment": "",
+    "NeedDaemonReload": "no", "MainPID": "1",
+}  # fmt: skip
+BUS = """<busconfig><type>system</type><listen>{address}</listen>
+<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/><allow user="*"/></policy></busconfig>"""
+NOW = 1_790_000_000.0
+"""A wall clock of September 2026."""
+
+
+class Sandbox:
+    """One machine; `config` is its configuration, `machine` what the doctor is handed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = folder / "root"
+        self.bin = folder / "bin"
+        self.state = folder / "state"
+        self.config = folder / "glassd.toml"
+        self.bus = f"unix:path={folder}/bus"
+        self.named = True
+        self.changed: dict = {}
+        self._children: list[subprocess.Popen] = []
+        for place in (self.root, self.bin, self.state, folder / "units", folder / "hooks"):
+            place.mkdir()
+        self.state.chmod(0o700)
+        for name in PROGRAMS:
+            (self.bin / name).symlink_to(SHIM)
+        (folder / "wall").write_text(str(int(NOW)))
+        (folder / "synchronised").touch()
+        self.configure()
+
+    # -------------------------------------------------------------- what it is like
+
+    def configure(self, **sections) -> None:
+        sections = {"edge": {"id": "edge-doctored", "state_dir": str(self.state)}, **sections}
+        lines = ["version = 1"]
+        for name, keys in sections.items():
+            lines += [f"[{name}]", *(f"{key} = {_toml(value)}" for key, value in keys.items())]
+        self.config.write_text("\n".join(lines) + "\n")
+
+    def unit(self, name: str, **properties) -> None:
+        """systemd runs this machine and has this unit."""
+        (self.root / "run/systemd/system").mkdir(parents=True, exist_ok=True)
+        (self.folder / "units" / name).write_text("".join(f"{k}={v}\n" for k, v in {**UNIT, **properties}.items()))
+
+    def write(self, path: str, text: str) -> Path:
+        file = self.root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    def hook(self, name: str, script: str) -> None:
+        file = self.folder / "hooks" / name
+        file.write_text(f"#!/bin/bash\n{script}\n")
+        file.chmod(0o755)
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {
+            "PATH": f"{self.bin}:/usr/bin:/bin", "SANDBOX": str(self.folder), "HOME": str(self.folder / "home"),
+            "DBUS_SYSTEM_BUS_ADDRESS": self.bus, "PYTHONPATH": str(Path.cwd()),
+        }  # fmt: skip
+
+    @property
+    def machine(self) -> Machine:
+        me = Who(os.getuid(), "wearer", frozenset({os.getgid()}))
+        wall = self.folder / "wall"
+        return Machine(**{
+            "env": self.env, "me": me, "sockets": (self.folder / "c.sock",), "root": self.root, "release": "6.12.0", "word": "w0rd",
+            "clock": Clock(wall=lambda: float(wall.read_text())), "version": "0.1.0", "user": lambda _name: me, "python": sys.version_info[:3],
+            "clock_is_set": (self.folder / "synchronised").exists, "registry": Path(), **self.changed,
+        })  # fmt: skip
+
+    @property
+    def ran(self) -> str:
+        """Every program of the system that was run."""
+        file = self.folder / "ran"
+        return file.read_text() if file.exists() else ""
+
+    # -------------------------------------------------------------- what runs on it
+
+    def start(self, *argv: str, ready: str = "") -> subprocess.Popen:
+        child = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=self.env)
+        self._children.append(child)
+        if ready:
+            assert child.stdout.readline().startswith(ready)
+        return child
+
+    def start_bus(self, config: str = BUS) -> None:
+        file = self.folder / "bus.conf"
+        file.write_text(config.format(address=self.bus))
+        self.start("dbus-daemon", f"--config-file={file}", "--nofork", "--print-address=1", "--nosyslog", ready=self.bus)
+
+    def start_bluez(self, *words: str) -> None:
+        self.start(sys.executable, str(FAKE_BLUEZ), self.bus, *words, ready="ready")
+
+    def stop(self) -> None:
+        for child in reversed(self._children):
+            child.kill()
+            child.wait(10)
+            child.stdout.close()
+        for pid in self.folder.glob("*.pid"):
+            subprocess.run(["kill", pid.read_text().strip()], check=False, capture_output=True)
+
+    # -------------------------------------------------------------- the doctor comes
+
+    async def sees(self, name: str):
+        """Climb as far as one check needs, and give its finding."""
+        patient = Patient(self.machine, config=self.config, env=self.machine.env)
+        checks = _needed(every(patient, named=self.named), name)
+        try:
+            async with Ladder(checks, now=time.monotonic).climbing() as entries:
+                found = {entry.check.id: entry.finding async for entry in entries}
+        finally:
+            await patient.closing.aclose()
+        return found[name]
+
+    async def cures(self, finding) -> None:
+        """Run the printed command, in a shell, as a reader of the report does."""
+        assert finding.fix.kind is Kind.RUN, finding
+        process = await asyncio.create_subprocess_exec(
+            "bash", "-c", finding.fix.text, env=self.env, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)  # fmt: skip
+        said, _ = await asyncio.wait_for(process.communicate(), 20)
+        assert process.returncode == 0, (finding.fix.text, said.decode())
+
+    async def fails_until_cured(self, name: str, *words: str, mark: Mark = Mark.FAIL):
+        """The whole promise: a fault is found and named, and its printed fix, run as printed, turns it OK."""
+        finding = await self.sees(name)
+        assert finding.mark is mark, finding
+        for word in words:
+            assert word in finding.said, finding
+        await self.cures(finding)
+        after = await self.sees(name)
+        assert after.mark is Mark.OK, (finding.fix, after)
+        return finding
+
+    def edits(self, finding) -> None:
+        """Do what an exact edit says: in FILE: [section] key = value, key = value."""
+        assert finding.fix.kind is Kind.EDIT, finding
+        section, _, changes = finding.fix.text.partition(": [")[2].partition("] ")
+        for change in changes.partition(" (")[0].split(", "):
+            key = change.partition(" = ")[0]
+            text = self.config.read_text()
+            kept = "\n".join(line for line in text.splitlines() if not line.startswith(f"{key} = "))
+            self.config.write_text(kept.replace(f"[{section}]", f"[{section}]\n{change}", 1) + "\n")
+
+
+def _needed(checks, name: str):
+    """The checks that one check waits for, in their order."""
+    by_id = {check.id: check for check in checks}
+    wanted, new = {name}, {name}
+    while new:
+        new = {id_ for one in new for id_ in (*by_id[one].needs, *by_id[one].after)} - wanted
+        wanted |= new
+    return tuple(check for check in checks if check.id in wanted)
+
+
+def _toml(value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int) else f'"{value}"'
+
+
+def copied(source: Path, to: Path) -> Path:
+    shutil.copy(source, to)
+    return to

@@ -1,0 +1,178 @@
+"""The radio: a real private D-Bus, a small org.bluez on it, the kernel's files below a folder."""
+
+import sys
+
+import pytest
+
+from edge.doctor.patient import Who
+from edge.doctor.words import Kind, Mark
+from tests.unit.doctor.house import BUS, FAKE_BLUEZ
+
+pytestmark = pytest.mark.requirement("I4-doctor-fixes")
+WAIT = "for _ in $(seq 500); do {} && exit 0; sleep 0.01; done; exit 1"
+
+
+@pytest.fixture
+def radio(sandbox):
+    """A machine with an adapter that the kernel knows, and BlueZ installed."""
+    (sandbox.root / "sys/class/bluetooth/hci0").mkdir(parents=True)
+    (sandbox.folder / "bluez-version").write_text("5.66")
+    sandbox.unit("bluetooth")
+    return sandbox
+
+
+async def test_a_switch_that_is_off_is_switched_on(radio):
+    for name, text in (("type", "bluetooth"), ("soft", "1"), ("hard", "0")):
+        radio.write(f"/sys/class/rfkill/rfkill0/{name}", text + "\n")
+    await radio.fails_until_cured("rfkill", "switched off")
+
+
+async def test_a_hardware_switch_needs_a_hand(radio):
+    for name, text in (("type", "bluetooth"), ("soft", "0"), ("hard", "1")):
+        radio.write(f"/sys/class/rfkill/rfkill0/{name}", text + "\n")
+    finding = await radio.sees("rfkill")
+    assert finding.mark is Mark.FAIL
+    assert finding.fix.kind is Kind.DO
+    radio.write("/sys/class/rfkill/rfkill0/hard", "0\n")
+    assert (await radio.sees("rfkill")).mark is Mark.OK
+
+
+async def test_another_kind_of_switch_is_none_of_ours(radio):
+    for name, text in (("type", "wlan"), ("soft", "1"), ("hard", "0")):
+        radio.write(f"/sys/class/rfkill/rfkill0/{name}", text + "\n")
+    assert (await radio.sees("rfkill")).mark is Mark.OK
+
+
+async def test_a_machine_without_bluetooth_is_told_so_and_what_else_there_is(sandbox):
+    finding = await sandbox.sees("adapter")
+    assert finding.mark is Mark.FAIL
+    assert "no Bluetooth at all" in finding.said
+    assert "glassd demo" in finding.fix.text
+    (sandbox.root / "sys/class/bluetooth/hci0").mkdir(parents=True)
+    assert (await sandbox.sees("adapter")).mark is Mark.OK
+
+
+async def test_a_raspberry_pi_whose_bluetooth_was_given_away_gets_it_back(sandbox):
+    sandbox.write("/boot/firmware/config.txt", "dtparam=audio=on\ndtoverlay=disable-bt\n")
+    finding = await sandbox.fails_until_cured("adapter", "switched off in /boot/firmware/config.txt")
+    assert finding.fix.text.endswith("reboot")
+    assert (sandbox.root / "boot/firmware/config.txt").read_text() == "dtparam=audio=on\n"
+
+
+async def test_a_dongle_of_our_own_is_counted_without_opening_it(sandbox):
+    sandbox.configure(glasses={"radio": "usb:0"})
+    finding = await sandbox.sees("adapter")
+    assert finding.mark is Mark.FAIL
+    assert "0 USB Bluetooth adapters" in finding.said
+    sandbox.write("/sys/bus/usb/devices/1-1/bDeviceClass", "e0\n")
+    assert (await sandbox.sees("adapter")).mark is Mark.OK
+
+
+async def test_a_bus_that_does_not_run_is_started(radio):
+    config = radio.folder / "bus.conf"
+    config.write_text(BUS.format(address=radio.bus))
+    radio.unit("dbus", ActiveState="inactive")
+    radio.hook("dbus-started", f"dbus-daemon --config-file={config} --fork --nosyslog --print-pid=3 3>{radio.folder}/bus.pid")
+    finding = await radio.fails_until_cured("bus", "cannot be reached")
+    assert "systemctl enable --now dbus" in finding.fix.text
+
+
+async def test_bluetoothd_that_does_not_run_is_started(radio):
+    radio.start_bus()
+    radio.hook("bluetooth-started", f"{sys.executable} {FAKE_BLUEZ} {radio.bus} > {radio.folder}/said 2>&1 & echo $! > {radio.folder}/bluez.pid; "
+               + WAIT.format(f"grep -q ready {radio.folder}/said"))  # fmt: skip
+    await radio.fails_until_cured("bluez", "bluetoothd does not run")
+
+
+async def test_without_systemd_services_are_started_the_old_way(radio):
+    import shutil
+
+    shutil.rmtree(radio.root / "run")
+    radio.start_bus()
+    assert (await radio.sees("bluez")).fix.text.endswith("service bluetooth start")
+
+
+async def test_bluez_that_is_not_installed_is_installed(radio):
+    (radio.folder / "bluez-version").unlink()
+    radio.start_bus()
+    radio.hook("bluez-installed", f"echo 5.82 > {radio.folder}/bluez-version")
+    radio.hook("bluetooth-started", f"{sys.executable} {FAKE_BLUEZ} {radio.bus} > {radio.folder}/said 2>&1 & echo $! > {radio.folder}/bluez.pid; "
+               + WAIT.format(f"grep -q ready {radio.folder}/said"))  # fmt: skip
+    await radio.fails_until_cured("bluez", "not installed")
+
+
+async def test_an_old_bluez_is_renewed(radio):
+    (radio.folder / "bluez-version").write_text("5.50")
+    radio.hook("bluez-installed", f"echo 5.66 > {radio.folder}/bluez-version")
+    radio.start_bus()
+    radio.start_bluez()
+    await radio.fails_until_cured("bluez", "5.50 is older than 5.55")
+
+
+async def test_an_adapter_without_power_is_switched_on(radio):
+    radio.start_bus()
+    radio.start_bluez("--off")
+    await radio.fails_until_cured("power", "hci0 is off")
+
+
+async def test_an_adapter_that_bluez_does_not_show_makes_it_start_again(radio):
+    radio.start_bus()
+    radio.start_bluez("--no-adapter")
+    finding = await radio.sees("power")
+    assert finding.mark is Mark.FAIL
+    assert finding.fix.text.endswith("systemctl restart bluetooth")
+    await radio.cures(finding)
+    assert "systemctl restart bluetooth" in radio.ran
+
+
+async def test_bluetoothd_is_made_to_come_back_when_it_dies(radio):
+    await radio.fails_until_cured("restart", "stays dead", mark=Mark.WARN)
+
+
+async def test_the_receive_buffer_is_made_large_enough(radio):
+    (radio.root / "etc/sysctl.d").mkdir(parents=True)
+    radio.write("/proc/sys/net/core/rmem_default", "212992\n")
+    await radio.fails_until_cured("buffer", "212992", mark=Mark.WARN)
+
+
+async def test_what_the_files_of_the_package_hold_is_what_the_fixes_write(radio):
+    """The drop-ins of `make install` and the printed commands must not fight over the same names."""
+    from pathlib import Path
+
+    (radio.root / "etc/sysctl.d").mkdir(parents=True)
+    radio.write("/proc/sys/net/core/rmem_default", "212992\n")
+    for check in ("restart", "buffer"):
+        await radio.cures(await radio.sees(check))
+    ours = {line for name in ("bluetooth.conf", "glassd.sysctl") for line in Path("systemd", name).read_text().splitlines() if line and line[0] != "#"}
+    written = {line for name in ("systemd/system/bluetooth.service.d/glassd.conf", "sysctl.d/60-glassd.conf")
+               for line in (radio.root / "etc" / name).read_text().splitlines()}  # fmt: skip
+    assert written == ours
+
+
+async def test_the_good_radio_is_ok_throughout(radio):
+    radio.start_bus()
+    radio.start_bluez()
+    for check in ("rfkill", "adapter", "bus", "bluez", "power"):
+        assert (await radio.sees(check)).mark is Mark.OK
+
+
+async def test_another_radio_than_bluez_is_not_measured_by_it(sandbox):
+    sandbox.configure(glasses={"radio": "inproc"})
+    for check in ("rfkill", "adapter", "bus", "bluez", "power", "restart", "buffer"):
+        assert (await sandbox.sees(check)).mark is Mark.SKIP
+
+
+async def test_asking_never_starts_bluetoothd(radio):
+    """D-Bus starts whoever is asked when that is activatable; the doctor only looks."""
+    services = radio.folder / "services"
+    services.mkdir()
+    (services / "org.bluez.service").write_text(f"[D-BUS Service]\nName=org.bluez\nExec=/usr/bin/touch {radio.folder}/activated\nUser=root\n")
+    radio.start_bus(BUS.replace("<type>system</type>", f"<type>session</type><servicedir>{services}</servicedir>"))
+    finding = await radio.sees("bluez")
+    assert "does not run" in finding.said
+    assert not (radio.folder / "activated").exists()
+
+
+def test_the_user_named_in_a_fix_is_the_one_who_asks(sandbox):
+    sandbox.changed = {"me": Who(4711, "ada")}
+    assert sandbox.machine.as_root(f"usermod -aG bluetooth {sandbox.machine.me.name}").text == "sudo usermod -aG bluetooth ada"

@@ -1,0 +1,127 @@
+"""Climbing: at once where nothing is needed, in order when told, never longer than allowed."""
+
+import asyncio
+import time
+
+import pytest
+
+from edge.doctor.aside import in_thread, program
+from edge.doctor.ladder import Ladder
+from edge.doctor.words import Check, Mark, do, fail, ok, warn
+
+pytestmark = pytest.mark.requirement("I4-doctor-bounded")
+
+
+def check(name, examine, **more):
+    return Check(id=name, layer="x", title=name, examine=examine, **more)
+
+
+async def climbed(*checks, **more):
+    async with Ladder(checks, now=time.monotonic, **more).climbing() as entries:
+        return [entry async for entry in entries]
+
+
+def gives(finding, after=None):
+    async def examine():
+        if after is not None:
+            await after.wait()
+        return finding
+
+    return examine
+
+
+async def for_ever():
+    await asyncio.Event().wait()
+
+
+async def test_checks_that_need_nothing_of_each_other_run_at_once_and_are_told_in_order():
+    second_ran = asyncio.Event()
+
+    async def second():
+        second_ran.set()
+        return ok("two")
+
+    entries = await climbed(check("one", gives(ok("one"), second_ran)), check("two", second))
+    assert [(e.number, e.finding.said) for e in entries] == [(1, "one"), (2, "two")]
+
+
+async def test_what_needs_a_rung_that_failed_is_not_climbed():
+    entries = await climbed(
+        check("a", gives(fail("broken", do("mend it")))), check("b", gives(ok("never")), needs=("a",)), check("c", gives(ok("never")), needs=("b",)),
+        check("d", gives(ok("all the same")), after=("a",)), check("e", gives(ok("a warning holds")), needs=("w",)), check("w", gives(warn("hm", do("it")))),
+    )  # fmt: skip
+    assert [e.finding.mark for e in entries] == [Mark.FAIL, Mark.SKIP, Mark.SKIP, Mark.OK, Mark.OK, Mark.WARN]
+    assert entries[1].finding.said == "not reached: see 1 (a)"
+
+
+async def test_a_check_that_hangs_fails_at_its_own_deadline():
+    entries = await climbed(check("slow", for_ever, deadline_s=0.05), check("quick", gives(ok("here"))))
+    assert [e.finding.mark for e in entries] == [Mark.FAIL, Mark.OK]
+    assert "no answer within 0.05 s" in entries[0].finding.said
+
+
+async def test_the_whole_ladder_has_an_end():
+    began = time.monotonic()
+    entries = await climbed(*(check(f"n{n}", for_ever, deadline_s=60.0) for n in range(30)), whole_s=0.1)
+    assert time.monotonic() - began < 3
+    assert {e.finding.mark for e in entries} == {Mark.SKIP}
+
+
+async def test_a_mistake_in_a_check_costs_its_own_line():
+    async def wrong():
+        raise KeyError("oops")
+
+    entries = await climbed(check("wrong", wrong), check("fine", gives(ok("fine"))))
+    assert entries[0].finding.mark is Mark.FAIL
+    assert "KeyError" in entries[0].finding.said
+    assert entries[1].finding.mark is Mark.OK
+
+
+async def test_an_error_of_the_reader_comes_out_as_itself_and_ends_every_check():
+    with pytest.raises(BrokenPipeError):
+        async with Ladder([check("a", for_ever)], now=time.monotonic).climbing():
+            raise BrokenPipeError
+    assert len(asyncio.all_tasks()) == 1
+
+
+async def test_a_thread_that_hangs_keeps_nobody():
+    import threading
+
+    let_go = threading.Event()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await in_thread(let_go.wait)
+    let_go.set()
+
+
+async def test_a_program_that_hangs_is_killed():
+    began = time.monotonic()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.2):
+            await program(["sleep", "60"], {"PATH": "/usr/bin:/bin"})
+    assert time.monotonic() - began < 5
+
+
+async def test_a_program_says_all_it_has_to_say_up_to_a_bound(monkeypatch):
+    ran = await program(["sh", "-c", "echo one; sleep 0.05; echo two"], {"PATH": "/usr/bin:/bin"})
+    assert (ran.code, ran.out) == (0, "one\ntwo\n")
+    monkeypatch.setattr("edge.doctor.aside.MAX_OUTPUT", 10)
+    ran = await program(["sh", "-c", "yes | head -c 300000; exit 3"], {"PATH": "/usr/bin:/bin"})
+    assert (ran.code, len(ran.out)) == (3, 10)
+
+
+async def test_a_program_that_is_not_there_is_no_error():
+    assert (await program(["no-such-program-here"], {"PATH": "/usr/bin"})).code is None
+
+
+async def test_every_check_bears_its_own_deadline_under_the_whole(sandbox):
+    from edge.doctor.checks import every
+    from edge.doctor.ladder import WHOLE_S
+    from edge.doctor.patient import Patient
+
+    checks = every(Patient(sandbox.machine), named=False)
+    assert all(0 < c.deadline_s <= WHOLE_S / 2 for c in checks)
+    assert WHOLE_S < 15
+    ids = [c.id for c in checks]
+    assert len(set(ids)) == len(ids)
+    assert all(other in ids for c in checks for other in (*c.needs, *c.after))

@@ -1,0 +1,263 @@
+"""The service: its unit as systemd shows it, the daemon behind the control socket, whose its files are."""
+
+import json
+import os
+import socket
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from edge.doctor.patient import Who
+from edge.doctor.words import Kind, Mark
+
+pytestmark = pytest.mark.requirement("I4-doctor-fixes")
+FAKE_DAEMON = Path(__file__).with_name("fake_daemon.py")
+STATUS = {"version": "0.1.0", "edge_id": "edge-doctored", "services": [{"name": "link", "state": "running", "error": ""}], "alarms": {}}
+
+
+@pytest.fixture
+def service(sandbox):
+    """A machine on which glassd is installed as a service; its files are ours, so that we can look at them."""
+    sandbox.unit("glassd")
+    sandbox.write("/etc/glassd/glassd.toml", "version = 1\n")
+    sandbox.config = None
+    sandbox.named = False
+    (sandbox.root / "var/lib/glassd").mkdir(parents=True, mode=0o700)
+    return sandbox
+
+
+def answers(sandbox, **status):
+    """A daemon that says this of itself."""
+    (sandbox.folder / "status.json").write_text(json.dumps({**STATUS, **status}))
+    sandbox.start(sys.executable, str(FAKE_DAEMON), str(sandbox.folder / "c.sock"), str(sandbox.folder / "status.json"), ready="ready")
+
+
+# ------------------------------------------------------------------ unit
+
+
+@pytest.mark.parametrize(("properties", "word", "mark"), [
+    ({"ActiveState": "failed", "SubState": "failed", "Result": "exit-code", "NRestarts": "7"}, "exit-code, restarted 7 times", Mark.FAIL),
+    ({"ActiveState": "activating", "SubState": "auto-restart", "Result": "watchdog"}, "watchdog", Mark.FAIL),
+    ({"ActiveState": "inactive", "SubState": "dead"}, "not running", Mark.FAIL),
+    ({"LoadState": "masked"}, "masked", Mark.FAIL),
+    ({"NeedDaemonReload": "yes"}, "changed since", Mark.WARN),
+    ({"WatchdogUSec": "infinity"}, "hangs is not restarted", Mark.WARN),
+    ({"User": "root"}, "needs no root", Mark.WARN),
+    ({"UnitFileState": "disabled"}, "does not start with the machine", Mark.WARN),
+], ids=lambda v: v if isinstance(v, str) else "")  # fmt: skip
+async def test_a_unit_that_is_not_as_it_should_be_is_put_right(service, properties, word, mark):
+    service.unit("glassd", **properties)
+    await service.fails_until_cured("unit", word, mark=mark)
+
+
+async def test_a_good_unit_says_as_whom_it_runs(service):
+    finding = await service.sees("unit")
+    assert finding.mark is Mark.OK
+    assert "as glassd, watchdog 30s" in finding.said
+
+
+async def test_where_nobody_installed_a_service_it_is_said_how(sandbox):
+    sandbox.named = False
+    sandbox.unit("other")
+    finding = await sandbox.sees("unit")
+    assert finding.mark is Mark.SKIP
+    assert "make install" in finding.fix.text
+
+
+async def test_the_doctor_looks_where_the_service_looks_and_not_where_a_shell_would(service):
+    service.write("/etc/glassd/glassd.toml", "version = 1\n[edge]\nid = 'edge-of-the-service'\n")
+    finding = await service.sees("config")
+    assert str(service.root / "etc/glassd/glassd.toml") in finding.said
+    assert str(service.root / "var/lib/glassd") in (await service.sees("state")).said
+
+
+async def test_the_environment_of_the_unit_counts(service):
+    service.unit("glassd", Environment="GLASSD_EDGE__STATE_DIR=relative/path FOO=1")
+    finding = await service.sees("config")
+    assert finding.mark is Mark.FAIL
+    assert "GLASSD_EDGE__STATE_DIR" in finding.said
+
+
+# ------------------------------------------------------------------ daemon
+
+
+async def test_a_daemon_that_does_not_answer_is_started_again(service):
+    socket_, status = service.folder / "c.sock", service.folder / "status.json"
+    status.write_text(json.dumps(STATUS))
+    service.hook("glassd-started", f"{sys.executable} {FAKE_DAEMON} {socket_} {status} > {service.folder}/said 2>&1 & echo $! > {service.folder}/glassd.pid; "
+                 f"for _ in $(seq 500); do grep -q ready {service.folder}/said && exit 0; sleep 0.01; done; exit 1")  # fmt: skip
+    await service.fails_until_cured("daemon", "not running")
+
+
+async def test_a_daemon_that_hangs_is_told_apart_from_one_that_is_not_there(service, monkeypatch):
+    monkeypatch.setattr("edge.doctor.service.ANSWER_S", 0.1)
+    with socket.socket(socket.AF_UNIX) as deaf:
+        deaf.bind(str(service.folder / "c.sock"))
+        deaf.listen()
+        finding = await service.sees("daemon")
+    assert finding.mark is Mark.FAIL
+    assert "did not answer within" in finding.said
+    assert finding.fix.text.endswith("systemctl restart glassd")
+
+
+async def test_a_daemon_of_the_version_before_is_restarted(service):
+    answers(service, version="0.0.9")
+    finding = await service.sees("daemon")
+    assert finding.mark is Mark.WARN
+    assert "the version before 0.1.0" in finding.said
+    service.hook("glassd-started", f"sed -i s/0.0.9/0.1.0/ {service.folder}/status.json")
+    await service.cures(finding)
+    assert (await service.sees("daemon")).mark is Mark.OK
+
+
+@pytest.mark.parametrize(("status", "word", "mark"), [
+    ({"services": [{"name": "link", "state": "crashed", "error": "OSError"}]}, "service link keeps failing: OSError", Mark.FAIL),
+    ({"alarms": {"database": "it was damaged"}}, "it was damaged", Mark.WARN),
+])  # fmt: skip
+async def test_what_the_daemon_complains_of_is_told(service, status, word, mark):
+    answers(service, **status)
+    finding = await service.sees("daemon")
+    assert finding.mark is mark
+    assert word in finding.said
+    service.hook("glassd-started", f"echo '{json.dumps(STATUS)}' > {service.folder}/status.json")
+    await service.cures(finding)
+    assert (await service.sees("daemon")).mark is Mark.OK
+
+
+async def test_a_daemon_whose_unit_does_not_run_is_not_asked(service):
+    service.unit("glassd", ActiveState="failed")
+    assert (await service.sees("daemon")).mark is Mark.SKIP
+
+
+async def test_who_may_not_use_the_socket_joins_its_group(sandbox):
+    """The kernel refuses for real: as root we go on as nobody, as anybody else we take our own right away."""
+    answers(sandbox)
+    folder, root = sandbox.folder / "run", os.getuid() == 0
+    folder.mkdir()
+    (sandbox.folder / "c.sock").rename(folder / "c.sock")
+    sandbox.changed = {"sockets": (folder / "c.sock",), "me": Who(os.getuid() or 65534, "ada", frozenset()), "user": lambda name: Who(1, name)}
+    with forbidden(folder, groups=()) if root else closed(folder):
+        finding = await sandbox.sees("daemon")
+    assert finding.mark is Mark.FAIL
+    assert finding.said.startswith("you may not use")
+    assert "usermod -aG" in finding.fix.text
+    assert finding.fix.text.endswith(" ada")
+    await sandbox.cures(finding)
+    assert "usermod -aG" in sandbox.ran
+    if root:
+        with forbidden(folder, groups=(1,)):
+            finding = await sandbox.sees("daemon")
+    else:
+        finding = await sandbox.sees("daemon")
+    assert finding.mark is Mark.OK
+
+
+@contextmanager
+def forbidden(folder, *, groups):
+    """Be nobody in `groups` for a while, before a folder for the group daemon; the way to it is open."""
+    for place in (folder, folder / "c.sock"):
+        os.chown(place, 0, 1)
+        place.chmod(0o770)
+    for above in list(folder.parents)[:-2]:
+        above.chmod(above.stat().st_mode | 0o055)
+    ours = os.getgroups()
+    os.setgroups(list(groups))
+    os.setegid(65534)
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(ours)
+
+
+@contextmanager
+def closed(folder):
+    folder.chmod(0)
+    try:
+        yield
+    finally:
+        folder.chmod(0o700)
+
+
+def test_who_is_in_the_group_already_logs_in_again(sandbox):
+    from edge.control.client import ControlError
+    from edge.doctor.patient import Patient
+    from edge.doctor.service import Service
+
+    refused = ControlError("PERMISSION", "you may not", "join the group: sudo usermod -aG glassd $USER, then log in again", exit_code=3)
+    me = Who(1000, "ada", frozenset({1000}))
+    for groups, kind, word in ((frozenset({1000}), Kind.RUN, "sudo usermod -aG glassd ada"), (frozenset({1000, 990}), Kind.DO, "newgrp glassd")):
+        sandbox.changed = {"me": me, "gid": {"glassd": 990}.get, "user": lambda name, g=groups: Who(1000, name, g)}
+        finding = Service(Patient(sandbox.machine), named=True)._no_answer(refused)
+        assert finding.fix.kind is kind
+        assert word in finding.fix.text
+
+
+# ------------------------------------------------------------------ whose files
+
+
+async def test_a_state_directory_open_to_others_is_closed(sandbox):
+    sandbox.state.chmod(0o755)
+    await sandbox.fails_until_cured("state", "mode 0755")
+
+
+async def test_a_state_directory_its_owner_cannot_write_is_opened_to_him(sandbox):
+    sandbox.state.chmod(0o500)
+    await sandbox.fails_until_cured("state", "cannot write")
+
+
+async def test_files_of_a_run_as_root_are_given_back(sandbox):
+    """`sudo glassd run` once, and the service cannot write its own database."""
+    (sandbox.state / "glassd.db").touch()
+    if os.getuid() == 0:
+        daemon = "daemon"  # a user every Debian has
+        os.chown(sandbox.state, 1, 1)
+        sandbox.changed = {"user": lambda name: Who(1, name)}
+        sandbox.unit("glassd", User=daemon, StateDirectory="../../../state")
+        sandbox.named = False
+        await sandbox.fails_until_cured("state", "glassd.db does not belong to daemon")
+        assert (sandbox.state / "glassd.db").stat().st_uid == 1
+    else:
+        sandbox.changed = {"user": lambda name: Who(1, name)}
+        sandbox.unit("glassd", User="daemon", StateDirectory="../../../state")
+        sandbox.named = False
+        assert "chown -R daemon:" in (await sandbox.sees("state")).fix.text
+
+
+async def test_a_file_where_the_directory_should_be_is_moved_away(sandbox):
+    sandbox.state.rmdir()
+    sandbox.state.touch()
+    await sandbox.fails_until_cured("state", "is no directory")
+
+
+async def test_a_secret_others_may_read_is_closed(sandbox):
+    secret = sandbox.folder / "password"
+    secret.write_text("hunter2hunter2")
+    secret.chmod(0o644)
+    sandbox.configure(uplink={"host": "h", "username": "u", "password_file": secret})
+    finding = await sandbox.fails_until_cured("secrets", "others may read it")
+    assert "hunter2" not in str(finding)
+
+
+async def test_a_secret_the_service_cannot_read_is_given_to_it(sandbox):
+    secret = sandbox.folder / "token"
+    secret.write_text("t0ken-t0ken")
+    secret.chmod(0o600)
+    sandbox.configure(cloud={"token_file": secret})
+    assert (await sandbox.sees("secrets")).mark is Mark.OK
+    if os.getuid() == 0:
+        sandbox.write("/etc/glassd/glassd.toml", sandbox.config.read_text())
+        sandbox.config, sandbox.named = None, False
+        sandbox.changed = {"user": lambda name: Who(1, name, frozenset({1}))}
+        sandbox.unit("glassd", User="daemon")
+        await sandbox.fails_until_cured("secrets", "cannot be read by daemon")
+
+
+async def test_a_credential_of_systemd_is_for_root_alone(service):
+    credential = service.write("/etc/credstore/glassd-mqtt-password", "hunter2hunter2")
+    credential.chmod(0o644)
+    await service.fails_until_cured("secrets", "others may read it")

@@ -1,0 +1,127 @@
+"""The ground: operating system, libraries, configuration, clock."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from edge.doctor.patient import Who
+from edge.doctor.words import Kind, Mark
+
+pytestmark = pytest.mark.requirement("I4-doctor-fixes")
+
+
+async def test_this_very_system_is_fit_for_glassd(sandbox):
+    finding = await sandbox.sees("os")
+    assert finding.mark is Mark.OK
+    assert "Linux 6.12.0 x86_64" in finding.said
+
+
+@pytest.mark.parametrize(("change", "word"), [
+    ({"bits": 32}, "32 bits"), ({"system": "Darwin"}, "needs Linux"), ({"python": (3, 9, 2)}, "Python 3.11"),
+    ({"release": "4.19.0-27-arm64"}, "older than 5.10"),
+])  # fmt: skip
+async def test_a_system_that_cannot_carry_glassd_is_told_what_to_install(sandbox, change, word):
+    sandbox.changed = change
+    finding = await sandbox.sees("os")
+    assert finding.mark is Mark.FAIL
+    assert word in finding.said
+    assert finding.fix.text
+
+
+async def test_a_missing_library_is_installed_by_the_printed_command(sandbox):
+    python = sandbox.folder / "python"
+    python.write_text(f"#!/bin/bash\n[ \"$*\" = '-m pip install --upgrade glassd' ] && touch {sandbox.folder}/installed\n")
+    python.chmod(0o755)
+    has = lambda name: name != "bleak" or (sandbox.folder / "installed").exists()  # noqa: E731
+    sandbox.changed = {"has": has, "interpreter": str(python)}
+    await sandbox.fails_until_cured("libraries", "not installed: bleak")
+
+
+async def test_the_libraries_follow_the_radio(sandbox):
+    sandbox.changed = {"has": lambda name: name not in {"bumble", "usb1"}}
+    assert (await sandbox.sees("libraries")).mark is Mark.OK
+    sandbox.configure(glasses={"radio": "usb:0"})
+    finding = await sandbox.sees("libraries")
+    assert "bumble, usb1" in finding.said
+    assert "'glassd[sim]'" in finding.fix.text
+
+
+async def test_a_configuration_without_its_version_gets_one(sandbox):
+    sandbox.config.write_text(sandbox.config.read_text().replace("version = 1\n", ""))
+    await sandbox.fails_until_cured("config", "version: missing")
+
+
+async def test_a_wrong_key_is_named_with_the_right_one(sandbox):
+    sandbox.configure(uplink={"hots": "broker.local"})
+    finding = await sandbox.sees("config")
+    assert finding.mark is Mark.FAIL
+    assert "uplink.hots: unknown key" in finding.said
+    assert finding.fix.kind is Kind.EDIT
+    assert finding.fix.text == f"in {sandbox.config}: did you mean uplink.host?"
+    sandbox.config.write_text(sandbox.config.read_text().replace("hots", "host"))
+    assert (await sandbox.sees("config")).mark is Mark.OK
+
+
+async def test_toml_that_does_not_parse_names_its_line(sandbox):
+    sandbox.config.write_text("version = 1\n[uplink\n")
+    finding = await sandbox.sees("config")
+    assert finding.mark is Mark.FAIL
+    assert "line 2" in finding.said
+
+
+async def test_a_file_only_the_service_may_read_is_no_fault(sandbox, monkeypatch):
+    """Not the mode is handed in but what the kernel said: root, as whom tests may run, is refused nothing."""
+    sandbox.configure(uplink={"host": "h", "username": "u", "password_file": "/root/secret"})
+    monkeypatch.setattr("edge.settings_reading._why_unreadable", lambda _path: "permission denied")
+    sandbox.unit("glassd")
+    sandbox.named, sandbox.changed = False, {"me": Who(4711, "ada"), "user": lambda name: Who(990, name)}
+    sandbox.write("/etc/glassd/glassd.toml", sandbox.config.read_text())
+    finding = await sandbox.sees("config")
+    assert finding.mark is Mark.SKIP
+    assert finding.fix.text == "sudo glassd doctor"
+
+
+# ------------------------------------------------------------------ clock
+
+
+async def test_a_clock_that_was_never_set_is_set_by_the_time_server(sandbox):
+    (sandbox.folder / "wall").write_text("1388534400")  # 2014
+    (sandbox.folder / "synchronised").unlink()
+    (sandbox.folder / "timedate").write_text("CanNTP=yes\nNTP=no\nNTPSynchronized=no\n")
+    finding = await sandbox.fails_until_cured("clock", "2014-01-01", "TLS cannot work")
+    assert "timedatectl set-ntp true" in finding.fix.text
+
+
+async def test_a_clock_nobody_keeps_true_is_a_warning(sandbox):
+    (sandbox.folder / "synchronised").unlink()
+    (sandbox.folder / "timedate").write_text("CanNTP=yes\nNTP=no\nNTPSynchronized=no\n")
+    await sandbox.fails_until_cured("clock", "nothing keeps it true", mark=Mark.WARN)
+
+
+@pytest.mark.parametrize(("told", "command"), [
+    ("CanNTP=no\nNTP=no\n", "apt-get install -y systemd-timesyncd && sudo timedatectl set-ntp true"),
+    ("CanNTP=yes\nNTP=yes\n", "systemctl restart systemd-timesyncd"),
+])  # fmt: skip
+async def test_the_way_to_a_time_server_is_this_machines_own(sandbox, told, command):
+    (sandbox.folder / "synchronised").unlink()
+    (sandbox.folder / "timedate").write_text(told)
+    sandbox.changed = {"me": Who(4711, "ada")}
+    assert (await sandbox.sees("clock")).fix.text == f"sudo {command}"
+
+
+def test_root_is_not_told_to_use_sudo(sandbox):
+    sandbox.changed = {"me": Who(0, "root")}
+    assert sandbox.machine.as_root("a", "b").text == "a && b"
+    sandbox.changed = {"me": Who(1, "ada")}
+    assert sandbox.machine.as_root("a", "b").text == "sudo a && sudo b"
+
+
+def test_the_interpreter_is_the_one_that_runs_us():
+    from edge.doctor.examine import this_machine
+
+    machine = this_machine(dict(os.environ))
+    assert machine.interpreter == sys.executable
+    assert machine.registry.name == "tool_registry.json"
+    assert machine.root == Path("/")

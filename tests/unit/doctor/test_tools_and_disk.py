@@ -1,0 +1,254 @@
+"""What can be called and where it is kept: the registry's files, the cloud over HTTP, room on the disk, the database."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from edge.doctor.words import Mark
+from edge.store.db import Database
+from edge.store.migrations import MIGRATIONS
+from edge.store.probe import look
+from tests.e2e.broker import free_port
+from tests.unit.doctor.house import NOW, copied
+from tools_cache import build
+from tools_cache.generations import Generation, Generations
+
+pytestmark = [pytest.mark.enable_socket, pytest.mark.requirement("I4-doctor-fixes")]
+HERE = Path(__file__).parent
+
+
+# ------------------------------------------------------------------ tools
+
+
+async def test_a_damaged_registry_of_this_installation_is_built_again(sandbox):
+    artifact = copied(build.ARTIFACT, sandbox.folder / "tool_registry.json")
+    artifact.write_bytes(artifact.read_bytes().replace(b"the", b"eht", 1))
+    program = sandbox.bin / "glassd"
+    program.write_text(f"#!/bin/bash\nexec {sys.executable} -m edge.cli \"$@\"\n")
+    program.chmod(0o755)
+    sandbox.changed = {"registry": artifact}
+    await sandbox.fails_until_cured("builtin", "sha256 is")
+
+
+async def test_a_registry_that_is_missing_is_named(sandbox):
+    sandbox.changed = {"registry": sandbox.folder / "none.json"}
+    finding = await sandbox.sees("builtin")
+    assert finding.mark is Mark.FAIL
+    assert finding.fix.text == f"glassd registry build --file {sandbox.folder}/none.json"
+
+
+@contextmanager
+def cloud(status=200, *, now=NOW, headers=()):
+    """Run a cloud's HTTP door: it wants a token where `status` is 401, and has its own idea of the time."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self):  # noqa: N802 - http.server's name
+            welcome = self.headers.get("Authorization") == "Bearer t0ken-t0ken" or not self.path.endswith("/api/registry")
+            self.send_response_only(200 if welcome else status)
+            for name, value in (("Date", formatdate(now, usegmt=True)), *headers):
+                self.send_header(name, value)
+            self.end_headers()
+
+        def log_message(self, *_args):
+            """Nobody reads it."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join(10)
+
+
+async def test_a_cloud_that_answers_is_ok(sandbox):
+    with cloud() as url:
+        sandbox.configure(cloud={"url": url})
+        assert (await sandbox.sees("cloud")).mark is Mark.OK
+
+
+async def test_a_cloud_that_is_not_there(sandbox):
+    sandbox.configure(cloud={"url": f"http://127.0.0.1:{free_port()}"})
+    finding = await sandbox.sees("cloud")
+    assert finding.mark is Mark.FAIL
+    assert "[cloud] url" in finding.fix.text
+    with cloud() as url:
+        sandbox.configure(cloud={"url": url})
+        assert (await sandbox.sees("cloud")).mark is Mark.OK
+
+
+async def test_a_cloud_that_wants_a_token(sandbox):
+    token = sandbox.folder / "token"
+    token.write_text("t0ken-t0ken\n")
+    with cloud(401) as url:
+        sandbox.configure(cloud={"url": url})
+        finding = await sandbox.sees("cloud")
+        assert finding.mark is Mark.FAIL
+        assert "token_file" in finding.fix.text
+        sandbox.configure(cloud={"url": url, "token_file": token})
+        assert (await sandbox.sees("cloud")).mark is Mark.OK
+
+
+async def test_a_cloud_that_moved_says_where(sandbox):
+    with cloud() as there, cloud(301, headers=[("Location", f"{there}/moved/api/registry")]) as url:
+        sandbox.configure(cloud={"url": url})
+        finding = await sandbox.sees("cloud")
+        assert finding.mark is Mark.FAIL
+        assert finding.fix.text.endswith(f'url = "{there}/moved"')
+        sandbox.configure(cloud={"url": there})
+        assert (await sandbox.sees("cloud")).mark is Mark.OK
+
+
+async def test_a_cloud_with_a_problem_of_its_own(sandbox):
+    with cloud(500) as url:
+        sandbox.configure(cloud={"url": url})
+        assert "answers 500" in (await sandbox.sees("cloud")).said
+
+
+async def test_a_clock_that_differs_from_the_clouds_is_set_to_it(sandbox):
+    with cloud(now=NOW + 7200) as url:
+        sandbox.configure(cloud={"url": url})
+        finding = await sandbox.fails_until_cured("clock", "2 hours behind the cloud's")
+        assert "date -u -s '" in finding.fix.text
+    with cloud(now=NOW - 400_000) as url:
+        sandbox.configure(cloud={"url": url})
+        assert "days ahead of" in (await sandbox.sees("clock")).said
+
+
+async def test_a_damaged_copy_of_the_clouds_registry_is_removed(sandbox):
+    folder = sandbox.state / "registry"
+    for n in range(2):
+        Generations(folder).save(Generation(b"{}", f"http://{n}", fetched_wall=NOW - 60))
+    current = folder / "current.json"
+    current.write_bytes(current.read_bytes() + b"!")
+    with cloud() as url:
+        sandbox.configure(cloud={"url": url})
+        await sandbox.fails_until_cured("registry", "current.json")
+    assert not (folder / "damaged.json").exists(), "the doctor moved nothing by itself"
+
+
+async def test_an_old_copy_is_told_with_its_age(sandbox):
+    Generations(sandbox.state / "registry").save(Generation(b"{}", "http://c", fetched_wall=NOW - 3 * 86400))
+    sandbox.configure(cloud={"url": f"http://127.0.0.1:{free_port()}"})
+    finding = await sandbox.sees("registry")
+    assert finding.mark is Mark.WARN
+    assert "3 d ago" in finding.said
+
+
+# ------------------------------------------------------------------ room
+
+
+async def test_room_on_this_disk_is_told(sandbox):
+    finding = await sandbox.sees("space")
+    assert "MiB free on" in finding.said
+
+
+@pytest.mark.parametrize(("way", "word", "fix", "after"), [
+    ("aside", "takes no new calls", "rm -r", Mark.WARN), ("journal", "takes no new calls", "journalctl --vacuum-size=50M", Mark.WARN),
+    ("readonly", "read-only", "mount -o remount,rw", Mark.WARN), ("inodes", "inodes free", "journalctl", Mark.FAIL),
+])  # fmt: skip
+def test_on_a_small_disk(tmp_path, way, word, fix, after):
+    """6 MiB of its own, really full: what is ours and not needed goes first; afterwards it is tight, no longer full."""
+    (tmp_path / "small").mkdir()
+    run = subprocess.run(
+        ["unshare", "-Urm", str(HERE / "small_disk.sh"), str(tmp_path / "small"), way, sys.executable, "-m", "tests.unit.doctor.on_small_disk", str(tmp_path)],
+        check=False, capture_output=True, text=True, timeout=60, env=dict(os.environ, PYTHONPATH=str(Path.cwd())),
+    )  # fmt: skip
+    if "Operation not permitted" in run.stderr or "mount:" in run.stderr:
+        pytest.skip("this machine lets nobody mount a small file system")
+    assert run.returncode == 0, run.stderr
+    mark, said, text, then, _ = json.loads(run.stdout)
+    assert mark == Mark.FAIL
+    assert word in said
+    assert fix in text
+    assert then == after
+
+
+# ------------------------------------------------------------------ database
+
+
+@pytest.fixture
+async def database(sandbox):
+    path = sandbox.state / "glassd.db"
+    db = await Database.open(path, (*MIGRATIONS,))
+    await db.write(lambda c: c.execute("CREATE TABLE big(t)") and c.executemany("INSERT INTO big VALUES (?)", [(f"row {n} " * 20,) for n in range(2000)]).rowcount)
+    await db.close()
+    return path
+
+
+async def test_a_whole_database_is_ok_and_left_as_it_is(sandbox, database):
+    before = database.read_bytes()
+    finding = await sandbox.sees("database")
+    assert finding.mark is Mark.OK
+    assert f"schema {len(MIGRATIONS)}, whole" in finding.said
+    assert database.read_bytes() == before
+
+
+async def test_the_database_of_a_running_daemon_is_read_beside_it(sandbox, database):
+    db = await Database.open(database, (*MIGRATIONS,))
+    try:
+        assert (await sandbox.sees("database")).mark is Mark.OK
+        assert await db.write(lambda c: c.execute("DELETE FROM big").rowcount) == 2000
+        assert (await sandbox.sees("database")).mark is Mark.OK
+    finally:
+        await db.close()
+
+
+async def test_a_damaged_page_is_found_and_the_file_put_away(sandbox, database):
+    with database.open("r+b") as file:
+        file.seek(database.stat().st_size // 2)
+        file.write(os.urandom(8192))
+    await sandbox.fails_until_cured("database", "damaged")
+    assert (sandbox.state / "damaged" / "glassd.db").exists(), "kept, not deleted"
+
+
+async def test_a_file_that_is_no_database_is_put_away(sandbox):
+    (sandbox.state / "glassd.db").write_bytes(b"not a database at all, and long enough to have a header of its own" * 100)
+    await sandbox.fails_until_cured("database", "damaged")
+
+
+async def test_a_damaged_database_of_the_service_is_put_aside_by_a_restart(sandbox):
+    """The command is the service's; what it starts does what our daemon does: `Database.open`."""
+    sandbox.unit("glassd", StateDirectory="../../../state")
+    sandbox.named, sandbox.config = False, None
+    (sandbox.root / "var/lib").mkdir(parents=True)
+    path = sandbox.state / "glassd.db"
+    path.write_bytes(b"not a database at all, and long enough to have a header of its own" * 100)
+    opening = "import asyncio, sys, pathlib; from edge.store.db import Database; from edge.store.migrations import MIGRATIONS; " \
+              "db = lambda: Database.open(pathlib.Path(sys.argv[1]), MIGRATIONS); asyncio.run(db())"  # fmt: skip
+    sandbox.hook("glassd-started", f"exec {sys.executable} -c '{opening}' {path}")
+    finding = await sandbox.fails_until_cured("database", "damaged")
+    assert finding.fix.text.endswith("systemctl restart glassd")
+
+
+async def test_a_database_of_a_newer_glassd(sandbox, database):
+    import sqlite3
+
+    with sqlite3.connect(database) as connection:
+        connection.execute("PRAGMA user_version=999")
+    connection.close()
+    finding = await sandbox.sees("database")
+    assert finding.mark is Mark.FAIL
+    assert "newer glassd" in finding.said
+
+
+def test_a_check_of_every_page_is_given_up_in_time(tmp_path):
+    import sqlite3
+
+    path = tmp_path / "large.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE t(x)")
+    connection.executemany("INSERT INTO t VALUES (?)", ((f"{n:0>100}",) for n in range(50_000)))
+    connection.commit()
+    connection.close()
+    assert look(path, seconds=-1).unfinished
+    assert not look(path, seconds=60).unfinished
