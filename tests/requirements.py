@@ -34,6 +34,11 @@ PROMISES: Final[dict[str, Promise]] = {
     "M-one-bad-tool": Promise("One bad tool is dropped with its reason and the rest serve.", "issue 2, Bad input"),
     "M-settings": Promise("An unknown configuration key is an error that names the nearest known one.", "K2"),
     # ------------------------------------------------------------ contract
+    "I4-doctor-bounded": Promise("The doctor's checks run at once where they can, are told in order, and end within 15 s, whatever hangs.", "issue 4, glassd doctor"),
+    "I4-doctor-broker": Promise("The broker's ladder stops at the rung that fails, says which and why, and leaves the daemon's session alone.", "issue 4, glassd doctor; ux §5"),
+    "I4-doctor-bundle": Promise("`glassd doctor --bundle` holds what a helper needs and no secret, wherever one stood.", "issue 4, glassd doctor"),
+    "I4-doctor-fixes": Promise("Every check of the doctor fails on its real fault, and its printed fix, run as printed, turns it OK.", "issue 4, Show 5"),
+    "I4-doctor-good": Promise("On a good machine the doctor finds nothing and ends with 0; on one with a fault it ends with 1.", "issue 4, Show 5"),
     "K3-shown": Promise("`shown` is said only when pixels were lit, `spoken` only when samples were played.", "contract §3"),
     "K3-scene": Promise("Showing the same scene again after a reconnect is not a second rendering; speech is at most once.", "contract §3"),
     "K3-one-answer": Promise("Every call gets exactly one answer.", "contract §3"),

@@ -18,7 +18,7 @@ SHORTEST: Final = 4
 """Characters; shorter texts would hide ordinary words."""
 _SECRET_NAME: Final = re.compile(r"(?i)password|passwd|passkey|secret|token|api_?key|credential|authorization|cookie|\bpin\b|idempotencykey")
 _PERSONAL: Final = frozenset({("uplink", "username"), ("edge", "user_id")})
-_MAC: Final = re.compile(r"\b([0-9A-Fa-f]{2})([:_-])(?:[0-9A-Fa-f]{2}\2){4}([0-9A-Fa-f]{2})\b")
+_MAC: Final = re.compile(r"(?<![0-9A-Fa-f])([0-9A-Fa-f]{2})([:_-])(?:[0-9A-Fa-f]{2}\2){4}([0-9A-Fa-f]{2})(?![0-9A-Fa-f])")
 _PEM: Final = re.compile(r"-----BEGIN [A-Z ]*-----.*?(?:-----END [A-Z ]*-----|\Z)", re.DOTALL)
 _LONG: Final = re.compile(r"\b(?:[0-9A-Fa-f]{32,}|eyJ[\w-]+(?:\.[\w-]+){1,2}|[A-Za-z0-9+/_-]{40,}={0,2})(?![\w/])")
 """Hexadecimal from 128 bits on, JSON web tokens, base64 of 30 bytes and more: keys, tokens, digests of them."""

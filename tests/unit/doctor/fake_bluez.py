@@ -17,15 +17,15 @@ class Adapter(ServiceInterface):
         self.powered = powered
 
     @dbus_property(access=PropertyAccess.READ)
-    def Address(self) -> "s":  # noqa: N802, F821, UP037 - D-Bus names and signatures
+    def Address(self) -> "s":  # noqa: N802, F821 - D-Bus names and signatures
         return "00:11:22:33:44:55"
 
     @dbus_property()
-    def Powered(self) -> "b":  # noqa: N802, F821, UP037
+    def Powered(self) -> "b":  # noqa: N802, F821
         return self.powered
 
     @Powered.setter
-    def Powered(self, value: "b"):  # noqa: N802, F821, UP037
+    def Powered(self, value: "b"):  # noqa: N802, F821
         self.powered = value
 
 
@@ -35,15 +35,15 @@ class Device(ServiceInterface):
         self.address = address
 
     @dbus_property(access=PropertyAccess.READ)
-    def Address(self) -> "s":  # noqa: N802, F821, UP037
+    def Address(self) -> "s":  # noqa: N802, F821
         return self.address
 
     @dbus_property(access=PropertyAccess.READ)
-    def Paired(self) -> "b":  # noqa: N802, F821, UP037
+    def Paired(self) -> "b":  # noqa: N802, F821
         return True
 
     @dbus_property(access=PropertyAccess.READ)
-    def Adapter(self) -> "o":  # noqa: N802, F821, UP037
+    def Adapter(self) -> "o":  # noqa: N802, F821
         return "/org/bluez/hci0"
 
 
@@ -54,7 +54,8 @@ async def main(address, *words):
     for device in words[words.index("--device") + 1 :] if "--device" in words else ():
         bus.export(f"/org/bluez/hci0/dev_{device.replace(':', '_')}", Device(device))
     await bus.request_name("org.bluez")
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     await bus.wait_for_disconnect()
 
 

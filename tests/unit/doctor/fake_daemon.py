@@ -11,7 +11,7 @@ class Server(socketserver.ThreadingUnixStreamServer):
 
 
 class Answer(BaseHTTPRequestHandler):
-    def do_GET(self):  # noqa: N802 - http.server's name
+    def do_GET(self):
         body = Path(sys.argv[2]).read_bytes()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -27,5 +27,6 @@ class Answer(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     with Server(sys.argv[1], Answer) as server:
-        print("ready", flush=True)
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
         server.serve_forever()

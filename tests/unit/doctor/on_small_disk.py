@@ -16,7 +16,7 @@ async def main(folder):
         await sandbox.cures(before)
     after = await sandbox.sees("space")
     told = [before.mark, before.said, before.fix.text if before.fix else "", after.mark, after.said]
-    print(json.dumps(told))
+    sys.stdout.write(json.dumps(told))
 
 
 asyncio.run(main(sys.argv[1]))

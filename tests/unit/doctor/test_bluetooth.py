@@ -8,7 +8,6 @@ from edge.doctor.patient import Who
 from edge.doctor.words import Kind, Mark
 from tests.unit.doctor.house import BUS, FAKE_BLUEZ
 
-pytestmark = pytest.mark.requirement("I4-doctor-fixes")
 WAIT = "for _ in $(seq 500); do {} && exit 0; sleep 0.01; done; exit 1"
 
 
@@ -21,12 +20,14 @@ def radio(sandbox):
     return sandbox
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_switch_that_is_off_is_switched_on(radio):
     for name, text in (("type", "bluetooth"), ("soft", "1"), ("hard", "0")):
         radio.write(f"/sys/class/rfkill/rfkill0/{name}", text + "\n")
     await radio.fails_until_cured("rfkill", "switched off")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_hardware_switch_needs_a_hand(radio):
     for name, text in (("type", "bluetooth"), ("soft", "0"), ("hard", "1")):
         radio.write(f"/sys/class/rfkill/rfkill0/{name}", text + "\n")
@@ -37,12 +38,14 @@ async def test_a_hardware_switch_needs_a_hand(radio):
     assert (await radio.sees("rfkill")).mark is Mark.OK
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_another_kind_of_switch_is_none_of_ours(radio):
     for name, text in (("type", "wlan"), ("soft", "1"), ("hard", "0")):
         radio.write(f"/sys/class/rfkill/rfkill0/{name}", text + "\n")
     assert (await radio.sees("rfkill")).mark is Mark.OK
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_machine_without_bluetooth_is_told_so_and_what_else_there_is(sandbox):
     finding = await sandbox.sees("adapter")
     assert finding.mark is Mark.FAIL
@@ -52,6 +55,7 @@ async def test_a_machine_without_bluetooth_is_told_so_and_what_else_there_is(san
     assert (await sandbox.sees("adapter")).mark is Mark.OK
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_raspberry_pi_whose_bluetooth_was_given_away_gets_it_back(sandbox):
     sandbox.write("/boot/firmware/config.txt", "dtparam=audio=on\ndtoverlay=disable-bt\n")
     finding = await sandbox.fails_until_cured("adapter", "switched off in /boot/firmware/config.txt")
@@ -59,6 +63,7 @@ async def test_a_raspberry_pi_whose_bluetooth_was_given_away_gets_it_back(sandbo
     assert (sandbox.root / "boot/firmware/config.txt").read_text() == "dtparam=audio=on\n"
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_dongle_of_our_own_is_counted_without_opening_it(sandbox):
     sandbox.configure(glasses={"radio": "usb:0"})
     finding = await sandbox.sees("adapter")
@@ -68,6 +73,7 @@ async def test_a_dongle_of_our_own_is_counted_without_opening_it(sandbox):
     assert (await sandbox.sees("adapter")).mark is Mark.OK
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_bus_that_does_not_run_is_started(radio):
     config = radio.folder / "bus.conf"
     config.write_text(BUS.format(address=radio.bus))
@@ -77,6 +83,7 @@ async def test_a_bus_that_does_not_run_is_started(radio):
     assert "systemctl enable --now dbus" in finding.fix.text
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_bluetoothd_that_does_not_run_is_started(radio):
     radio.start_bus()
     radio.hook("bluetooth-started", f"{sys.executable} {FAKE_BLUEZ} {radio.bus} > {radio.folder}/said 2>&1 & echo $! > {radio.folder}/bluez.pid; "
@@ -84,6 +91,7 @@ async def test_bluetoothd_that_does_not_run_is_started(radio):
     await radio.fails_until_cured("bluez", "bluetoothd does not run")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_without_systemd_services_are_started_the_old_way(radio):
     import shutil
 
@@ -92,6 +100,7 @@ async def test_without_systemd_services_are_started_the_old_way(radio):
     assert (await radio.sees("bluez")).fix.text.endswith("service bluetooth start")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_bluez_that_is_not_installed_is_installed(radio):
     (radio.folder / "bluez-version").unlink()
     radio.start_bus()
@@ -101,6 +110,7 @@ async def test_bluez_that_is_not_installed_is_installed(radio):
     await radio.fails_until_cured("bluez", "not installed")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_an_old_bluez_is_renewed(radio):
     (radio.folder / "bluez-version").write_text("5.50")
     radio.hook("bluez-installed", f"echo 5.66 > {radio.folder}/bluez-version")
@@ -109,12 +119,14 @@ async def test_an_old_bluez_is_renewed(radio):
     await radio.fails_until_cured("bluez", "5.50 is older than 5.55")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_an_adapter_without_power_is_switched_on(radio):
     radio.start_bus()
     radio.start_bluez("--off")
     await radio.fails_until_cured("power", "hci0 is off")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_an_adapter_that_bluez_does_not_show_makes_it_start_again(radio):
     radio.start_bus()
     radio.start_bluez("--no-adapter")
@@ -125,16 +137,19 @@ async def test_an_adapter_that_bluez_does_not_show_makes_it_start_again(radio):
     assert "systemctl restart bluetooth" in radio.ran
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_bluetoothd_is_made_to_come_back_when_it_dies(radio):
     await radio.fails_until_cured("restart", "stays dead", mark=Mark.WARN)
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_the_receive_buffer_is_made_large_enough(radio):
     (radio.root / "etc/sysctl.d").mkdir(parents=True)
     radio.write("/proc/sys/net/core/rmem_default", "212992\n")
     await radio.fails_until_cured("buffer", "212992", mark=Mark.WARN)
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_what_the_files_of_the_package_hold_is_what_the_fixes_write(radio):
     """The drop-ins of `make install` and the printed commands must not fight over the same names."""
     from pathlib import Path
@@ -149,6 +164,7 @@ async def test_what_the_files_of_the_package_hold_is_what_the_fixes_write(radio)
     assert written == ours
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_the_good_radio_is_ok_throughout(radio):
     radio.start_bus()
     radio.start_bluez()
@@ -156,12 +172,14 @@ async def test_the_good_radio_is_ok_throughout(radio):
         assert (await radio.sees(check)).mark is Mark.OK
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_another_radio_than_bluez_is_not_measured_by_it(sandbox):
     sandbox.configure(glasses={"radio": "inproc"})
     for check in ("rfkill", "adapter", "bus", "bluez", "power", "restart", "buffer"):
         assert (await sandbox.sees(check)).mark is Mark.SKIP
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_asking_never_starts_bluetoothd(radio):
     """D-Bus starts whoever is asked when that is activatable; the doctor only looks."""
     services = radio.folder / "services"
@@ -173,6 +191,7 @@ async def test_asking_never_starts_bluetoothd(radio):
     assert not (radio.folder / "activated").exists()
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 def test_the_user_named_in_a_fix_is_the_one_who_asks(sandbox):
     sandbox.changed = {"me": Who(4711, "ada")}
     assert sandbox.machine.as_root(f"usermod -aG bluetooth {sandbox.machine.me.name}").text == "sudo usermod -aG bluetooth ada"

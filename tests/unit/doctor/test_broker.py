@@ -13,7 +13,7 @@ from tests.e2e.broker import MOSQUITTO, free_port, mosquitto, serving
 from tests.unit.doctor.certificates import Authority
 from tests.unit.doctor.test_service import FAKE_DAEMON, STATUS
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.requirement("I4-doctor-broker")]
+pytestmark = pytest.mark.enable_socket
 RUNGS = ("dns", "tcp", "tls", "connack", "suback", "trip")
 
 
@@ -46,11 +46,13 @@ async def all_ok(sandbox):
         assert finding.mark is Mark.OK, finding
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_without_a_broker_configured_nothing_is_wrong(sandbox):
     for name in (*RUNGS, "uplink"):
         assert (await sandbox.sees(name)).mark is Mark.SKIP
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_a_good_broker_is_ok_on_every_rung(sandbox):
     with mosquitto(sandbox.folder) as broker:
         sandbox.configure(uplink={"host": "127.0.0.1", "port": broker.port, "tls": False})
@@ -61,6 +63,7 @@ async def test_a_good_broker_is_ok_on_every_rung(sandbox):
     assert "as edge-doctored (" not in broker.log.read_text()
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_a_name_nobody_knows(sandbox):
     with mosquitto(sandbox.folder) as broker:
         sandbox.configure(uplink={"host": "no-such-host.invalid", "port": broker.port, "tls": False})
@@ -70,6 +73,7 @@ async def test_a_name_nobody_knows(sandbox):
         await all_ok(sandbox)
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_a_port_where_nobody_listens_and_the_usual_one_is_named(sandbox, monkeypatch):
     with mosquitto(sandbox.folder) as broker:
         monkeypatch.setattr("edge.doctor.broker.PLAIN", broker.port)
@@ -81,6 +85,7 @@ async def test_a_port_where_nobody_listens_and_the_usual_one_is_named(sandbox, m
         await all_ok(sandbox)
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_a_broker_of_this_machine_that_does_not_run_is_started(sandbox, monkeypatch):
     port = free_port()
     for name in ("PLAIN", "SECURE"):
@@ -94,6 +99,7 @@ async def test_a_broker_of_this_machine_that_does_not_run_is_started(sandbox, mo
     await all_ok(sandbox)
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_an_authority_that_is_not_trusted(sandbox, secured):
     with secured("localhost") as broker:
         sandbox.configure(uplink={"host": "localhost", "port": broker.port})
@@ -104,6 +110,7 @@ async def test_an_authority_that_is_not_trusted(sandbox, secured):
         assert "good until" in (await sandbox.sees("tls")).said
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_a_certificate_for_another_name_says_which(sandbox, secured):
     with secured("localhost") as broker:
         sandbox.configure(uplink={"host": "127.0.0.1", "port": broker.port, "ca_file": secured.authority.ca})
@@ -113,6 +120,7 @@ async def test_a_certificate_for_another_name_says_which(sandbox, secured):
         await all_ok(sandbox)
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_a_certificate_past_its_day_is_renewed(sandbox, secured):
     with secured("localhost", ends=-1) as broker:
         sandbox.configure(uplink={"host": "localhost", "port": broker.port, "ca_file": secured.authority.ca})
@@ -125,6 +133,7 @@ async def test_a_certificate_past_its_day_is_renewed(sandbox, secured):
         await all_ok(sandbox)
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_a_certificate_that_ends_soon_is_a_warning(sandbox, secured):
     import time
 
@@ -136,6 +145,7 @@ async def test_a_certificate_that_ends_soon_is_a_warning(sandbox, secured):
         assert (await sandbox.sees("trip")).mark is Mark.OK, "a warning does not stop the climb"
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_tls_towards_a_plain_port(sandbox):
     with mosquitto(sandbox.folder) as broker:
         sandbox.configure(uplink={"host": "localhost", "port": broker.port})
@@ -145,6 +155,7 @@ async def test_tls_towards_a_plain_port(sandbox):
         await all_ok(sandbox)
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_a_broker_that_wants_a_password(sandbox):
     passwords, ours = sandbox.folder / "passwords", sandbox.folder / "ours"
     subprocess.run(["mosquitto_passwd", "-c", "-b", str(passwords), "edge", "hunter2hunter2"], check=True, capture_output=True)
@@ -157,6 +168,7 @@ async def test_a_broker_that_wants_a_password(sandbox):
         await all_ok(sandbox)
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_a_broker_that_forbids_reading(sandbox):
     """Mosquitto's access list never refuses a SUBSCRIBE, others' do: a broker of a few bytes says 0x87, then 0x01."""
     code = bytearray(b"\x87")
@@ -177,6 +189,7 @@ async def test_a_broker_that_forbids_reading(sandbox):
         assert (await sandbox.sees("suback")).mark is Mark.OK
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_a_broker_that_forbids_writing(sandbox):
     rights = sandbox.folder / "acl"
     rights.write_text("topic read #\n")
@@ -191,6 +204,7 @@ async def test_a_broker_that_forbids_writing(sandbox):
         await all_ok(sandbox)
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_a_refusal_that_is_meant_for_the_doctors_name_only_is_a_warning(sandbox):
     """Access lists by client id know the edge, not its doctor; the daemon itself is connected."""
     rights = sandbox.folder / "acl"
@@ -210,6 +224,7 @@ async def test_a_refusal_that_is_meant_for_the_doctors_name_only_is_a_warning(sa
     ({"state": "down", "since_s": 2.0, "reason": "connecting"}, Mark.WARN, "connecting since 2 s"),
     ({"state": "not configured", "since_s": 2.0}, Mark.WARN, "before [uplink] was written"),
 ])  # fmt: skip
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_the_daemons_own_connection_is_told_too(sandbox, layer, mark, word):
     (sandbox.folder / "status.json").write_text(json.dumps({**STATUS, "uplink": layer}))
     sandbox.start(sys.executable, str(FAKE_DAEMON), str(sandbox.folder / "c.sock"), str(sandbox.folder / "status.json"), ready="ready")
@@ -219,6 +234,7 @@ async def test_the_daemons_own_connection_is_told_too(sandbox, layer, mark, word
     assert word in finding.said
 
 
+@pytest.mark.requirement("I4-doctor-broker")
 async def test_a_broker_that_accepts_and_says_nothing_is_given_up_in_time(sandbox, monkeypatch):
     monkeypatch.setattr("edge.doctor.broker.STEP_S", 0.3)
     async def silent(reader, _writer):

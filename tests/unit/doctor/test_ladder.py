@@ -9,8 +9,6 @@ from edge.doctor.aside import in_thread, program
 from edge.doctor.ladder import Ladder
 from edge.doctor.words import Check, Mark, do, fail, ok, warn
 
-pytestmark = pytest.mark.requirement("I4-doctor-bounded")
-
 
 def check(name, examine, **more):
     return Check(id=name, layer="x", title=name, examine=examine, **more)
@@ -34,6 +32,7 @@ async def for_ever():
     await asyncio.Event().wait()
 
 
+@pytest.mark.requirement("I4-doctor-bounded")
 async def test_checks_that_need_nothing_of_each_other_run_at_once_and_are_told_in_order():
     second_ran = asyncio.Event()
 
@@ -45,6 +44,7 @@ async def test_checks_that_need_nothing_of_each_other_run_at_once_and_are_told_i
     assert [(e.number, e.finding.said) for e in entries] == [(1, "one"), (2, "two")]
 
 
+@pytest.mark.requirement("I4-doctor-bounded")
 async def test_what_needs_a_rung_that_failed_is_not_climbed():
     entries = await climbed(
         check("a", gives(fail("broken", do("mend it")))), check("b", gives(ok("never")), needs=("a",)), check("c", gives(ok("never")), needs=("b",)),
@@ -54,12 +54,14 @@ async def test_what_needs_a_rung_that_failed_is_not_climbed():
     assert entries[1].finding.said == "not reached: see 1 (a)"
 
 
+@pytest.mark.requirement("I4-doctor-bounded")
 async def test_a_check_that_hangs_fails_at_its_own_deadline():
     entries = await climbed(check("slow", for_ever, deadline_s=0.05), check("quick", gives(ok("here"))))
     assert [e.finding.mark for e in entries] == [Mark.FAIL, Mark.OK]
     assert "no answer within 0.05 s" in entries[0].finding.said
 
 
+@pytest.mark.requirement("I4-doctor-bounded")
 async def test_the_whole_ladder_has_an_end():
     began = time.monotonic()
     entries = await climbed(*(check(f"n{n}", for_ever, deadline_s=60.0) for n in range(30)), whole_s=0.1)
@@ -67,6 +69,7 @@ async def test_the_whole_ladder_has_an_end():
     assert {e.finding.mark for e in entries} == {Mark.SKIP}
 
 
+@pytest.mark.requirement("I4-doctor-bounded")
 async def test_a_mistake_in_a_check_costs_its_own_line():
     async def wrong():
         raise KeyError("oops")
@@ -77,6 +80,7 @@ async def test_a_mistake_in_a_check_costs_its_own_line():
     assert entries[1].finding.mark is Mark.OK
 
 
+@pytest.mark.requirement("I4-doctor-bounded")
 async def test_an_error_of_the_reader_comes_out_as_itself_and_ends_every_check():
     with pytest.raises(BrokenPipeError):
         async with Ladder([check("a", for_ever)], now=time.monotonic).climbing():
@@ -84,6 +88,7 @@ async def test_an_error_of_the_reader_comes_out_as_itself_and_ends_every_check()
     assert len(asyncio.all_tasks()) == 1
 
 
+@pytest.mark.requirement("I4-doctor-bounded")
 async def test_a_thread_that_hangs_keeps_nobody():
     import threading
 
@@ -94,6 +99,7 @@ async def test_a_thread_that_hangs_keeps_nobody():
     let_go.set()
 
 
+@pytest.mark.requirement("I4-doctor-bounded")
 async def test_a_program_that_hangs_is_killed():
     began = time.monotonic()
     with pytest.raises(TimeoutError):
@@ -102,6 +108,7 @@ async def test_a_program_that_hangs_is_killed():
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.requirement("I4-doctor-bounded")
 async def test_a_program_says_all_it_has_to_say_up_to_a_bound(monkeypatch):
     ran = await program(["sh", "-c", "echo one; sleep 0.05; echo two"], {"PATH": "/usr/bin:/bin"})
     assert (ran.code, ran.out) == (0, "one\ntwo\n")
@@ -110,10 +117,12 @@ async def test_a_program_says_all_it_has_to_say_up_to_a_bound(monkeypatch):
     assert (ran.code, len(ran.out)) == (3, 10)
 
 
+@pytest.mark.requirement("I4-doctor-bounded")
 async def test_a_program_that_is_not_there_is_no_error():
     assert (await program(["no-such-program-here"], {"PATH": "/usr/bin"})).code is None
 
 
+@pytest.mark.requirement("I4-doctor-bounded")
 async def test_every_check_bears_its_own_deadline_under_the_whole(sandbox):
     from edge.doctor.checks import every
     from edge.doctor.ladder import WHOLE_S

@@ -12,7 +12,6 @@ import pytest
 from edge.doctor.patient import Who
 from edge.doctor.words import Kind, Mark
 
-pytestmark = pytest.mark.requirement("I4-doctor-fixes")
 FAKE_DAEMON = Path(__file__).with_name("fake_daemon.py")
 STATUS = {"version": "0.1.0", "edge_id": "edge-doctored", "services": [{"name": "link", "state": "running", "error": ""}], "alarms": {}}
 
@@ -47,17 +46,20 @@ def answers(sandbox, **status):
     ({"User": "root"}, "needs no root", Mark.WARN),
     ({"UnitFileState": "disabled"}, "does not start with the machine", Mark.WARN),
 ], ids=lambda v: v if isinstance(v, str) else "")  # fmt: skip
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_unit_that_is_not_as_it_should_be_is_put_right(service, properties, word, mark):
     service.unit("glassd", **properties)
     await service.fails_until_cured("unit", word, mark=mark)
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_good_unit_says_as_whom_it_runs(service):
     finding = await service.sees("unit")
     assert finding.mark is Mark.OK
     assert "as glassd, watchdog 30s" in finding.said
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_where_nobody_installed_a_service_it_is_said_how(sandbox):
     sandbox.named = False
     sandbox.unit("other")
@@ -66,6 +68,7 @@ async def test_where_nobody_installed_a_service_it_is_said_how(sandbox):
     assert "make install" in finding.fix.text
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_the_doctor_looks_where_the_service_looks_and_not_where_a_shell_would(service):
     service.write("/etc/glassd/glassd.toml", "version = 1\n[edge]\nid = 'edge-of-the-service'\n")
     finding = await service.sees("config")
@@ -73,6 +76,7 @@ async def test_the_doctor_looks_where_the_service_looks_and_not_where_a_shell_wo
     assert str(service.root / "var/lib/glassd") in (await service.sees("state")).said
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_the_environment_of_the_unit_counts(service):
     service.unit("glassd", Environment="GLASSD_EDGE__STATE_DIR=relative/path FOO=1")
     finding = await service.sees("config")
@@ -83,6 +87,7 @@ async def test_the_environment_of_the_unit_counts(service):
 # ------------------------------------------------------------------ daemon
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_daemon_that_does_not_answer_is_started_again(service):
     socket_, status = service.folder / "c.sock", service.folder / "status.json"
     status.write_text(json.dumps(STATUS))
@@ -91,6 +96,7 @@ async def test_a_daemon_that_does_not_answer_is_started_again(service):
     await service.fails_until_cured("daemon", "not running")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_daemon_that_hangs_is_told_apart_from_one_that_is_not_there(service, monkeypatch):
     monkeypatch.setattr("edge.doctor.service.ANSWER_S", 0.1)
     with socket.socket(socket.AF_UNIX) as deaf:
@@ -102,6 +108,7 @@ async def test_a_daemon_that_hangs_is_told_apart_from_one_that_is_not_there(serv
     assert finding.fix.text.endswith("systemctl restart glassd")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_daemon_of_the_version_before_is_restarted(service):
     answers(service, version="0.0.9")
     finding = await service.sees("daemon")
@@ -116,6 +123,7 @@ async def test_a_daemon_of_the_version_before_is_restarted(service):
     ({"services": [{"name": "link", "state": "crashed", "error": "OSError"}]}, "service link keeps failing: OSError", Mark.FAIL),
     ({"alarms": {"database": "it was damaged"}}, "it was damaged", Mark.WARN),
 ])  # fmt: skip
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_what_the_daemon_complains_of_is_told(service, status, word, mark):
     answers(service, **status)
     finding = await service.sees("daemon")
@@ -126,11 +134,13 @@ async def test_what_the_daemon_complains_of_is_told(service, status, word, mark)
     assert (await service.sees("daemon")).mark is Mark.OK
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_daemon_whose_unit_does_not_run_is_not_asked(service):
     service.unit("glassd", ActiveState="failed")
     assert (await service.sees("daemon")).mark is Mark.SKIP
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_who_may_not_use_the_socket_joins_its_group(sandbox):
     """The kernel refuses for real: as root we go on as nobody, as anybody else we take our own right away."""
     answers(sandbox)
@@ -183,6 +193,7 @@ def closed(folder):
         folder.chmod(0o700)
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 def test_who_is_in_the_group_already_logs_in_again(sandbox):
     from edge.control.client import ControlError
     from edge.doctor.patient import Patient
@@ -200,16 +211,19 @@ def test_who_is_in_the_group_already_logs_in_again(sandbox):
 # ------------------------------------------------------------------ whose files
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_state_directory_open_to_others_is_closed(sandbox):
     sandbox.state.chmod(0o755)
     await sandbox.fails_until_cured("state", "mode 0755")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_state_directory_its_owner_cannot_write_is_opened_to_him(sandbox):
     sandbox.state.chmod(0o500)
     await sandbox.fails_until_cured("state", "cannot write")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_files_of_a_run_as_root_are_given_back(sandbox):
     """`sudo glassd run` once, and the service cannot write its own database."""
     (sandbox.state / "glassd.db").touch()
@@ -228,12 +242,14 @@ async def test_files_of_a_run_as_root_are_given_back(sandbox):
         assert "chown -R daemon:" in (await sandbox.sees("state")).fix.text
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_file_where_the_directory_should_be_is_moved_away(sandbox):
     sandbox.state.rmdir()
     sandbox.state.touch()
     await sandbox.fails_until_cured("state", "is no directory")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_secret_others_may_read_is_closed(sandbox):
     secret = sandbox.folder / "password"
     secret.write_text("hunter2hunter2")
@@ -243,6 +259,7 @@ async def test_a_secret_others_may_read_is_closed(sandbox):
     assert "hunter2" not in str(finding)
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_secret_the_service_cannot_read_is_given_to_it(sandbox):
     secret = sandbox.folder / "token"
     secret.write_text("t0ken-t0ken")
@@ -257,6 +274,7 @@ async def test_a_secret_the_service_cannot_read_is_given_to_it(sandbox):
         await sandbox.fails_until_cured("secrets", "cannot be read by daemon")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_credential_of_systemd_is_for_root_alone(service):
     credential = service.write("/etc/credstore/glassd-mqtt-password", "hunter2hunter2")
     credential.chmod(0o644)

@@ -9,9 +9,8 @@ import pytest
 from edge.doctor.patient import Who
 from edge.doctor.words import Kind, Mark
 
-pytestmark = pytest.mark.requirement("I4-doctor-fixes")
 
-
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_this_very_system_is_fit_for_glassd(sandbox):
     finding = await sandbox.sees("os")
     assert finding.mark is Mark.OK
@@ -22,6 +21,7 @@ async def test_this_very_system_is_fit_for_glassd(sandbox):
     ({"bits": 32}, "32 bits"), ({"system": "Darwin"}, "needs Linux"), ({"python": (3, 9, 2)}, "Python 3.11"),
     ({"release": "4.19.0-27-arm64"}, "older than 5.10"),
 ])  # fmt: skip
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_system_that_cannot_carry_glassd_is_told_what_to_install(sandbox, change, word):
     sandbox.changed = change
     finding = await sandbox.sees("os")
@@ -30,6 +30,7 @@ async def test_a_system_that_cannot_carry_glassd_is_told_what_to_install(sandbox
     assert finding.fix.text
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_missing_library_is_installed_by_the_printed_command(sandbox):
     python = sandbox.folder / "python"
     python.write_text(f"#!/bin/bash\n[ \"$*\" = '-m pip install --upgrade glassd' ] && touch {sandbox.folder}/installed\n")
@@ -39,6 +40,7 @@ async def test_a_missing_library_is_installed_by_the_printed_command(sandbox):
     await sandbox.fails_until_cured("libraries", "not installed: bleak")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_the_libraries_follow_the_radio(sandbox):
     sandbox.changed = {"has": lambda name: name not in {"bumble", "usb1"}}
     assert (await sandbox.sees("libraries")).mark is Mark.OK
@@ -48,11 +50,13 @@ async def test_the_libraries_follow_the_radio(sandbox):
     assert "'glassd[sim]'" in finding.fix.text
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_configuration_without_its_version_gets_one(sandbox):
     sandbox.config.write_text(sandbox.config.read_text().replace("version = 1\n", ""))
     await sandbox.fails_until_cured("config", "version: missing")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_wrong_key_is_named_with_the_right_one(sandbox):
     sandbox.configure(uplink={"hots": "broker.local"})
     finding = await sandbox.sees("config")
@@ -64,6 +68,7 @@ async def test_a_wrong_key_is_named_with_the_right_one(sandbox):
     assert (await sandbox.sees("config")).mark is Mark.OK
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_toml_that_does_not_parse_names_its_line(sandbox):
     sandbox.config.write_text("version = 1\n[uplink\n")
     finding = await sandbox.sees("config")
@@ -71,6 +76,7 @@ async def test_toml_that_does_not_parse_names_its_line(sandbox):
     assert "line 2" in finding.said
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_file_only_the_service_may_read_is_no_fault(sandbox, monkeypatch):
     """Not the mode is handed in but what the kernel said: root, as whom tests may run, is refused nothing."""
     sandbox.configure(uplink={"host": "h", "username": "u", "password_file": "/root/secret"})
@@ -86,6 +92,7 @@ async def test_a_file_only_the_service_may_read_is_no_fault(sandbox, monkeypatch
 # ------------------------------------------------------------------ clock
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_clock_that_was_never_set_is_set_by_the_time_server(sandbox):
     (sandbox.folder / "wall").write_text("1388534400")  # 2014
     (sandbox.folder / "synchronised").unlink()
@@ -94,6 +101,7 @@ async def test_a_clock_that_was_never_set_is_set_by_the_time_server(sandbox):
     assert "timedatectl set-ntp true" in finding.fix.text
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_clock_nobody_keeps_true_is_a_warning(sandbox):
     (sandbox.folder / "synchronised").unlink()
     (sandbox.folder / "timedate").write_text("CanNTP=yes\nNTP=no\nNTPSynchronized=no\n")
@@ -104,6 +112,7 @@ async def test_a_clock_nobody_keeps_true_is_a_warning(sandbox):
     ("CanNTP=no\nNTP=no\n", "apt-get install -y systemd-timesyncd && sudo timedatectl set-ntp true"),
     ("CanNTP=yes\nNTP=yes\n", "systemctl restart systemd-timesyncd"),
 ])  # fmt: skip
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_the_way_to_a_time_server_is_this_machines_own(sandbox, told, command):
     (sandbox.folder / "synchronised").unlink()
     (sandbox.folder / "timedate").write_text(told)
@@ -111,6 +120,7 @@ async def test_the_way_to_a_time_server_is_this_machines_own(sandbox, told, comm
     assert (await sandbox.sees("clock")).fix.text == f"sudo {command}"
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 def test_root_is_not_told_to_use_sudo(sandbox):
     sandbox.changed = {"me": Who(0, "root")}
     assert sandbox.machine.as_root("a", "b").text == "a && b"
@@ -118,6 +128,7 @@ def test_root_is_not_told_to_use_sudo(sandbox):
     assert sandbox.machine.as_root("a", "b").text == "sudo a && sudo b"
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 def test_the_interpreter_is_the_one_that_runs_us():
     from edge.doctor.examine import this_machine
 

@@ -21,23 +21,25 @@ from tests.unit.doctor.house import NOW, copied
 from tools_cache import build
 from tools_cache.generations import Generation, Generations
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.requirement("I4-doctor-fixes")]
+pytestmark = pytest.mark.enable_socket
 HERE = Path(__file__).parent
 
 
 # ------------------------------------------------------------------ tools
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_damaged_registry_of_this_installation_is_built_again(sandbox):
     artifact = copied(build.ARTIFACT, sandbox.folder / "tool_registry.json")
     artifact.write_bytes(artifact.read_bytes().replace(b"the", b"eht", 1))
     program = sandbox.bin / "glassd"
-    program.write_text(f"#!/bin/bash\nexec {sys.executable} -m edge.cli \"$@\"\n")
+    program.write_text(f'#!/bin/bash\nexec {sys.executable} -m edge.cli "$@"\n')
     program.chmod(0o755)
     sandbox.changed = {"registry": artifact}
     await sandbox.fails_until_cured("builtin", "sha256 is")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_registry_that_is_missing_is_named(sandbox):
     sandbox.changed = {"registry": sandbox.folder / "none.json"}
     finding = await sandbox.sees("builtin")
@@ -50,7 +52,7 @@ def cloud(status=200, *, now=NOW, headers=()):
     """Run a cloud's HTTP door: it wants a token where `status` is 401, and has its own idea of the time."""
 
     class Answer(BaseHTTPRequestHandler):
-        def do_GET(self):  # noqa: N802 - http.server's name
+        def do_GET(self):
             welcome = self.headers.get("Authorization") == "Bearer t0ken-t0ken" or not self.path.endswith("/api/registry")
             self.send_response_only(200 if welcome else status)
             for name, value in (("Date", formatdate(now, usegmt=True)), *headers):
@@ -70,12 +72,14 @@ def cloud(status=200, *, now=NOW, headers=()):
             thread.join(10)
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_cloud_that_answers_is_ok(sandbox):
     with cloud() as url:
         sandbox.configure(cloud={"url": url})
         assert (await sandbox.sees("cloud")).mark is Mark.OK
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_cloud_that_is_not_there(sandbox):
     sandbox.configure(cloud={"url": f"http://127.0.0.1:{free_port()}"})
     finding = await sandbox.sees("cloud")
@@ -86,6 +90,7 @@ async def test_a_cloud_that_is_not_there(sandbox):
         assert (await sandbox.sees("cloud")).mark is Mark.OK
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_cloud_that_wants_a_token(sandbox):
     token = sandbox.folder / "token"
     token.write_text("t0ken-t0ken\n")
@@ -98,6 +103,7 @@ async def test_a_cloud_that_wants_a_token(sandbox):
         assert (await sandbox.sees("cloud")).mark is Mark.OK
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_cloud_that_moved_says_where(sandbox):
     with cloud() as there, cloud(301, headers=[("Location", f"{there}/moved/api/registry")]) as url:
         sandbox.configure(cloud={"url": url})
@@ -108,12 +114,14 @@ async def test_a_cloud_that_moved_says_where(sandbox):
         assert (await sandbox.sees("cloud")).mark is Mark.OK
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_cloud_with_a_problem_of_its_own(sandbox):
     with cloud(500) as url:
         sandbox.configure(cloud={"url": url})
         assert "answers 500" in (await sandbox.sees("cloud")).said
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_clock_that_differs_from_the_clouds_is_set_to_it(sandbox):
     with cloud(now=NOW + 7200) as url:
         sandbox.configure(cloud={"url": url})
@@ -124,6 +132,7 @@ async def test_a_clock_that_differs_from_the_clouds_is_set_to_it(sandbox):
         assert "days ahead of" in (await sandbox.sees("clock")).said
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_damaged_copy_of_the_clouds_registry_is_removed(sandbox):
     folder = sandbox.state / "registry"
     for n in range(2):
@@ -136,6 +145,7 @@ async def test_a_damaged_copy_of_the_clouds_registry_is_removed(sandbox):
     assert not (folder / "damaged.json").exists(), "the doctor moved nothing by itself"
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_an_old_copy_is_told_with_its_age(sandbox):
     Generations(sandbox.state / "registry").save(Generation(b"{}", "http://c", fetched_wall=NOW - 3 * 86400))
     sandbox.configure(cloud={"url": f"http://127.0.0.1:{free_port()}"})
@@ -147,6 +157,7 @@ async def test_an_old_copy_is_told_with_its_age(sandbox):
 # ------------------------------------------------------------------ room
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_room_on_this_disk_is_told(sandbox):
     finding = await sandbox.sees("space")
     assert "MiB free on" in finding.said
@@ -156,6 +167,7 @@ async def test_room_on_this_disk_is_told(sandbox):
     ("aside", "takes no new calls", "rm -r", Mark.WARN), ("journal", "takes no new calls", "journalctl --vacuum-size=50M", Mark.WARN),
     ("readonly", "read-only", "mount -o remount,rw", Mark.WARN), ("inodes", "inodes free", "journalctl", Mark.FAIL),
 ])  # fmt: skip
+@pytest.mark.requirement("I4-doctor-fixes")
 def test_on_a_small_disk(tmp_path, way, word, fix, after):
     """6 MiB of its own, really full: what is ours and not needed goes first; afterwards it is tight, no longer full."""
     (tmp_path / "small").mkdir()
@@ -185,6 +197,7 @@ async def database(sandbox):
     return path
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_whole_database_is_ok_and_left_as_it_is(sandbox, database):
     before = database.read_bytes()
     finding = await sandbox.sees("database")
@@ -193,6 +206,7 @@ async def test_a_whole_database_is_ok_and_left_as_it_is(sandbox, database):
     assert database.read_bytes() == before
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_the_database_of_a_running_daemon_is_read_beside_it(sandbox, database):
     db = await Database.open(database, (*MIGRATIONS,))
     try:
@@ -203,6 +217,7 @@ async def test_the_database_of_a_running_daemon_is_read_beside_it(sandbox, datab
         await db.close()
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_damaged_page_is_found_and_the_file_put_away(sandbox, database):
     with database.open("r+b") as file:
         file.seek(database.stat().st_size // 2)
@@ -211,11 +226,13 @@ async def test_a_damaged_page_is_found_and_the_file_put_away(sandbox, database):
     assert (sandbox.state / "damaged" / "glassd.db").exists(), "kept, not deleted"
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_file_that_is_no_database_is_put_away(sandbox):
     (sandbox.state / "glassd.db").write_bytes(b"not a database at all, and long enough to have a header of its own" * 100)
     await sandbox.fails_until_cured("database", "damaged")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_damaged_database_of_the_service_is_put_aside_by_a_restart(sandbox):
     """The command is the service's; what it starts does what our daemon does: `Database.open`."""
     sandbox.unit("glassd", StateDirectory="../../../state")
@@ -223,13 +240,15 @@ async def test_a_damaged_database_of_the_service_is_put_aside_by_a_restart(sandb
     (sandbox.root / "var/lib").mkdir(parents=True)
     path = sandbox.state / "glassd.db"
     path.write_bytes(b"not a database at all, and long enough to have a header of its own" * 100)
-    opening = "import asyncio, sys, pathlib; from edge.store.db import Database; from edge.store.migrations import MIGRATIONS; " \
-              "db = lambda: Database.open(pathlib.Path(sys.argv[1]), MIGRATIONS); asyncio.run(db())"  # fmt: skip
-    sandbox.hook("glassd-started", f"exec {sys.executable} -c '{opening}' {path}")
+    script = sandbox.folder / "open.py"
+    script.write_text("import asyncio, sys, pathlib\nfrom edge.store.db import Database\nfrom edge.store.migrations import MIGRATIONS\n"
+                      "async def main():\n    await (await Database.open(pathlib.Path(sys.argv[1]), MIGRATIONS)).close()\nasyncio.run(main())\n")  # fmt: skip
+    sandbox.hook("glassd-started", f"exec {sys.executable} {script} {path}")
     finding = await sandbox.fails_until_cured("database", "damaged")
     assert finding.fix.text.endswith("systemctl restart glassd")
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_database_of_a_newer_glassd(sandbox, database):
     import sqlite3
 
@@ -241,6 +260,7 @@ async def test_a_database_of_a_newer_glassd(sandbox, database):
     assert "newer glassd" in finding.said
 
 
+@pytest.mark.requirement("I4-doctor-fixes")
 def test_a_check_of_every_page_is_given_up_in_time(tmp_path):
     import sqlite3
 
