@@ -20,6 +20,8 @@ from edge.demo.view import View
 from edge.demo.wires import CloudWire, DaemonWire, MockWire
 
 DEFAULT_GLASSES: Final = "mock:full"
+SIMULATED: Final = "sim:"
+"""A simulated real family is known to the daemon by its own name."""
 EDGE_ID: Final = "demo"
 READY_S: Final = 15.0
 READ_BYTES: Final = 65536
@@ -54,7 +56,7 @@ async def run_demo(*, glasses: str | None, script: Path | None, seconds: float |
     show = _printer(as_json=as_json)
     try:
         interactive = script is None and sys.stdin.isatty() and not as_json
-        steps = [] if interactive else load(str(script or "tour"))
+        steps = [] if interactive else load(str(script or "tour"), glasses or DEFAULT_GLASSES)
         async with asyncio.timeout(seconds), AsyncExitStack() as stack:
             play = await _open(stack, glasses or DEFAULT_GLASSES, show, forgiving=interactive)
             await play.run(_asked(show) if interactive else _scripted(steps))
@@ -90,7 +92,7 @@ async def _open(
     host, _, port = str(cloud["mqtt"]).rpartition(":")
     config = out / "glassd.toml"
     config.write_text(CONFIG.format(
-        edge_id=EDGE_ID, state=out / "state", radio=mock["radio"], model=model, host=host, port=port,
+        edge_id=EDGE_ID, state=out / "state", radio=mock["radio"], model=model.removeprefix(SIMULATED), host=host, port=port,
         http=cloud["http"], socket=control,
     ), encoding="utf-8")  # fmt: skip
     await _until_there(control, await start("daemon", "run", "--config", str(config), announces=False))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import httpx
 
-from edge.demo.script import BadScript, Expectation, Step, split_call, split_caps
+from edge.demo.script import BadScript, Expectation, Step, seconds, split_call, split_caps
 from edge.demo.wires import CloudWire, DaemonWire, MockWire
 
 EXPECT_S: Final = 15.0
@@ -18,7 +18,7 @@ EXPECT_S: Final = 15.0
 MAX_EVENTS: Final = 10_000
 Emit = Callable[[dict[str, Any]], None]
 
-_FROM_MOCK: Final = frozenset({"lens", "speaker", "prompt"})
+_FROM_MOCK: Final = frozenset({"lens", "speaker", "prompt", "fault"})
 """What is taken from the mock alone: decoded from the bytes that came over the air, never from the daemon."""
 
 
@@ -130,13 +130,19 @@ class Play:
             await self.note({"event": "problem", "text": f"{step.verb}: {str(away) or type(away).__name__}"})
 
     async def _say(self, text: str) -> None:
-        await self._wear(do="say", text=text)
+        """Speak; where the glasses recognise no speech, another recogniser hears it and tells the daemon."""
+        if not await self._wear(do="say", text=text):
+            self._later(self._daemon.post("/v1/say", {"text": text}))
 
-    async def _wear(self, **order: Any) -> None:
-        """Have the mock's wearer do something; what the mock refuses is said."""
+    async def _wear(self, **order: Any) -> bool:
+        """Have the mock's wearer do something; what the mock refuses is said. False when nobody noticed."""
         answer = await self._mock.do(**order)
         if not answer.get("ok"):
             await self.note({"event": "problem", "text": str(answer.get("error"))})
+        return bool(answer.get("noticed", answer.get("ok")))
+
+    async def _fault(self, word: str) -> None:
+        await self._wear(do=word)
 
     async def _call(self, rest: str) -> None:
         tool, args = split_call(rest)
@@ -191,6 +197,8 @@ _ACTS: Final[Mapping[str, Callable[[Play, str], Any]]] = {
     "button": lambda play, _: play._gesture("button"),  # noqa: SLF001
     "drop": lambda play, _: play._gesture("drop"),  # noqa: SLF001
     "caps": Play._caps,  # noqa: SLF001
+    "fault": Play._fault,  # noqa: SLF001
+    "wait": lambda _play, rest: asyncio.sleep(seconds(rest)),
     "offline": lambda play, _: play._broker(running=False),  # noqa: SLF001
     "online": lambda play, _: play._broker(running=True),  # noqa: SLF001
     "tools": lambda play, _: play._show("tools"),  # noqa: SLF001

@@ -20,6 +20,8 @@ VERBS: Final = {
     "button": "button              press the button",
     "caps": "caps camera=false   change what the glasses can do, while they run",
     "drop": "drop                lose the radio link for a moment",
+    "fault": "fault FAULT         something goes wrong with the glasses: drop:left, away:5 … (`glassd sim --help` has all)",
+    "wait": "wait SECONDS        let time pass",
     "offline": "offline             stop the broker",
     "online": "online              start it again",
     "tools": "tools               tools in force, and why others are hidden",
@@ -29,8 +31,10 @@ VERBS: Final = {
     "help": "help                this list",
     "quit": "quit                end the demo",
 }
-WITH_WORDS: Final = frozenset({"say", "call", "invoke", "caps", "expect"})
+WITH_WORDS: Final = frozenset({"say", "call", "invoke", "caps", "fault", "wait", "expect"})
 ALONE: Final = frozenset(VERBS) - WITH_WORDS
+TOURS: Final = {"sim:even_g1": "tour_even_g1.script"}
+"""Glasses that have no loudspeaker and two arms are shown off by other things."""
 MAX_SCRIPT_BYTES: Final = 64 * 1024
 
 
@@ -77,11 +81,12 @@ def parse_line(line: str, number: int = 0) -> Step:
     return Step(verb, rest.strip(), number)
 
 
-def load(name: str) -> list[Step]:
-    """Load the built-in `tour`, or a file. Raises `BadScript`."""
+def load(name: str, glasses: str = "") -> list[Step]:
+    """Load the built-in `tour` (the one of these glasses, where they have their own), or a file. Raises `BadScript`."""
     try:
         if name == "tour":
-            text = resources.files("edge.demo").joinpath("tour.script").read_text(encoding="utf-8")
+            file = TOURS.get(glasses, "tour.script")
+            text = resources.files("edge.demo").joinpath(file).read_text(encoding="utf-8")
         else:
             data = Path(name).read_bytes()
             if len(data) > MAX_SCRIPT_BYTES:
@@ -122,6 +127,20 @@ def _words(text: str) -> list[str]:
         return shlex.split(text)
     except ValueError as wrong:
         raise BadScript(f"{text[:60]}: {wrong}; close the quotation") from None
+
+
+MAX_WAIT_S: Final = 3600.0
+
+
+def seconds(rest: str) -> float:
+    """Read how long to wait. Raises `BadScript`."""
+    try:
+        value = float(rest)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= MAX_WAIT_S:
+        raise BadScript(f"wait {rest[:20]}: seconds from 0 to {MAX_WAIT_S:.0f} are needed")
+    return value
 
 
 def split_caps(rest: str) -> dict[str, bool]:

@@ -82,11 +82,27 @@ class View:
 
     # -------------------------------------------------------------- what the mock decoded from the air
 
+    def fault(self, e: Mapping[str, Any]) -> str:
+        return self._mark("⚡", "yellow", f"fault: {e.get('fault')}")
+
+    def said(self, e: Mapping[str, Any]) -> str:
+        """Of what glasses say only that a side of them is lost, or back."""
+        what = e.get("said") or {}
+        if what.get("type") != "SideChanged":
+            return ""
+        if what.get("up"):
+            return self._mark("✓", "green", f"the {what.get('side')} arm is there")
+        return self._mark("!", "yellow", f"the {what.get('side')} arm is lost; the other carries on")
+
     def lens(self, e: Mapping[str, Any]) -> str:
+        sides = (e.get("sides") or {}).values()
+        if e.get("same") is False and all(side.get("connected") for side in sides):
+            return ""  # one arm has it, the other has it in a moment
         lines = [str(line) for line in e.get("lines") or []]
         if not any(lines):
             return self._paint("  (the lens is dark)", "dim")
         page = f" {e['page']}/{e['pages']} " if int(e.get("pages") or 1) > 1 else ""
+        page += f" {e['side']} arm alone " if e.get("same") is False else ""
         top = "╭" + "─" * (LENS_COLUMNS + 2 - len(page)) + page + "╮"
         body = [f"│ {line[:LENS_COLUMNS]:<{LENS_COLUMNS}} │" for line in lines]
         return "\n".join(self._paint(line, "green") for line in (top, *body, "╰" + "─" * (LENS_COLUMNS + 2) + "╯"))
@@ -151,6 +167,7 @@ _SHAPES: Final[Mapping[str, Callable[[View, Mapping[str, Any]], str]]] = {
     "uplink.down": View.uplink_down, "call.received": View.received, "call.progress": View.progress,
     "call.answered": View.answered, "call.completed": View.completed, "lens": View.lens, "prompt": View.lens,
     "confirmation.asked": View.asked, "confirmation.decided": View.decided, "speaker": View.speaker,
+    "fault": View.fault, "glasses.event": View.said,
     "step": View.step, "cast": View.cast, "cloud.invoked": View.invoked, "refused": View.refused,
     "problem": View.problem, "shown.tools": View.tools, "shown.status": View.status, "shown.lens": View.shown_lens,
 }  # fmt: skip

@@ -141,3 +141,28 @@ def test_offline_is_answered_honestly_and_the_queued_call_is_finished_once(tour)
     done = of(tour, "call.completed", tool="com.example.tasks:add", ok=True)
     assert len(queued) == len(done) == 1
     assert queued[0]["call_id"] == done[0]["call_id"]
+
+
+@pytest.fixture(scope="module")
+def g1_tour():
+    played = subprocess.run(
+        [*CLI, "demo", "--glasses", "sim:even_g1", "--json", "--script", "tour"], capture_output=True, text=True, timeout=90, check=False
+    )
+    assert played.returncode == 0, played.stdout[-2000:] + played.stderr[-2000:]
+    return [json.loads(line) for line in played.stdout.splitlines()]
+
+
+@pytest.mark.requirement("I4-show-g1")
+def test_the_tour_runs_on_two_armed_glasses(g1_tour):
+    assert [e["model"] for e in g1_tour if e["event"] == "glasses.ready"] == ["even_g1"], "one connection, never lost"
+    shown = [e for e in g1_tour if e["event"] == "lens" and "42" in str(e["lines"])]
+    assert (shown[0]["same"], shown[0]["sides"]["right"]["lines"] != shown[0]["lines"]) == (False, True), "left first"
+    assert shown[1]["same"] is True
+
+
+@pytest.mark.requirement("I4-show-g1")
+def test_while_one_arm_is_away_the_other_shows_and_the_first_catches_up(g1_tour):
+    sides = [e["said"] for e in g1_tour if e["event"] == "glasses.event" and e["said"].get("type") == "SideChanged"]
+    assert [(s["side"], s["up"]) for s in sides[-2:]] == [("left", False), ("left", True)]
+    alone = [e for e in g1_tour if e["event"] == "lens" and e["lines"] == ["6 * 7 * 10 = 420"]]
+    assert [(e["side"], e["same"]) for e in alone[:2]] == [("right", False), ("left", True)]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from edge.demo.script import BadScript, Expectation, Step, load, parse, parse_line, split_call, split_caps
+from edge.demo.script import BadScript, Expectation, Step, load, parse, parse_line, seconds, split_call, split_caps
+from edge.demo.view import View
 
 
 def test_a_script_has_steps_titles_and_comments():
@@ -13,6 +14,9 @@ def test_a_script_has_steps_titles_and_comments():
 
 def test_the_tour_can_be_read():
     assert len(load("tour")) > 20
+    own = load("tour", "sim:even_g1")
+    assert Step("fault", "away:3:left", own[[s.verb for s in own].index("fault")].line) in own
+    assert load("tour", "mock:full") == load("tour")
 
 
 def test_a_bad_line_of_a_script_is_named_by_its_number():
@@ -61,3 +65,25 @@ def test_an_expectation_compares_and_contains():
 def test_an_expectation_that_cannot_be_read_is_refused(rest):
     with pytest.raises(BadScript):
         Expectation.parse(rest)
+
+
+def test_a_wait_is_some_seconds():
+    assert seconds("1.5") == 1.5
+    for wrong in ("-1", "soon", "nan", "1e9"):
+        with pytest.raises(BadScript, match="0 to 3600"):
+            seconds(wrong)
+
+
+def lens(same: bool, **connected: bool) -> dict:
+    sides = {side: {"connected": there} for side, there in connected.items()}
+    return {"event": "lens", "lines": ["hello"], "pages": 1, "side": "right", "same": same, "sides": sides}
+
+
+def test_a_page_on_its_way_from_arm_to_arm_is_drawn_once_and_that_of_one_arm_alone_says_so():
+    view = View(colour=False)
+    assert view.text(lens(same=False, left=True, right=True)) == ""
+    assert "hello" in view.text(lens(same=True, left=True, right=True))
+    assert "right arm alone" in view.text(lens(same=False, left=False, right=True))
+    assert "left arm is lost" in view.text({"event": "glasses.event", "said": {"type": "SideChanged", "side": "left", "up": False}})
+    assert view.text({"event": "glasses.event", "said": {"type": "WornChanged", "worn": True}}) == ""
+    assert "drop:left" in view.text({"event": "fault", "fault": "drop:left"})

@@ -167,6 +167,7 @@ GENERIC = [
 ]  # fmt: skip
 
 
+@pytest.mark.requirement("I4-sim-g1")
 async def test_generic_answers_have_twenty_bytes_as_in_every_capture(pair: Pair) -> None:
     for packet, answer in GENERIC:
         for arm in pair.arms.values():
@@ -184,6 +185,7 @@ OWN_FORM = [
 ]  # fmt: skip
 
 
+@pytest.mark.requirement("I4-sim-g1")
 async def test_answers_of_their_own_form_are_not_padded(pair: Pair) -> None:
     for packet, answer in OWN_FORM:
         assert await pair.right.ask(packet) == bytes.fromhex(answer)
@@ -203,6 +205,7 @@ HOSTS = {
 }  # fmt: skip
 
 
+@pytest.mark.requirement("I4-sim-g1")
 async def test_text_of_every_host_is_drawn(pair: Pair) -> None:
     for number, (status, page, pages, room) in enumerate(HOSTS.values(), 253):
         words = f"{number}: Ärger in Zürich ✓\n" + "many words in many pieces " * 9 + "\n"
@@ -213,6 +216,7 @@ async def test_text_of_every_host_is_drawn(pair: Pair) -> None:
         assert 1 <= shown["page"] <= shown["pages"]
 
 
+@pytest.mark.requirement("I4-sim-g1")
 async def test_each_arm_has_its_picture_and_the_lens_says_when_they_differ(pair: Pair) -> None:
     (packet,) = text("\n\nGood morning\n")
     await pair.left.ask(packet)
@@ -299,6 +303,7 @@ async def test_each_arm_has_its_battery(pair: Pair) -> None:
     assert pair.mock.glasses.battery == 31
 
 
+@pytest.mark.requirement("I4-sim-g1")
 async def test_the_microphone_of_the_right_arm_streams_ten_packets_a_second(pair: Pair) -> None:
     assert await pair.left.ask("0E 01") == bytes.fromhex("0E CA 01"), "the left has none"
     assert await pair.right.ask("0E 01") == bytes.fromhex("0E C9 01")
@@ -334,6 +339,7 @@ async def test_an_arm_hangs_up_after_32_silent_seconds_and_can_be_met_again(pair
 # ------------------------------------------------------------------ faults
 
 
+@pytest.mark.requirement("I4-faults-deeds")
 async def test_one_side_lost_the_other_carries_on(pair: Pair) -> None:
     assert await pair.inject("away:600:left")
     assert await pair.left.lost()
@@ -355,6 +361,7 @@ async def test_a_drop_of_one_side_leaves_the_other_link_up(pair: Pair) -> None:
     assert (await pair.left.ask("25 06 00 00 04 00"))[0] == 0x25
 
 
+@pytest.mark.requirement("I4-faults-deeds")
 async def test_a_refusal_is_ca_and_nothing_is_drawn(pair: Pair) -> None:
     await pair.inject("refuse:1:left")
     (packet,) = text("no\n")
@@ -391,6 +398,7 @@ def test_a_message_in_pieces_goes_on_until_its_last(packet: str, more: bool) -> 
     assert more_follow(bytes.fromhex(packet)) is more
 
 
+@pytest.mark.requirement("I4-faults-deeds")
 async def test_at_the_smallest_mtu_everything_still_fits_in_pieces(pair: Pair) -> None:
     await pair.inject("mtu:23:left")
     assert await pair.left.lost()
@@ -457,6 +465,7 @@ def objects(glasses: MockGlasses, quirks: list[str], side: Side, packet: str) ->
 
 
 @pytest.mark.parametrize(("quirk", "side", "taken", "refused"), SWITCHES, ids=[f"{q}-{s}" for q, s, *_ in SWITCHES])
+@pytest.mark.requirement("I4-sim-g1-quirks")
 def test_a_quirk_insists_on_one_form_and_stock_takes_both(glasses, quirk, side, taken, refused) -> None:
     if taken:
         assert not objects(glasses, [quirk], side, taken)
@@ -505,6 +514,7 @@ def test_some_wait_for_their_first_packet_before_they_answer_anything(glasses: M
     assert len(arm.packets_to_send(0.0)) == 2
 
 
+@pytest.mark.requirement("I4-sim-g1-quirks")
 def test_every_conflict_of_the_catalogue_is_a_switch_and_no_other() -> None:
     assert set(QUIRKS) == {conflict.name for conflict in CONFLICTS}
 

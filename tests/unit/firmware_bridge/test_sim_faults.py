@@ -31,6 +31,7 @@ SHORT = ShowPage("short", lines=(TextLine(0, "one packet"),))
     ("battery:7@0.5", Fault("battery", 7, at_s=0.5)), ("away:2.5", Fault("away", 2.5)), ("refuse:2", Fault("refuse", 2)),
     ("refuse-pairing", Fault("refuse-pairing")), ("forget-bond@10", Fault("forget-bond", at_s=10)),
 ])  # fmt: skip
+@pytest.mark.requirement("I4-faults-words")
 def test_a_word_is_a_fault(word: str, fault: Fault) -> None:
     assert parse_fault(word) == fault
     assert str(fault) == word.partition("@")[0]
@@ -56,6 +57,7 @@ def test_every_fault_can_be_written_as_its_usage_says() -> None:
         assert does
 
 
+@pytest.mark.requirement("I4-faults-words")
 def test_a_script_uses_the_same_words() -> None:
     assert parse("away:5") == Step("away:5", fault=Fault("away", 5))
     assert parse("battery:40@2s") == Step("battery:40@2s", fault=Fault("battery", 40, at_s=2))
@@ -96,6 +98,7 @@ async def met(setup: Setup):
         yield driver, transport
 
 
+@pytest.mark.requirement("I4-faults-deeds")
 async def test_a_dropped_link_is_made_again(setup: Setup) -> None:
     assert await setup.inject("drop") is False, "there was none"
     async with met(setup) as (driver, _):
@@ -107,6 +110,7 @@ async def test_a_dropped_link_is_made_again(setup: Setup) -> None:
     assert [e["fault"] for e in setup.ear.events if e["event"] == "fault"] == ["drop", "drop"]
 
 
+@pytest.mark.requirement("I4-faults-deeds")
 async def test_out_of_range_nobody_is_heard_until_the_time_is_over(setup: Setup) -> None:
     async with met(setup) as (driver, transport):
         assert await setup.inject("away:0.6")
@@ -140,6 +144,7 @@ async def test_lost_acknowledgements_are_asked_for_again_and_nothing_is_shown_tw
     assert scenes == ["s0", "s1", "s2", "s3", "short"]
 
 
+@pytest.mark.requirement("I4-faults-deeds")
 async def test_every_nth_packet_is_lost_and_no_other(setup: Setup) -> None:
     transport = await connect(setup.radio, await scan(setup.radio, timeout_s=DEADLINE_S), timeout_s=DEADLINE_S)
     subscription = setup.mock.servers[None]._current
@@ -152,6 +157,7 @@ async def test_every_nth_packet_is_lost_and_no_other(setup: Setup) -> None:
     await transport.close()
 
 
+@pytest.mark.requirement("I4-faults-deeds")
 async def test_what_is_delayed_comes_late_and_in_order(setup: Setup) -> None:
     transport = await connect(setup.radio, await scan(setup.radio, timeout_s=DEADLINE_S), timeout_s=DEADLINE_S)
     subscription = setup.mock.servers[None]._current
@@ -169,6 +175,7 @@ async def test_what_is_delayed_comes_late_and_in_order(setup: Setup) -> None:
     await transport.close()
 
 
+@pytest.mark.requirement("I4-faults-deeds")
 async def test_an_mtu_counts_from_the_next_connection_which_comes_at_once(setup: Setup) -> None:
     async with met(setup) as (driver, transport):
         assert transport.max_packet == 244
@@ -180,6 +187,7 @@ async def test_an_mtu_counts_from_the_next_connection_which_comes_at_once(setup:
         await driver.request(SHORT, timeout_s=DEADLINE_S)
 
 
+@pytest.mark.requirement("I4-faults-deeds")
 async def test_a_cut_comes_in_the_middle_of_a_message(setup: Setup) -> None:
     async with met(setup) as (driver, _):
         await setup.inject("cut")
@@ -192,6 +200,7 @@ async def test_a_cut_comes_in_the_middle_of_a_message(setup: Setup) -> None:
     assert setup.mock.glasses.lens.scene == "long", "one cut is one cut"
 
 
+@pytest.mark.requirement("I4-faults-deeds")
 async def test_every_nth_command_is_refused_in_the_familys_own_words(setup: Setup) -> None:
     async with met(setup) as (driver, _):
         await setup.inject("refuse:2")
@@ -201,6 +210,7 @@ async def test_every_nth_command_is_refused_in_the_familys_own_words(setup: Setu
                 await driver.request(SHORT, timeout_s=DEADLINE_S)
 
 
+@pytest.mark.requirement("I4-faults-deeds")
 async def test_a_fault_waits_for_its_moment_and_the_earliest_comes_first(setup: Setup) -> None:
     async with met(setup) as (driver, _):
         assert await setup.inject("battery:5@300ms")
@@ -221,6 +231,7 @@ async def test_what_these_glasses_cannot_have_is_refused(setup: Setup) -> None:
         await setup.inject("drop:left")
 
 
+@pytest.mark.requirement("I4-faults-deeds")
 async def test_pairing_can_be_refused_and_bonds_forgotten(setup: Setup) -> None:
     security = setup.mock.security
     assert await setup.inject("refuse-pairing")
@@ -230,6 +241,7 @@ async def test_pairing_can_be_refused_and_bonds_forgotten(setup: Setup) -> None:
     assert security.inviting, "as after a reset"
 
 
+@pytest.mark.requirement("I4-faults-words")
 async def test_a_scripted_wearer_walks_away_and_comes_back(setup: Setup) -> None:
     wearer = Wearer(setup.mock.glasses, inject=setup.mock.injector.inject, leave=lambda: None)
     async with met(setup):
