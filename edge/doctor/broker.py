@@ -10,14 +10,14 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from edge import settings as configuration
 from edge.doctor.aside import in_thread
 from edge.doctor.patient import Patient
 from edge.doctor.words import Check, Finding, Fix, Kind, do, edit, fail, ok, skip, warn
-from edge.settings import Uplink
 from edge.settings_rules import BadSettings
 from edge.uplink.faults import Fault, Verdict, of_os_error
 from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed, ConnectionOver, PublishRefused
+from edge.uplink.service import UplinkOptions
+from edge.uplink.tls import context, dated
 from edge.uplink.topics import Topics
 
 STEP_S: Final = 2.5
@@ -49,33 +49,40 @@ class Broker:
         )  # fmt: skip
         below = ("config", *(name for name, *_ in rungs))
         climbed = [
-            Check(id=name, layer="broker", title=title, examine=examine, needs=(under,), after=("daemon",), deadline_s=STEP_S * steps)
+            Check(id=name, layer="broker", title=title, examine=examine, needs=(under,), after=("daemon", "enrolment"), deadline_s=STEP_S * steps)
             for under, (name, title, examine, steps) in zip(below, rungs, strict=False)
         ]  # fmt: skip
-        own = Check(id="uplink", layer="broker", title="daemon's uplink", examine=self._uplink, needs=("config",), after=("trip", "daemon"))
+        own = Check(id="uplink", layer="broker", title="daemon's uplink", examine=self._uplink, needs=("config",), after=("trip", "daemon", "enrolment"))
         return (*climbed, own)
 
     @property
-    def _u(self) -> Uplink:
-        assert self._patient.settings is not None
-        return self._patient.settings.uplink
+    def _u(self) -> UplinkOptions:
+        assert self._patient.place is not None
+        return self._patient.place
+
+    @property
+    def _host(self) -> str:
+        return self._u.host or ""
 
     @property
     def _address(self) -> str:
-        return f"{self._u.host}:{self._u.port_in_use}"
+        return f"{self._host}:{self._u.port}"
 
     def _edit(self, change: str) -> Fix:
+        """An edit of the configuration; what an enrolment said only another enrolment can change."""
         settings = self._patient.settings
+        if settings is not None and not settings.uplink.host:
+            return do(f"ask your cloud for a new code, then: glassd up CODE (it has to say {change.partition(' =')[0]} anew)")
         return edit((settings.source if settings else None) or "/etc/glassd/glassd.toml", f"[uplink] {change}")
 
     # -------------------------------------------------------------- name, TCP, TLS
 
     async def _dns(self) -> Finding:
-        host = self._u.host
+        host = self._host
         if not host:
-            return skip("no broker is configured ([uplink] host); local tools work without")
+            return skip("no broker is configured ([uplink] host) or enrolled with; local tools work without")
         try:
-            found = await in_thread(lambda: socket.getaddrinfo(host, self._u.port_in_use, type=socket.SOCK_STREAM))
+            found = await in_thread(lambda: socket.getaddrinfo(host, self._u.port, type=socket.SOCK_STREAM))
         except (OSError, UnicodeError) as e:
             return fail(f"{host}: {getattr(e, 'strerror', None) or e}", self._edit("host = a name that this machine can look up (getent hosts NAME), or an address"))
         addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
@@ -83,20 +90,20 @@ class Broker:
 
     async def _tcp(self) -> Finding:
         try:
-            await self._reached(self._u.port_in_use)
+            await self._reached(self._u.port)
         except OSError as e:
             return fail(f"{self._address}: {of_os_error(e).detail}", await self._other_port(of_os_error(e)))
         return ok(f"{self._address} accepts connections")
 
     async def _reached(self, port: int) -> None:
         async with asyncio.timeout(STEP_S * 0.8):
-            _, writer = await asyncio.open_connection(self._u.host, port)
+            _, writer = await asyncio.open_connection(self._host, port)
         writer.transport.abort()
 
     async def _other_port(self, verdict: Verdict) -> Fix:
         """The usual mistake is the other of the two usual ports; else a broker of this machine that does not run."""
         for port, tls in ((SECURE, "true"), (PLAIN, "false")):
-            if port != self._u.port_in_use:
+            if port != self._u.port:
                 with suppress(OSError):
                     await self._reached(port)
                     return self._edit(f"port = {port}, tls = {tls} (a broker listens there)")
@@ -108,29 +115,25 @@ class Broker:
         return do(f"let TCP to {self._address} through (firewall, Wi-Fi, VPN), or correct [uplink] host and port")
 
     def _is_here(self) -> bool:
-        return self._u.host in {"localhost", "::1"} or self._u.host.startswith("127.")
+        return self._host in {"localhost", "::1"} or self._host.startswith("127.")
 
     async def _handshake(self) -> Finding:
         if not self._u.tls:
             return ok("switched off ([uplink] tls = false)")
         try:
-            self._tls = await in_thread(self._context)
-            _, writer = await asyncio.open_connection(self._u.host, self._u.port_in_use, ssl=self._tls, server_hostname=self._u.host)
-        except PermissionError as e:
-            return skip(f"you may not read {e.filename or 'our certificate'}", self._machine.as_root("glassd doctor"))
+            self._tls = await context(self._u.tls, self._machine.clock.wall())
+            _, writer = await asyncio.open_connection(self._host, self._u.port, ssl=self._tls, server_hostname=self._host)
+        except ConnectionFailed as e:
+            if "ermission denied" in e.verdict.detail and not self._machine.me.is_root:
+                return skip(f"you may not read our certificate: {e.verdict.detail}", self._machine.as_root("glassd doctor"))
+            return fail(f"{self._address}: {e.verdict.detail}", await self._secure(e.verdict))
         except OSError as e:
-            return fail(f"{self._address}: {of_os_error(e).detail}", await self._secure(of_os_error(e)))
+            verdict = dated(of_os_error(e), self._machine.clock.wall())
+            return fail(f"{self._address}: {verdict.detail}", await self._secure(verdict))
         try:
             return self._agreed(writer.get_extra_info("ssl_object"))
         finally:
             writer.transport.abort()
-
-    def _context(self) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=self._u.ca_file or None)
-        certificate = configuration.credential(self._u.cert_file, "glassd-mqtt-cert.pem", self._patient.env)
-        if certificate is not None:
-            context.load_cert_chain(certificate, configuration.credential(self._u.key_file, "glassd-mqtt-key.pem", self._patient.env))
-        return context
 
     def _agreed(self, secure: Any) -> Finding:
         ends = ssl.cert_time_to_seconds(secure.getpeercert()["notAfter"])
@@ -156,10 +159,11 @@ class Broker:
 
     def _names(self) -> list[str]:
         """Read the names in a certificate that is trusted and for somebody else."""
-        context = self._context()
-        context.check_hostname = False
-        with suppress(OSError), socket.create_connection((self._u.host, self._u.port_in_use), timeout=1.0) as plain:
-            with context.wrap_socket(plain) as secure:
+        assert self._u.tls is not None
+        trusting = self._u.tls()
+        trusting.check_hostname = False
+        with suppress(OSError), socket.create_connection((self._host, self._u.port), timeout=1.0) as plain:
+            with trusting.wrap_socket(plain) as secure:
                 certificate: dict[str, Any] = dict(secure.getpeercert() or {})
             return [str(name) for kind, name in certificate.get("subjectAltName", ()) if kind in {"DNS", "IP Address"}]
         return []
@@ -181,28 +185,17 @@ class Broker:
         return ok(f"{self._address} lets {options.client_id} in")
 
     def _options(self) -> BrokerOptions:
-        u = self._u
+        assert self._patient.choice is not None
+        o = self._patient.choice.uplink()
         return BrokerOptions(
-            host=u.host, port=u.port_in_use, client_id=f"{self._edge_id()}-doctor-{self._machine.word}", username=u.username or None,
-            password=configuration.read_secret(u.password_file, "glassd-mqtt-password", self._patient.env),
-            tls=self._tls if u.tls else None, keepalive_s=30, clean_start=True, session_expiry_s=0,
+            host=self._host, port=o.port, client_id=f"{o.edge_id}-doctor-{self._machine.word}", username=o.username, password=o.password,
+            tls=self._tls, keepalive_s=30, clean_start=True, session_expiry_s=0,
             connect_timeout_s=STEP_S * 1.4, ack_timeout_s=STEP_S, user_timeout_s=STEP_S,
         )  # fmt: skip
 
-    def _edge_id(self) -> str:
-        """The edge's name as the daemon has it; never makes one."""
-        assert self._patient.settings is not None
-        named = self._patient.settings.edge.id or str((self._patient.status or {}).get("edge_id", ""))
-        if named:
-            return named
-        with suppress(OSError, UnicodeDecodeError):
-            return (self._patient.state_dir / "edge_id").read_text(encoding="ascii")[:64].strip() or "edge"
-        return "edge"
-
     @property
     def _topic(self) -> str:
-        assert self._patient.settings is not None
-        return Topics(self._patient.settings.edge.tenant, self._edge_id()).reply(f"doctor-{self._machine.word}")
+        return Topics(self._u.tenant, self._u.edge_id).reply(f"doctor-{self._machine.word}")
 
     async def _suback(self) -> Finding:
         assert self._connection is not None
@@ -245,7 +238,7 @@ class Broker:
 
     async def _uplink(self) -> Finding:
         layer = self._patient.layer("uplink")
-        if not self._u.host:
+        if not self._host:
             return skip("no broker is configured")
         if not layer:
             return skip("only the running daemon knows")

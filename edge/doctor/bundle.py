@@ -63,6 +63,8 @@ def _secrets(patient: Patient) -> list[str]:
             path = credential(getattr(getattr(settings, section), key) if settings else "", name, patient.env)
             if path is not None:
                 found.append(_head(path, MAX_SECRET).decode("utf-8", "replace"))
+    if patient.enrolled is not None:
+        found += [patient.enrolled.password, patient.enrolled.cloud_token]
     return found
 
 

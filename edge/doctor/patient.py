@@ -5,19 +5,20 @@ Refuses to judge, and to look at anything that was not handed in: every path lie
 
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from edge.clock import Clock
+from edge.cloud_choice import CloudChoice
 from edge.doctor.aside import Ran, program
 from edge.doctor.words import Fix, run
+from edge.enrol_store import Enrolled
 from edge.settings import Settings
+from edge.uplink.service import UplinkOptions
+from edge.uplink.tls import MakeContext
 from firmware_bridge.transports.bluez_probe import Seen
-
-if TYPE_CHECKING:
-    from edge.uplink.mqtt import Connection
 
 UNIT: Final = "glassd.service"
 
@@ -123,7 +124,13 @@ class Patient:
     cloud_time: float | None = None
     """What the cloud's clock said, seconds since 1970, when it was asked; and by ours at that moment."""
     asked_cloud_at: float = 0.0
-    broker: "Connection | None" = None
+    enrolled: Enrolled | None = None
+    choice: CloudChoice | None = None
+    """Which cloud counts, as the daemon decides it; asking it for the uplink reads the secrets."""
+    place: UplinkOptions | None = None
+    """The uplink without its secrets."""
+    cloud_context: MakeContext | None = None
+    """What an enrolled edge trusts its cloud's HTTP door by."""
     closing: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     @property
@@ -136,6 +143,17 @@ class Patient:
         """Whom the daemon runs as: the unit's user, else whoever asks."""
         name = self.unit["User"] if self.unit and self.unit.manager == "systemctl" else ""
         return (self.machine.user(name) if name else None) or self.machine.me
+
+    @property
+    def edge_id(self) -> str:
+        """The edge's name as the daemon has it; never makes one."""
+        assert self.settings is not None
+        named = self.settings.edge.id or str((self.status or {}).get("edge_id", ""))
+        if named:
+            return named
+        with suppress(OSError, UnicodeDecodeError):
+            return (self.state_dir / "edge_id").read_text(encoding="ascii")[:64].strip() or "edge"
+        return "edge"
 
     def layer(self, name: str) -> Mapping[str, Any]:
         """One layer of the daemon's status; empty when it does not say."""

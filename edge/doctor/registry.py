@@ -17,6 +17,7 @@ from edge.doctor.patient import Patient
 from edge.doctor.words import Check, Finding, Fix, do, edit, fail, ok, quoted, run, skip, warn
 from edge.settings import read_secret
 from edge.settings_rules import BadSettings
+from edge.uplink.tls import MakeContext
 from tools_cache import manifest
 from tools_cache.errors import BadManifest
 from tools_cache.generations import Generations
@@ -45,7 +46,7 @@ class Registry:
     def checks(self) -> tuple[Check, ...]:
         return (
             Check(id="builtin", layer="tools", title="built-in tools", examine=self._builtin),
-            Check(id="cloud", layer="tools", title="cloud", examine=self._cloud, needs=("config",), deadline_s=2 * ASK_S),
+            Check(id="cloud", layer="tools", title="cloud", examine=self._cloud, needs=("config",), after=("enrolment",), deadline_s=2 * ASK_S),
             Check(id="registry", layer="tools", title="cloud's tools", examine=self._kept, needs=("config",), after=("cloud", "daemon")),
         )  # fmt: skip
 
@@ -65,19 +66,21 @@ class Registry:
     # -------------------------------------------------------------- the cloud over HTTP
 
     async def _cloud(self) -> Finding:
-        settings = self._patient.settings
+        settings, enrolled = self._patient.settings, self._patient.enrolled
         assert settings is not None
-        if not settings.cloud.url:
-            return skip("no cloud is configured ([cloud] url)")
-        url = settings.cloud.url
+        url = self._url
+        if not url:
+            return skip("no cloud is configured ([cloud] url) or enrolled with")
         try:
-            token = read_secret(settings.cloud.token_file, "glassd-cloud-token", self._patient.env) or ""
+            configured = settings.cloud.url and read_secret(settings.cloud.token_file, "glassd-cloud-token", self._patient.env)
         except (BadSettings, PermissionError):
             return skip("you may not read the cloud's token", self._machine.as_root("glassd doctor"))
+        token = configured or (enrolled.cloud_token if enrolled and not settings.cloud.url else "")
+        trust = None if settings.cloud.url else self._patient.cloud_context
         headers = {"Accept": "application/json", "X-User-Id": settings.edge.user_id}
         headers |= {"Authorization": f"Bearer {token}"} if token else {}
         try:
-            asked = await in_thread(lambda: _ask(url, headers))
+            asked = await in_thread(lambda: _ask(url, headers, trust))
         except ssl.SSLCertVerificationError as e:
             return fail(f"{url}: its certificate is not accepted: {e.verify_message}", do("check the clock first; else the cloud's operator must renew or correct its certificate"))
         except (OSError, http.client.HTTPException, ValueError) as e:
@@ -85,6 +88,13 @@ class Registry:
             return fail(f"{url} cannot be reached: {said}", edit(self._file, "[cloud] url = the address at which the cloud answers; or start it there"))
         self._remember(asked)
         return self._answered(url, asked)
+
+    @property
+    def _url(self) -> str:
+        """The cloud in force: the configured one, else the enrolled one, which a configured broker overrules."""
+        settings, enrolled = self._patient.settings, self._patient.enrolled
+        assert settings is not None
+        return settings.cloud.url or (enrolled.cloud_url if enrolled and not settings.uplink.host else "")
 
     @property
     def _file(self) -> str:
@@ -115,10 +125,8 @@ class Registry:
     # -------------------------------------------------------------- what is kept of it
 
     async def _kept(self) -> Finding:
-        settings = self._patient.settings
-        assert settings is not None
-        if not settings.cloud.url:
-            return skip("no cloud is configured ([cloud] url)")
+        if not self._url:
+            return skip("no cloud is configured ([cloud] url) or enrolled with")
         folder = self._patient.state_dir / "registry"
         try:
             newest, damaged = await in_thread(lambda: Generations(folder).peek())
@@ -142,13 +150,13 @@ class Registry:
         return run(command) if os.access(path.parent, os.W_OK) else self._machine.as_root(command)
 
 
-def _ask(url: str, headers: dict[str, str]) -> Asked:
+def _ask(url: str, headers: dict[str, str], trust: MakeContext | None) -> Asked:
     """GET the registry's head. Raises OSError, HTTPException."""
     parts = urlsplit(url)
     assert parts.hostname is not None
     if parts.scheme == "https":
         connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-            parts.hostname, parts.port, timeout=ASK_S, context=ssl.create_default_context())
+            parts.hostname, parts.port, timeout=ASK_S, context=trust() if trust else ssl.create_default_context())
     else:
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=ASK_S)
     try:
