@@ -41,7 +41,7 @@ class BleFinder:
         self._keys = keys
         self._radio: ble.Radio | None = None
         self._heard: ble.Sighting | None = None
-        self._last = ""
+        self._last: tuple[str, ...] = ()
         self._adopt = True
 
     async def radio(self) -> ble.Radio:
@@ -65,7 +65,7 @@ class BleFinder:
 
     async def connect(self, sighting: ble.Sighting) -> Found:
         """Connect glasses heard just now. Raises `RadioError`."""
-        self._last = sighting.address
+        self._last = tuple(arm.address for arm in sighting.arms)
         transport = await connect_any(await self.radio(), sighting, timeout_s=self._connect_s)
         return Found(transport, sighting.entry)
 
@@ -124,7 +124,7 @@ class BleFinder:
             return
         radio.ears.heard()
         ours = [s.address for s in await self._left_over(radio)]
-        for address in dict.fromkeys([*ours, *([self._last] if self._last else [])]):
+        for address in dict.fromkeys([*ours, *self._last]):
             await radio.fresh(address)
 
     async def reset(self) -> None:

@@ -196,7 +196,7 @@ class PairingDesk:
             await self._bonds.remove(bond.id)
         if not forgotten:
             return sighting
-        return await ble.scan(radio, self._catalog, timeout_s=self._limits.scan_s, address=sighting.address)
+        return await ble.scan(radio, self._catalog, timeout_s=self._limits.scan_s, address=sighting.address, arms=False)
 
     def answer(self, *, passkey: int | None = None, same: bool | None = None) -> None:
         """Answer what is asked now. Raises `DeskRefused`."""

@@ -33,8 +33,10 @@ class SidePair:
     """
 
     def __init__(
-        self, join: Join, there: Mapping[Side, Transport[bytes]], *, rest: Callable[[float], Awaitable[object]] = asyncio.sleep
+        self, address: str, join: Join, there: Mapping[Side, Transport[bytes]], *,
+        rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:  # fmt: skip
+        self._address = address
         self._join = join
         self._rest = rest
         self._there = dict(there)
@@ -52,9 +54,8 @@ class SidePair:
 
     @property
     def address(self) -> str:
-        """The left side's, while it is there."""
-        sides = (self._there.get(side) for side in Side)
-        return next((each for each in sides if each is not None), self._first).address
+        """The pair's own name: the same whichever of its sides is there."""
+        return self._address
 
     @property
     def max_packet(self) -> int:

@@ -51,7 +51,7 @@ async def connect_pair(radio: Radio, sighting: Sighting, *, timeout_s: float, ca
     if missing:
         why = failed[0] if failed else "it was not heard"
         log.warning("going on without the %s side: %s", missing[0], why)
-    return SidePair(partial(join, radio, sighting.pair, catalog=catalog, timeout_s=timeout_s), there)
+    return SidePair(sighting.pair, partial(join, radio, sighting.pair, catalog=catalog, timeout_s=timeout_s), there)
 
 
 async def join(radio: Radio, pair: str, side: Side, *, timeout_s: float, catalog: Catalog = CATALOG) -> BleTransport:

@@ -51,7 +51,7 @@ class Bench:
         self.away = set()
         self.joins = []
         self.rests = []
-        self.pair = SidePair(self._join, self.wires, rest=self._rest)
+        self.pair = SidePair("G1_47", self._join, self.wires, rest=self._rest)
         self.packets = self.pair.packets()
 
     async def _join(self, side):
@@ -153,10 +153,9 @@ async def test_with_both_sides_lost_the_connection_is_over():
 @virtual_time
 async def test_a_side_that_was_not_there_at_first_joins_later():
     async with bench(R) as b:
-        assert b.pair.address == b.wires[R].address
         assert await b.next() == SideNews(R, up=True)
         assert await b.next() == SideNews(L, up=True)
-        assert b.pair.address == b.wires[L].address
+        assert (b.pair.address, b.pair.name) == ("G1_47", "memory")
 
 
 @virtual_time
