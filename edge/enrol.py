@@ -19,7 +19,7 @@ from edge.core import enrolment as words
 from edge.core.backoff import Backoff, Chance
 from edge.core.enrol_code import BadCode, Offer, decode
 from edge.enrol_http import Answer, NotHttp, request
-from edge.enrol_keys import Asked, BadCertificate, ask, can_make_keys, life_of
+from edge.enrol_keys import Asked, BadCertificate, NoKeys, ask, can_make_keys, life_of
 from edge.enrol_store import DamagedEnrolment, Enrolled, EnrolmentFiles
 from edge.events import Alarmed
 from edge.ports import BusPort, EnrolRefused
@@ -127,7 +127,7 @@ class Enrolment:
         async with self._busy:
             where = f"{offer.enrol_host}:{offer.enrol_port}"
             ca_pem = await self._told(partial(self._fetch_ca, offer), where)
-            asked = await asyncio.to_thread(ask, self._edge_id) if self._with_keys else None
+            asked = await self._told(partial(ask, self._edge_id), "this machine") if self._with_keys else None
             answer = await self._told(partial(self._redeem, offer, ca_pem, asked), where)
             enrolled = await self._keep(offer, ca_pem, asked, answer)
         self.current = enrolled
@@ -187,11 +187,11 @@ class Enrolment:
         try:
             identity = b""
             if asked is not None:
-                life = await asyncio.to_thread(life_of, chain_pem, asked.key_pem)
+                life = await life_of(chain_pem, asked.key_pem)
                 enrolled = replace(enrolled, begins=life.begins, ends=life.ends)
-                identity = asked.key_pem + chain_pem.encode()
+                identity = (asked.key_pem + chain_pem).encode()
             return await asyncio.to_thread(self._files.save, enrolled, identity_pem=identity)
-        except BadCertificate as e:
+        except (BadCertificate, NoKeys) as e:
             raise EnrolRefused("BAD_ANSWER", f"the certificate the cloud gave cannot be used: {e}", "tell the cloud's operator") from None
         except OSError as e:
             fix = "make room or correct who may write there, then ask for a new code: this one is spent"
@@ -231,7 +231,7 @@ class Enrolment:
             if self.current is not kept:
                 return
             where = f"{kept.enrol_host}:{kept.enrol_port}"
-            asked = await asyncio.to_thread(ask, self._edge_id)
+            asked = await self._told(partial(ask, self._edge_id), "this machine")
             chain = await self._told(partial(self._ask_renewal, kept, asked), where)
             self.current = await self._save(kept, asked, chain)
         self._tell("")
@@ -276,6 +276,8 @@ class Enrolment:
             raise EnrolRefused("CLOCK", verdict.detail, "set it, then again: timedatectl set-ntp true, or date -s", final=False)
         try:
             return await asking()
+        except NoKeys as e:
+            raise EnrolRefused("NO_KEYS", str(e), "see the log (journalctl -u glassd), then again", final=False) from None
         except (OSError, NotHttp, words.BadAnswer) as e:
             _raise(e, where, wall)
 
