@@ -9,11 +9,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any, Final
 
+from edge.verbs.keyboard import typed
 from edge.verbs.screen import CliError, Screen, plain
 from edge.verbs.talk import ask, stream
 
 TRIES: Final = 3
 """Wrong codes a person may type before we give up, as the glasses do."""
+ANSWER_S: Final = 45.0
+"""The glasses and the daemon give up after 30 s."""
 SLACK_S: Final = 30.0
 """The daemon ends a window or a scan itself; this ends us when it does not."""
 _EXIT_OF: Final = {"NOT_FOUND": 4, "TIMEOUT": 5, "AMBIGUOUS": 2}
@@ -86,24 +89,30 @@ def _line(step: dict[str, Any]) -> str:
 
 
 def _answer(args: Namespace, screen: Screen, step: dict[str, Any]) -> None:
+    """Ask the person, tell the daemon. One who says nothing is left to the daemon, which gives up and says so."""
     number = plain(step.get("number", ""))
-    match step["ask"]:
-        case "passkey":
-            code = args.code or _read(screen, "The glasses show a code. Type it here: ")
-            ask(args, "POST", "/v1/pairing/answer", {"passkey": code})
-        case "compare":
-            same = args.code == number if args.code else _read(screen, f"Do the glasses show {number}? [y/n] ").lower() in {"y", "yes"}
-            ask(args, "POST", "/v1/pairing/answer", {"same": same})
-        case "show":
-            screen.note(f"Type this code on the glasses: {number}")
+    try:
+        match step["ask"]:
+            case "passkey":
+                body: dict[str, Any] = {"passkey": args.code or _read(screen, "The glasses show a code. Type it here: ")}
+            case "compare":
+                question = f"Do the glasses show {number}? [y/n] "
+                body = {"same": args.code == number if args.code else _read(screen, question).lower() in {"y", "yes"}}
+            case _:
+                screen.note(f"Type this code on the glasses: {number}")
+                return
+    except TimeoutError:
+        screen.note("")
+        return
+    ask(args, "POST", "/v1/pairing/answer", body)
 
 
 def _read(screen: Screen, question: str) -> str:
     screen.prompt(question)
-    line = sys.stdin.readline()
-    if not line:
+    line = typed(ANSWER_S)
+    if line is None:
         raise CliError("NOT_ANSWERED", "a code is asked for, and nobody is there to type it", "run it in a terminal, or give --code", exit_code=1)
-    return line.strip()
+    return line
 
 
 def failed(event: dict[str, Any]) -> CliError:

@@ -1,12 +1,12 @@
 """`glassd up`: from nothing to glasses that work, one printed step after the other."""
 
-import sys
 import time
 from argparse import Namespace
 from typing import Any, Final
 
 from edge.verbs.desk import HOW, described, heard, paired
 from edge.verbs.enrolment import enrolled
+from edge.verbs.keyboard import typed
 from edge.verbs.screen import CliError, Screen, plain
 from edge.verbs.talk import ask
 
@@ -17,6 +17,7 @@ WINDOW_S: Final = 120.0
 READY_S: Final = 45.0
 """Seeking takes a second, connecting at most twenty, greeting five; twice is a bad day."""
 POLL_S: Final = 0.3
+CHOOSE_S: Final = 300.0
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -72,7 +73,10 @@ def _chosen(args: Namespace, screen: Screen) -> str:
 
 def _asked(screen: Screen, names: list[str]) -> str:
     screen.prompt(f"Which ones? [1-{len(names)}] ")
-    answer = sys.stdin.readline().strip()
+    try:
+        answer = typed(CHOOSE_S) or ""
+    except TimeoutError:
+        answer = ""
     if answer.upper() in {name.upper() for name in names}:
         return answer
     if answer.isdecimal() and 1 <= int(answer[:4]) <= len(names):

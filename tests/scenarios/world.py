@@ -74,11 +74,13 @@ class World:
 
     # -------------------------------------------------------------- the cast
 
-    async def switch_glasses_on(self, *, speed: float = 8.0, mtu: int = 247, radio: str = "inproc") -> Mock:
+    async def switch_glasses_on(
+        self, *, speed: float = 8.0, mtu: int = 247, radio: str = "inproc", pairing: str | None = None
+    ) -> Mock:
         folder = self.folder / "glasses"
         folder.mkdir(exist_ok=True)
         self.mock = await start_mock(
-            self.model, self.air, radio=radio, out_dir=folder, tell=self.shown.append, speed=speed, mtu=mtu
+            self.model, self.air, radio=radio, out_dir=folder, tell=self.shown.append, speed=speed, mtu=mtu, pairing=pairing
         )
         return self.mock
 
