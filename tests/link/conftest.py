@@ -14,7 +14,7 @@ from tests.link.here import Here
 from tests.link.world import World
 
 RADIO = os.environ.get("GLASSD_LINK_RADIO", "bumble")
-LOSSES = int(os.environ.get("GLASSD_LINK_LOSSES", "10"))
+LOSSES = int(os.environ.get("GLASSD_LINK_LOSSES", "8"))
 """Link losses at random moments: 100 in `make vm-test`, 20 in its quick form, a thousand on bumble in `make chaos`."""
 
 
@@ -68,10 +68,16 @@ async def world(request, _holder):
     needs = request.node.get_closest_marker("needs")
     if needs is not None and RADIO == "bumble":
         pytest.skip(f"there is no {needs.args[0]} on bumble; it runs in `make vm-test`")
+    barred = request.node.get_closest_marker("not_on")
+    if barred is not None and barred.args[0] == RADIO:
+        pytest.skip(f"not on {RADIO}: {barred.args[1]}")
     place = await _holder.fetch()
     place.notes.clear()
+    said = len(await place.place.log())
     yield place
     request.node.user_properties += [("note", note) for note in place.notes]
+    log = (await place.place.log())[said:]
+    assert "Traceback" not in log, log[-4000:]
 
 
 @pytest.fixture

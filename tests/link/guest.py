@@ -72,10 +72,16 @@ class Guest:
         await self.machine.must("for d in $(bluetoothctl devices | cut -d' ' -f2); do bluetoothctl remove $d; done", within_s=60)
 
     async def ask(self, method: str, path: str, body: Any = None, *, within_s: float = 30.0) -> tuple[int, Any]:
-        reply = await self.machine.ask(
+        reply = await self._http(method, path, body, within_s)
+        return reply["status"], json.loads(reply["text"]) if reply["status"] and reply["text"] else reply["text"]
+
+    async def stream(self, method: str, path: str, body: Any, *, within_s: float) -> str:
+        return str((await self._http(method, path, body, within_s))["text"])
+
+    async def _http(self, method: str, path: str, body: Any, within_s: float) -> dict[str, Any]:
+        return await self.machine.ask(
             "http", within_s=within_s + 30, socket=SOCKET, method=method, path=path, body=body, timeout=within_s
         )
-        return reply["status"], json.loads(reply["text"]) if reply["status"] and reply["text"] else reply["text"]
 
     async def glassd(self, *words: str, give: str = "", within_s: float = 60.0) -> tuple[int, str]:
         return await self.machine.run(f"NO_COLOR=1 /usr/local/bin/glassd {shlex.join(words)}", within_s=within_s * self.slowness, give=give)

@@ -4,8 +4,12 @@ Knows processes and the door of the air; there is no bluetoothd here, and no pow
 """
 
 import asyncio
+import contextlib
+import http.client
+import json
 import os
 import shutil
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -76,6 +80,18 @@ class Here:
             return await asyncio.to_thread(client.request, method, path, body, timeout_s=within_s)
         except ControlError as error:
             return 0, error.message
+
+    async def stream(self, method: str, path: str, body: Any, *, within_s: float) -> str:
+        return await asyncio.to_thread(self._whole, method, path, body, within_s)
+
+    def _whole(self, method: str, path: str, body: Any, within_s: float) -> str:
+        wire = http.client.HTTPConnection("localhost", timeout=within_s)
+        wire.sock = socket.socket(socket.AF_UNIX)
+        wire.sock.settimeout(within_s)
+        wire.sock.connect(str(self._socket))
+        with contextlib.closing(wire):
+            wire.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
+            return wire.getresponse().read().decode()
 
     async def glassd(self, *words: str, give: str = "", within_s: float = 60.0) -> tuple[int, str]:
         process = await asyncio.create_subprocess_exec(

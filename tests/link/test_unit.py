@@ -92,8 +92,11 @@ async def test_without_bluetooth_the_unit_is_ready_all_the_same_and_says_what_to
     try:
         await world.daemon_on()
         assert (await shown(world, "ActiveState"))["ActiveState"] == "active"
-        waiting = await world.away()
-        assert "systemctl start bluetooth" in waiting["adapter"]["hint"]
+
+        async def told() -> bool:
+            return "systemctl start bluetooth" in (await world.status())["adapter"]["hint"]
+
+        await world.until(told, "what a person should do")
     finally:
         await world.place.machine.must("systemctl unmask --runtime bluetooth && systemctl start bluetooth")
     await world.linked()

@@ -7,8 +7,9 @@ this process; where the daemon runs, and what its radio is made of, is the place
 import asyncio
 import json
 import random
+import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -36,6 +37,7 @@ class Place(Protocol):
     async def kill(self) -> None: ...
     async def forget(self) -> None: ...
     async def ask(self, method: str, path: str, body: Any = None, *, within_s: float = 30.0) -> tuple[int, Any]: ...
+    async def stream(self, method: str, path: str, body: Any, *, within_s: float) -> str: ...
     async def glassd(self, *words: str, give: str = "", within_s: float = 60.0) -> tuple[int, str]: ...
     async def log(self) -> str: ...
     async def adapter_out(self) -> None: ...
@@ -48,7 +50,7 @@ class World:
     def __init__(self, place: Place, folder: Path) -> None:
         self.place = place
         self.air = Air()
-        self.folder = folder
+        self._memory = folder / "glasses"
         self.mock: Mock | None = None
         self.shown: list[dict[str, Any]] = []
         self.running: dict[str, Any] | None = None
@@ -65,9 +67,12 @@ class World:
 
     # -------------------------------------------------------------- the cast
 
-    async def glasses_on(self, model: str = "mock:display", *, mtu: int = 247) -> Mock:
+    async def glasses_on(self, model: str = "mock:display", *, mtu: int = 247, pairing: str | None = None) -> Mock:
         await self.glasses_off()
-        self.mock = await start_mock(model, self.air, out_dir=self.folder, tell=self.shown.append, mtu=mtu, speed=8.0)
+        self._memory.mkdir(exist_ok=True)
+        self.mock = await start_mock(
+            model, self.air, out_dir=self._memory, tell=self.shown.append, mtu=mtu, speed=8.0, pairing=pairing
+        )
         return self.mock
 
     async def glasses_off(self) -> None:
@@ -102,7 +107,28 @@ class World:
         await self.daemon_on()
         await self.ready()
 
+    async def afresh(self) -> None:
+        """Let nobody remember anybody: no bonds on either side, no state of the daemon."""
+        await self.daemon_off()
+        await self.glasses_off()
+        await self.place.forget()
+        shutil.rmtree(self._memory, ignore_errors=True)
+        self.shown.clear()
+
     # -------------------------------------------------------------- acts
+
+    async def meanwhile(self, aside: Coroutine[Any, Any, None], main: Coroutine[Any, Any, str]) -> str:
+        """Do something beside what is waited for; when that is over, or fails, so is this."""
+        async with asyncio.TaskGroup() as both:
+            helper = both.create_task(aside)
+            said = both.create_task(main)
+            await asyncio.wait({helper, said}, return_when=asyncio.FIRST_COMPLETED)
+            if said.done():
+                helper.cancel()
+        return said.result()
+
+    async def accepts(self, path: str, body: Any) -> bool:
+        return 200 <= (await self.place.ask("POST", path, body))[0] < 300
 
     def drop(self) -> bool:
         """Lose the link as if the wearer had walked off; True when there was one."""
@@ -147,6 +173,10 @@ class World:
             return self.mock is not None and text in " ".join(self.mock.glasses.lens.text())
 
         await self.until(there, f"{text!r} on the lens", within_s)
+
+    async def noticed(self, event: str, key: str) -> Any:
+        """Give `key` of the last such event of the mock that has it; None when there was none since `shown` was cleared."""
+        return next((told[key] for told in reversed(self.shown) if told["event"] == event and key in told), None)
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -193,7 +223,7 @@ def toml(sections: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _settings(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     document: dict[str, dict[str, Any]] = {
-        "edge": {"id": "link"}, "glasses": {"scan_s": 5.0, "backoff_min_s": 0.1, "backoff_max_s": 1.0}, "audio": {"speech": "off"},
+        "edge": {"id": "link"}, "glasses": {"connect": "any", "scan_s": 5.0, "backoff_min_s": 0.1, "backoff_max_s": 1.0}, "audio": {"speech": "off"},
     }  # fmt: skip
     for name, keys in sections.items():
         document.setdefault(name, {}).update(keys)

@@ -117,7 +117,7 @@ def _install(of: Image, tree: Path) -> None:
     """`make install` into a folder, for the guest's Python; byte-compiled by that Python, which runs here in the image's tree."""
     _run([
         sys.executable, "-B", str(REPO / "systemd/packaging/install.py"), "install", "--destdir", str(tree),
-        "--python", f"/usr/bin/python{of.python}", "--extras", "",
+        "--python", f"/usr/bin/python{of.python}", "--extras", "metrics",
     ], "make install")  # fmt: skip
     root = of.folder / "root"
     inside = f"/{(tree / 'opt').relative_to(root)}"

@@ -93,7 +93,7 @@ class Machine:
     async def _start(self, disk: Path, snapshot: str, *more: str) -> None:
         with (self._folder / "qemu.log").open("wb") as said:
             self._process = await asyncio.create_subprocess_exec(
-                "setpriv", "--pdeathsig", "KILL", "nice", "-n", "10", *self._argv(disk, snapshot), *more,
+                "setpriv", "--pdeathsig", "KILL", *self._argv(disk, snapshot), *more,
                 stdin=asyncio.subprocess.DEVNULL, stdout=said, stderr=said,
             )  # fmt: skip
 
