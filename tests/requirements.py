@@ -263,4 +263,12 @@ PROMISES: Final[dict[str, Promise]] = {
     "M-grants": Promise("What is allowed or forbidden for good is listed, given and taken back.", "issue 3, Confirmation"),
     "M-show-confirmation": Promise("A call that needs a yes says what it asks, its token and how to go on, while the lens asks.", "issue 3, Shows 3"),
     "M-show-story": Promise("`glassd calls ID` tells one call's whole story: states with times, attempts, route, keys, delivery.", "issue 3, Shows 5"),
+    "I4-radio-forgetful": Promise("Glasses that forgot their bond are noticed, asked about once, and paired again in one step.", "issue 4, Prove it"),
+    "I4-radio-killed": Promise("A killed daemon finds the glasses that it left connected.", "issue 4, Prove it"),
+    "I4-radio-mtu": Promise("Pages get through at every MTU, also when it was another at the last connection.", "issue 4, Prove it; facts/ble-stack.md 5.17"),
+    "I4-radio-passkey": Promise("A code shown on the lens and typed here makes glasses ours; the bond outlives daemon and bluetoothd.", "issue 4, Prove it"),
+    "I4-radio-random": Promise("Links lost at random moments are all made again, with the page that was on the lens.", "issue 4, Prove it"),
+    "I4-radio-unpaired": Promise("What is written before pairing is never applied by the glasses, and the caller hears so in bounded time.", "issue 4, Prove it; facts/traps.md 3"),
+    "I4-unit-confined": Promise("The unit runs as its own user, scores at most 1.5, and reaches BlueZ and nothing else on the bus.", "issue 4, Prove it"),
+    "I4-unit-lives": Promise("systemd starts the unit again when it was killed, and kills and restarts one whose loop is blocked.", "issue 4, Prove it"),
 }

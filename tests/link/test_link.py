@@ -29,6 +29,7 @@ async def test_glasses_are_found_connected_and_show_what_they_are_told(world):
 
 
 @pytest.mark.parametrize("mtu", [23, 185, 247, 517])
+@pytest.mark.requirement("I4-radio-mtu")
 async def test_every_mtu_carries_a_page_of_any_size(world, mtu):
     await world.linked(mtu=mtu)
     assert (await world.ready())["mtu"] == mtu
@@ -47,6 +48,7 @@ async def test_a_lost_link_comes_back_with_the_page_that_was_on_the_lens(world):
     assert world.mock.glasses.lens.scene == scene
 
 
+@pytest.mark.requirement("I4-radio-random")
 async def test_losses_at_random_moments_are_all_recovered_with_the_scene(world, losses):
     await world.linked()
     scene = await world.show("Still here")
@@ -77,6 +79,7 @@ async def test_glasses_that_were_switched_off_are_found_when_they_are_on_again(w
     await world.lens_shows("Good night")
 
 
+@pytest.mark.requirement("I4-link-adapter")
 async def test_an_adapter_that_is_pulled_out_is_used_again_when_it_is_back(world):
     await world.linked()
     await world.show("Do not pull")
@@ -90,6 +93,7 @@ async def test_an_adapter_that_is_pulled_out_is_used_again_when_it_is_back(world
     world.note(f"{took.s:.1f} s after it was back")
 
 
+@pytest.mark.requirement("I4-radio-killed")
 async def test_a_killed_daemon_finds_the_glasses_it_left_connected(world):
     await world.linked()
     await world.show("I was killed")
@@ -102,6 +106,7 @@ async def test_a_killed_daemon_finds_the_glasses_it_left_connected(world):
 
 
 @pytest.mark.needs("power switch")
+@pytest.mark.requirement("I4-link-adapter")
 async def test_an_adapter_that_is_switched_off_is_used_again_when_it_is_on(world):
     await world.linked()
     await world.show("Lights out")
@@ -128,6 +133,7 @@ async def test_a_restart_of_bluetoothd_costs_seconds_and_no_person(world):
 
 
 @pytest.mark.needs("bluetoothd")
+@pytest.mark.requirement("I4-link-adapter")
 async def test_a_bluetoothd_that_dies_is_outlived(world):
     await world.linked()
     await world.show("Outlive it")

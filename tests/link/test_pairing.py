@@ -51,6 +51,7 @@ async def ours(world) -> None:
     await world.ready(30)
 
 
+@pytest.mark.requirement("I4-radio-passkey")
 async def test_a_code_from_the_lens_typed_here_makes_glasses_ours(world):
     await strangers(world)
     took = Stopwatch()
@@ -85,6 +86,7 @@ async def test_glasses_that_were_never_paired_are_never_connected_to(world):
     assert not [event for event in world.shown if event["event"] == "connected"]
 
 
+@pytest.mark.requirement("I4-radio-passkey")
 async def test_a_bond_outlives_the_daemon(world):
     await ours(world)
     await world.daemon_off()
@@ -96,6 +98,7 @@ async def test_a_bond_outlives_the_daemon(world):
 
 
 @pytest.mark.needs("bluetoothd")
+@pytest.mark.requirement("I4-radio-passkey")
 async def test_a_bond_outlives_bluetoothd(world):
     await ours(world)
     await world.place.bluetoothd_restarted()
@@ -106,6 +109,7 @@ async def test_a_bond_outlives_bluetoothd(world):
     assert await world.noticed("pairing", "passkey") is None
 
 
+@pytest.mark.requirement("I4-radio-unpaired")
 async def test_what_is_written_before_pairing_is_never_applied_and_the_caller_hears_so_in_time(world):
     await strangers(world, settings=ANY)
     await world.until(lambda: world.noticed("connected", "peer"), "the daemon connects, which it may")
@@ -121,6 +125,7 @@ async def test_what_is_written_before_pairing_is_never_applied_and_the_caller_he
 
 
 @pytest.mark.not_on("bluez-bookworm", "Debian 12's kernel 6.1.192 kills bluetoothd there; the next story is about that")
+@pytest.mark.requirement("I4-radio-forgetful")
 async def test_glasses_that_forgot_us_are_noticed_and_paired_again_in_one_step(world):
     await ours(world)
     await world.mock.security.forget()

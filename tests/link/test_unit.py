@@ -25,6 +25,7 @@ async def shown(world, *names: str) -> dict[str, str]:
     return dict(line.partition("=")[::2] for line in lines.splitlines())
 
 
+@pytest.mark.requirement("I4-unit-confined")
 async def test_the_unit_is_ready_as_its_own_user_and_says_how_it_is(world):
     await world.linked()
     unit = await shown(world, "ActiveState", "SubState", "Type", "MainPID", "User", "StatusText", "NRestarts")
@@ -39,6 +40,7 @@ async def test_the_unit_is_ready_as_its_own_user_and_says_how_it_is(world):
     world.note(f"{int(rest.split()[1]) / 1024:.0f} MiB")
 
 
+@pytest.mark.requirement("I4-unit-confined")
 async def test_systemd_finds_little_to_complain_about(world):
     await world.daemon_on()
     report = await world.place.machine.must("systemd-analyze security --no-pager glassd.service")
@@ -47,6 +49,7 @@ async def test_systemd_finds_little_to_complain_about(world):
     assert level <= 1.5
 
 
+@pytest.mark.requirement("I4-unit-lives")
 async def test_a_blocked_event_loop_is_killed_by_the_watchdog_and_the_page_comes_back(world):
     machine = world.place.machine
     await world.daemon_off()
@@ -72,6 +75,7 @@ async def test_a_blocked_event_loop_is_killed_by_the_watchdog_and_the_page_comes
         await machine.must("rm -r /run/hook /run/systemd/system/glassd.service.d && systemctl daemon-reload")
 
 
+@pytest.mark.requirement("I4-unit-lives")
 async def test_a_killed_unit_starts_again_by_itself(world):
     await world.linked()
     before = await shown(world, "MainPID", "NRestarts")
@@ -102,6 +106,7 @@ async def test_without_bluetooth_the_unit_is_ready_all_the_same_and_says_what_to
     await world.linked()
 
 
+@pytest.mark.requirement("I4-unit-confined")
 async def test_its_user_reaches_bluez_and_no_other_service_of_the_bus(world):
     machine = world.place.machine
     as_glassd = "setpriv --reuid=glassd --regid=glassd --clear-groups busctl --system call"
