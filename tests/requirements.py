@@ -216,6 +216,7 @@ PROMISES: Final[dict[str, Promise]] = {
     "I4-bond-kept": Promise("A bond survives both sides being switched off; nobody is asked again.", "issue 4, Pairing"),
     "I4-bond-lost": Promise("A bond lost on either side is told as that and cured by one `glassd pair`, never silently.", "issue 4, Pairing"),
     "I4-bonds-file": Promise("bonds.json is private, replaced whole, bounded, and put aside with a word when damaged.", "issue 4, Pairing"),
+    "I4-bus-policy": Promise("On the system bus the daemon may call BlueZ and the bus itself, and nobody else.", "issue 4, systemd"),
     "I4-enrol": Promise("A code from a cloud's operator is all it takes to be its edge; nothing is restarted.", "issue 4, Enrolment"),
     "I4-enrol-once": Promise("A code works once; a mistyped one names the group and is not spent.", "issue 4, Enrolment"),
     "I4-enrol-pinned": Promise("A server whose authority is not the one the code names is told nothing.", "issue 4, Enrolment"),

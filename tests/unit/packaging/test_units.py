@@ -1,0 +1,130 @@
+"""What stands beside the unit: the bus's policy on a real bus, the drop-ins, the user's unit, the sysctl."""
+
+import getpass
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from dbus_fast import Message, MessageType
+from dbus_fast.aio import MessageBus
+from dbus_fast.service import ServiceInterface, dbus_method
+
+from tests.unit.firmware_bridge.fake_bluez import DBUS, Bus
+
+SYSTEMD = Path(__file__).parents[3] / "systemd"
+ANALYZE = shutil.which("systemd-analyze")
+needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not installed")
+
+OPEN_BUS = """<busconfig><type>system</type><listen>unix:path={socket}</listen>
+<policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy>
+{ours}</busconfig>"""
+"""A bus on which everybody may call everybody: what is denied on it, our policy denies."""
+
+
+def settings(path):
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if "=" in line and not line.startswith("#")]
+    return dict(line.split("=", 1) for line in lines)
+
+
+# ------------------------------------------------------------------ D-Bus
+
+
+@pytest.fixture
+async def bus(tmp_path):
+    """The open bus with our policy for whoever runs this test, and three names on it."""
+    assert DBUS, "no dbus-daemon: apt-get install dbus"
+    _, _, policy = (SYSTEMD / "glassd.dbus.conf").read_text(encoding="utf-8").partition("<busconfig>")
+    ours = policy.replace("</busconfig>", "").replace('user="glassd"', f'user="{getpass.getuser()}"')
+    bus = Bus(tmp_path)
+    bus._config.write_text(OPEN_BUS.format(socket=tmp_path / "bus", ours=ours), encoding="utf-8")
+    bus.start()
+    served = [await MessageBus(bus_address=bus.address).connect() for _ in range(3)]
+    for service, name in zip(served, ("org.bluez", "org.freedesktop.systemd1", "org.freedesktop.login1"), strict=True):
+        await service.request_name(name)
+        service.export("/", Answers())
+    yield bus
+    for service in served:
+        service.disconnect()
+    bus.kill()
+
+
+class Answers(ServiceInterface):
+    def __init__(self):
+        super().__init__("test.Answers")
+
+    @dbus_method()
+    def Ask(self) -> "s":  # noqa: F821, N802 - D-Bus's own words
+        return "yes"
+
+
+async def call(bus, to, interface, member):
+    caller = await MessageBus(bus_address=bus.address).connect()
+    try:
+        reply = await caller.call(Message(destination=to, path="/", interface=interface, member=member))
+    finally:
+        caller.disconnect()
+    return reply.error_name if reply.message_type is MessageType.ERROR else "answered"
+
+
+@pytest.mark.requirement("I4-bus-policy")
+async def test_the_daemons_user_may_call_bluez_and_the_bus_and_nobody_else(bus):
+    denied = "org.freedesktop.DBus.Error.AccessDenied"
+    assert await call(bus, "org.bluez", "test.Answers", "Ask") == "answered"
+    assert await call(bus, "org.freedesktop.DBus", "org.freedesktop.DBus", "ListNames") == "answered"
+    assert await call(bus, "org.freedesktop.systemd1", "test.Answers", "Ask") == denied
+    assert await call(bus, "org.freedesktop.login1", "test.Answers", "Ask") == denied
+
+
+# ------------------------------------------------------------------ units
+
+
+@needs_systemd
+@pytest.mark.parametrize("radio", ["usb", "audio"])
+def test_a_radio_that_needs_more_costs_no_more_than_a_score_of_1_5(radio, tmp_path):
+    units = tmp_path / "etc/systemd/system"
+    (units / "glassd.service.d").mkdir(parents=True)
+    shutil.copy(SYSTEMD / "glassd.service", units)
+    shutil.copy(SYSTEMD / "radio" / f"{radio}.conf", units / "glassd.service.d/radio.conf")
+    command = [ANALYZE, "security", "--offline=true", f"--root={tmp_path}", "--threshold=15", "glassd.service"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert ran.returncode == 0, ran.stdout[-300:] + ran.stderr
+
+
+@needs_systemd
+def test_systemd_verifies_the_users_unit(tmp_path):
+    copy = tmp_path / "glassd.service"
+    text = (SYSTEMD / "user/glassd.service").read_text(encoding="utf-8")
+    copy.write_text(text.replace("ExecStart=glassd run", "ExecStart=/bin/true run"), encoding="utf-8")
+    env = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
+    command = [ANALYZE, "--user", "verify", "--man=no", str(copy)]
+    ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=False)
+    assert [line for line in ran.stderr.splitlines() if "glassd" in line] == []
+
+
+def test_the_users_unit_is_watched_like_the_systems_and_gives_way_to_it():
+    system, user = settings(SYSTEMD / "glassd.service"), settings(SYSTEMD / "user/glassd.service")
+    for key in ("Type", "ExecStart", "WatchdogSec", "Restart", "RestartSec", "RestartPreventExitStatus", "UMask"):
+        assert user[key] == system[key], key
+    assert "is-active" in user["ExecCondition"]
+    assert "StateDirectory" not in user  # 252 would put it into ~/.config
+
+
+def test_a_radios_drop_in_opens_one_kind_of_device_and_leaves_the_policy_closed():
+    assert settings(SYSTEMD / "glassd.service")["DevicePolicy"] == "closed"
+    for path in (SYSTEMD / "radio").glob("*.conf"):
+        drop_in = settings(path)
+        assert drop_in["DeviceAllow"].startswith("char-")
+        assert set(drop_in) <= {"PrivateDevices", "DeviceAllow", "RestrictAddressFamilies", "SupplementaryGroups"}
+
+
+def test_bluetoothd_is_started_again_for_ever():
+    drop_in = settings(SYSTEMD / "bluetooth.conf")
+    assert drop_in["Restart"] == "on-failure"
+    assert 5 * int(drop_in["RestartSec"]) > 10  # systemd's own limit: five starts in ten seconds
+
+
+def test_the_kernels_buffer_holds_a_burst_of_notifications():
+    key, value = (SYSTEMD / "glassd.sysctl").read_text(encoding="utf-8").splitlines()[-1].split(" = ")
+    assert (key, int(value) >= 8 << 20) == ("net.core.rmem_default", True)
