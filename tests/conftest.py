@@ -10,6 +10,7 @@ import pytest
 
 ALLOWED_SKIPS: dict[str, str] = {
     "tests/unit/store/test_db.py::test_on_a_full_disk": "needs the right to mount a small file system (root, or user namespaces)",
+    "tests/unit/doctor/test_tools_and_disk.py::test_on_small_disks": "needs the right to mount a small file system",
     "tests/unit/store/test_migrations.py::test_an_upgrade_on_a_full_disk": "needs the right to mount a small file system",
     "tests/chaos/test_power_cut.py::": "needs root and loop devices",
     "tests/link/test_unit.py::": "needs systemd as PID 1: runs in `make vm-test`",

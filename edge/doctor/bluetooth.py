@@ -3,11 +3,12 @@
 Refuses to use the radio: the daemon may be using it.
 """
 
-import asyncio
 import re
+import socket
 from pathlib import Path
 from typing import Final
 
+from edge.doctor.aside import in_thread
 from edge.doctor.patient import Patient
 from edge.doctor.words import Check, Finding, do, fail, ok, quoted, run, skip, warn
 from firmware_bridge.transports import bluez_probe
@@ -17,6 +18,7 @@ OLDEST_BLUEZ: Final = (5, 55)
 BUFFER: Final = 8 * 1024 * 1024
 """Bytes of net.core.rmem_default with which no notification of a burst was lost (measured; the kernel's 208 KiB lose a third)."""
 ENOUGH_BUFFER: Final = 1024 * 1024
+CONNECT_S: Final = 2.0
 DROP_IN: Final = "/etc/systemd/system/bluetooth.service.d/glassd.conf"
 SYSCTL: Final = "/etc/sysctl.d/60-glassd.conf"
 PI_CONFIGS: Final = ("/boot/firmware/config.txt", "/boot/config.txt")
@@ -84,7 +86,7 @@ class Bluetooth:
                 path = quoted(self._machine.path(place))
                 return fail(f"switched off in {place}", self._machine.as_root(f"sed -i -E '/^dtoverlay=(pi3-)?disable-bt/d' {path}", "reboot"))
         known = "sees none" if self._machine.path("/sys/class/bluetooth").is_dir() else "has no Bluetooth at all"
-        return fail(f"the kernel {known}", do('plug in a USB Bluetooth adapter (or, for mock glasses: glassd demo; or glasses.radio = "usb:0")'))
+        return fail(f"the kernel {known}", do("plug in a USB Bluetooth adapter; to try glassd without one: glassd demo"))
 
     def _dongle(self, number: int) -> Finding:
         """Count USB devices of the class "wireless controller", without opening any."""
@@ -96,10 +98,10 @@ class Bluetooth:
     async def _reached(self, rest: str) -> Finding:
         host, _, port = rest.rpartition(":")
         try:
-            _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+            connecting = await in_thread(lambda: socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S))
         except OSError as e:
             return fail(f"{self._radio}: {e.strerror or e}", do(f"start the mock, in a terminal of its own: glassd sim mock:full --radio {self._radio}"))
-        writer.transport.abort()
+        connecting.close()
         return ok(f"{self._radio}: a mock listens there")
 
     # -------------------------------------------------------------- BlueZ

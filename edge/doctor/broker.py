@@ -3,7 +3,6 @@
 Refuses to disturb the daemon: another client id, a clean session, one topic of its own inside the edge's prefix.
 """
 
-import asyncio
 import socket
 import ssl
 from contextlib import suppress
@@ -15,6 +14,7 @@ from edge.doctor.patient import Patient
 from edge.doctor.words import Check, Finding, Fix, Kind, do, edit, fail, ok, skip, warn
 from edge.settings_rules import BadSettings
 from edge.uplink.faults import Fault, Verdict, of_os_error
+from edge.uplink.link import open_socket
 from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed, ConnectionOver, PublishRefused
 from edge.uplink.service import UplinkOptions
 from edge.uplink.tls import context, dated
@@ -52,7 +52,7 @@ class Broker:
             Check(id=name, layer="broker", title=title, examine=examine, needs=(under,), after=("daemon", "enrolment"), deadline_s=STEP_S * steps)
             for under, (name, title, examine, steps) in zip(below, rungs, strict=False)
         ]  # fmt: skip
-        own = Check(id="uplink", layer="broker", title="daemon's uplink", examine=self._uplink, needs=("config",), after=("trip", "daemon", "enrolment"))
+        own = Check(id="uplink", layer="broker", title="daemon's uplink", examine=self._uplink, needs=("config",), after=("trip", "daemon", "enrolment"), effect=True)
         return (*climbed, own)
 
     @property
@@ -96,9 +96,9 @@ class Broker:
         return ok(f"{self._address} accepts connections")
 
     async def _reached(self, port: int) -> None:
-        async with asyncio.timeout(STEP_S * 0.8):
-            _, writer = await asyncio.open_connection(self._host, port)
-        writer.transport.abort()
+        """Connect and hang up. Raises OSError."""
+        connecting = await in_thread(lambda: socket.create_connection((self._host, port), timeout=STEP_S * 0.8))
+        connecting.close()
 
     async def _other_port(self, verdict: Verdict) -> Fix:
         """The usual mistake is the other of the two usual ports; else a broker of this machine that does not run."""
@@ -122,7 +122,8 @@ class Broker:
             return ok("switched off ([uplink] tls = false)")
         try:
             self._tls = await context(self._u.tls, self._machine.clock.wall())
-            _, writer = await asyncio.open_connection(self._host, self._u.port, ssl=self._tls, server_hostname=self._host)
+            place = BrokerOptions(host=self._host, port=self._u.port, client_id="", tls=self._tls, connect_timeout_s=STEP_S)
+            secure = await in_thread(lambda: open_socket(place))
         except ConnectionFailed as e:
             if "ermission denied" in e.verdict.detail and not self._machine.me.is_root:
                 return skip(f"you may not read our certificate: {e.verdict.detail}", self._machine.as_root("glassd doctor"))
@@ -130,10 +131,8 @@ class Broker:
         except OSError as e:
             verdict = dated(of_os_error(e), self._machine.clock.wall())
             return fail(f"{self._address}: {verdict.detail}", await self._secure(verdict))
-        try:
-            return self._agreed(writer.get_extra_info("ssl_object"))
-        finally:
-            writer.transport.abort()
+        with secure:
+            return self._agreed(secure)
 
     def _agreed(self, secure: Any) -> Finding:
         ends = ssl.cert_time_to_seconds(secure.getpeercert()["notAfter"])
@@ -149,7 +148,7 @@ class Broker:
             return self._edit(f'host = "{names[0]}"' if names else "host = the name in the broker's certificate")
         if verdict.fault is Fault.TLS_UNTRUSTED:
             return self._edit("ca_file = the file of the authority that signed the broker's certificate (ask its operator; Mosquitto: its cafile)")
-        if verdict.fault is Fault.TLS_EARLY:
+        if verdict.fault in {Fault.TLS_EARLY, Fault.CLOCK}:
             return self._machine.as_root("timedatectl set-ntp true")
         if verdict.fault is Fault.TLS_EXPIRED:
             return do("renew the broker's certificate (Mosquitto: certfile), then: systemctl reload mosquitto")

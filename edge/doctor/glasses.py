@@ -28,8 +28,8 @@ class Glasses:
     def checks(self) -> tuple[Check, ...]:
         return (
             Check(id="bond", layer="glasses", title="paired glasses", examine=self._bond, needs=("config",), after=("daemon", "bus")),
-            Check(id="link", layer="glasses", title="link", examine=self._link, needs=("daemon",)),
-            Check(id="mtu", layer="glasses", title="MTU", examine=self._mtu, needs=("daemon",)),
+            Check(id="link", layer="glasses", title="link", examine=self._link, needs=("daemon",), effect=True),
+            Check(id="mtu", layer="glasses", title="MTU", examine=self._mtu, needs=("daemon",), effect=True),
         )
 
     # -------------------------------------------------------------- bonds

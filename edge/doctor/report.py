@@ -29,11 +29,10 @@ def _one(entry: Entry) -> dict[str, Any]:
 
 
 def next_action(entries: Sequence[Entry]) -> str:
-    """Say the one thing to do first: the lowest rung that fails carries those above it. Empty when nothing fails."""
-    for mark in (Mark.FAIL, Mark.WARN):
-        for entry in entries:
-            if entry.finding.mark is mark and entry.finding.fix:
-                return f"{entry.finding.fix.text}  ({entry.number}, {entry.check.title})"
+    """Say the one thing to do first: causes before effects, the lowest rung before those it carries. Empty when all is well."""
+    ill = [entry for entry in entries if entry.finding.mark in {Mark.FAIL, Mark.WARN} and entry.finding.fix]
+    for entry in sorted(ill, key=lambda e: (e.finding.mark is not Mark.FAIL, e.check.effect, e.number))[:1]:
+        return f"{entry.finding.fix.text}  ({entry.number}, {entry.check.title})" if entry.finding.fix else ""
     return ""
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from edge.control.client import ControlClient, ControlError
 from edge.doctor.aside import in_thread
 from edge.doctor.patient import UNIT, Patient, Unit
-from edge.doctor.words import Check, Finding, Fix, do, fail, ok, run, skip, warn
+from edge.doctor.words import Check, Finding, Fix, do, fail, ok, quoted, run, skip, warn
 from edge.paths import client_sockets
 
 _SHOWN: Final = (
@@ -32,8 +32,8 @@ class Service:
 
     def checks(self) -> tuple[Check, ...]:
         return (
-            Check(id="unit", layer="service", title="systemd unit", examine=self._unit),
-            Check(id="daemon", layer="service", title="daemon", examine=self._daemon, after=("config",)),
+            Check(id="unit", layer="service", title="systemd unit", examine=self._unit, effect=True),
+            Check(id="daemon", layer="service", title="daemon", examine=self._daemon, after=("config",), effect=True),
         )
 
     # -------------------------------------------------------------- the unit
@@ -132,9 +132,13 @@ class Service:
         if e.code == "PERMISSION":
             return fail(e.message, self._let_in(e))
         if e.code == "NOT_RUNNING":
-            start = self._systemctl("restart") if self._patient.unit else do("start it, in a terminal of its own: glassd run")
+            start = self._systemctl("restart") if self._patient.unit else do(f"start it, in a terminal of its own: glassd run{self._of_config}")
             return fail(e.message, start)
         return fail(e.message, self._restart())
+
+    @property
+    def _of_config(self) -> str:
+        return f" --config {quoted(self._patient.config)}" if self._patient.config else ""
 
     def _let_in(self, e: ControlError) -> Fix:
         """The group's name stands in the error's fix; who is in it already needs a fresh login only."""

@@ -55,6 +55,8 @@ class Check:
     needs: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     deadline_s: float = 3.0
+    effect: bool = False
+    """It fails because others do: their fixes come first."""
 
 
 @dataclass(frozen=True, slots=True)

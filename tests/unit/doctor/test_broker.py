@@ -95,7 +95,7 @@ async def test_a_broker_of_this_machine_that_does_not_run_is_started(sandbox, mo
     sandbox.unit("mosquitto", ActiveState="inactive")
     sandbox.hook("mosquitto-started", f"{MOSQUITTO} -d -c {config}; for _ in $(seq 500); do (echo > /dev/tcp/127.0.0.1/{port}) 2>/dev/null && exit 0; sleep 0.01; done; exit 1")
     sandbox.configure(uplink={"host": "127.0.0.1", "port": port, "tls": False})
-    await sandbox.fails_until_cured("tcp", "Connect call failed")
+    await sandbox.fails_until_cured("tcp", "Connection refused")
     await all_ok(sandbox)
 
 
