@@ -20,6 +20,9 @@ ALLOWED_SKIPS: dict[str, str] = {
     "tests/link/test_pairing.py::test_a_bond_outlives_bluetoothd": "needs bluetoothd: runs in `make vm-test`",
     "tests/link/test_pairing.py::test_glasses_that_forgot_us_cost_no_more": "needs bluetoothd: runs in `make vm-test`",
     "tests/unit/edge/test_systemd.py::": "needs systemd-analyze, which a container without systemd does not have",
+    "tests/unit/packaging/test_units.py::": "needs systemd-analyze",
+    "tests/unit/packaging/test_deb.py::": "needs dpkg-deb, which only Debian's family has",
+    "tests/unit/packaging/test_man.py::test_the_formatter": "needs groff",
 }
 """Test id (prefix) → why it may be skipped in CI. Nothing else may."""
 
