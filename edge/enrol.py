@@ -165,7 +165,7 @@ class Enrolment:
         for left in reversed(range(TRIES)):
             try:
                 answer = await request(offer.enrol_host, offer.enrol_port, f"{words.PATH}/redeem", tls=tls, body=body)
-            except (ConnectionError, TimeoutError):
+            except (ConnectionError, TimeoutError, ssl.SSLEOFError):
                 if not left:
                     raise
                 await asyncio.sleep(AGAIN_S)

@@ -80,7 +80,10 @@ async def _exchange(
     while True:
         event = http.next_event()
         if event is h11.NEED_DATA:
-            http.receive_data(await reader.read(16 * 1024))
+            received = await reader.read(16 * 1024)
+            if not received and not status:
+                raise ConnectionResetError("it hung up without an answer")
+            http.receive_data(received)
         elif isinstance(event, h11.Response):
             status = event.status_code
         elif isinstance(event, h11.Data):
@@ -89,5 +92,3 @@ async def _exchange(
                 raise NotHttp(f"the answer has more than {MAX_ANSWER // 1024} KiB")
         elif isinstance(event, h11.EndOfMessage):
             return Answer(status, bytes(found))
-        elif isinstance(event, h11.ConnectionClosed):
-            raise NotHttp("it hung up without an answer")

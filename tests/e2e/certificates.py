@@ -113,3 +113,10 @@ def _usage(*, sign: bool) -> x509.KeyUsage:
         digital_signature=not sign, content_commitment=False, key_encipherment=False, data_encipherment=False,
         key_agreement=False, key_cert_sign=sign, crl_sign=sign, encipher_only=False, decipher_only=False,
     )  # fmt: skip
+
+
+async def keys_made_here(question):
+    """Instead of `enrol_keys`' child: the same answers from this process, which has the library anyway; 0.3 s less each."""
+    from edge.enrol_keys import _judged, _made
+
+    return _made(question["edge_id"]) if "edge_id" in question else _judged(question["chain_pem"], question["key_pem"])

@@ -13,11 +13,12 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from edge import enrol_keys
 from edge.control.client import ControlClient, ControlError
 from edge.core.enrol_code import decode, encode
 from edge.devcloud.main import Limits
 from tests.e2e.broker import MOSQUITTO, serving
-from tests.e2e.certificates import Authority
+from tests.e2e.certificates import Authority, keys_made_here
 from tests.scenarios.world import World, all_apps, until, world
 
 pytestmark = [
@@ -25,7 +26,19 @@ pytestmark = [
     pytest.mark.skipif(not Path(MOSQUITTO).exists(), reason="mosquitto is not installed"),
 ]  # fmt: skip
 
+CHILD = enrol_keys._child
 CALC = "com.example.calc:evaluate"
+
+
+@pytest.fixture(autouse=True)
+def quick_keys(monkeypatch):
+    monkeypatch.setattr(enrol_keys, "_child", keys_made_here)
+
+
+@pytest.fixture
+def real_keys(quick_keys, monkeypatch):
+    """Made by a child process, as in real life."""
+    monkeypatch.setattr(enrol_keys, "_child", CHILD)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -76,7 +89,7 @@ async def up(place: World) -> None:
 
 @pytest.mark.requirement("I4-enrol")
 @pytest.mark.requirement("I4-enrol-secret")
-async def test_a_code_is_all_it_takes_and_nothing_is_restarted(tmp_path, secure, caplog):
+async def test_a_code_is_all_it_takes_and_nothing_is_restarted(tmp_path, secure, real_keys, caplog):
     caplog.set_level("DEBUG", logger="edge")
     code = secure["code"]
     async with edge_of(tmp_path, secure) as place:
@@ -179,23 +192,15 @@ async def test_without_the_extra_a_password_is_enough(tmp_path, secure):
         assert [f.name for f in (place.folder / "state" / "enrolled").iterdir()] == ["enrolment.json"]
 
 
-async def test_calls_that_waited_while_there_was_no_cloud_are_answered_by_the_one_enrolled_with(tmp_path):
-    async with world(tmp_path) as far, edge_of(tmp_path / "near", {}) as place:
-        cloud = await far.start_cloud(tls="localhost", tenant="acme", apps=all_apps())
-        place.cloud = cloud
-        await enrol(place, cloud["code"])
-        await up(place)
-        assert place.daemon.uplink.status().broker == cloud["mqtt"]
-        status = (await operator_status(cloud))["edges"]
-        assert place.edge_id in status
 
 
 @pytest.mark.requirement("I4-enrol-renewal")
 async def test_a_certificate_is_renewed_over_itself_and_the_next_connection_shows_it(tmp_path):
     async with world(tmp_path) as far, edge_of(tmp_path / "near", {}) as place:
-        cloud = await far.start_cloud(tls="localhost", apps=(), limits=Limits(certificate_life=timedelta(seconds=4)))
-        await enrol(place, cloud["code"])
+        cloud = await far.start_cloud(tls="localhost", tenant="acme", pool="mine", apps=(), limits=Limits(certificate_life=timedelta(seconds=4)))
+        assert (await enrol(place, cloud["code"]))["tenant"] == "acme"
         await up(place)
+        await until_heard(place, cloud)
         first = place.daemon.enrolment.current
         await until(lambda: place.daemon.enrolment.current.identity != first.identity, "renewed", 15)
         second = place.daemon.enrolment.current
@@ -207,10 +212,12 @@ async def test_a_certificate_is_renewed_over_itself_and_the_next_connection_show
         await place.heard("uplink.up")
 
 
-async def operator_status(cloud):
+async def until_heard(place: World, cloud) -> None:
+    """Wait until the cloud has heard this edge under its own tenant."""
     tls = ssl.create_default_context(cafile=cloud["ca_file"])
-    async with httpx.AsyncClient(verify=tls, trust_env=False) as http:
-        return (await http.get(cloud["http"] + "/devcloud/status")).json()
+    async with httpx.AsyncClient(verify=tls, trust_env=False) as http, asyncio.timeout(10):
+        while place.edge_id not in (await http.get(cloud["http"] + "/devcloud/status")).json()["edges"]:
+            await asyncio.sleep(0.05)
 
 
 def _server(pair):
