@@ -151,9 +151,9 @@ class Air:
         return VirtualController(name, link=self._link, public_address=address, sink=sink)
 
     def remove(self, controller: VirtualController) -> None:
-        """Take a controller away for good: its links drop, the others see it. Idempotent."""
-        controller.silence()
+        """Take a controller away for good: its links drop, the others see it, its own host hears no more. Idempotent."""
         controller.host = None
+        controller.silence()
         self._link.controllers.discard(controller)
 
 

@@ -77,7 +77,7 @@ class Pair:
         return await self.mock.injector.inject(parse_fault(word))
 
     async def again(self, side: Side) -> Arm:
-        return Arm(await connect(self.radio, await scan(self.radio, timeout_s=DEADLINE_S, address=self.mock.identities[side].address), timeout_s=DEADLINE_S))
+        return Arm(await connect(self.radio, await scan(self.radio, timeout_s=DEADLINE_S, address=self.mock.identities[side].address, arms=False), timeout_s=DEADLINE_S))
 
 
 @asynccontextmanager
@@ -89,7 +89,7 @@ async def even(out: Path, *quirks: str) -> AsyncIterator[Pair]:
         arms = {}
         for side in Side:
             address = mock.identities[side].address
-            arms[side] = Arm(await connect(radio, await scan(radio, timeout_s=DEADLINE_S, address=address), timeout_s=DEADLINE_S))
+            arms[side] = Arm(await connect(radio, await scan(radio, timeout_s=DEADLINE_S, address=address, arms=False), timeout_s=DEADLINE_S))
         for side in Side:
             await ear.wait("subscribed", where=lambda e, side=side: e["side"] is side)
         yield Pair(radio, mock, ear, arms)

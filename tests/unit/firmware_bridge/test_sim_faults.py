@@ -3,6 +3,7 @@
 import asyncio
 import time
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
@@ -11,7 +12,7 @@ from firmware_bridge.messages import BatteryChanged, Hello, Ping, ShowPage, Text
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.faults import Fault, FaultError, is_fault, parse_fault, usage
 from firmware_bridge.sim.inproc import start_mock
-from firmware_bridge.sim.wearer import ScriptError, Step, Wearer, parse
+from firmware_bridge.sim.wearer import ScriptError, Step, Wearer, parse, parse_script
 from firmware_bridge.transports.ble import open_radio, scan
 from firmware_bridge.transports.ble_connection import connect
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear, meet
@@ -68,6 +69,15 @@ def test_a_script_uses_the_same_words() -> None:
         parse("drop:up")
     with pytest.raises(ScriptError, match="takes no words"):
         parse("away:5 6")
+
+
+def test_the_guide_names_every_fault_and_its_script_is_one() -> None:
+    guide = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    guide = guide[guide.index("## Mock glasses for app developers") :]
+    for form, _ in usage():
+        assert f"`{form}`" in guide, form
+    script = next(block for block in guide.split("```") if block.startswith("\n# The wearer"))
+    assert [str(step.fault) for step in parse_script(script) if step.fault] == ["away:10", "battery:9"]
 
 
 # ------------------------------------------------------------------ deeds, over the real host stacks
