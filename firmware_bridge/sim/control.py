@@ -8,7 +8,7 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,12 +30,15 @@ class ControlError(ValueError):
 
 
 class Feed:
-    """Hands every event of the mock to every watcher."""
+    """Hands every event of the mock to every watcher, and first to `also`, who is never late."""
 
-    def __init__(self) -> None:
+    def __init__(self, also: Callable[[Reply], None] | None = None) -> None:
+        self._also = also
         self._watchers: dict[asyncio.Queue[Reply], int] = {}
 
     def tell(self, event: Reply) -> None:
+        if self._also is not None:
+            self._also(event)
         for queue in self._watchers:
             if queue.full():
                 queue.get_nowait()

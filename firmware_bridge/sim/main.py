@@ -27,13 +27,13 @@ Announce = Callable[[dict[str, Any]], None]
 async def run_sim(
     model: str, *, radio: str, control: str | Path | None, out_dir: Path | None, script: Path | None,
     mtu: int | None = None, faults: Sequence[str] = (), quirks: Sequence[str] = (), pairing: str | None = None,
-    announce: Announce, speed: float = 1.0,
+    announce: Announce, watch: Announce | None = None, speed: float = 1.0,
 ) -> None:  # fmt: skip
     """Run mock glasses until SIGTERM, `quit`, or cancellation. PNG and WAV go to `out_dir` (None: a new temporary one).
 
     `announce` is called once, when the glasses are on the air: `{"event": "ready", model, address, radio, control,
-    out_dir, mtu}`, with the addresses really bound (of a pair also `sides`); what happens then is told by the control
-    channel (`watch`). Raises `RadioError`, `ValueError` (model, MTU, faults, quirks, pairing, script, control address) and OSError
+    out_dir, mtu}`, with the addresses really bound (of a pair also `sides`); what happens then is told to `watch`,
+    and by the control channel. Raises `RadioError`, `ValueError` (model, MTU, faults, quirks, pairing, script, control address) and OSError
     before that.
     """
     if mtu is not None and not MIN_MTU <= mtu <= MAX_MTU:
@@ -42,7 +42,7 @@ async def run_sim(
     place, steps = _prepare(out_dir, script)
     first = [parse_fault(word) for word in faults]
     leave = asyncio.Event()
-    feed = Feed()
+    feed = Feed(watch)
     mount = Mount(radio, radios=len(kit.sides))
     await mount.open()
     try:
