@@ -7,7 +7,7 @@ by itself, and with its client.
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing, nullcontext
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, nullcontext
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -91,7 +91,7 @@ class PairingDesk:
                 yield heard
             gathering = Gathering(self._catalog, settle_s=settle_s)
             async with (
-                nullcontext() if connected else self._link.paused("scanning"),
+                nullcontext() if connected else self._held("scanning"),
                 aclosing(gathering.listen(await self._radio(), seconds)) as sounds,
             ):
                 async for glasses in sounds:
@@ -136,7 +136,7 @@ class PairingDesk:
     async def _work(self, window: "_Window", wanted: str | None, length_s: float) -> None:
         """Never raises but for cancellation: what goes wrong is the last step."""
         try:
-            async with asyncio.timeout(length_s), self._link.paused("pairing"):
+            async with asyncio.timeout(length_s), self._held("pairing"):
                 bond, heard = await self._paired(window, wanted)
                 await self._bonds.add(bond)
             log.info("paired with %s %s (%s)", bond.model, bond.id, bond.how)
@@ -212,6 +212,18 @@ class PairingDesk:
         window.over()
         return True
 
+    @asynccontextmanager
+    async def _held(self, why: str) -> AsyncGenerator[None, None]:
+        """Have the radio to ourselves. Raises `RadioError` when the link does not give it up."""
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(self._link.paused(why))
+            except TimeoutError:
+                raise RadioError(
+                    RadioReason.BUSY, "the link does not give the radio up", "try again; if that stays so: systemctl restart glassd"
+                ) from None
+            yield
+
     # -------------------------------------------------------------- forgetting
 
     async def unpair(self, wanted: str | None) -> Bond | None:
@@ -220,7 +232,7 @@ class PairingDesk:
             raise DeskRefused(*_BUSY)
         bond = self._bond_named(wanted)
         addresses = tuple(bond.addresses.values()) if bond else (wanted or "",)
-        async with self._link.paused("unpairing"):
+        async with self._held("unpairing"):
             radio = await self._radio()
             forgotten = [await pairing.unpair(radio, address) for address in addresses]
             if bond is not None:

@@ -41,7 +41,7 @@ def _environment() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("words", [
-    ["--help"], ["--version"], ["status"], ["tools"], ["call", "a:b", "x=1"], ["say", "x"], ["calls"], ["lens"], ["events"],
+    ["--help"], ["--version"], ["status"], ["tools"], ["call", "a:b", "x=1"], ["say", "x"], ["calls"], ["lens"], ["events"], ["scan"], ["pair"], ["unpair"], ["up"],
     ["completion", "bash"],
 ], ids=" ".join)  # fmt: skip
 @pytest.mark.requirement("M-import-cost")

@@ -26,7 +26,7 @@ class PairingState(StrEnum):
 
 _S = PairingState
 STEPS: Final = MappingProxyType({
-    _S.IDLE: frozenset({_S.SCANNING}),
+    _S.IDLE: frozenset({_S.SCANNING, _S.FAILED}),
     _S.SCANNING: frozenset({_S.CHOSEN, _S.FAILED, _S.IDLE}),
     _S.CHOSEN: frozenset({_S.CONNECTING, _S.FAILED, _S.IDLE}),
     _S.CONNECTING: frozenset({_S.ASKING, _S.CONNECTING, _S.PAIRED, _S.FAILED, _S.IDLE}),
@@ -34,7 +34,8 @@ STEPS: Final = MappingProxyType({
     _S.PAIRED: frozenset({_S.IDLE}),
     _S.FAILED: frozenset({_S.IDLE}),
 })  # fmt: skip
-"""Every step there is. CONNECTING follows itself with glasses of two sides; IDLE from anywhere: the window was closed."""
+"""Every step there is. CONNECTING follows itself with glasses of two sides; FAILED follows IDLE when the radio is not to be had, and IDLE
+everything: the window was closed."""
 
 
 class IllegalStep(Exception):

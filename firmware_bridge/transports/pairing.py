@@ -30,6 +30,8 @@ async def pair(radio: Radio, sighting: Sighting, asker: Asker, *, timeout_s: flo
     doing = f"pairing with {sighting.address}"
     async with radio.lock:
         try:
+            if radio.open is not None:
+                await radio.open()
             async with asyncio.timeout(timeout_s), _bonding(radio).asking(sighting.address, witness):
                 address = await _bonded(radio, sighting)
         except (RadioError, PairingError):

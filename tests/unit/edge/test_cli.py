@@ -95,7 +95,7 @@ async def test_wrong_usage_with_json_is_one_document_too():
 
 @pytest.mark.parametrize("verb", [
     "status", "tools", "calls", "lens", "events", "say hello", "call a:b", "call a:b --no-wait",
-    "confirm t", "grants", "cancel c1", "answer c1 yes", "metrics",
+    "confirm t", "grants", "cancel c1", "answer c1 yes", "metrics", "scan", "pair", "unpair", "up",
 ])  # fmt: skip
 async def test_without_the_daemon_every_client_verb_is_exit_3_and_says_how_to_start_it(tmp_path, verb):
     words = (*verb.split(), "--socket", str(tmp_path / "none.sock"))

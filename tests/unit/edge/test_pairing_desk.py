@@ -28,11 +28,13 @@ class Link:
     """The link manager, as far as the desk knows it: counts who holds the radio."""
 
     def __init__(self):
-        self.paused_for, self.held, self.glasses = [], 0, GlassesStatus()
+        self.paused_for, self.held, self.glasses, self.stuck = [], 0, GlassesStatus(), False
 
     @asynccontextmanager
     async def paused(self, why):
         self.paused_for.append(why)
+        if self.stuck:
+            raise TimeoutError
         self.held += 1
         try:
             yield
@@ -327,6 +329,19 @@ async def test_a_lost_bond_and_a_damaged_file_are_in_the_status(tmp_path):
         assert place.desk.alarms() == {}
         place.link.glasses = GlassesStatus(state="RESTING", issue="bond_lost", address=place.mocks["mock:display"].address)
         assert place.desk.bond() == "lost"
+
+
+async def test_a_link_that_does_not_give_the_radio_up_is_told_as_that(tmp_path):
+    async with place_of(tmp_path, "mock:display") as place:
+        await place.steps()
+        place.link.stuck = True
+        (last,) = await place.steps()
+        assert (last.code, "give the radio up" in last.text) == ("RADIO", True)
+        for doing in (anext(place.desk.scan(1.0)), place.desk.unpair(None)):
+            with pytest.raises(RadioError, match="give the radio up"):
+                await doing
+        place.link.stuck = False
+        assert (await place.steps())[-1].state is S.PAIRED
 
 
 async def test_a_radio_that_is_gone_fails_the_window_in_words(tmp_path):
