@@ -123,7 +123,7 @@ class BleFinder:
         if radio is None or radio.fresh is None:
             return
         radio.ears.heard()
-        ours = [s.address for s in await self._left_over(radio)]
+        ours = [arm.address for s in await self._left_over(radio) for arm in s.arms]
         for address in dict.fromkeys([*ours, *self._last]):
             await radio.fresh(address)
 

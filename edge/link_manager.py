@@ -123,7 +123,10 @@ class LinkManager:
         except LinkLost as lost:
             raise GlassesAway(str(lost)) from lost
         self._wishes.granted(command)
-        return reply if isinstance(reply, Done) else Done()
+        done = reply if isinstance(reply, Done) else Done()
+        if done.skew_s is not None:
+            self._status = replace(self._status, skew_ms=round(done.skew_s * 1000, 1))
+        return done
 
     async def post(self, command: Command) -> None:
         """Send a command that has no answer. Raises `GlassesAway`."""
@@ -212,7 +215,7 @@ class LinkManager:
         self._status = replace(
             self._status, model=entry.key, firmware=info.firmware, address=found.transport.address,
             mtu=found.transport.max_packet + 3, transport=found.transport.name, attempts=0, link=self._status.link + 1,
-            sides={},
+            sides={}, skew_ms=None,
         )  # fmt: skip
         await self._learn(entry, info.capabilities)
         self._move(LinkState.READY)

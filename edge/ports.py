@@ -67,6 +67,8 @@ class GlassesStatus:
     attempts: int = 0
     sides: Mapping[Side, SideStatus] = field(default_factory=dict)
     """What two-sided glasses said of their sides on this link; empty for all others."""
+    skew_ms: float | None = None
+    """How far apart both sides took what they were told last; None for glasses of one radio."""
     gone_at: float | None = None
     """When a ready link was lost (boot clock); None while there is one, and where there never was."""
     link: int = 0

@@ -86,7 +86,7 @@ def _glasses(glasses: GlassesStatus, now: float) -> dict[str, Any]:
         "model": glasses.model, "firmware": glasses.firmware, "address": glasses.address,
         "mtu": glasses.mtu, "transport": glasses.transport, "battery": glasses.battery, "worn": glasses.worn,
         "sides": {side.value: asdict(how) for side, how in glasses.sides.items()},
-        "stale": glasses.stale, "capabilities": known.report(now) if known else {},
+        "skew_ms": glasses.skew_ms, "stale": glasses.stale, "capabilities": known.report(now) if known else {},
     }  # fmt: skip
 
 

@@ -7,20 +7,18 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from firmware_bridge.bonding import Bonding
-from firmware_bridge.catalog import CATALOG, Advertisement, AmbiguousModel, Catalog, Model
+from firmware_bridge.catalog import CATALOG, Advertisement, AmbiguousModel, Catalog
 from firmware_bridge.errors import RadioError, RadioReason
-from firmware_bridge.sides import Side
 from firmware_bridge.transports.radio_errors import RADIOS, classify
+from firmware_bridge.transports.sightings import Pairs, Sighting as Sighting, sided, whole  # noqa: PLC0414 - whoever scans names what is heard
 
 log = logging.getLogger(__name__)
 
-ARMS_GRACE_S: Final = 3.0
-"""How long one arm of a pair waits for the other: an arm that is there advertises many times in it."""
 GATT_TIMEOUT_S: Final = 5.0
 """bleak has no timeout of its own for reads, writes and subscriptions (bleak 3.1), and BlueZ can lose an answer."""
 DEAF_S: Final = 90.0
@@ -76,31 +74,6 @@ class Radio:
         """Give the adapter back. Idempotent."""
         if self.release is not None:
             await self.release()
-
-
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """Glasses that were heard just now. `device` is bleak's own and goes stale within half a minute.
-
-    `bonded`: the radio keeps a key of them. `left_over`: they were not heard, but are connected to this machine already.
-    Of two-sided glasses this is one `side` of a `pair`; `other` is the other side, when it was heard too.
-    """
-
-    entry: Model
-    address: str
-    name: str
-    rssi: int
-    device: Any
-    bonded: bool = False
-    left_over: bool = False
-    pair: str = ""
-    side: Side | None = None
-    other: "Sighting | None" = None
-
-    @property
-    def arms(self) -> "tuple[Sighting, ...]":
-        """All of these glasses that was heard."""
-        return (self,) if self.other is None else (self, self.other)
 
 
 async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None) -> Radio:
@@ -172,7 +145,7 @@ async def scan(
     """
     async with radio.lock:
         found: asyncio.Future[Sighting] = asyncio.get_running_loop().create_future()
-        pairs = _Pairs(found)
+        pairs = Pairs(found)
 
         def heard(device: Any, data: Any) -> None:
             if found.done():
@@ -194,35 +167,6 @@ async def scan(
             return await _listen(radio, heard, found, timeout_s)
         finally:
             pairs.close()
-
-
-class _Pairs:
-    """Arms heard in one scan, until a pair of ours is whole or has been waited for long enough."""
-
-    def __init__(self, found: "asyncio.Future[Sighting]") -> None:
-        self._found = found
-        self._heard: dict[str, dict[Side, Sighting]] = {}
-        self._waiting: dict[str, asyncio.TimerHandle] = {}
-
-    def heard(self, arm: Sighting, *, ours: bool) -> None:
-        """A pair is ours as soon as one of its arms is."""
-        assert arm.side is not None
-        pair = self._heard.setdefault(arm.pair, {})
-        pair[arm.side] = arm
-        if ours and arm.pair not in self._waiting:
-            later = asyncio.get_running_loop().call_later(ARMS_GRACE_S, self._enough, arm.pair)
-            self._waiting[arm.pair] = later
-        if len(pair) == len(Side) and arm.pair in self._waiting:
-            self._enough(arm.pair)
-
-    def _enough(self, pair: str) -> None:
-        if not self._found.done():
-            first, *rest = (arm for _, arm in sorted(self._heard[pair].items()))
-            self._found.set_result(replace(first, other=rest[0] if rest else None))
-
-    def close(self) -> None:
-        for waiting in self._waiting.values():
-            waiting.cancel()
 
 
 async def scan_all(
@@ -324,12 +268,7 @@ def recognise(catalog: Catalog, device: Any, data: Any) -> Sighting | None:
     if entry is None:
         return None
     sighting = Sighting(entry, device.address, name or "", data.rssi, device, bonded=_bonded(device))
-    return _sided(sighting)
-
-
-def _sided(sighting: Sighting) -> Sighting:
-    arm = sighting.entry.side_of(sighting.name)
-    return sighting if arm is None else replace(sighting, pair=arm[0], side=arm[1])
+    return sided(sighting)
 
 
 def _props(device: Any) -> dict[str, Any]:
@@ -373,7 +312,7 @@ async def left_over(radio: Radio, catalog: Catalog = CATALOG) -> list[Sighting]:
     except Exception as error:  # noqa: BLE001 - as in _listen; a scan meets it again and says so
         log.debug("%s", classify(error, "looking for left-over links"))
         return []
-    return [sighting for sighting in found if sighting is not None]
+    return whole([sighting for sighting in found if sighting is not None])
 
 
 def _connected(catalog: Catalog, device: Any) -> Sighting | None:
@@ -382,5 +321,5 @@ def _connected(catalog: Catalog, device: Any) -> Sighting | None:
         entry = catalog.recognise(Advertisement(device.name, services))
         if entry is not None:
             name = device.name or ""
-            return _sided(Sighting(entry, device.address, name, 0, device, bonded=_bonded(device), left_over=True))
+            return sided(Sighting(entry, device.address, name, 0, device, bonded=_bonded(device), left_over=True))
     return None

@@ -12,7 +12,7 @@ from firmware_bridge.catalog import CATALOG, Catalog
 from firmware_bridge.errors import BridgeError, RadioError
 from firmware_bridge.sides import Side
 from firmware_bridge.transport import Transport
-from firmware_bridge.transports.ble import Radio, Sighting, scan
+from firmware_bridge.transports.ble import Radio, Sighting, left_over, scan
 from firmware_bridge.transports.ble_connection import BleTransport, connect
 from firmware_bridge.transports.side_pair import SidePair
 
@@ -55,12 +55,16 @@ async def connect_pair(radio: Radio, sighting: Sighting, *, timeout_s: float, ca
 
 
 async def join(radio: Radio, pair: str, side: Side, *, timeout_s: float, catalog: Catalog = CATALOG) -> BleTransport:
-    """Listen for one arm of a pair and connect it. Raises `RadioError`."""
+    """Listen for one arm of a pair and connect it; one that this machine still holds does not advertise.
+
+    Raises `RadioError`.
+    """
 
     def wanted(heard: Sighting) -> bool:
         return (heard.pair, heard.side) == (pair, side)
 
-    arm = await scan(radio, catalog, timeout_s=LISTEN_S, wanted=wanted, arms=False)
+    held = [arm for glasses in await left_over(radio, catalog) for arm in glasses.arms if wanted(arm)]
+    arm = held[0] if held else await scan(radio, catalog, timeout_s=LISTEN_S, wanted=wanted, arms=False)
     return await connect(radio, arm, timeout_s=timeout_s)
 
 

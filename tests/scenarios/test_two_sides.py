@@ -34,6 +34,8 @@ async def test_one_side_walks_off_and_back_while_the_other_keeps_showing(tmp_pat
         assert (status().model, status().address, status().battery) == ("even_g1", "G1_47", 87)
         assert (await place.call("notes:add", {"text": "the car is on level three"})).ok
         await both_show(place, "level three")
+        skew_ms = place.daemon.status()["glasses"]["skew_ms"]
+        assert 0 < skew_ms < 2400, "one packet's three tries"
 
         place.mock.servers[L].leave()
         await until(lambda: status().sides[L].state == "lost", "the left side lost")

@@ -10,7 +10,7 @@ from firmware_bridge.driver import Driver
 from firmware_bridge.errors import LinkLost, RadioError, RadioReason
 from firmware_bridge.messages import Done, GlassesInfo, Hello, ShowPage, SideChanged, TextLine
 from firmware_bridge.sim.air import Air
-from firmware_bridge.transports import ble
+from firmware_bridge.transports import ble, sightings
 from firmware_bridge.transports.side_radio import connect_any
 from tests.unit.firmware_bridge.two_arms import ADDRESS, DEADLINE_S, L, R, TwoArms
 
@@ -82,7 +82,7 @@ async def test_the_address_of_either_arm_names_the_pair(air, radio, tmp_path):
 
 
 async def test_one_arm_alone_is_taken_after_a_grace_and_shows_alone(air, radio, tmp_path, monkeypatch):
-    monkeypatch.setattr(ble, "ARMS_GRACE_S", 0.3)
+    monkeypatch.setattr(sightings, "ARMS_GRACE_S", 0.3)
     async with TwoArms(air, tmp_path).worn(R) as arms, paired(radio) as (driver, transport):
         assert transport.address == "G1_47"
         assert await driver.request(page("alone"), timeout_s=5) == Done()
