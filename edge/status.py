@@ -103,7 +103,7 @@ def next_action(layers: Layers) -> str:
         return next(iter(layers.alarms.values()))
     crashed = [s["name"] for s in layers.services if s.get("state") == "crashed"]
     if crashed:
-        return f"service {crashed[0]} keeps failing: see the log (journalctl -u glassd)"
+        return f"service {crashed[0]} keeps failing: glassd doctor looks for the cause; see also the log (journalctl -u glassd)"
     if glasses.hint:
         return glasses.hint
     if not glasses.ready and glasses.capabilities is None:
@@ -111,7 +111,7 @@ def next_action(layers: Layers) -> str:
     if not glasses.ready:
         return f"The glasses ({glasses.model}) are away; they are being looked for. Are they switched on?"
     if uplink.configured and not uplink.up:
-        return uplink.hint or f"The broker {uplink.broker} is not reachable; local tools work meanwhile"
+        return uplink.hint or f"The broker {uplink.broker} is not reachable; local tools work meanwhile. Where it ends: glassd doctor"
     if not uplink.configured:
         where = layers.config_path or "/etc/glassd/glassd.toml"
         return f"Local tools work. For the cloud's tools: glassd up CODE, or set [uplink] host and [cloud] url in {where}"

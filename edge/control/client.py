@@ -31,7 +31,7 @@ class ControlError(Exception):
         self.exit_code = exit_code
 
 
-NOT_RUNNING: Final = "start it: systemctl start glassd (or, in a terminal: glassd run); no glasses at hand? glassd demo"
+NOT_RUNNING: Final = "start it: systemctl start glassd (or, in a terminal: glassd run); it does not stay up? glassd doctor; no glasses at hand? glassd demo"
 _EXIT_OF: Final = {"NOT_FOUND": 4, "TIMEOUT": 5, "INVALID_REQUEST": 2}
 
 
@@ -180,7 +180,7 @@ def _forbidden(path: Path) -> ControlError:
 
 
 def _late(timeout_s: float) -> ControlError:
-    fix = "look at its journal: journalctl -u glassd -n 50"
+    fix = "see what is wrong: glassd doctor; and its journal: journalctl -u glassd -n 50"
     return ControlError("TIMEOUT", f"the daemon did not answer within {timeout_s:g} s", fix, exit_code=5)
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from edge.doctor.aside import in_thread
 from edge.doctor.patient import Patient, Who
 from edge.doctor.words import Check, Finding, Fix, fail, ok, quoted, run, skip
+from edge.enrol_store import FOLDER
 from edge.settings import credential
 
 MAX_FILES: Final = 20_000
@@ -95,7 +96,11 @@ class Access:
                 if wrong is not None:
                     return wrong
                 looked.append(path.name)
-        return ok(f"only the daemon may read {', '.join(looked)}" if looked else "none are configured")
+        for path in await in_thread(lambda: _kept(self._patient.state_dir / FOLDER)):
+            if wrong := self._wrong(path, path.stat(), handed=False):
+                return wrong
+            looked.append(path.name)
+        return ok(f"only the daemon may read {', '.join(looked)}" if looked else "there are none")
 
     def _wrong(self, path: Path, found: os.stat_result, *, handed: bool) -> Finding | None:
         """Judge one file. `handed` ones are systemd's credentials: it reads them as root, so only strangers matter."""
@@ -109,6 +114,14 @@ class Access:
         if found.st_uid == who.uid:
             return fail(f"{path} {problem}", self._by_owner(f"chmod 600 {quoted(path)}"))
         return fail(f"{path} {problem}", self._machine.as_root(f"chown {who.name}: {quoted(path)}", f"chmod 600 {quoted(path)}"))
+
+
+def _kept(folder: Path) -> list[Path]:
+    """What an enrolment brought; nothing where we may not look, which the check of the state directory says."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -34,7 +34,7 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
         raise CliError("BAD_SETTINGS", f"glassd cannot start: {e}", f"{e.filename} must be a directory", exit_code=2) from None
     except (StoreError, OSError) as e:
         where = getattr(e, "filename", None) or found.state_dir(os.environ)
-        fix = f"check that {where} can be written, and that the disk is not full"
+        fix = f"check that {where} can be written, and that the disk is not full: glassd doctor"
         raise CliError("CANNOT_START", f"glassd cannot start: {e}", fix) from None
     except ExceptionGroup as group:
         raise _crashed(group) from None
@@ -47,4 +47,4 @@ def _crashed(group: ExceptionGroup[Exception]) -> Exception:
         found = found.exceptions[0]
     if found is None:
         return group
-    return CliError("CRASHED", str(found.exceptions[0]), "what it said before is in the log: journalctl -u glassd")
+    return CliError("CRASHED", str(found.exceptions[0]), "what is wrong here: glassd doctor; what it said before: journalctl -u glassd")

@@ -279,3 +279,12 @@ async def test_a_credential_of_systemd_is_for_root_alone(service):
     credential = service.write("/etc/credstore/glassd-mqtt-password", "hunter2hunter2")
     credential.chmod(0o644)
     await service.fails_until_cured("secrets", "others may read it")
+
+
+@pytest.mark.requirement("I4-doctor-fixes")
+async def test_the_key_of_an_enrolment_is_a_secret_too(sandbox):
+    kept = sandbox.state / "enrolled"
+    kept.mkdir()
+    (kept / "identity-1.pem").write_text("x")
+    (kept / "identity-1.pem").chmod(0o604)
+    await sandbox.fails_until_cured("secrets", "identity-1.pem has mode 0604")
