@@ -188,6 +188,7 @@ class Driver(Generic[P]):
             self.counters.packets_in += 1
             self.counters.bytes_in += len(packet)
             self._heard_at = self._clock()
+            self._fit()
             try:
                 self._codec.receive_packet(packet, self._heard_at)
             except RemoteViolation as violation:
@@ -209,15 +210,19 @@ class Driver(Generic[P]):
             self._wake.clear()
             now = self._clock()
             self._codec.handle_timer(now)
-            if self._max_packet != self._transport.max_packet:
-                self._max_packet = self._transport.max_packet
-                self._codec.set_max_packet(self._max_packet)
+            self._fit()
             for packet in self._codec.packets_to_send(now):
                 await self._write(packet)
             self._take()
             self._progress.set()
             due = self._codec.next_timer()
             await self._sleep(None if due is None else due - self._clock())
+
+    def _fit(self) -> None:
+        """Follow what a packet can carry, before the codec cuts any: also what it says at once to a side that returned."""
+        if self._max_packet != self._transport.max_packet:
+            self._max_packet = self._transport.max_packet
+            self._codec.set_max_packet(self._max_packet)
 
     async def _write(self, packet: P) -> None:
         try:

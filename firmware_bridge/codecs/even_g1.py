@@ -146,7 +146,10 @@ class EvenG1Codec:
         if self._stream is not None:
             wanted.append(StartMicrophone(self._stream, AudioFormat.LC3))
         for command in wanted:
-            errand = self._errands.of(command)
+            try:
+                errand = self._errands.of(command)
+            except CommandRefused:
+                continue  # a picture, and the side came back with packets too small for it
             errand.legs = {each: asks for each, asks in errand.legs.items() if each is side}
             if errand.legs:
                 self._flow.begin(errand, now)

@@ -76,6 +76,10 @@ class SidePair:
             raise LinkLost(LostReason.DISCONNECTED, "neither side is there")
         if there is None:
             return
+        if len(packet.data) > there.max_packet:  # cut before this side came back with less; joined again it gets its own
+            log.debug("the %s side carries %d bytes, not %d", packet.side, there.max_packet, len(packet.data))
+            self._dropped[packet.side].set()
+            return
         try:
             await there.write(packet.data)
         except LinkLost as lost:

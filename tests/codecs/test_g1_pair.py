@@ -215,6 +215,18 @@ def test_a_side_that_returns_gets_the_page_and_the_other_notices_nothing(pair, l
     assert pair.said[other] == []
 
 
+def test_a_side_that_returns_with_packets_too_small_for_the_picture_stays_without_it(pair):
+    pair.ask(PICTURE)
+    pair.ask(SetBrightness(40))
+    pair.news(L, up=False)
+    pair.shown[L].clear()
+    pair.central.set_max_packet(20)
+    pair.news(L, up=True)
+    pair.run()
+    assert pair.shown[L] == [SetBrightness(40)]
+    assert isinstance(pair.ask(HI), Done)
+
+
 def test_a_side_that_was_away_while_the_lens_was_cleared_is_cleared_when_it_returns(pair):
     pair.ask(HI)
     pair.news(L, up=False)

@@ -385,6 +385,33 @@ async def test_the_driver_follows_a_growing_mtu():
 
 
 @virtual_time
+async def test_a_smaller_mtu_is_known_before_the_packet_that_comes_with_it_is_read():
+    calls = []
+
+    class Watched(ReferenceCodec):
+        def set_max_packet(self, size):
+            calls.append(size)
+            super().set_max_packet(size)
+
+        def receive_packet(self, packet, now):
+            calls.append("packet")
+            super().receive_packet(packet, now)
+
+    central, peripheral = loopback_pair(max_packet=244)
+    driver = Driver(central, Watched(Role.CENTRAL, max_packet=244), clock=now)
+    running = asyncio.ensure_future(driver.run())
+    await asyncio.sleep(1)
+    central.max_packet = 20
+    glasses = Glasses(peripheral)
+    await glasses.say(TAP)
+    await asyncio.sleep(1)
+    await central.close()
+    await asyncio.wait([running], timeout=60)
+    assert isinstance(running.exception(), LinkLost)
+    assert calls[:3] == [244, 20, "packet"]
+
+
+@virtual_time
 async def test_after_a_silence_the_glasses_are_asked_and_their_answer_counts():
     async with connected() as link:
         await link.driver.request(Ping(), timeout_s=5)

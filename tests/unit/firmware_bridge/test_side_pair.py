@@ -182,6 +182,17 @@ async def test_a_write_that_fails_loses_its_side_and_not_the_other():
 
 
 @virtual_time
+async def test_a_packet_that_was_cut_for_more_than_a_returned_side_carries_does_not_end_the_link():
+    async with bench(L, R) as b:
+        await b.next(), await b.next()
+        b.wires[L].max_packet = 20
+        await b.pair.write(SidePacket(L, bytes(21)))
+        assert await b.next() == SideNews(L, up=False, reason="lost")
+        assert await b.next() == SideNews(L, up=True)
+        assert b.wires[R].closed == 0
+
+
+@virtual_time
 async def test_closing_closes_both_sides_once_and_again_is_harmless():
     async with bench(L, R) as b:
         await b.pair.close()
