@@ -50,6 +50,8 @@ HELLO_S: Final = 5.0
 DEFAULT_TIMEOUT_S: Final = 5.0
 CURE_S: Final = 30.0
 """What a step of the ladder may take: BlueZ needs 2 s for a disconnect and 3 s for an adapter to come on."""
+RELISTEN_S: Final = 1.0
+"""After the radio failed us while we rested."""
 LET_GO_S: Final = 15.0
 """How long the radio may take to be given up: a disconnect, and the end of a scan."""
 SMALLEST_MTU: Final = 23
@@ -308,13 +310,20 @@ class LinkManager:
         await self._rest_for(seconds)
 
     async def _stirred(self, advice: Advice, rest_s: float) -> None:
-        """Return when the rest should end early; what cannot be listened for is waited for."""
-        try:
-            await asyncio.sleep(min(rest_s, advice.at_least_s))
-            await self._finder.stirred(advice.wake)
-        except RadioError as deaf:
-            log.debug("resting without listening: %s", deaf)
-            await asyncio.Event().wait()
+        """Return when the rest should end early. A radio that fails us while we listen is waited for, or asked again."""
+        await asyncio.sleep(min(rest_s, advice.at_least_s))
+        wake = advice.wake
+        while True:
+            try:
+                await self._finder.stirred(wake)
+            except RadioError as deaf:
+                log.debug("resting without listening: %s", deaf)
+                if wake is not Wake.RADIO and recovery.LADDER[deaf.reason].wake is Wake.RADIO:
+                    wake = Wake.RADIO
+                else:
+                    await asyncio.sleep(RELISTEN_S)
+            else:
+                return
 
     # -------------------------------------------------------------- state and knowledge
 

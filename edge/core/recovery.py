@@ -25,8 +25,8 @@ from firmware_bridge.errors import BridgeError, LinkLost, LostReason, RadioError
 
 STABLE_S: Final = 10.0
 """A link that was ready this long was a good one: what failed before it is forgotten."""
-STORM_S: Final = 1.0
-"""Glasses that are heard and lost again at once are tried no more often than this."""
+STORM_S: Final = 0.5
+"""Glasses that are heard and lost again at once, more than twice, are connected to no more often than this."""
 MAX_HISTORY: Final = 256
 """Failures remembered; beyond it the reset rung comes at most every 128 failures anyway."""
 
@@ -147,9 +147,9 @@ def advise(history: Sequence[Failure], *, watched: bool = False) -> Advice:
     rung = LADDER[kind]
     step = _step(rung, times, watched=watched)
     wake = Wake.NOTHING if step is Step.ASK else rung.wake
-    at_least_s = rung.at_least_s or (min(STORM_S, 0.05 * 2.0 ** min(times - 1, 10)) if times > 1 else 0.0)
+    storm_s = max(0.0, STORM_S - history[-1].up_s) if times > 2 else 0.0
     hint = BOND_LOST if step is Step.ASK and kind is RadioReason.BOND_DOUBT else ""
-    return Advice(step, f"{kind} × {times}", wake, at_least_s, hint)
+    return Advice(step, f"{kind} × {times}", wake, max(rung.at_least_s, storm_s), hint)
 
 
 def _step(rung: Rung, times: int, *, watched: bool) -> Step:

@@ -99,6 +99,7 @@ async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None)
     bound = Bound(moniker, air, keys)
     return Radio(
         name=kind, moniker=moniker, scanner=bound.scanner, client=bound.client, air=air, lost=bound.slot.lost,
+        back=bound.slot.back,
         reset=bound.slot.close, release=bound.slot.close, bonding=bound.bonding,
     )  # fmt: skip
 

@@ -28,6 +28,8 @@ T = TypeVar("T")
 OPEN_TIMEOUT_S: Final = 5.0
 """Reset and about twenty HCI questions take 10 ms on a virtual controller, under a second on a dongle."""
 CANCEL_TIMEOUT_S: Final = 1.0
+RETRY_S: Final = 0.5
+"""Between two tries to open an adapter that is gone."""
 
 
 class Listener(Protocol):
@@ -237,6 +239,17 @@ class AdapterSlot:
         adapter = self._adapter
         await adapter.gone.wait()
         return adapter.dead or ""
+
+    async def back(self) -> None:
+        """Wait until an adapter can be opened; nobody tells when a stream can be had again, so it is tried."""
+        while True:
+            try:
+                await self.adapter()
+            except BleakError as error:
+                log.debug("no adapter yet: %s", error)
+                await asyncio.sleep(RETRY_S)
+            else:
+                return
 
     async def close(self) -> None:
         async with self._lock:

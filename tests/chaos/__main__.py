@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.chaos import judge, schedule, smallfs
+from tests.chaos import judge, links, schedule, smallfs
 from tests.chaos.storm import Storm
 
 
@@ -53,6 +53,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="where records and report.json go (default: a new temporary directory)")
     parser.add_argument("--only", help="comma-separated kinds of faults (default: all; none: no faults but kills)")
     parser.add_argument("--judge", type=Path, metavar="RECORDS", help="no storm: judge the records of an earlier one again")
+    parser.add_argument("--links", type=int, default=0, metavar="N", help="afterwards N random faults of the link to the glasses")
     words = parser.parse_args()
     if words.judge:
         found = judge.verdict(words.judge, words.judge / "state-at-the-end" / "packages" / "notes.db")
@@ -70,7 +71,10 @@ def main() -> int:
     found = report(storm, words.seed, time.monotonic() - began)
     (folder / "report.json").write_text(json.dumps(found, indent=1) + "\n")
     say(printed(found))
-    return 1 if found["lost"] or found["doubled"] or found["untold"] else 0
+    whole = not (found["lost"] or found["doubled"] or found["untold"])
+    if words.links:
+        whole = links.run(words.seed, words.links).recovered == words.links and whole
+    return 0 if whole else 1
 
 
 if __name__ == "__main__":

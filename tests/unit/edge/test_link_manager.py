@@ -395,10 +395,29 @@ async def test_a_rest_without_ears_lasts_as_long_as_it_should(tmp_path):
     story.finder.stirred, story.manager._rest_for = deaf, lambda _seconds: resting.wait()
     async with story.running():
         await story.until("link.state", state="RESTING")
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await asyncio.sleep(0.05)
         assert story.manager.status().state == "RESTING"
         resting.set()
+        await story.until("glasses.ready")
+
+
+async def test_a_radio_that_is_lost_while_we_listen_is_waited_for(tmp_path, monkeypatch):
+    monkeypatch.setattr("edge.link_manager.RELISTEN_S", 0.01)
+    story = Story(tmp_path, failures=[RadioError(RadioReason.NOT_FOUND, "no glasses")])
+    story.manager._rest_for = lambda _seconds: asyncio.Event().wait()
+    stirred, wakes = story.finder.stirred, []
+
+    async def losing(wake):
+        wakes.append(wake)
+        if len(wakes) == 1:
+            raise RadioError(RadioReason.NO_ADAPTER, "it is gone")
+        await stirred(wake)
+
+    story.finder.stirred = losing
+    async with story.running():
+        await until(lambda: len(wakes) == 2)
+        assert wakes == [Wake.ADVERT, Wake.RADIO]
+        story.finder.stir.set()
         await story.until("glasses.ready")
 
 
