@@ -8,43 +8,30 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from edge.clock import Clock
 from edge.core import recovery
 from edge.core.backoff import Backoff
-from edge.core.link_state import LinkState, check
+from edge.core.link_state import LinkState
 from edge.core.recovery import Advice, LeftToSystemd, Step, Wake
-from edge.events import CapabilitiesLearned, GlassesLost, GlassesReady, GlassesSaid, LinkChanged
+from edge.events import CapabilitiesLearned, GlassesLost, GlassesReady, GlassesSaid
+from edge.link_knowledge import Knowledge
 from edge.link_wishes import Wishes
-from edge.ports import BusPort, GlassesAway, GlassesStatus, SideStatus
+from edge.ports import BusPort, GlassesAway, GlassesStatus
 from edge.race import race
 from edge.store_ports import NotesPort
 from edge.vigil import Bound, Within, unwatched
 from firmware_bridge import catalog
-from firmware_bridge.capabilities import Capabilities, Origin, Scalar
+from firmware_bridge.capabilities import Scalar
 from firmware_bridge.driver import HEARTBEAT_S, Driver
 from firmware_bridge.errors import BridgeError, CommandRefused, CommandTimeout, LinkLost, LostReason, RadioError
-from firmware_bridge.messages import (
-    BatteryChanged,
-    CapabilitiesChanged,
-    Command,
-    Done,
-    Event,
-    GlassesInfo,
-    Hello,
-    SideChanged,
-    WornChanged,
-)
-from firmware_bridge.sides import Side
+from firmware_bridge.messages import CapabilitiesChanged, Command, Done, GlassesInfo, Hello
 from firmware_bridge.transport import Transport
-from firmware_bridge.transports.radio_errors import MTU_STUCK
 
 log = logging.getLogger(__name__)
 
-NOTE: Final = "glasses.last"
-"""Where the last-known glasses are kept between runs."""
 HELLO_S: Final = 5.0
 """A greeting is two small frames each way; a radio that needs longer has lost them."""
 DEFAULT_TIMEOUT_S: Final = 5.0
@@ -54,7 +41,6 @@ RELISTEN_S: Final = 1.0
 """After the radio failed us while we rested."""
 LET_GO_S: Final = 15.0
 """How long the radio may take to be given up: a disconnect, and the end of a scan."""
-SMALLEST_MTU: Final = 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +78,14 @@ class LinkManager:
         self._finder = finder
         self._bus = bus
         self._clock = clock
-        self._notes = notes
+        self._knows = Knowledge(bus=bus, clock=clock, notes=notes, configured=configured or {})
         self._backoff = backoff
-        self._configured = dict(configured or {})
         self._version = version
         self._watched = watched
         self._heartbeat_s = heartbeat_s
         self._rest_for = rest
         self._driver: Driver[Any] | None = None
         self._transport: Transport[Any] | None = None
-        self._state = LinkState.OFF
-        self._status = GlassesStatus()
         self._ready_since: float | None = None
         self._history: tuple[recovery.Failure, ...] = ()
         self._wishes = Wishes()
@@ -114,9 +97,9 @@ class LinkManager:
     # -------------------------------------------------------------- what others see
 
     def status(self) -> GlassesStatus:
-        if self._status.ready and self._transport is not None:
-            self._note_mtu(self._transport.max_packet + 3)  # it may grow while the link lives
-        return self._status
+        if self._knows.status.ready and self._transport is not None:
+            self._knows.carries(self._transport.max_packet + 3)
+        return self._knows.status
 
     async def request(self, command: Command, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Done:
         """Send a command and wait for its answer. Raises `GlassesAway`, `CommandRefused`, `CommandTimeout`."""
@@ -127,7 +110,7 @@ class LinkManager:
         self._wishes.granted(command)
         done = reply if isinstance(reply, Done) else Done()
         if done.skew_s is not None:
-            self._status = replace(self._status, skew_ms=round(done.skew_s * 1000, 1))
+            self._knows.drew(done.skew_s)
         return done
 
     async def post(self, command: Command) -> None:
@@ -138,8 +121,8 @@ class LinkManager:
             raise GlassesAway(str(lost)) from lost
 
     def _ready_driver(self) -> Driver[Any]:
-        if self._driver is None or self._state is not LinkState.READY:
-            raise GlassesAway(self._status.reason or "the glasses are not connected")
+        if self._driver is None or self._knows.state is not LinkState.READY:
+            raise GlassesAway(self._knows.status.reason or "the glasses are not connected")
         return self._driver
 
     def resume(self) -> None:
@@ -169,9 +152,9 @@ class LinkManager:
 
     async def run(self) -> None:
         """Keep a link for ever; ends only by cancellation, which closes the connection first, or by `LeftToSystemd`."""
-        await self._recall()
+        await self._knows.recall()
         self._let_go.clear()
-        self._move(LinkState.SEEKING)
+        self._knows.move(LinkState.SEEKING)
         try:
             while True:
                 await self._rest(await self._one_connection())
@@ -179,9 +162,9 @@ class LinkManager:
             self._driver = self._transport = None
             await asyncio.shield(self._finder.close())
             self._let_go.set()
-            if self._state is not LinkState.OFF:
-                self._move(LinkState.CLOSING)
-                self._move(LinkState.OFF)
+            if self._knows.state is not LinkState.OFF:
+                self._knows.move(LinkState.CLOSING)
+                self._knows.move(LinkState.OFF)
 
     async def _one_connection(self) -> BridgeError:
         """Live through one connection, from seeking it to its end; gives why it ended."""
@@ -194,10 +177,10 @@ class LinkManager:
     async def _live(self) -> None:
         with self._within(self._step_s, "link: seeking") as step:
             sighting = await self._finder.seek()
-            self._move(LinkState.CONNECTING)
+            self._knows.move(LinkState.CONNECTING)
             step.again(self._step_s, "link: connecting")
             found = await self._finder.connect(sighting)
-            self._move(LinkState.PREPARING)
+            self._knows.move(LinkState.PREPARING)
             step.again(self._step_s, "link: greeting")
             async with _closing(found.transport):
                 codec = found.entry.codec(found.transport.max_packet)
@@ -214,22 +197,21 @@ class LinkManager:
         entry = catalog.by_firmware_model(info.model) or found.entry
         await self._wish_again(driver, found.transport.address)
         self._driver, self._transport = driver, found.transport
-        self._status = replace(
-            self._status, model=entry.key, firmware=info.firmware, address=found.transport.address,
-            mtu=found.transport.max_packet + 3, transport=found.transport.name, attempts=0, link=self._status.link + 1,
-            sides={}, skew_ms=None,
-        )  # fmt: skip
-        await self._learn(entry, info.capabilities)
-        self._move(LinkState.READY)
+        there = found.transport
+        self._knows.met(
+            entry, firmware=info.firmware, address=there.address, mtu=there.max_packet + 3, transport=there.name
+        )
+        await self._knows.learn(entry, info.capabilities)
+        self._knows.move(LinkState.READY)
         step.done()
         self._ready_since = self._clock.boot()
-        s = self._status
+        s = self._knows.status
         log.info("glasses ready: %s over %s, MTU %d", s.model, s.transport, s.mtu)
         self._bus.publish(GlassesReady(s.model, s.firmware, s.address, s.mtu, s.transport))
         async for event in driver.events():
             if isinstance(event, CapabilitiesChanged):
-                await self._learn(entry, event.capabilities)
-            self._note_event(event)
+                await self._knows.learn(entry, event.capabilities)
+            self._knows.said(event)
             self._bus.publish(GlassesSaid(event))
         await asyncio.Event().wait()  # the driver is closing the connection: it says when that is done, and why it ended
 
@@ -245,21 +227,21 @@ class LinkManager:
     # -------------------------------------------------------------- after a connection
 
     async def _rest(self, cause: BridgeError) -> None:
-        was_ready = self._state is LinkState.READY
+        was_ready = self._knows.state is LinkState.READY
         up_s = self._clock.boot() - self._ready_since if was_ready and self._ready_since is not None else 0.0
         self._driver = self._transport = None
         if was_ready:
-            self._status = replace(self._status, gone_at=self._clock.boot())
+            self._knows.lost()
         advice = self._judge(cause, up_s)
-        self._move(LinkState.RESTING, str(cause))
+        self._knows.move(LinkState.RESTING, str(cause))
         if was_ready:
             self._bus.publish(GlassesLost(str(cause)))
-            self._bus.publish(CapabilitiesLearned(self._status.model, stale=True))
+            self._bus.publish(CapabilitiesLearned(self._knows.status.model, stale=True))
         if advice.step is Step.LEAVE:
             raise LeftToSystemd(f"the link to the glasses does not come up: {cause} ({advice.why}, nothing helped)")
         await self._carry_out(advice)
         await self._pause(advice, up_s)
-        self._move(LinkState.SEEKING, str(cause))
+        self._knows.move(LinkState.SEEKING, str(cause))
 
     def _judge(self, cause: BridgeError, up_s: float) -> Advice:
         """Remember the failure and choose what to do about it; being paused is none."""
@@ -268,16 +250,12 @@ class LinkManager:
         kind = recovery.kind_of(cause)
         self._history = recovery.remember(self._history, recovery.Failure(kind, up_s))
         advice = recovery.advise(self._history, watched=self._watched)
-        attempts = self._status.attempts + 1
         hint = advice.hint or (cause.hint if isinstance(cause, RadioError) else "")
+        attempts = self._knows.failed(kind.value, advice.step, hint)
         # One WARNING a cycle: the first failure after READY (or after start), the repeats are for who debugs.
         log.log(
             logging.WARNING if attempts == 1 else logging.DEBUG, "no link to the glasses: %s (%s: %s)%s",
             cause, advice.why, advice.step, f"; {hint}" if hint else "",
-        )  # fmt: skip
-        self._status = replace(
-            self._status, hint=hint, issue=kind.value, step=advice.step.value, attempts=attempts,
-            stale=self._status.capabilities is not None,
         )  # fmt: skip
         return advice
 
@@ -324,72 +302,6 @@ class LinkManager:
                     await asyncio.sleep(RELISTEN_S)
             else:
                 return
-
-    # -------------------------------------------------------------- state and knowledge
-
-    def _move(self, new: LinkState, reason: str = "") -> None:
-        self._state = check(self._state, new)
-        ready = new is LinkState.READY
-        if ready:
-            self._status = replace(self._status, hint="", issue="", step="", stale=False, gone_at=None)
-        self._status = replace(self._status, state=new.value, reason=reason, ready=ready)
-        self._bus.publish(LinkChanged(new.value, reason))
-
-    def _note_mtu(self, mtu: int) -> None:
-        stuck = mtu <= SMALLEST_MTU
-        if mtu != self._status.mtu or stuck != bool(self._status.issue):
-            self._status = replace(
-                self._status, mtu=mtu, issue="mtu_23" if stuck else "", hint=MTU_STUCK if stuck else ""
-            )
-
-    def _note_event(self, event: Event) -> None:
-        match event:
-            case BatteryChanged(level=level, side=None):
-                self._status = replace(self._status, battery=level)
-            case BatteryChanged(level=level, side=Side() as side):
-                self._note_side(side, battery=level)
-                levels = [s.battery for s in self._status.sides.values() if s.battery is not None]
-                self._status = replace(self._status, battery=min(levels))
-            case SideChanged(side=side, up=up, reason=reason):
-                self._note_side(side, state="up" if up else "lost", reason=reason)
-            case WornChanged(worn=worn):
-                self._status = replace(self._status, worn=worn)
-
-    def _note_side(self, side: Side, **news: Any) -> None:
-        before = self._status.sides.get(side, SideStatus())
-        self._status = replace(self._status, sides={**self._status.sides, side: replace(before, **news)})
-
-    async def _learn(self, entry: catalog.Model, announced: Mapping[str, Scalar]) -> None:
-        now = self._clock.boot()
-        record = Capabilities.of(entry.key, entry.capabilities, origin=Origin.CATALOGUE, now=now)
-        record = record.merged(Capabilities.of(entry.key, announced, origin=Origin.FIRMWARE, now=now))
-        record = record.merged(Capabilities.of(entry.key, self._configured, origin=Origin.CONFIGURED, now=now))
-        self._status = replace(self._status, capabilities=record, stale=False)
-        note = {
-            "model": record.model, "firmware": self._status.firmware, "report": record.report(now), "wall": self._clock.wall(),
-        }  # fmt: skip
-        try:
-            await self._notes.put(NOTE, note)
-        except Exception as e:  # noqa: BLE001 - a disk's fault costs the memory of these glasses, never the glasses
-            log.warning("the glasses are not remembered over a restart: %s", e)
-        self._bus.publish(CapabilitiesLearned(record.model, stale=False))
-
-    async def _recall(self) -> None:
-        """Take up the last-known glasses, marked stale; a damaged note is as good as none."""
-        note = await self._notes.get(NOTE)
-        if not isinstance(note, dict):
-            return
-        try:
-            # Time spent switched off makes the values older; a clock set back must not make them younger.
-            off_s = max(0.0, self._clock.wall() - float(note["wall"]))
-            record = Capabilities.from_report(note["model"], note["report"], now=self._clock.boot() - off_s)
-        except (KeyError, ValueError, TypeError) as damaged:
-            log.warning("the note of the last glasses is unreadable and was left aside: %r", damaged)
-            return
-        self._status = replace(
-            self._status, model=record.model, firmware=str(note.get("firmware", "")), capabilities=record, stale=True
-        )
-        self._bus.publish(CapabilitiesLearned(record.model, stale=True))
 
 
 @asynccontextmanager

@@ -14,7 +14,8 @@ from edge.clock import Clock
 from edge.core.backoff import Backoff
 from edge.core.recovery import LeftToSystemd, Wake
 from edge.events import as_json
-from edge.link_manager import NOTE, Found, LinkManager
+from edge.link_knowledge import NOTE
+from edge.link_manager import Found, LinkManager
 from edge.link_wishes import Wishes
 from edge.ports import GlassesAway, SideStatus
 from firmware_bridge import catalog
