@@ -18,15 +18,19 @@ _STRIDE: Final = WIDTH // 8
 _HEADER: Final = struct.Struct("<2sIII IiiHHIIiiII 8s")
 _PALETTE: Final = b"\0\0\0\0\xff\xff\xff\0"
 _MOST_PACKETS: Final = 256
+_HALVES: Final = {
+    bpp: ["".join(str(value >> at >> bpp - 1 & 1) for at in range(8 - bpp, -1, -bpp)) for value in range(256)] for bpp in (2, 4)
+}
+"""Byte → for each pixel in it, whether it is at least half bright: its highest bit."""
 _INVERT: Final = bytes(255 - value for value in range(256))
 
 
 def bmp(tiles: Iterable[Tile], dialect: Dialect = STOCK) -> bytes:
     """Draw tiles on a dark lens and give it as the file the glasses take: 1 bit, 62 bytes of header, rows bottom up."""
-    rows = [bytearray(_STRIDE) for _ in range(HEIGHT)]
+    rows = [0] * HEIGHT
     for tile in tiles:
         _draw(tile, rows)
-    pixels = b"".join(reversed(rows))
+    pixels = b"".join(row.to_bytes(_STRIDE, "big") for row in reversed(rows))
     if dialect.inverted:
         pixels = pixels.translate(_INVERT)
     size = _HEADER.size + len(pixels)
@@ -35,17 +39,26 @@ def bmp(tiles: Iterable[Tile], dialect: Dialect = STOCK) -> bytes:
     ) + pixels  # fmt: skip
 
 
-def _draw(tile: Tile, rows: list[bytearray]) -> None:
-    """Light what is at least half bright; what is outside the lens is cut off."""
+def _draw(tile: Tile, rows: list[int]) -> None:
+    """Light what is at least half bright, a row at a time; what is outside the lens is cut off."""
     stride = (tile.width * tile.bpp + 7) // 8
-    half, mask, per_byte = 1 << tile.bpp - 1, (1 << tile.bpp) - 1, 8 // tile.bpp
+    left = WIDTH - tile.x - tile.width  # columns to the right of the tile; fewer than none where it hangs over
+    mask = _shifted((1 << tile.width) - 1, left)
     for y in range(min(tile.height, HEIGHT - tile.y)):
-        line = tile.pixels[y * stride : (y + 1) * stride]
-        row = rows[tile.y + y]
-        for x in range(min(tile.width, WIDTH - tile.x)):
-            value = line[x // per_byte] >> 8 - tile.bpp * (x % per_byte + 1) & mask
-            at, bit = divmod(tile.x + x, 8)
-            row[at] = row[at] | 0x80 >> bit if value >= half else row[at] & ~(0x80 >> bit)
+        lit = _lit(tile.pixels[y * stride : (y + 1) * stride], tile)
+        rows[tile.y + y] = rows[tile.y + y] & ~mask | _shifted(lit, left)
+
+
+def _lit(line: bytes, tile: Tile) -> int:
+    """One row as a number, a bit a pixel, the leftmost highest."""
+    if tile.bpp > 1:
+        bits = "".join(_HALVES[tile.bpp][value] for value in line)
+        return int(bits[: tile.width], 2)
+    return int.from_bytes(line, "big") >> len(line) * 8 - tile.width
+
+
+def _shifted(bits: int, left: int) -> int:
+    return bits << left if left >= 0 else bits >> -left
 
 
 def cut(file: bytes, *, max_packet: int) -> tuple[bytes, ...]:

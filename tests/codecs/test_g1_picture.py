@@ -1,0 +1,111 @@
+"""Pictures of the Even G1: tiles, the file, its packets, its checksum (§7)."""
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from firmware_bridge.codecs.even_g1_picture import END, PictureIn, bmp, checksum, cut, read
+from firmware_bridge.errors import RemoteViolation
+from firmware_bridge.messages import Tile
+
+WIDTH, HEIGHT = 576, 136
+
+
+def crc32_by_the_book(data):
+    """§7 step 3: polynomial 04C11DB7 reflected, start and final XOR FFFFFFFF; bit by bit."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0xEDB88320 if crc & 1 else 0)
+    return crc ^ 0xFFFFFFFF
+
+
+def plotted(tiles):
+    """Pixel by pixel, as slow as it is plain."""
+    lens = [[0] * WIDTH for _ in range(HEIGHT)]
+    for tile in tiles:
+        stride = (tile.width * tile.bpp + 7) // 8
+        for y in range(tile.height):
+            for x in range(tile.width):
+                if tile.y + y < HEIGHT and tile.x + x < WIDTH:
+                    byte = tile.pixels[y * stride + x * tile.bpp // 8]
+                    value = byte >> (8 - tile.bpp - x * tile.bpp % 8) & ((1 << tile.bpp) - 1)
+                    lens[tile.y + y][tile.x + x] = int(value >= 1 << tile.bpp - 1)
+    return b"".join(int("".join(map(str, row)), 2).to_bytes(72, "big") for row in lens)
+
+
+@st.composite
+def tiles(draw):
+    bpp, width, height = draw(st.sampled_from([1, 2, 4])), draw(st.integers(1, 70)), draw(st.integers(1, 6))
+    size = (width * bpp + 7) // 8 * height
+    return Tile(draw(st.integers(0, 600)), draw(st.integers(0, 140)), width, height, bpp, draw(st.binary(min_size=size, max_size=size)))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(tiles(), max_size=3))
+def test_tiles_become_the_picture_that_plotting_gives(some):
+    assert read(bmp(some)).pixels == plotted(some)
+
+
+def test_the_file_is_a_windows_bitmap_of_one_bit_with_62_bytes_of_header():
+    """§4: 576 × 136, 1 bit, 62-byte header (ED)."""
+    file = bmp([Tile(0, 0, 8, 1, 1, b"\xff")])
+    assert (file[:2], len(file), int.from_bytes(file[10:14], "little")) == (b"BM", 62 + 72 * 136, 62)
+    assert (int.from_bytes(file[18:22], "little"), int.from_bytes(file[22:26], "little")) == (576, 136)
+    assert file[28:30] == b"\x01\x00"
+    assert file[54:62] == b"\0\0\0\0\xff\xff\xff\0"
+    assert file[-72:-71] == b"\xff", "the first row comes last"
+
+
+def test_the_file_goes_in_51_packets_of_194_bytes_with_its_place_in_the_first():
+    """§7 step 1: 15 00 00 1C 00 00 + piece, then 15 n + piece; 51 packets (ED)."""
+    file = bmp([])
+    packets = cut(file, max_packet=248)
+    assert len(packets) == 51
+    assert packets[0] == bytes.fromhex("15 00 00 1C 00 00") + file[:194]
+    assert [packet[:2] for packet in packets[1:]] == [bytes((0x15, n)) for n in range(1, 51)]
+    assert {len(packet) for packet in packets[1:-1]} == {196}
+    assert bytes.fromhex("20 0D 0E") == END
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.binary(max_size=300))
+def test_the_checksum_is_that_of_zip_over_place_and_file_big_endian(file):
+    assert checksum(file) == crc32_by_the_book(bytes.fromhex("00 1C 00 00") + file).to_bytes(4, "big")
+
+
+@pytest.mark.parametrize("max_packet", [46, 100, 182, 244, 512])
+def test_packets_of_any_order_and_twice_join_to_the_file(max_packet):
+    file = bmp([Tile(3, 4, 40, 2, 1, bytes(range(10)))])
+    packets = cut(file, max_packet=max_packet)
+    assert max(map(len, packets)) <= max_packet
+    joined = PictureIn()
+    for packet in (packets[0], *reversed(packets[1:]), packets[3]):
+        joined.add(packet)
+    assert joined.file() == file
+
+
+def test_a_missing_packet_is_noticed_and_the_next_picture_begins_anew():
+    packets = cut(bmp([]), max_packet=248)
+    joined = PictureIn()
+    for packet in (*packets[:7], *packets[8:]):
+        joined.add(packet)
+    assert joined.file() is None
+    for packet in packets:
+        joined.add(packet)
+    assert joined.file() == bmp([])
+
+
+@pytest.mark.parametrize("change", [
+    lambda file: file[:40], lambda file: b"XX" + file[2:], lambda file: file[:18] + b"\x80\x02" + file[20:],
+    lambda file: file[:22] + b"\xc8\x00" + file[24:], lambda file: file[:28] + b"\x04" + file[29:], lambda file: file[:-1],
+], ids=["short", "magic", "640-wide", "200-high", "4-bit", "cut-off"])  # fmt: skip
+def test_a_file_that_is_not_for_this_lens_is_refused(change):
+    with pytest.raises(RemoteViolation):
+        read(change(bmp([])))
+
+
+def test_the_vendors_picture_of_135_rows_is_taken():
+    """§4: the shipped image_1.bmp is 576 × 135 (ED)."""
+    file = bmp([])
+    assert read(file[:22] + b"\x87\x00" + file[24:]).height == 135
