@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import install as installing
@@ -11,7 +12,7 @@ from install import Machine, Refused, install, main, uninstall
 from places import CONFIG, OPT, Layout
 from venv_tree import EXTRAS, CannotBuild
 
-from tests.unit.packaging.conftest import PYTHON, VERSION, tiny_wheel
+from tests.unit.packaging.conftest import PYTHON, ROOT, VERSION, tiny_wheel
 
 LOCAL = Layout("/usr/local")
 
@@ -113,6 +114,13 @@ def test_a_command_of_somebody_elses_is_not_overwritten(tmp_path, wheels, monkey
     with pytest.raises(Refused, match="is not ours"):
         put(tmp_path, wheels)
     assert theirs.read_text() == "something else"
+
+
+def test_an_installation_brings_every_extra_but_the_developers():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    wanted = {name for name, needs in extras.items() if needs and name != "dev"}
+    assert set(EXTRAS.split(",")) == wanted
+    assert f"EXTRAS ?= {EXTRAS}\n" in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 # ------------------------------------------------------------------ refusals
