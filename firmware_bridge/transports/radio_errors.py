@@ -32,6 +32,7 @@ _RULES: Final = (
     _Rule(r"POWERED_OFF|not powered|No powered Bluetooth adapters|NotReady|Resource Not Ready", RadioReason.POWERED_OFF,
           "bluetoothctl power on (and: rfkill unblock bluetooth)"),
     _Rule(r"FileNotFoundError|ConnectionRefusedError|org\.bluez.*not provided|ServiceUnknown|DBUS_SYSTEM_BUS|name is not activatable"
+          r"|org\.freedesktop\.systemd1\.|DBus\.Error\.Spawn|dbus-org\.bluez"  # D-Bus asked systemd to start it: masked, not there, failed
           r"|NameHasNoOwner|bluetoothd is gone|D-Bus is gone|EOFError|BrokenPipeError|ConnectionResetError|Disconnected by user",
           RadioReason.NO_SERVICE, "systemctl start bluetooth (BlueZ and D-Bus must be installed and running), or choose another "
           "radio: " + RADIOS, "the Bluetooth service cannot be reached"),

@@ -282,6 +282,8 @@ class BleakBluetoothNotAvailableError(Exception):
     (BleakDBusError("org.bluez.Error.NotPermitted", "Notify acquired"), RadioReason.STALE_CACHE, "firmware"),
     (Exception("Characteristic 6e40 was not found"), RadioReason.STALE_CACHE, "firmware"),
     (BleakDBusError("org.bluez.Error.Failed", "Insufficient Authentication"), RadioReason.NOT_PAIRED, "glassd pair"),
+    (BleakDBusError("org.freedesktop.systemd1.UnitMasked", ["Unit dbus-org.bluez.service is masked."]), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
+    (BleakDBusError("org.freedesktop.DBus.Error.FileExists", ["Unit dbus-org.bluez.service failed to load properly"]), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
     (EOFError(), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
     (ConnectionError("bluetoothd is gone"), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
     (ConnectionError("the adapter hci0 is gone"), RadioReason.NO_ADAPTER, "plug in"),
