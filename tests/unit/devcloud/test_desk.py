@@ -79,7 +79,8 @@ def test_a_known_edge_proves_itself_by_its_token_or_needs_a_code_of_its_own(coun
     stranger = counter.desk.issue()
     assert counter.refused(stranger, request="r2") == "EDGE_TAKEN"
     assert counter.refused(stranger, request="r2", proof="guessed") == "EDGE_TAKEN"
-    assert counter.redeem(stranger, request="r2", proof=token).token != token
+    token, old = counter.redeem(stranger, request="r2", proof=token).token, token
+    assert counter.refused(counter.desk.issue(), proof=old) == "EDGE_TAKEN"
     counter.desk.revoke("edge-1")
     assert counter.refused(counter.desk.issue(), proof=token) == "EDGE_TAKEN"
     own = counter.desk.issue(edge_id="edge-1")
