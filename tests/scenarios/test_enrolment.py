@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import ssl
 import stat
+import sys
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -16,6 +18,8 @@ import pytest_asyncio
 from edge import enrol_keys
 from edge.control.client import ControlClient, ControlError
 from edge.core.enrol_code import decode, encode
+from edge.devcloud import https
+from edge.devcloud.codes import qr
 from edge.devcloud.main import Limits
 from tests.e2e.broker import MOSQUITTO, serving
 from tests.e2e.certificates import Authority, keys_made_here
@@ -224,3 +228,82 @@ def _server(pair):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair.cert, pair.key)
     return context
+
+
+# ------------------------------------------------------------------ the commands of the README
+
+
+@asynccontextmanager
+async def command(*words):
+    """`glassd` as a person starts it; ended at the end."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "edge.cli", *words, env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await process.communicate()
+
+
+async def said(*words, stdin: str = ""):
+    async with command(*words) as process, asyncio.timeout(30):
+        out, err = await process.communicate(stdin.encode())
+        return process.returncode, out.decode(), err.decode()
+
+
+@pytest.mark.requirement("I4-enrol")
+async def test_the_devcloud_shows_a_code_and_glassd_up_takes_it(tmp_path, real_keys):
+    words = ("devcloud", "--tls", "--http", "127.0.0.1:0", "--state", str(tmp_path / "cloud"))
+    async with command(*words) as cloud, edge_of(tmp_path / "near", {}) as place:
+        async with asyncio.timeout(30):
+            up_line = (await cloud.stdout.readline()).decode()
+            text = (await cloud.stdout.readuntil(b"Another code: ")).decode()
+        assert "GLASSD1-" not in up_line
+        code = next(line for line in text.splitlines() if line.startswith("GLASSD1-"))
+        assert qr(code) in text
+        rest = ("--no-glasses", "--socket", str(place.socket))
+        assert await said("up", "-", *rest, stdin="\n") == (2, "", (
+            "error: there is no code on stdin\nnext:  paste the code your cloud's operator sent, on one line\n"
+        ))  # fmt: skip
+        status, out, err = await said("up", "-", *rest, stdin=code + "\n")
+        assert (status, err) == (0, "")
+        first, second, *_ = out.splitlines()
+        assert first.startswith(f"Enrolled with localhost:{decode(code).broker_port} as default/{place.edge_id} (client certificate until 2")
+        assert second == "Connected to the cloud."
+        status, out, err = await said("up", code, *rest)
+        assert (status, out) == (1, "")
+        assert "better: glassd up -" in err
+        assert "used already" in err
+        status, out, _ = await said("up", "-", "--json", *rest, stdin=code)
+        assert (status, json.loads(out)["error"]["code"]) == (1, "CODE_USED")
+        assert (await said("up", "--no-glasses", "--socket", str(place.socket)))[0] == 2
+
+
+async def test_who_runs_the_cloud_is_on_its_machine_and_edges_see_only_what_is_theirs(tmp_path, secure):
+    tls = ssl.create_default_context(cafile=secure["ca_file"])
+    async with httpx.AsyncClient(verify=tls, trust_env=False, base_url=secure["http"]) as http:
+        assert (await http.get("/api/registry")).status_code == 401
+        assert (await http.get("/api/registry", headers={"Authorization": "Bearer guessed"})).status_code == 401
+        assert (await http.post("/enrol/v1/renew", json={"v": 1, "csr": "x"})).status_code == 401
+        for body in ({}, {"v": 1}, [], {"v": 1, "edge_id": "a:b", "secret": "00"}, {"v": 1, "edge_id": "a", "secret": "zz", "request_id": "r"}):
+            assert (await http.post("/enrol/v1/redeem", json=body)).status_code == 400
+        assert (await http.post("/enrol/v1/redeem", content=b"x" * 20_000)).status_code == 413
+    passed = []
+
+    async def app(scope, _receive, _send):
+        passed.append(scope["path"])
+
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    guarded = https._with_peer(app, None)
+    for address in ("192.0.2.7", "127.0.0.1", "::1", "2001:db8::1"):
+        await guarded({"path": "/devcloud/codes", "client": (address, 1)}, None, send)
+    await guarded({"path": "/enrol/v1/ca", "client": ("192.0.2.7", 1)}, None, send)
+    assert passed == ["/devcloud/codes", "/devcloud/codes", "/enrol/v1/ca"]
+    assert [m["status"] for m in sent if "status" in m] == [403, 403]
