@@ -16,8 +16,8 @@ from firmware_bridge.sim.glasses import MockGlasses
 
 log = logging.getLogger(__name__)
 
-MAX_WAITING: Final = 1000
-"""Faults whose moment has not come."""
+MAX_WAITING: Final = 32_768
+"""Faults whose moment has not come: more than a whole script's steps, each for two arms."""
 
 
 class Station(Protocol):
@@ -80,7 +80,10 @@ class Injector:
                 async with asyncio.timeout(self._patience()):
                     await self._news.wait()
             while self._later and self._later[0][0] <= self._glasses.time.now():
-                await heapq.heappop(self._later)[2]()
+                try:
+                    await heapq.heappop(self._later)[2]()
+                except FaultError as full:
+                    log.warning("a fault was left out: %s", full)
 
     def _patience(self) -> float | None:
         if not self._later:

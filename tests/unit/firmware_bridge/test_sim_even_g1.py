@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -18,6 +19,7 @@ from firmware_bridge.errors import LinkLost, RadioError, RemoteViolation
 from firmware_bridge.messages import Gesture
 from firmware_bridge.metrics import metrics_for
 from firmware_bridge.sides import Side
+from firmware_bridge.sim import even_g1
 from firmware_bridge.sim.even_g1 import more_follow, synthetic_lc3
 from firmware_bridge.sim.even_g1_firmware import PickyArm
 from firmware_bridge.sim.even_g1_quirks import QUIRKS, QuirkError, firmware
@@ -153,6 +155,14 @@ async def test_an_arm_offers_an_mtu_of_251(pair: Pair) -> None:
     assert [arm.transport.max_packet for arm in pair.arms.values()] == [248, 248]
 
 
+async def test_an_answer_takes_what_captures_took(pair: Pair) -> None:
+    assert 0.026 <= pair.mock.glasses.troubles[L].latency_s * SPEED <= 0.040
+    pair.mock.glasses.troubles[R].latency_s = 0.2
+    began = time.monotonic()
+    await pair.right.ask("18")
+    assert 0.2 <= time.monotonic() - began < 2
+
+
 # ------------------------------------------------------------------ §5: every command is answered
 
 
@@ -235,11 +245,11 @@ async def test_each_arm_has_its_picture_and_the_lens_says_when_they_differ(pair:
 
 
 async def test_text_is_drawn_in_its_own_metrics_in_the_middle_488_pixels(pair: Pair) -> None:
-    await pair.left.ask(text("WWWW\n")[0])
+    await pair.left.ask(text("W" * 20 + "\n")[0])
     box = pair.mock.glasses.lenses[L].image.getbbox()
     assert 44 <= box[0] <= 46
-    assert abs((box[2] - box[0]) - metrics_for("g1-21").width("WWWW")) <= 3
-    assert metrics_for("g1-21").width("WWWW") < metrics_for("lens-22").width("WWWW")
+    assert abs((box[2] - box[0]) - metrics_for("g1-21").width("W" * 20)) <= 3
+    assert metrics_for("g1-21").width("W" * 20) < metrics_for("lens-22").width("W" * 20)
 
 
 async def test_a_picture_with_the_right_checksum_is_drawn_and_another_is_refused(pair: Pair) -> None:
@@ -318,6 +328,15 @@ async def test_the_microphone_of_the_right_arm_streams_ten_packets_a_second(pair
             pass
     assert await pair.right.ask("0E 01") == bytes.fromhex("0E C9 01")
     assert (await pair.right.heard())[:2] == b"\xf1\x00", "counted anew"
+
+
+async def test_a_recording_ends_by_itself(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert even_g1.RECORDING_S == 30
+    monkeypatch.setattr(even_g1, "RECORDING_S", 0.3)
+    await pair.right.ask("0E 01")
+    assert [(await pair.right.heard())[:2] for _ in range(3)] == [b"\xf1\0", b"\xf1\1", b"\xf1\2"]
+    await pair.ear.wait("microphone", where=lambda e: not e["open"])
+    assert (await pair.right.ask("25 06 00 00 04 00"))[0] == 0x25, "and nothing more was said meanwhile"
 
 
 def test_synthetic_sound_says_what_it_is() -> None:

@@ -15,7 +15,7 @@ from tests.unit.firmware_bridge.sim_helpers import noting
     ("tap", Step("tap")), ("  double_tap ", Step("double_tap")), ("say what's on my list?", Step("say", ("what's on my list?",))),
     ("wait 1.5", Step("wait", ("1.5",))), ("battery 40", Step("battery", ("40",))), ("worn off", Step("worn", ("off",))),
     ("caps camera=true x.y=3", Step("caps", ("camera=true", "x.y=3"))), ("drop", Step("drop")), ("quit", Step("quit")),
-    ("", None), ("# a comment", None),
+    ("tap left", Step("tap", ("left",))), ("", None), ("# a comment", None),
 ])  # fmt: skip
 def test_a_line_is_a_step(line: str, step: Step | None) -> None:
     assert parse(line) == step
