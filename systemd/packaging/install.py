@@ -66,6 +66,7 @@ class Machine:
 def install(machine: Machine, layout: Layout, *, python: str, wheels: str, extras: str) -> None:
     """Install or upgrade. What was there before keeps working until the new venv stands complete beside it."""
     _may_write(machine)
+    _check_command(machine.at(layout.command))
     target = _target(machine, python)
     before = _manifest(machine)
     fresh = machine.at(f"{OPT}.new")
@@ -94,6 +95,12 @@ def _may_write(machine: Machine) -> None:
         raise Refused(f"only root may write to {OPT} and /etc: sudo make install (or DESTDIR=DIR, to look first)")
     if machine.at("/var/lib/dpkg/info/glassd.list").exists():
         raise Refused("glassd is installed as a Debian package, which owns these files: apt-get remove glassd, then try again")
+
+
+def _check_command(command: Path) -> None:
+    ours = command.is_symlink() and str(command.readlink()) == f"{OPT}/bin/glassd"
+    if not ours and os.path.lexists(command):
+        raise Refused(f"{command}: is there already and is not ours; move it away")
 
 
 def _target(machine: Machine, python: str) -> Target:
@@ -129,8 +136,6 @@ def _write(path: Path, content: bytes) -> None:
 
 def _link(command: Path) -> None:
     command.parent.mkdir(parents=True, exist_ok=True)
-    if command.exists() and not command.is_symlink():
-        raise Refused(f"{command}: is there already and is not ours; move it away")
     command.unlink(missing_ok=True)
     command.symlink_to(f"{OPT}/bin/glassd")
 

@@ -110,10 +110,10 @@ def test_a_command_of_somebody_elses_is_not_overwritten(tmp_path, wheels, monkey
     monkeypatch.setattr(installing, "make", lambda tree, *_, **__: tree.mkdir(parents=True))
     theirs = tmp_path / "usr/local/bin/glassd"
     theirs.parent.mkdir(parents=True)
-    theirs.write_text("something else")
+    theirs.symlink_to("/home/pat/.local/bin/glassd")
     with pytest.raises(Refused, match="is not ours"):
         put(tmp_path, wheels)
-    assert theirs.read_text() == "something else"
+    assert everything(tmp_path) == {"usr/local/bin/glassd"}
 
 
 def test_an_installation_brings_every_extra_but_the_developers():
