@@ -151,6 +151,19 @@ def test_whatever_single_packet_is_lost_the_page_comes_to_both_arms(seed):
     assert pair.given_up == []
 
 
+def test_an_answer_to_another_question_or_from_the_other_arm_is_none_to_this(pair):
+    pair.air = lambda _side, way, packet: [] if way == "up" else [packet]
+    pair.central.send(HI, pair.now)
+    pair.run(for_s=0.1)
+    pair.tell(L, b"\x18\xc9", b"\x4e\x00", b"\x4e")
+    pair.tell(R, b"\x4e\xc9")
+    pair.run(for_s=0.1)
+    assert pair.said[R] == []
+    pair.tell(L, b"\x4e\xc9")
+    pair.run(for_s=0.1)
+    assert len(pair.said[R]) == 1
+
+
 def test_every_second_answer_lost_is_slow_but_sure():
     pair = Pair()
     pair.greet()
