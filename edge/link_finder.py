@@ -66,7 +66,7 @@ class BleFinder:
     async def connect(self, sighting: ble.Sighting) -> Found:
         """Connect glasses heard just now. Raises `RadioError`."""
         self._last = tuple(arm.address for arm in sighting.arms)
-        transport = await connect_any(await self.radio(), sighting, timeout_s=self._connect_s)
+        transport = await connect_any(await self.radio(), sighting, timeout_s=self._connect_s, wanted=self._is_ours)
         return Found(transport, sighting.entry)
 
     async def stirred(self, wake: Wake) -> None:

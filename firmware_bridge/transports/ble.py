@@ -141,7 +141,7 @@ async def scan(
 ) -> Sighting:  # fmt: skip
     """Listen until glasses of `catalog` are heard (of this address or model, and `wanted`, when given) and return at once.
 
-    Of two-sided glasses both arms are waited for, one alone for `ARMS_GRACE_S` at most; with `arms` False any arm will do.
+    Of two-sided glasses both arms are waited for, each of which must be `wanted`; one alone for `ARMS_GRACE_S` at most; with `arms` False any arm will do.
     Raises `RadioError`; with `NOT_FOUND` when the time is over, `DEAF` when nobody at all was heard for long.
     """
     async with radio.lock:
@@ -156,12 +156,11 @@ async def scan(
             except AmbiguousModel as error:
                 found.set_exception(error)
                 return
-            if sighting is None:
+            if sighting is None or (wanted is not None and not wanted(sighting)):
                 return
-            ours = _meant(sighting, address, model) and (wanted is None or wanted(sighting))
             if sighting.side is not None and arms:
-                pairs.heard(sighting, ours=ours)
-            elif ours:
+                pairs.heard(sighting, ours=_meant(sighting, address, model))
+            elif _meant(sighting, address, model):
                 found.set_result(sighting)
 
         try:

@@ -5,14 +5,13 @@ Knows no packets; the two connections it makes become one in side_pair.py. Alway
 
 import asyncio
 import logging
-from functools import partial
 from typing import Final
 
 from firmware_bridge.catalog import CATALOG, Catalog
 from firmware_bridge.errors import BridgeError, RadioError
 from firmware_bridge.sides import Side
 from firmware_bridge.transport import Transport
-from firmware_bridge.transports.ble import Radio, Sighting, left_over, scan
+from firmware_bridge.transports.ble import Radio, Sighting, Wanted, left_over, scan
 from firmware_bridge.transports.ble_connection import BleTransport, connect
 from firmware_bridge.transports.side_pair import SidePair
 
@@ -23,23 +22,24 @@ LISTEN_S: Final = 10.0
 
 
 async def connect_any(
-    radio: Radio, sighting: Sighting, *, timeout_s: float, catalog: Catalog = CATALOG
+    radio: Radio, sighting: Sighting, *, timeout_s: float, catalog: Catalog = CATALOG, wanted: Wanted | None = None
 ) -> Transport[bytes] | SidePair:  # fmt: skip
     """Connect glasses heard just now, of one radio or of two. Raises `RadioError`."""
     if sighting.side is None:
         return await connect(radio, sighting, timeout_s=timeout_s)
-    return await connect_pair(radio, sighting, timeout_s=timeout_s, catalog=catalog)
+    return await connect_pair(radio, sighting, timeout_s=timeout_s, catalog=catalog, wanted=wanted)
 
 
-async def connect_pair(radio: Radio, sighting: Sighting, *, timeout_s: float, catalog: Catalog = CATALOG) -> SidePair:
+async def connect_pair(
+    radio: Radio, sighting: Sighting, *, timeout_s: float, catalog: Catalog = CATALOG, wanted: Wanted | None = None
+) -> SidePair:  # fmt: skip
     """Connect the left arm, then the right; one that was not heard or cannot be had joins later. Raises `RadioError`."""
     there: dict[Side, Transport[bytes]] = {}
     failed: list[RadioError] = []
     try:
-        for arm in sorted(sighting.arms, key=lambda arm: arm.side or ""):
-            assert arm.side is not None
+        for side, arm in sorted(by_side(sighting).items()):
             try:
-                there[arm.side] = await connect(radio, arm, timeout_s=timeout_s)
+                there[side] = await connect(radio, arm, timeout_s=timeout_s)
             except RadioError as error:
                 failed.append(error)
     except BaseException:
@@ -51,21 +51,44 @@ async def connect_pair(radio: Radio, sighting: Sighting, *, timeout_s: float, ca
     if missing:
         why = failed[0] if failed else "it was not heard"
         log.warning("going on without the %s side: %s", missing[0], why)
-    return SidePair(sighting.pair, partial(join, radio, sighting.pair, catalog=catalog, timeout_s=timeout_s), there)
+    return SidePair(sighting.pair, Joiner(radio, sighting, catalog, wanted, timeout_s), there)
 
 
-async def join(radio: Radio, pair: str, side: Side, *, timeout_s: float, catalog: Catalog = CATALOG) -> BleTransport:
-    """Listen for one arm of a pair and connect it; one that this machine still holds does not advertise.
-
-    Raises `RadioError`.
+class Joiner:
+    """Joins arms of one pair again, each by the address it had: the name of a pair is only a channel, which another wearer's
+    glasses may share. An arm that was never heard is the first that is wanted.
     """
 
-    def wanted(heard: Sighting) -> bool:
-        return (heard.pair, heard.side) == (pair, side)
+    def __init__(
+        self, radio: Radio, sighting: Sighting, catalog: Catalog, wanted: Wanted | None, timeout_s: float
+    ) -> None:  # fmt: skip
+        self._radio = radio
+        self._pair = sighting.pair
+        self._catalog = catalog
+        self._wanted = wanted
+        self._timeout_s = timeout_s
+        self._addresses = {side: arm.address for side, arm in by_side(sighting).items()}
 
-    held = [arm for glasses in await left_over(radio, catalog) for arm in glasses.arms if wanted(arm)]
-    arm = held[0] if held else await scan(radio, catalog, timeout_s=LISTEN_S, wanted=wanted, arms=False)
-    return await connect(radio, arm, timeout_s=timeout_s)
+    async def __call__(self, side: Side) -> BleTransport:
+        """Listen for an arm and connect it; one that this machine still holds does not advertise. Raises `RadioError`."""
+
+        def wanted(heard: Sighting) -> bool:
+            return self._is(heard, side)
+
+        held = [arm for glasses in await left_over(self._radio, self._catalog) for arm in glasses.arms if wanted(arm)]
+        arm = held[0] if held else await scan(self._radio, self._catalog, timeout_s=LISTEN_S, wanted=wanted, arms=False)
+        joined = await connect(self._radio, arm, timeout_s=self._timeout_s)
+        self._addresses[side] = arm.address
+        return joined
+
+    def _is(self, heard: Sighting, side: Side) -> bool:
+        if (heard.pair, heard.side) != (self._pair, side) or heard.address != self._addresses.get(side, heard.address):
+            return False
+        return self._wanted is None or self._wanted(heard)
+
+
+def by_side(sighting: Sighting) -> dict[Side, Sighting]:
+    return {arm.side: arm for arm in sighting.arms if arm.side is not None}
 
 
 async def _close(there: dict[Side, Transport[bytes]]) -> None:

@@ -118,6 +118,28 @@ async def test_a_dropped_side_comes_back_to_the_page_and_the_other_never_blinks(
         assert arms.commands(other) == [shows("before"), shows("meanwhile")]
 
 
+STRANGER = {L: "E1:00:00:00:00:01", R: "E1:00:00:00:00:02"}
+
+
+async def test_a_stranger_on_the_same_channel_never_takes_the_place_of_a_lost_side(air, radio, tmp_path):
+    strangers = TwoArms(air, tmp_path, addresses=STRANGER)
+    async with TwoArms(air, tmp_path).worn(L, R) as arms, paired(radio) as (driver, _), strangers.worn(L):
+        arms.servers[L].leave()
+        await news(driver, L, up=False)
+        with pytest.raises(TimeoutError):
+            await strangers.until(lambda: strangers.links[L], at_most_s=0.3)  # it advertises forty times a second
+        arms.servers[L].come_back()
+        await news(driver, L, up=True)
+        assert (arms.links[L], strangers.links[L]) == (2, 0)
+
+
+async def test_an_arm_that_is_not_wanted_is_none_of_the_pair(air, radio, tmp_path, monkeypatch):
+    monkeypatch.setattr(sightings, "ARMS_GRACE_S", 0.3)
+    async with TwoArms(air, tmp_path, addresses={L: ADDRESS[L], R: STRANGER[R]}).worn(L, R):
+        sighting = await ble.scan(radio, timeout_s=DEADLINE_S, wanted=lambda heard: heard.address in ADDRESS.values())
+        assert [arm.address for arm in sighting.arms] == [ADDRESS[L]]
+
+
 async def test_a_side_that_is_deaf_is_given_up_and_joined_again(air, radio, tmp_path):
     async with TwoArms(air, tmp_path).worn(L, R) as arms, paired(radio) as (driver, _):
         arms.deaf.add(L)

@@ -31,8 +31,9 @@ DEADLINE_S = 10.0
 class TwoArms:
     """`shown[side]`: (moment, command) in order."""
 
-    def __init__(self, air: Air, folder: Path) -> None:
+    def __init__(self, air: Air, folder: Path, *, addresses=ADDRESS) -> None:
         self._air = air
+        self._addresses = addresses
         self._folder = folder
         self.shown: dict[Side, list[tuple[float, Command]]] = {L: [], R: []}
         self.packets: dict[Side, list[bytes]] = {L: [], R: []}
@@ -58,10 +59,11 @@ class TwoArms:
     def _server(self, side: Side, antenna, mtu: int) -> GattServer:
         model = find("even_g1")
         way, _ = way_of(model, None)
-        keys = KeyFile(self._folder / f"{side}.json", address=ADDRESS[side], at_once=True)
+        address = self._addresses[side]
+        keys = KeyFile(self._folder / f"{side}.json", address=address, at_once=True)
         return GattServer(
             antenna.source, antenna.sink, where=model.gatt,
-            identity=by_name(name_of(47, side, ADDRESS[side]), ADDRESS[side], serial="S100LAAL103842"),
+            identity=by_name(name_of(47, side, address), address, serial="S100LAAL103842"),
             mtu=mtu, info=bytes, lose=antenna.lose,
             security=Security(way, required=False, keys=keys, show=lambda *_a, **_k: None, clock=time.monotonic),
         )  # fmt: skip
