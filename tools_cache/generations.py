@@ -52,7 +52,9 @@ class Generations:
         return self._readable(complaints), complaints
 
     def peek(self) -> tuple[Generation | None, dict[Path, str]]:
-        """Give the newest that can be read and, for each file that cannot, why; moves nothing: for who only looks."""
+        """Give the newest that can be read and, for each file that cannot, why; moves nothing: for who only looks.
+        Raises PermissionError.
+        """
         newest: Generation | None = None
         complaints: dict[Path, str] = {}
         for path in (self._directory / name for name in NAMES):
@@ -62,6 +64,8 @@ class Generations:
                 continue
             except Damaged as e:
                 complaints[path] = str(e)
+            except PermissionError:
+                raise
             except OSError as e:
                 complaints[path] = f"cannot be read: {e.strerror}"
             else:

@@ -38,11 +38,11 @@ class Disk:
     # -------------------------------------------------------------- room
 
     async def _space(self) -> Finding:
-        folder = _existing(self._patient.state_dir)
         try:
+            folder = await in_thread(lambda: _existing(self._patient.state_dir))
             room = await in_thread(lambda: os.statvfs(folder))
-        except PermissionError:
-            return skip(f"you may not look at {folder}", self._machine.as_root("glassd doctor"))
+        except PermissionError as e:
+            return skip(f"you may not look at {e.filename}", self._machine.as_root("glassd doctor"))
         mount = await in_thread(lambda: _mount_of(folder))
         free, inodes = room.f_bavail * room.f_frsize, room.f_favail
         if room.f_flag & os.ST_RDONLY:

@@ -67,8 +67,8 @@ class Service:
         state = m.path("/var/lib") / (unit["StateDirectory"].split(" ")[0] or "glassd")
         runtime = m.path("/run") / (unit["RuntimeDirectory"].split(" ")[0] or "glassd")
         handed, config = m.path(f"/run/credentials/{UNIT}"), m.path("/etc/glassd/glassd.toml")
-        named = {"GLASSD_CONFIG": str(config)} if config.exists() else {}
-        credentials = handed if handed.is_dir() else m.path("/etc/credstore")
+        named = {"GLASSD_CONFIG": str(config)} if _there(config) else {}
+        credentials = handed if _there(handed) else m.path("/etc/credstore")
         return {
             "HOME": str(state), "STATE_DIRECTORY": str(state), "RUNTIME_DIRECTORY": str(runtime),
             "CREDENTIALS_DIRECTORY": str(credentials), **named, **env,
@@ -164,6 +164,14 @@ class Service:
         if alarms:
             return warn(f"{said}: {next(iter(alarms.values()))}", self._restart())
         return ok(said)
+
+
+def _there(path: Path) -> bool:
+    """Tell whether there is such a path; what we may not look at is there for the service."""
+    try:
+        return path.exists()
+    except PermissionError:
+        return True
 
 
 def _words(text: str) -> list[str]:

@@ -70,6 +70,8 @@ class System:
             patient.settings = configuration.load(patient.config, patient.env)
         except BadSettings as e:
             return self._bad(str(e))
+        except PermissionError as e:
+            return skip(f"you may not look at {e.filename}", patient.machine.as_root("glassd doctor"))
         if patient.settings.source is None:
             return ok("there is none; every key has its default")
         return ok(f"{patient.settings.source} is read without a complaint")

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from edge.clock import Clock
@@ -186,3 +187,32 @@ def _toml(value) -> str:
 def copied(source: Path, to: Path) -> Path:
     shutil.copy(source, to)
     return to
+
+
+@contextmanager
+def forbidden(folder, *, groups):
+    """Be nobody in `groups` for a while, before a folder for the group daemon; the way to it is open."""
+    for place in (folder, *folder.glob("c.sock")):
+        os.chown(place, 0, 1)
+        place.chmod(0o770)
+    for above in list(folder.parents)[:-2]:
+        above.chmod(above.stat().st_mode | 0o055)
+    ours = os.getgroups()
+    os.setgroups(list(groups))
+    os.setegid(65534)
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+        os.setgroups(ours)
+
+
+@contextmanager
+def closed(folder):
+    folder.chmod(0)
+    try:
+        yield
+    finally:
+        folder.chmod(0o700)

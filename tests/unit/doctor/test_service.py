@@ -4,13 +4,13 @@ import json
 import os
 import socket
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from edge.doctor.patient import Who
 from edge.doctor.words import Kind, Mark
+from tests.unit.doctor.house import closed, forbidden
 
 FAKE_DAEMON = Path(__file__).with_name("fake_daemon.py")
 STATUS = {"version": "0.1.0", "edge_id": "edge-doctored", "services": [{"name": "link", "state": "running", "error": ""}], "alarms": {}}
@@ -164,35 +164,6 @@ async def test_who_may_not_use_the_socket_joins_its_group(sandbox):
     assert finding.mark is Mark.OK
 
 
-@contextmanager
-def forbidden(folder, *, groups):
-    """Be nobody in `groups` for a while, before a folder for the group daemon; the way to it is open."""
-    for place in (folder, folder / "c.sock"):
-        os.chown(place, 0, 1)
-        place.chmod(0o770)
-    for above in list(folder.parents)[:-2]:
-        above.chmod(above.stat().st_mode | 0o055)
-    ours = os.getgroups()
-    os.setgroups(list(groups))
-    os.setegid(65534)
-    os.seteuid(65534)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-        os.setegid(0)
-        os.setgroups(ours)
-
-
-@contextmanager
-def closed(folder):
-    folder.chmod(0)
-    try:
-        yield
-    finally:
-        folder.chmod(0o700)
-
-
 @pytest.mark.requirement("I4-doctor-fixes")
 def test_who_is_in_the_group_already_logs_in_again(sandbox):
     from edge.control.client import ControlError
@@ -288,3 +259,29 @@ async def test_the_key_of_an_enrolment_is_a_secret_too(sandbox):
     (kept / "identity-1.pem").write_text("x")
     (kept / "identity-1.pem").chmod(0o604)
     await sandbox.fails_until_cured("secrets", "identity-1.pem has mode 0604")
+
+
+@pytest.mark.requirement("I4-doctor-fixes")
+async def test_what_an_ordinary_user_may_not_see_is_skipped_with_the_word_sudo(sandbox):
+    """The service's files are its own: for everybody else that is no fault, and the report says how to see more."""
+    (sandbox.state / "glassd").mkdir()
+    sandbox.configure(edge={"id": "e", "state_dir": sandbox.state / "glassd"}, cloud={"url": "http://127.0.0.1:1"})
+    sandbox.changed = {"me": Who(os.getuid() or 65534, "ada")}
+    with forbidden(sandbox.state, groups=()) if os.getuid() == 0 else closed(sandbox.state):
+        found = {name: await sandbox.sees(name) for name in ("state", "space", "database", "registry", "bond", "enrolment")}
+    assert {name: f.mark for name, f in found.items() if f.mark is not Mark.SKIP} == {}
+    assert {f.fix.text for f in found.values()} == {"sudo glassd doctor"}
+
+
+@pytest.mark.requirement("I4-doctor-fixes")
+async def test_a_secret_only_the_service_may_read_is_no_fault_of_the_configuration(service):
+    keep = service.folder / "keep"
+    keep.mkdir()
+    (keep / "password").touch()
+    service.write("/etc/glassd/glassd.toml", f'version = 1\n[uplink]\nhost = "h"\nusername = "u"\npassword_file = "{keep}/password"\n')
+    service.changed = {"me": Who(os.getuid() or 65534, "ada"), "user": lambda name: Who(990, name)}
+    with forbidden(keep, groups=()) if os.getuid() == 0 else closed(keep):
+        finding = await service.sees("config")
+    assert finding.mark is Mark.SKIP
+    assert "the daemon may be allowed" in finding.said
+    assert finding.fix.text == "sudo glassd doctor"

@@ -76,19 +76,6 @@ async def test_toml_that_does_not_parse_names_its_line(sandbox):
     assert "line 2" in finding.said
 
 
-@pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_file_only_the_service_may_read_is_no_fault(sandbox, monkeypatch):
-    """Not the mode is handed in but what the kernel said: root, as whom tests may run, is refused nothing."""
-    sandbox.configure(uplink={"host": "h", "username": "u", "password_file": "/root/secret"})
-    monkeypatch.setattr("edge.settings_reading._why_unreadable", lambda _path: "permission denied")
-    sandbox.unit("glassd")
-    sandbox.named, sandbox.changed = False, {"me": Who(4711, "ada"), "user": lambda name: Who(990, name)}
-    sandbox.write("/etc/glassd/glassd.toml", sandbox.config.read_text())
-    finding = await sandbox.sees("config")
-    assert finding.mark is Mark.SKIP
-    assert finding.fix.text == "sudo glassd doctor"
-
-
 # ------------------------------------------------------------------ clock
 
 
