@@ -18,6 +18,7 @@ ALLOWED_SKIPS: dict[str, str] = {
     "tests/link/test_link.py::test_a_restart_of_bluetoothd": "needs bluetoothd: runs in `make vm-test`",
     "tests/link/test_link.py::test_a_bluetoothd_that_dies": "needs bluetoothd: runs in `make vm-test`",
     "tests/link/test_pairing.py::test_a_bond_outlives_bluetoothd": "needs bluetoothd: runs in `make vm-test`",
+    "tests/link/test_pairing.py::test_glasses_that_forgot_us_are_noticed": "on bookworm's kernel alone, which has a bug there",
     "tests/link/test_pairing.py::test_glasses_that_forgot_us_cost_no_more": "needs bluetoothd: runs in `make vm-test`",
     "tests/unit/edge/test_systemd.py::": "needs systemd-analyze, which a container without systemd does not have",
     "tests/unit/packaging/test_units.py::": "needs systemd-analyze",

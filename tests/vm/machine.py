@@ -20,9 +20,9 @@ from tests.vm.image import Image, NoMachine, blank
 
 log = logging.getLogger(__name__)
 
-BOOT_S = 300.0
+BOOT_S = 900.0
 """A cold boot takes 15 to 40 s emulated; a machine that is busy with other things, several times that."""
-WAKE_S = 60.0
+WAKE_S = 180.0
 MEMORY_MIB = 768
 KERNEL = (
     "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check audit=0 apparmor=0 selinux=0 "
