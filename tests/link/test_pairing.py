@@ -86,6 +86,15 @@ async def test_glasses_that_were_never_paired_are_never_connected_to(world):
     assert not [event for event in world.shown if event["event"] == "connected"]
 
 
+async def test_a_scan_tells_which_glasses_are_here_and_whether_they_are_ours(world):
+    await strangers(world)
+    code, said = await world.place.glassd("scan", "--json", within_s=60)
+    assert code == 0, said
+    assert [(found["address"], found["model"], found["ours"]) for found in json.loads(said)["glasses"]] == [
+        (world.mock.address, "mock:display", False)
+    ], said
+
+
 @pytest.mark.requirement("I4-radio-passkey")
 async def test_a_bond_outlives_the_daemon(world):
     await ours(world)
