@@ -524,7 +524,7 @@ packets = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(Side), packets), max_size=30))
 def test_whatever_an_arm_says_the_pair_lives_on(said):
     pair = Pair()
@@ -541,7 +541,7 @@ def test_whatever_an_arm_says_the_pair_lives_on(said):
     assert pair.shown[L][-1] == pair.shown[R][-1] == ShowPage("g1", lines=YOU.lines)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(packets, max_size=30))
 def test_whatever_a_central_says_an_arm_raises_only_violations_and_shows_the_next_page(said):
     pair = Pair()
