@@ -178,7 +178,7 @@ class Daemon:
     def _open_cloud(self) -> None:
         self.enrolment = Enrolment(
             EnrolmentFiles(self.state_dir), edge_id=self.edge_id, version=__version__, bus=self.bus, clock=self.clock,
-            chance=_chance(), hide=self._hide,
+            chance=_chance(), hide=self._hide, within=self.vigil.within,
         )  # fmt: skip
         self.enrolment.load()
         self.cloud = CloudChoice(self.settings, self.env, self.enrolment, edge_id=self.edge_id, secret=self._secret)

@@ -25,6 +25,7 @@ from edge.events import Alarmed
 from edge.ports import BusPort, EnrolRefused
 from edge.uplink.faults import Fault, of_os_error, said
 from edge.uplink.tls import CLOCK_FLOOR, clock_wrong, dated
+from edge.vigil import Within, unwatched
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -36,6 +37,8 @@ TRIES: Final = 3
 """Of one exchange whose answer was lost on the way: the cloud knows the repetition by its request id."""
 AGAIN_S: Final = 1.0
 RETRY_S: Final = (30.0, 3600.0)
+RENEW_S: Final = 300.0
+"""A key, one request, a look at the certificate, after a code that is being spent: each has deadlines far below this."""
 
 _NO_SUCH_PATH: Final = frozenset({404, 405})
 _REFUSED: Final = {
@@ -66,7 +69,7 @@ class Enrolment:
     def __init__(
         self, files: EnrolmentFiles, *, edge_id: str, version: str, bus: BusPort, clock: Clock, chance: Chance,
         hide: Callable[[str], None] = lambda _secret: None, with_keys: bool | None = None,
-        retry_s: tuple[float, float] = RETRY_S,
+        retry_s: tuple[float, float] = RETRY_S, within: Within = unwatched,
     ) -> None:  # fmt: skip
         self._files = files
         self._edge_id = edge_id
@@ -77,6 +80,7 @@ class Enrolment:
         self._with_keys = can_make_keys() if with_keys is None else with_keys
         self._chance = chance
         self._retry_s = retry_s
+        self._within = within
         self._busy = asyncio.Lock()
         self._changed = asyncio.Event()
         self._alarm = ""
@@ -124,6 +128,8 @@ class Enrolment:
         except BadCode as e:
             raise EnrolRefused("BAD_CODE", str(e), e.fix) from None
         self._hide(code)
+        if self._busy.locked():
+            raise EnrolRefused("BUSY", "this edge is enrolling, or renewing, at this moment", "again in a moment", final=False)
         async with self._busy:
             where = f"{offer.enrol_host}:{offer.enrol_port}"
             ca_pem = await self._told(partial(self._fetch_ca, offer), where)
@@ -218,7 +224,8 @@ class Enrolment:
             self._tell("")
             return min(LOOK_S, due - now)
         try:
-            await self._renew(kept)
+            with self._within(RENEW_S, "enrolment: renewing"):
+                await self._renew(kept)
         except EnrolRefused as e:
             self._note_failure(kept, e, now)
             return max(self._retry_s[0] / 2, backoff.after(0.0))

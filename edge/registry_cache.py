@@ -188,9 +188,11 @@ class RegistryCache:
     async def _sync(self, cloud: RegistrySource) -> None:
         """Fetch, verify, store, put in force. Raises `SyncFailed`; then nothing changed."""
         fetched = await cloud.fetch(self._generation, past_caches=bool(self._pace.wanted))
+        self._check_followed(cloud)
         new = ALARM in self._alarms  # what is on disk is not what it should be
         if fetched.body is not None:
             generation, registry = await self._verified(fetched, fetched.body, cloud.url)
+            self._check_followed(cloud)
             have = self._generation
             new = new or have is None or (generation.body, generation.etag) != (have.body, have.etag)
             self._remote, self._generation = registry, generation
@@ -198,6 +200,11 @@ class RegistryCache:
             await self._store(self._generation)
         self._confirmed_boot, self._origin = self._clock.boot(), "cloud"
         self._adopt()
+
+    def _check_followed(self, cloud: RegistrySource) -> None:
+        """What comes late from a cloud that was left meanwhile is not taken. Raises `SyncFailed`."""
+        if cloud is not self._cloud:
+            raise SyncFailed("another cloud is followed now")
 
     async def _verified(self, fetched: Fetched, body: bytes, base: str) -> tuple[Generation, Registry]:
         """Check it in a child process, whose memory is not ours to keep."""

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import importlib
 import importlib.util
+import ipaddress
 import logging
 import os
 import secrets
@@ -35,7 +36,7 @@ from edge.devcloud.link import Link, NotConnected
 from edge.devcloud.notice import Notice
 from edge.devcloud.registry import App, Registry
 from edge.devcloud.runner import TOOL_TIMEOUT_S, Runner
-from edge.devcloud.secured import Secured
+from edge.devcloud.secured import LOOPBACK, Secured
 from edge.uplink.mqtt import BrokerOptions
 from edge.uplink.wire import Topics, check_word
 from tools_cache.tool import Json
@@ -87,6 +88,7 @@ async def run_devcloud(
     registry = Registry(installed, file=state_dir / "submitted.json")
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(_listen(http))
+        _check_reach(tls or "", listener)
         journal = await Journal.open(state_dir / "devcloud.db")
         stack.push_async_callback(journal.close)
         secured = _secured(tls, state_dir / "tls", tenant=tenant, life=limits.certificate_life) if tls else None
@@ -214,6 +216,13 @@ def _secured(name: str, folder: Path, *, tenant: str, life: timedelta) -> Secure
         raise ModuleNotFoundError("cryptography is not installed", name="cryptography")
     find_mosquitto()  # said before anything is made
     return Secured(name, folder=folder, tenant=tenant, life=life)
+
+
+def _check_reach(name: str, listener: socket.socket) -> None:
+    """Edges that call us by a name of the network cannot come to a loopback address. Raises ValueError."""
+    host, port = listener.getsockname()[:2]
+    if name and name not in LOOPBACK and ipaddress.ip_address(host).is_loopback:
+        raise ValueError(f"http: only this machine reaches {host}, and edges are to reach {name}: --http 0.0.0.0:{port}")
 
 
 async def _broker(

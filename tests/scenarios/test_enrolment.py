@@ -282,6 +282,13 @@ async def test_the_devcloud_shows_a_code_and_glassd_up_takes_it(tmp_path, real_k
         assert (await said("up", "--no-glasses", "--socket", str(place.socket)))[0] == 2
 
 
+async def test_a_cloud_that_edges_could_not_reach_is_refused_before_it_starts(tmp_path):
+    status, out, err = await said("devcloud", "--tls", "cloud.lan", "--http", "127.0.0.1:0", "--state", str(tmp_path))
+    assert (status, out) == (2, "")
+    assert "edges are to reach cloud.lan: --http 0.0.0.0:" in err
+    assert (await said("devcloud", "--tls", "--broker", "10.0.0.1:1883", "--http", "127.0.0.1:0", "--state", str(tmp_path)))[0] == 2
+
+
 async def test_who_runs_the_cloud_is_on_its_machine_and_edges_see_only_what_is_theirs(tmp_path, secure):
     tls = ssl.create_default_context(cafile=secure["ca_file"])
     async with httpx.AsyncClient(verify=tls, trust_env=False, base_url=secure["http"]) as http:

@@ -250,6 +250,18 @@ async def test_a_server_that_never_answers_is_given_up(tmp_path, here, monkeypat
         assert (await here.refused(encode(offer))).code == "TIMEOUT"
 
 
+async def test_one_code_at_a_time_is_spent(tmp_path, here):
+    async with counter(tmp_path) as there:
+        there.answers["redeem"] = 200, GOOD
+        spending = asyncio.ensure_future(here.enrolment.enrol(there.code()))
+        try:
+            await until(lambda: there.asked, what="the first one at the counter")
+            assert (await here.refused(there.code())).code == "BUSY"
+        finally:
+            await spending
+        assert there.paths() == ["ca", "redeem"]
+
+
 async def test_what_is_damaged_on_disk_is_an_alarm_and_as_if_it_were_not_there(tmp_path, here):
     async with counter(tmp_path) as there:
         there.answers["redeem"] = 200, GOOD

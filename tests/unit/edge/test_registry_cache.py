@@ -274,6 +274,35 @@ async def test_the_copy_of_another_cloud_is_not_offered(tmp_path, cloud):
     assert "com.calc:add" not in Rig(tmp_path).names()
 
 
+@pytest.mark.requirement("I4-enrol")
+async def test_a_cloud_enrolled_with_while_we_run_is_followed_at_once(tmp_path, cloud):
+    rig = Rig(tmp_path)
+    async with running(rig):
+        rig.cache.follow(CloudRegistry(cloud.url, token=TOKEN))
+        await rig.until(lambda: "com.calc:add" in rig.names())
+        rig.cache.follow(CloudRegistry(cloud.url, token="another"))  # the same cloud: its tools stay
+        assert "com.calc:add" in rig.names()
+        rig.cache.follow(CloudRegistry("http://127.0.0.1:1"))
+        assert "com.calc:add" not in rig.names()
+
+
+async def test_what_comes_late_from_a_cloud_that_was_left_is_not_taken(tmp_path, cloud):
+    rig = Rig(tmp_path, cloud)
+
+    class Slow:
+        url = cloud.url
+
+        async def fetch(self, *args, **kwargs):
+            found = await CloudRegistry(cloud.url, token=TOKEN).fetch(*args, **kwargs)
+            rig.cache.follow(None)
+            return found
+
+    rig.cache.follow(Slow())
+    with pytest.raises(SyncFailed, match="another cloud"):
+        await rig.cache.sync()
+    assert "com.calc:add" not in rig.names()
+
+
 async def test_a_damaged_newest_copy_falls_back_to_the_one_before_and_says_so(tmp_path, cloud):
     rig = Rig(tmp_path, cloud)
     await rig.cache.sync()
