@@ -10,7 +10,7 @@ from typing import Final
 
 from edge.doctor.aside import in_thread
 from edge.doctor.patient import Patient
-from edge.doctor.words import Check, Finding, do, fail, ok, quoted, run, skip, warn
+from edge.doctor.words import Check, Finding, Fix, do, fail, ok, quoted, run, skip, warn
 from firmware_bridge.transports import bluez_probe
 
 OLDEST_BLUEZ: Final = (5, 55)
@@ -21,6 +21,9 @@ ENOUGH_BUFFER: Final = 1024 * 1024
 CONNECT_S: Final = 2.0
 DROP_IN: Final = "/etc/systemd/system/bluetooth.service.d/glassd.conf"
 SYSCTL: Final = "/etc/sysctl.d/60-glassd.conf"
+SHARES: Final = ("/usr/share/glassd/radio", "/usr/local/share/glassd/radio")
+UNIT_DROP_INS: Final = "/etc/systemd/system/glassd.service.d"
+USB_RULES: Final = "70-glassd-usb.rules"
 PI_CONFIGS: Final = ("/boot/firmware/config.txt", "/boot/config.txt")
 
 
@@ -91,9 +94,23 @@ class Bluetooth:
     def _dongle(self, number: int) -> Finding:
         """Count USB devices of the class "wireless controller", without opening any."""
         found = [p.parent.name for p in sorted(self._machine.path("/sys/bus/usb/devices").glob("*/bDeviceClass")) if _said(p) == "e0"]
+        unit = self._patient.unit
+        if number < len(found) and unit is not None and unit["PrivateDevices"] == "yes":
+            return fail(f"{self._radio}: USB device {found[number]} is hidden from the service by its sandbox", self._shown())
         if number < len(found):
             return ok(f"{self._radio}: USB device {found[number]}")
         return fail(f"{self._radio}: there are {len(found)} USB Bluetooth adapters", do("plug the dongle in, or count again in glasses.radio: usb:0 is the first"))
+
+    def _shown(self) -> Fix:
+        """The drop-in and the udev rule that come with glassd for this radio; the dongle's rule counts when it is seen anew."""
+        m = self._machine
+        places = [m.path(place) for place in SHARES]
+        share = next((place for place in places if place.is_dir()), places[0])
+        return m.as_root(
+            f"install -D -m 644 {quoted(share / 'usb.conf')} {quoted(m.path(UNIT_DROP_INS) / 'usb.conf')}",
+            f"install -D -m 644 {quoted(share / USB_RULES)} {quoted(m.path('/etc/udev/rules.d') / USB_RULES)}",
+            "udevadm control --reload", "udevadm trigger", "systemctl daemon-reload", "systemctl restart glassd",
+        )  # fmt: skip
 
     async def _reached(self, rest: str) -> Finding:
         host, _, port = rest.rpartition(":")

@@ -16,7 +16,7 @@ from edge.paths import client_sockets
 
 _SHOWN: Final = (
     "LoadState", "ActiveState", "SubState", "Result", "User", "NRestarts", "WatchdogUSec", "UnitFileState", "StateDirectory",
-    "RuntimeDirectory", "Environment", "NeedDaemonReload", "MainPID",
+    "RuntimeDirectory", "Environment", "NeedDaemonReload", "MainPID", "PrivateDevices",
 )  # fmt: skip
 ANSWER_S: Final = 2.5
 MANAGERS: Final = (("systemctl",), ("systemctl", "--user"))

@@ -20,11 +20,11 @@ from edge.doctor.words import Kind, Mark
 
 SHIM = Path(__file__).with_name("shim.sh")
 FAKE_BLUEZ = Path(__file__).with_name("fake_bluez.py")
-PROGRAMS = ("sudo", "service", "systemctl", "sysctl", "apt-get", "reboot", "bluetoothctl", "date", "timedatectl", "journalctl", "usermod")
+PROGRAMS = ("sudo", "service", "systemctl", "sysctl", "apt-get", "reboot", "bluetoothctl", "date", "timedatectl", "journalctl", "usermod", "udevadm")
 UNIT = {
     "LoadState": "loaded", "ActiveState": "active", "SubState": "running", "Result": "success", "User": "glassd", "NRestarts": "0",
     "WatchdogUSec": "30s", "UnitFileState": "enabled", "StateDirectory": "glassd", "RuntimeDirectory": "glassd", "Environment": "",
-    "NeedDaemonReload": "no", "MainPID": "1",
+    "NeedDaemonReload": "no", "MainPID": "1", "PrivateDevices": "yes",
 }  # fmt: skip
 BUS = """<busconfig><type>system</type><listen>{address}</listen>
 <policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/><allow user="*"/></policy></busconfig>"""

@@ -17,6 +17,7 @@ case "${0##*/}" in
     action="$1"; shift; [ "$1" = --now ] && shift
     case "$action" in
       show) name=$(unit "$1"); if [ -f "$units/$name" ]; then cat "$units/$name"; else echo LoadState=not-found; fi
+            sed -n 's/^PrivateDevices=/PrivateDevices=/p' "$SANDBOX/root/etc/systemd/system/$name.service.d/"*.conf 2>/dev/null
             if [ "$name" = bluetooth ]; then
               restart=$(sed -n 's/^Restart=//p' "$SANDBOX/root/etc/systemd/system/bluetooth.service.d/"*.conf 2>/dev/null)
               echo "Restart=${restart:-no}"

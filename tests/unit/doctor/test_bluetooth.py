@@ -1,5 +1,6 @@
 """The radio: a real private D-Bus, a small org.bluez on it, the kernel's files below a folder."""
 
+import shutil
 import sys
 
 import pytest
@@ -74,6 +75,19 @@ async def test_a_dongle_of_our_own_is_counted_without_opening_it(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
+async def test_a_dongle_that_the_units_sandbox_hides_is_shown_to_it(sandbox):
+    """By the very files that `make install` puts into share/glassd/radio."""
+    sandbox.unit("glassd")
+    sandbox.named, sandbox.config = False, None
+    sandbox.write("/etc/glassd/glassd.toml", 'version = 1\n[glasses]\nradio = "usb:0"\n')
+    sandbox.write("/sys/bus/usb/devices/1-1/bDeviceClass", "e0\n")
+    shutil.copytree("systemd/radio", sandbox.root / "usr/local/share/glassd/radio")
+    finding = await sandbox.fails_until_cured("adapter", "hidden from the service")
+    assert finding.fix.text.endswith("systemctl restart glassd")
+    assert (sandbox.root / "etc/udev/rules.d/70-glassd-usb.rules").exists()
+
+
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_bus_that_does_not_run_is_started(radio):
     config = radio.folder / "bus.conf"
     config.write_text(BUS.format(address=radio.bus))
@@ -93,8 +107,6 @@ async def test_bluetoothd_that_does_not_run_is_started(radio):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_without_systemd_services_are_started_the_old_way(radio):
-    import shutil
-
     shutil.rmtree(radio.root / "run")
     radio.start_bus()
     assert (await radio.sees("bluez")).fix.text.endswith("service bluetooth start")
