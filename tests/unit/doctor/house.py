@@ -191,12 +191,10 @@ def copied(source: Path, to: Path) -> Path:
 
 @contextmanager
 def forbidden(folder, *, groups):
-    """Be nobody in `groups` for a while, before a folder for the group daemon; the way to it is open."""
+    """Be nobody in `groups` for a while, before a folder for the group daemon."""
     for place in (folder, *folder.glob("c.sock")):
         os.chown(place, 0, 1)
         place.chmod(0o770)
-    for above in list(folder.parents)[:-2]:
-        above.chmod(above.stat().st_mode | 0o055)
     ours = os.getgroups()
     os.setgroups(list(groups))
     os.setegid(65534)
