@@ -90,6 +90,8 @@ class PairingDesk:
             for heard in connected:
                 yield heard
             gathering = Gathering(self._catalog, settle_s=settle_s)
+            if connected and settle_s is not None:
+                seconds = min(seconds, settle_s)
             async with (
                 nullcontext() if connected else self._held("scanning"),
                 aclosing(gathering.listen(await self._radio(), seconds)) as sounds,
@@ -128,8 +130,10 @@ class PairingDesk:
                 yield step
         finally:
             working.cancel()
-            await asyncio.wait([working], timeout=END_S)
-            self._window = None
+            try:
+                await asyncio.wait([working], timeout=END_S)
+            finally:  # the client may hang up at this very moment
+                self._window = None
             if working.done() and not working.cancelled():
                 working.result()  # a bug of ours is told, never swallowed
 

@@ -20,7 +20,6 @@ MAX_SCAN_S: Final = 120.0
 SCAN_S: Final = 5.0
 MAX_WINDOW_S: Final = 600.0
 MAX_NAME: Final = 64
-LAST_PASSKEY: Final = 999_999
 _STATUS: Final = {"BUSY": 409, "NOTHING_ASKED": 409, "AMBIGUOUS": 409, "NOT_FOUND": 404}
 
 
@@ -78,7 +77,7 @@ class PairingRoutes:
 
 def _passkey(value: Any) -> int:
     text = str(value).replace(" ", "") if isinstance(value, str | int) and not isinstance(value, bool) else ""
-    if not text.isdecimal() or len(text) > 6 or int(text) > LAST_PASSKEY:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 6:
         raise Refused(400, "INVALID_REQUEST", "a passkey is six digits", 'for example: {"passkey": "012345"}')
     return int(text)
 

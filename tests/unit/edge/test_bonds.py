@@ -88,7 +88,7 @@ def spoiled(**more):
     b"", b"{", b"[]", b"\xff\xfe", encoded([bond()])[:-9], b'{"version": 2, "bonds": []}', b'{"version": 1}', b"[" * 100_000,
     json.dumps({"version": 1, "bonds": [1]}).encode(), json.dumps({"version": 1, "bonds": GOOD["bonds"] * 40}).encode(),
     spoiled(id=5), spoiled(name="x" * 65), spoiled(how=None), spoiled(addresses=[]), spoiled(addresses={}), spoiled(addresses={"": 1}),
-    spoiled(addresses={"a": "b", "c": "d", "e": "f"}), spoiled(paired_at="now"), spoiled(paired_at=True), b" " * 65537,
+    spoiled(addresses={"a": "b", "c": "d", "e": "f"}), spoiled(paired_at="now"), spoiled(paired_at=True), encoded([bond()]) + b" " * 65536,
 ], ids=range(20))  # fmt: skip
 async def test_a_damaged_file_is_put_aside_with_a_word_and_pairing_clears_it(tmp_path, caplog, raw):
     with pytest.raises(Damaged):

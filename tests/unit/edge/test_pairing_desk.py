@@ -158,6 +158,30 @@ async def test_a_window_closes_with_its_client(tmp_path):
         assert place.bonds.all() == ()
 
 
+@pytest.mark.requirement("I4-pair-window")
+async def test_a_window_closes_while_it_still_listens(tmp_path):
+    async with place_of(tmp_path, limits=Limits(window_s=0.3, scan_s=30.0, settle_s=0.1)) as place:
+        async with asyncio.timeout(5):
+            last = (await place.steps())[-1]
+        assert (last.code, last.text) == ("TIMEOUT", "the pairing window closed after 0.3 s")
+
+
+@pytest.mark.requirement("I4-pair-window")
+async def test_a_client_that_hangs_up_as_soon_as_it_is_paired_leaves_no_window_behind(tmp_path):
+    async with place_of(tmp_path, "mock:audio") as place:
+        async def impatient():
+            async with aclosing(place.desk.window(None)) as window:
+                async for step in window:
+                    if step.state is S.PAIRED:
+                        asyncio.get_running_loop().call_soon(client.cancel)
+
+        client = asyncio.ensure_future(impatient())
+        await asyncio.wait([client], timeout=DEADLINE_S)
+        assert client.cancelled()
+        assert place.desk.describe()["state"] == "IDLE"
+        assert [h.ours async for h in place.desk.scan(1.0, settle_s=0.1)] == [True]
+
+
 async def test_a_window_can_be_closed_by_somebody_else_and_its_client_hears_it(tmp_path):
     async with place_of(tmp_path, "mock:display") as place:
         assert await place.desk.close() is False
@@ -295,8 +319,11 @@ async def test_a_scan_leaves_a_link_that_is_up_alone_and_tells_it_first(tmp_path
     async with place_of(tmp_path, "mock:display", "mock:audio") as place:
         address = place.mocks["mock:display"].address
         place.link.glasses = GlassesStatus(state="READY", ready=True, model="mock:display", address=address)
-        first = await anext(place.desk.scan(0.3))
+        began = asyncio.get_running_loop().time()
+        first, second = [h async for h in place.desk.scan(60.0, settle_s=0.3)][:2]
+        assert asyncio.get_running_loop().time() - began < 20
         assert (first.id, first.title, first.connected, first.ours, first.rssi) == (address, "Mock display glasses", True, False, None)
+        assert second.connected is False
         assert place.link.paused_for == []
 
 

@@ -406,3 +406,40 @@ def test_a_code_is_drawn_from_the_whole_range_but_zero():
     security = Security(Way.PASSKEY, required=True, keys=keys, show=lambda *_: None, clock=lambda: 0.0, below=lambda n: bounds.append(n) or 0)
     assert security.passkey() == 1
     assert bounds == [999_999]
+
+
+@pytest.mark.parametrize(("model", "way"), [("mock:display", "passkey"), ("mock:audio", "just_works")])
+async def test_outside_a_window_nobody_is_asked_and_nothing_is_paired(tmp_path, model, way):
+    async with opened(tmp_path, model, way) as place:
+        person = Person(place)
+        async with place.radio.bonding.asking(place.mock.address, Witness(person)):
+            pass
+        async with BleakClient((await place.sighting()).device, backend=place.radio.client, timeout=DEADLINE_S) as client:
+            async with asyncio.timeout(DEADLINE_S):
+                with pytest.raises(BleakError, match=r"PASSKEY_ENTRY_FAILED|CONFIRM_VALUE_FAILED"):
+                    await client.pair()
+        assert person.asked == []
+        assert not place.mock.security.keys.bonded
+
+
+async def test_a_failed_attempt_does_not_swallow_the_next_on_the_same_link(tmp_path):
+    """bumble keeps a failed session, and the next request on that link would wait for ever."""
+    async with opened(tmp_path) as place:
+        typed = iter([lambda code: code ^ 1, lambda code: code])
+
+        class Twice(Person):
+            async def passkey(self):
+                self.types = next(typed)
+                return await super().passkey()
+
+        witness = Witness(Twice(place))
+        async with (
+            place.radio.bonding.asking(place.mock.address, witness),
+            BleakClient((await place.sighting()).device, backend=place.radio.client, timeout=DEADLINE_S) as client,
+        ):
+            with pytest.raises(BleakError, match="CONFIRM_VALUE_FAILED"):
+                await client.pair()
+            await place.ear.wait("pairing.failed")
+            async with asyncio.timeout(DEADLINE_S):
+                await client.pair()
+        assert (await place.ear.wait("paired"))["how"] == "passkey"
