@@ -53,7 +53,7 @@ def cut(
 
 
 class TextIn:
-    """Joins the packets of one page, in any order, each as often as it comes; another number begins another page."""
+    """Joins the packets of one page, each as often as it comes; packet 0, and another number, begin another page."""
 
     def __init__(self) -> None:
         self._number = -1

@@ -1,11 +1,13 @@
-"""Pictures of the Even G1: tiles, the file, its packets, its checksum (§7)."""
+"""Pictures of the Even G1: tiles, the file, its packets, its checksum (§7); and joining what comes in pieces."""
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from firmware_bridge.codecs.even_g1_notes import JsonIn
 from firmware_bridge.codecs.even_g1_picture import END, PictureIn, bmp, checksum, cut, read
+from firmware_bridge.codecs.even_g1_text import TextIn
 from firmware_bridge.errors import RemoteViolation
-from firmware_bridge.messages import Tile
+from firmware_bridge.messages import ShowPage, TextLine, Tile
 
 WIDTH, HEIGHT = 576, 136
 
@@ -109,3 +111,44 @@ def test_the_vendors_picture_of_135_rows_is_taken():
     """§4: the shipped image_1.bmp is 576 × 135 (ED)."""
     file = bmp([])
     assert read(file[:22] + b"\x87\x00" + file[24:]).height == 135
+
+
+def text(number, total, index, piece):
+    return bytes((0x4E, number, total, index, 0x71, 0, 0, 1, 1)) + piece
+
+
+@pytest.mark.parametrize("stray", [text(2, 2, 1, b"B"), text(1, 2, 1, b"B")], ids=["another-number", "another-total"])
+def test_pieces_of_two_pages_never_become_one(stray):
+    """§6 seq: one number per message, same in all its packets (ED)."""
+    joined = TextIn()
+    assert joined.add(text(1, 3, 0, b"a")) is None
+    assert joined.add(stray) is None
+    assert joined.add(text(3, 1, 0, b"whole")) == ShowPage("g1", lines=(TextLine(0, "whole"),))
+
+
+def test_a_piece_that_comes_twice_counts_once():
+    joined = TextIn()
+    for packet in (text(1, 2, 0, b"He"), text(1, 2, 0, b"He"), text(1, 2, 1, b"llo")):
+        page = joined.add(packet)
+    assert page == joined.add(text(1, 2, 1, b"llo")) == ShowPage("g1", lines=(TextLine(0, "Hello"),))
+
+
+@pytest.mark.parametrize("packet", [text(1, 2, 2, b"x"), text(1, 0, 0, b"x"), text(1, 1, 0, b"x")[:8], text(1, 1, 0, b"\n" * 40)])
+def test_a_text_packet_no_correct_host_sends_is_refused(packet):
+    with pytest.raises(RemoteViolation):
+        TextIn().add(packet)
+
+
+def test_pieces_of_two_notifications_never_become_one():
+    """§8: 4B id total index (ED)."""
+    joined = JsonIn(2)
+    assert joined.add(b"\x4b\x01\x03\x00{") is None
+    assert joined.add(b"\x4b\x02\x02\x01}") is None
+    assert joined.add(b"\x4b\x02\x02\x00{") is None
+    assert joined.add(b"\x4b\x02\x02\x01}") == {}
+
+
+@pytest.mark.parametrize("body", [b"[]", b"nonsense", b"\xff", b'{"a":' * 5000])
+def test_json_no_correct_host_sends_is_refused(body):
+    with pytest.raises(RemoteViolation):
+        JsonIn(1).add(b"\x04\x01\x00" + body)
