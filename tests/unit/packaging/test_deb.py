@@ -31,6 +31,7 @@ def packages(tmp_path_factory, wheels):
     return [*built, again]
 
 
+@pytest.mark.requirement("I4-deb")
 def test_each_suite_has_its_own_python_and_an_upgrade_of_debian_is_an_upgrade_of_the_package(packages):
     names = [p.name for p in packages[:2]]
     assert names == ["glassd_0.1.0-1~deb12u1_amd64.deb", "glassd_0.1.0-1~deb13u1_amd64.deb"]
@@ -41,6 +42,7 @@ def test_each_suite_has_its_own_python_and_an_upgrade_of_debian_is_an_upgrade_of
     subprocess.run(["dpkg", "--compare-versions", "0.1.0-1~deb12u1", "lt", "0.1.0-1~deb13u1"], check=True)
 
 
+@pytest.mark.requirement("I4-deb")
 def test_the_same_commit_gives_the_same_bytes(packages):
     assert packages[0].read_bytes() == packages[2].read_bytes()
 
@@ -78,6 +80,7 @@ def test_its_scripts_stop_at_the_first_error_and_are_sh(script):
     subprocess.run(["sh", "-n", SCRIPTS / script], check=True, timeout=10)
 
 
+@pytest.mark.requirement("I4-deb")
 def test_only_purging_touches_what_is_a_persons():
     for script in ("preinst", "postinst", "prerm"):
         assert "rm " not in (SCRIPTS / script).read_text()

@@ -56,6 +56,7 @@ def test_the_command_runs_by_the_venvs_own_python_on_bytecode_made_beforehand(in
     assert f"{site}/edge/__pycache__/cli." in ran.stderr
 
 
+@pytest.mark.requirement("I4-install")
 def test_an_upgrade_keeps_settings_and_state_and_removes_what_no_longer_belongs(installed, tmp_path):
     settings, state = installed / CONFIG[1:], installed / "var/lib/glassd/glassd.db"
     settings.write_text("version = 1 # mine\n")
@@ -73,6 +74,7 @@ def test_an_upgrade_keeps_settings_and_state_and_removes_what_no_longer_belongs(
     assert {p for p in before ^ after if "dist-info" not in p} == {"etc/systemd/system/glassd-old.service"}
 
 
+@pytest.mark.requirement("I4-install")
 def test_uninstalling_keeps_state_and_settings_and_purging_leaves_nothing(tmp_path, installed):
     import shutil
 

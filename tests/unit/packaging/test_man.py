@@ -23,6 +23,7 @@ def verbs(parser, path="glassd"):
             yield from verbs(verb, f"{path} {name}")
 
 
+@pytest.mark.requirement("I4-man")
 def test_every_verb_and_option_stands_in_the_man_page(text):
     parts = text.split("\n.SS ")
     for path, verb in verbs(build_parser()):
@@ -49,6 +50,7 @@ def test_text_stays_text():
     assert _plain(".SH x\\y --a") == "\\&.SH x\\ey \\-\\-a"
 
 
+@pytest.mark.requirement("I4-man")
 def test_the_completions_ship_for_three_shells_and_know_every_verb():
     placed = files(Layout("/usr"))
     scripts = [text.decode() for path, text in placed.items() if "complet" in path]
