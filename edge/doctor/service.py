@@ -78,6 +78,9 @@ class Service:
         state = f"{unit['ActiveState']} ({unit['SubState']})"
         if unit["LoadState"] != "loaded":
             return fail(f"the unit is {unit['LoadState']}", self._systemctl("unmask", "enable --now"))
+        if unit.manager == "systemctl" and unit["User"] and self._machine.user(unit["User"]) is None:
+            fix = self._machine.as_root("systemd-sysusers", "systemctl daemon-reload", "systemctl restart glassd")
+            return fail(f"there is no user {unit['User']}, as whom the unit runs", fix)
         if unit["NeedDaemonReload"] == "yes":
             return warn(f"{state}, but the unit file was changed since", self._systemctl("daemon-reload", "restart"))
         if unit["ActiveState"] == "failed" or unit["SubState"] == "auto-restart":

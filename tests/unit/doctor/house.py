@@ -20,7 +20,7 @@ from edge.doctor.words import Kind, Mark
 
 SHIM = Path(__file__).with_name("shim.sh")
 FAKE_BLUEZ = Path(__file__).with_name("fake_bluez.py")
-PROGRAMS = ("sudo", "service", "systemctl", "sysctl", "apt-get", "reboot", "bluetoothctl", "date", "timedatectl", "journalctl", "usermod", "udevadm")
+PROGRAMS = ("sudo", "service", "systemctl", "sysctl", "apt-get", "reboot", "bluetoothctl", "date", "timedatectl", "journalctl", "usermod", "udevadm", "systemd-sysusers")
 UNIT = {
     "LoadState": "loaded", "ActiveState": "active", "SubState": "running", "Result": "success", "User": "glassd", "NRestarts": "0",
     "WatchdogUSec": "30s", "UnitFileState": "enabled", "StateDirectory": "glassd", "RuntimeDirectory": "glassd", "Environment": "",

@@ -29,6 +29,7 @@ case "${0##*/}" in
       revert) set_ "$(unit "$1")" WatchdogUSec 30s; set_ "$(unit "$1")" User glassd ;;
       daemon-reload) sed -i 's/^NeedDaemonReload=.*/NeedDaemonReload=no/' "$units"/* ;;
     esac ;;
+  systemd-sysusers) touch "$SANDBOX/user-made" ;;
   sysctl) sed 's/.*= *//' "${@: -1}" > "$SANDBOX/root/proc/sys/net/core/rmem_default" ;;
   apt-get) [ "$1" = install ] && { name="${@: -1}"; [ ! -x "$SANDBOX/hooks/$name-installed" ] || "$SANDBOX/hooks/$name-installed"; }; exit 0 ;;
   reboot) mkdir -p "$SANDBOX/root/sys/class/bluetooth/hci0" ;;

@@ -53,6 +53,14 @@ async def test_a_unit_that_is_not_as_it_should_be_is_put_right(service, properti
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
+async def test_a_unit_whose_user_was_never_made_gets_it(service):
+    made = service.folder / "user-made"
+    service.changed = {"user": lambda name: Who(os.getuid(), name) if made.exists() else None}
+    service.unit("glassd", ActiveState="failed", Result="exit-code")
+    await service.fails_until_cured("unit", "there is no user glassd")
+
+
+@pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_good_unit_says_as_whom_it_runs(service):
     finding = await service.sees("unit")
     assert finding.mark is Mark.OK
