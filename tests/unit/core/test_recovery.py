@@ -1,7 +1,10 @@
 """The recovery ladder: every kind of failure stands in it, each rung comes when the table says, none is left out."""
 
+from pathlib import Path
+
 import pytest
 
+from edge.core.link_state import diagram
 from edge.core.recovery import (
     ADAPTER_ISSUES,
     LADDER,
@@ -127,3 +130,9 @@ def test_every_end_of_an_attempt_has_a_kind(cause, kind):
 def test_the_table_can_be_printed():
     assert "| busy | at first | from 2 | from 4 | from 12 | – | nothing |" in table()
     assert len(table().splitlines()) == len(LADDER) + 2
+
+
+def test_the_page_about_the_link_prints_both_tables():
+    page = (Path(__file__).parents[3] / "docs" / "link.md").read_text(encoding="utf-8")
+    assert table() in page, "python -m edge.core.recovery"
+    assert diagram() in page, "python -m edge.core.link_state"
