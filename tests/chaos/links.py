@@ -227,7 +227,8 @@ def main() -> int:
 
 def run(seed: int, number: int) -> Report:
     """Storm, and print what came of it; of the log only what went wrong."""
-    logging.getLogger("edge.link_manager").setLevel(logging.ERROR)
+    for name in ("edge.link_manager", "bumble"):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
     def say(text: str) -> None:
         sys.stdout.write(f"{text}\n")
