@@ -18,6 +18,7 @@ from firmware_bridge.catalog import find
 from firmware_bridge.messages import ShowPage, TextLine
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.time import SimTime
+from firmware_bridge.transports.ble import left_over
 from tests.unit.edge.test_link_manager import MemoryNotes
 from tests.unit.firmware_bridge.fake_bluez import ADDRESS, DBUS, HCI0, Peer, no_bluetoothctl, private_bluez
 
@@ -126,6 +127,15 @@ async def test_a_bus_that_dies_ends_the_link_and_the_next_bus_is_used(story):
     story.bluez.bus.start()
     await story.bluez.start()
     await story.ready(2)
+
+
+async def test_nothing_is_believed_any_more_of_a_bluetoothd_that_died(story):
+    story.peer.hides = True
+    await story.bluez.die()
+    await story.issue("no_service")
+    await story.bluez.start()
+    await story.issue("not_found")
+    assert await left_over(await story.finder.radio()) == [], "bleak still knows the old link"
 
 
 async def test_a_lost_link_is_made_again(story):
