@@ -122,6 +122,12 @@ async def test_a_bond_outlives_bluetoothd(world):
 async def test_what_is_written_before_pairing_is_never_applied_and_the_caller_hears_so_in_time(world):
     await strangers(world, settings=ANY)
     await world.until(lambda: world.noticed("connected", "peer"), "the daemon connects, which it may")
+
+    async def decided() -> bool:
+        link = (await world.status())["link"]
+        return link["attempts"] > 0 or link["state"] == "READY"
+
+    await world.until(decided, "what came of that", 40)
     took = Stopwatch()
     body = {"tool": "glasses:show_text", "args": {"text": "Not for you"}, "wait": "delivery"}
     status, answer = await world.place.ask("POST", "/v1/call", body, within_s=REFUSED_S * world.place.slowness)
