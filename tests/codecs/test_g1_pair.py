@@ -15,6 +15,7 @@ from firmware_bridge.messages import (
     BatteryChanged,
     ClearPage,
     Done,
+    DoubleTap,
     EndPrompt,
     Failed,
     Gesture,
@@ -25,6 +26,8 @@ from firmware_bridge.messages import (
     Ping,
     Prompt,
     SetBrightness,
+    SetClock,
+    SetDoubleTap,
     SetSilentMode,
     ShowNotification,
     ShowPage,
@@ -120,6 +123,17 @@ def test_a_refusal_is_asked_again_and_the_page_shown_when_it_is_taken(pair):
 def test_one_arm_is_enough_where_they_disagree_about_a_setting(pair):
     pair.reply = accepts(R)
     assert pair.ask(SetBrightness(50)) == Done()
+
+
+@pytest.mark.parametrize(("command", "refusal"), [
+    (SetClock(0), "06 15 00 01 01 01 00 01 00 01"),  # §9: result 00 is success (WK-cap)
+    (SetDoubleTap(DoubleTap.NOTHING), "26 06 00 01 05 CA"),  # §5: reply 26 06 00 seq sub C9/CA (WK)
+], ids=["dashboard", "settings"])  # fmt: skip
+def test_a_refusal_is_understood_where_its_answer_looks_different(pair, command, refusal):
+    assert isinstance(pair.ask(command), Done)
+    answer = bytes.fromhex(refusal)
+    pair.air = lambda _side, way, packet: [answer] if way == "up" and packet[0] == answer[0] else [packet]
+    assert pair.ask(command) == Failed("busy", "the left side refused")
 
 
 def test_a_picture_whose_checksum_fails_is_sent_again_as_a_whole(pair):
