@@ -12,6 +12,8 @@ ALLOWED_SKIPS: dict[str, str] = {
     "tests/unit/store/test_db.py::test_on_a_full_disk": "needs the right to mount a small file system (root, or user namespaces)",
     "tests/unit/doctor/test_tools_and_disk.py::test_on_small_disks": "needs the right to mount a small file system",
     "tests/unit/store/test_migrations.py::test_an_upgrade_on_a_full_disk": "needs the right to mount a small file system",
+    "tests/unit/doctor/test_bluetooth.py::": "needs dbus-daemon",
+    "tests/unit/doctor/test_glasses.py::": "needs dbus-daemon",
     "tests/unit/firmware_bridge/test_bluez_watch.py::": "needs dbus-daemon (apt-get install dbus)",
     "tests/unit/firmware_bridge/test_bluez_agent.py::": "needs dbus-daemon",
     "tests/unit/edge/test_link_bluez.py::": "needs dbus-daemon",

@@ -12,6 +12,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from edge.clock import Clock
 from edge.doctor.checks import every
 from edge.doctor.ladder import Ladder
@@ -112,6 +114,7 @@ class Sandbox:
         return child
 
     def start_bus(self, config: str = BUS) -> None:
+        needs_dbus()
         file = self.folder / "bus.conf"
         file.write_text(config.format(address=self.bus))
         self.start("dbus-daemon", f"--config-file={file}", "--nofork", "--print-address=1", "--nosyslog", ready=self.bus)
@@ -182,6 +185,11 @@ def _needed(checks, name: str):
 
 def _toml(value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int) else f'"{value}"'
+
+
+def needs_dbus() -> None:
+    if not shutil.which("dbus-daemon") or not shutil.which("dbus-send"):
+        pytest.skip("needs dbus-daemon (apt-get install dbus)")
 
 
 def copied(source: Path, to: Path) -> Path:

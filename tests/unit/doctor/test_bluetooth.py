@@ -7,7 +7,7 @@ import pytest
 
 from edge.doctor.patient import Who
 from edge.doctor.words import Kind, Mark
-from tests.unit.doctor.house import BUS, FAKE_BLUEZ
+from tests.unit.doctor.house import BUS, FAKE_BLUEZ, needs_dbus
 
 WAIT = "for _ in $(seq 500); do {} && exit 0; sleep 0.01; done; exit 1"
 
@@ -89,6 +89,7 @@ async def test_a_dongle_that_the_units_sandbox_hides_is_shown_to_it(sandbox):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_bus_that_does_not_run_is_started(radio):
+    needs_dbus()
     config = radio.folder / "bus.conf"
     config.write_text(BUS.format(address=radio.bus))
     radio.unit("dbus", ActiveState="inactive")

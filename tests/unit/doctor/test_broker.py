@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,9 @@ from tests.e2e.broker import MOSQUITTO, free_port, mosquitto, serving
 from tests.unit.doctor.certificates import Authority
 from tests.unit.doctor.test_service import FAKE_DAEMON, STATUS
 
-pytestmark = pytest.mark.enable_socket
+pytestmark = [
+    pytest.mark.enable_socket, pytest.mark.skipif(not Path(MOSQUITTO).exists(), reason="mosquitto is not installed"),
+]  # fmt: skip
 RUNGS = ("dns", "tcp", "tls", "connack", "suback", "trip")
 
 
