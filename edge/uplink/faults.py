@@ -3,6 +3,7 @@
 Knows no connection; it only names what it is shown.
 """
 
+import re
 import socket
 import ssl
 from collections.abc import Callable
@@ -82,6 +83,7 @@ _CONNACK: Final = {
 _DISCONNECT: Final = {0x87: Fault.NOT_AUTHORIZED, 0x8D: Fault.SILENT, 0x8E: Fault.TAKEN_OVER, 0x82: Fault.PROTOCOL}
 
 # X509_V_ERR_* numbers of OpenSSL: not yet valid, expired; host name, IP address mismatch.
+_MARKS: Final = re.compile(r"^\[SSL: \w+\] | \(_ssl\.c:\d+\)$")
 _NOT_YET: Final = 9
 _EXPIRED: Final = 10
 _NAME_ERRORS: Final = frozenset({62, 64})
@@ -151,6 +153,7 @@ _OS: Final[tuple[tuple[Callable[[OSError], bool], Fault], ...]] = (
 
 
 def said(error: OSError | ValueError) -> str:
-    """Give its own words, printable and short."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    """Give its own words, printable and short, without OpenSSL's marks around them."""
+    text = getattr(error, "verify_message", "") or getattr(error, "strerror", None) or str(error) or type(error).__name__
+    text = _MARKS.sub("", text)
     return "".join(c for c in text if c.isprintable())[:200]

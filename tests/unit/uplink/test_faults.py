@@ -61,6 +61,15 @@ def test_a_takeover_is_told_from_other_disconnects():
     assert faults.of_disconnect(0x8B, "Server shutting down").fault is Fault.LOST
 
 
+def test_openssls_marks_are_no_part_of_what_it_says():
+    said = faults.of_os_error(ssl_error("TLSV1_ALERT_UNKNOWN_CA")).detail
+    error = ssl.SSLError(1, "[SSL: TLSV1_ALERT_UNKNOWN_CA] tlsv1 alert unknown ca (_ssl.c:1006)")
+    assert (said, faults.of_os_error(error).detail) == ("TLSV1_ALERT_UNKNOWN_CA", "tlsv1 alert unknown ca")
+    wrong = verification(10)
+    wrong.verify_message = "certificate has expired"
+    assert faults.of_os_error(wrong).detail == "certificate has expired"
+
+
 def test_every_fault_has_a_hint_and_remote_text_is_printable():
     assert set(HINTS) == set(Fault)
     assert all(HINTS[f] for f in Fault if f is not Fault.CLOSED)
