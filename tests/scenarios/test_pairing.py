@@ -201,3 +201,45 @@ async def test_what_goes_wrong_is_an_exit_code_and_a_sentence(tmp_path):
         refused = await glassd(place, "pair", place.mock.address)
         assert (refused.code, "pairing mode" in refused.err) == (1, True)
         assert [s["name"] for s in place.daemon.status()["services"] if s["state"] != "running"] == []
+
+
+@pytest.mark.requirement("I4-pair-compare")
+@pytest.mark.requirement("I4-pair-up")
+async def test_of_several_glasses_one_is_chosen_and_its_number_compared(tmp_path):
+    async with world(tmp_path, "mock:full") as place:
+        await place.switch_glasses_on(pairing="compare")
+        (tmp_path / "other").mkdir()
+        other = await start_mock("mock:audio", place.air, out_dir=tmp_path / "other")
+        try:
+            await place.start_daemon(glasses={"connect": "paired", "model": ""})
+            async with typed(place, "up") as command:
+                await command.types(place.mock.address.lower())
+                number = await until(lambda: next((s["number"] for s in place.shown if "number" in s), ""), "a number on the lens")
+                place.tap()
+                await command.types("y")
+                await command.answered("Paired and saved (numbers were compared).")
+            assert "Which ones? [1-2]" in command.err
+            assert f"Do the glasses show {number}?" in command.err
+            assert not other.glasses.connected
+        finally:
+            await other.close()
+
+
+@pytest.mark.requirement("I4-pair-wrong-code")
+async def test_a_person_who_mistypes_is_asked_again_with_the_new_code(tmp_path):
+    keyboard, terminal = os.openpty()
+    async with world(tmp_path) as place:
+        try:
+            await place.switch_glasses_on(pairing="passkey")
+            await place.start_daemon(glasses={"connect": "paired"})
+            async with typed(place, "pair", place.mock.address, stdin=terminal) as command:
+                first = await code_on_lens(place)
+                os.write(keyboard, f"{int(first) ^ 1:06d}\n".encode())
+                second = await code_on_lens(place, after=1)
+                assert second != first
+                os.write(keyboard, f"{second}\n".encode())
+                await command.answered("a code was typed")
+            assert "the code was wrong; the glasses show a new one" in command.err
+        finally:
+            os.close(keyboard)
+            os.close(terminal)

@@ -1,0 +1,56 @@
+"""What a person types: one line at a time, within a time; and which of several glasses is meant by it."""
+
+import io
+import os
+import sys
+
+import pytest
+
+from edge.verbs import up
+from edge.verbs.keyboard import typed
+from edge.verbs.screen import CliError, Screen
+
+
+@pytest.fixture
+def keyboard(monkeypatch):
+    """The writing end of stdin."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as stdin, os.fdopen(writing, "wb", buffering=0) as keys:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        yield keys
+
+
+def test_lines_are_taken_one_by_one_and_the_rest_stays(keyboard):
+    keyboard.write(b"1\n 012345 \r\n\nl\xc3\xa4st")
+    assert [typed(1.0), typed(1.0), typed(1.0)] == ["1", "012345", ""]
+    keyboard.close()
+    assert typed(1.0) == "l\u00e4st"
+    assert typed(1.0) is None
+
+
+def test_nobody_types_for_ever(keyboard):
+    keyboard.write(b"unfinished")
+    with pytest.raises(TimeoutError):
+        typed(0.05)
+
+
+def test_a_line_has_an_end(keyboard):
+    keyboard.write(b"x" * 1000 + b"\n")
+    assert len(typed(1.0)) == 256
+
+
+@pytest.mark.parametrize(("line", "chosen"), [("2\n", "B"), ("a\n", "A"), ("1\n", "A")])
+def test_glasses_are_chosen_by_number_or_name(keyboard, line, chosen):
+    keyboard.write(line.encode())
+    asked = io.StringIO()
+    assert up._asked(Screen(io.StringIO(), asked, {}, as_json=False), ["A", "B"]).upper() == chosen
+    assert asked.getvalue() == "Which ones? [1-2] "
+
+
+@pytest.mark.parametrize("line", ["0\n", "3\n", "C\n", "\n", ""])
+def test_no_choice_is_wrong_usage_that_names_the_glasses(keyboard, line):
+    keyboard.write(line.encode())
+    keyboard.close()
+    with pytest.raises(CliError) as error:
+        up._asked(Screen(io.StringIO(), io.StringIO(), {}, as_json=False), ["A", "B"])
+    assert (error.value.exit_code, "A, B" in error.value.message, "--address" in error.value.fix) == (2, True, True)
