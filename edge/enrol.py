@@ -245,7 +245,10 @@ class Enrolment:
         _log.info("this edge's certificate is renewed, until %s", words.day(self.current.ends))
 
     async def _ask_renewal(self, kept: Enrolled, asked: Asked) -> str:
-        tls = await asyncio.to_thread(self._files.context, kept, ca_pem=kept.enrol_ca_pem)
+        try:
+            tls = await asyncio.to_thread(self._files.context, kept, ca_pem=kept.enrol_ca_pem)
+        except (OSError, ValueError) as e:
+            raise EnrolRefused("TLS_FILES", f"our own certificate cannot be read: {said(e)}", "enrol again: glassd up CODE") from None
         body = {"v": words.VERSION, "csr": asked.csr_pem}
         return words.renewed(_ok(await request(kept.enrol_host, kept.enrol_port, f"{words.PATH}/renew", tls=tls, body=body)))
 

@@ -371,6 +371,18 @@ async def test_a_revoked_edge_hears_so_at_once(tmp_path):
             assert "revoked this edge" in one.alarms[0].text
 
 
+async def test_an_identity_that_is_gone_from_the_disk_is_told_with_what_to_do(tmp_path):
+    async with certified(tmp_path) as (one, there):
+        (tmp_path / "state" / "enrolled" / one.enrolment.current.identity).unlink()
+        async with one.running():
+            one.wall = one.enrolment.current.begins + 61 * 86400
+            one.enrolment._changed.set()
+            await until(lambda: one.alarms, what="an alarm")
+        assert "our own certificate cannot be read: No such file" in one.alarms[0].text
+        assert "enrol again: glassd up CODE" in one.alarms[0].text
+        assert "renew" not in there.paths()
+
+
 async def test_a_certificate_for_another_key_is_not_kept(tmp_path):
     async with certified(tmp_path) as (one, there):
         first = one.enrolment.current
