@@ -6,12 +6,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from firmware_bridge.catalog import CATALOG, find
 from firmware_bridge.driver import Driver
 from firmware_bridge.errors import LinkLost, RadioError, RadioReason
 from firmware_bridge.messages import Done, GlassesInfo, Hello, ShowPage, SideChanged, TextLine
 from firmware_bridge.sim.air import Air
 from firmware_bridge.transports import ble, sightings
-from firmware_bridge.transports.side_radio import connect_any
+from firmware_bridge.transports.side_radio import Joiner, connect_any
 from tests.unit.firmware_bridge.two_arms import ADDRESS, DEADLINE_S, L, R, TwoArms
 
 
@@ -131,6 +132,24 @@ async def test_a_stranger_on_the_same_channel_never_takes_the_place_of_a_lost_si
         arms.servers[L].come_back()
         await news(driver, L, up=True)
         assert (arms.links[L], strangers.links[L]) == (2, 0)
+
+
+def heard(name, address):
+    return sightings.sided(sightings.Sighting(find("even_g1"), address, name, -50, None))
+
+
+@pytest.mark.parametrize(("side", "name", "address", "joins"), [
+    (R, "Even G1_47_R_8CA1D5", ADDRESS[R], True),
+    (R, "Even G1_47_R_000002", STRANGER[R], False),
+    (L, "Even G1_47_L_CC89D6", ADDRESS[L], True),
+    (L, "Even G1_47_R_8CA1D5", ADDRESS[R], False),
+    (L, "Even G1_48_L_CC89D6", ADDRESS[L], False),
+    (L, "Even G1_47_L_000001", STRANGER[L], False),
+], ids=["known", "known-elsewhere", "never-heard", "other-side", "other-pair", "not-wanted"])  # fmt: skip
+def test_who_may_join_as_a_side_of_a_pair_whose_right_arm_is_known(side, name, address, joins):
+    known = heard("Even G1_47_R_8CA1D5", ADDRESS[R])
+    joiner = Joiner(None, known, CATALOG, lambda arm: arm.address in ADDRESS.values(), 1.0)
+    assert joiner._is(heard(name, address), side) is joins
 
 
 async def test_an_arm_that_is_not_wanted_is_none_of_the_pair(air, radio, tmp_path, monkeypatch):
