@@ -14,8 +14,10 @@ from edge.pairing_ports import DeskRefused, Limits
 from edge.ports import GlassesStatus
 from firmware_bridge.errors import RadioError
 from firmware_bridge.messages import Gesture
+from firmware_bridge.sides import Side
 from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.inproc import start_mock
+from firmware_bridge.sim.security import Way
 from firmware_bridge.transports.ble import open_radio
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear
 
@@ -300,6 +302,16 @@ async def test_both_sides_of_a_pair_are_one_bond(tmp_path):
         assert all(security.keys.bonded for security in mock.securities.values())
         assert (await place.desk.unpair(bond.id)).id == bond.id
         assert place.radio.bonding._window.keys.bonded is False
+
+
+async def test_a_pair_is_only_as_well_proved_as_its_weaker_side(tmp_path):
+    async with place_of(tmp_path, "sim:even_g1") as place:
+        place.mocks["sim:even_g1"].securities[Side.LEFT].way = Way.PASSKEY
+        async with asyncio.timeout(DEADLINE_S * 2), aclosing(place.desk.window(None)) as window:
+            async for step in window:
+                if step.ask:
+                    await place.types("sim:even_g1")
+        assert (step.state, step.how) == (S.PAIRED, "just_works")
 
 
 # ------------------------------------------------------------------ scan, unpair
