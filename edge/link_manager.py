@@ -240,7 +240,7 @@ class LinkManager:
         if advice.step is Step.LEAVE:
             raise LeftToSystemd(f"the link to the glasses does not come up: {cause} ({advice.why}, nothing helped)")
         await self._carry_out(advice)
-        await self._pause(advice, up_s)
+        await self._pause(advice)
         self._knows.move(LinkState.SEEKING, str(cause))
 
     def _judge(self, cause: BridgeError, up_s: float) -> Advice:
@@ -270,12 +270,12 @@ class LinkManager:
         except TimeoutError:
             log.debug("%s took more than %g s", advice.step, CURE_S)
 
-    async def _pause(self, advice: Advice, up_s: float) -> None:
+    async def _pause(self, advice: Advice) -> None:
         """Rest with full jitter, at most until somebody says so, the radio is back or the glasses are heard."""
         if not self._held:
             ends = [_until(self._go_on), _until(self._hold)]
             if advice.step is not Step.ASK:
-                rest_s = self._backoff.after(up_s, at_least_s=advice.at_least_s)
+                rest_s = self._backoff.nth(advice.times, at_least_s=advice.at_least_s)
                 ends += [self._slept(rest_s), self._stirred(advice, rest_s)]
             await race(*ends)
         if self._hold.is_set():

@@ -34,6 +34,11 @@ class Backoff:
         self._failures += 1
         return max(at_least_s, ceiling * self._chance())
 
+    def nth(self, failure: int, *, at_least_s: float = 0.0) -> float:
+        """Say how long to wait after failure number `failure` (from 1) of its kind, for who counts kinds apart."""
+        ceiling = min(self._most_s, self._first_s * 2.0 ** min(max(failure, 1) - 1, 40))
+        return max(at_least_s, ceiling * self._chance())
+
 
 def resend_after(attempt: int, chance: Chance, *, first_s: float = 1.0) -> float:
     """Say how long to wait for an answer to send number `attempt` (from 1): 1, 2, 4, 8 … s, ± 20 %."""

@@ -114,10 +114,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do next, why, and what may end the rest before it early. `hint` is for a person; empty: the radio's own."""
+    """What to do next, why, and what may end the rest before it early. `times`: failures of this kind in a row, by which the
+    rest grows. `hint` is for a person; empty: the radio's own.
+    """
 
     step: Step
     why: str
+    times: int = 1
     wake: Wake = Wake.NOTHING
     at_least_s: float = 0.0
     hint: str = ""
@@ -149,7 +152,7 @@ def advise(history: Sequence[Failure], *, watched: bool = False) -> Advice:
     wake = Wake.NOTHING if step is Step.ASK else rung.wake
     storm_s = max(0.0, STORM_S - history[-1].up_s) if times > 2 else 0.0
     hint = BOND_LOST if step is Step.ASK and kind is RadioReason.BOND_DOUBT else ""
-    return Advice(step, f"{kind} × {times}", wake, max(rung.at_least_s, storm_s), hint)
+    return Advice(step, f"{kind} × {times}", times, wake, max(rung.at_least_s, storm_s), hint)
 
 
 def _step(rung: Rung, times: int, *, watched: bool) -> Step:

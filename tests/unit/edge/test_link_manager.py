@@ -402,6 +402,13 @@ async def test_a_rest_without_ears_lasts_as_long_as_it_should(tmp_path):
         await story.until("glasses.ready")
 
 
+async def test_a_rest_grows_with_failures_of_its_own_kind_only(tmp_path):
+    mixed = [*failing(RadioReason.NOT_FOUND, 4), *failing(RadioReason.LINK_FAILED, 2)]
+    async with Story(tmp_path, failures=mixed).running() as story:
+        await story.until("glasses.ready")
+    assert story.rests == [0.5, 1.0, 2.0, 4.0, 0.5, 1.0]
+
+
 async def test_a_radio_that_is_lost_while_we_listen_is_waited_for(tmp_path, monkeypatch):
     monkeypatch.setattr("edge.link_manager.RELISTEN_S", 0.01)
     story = Story(tmp_path, failures=[RadioError(RadioReason.NOT_FOUND, "no glasses")])

@@ -39,3 +39,10 @@ def test_sends_are_repeated_at_doubling_distances_with_a_little_jitter():
     for low, high in pairwise([0.8, 1.2]):
         assert low <= resend_after(1, lambda: 0.0) < resend_after(1, lambda: 0.999) <= high
     assert resend_after(99, lambda: 0.5) == RESEND_CAP_S
+
+
+def test_who_counts_failures_apart_gets_the_same_ceilings():
+    backoff = Backoff(lambda: 1.0, first_s=0.5, most_s=4.0)
+    assert [backoff.nth(n) for n in (0, 1, 2, 3, 4, 5, 2000)] == [0.5, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
+    assert backoff.nth(1, at_least_s=3.0) == 3.0
+    assert Backoff(lambda: 0.0).nth(9) == 0.0
