@@ -6,7 +6,7 @@ Knows bleak's class seam and HCI streams; has never heard of glasses, models or 
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self, TypeVar
 
@@ -119,6 +119,8 @@ class BumbleClient(BaseBleakClient):
             link = await adapter.connect(address)
             self._adapter, self._link = adapter, link
             link.on("disconnection", lambda _reason: self.on_link_lost())
+            if adapter.device.connections.get(link.handle) is not link:  # lost before we could hear of it
+                self.on_link_lost()
             try:
                 await self._prepare(link, pair=pair)
             except BaseException:
@@ -208,10 +210,14 @@ class BumbleClient(BaseBleakClient):
             raise BleakError("not connected")
         return self._link
 
-    async def _gatt(self, operation: Coroutine[Any, Any, T] | Awaitable[T]) -> T:
+    async def _gatt(self, operation: Coroutine[Any, Any, T], *, answered: bool = True) -> T:
+        """Run an operation of bumble's, which would ask a link that is gone, and wait 30 s for its answer."""
         assert self._adapter is not None
+        if self._link is None:
+            operation.close()
+            raise BleakError("disconnected")
         try:
-            return await self._adapter.run(operation)
+            return await self._adapter.run(_while_up(self._link, operation) if answered else operation)
         except att.ATT_Error as error:
             raise BleakGATTProtocolError(error.error_code) from error
         except core.BaseBumbleError as error:
@@ -237,14 +243,15 @@ class BumbleClient(BaseBleakClient):
             if len(value) > self.mtu_size - 3:
                 raise BleakError(f"{len(value)} bytes do not fit a write of {self.mtu_size - 3}")
             await self._room(link)
-        await self._gatt(characteristic.obj.write_value(value, with_response=response))
+        await self._gatt(characteristic.obj.write_value(value, with_response=response), answered=response)
 
     async def _room(self, link: Connection) -> None:
         """Wait until the controller has taken enough of what we queued: bumble's own queue has no bound."""
         while (queue := link.data_packet_queue) is not None and queue.pending > MAX_QUEUED_ACL and self._link is link:
             flowed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             queue.once("flow", lambda done=flowed: done.done() or done.set_result(None))
-            await self._gatt(link.cancel_on_disconnection(flowed))
+            assert self._adapter is not None
+            await self._adapter.run(link.cancel_on_disconnection(flowed))
         self._up()
 
     async def write_gatt_descriptor(self, descriptor: BleakGATTDescriptor, data: Any) -> None:
@@ -266,6 +273,23 @@ class BumbleClient(BaseBleakClient):
         self._up()
         subscriber = self._subscriptions.pop(characteristic.handle, None)
         await self._gatt(characteristic.obj.unsubscribe(subscriber))
+
+
+async def _while_up(link: Connection, operation: Coroutine[Any, Any, T]) -> T:
+    """Await what the other side has to answer; ends as cancelled when the link is lost."""
+    asking = asyncio.ensure_future(operation)
+
+    def lost(*_reason: object) -> None:
+        if not asking.done():
+            asking.cancel()
+            asyncio.get_running_loop().call_soon(lost)  # Python 3.11's `wait_for`, in bumble, can swallow the first
+
+    link.on("disconnection", lost)
+    try:
+        return await asking
+    finally:
+        asking.cancel()
+        link.remove_listener("disconnection", lost)
 
 
 class BumbleAdapter(BaseBleakAdapter):

@@ -1,6 +1,7 @@
 """bleak over bumble: the same BleakClient as on BlueZ, on virtual controllers, in process and over TCP."""
 
 import asyncio
+import contextlib
 
 import pytest
 from bleak import BleakClient, BleakScanner
@@ -279,3 +280,22 @@ async def test_a_burst_of_writes_arrives_whole_and_in_order(setup: Setup) -> Non
             await everything.wait()
     assert waiting <= 40, "bumble's own queue has no bound; ours has"
     assert arrived == [number.to_bytes(2, "big") * 100 for number in range(300)]
+
+
+async def test_a_link_lost_at_any_moment_of_an_operation_ends_it_at_once(setup: Setup) -> None:
+    """Also between two requests of one operation, where bumble would ask the dead link and wait 30 s."""
+    loop = asyncio.get_running_loop()
+
+    def lose_in(turns: int) -> None:
+        if turns:
+            loop.call_soon(lose_in, turns - 1)
+        else:
+            setup.mock.mount.drop()
+
+    for turns in range(0, 40, 3):
+        async with await setup.client() as client:
+            lose_in(turns)
+            async with asyncio.timeout(1):
+                with contextlib.suppress(BleakError):
+                    while client.is_connected:
+                        await client.read_gatt_char(INFO_UUID)
