@@ -193,8 +193,8 @@ async def test_the_wearer_silences_speech_and_what_was_played_is_the_truth(tmp_p
         assert heard["flushed"]
         assert heard["seconds"] < 5, "of about forty"
         report = response.meta["delivery"]
-        # Stopped before the first sample was out is as true as stopped after it.
-        assert report["reason"] == "stopped by the wearer"
+        # Stopped before the first sample was out is as true as stopped after it; a busy machine may have left a sentence out.
+        assert report["reason"].startswith("stopped by the wearer")
         assert report["state"] == ("spoken" if heard["samples"] else "dropped")
 
 
