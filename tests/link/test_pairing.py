@@ -147,10 +147,11 @@ async def test_glasses_that_forgot_us_are_noticed_and_paired_again_in_one_step(w
     took = Stopwatch()
     world.drop()
 
-    async def lost() -> bool:
-        return "pair" in str((await world.status()).get("next_action")) and (await world.status())["link"]["issue"] == "bond_lost"
+    async def asked() -> bool:
+        status = await world.status()
+        return status["link"]["step"] == "ask" and "glassd pair" in status["next_action"]
 
-    await world.until(lost, "the daemon knows that the bond is lost", 40)
+    await world.until(asked, "the daemon knows that the bond is lost, and asks a person", 40)
     world.note(f"noticed after {took.s:.1f} s")
     last = await pair(world)
     assert last["state"] == "PAIRED", last
