@@ -110,7 +110,7 @@ class OpenAdapter:
                 self._device.keystore = keys
                 self._device.pairing_config_factory = lambda _connection: central_config(self._slot.witness)
                 self._device.on("advertisement", self._on_advertisement)
-                await self.run(self._device.power_on())
+                await self._whole(self._device.power_on())
         except (TimeoutError, BleakError, core.BaseBumbleError, hci.HCI_Error) as error:
             reason = str(error) or f"the controller at {moniker} does not answer"
             await self.close(reason)

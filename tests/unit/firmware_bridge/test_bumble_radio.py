@@ -10,6 +10,7 @@ from bleak.exc import BleakBluetoothNotAvailableError, BleakDeviceNotFoundError,
 from firmware_bridge.codecs.reference import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID, decode_info
 from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.inproc import start_mock
+from firmware_bridge.transports.ble import open_radio
 from firmware_bridge.transports.bumble_radio import Bound
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear
 
@@ -299,3 +300,21 @@ async def test_a_link_lost_at_any_moment_of_an_operation_ends_it_at_once(setup: 
                 with contextlib.suppress(BleakError):
                     while client.is_connected:
                         await client.read_gatt_char(INFO_UUID)
+
+
+async def test_opening_that_is_called_off_at_any_moment_leaves_no_half_conversation(tmp_path, caplog) -> None:
+    mock = await start_mock("mock:display", radio="tcp:127.0.0.1:0", out_dir=tmp_path)
+    radio = await open_radio(mock.mount.radio)
+    try:
+        for turns in range(0, 120, 4):
+            opening = asyncio.ensure_future(radio.back())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            opening.cancel()
+            await asyncio.wait([opening], timeout=5)
+            assert opening.done()
+            await radio.close()
+    finally:
+        await radio.close()
+        await mock.close()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
