@@ -249,7 +249,7 @@ async def test_glasses_that_say_nothing_any_more_are_noticed_by_their_missing_he
     async with world(tmp_path, "mock:display") as place:
         await place.switch_glasses_on()
         await place.start_daemon()
-        place.daemon.link._heartbeat_s = 0.2
+        place.daemon.link._heartbeat_s = 1.0
         await place.ready()
         assert await place.mock.injector.inject(parse_fault("lose-acks:1"))
         lost = await place.heard("glasses.lost")
