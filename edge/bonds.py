@@ -90,6 +90,17 @@ class Bonds:
         await self._change(lambda kept: tuple(old for old in kept if old.id != bond_id))
 
     async def _change(self, change: Callable[[tuple[Bond, ...]], tuple[Bond, ...]]) -> None:
+        """A thread that writes cannot be called off: whoever is cancelled meanwhile waits for its end, and we know of it."""
+        changing = asyncio.ensure_future(self._changed(change))
+        try:
+            await asyncio.shield(changing)
+        except asyncio.CancelledError:
+            await asyncio.wait([changing])
+            if not changing.cancelled():
+                changing.exception()  # seen; who was called off is not told
+            raise
+
+    async def _changed(self, change: Callable[[tuple[Bond, ...]], tuple[Bond, ...]]) -> None:
         async with self._writing:
             new = change(self._bonds)
             if new != self._bonds:

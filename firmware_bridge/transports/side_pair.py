@@ -5,7 +5,7 @@ Refuses to know what packets mean and how a side is found (side_radio.py): `join
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 from firmware_bridge.errors import BridgeError, LinkLost, LostReason, RadioError
@@ -20,6 +20,8 @@ Join = Callable[[Side], Awaitable[Transport[bytes]]]
 FIRST_REST_S: Final = 1.0
 LONGEST_REST_S: Final = 30.0
 """Between two tries to join a side; a try listens itself, so that a side that returns is heard within one."""
+STABLE_S: Final = 10.0
+"""A side that was there this long is joined at once when it is lost; one that comes and goes is rested for as well."""
 MAX_QUEUED: Final = 2048
 """Packets of both sides nobody has taken yet; each connection has its own bound as well."""
 
@@ -84,7 +86,8 @@ class SidePair:
             await there.write(packet.data)
         except LinkLost as lost:
             log.debug("the %s side did not take a packet: %s", packet.side, lost)
-            self._dropped[packet.side].set()
+            if self._there.get(packet.side) is there:  # it may be back by now, over a connection that has no fault
+                self._dropped[packet.side].set()
 
     async def packets(self) -> AsyncIterator[Sided]:
         """Packets and news of both sides, until neither is there."""
@@ -98,9 +101,14 @@ class SidePair:
         """Disconnect both sides at once; idempotent, never raises."""
         self._end(None)
         self._running.cancel()
+        await self._close(wait_for=[self._running])
+        if self._there:  # a join that was over in this very moment
+            await self._close()
+
+    async def _close(self, wait_for: Iterable["asyncio.Future[None]"] = ()) -> None:
         closing = [asyncio.ensure_future(each.close()) for each in self._there.values()]
         try:
-            await asyncio.wait([self._running, *closing])
+            await asyncio.wait([*wait_for, *closing])
         finally:
             for each in closing:
                 each.cancel()
@@ -123,13 +131,16 @@ class SidePair:
 
     async def _live(self, side: Side) -> None:
         """Read one side while it is there, join it while it is not. Raises `LinkLost` when the other is gone as well."""
+        time = asyncio.get_running_loop().time
+        flaps = 0
         while True:
-            there = self._there.get(side)
+            there, since = self._there.get(side), time()
             if there is not None:
-                await self._read(side, there)
-            await self._again(side)
+                await self._read(side, there, again=flaps > 0)
+                flaps = 0 if time() - since >= STABLE_S else flaps + 1
+            await self._again(side, flaps)
 
-    async def _read(self, side: Side, there: Transport[bytes]) -> None:
+    async def _read(self, side: Side, there: Transport[bytes], *, again: bool) -> None:
         reading = asyncio.ensure_future(self._pump(side, there))
         dropped = asyncio.ensure_future(self._dropped[side].wait())
         try:
@@ -142,7 +153,8 @@ class SidePair:
             await asyncio.wait({reading, dropped})
         del self._there[side]
         if self._there:
-            log.warning("the %s side is lost; the other carries on", side)
+            level = logging.DEBUG if again else logging.WARNING
+            log.log(level, "the %s side is lost; the other carries on", side)
             self._queue.put_nowait(SideNews(side, up=False, reason="lost"))
         else:
             self._end(None)
@@ -157,8 +169,11 @@ class SidePair:
                 return
             self._queue.put_nowait(SidePacket(side, packet))
 
-    async def _again(self, side: Side) -> None:
+    async def _again(self, side: Side, flaps: int) -> None:
         rest_s = FIRST_REST_S
+        if flaps > 1:
+            rest_s = min(LONGEST_REST_S, FIRST_REST_S * 2 ** min(flaps - 2, 8))
+            await self._rest(rest_s)
         while True:
             try:
                 joined = await self._join(side)
@@ -169,7 +184,7 @@ class SidePair:
                 continue
             self._there[side] = joined
             self._dropped[side].clear()
-            log.info("the %s side is there", side)
+            log.log(logging.DEBUG if flaps > 1 else logging.INFO, "the %s side is there", side)
             self._queue.put_nowait(SideNews(side, up=True))
             return
 

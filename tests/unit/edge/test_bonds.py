@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import threading
 from types import MappingProxyType
 
 import pytest
 
+from edge import bonds as edge_bonds
 from edge.bonds import MAX_BONDS, Bonds, Damaged, allowed, encoded, parsed
 from edge.core.pairing_state import STEPS, IllegalStep, PairingState as S, check
 from edge.pairing_ports import Bond
@@ -137,3 +139,30 @@ def test_the_table_of_a_window():
     for old, new in [(S.IDLE, S.PAIRED), (S.SCANNING, S.PAIRED), (S.CHOSEN, S.ASKING), (S.FAILED, S.PAIRED), (S.ASKING, S.PAIRED), (S.PAIRED, S.FAILED)]:
         with pytest.raises(IllegalStep):
             check(old, new)
+
+
+@pytest.mark.requirement("I4-bonds-file")
+async def test_a_change_that_is_called_off_while_it_is_written_is_done_whole_before_the_next(tmp_path, monkeypatch):
+    bonds = loaded(tmp_path / "bonds.json")
+    writing, may_go_on, at_work = threading.Event(), threading.Event(), []
+
+    def slow(path, content):
+        at_work.append(content)
+        assert len(at_work) == 1, "two threads write one file"
+        writing.set()
+        may_go_on.wait(10)
+        write(path, content)
+        at_work.clear()
+
+    write = edge_bonds._write
+    monkeypatch.setattr(edge_bonds, "_write", slow)
+    called_off = asyncio.ensure_future(bonds.add(bond(1)))
+    await asyncio.to_thread(writing.wait, 10)
+    called_off.cancel()
+    second = asyncio.ensure_future(bonds.add(bond(2)))
+    await asyncio.sleep(0.02)
+    may_go_on.set()
+    await asyncio.wait([called_off, second])
+    assert called_off.cancelled()
+    assert second.exception() is None
+    assert bonds.all() == loaded(tmp_path / "bonds.json").all() == (bond(1), bond(2))

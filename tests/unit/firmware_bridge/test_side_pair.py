@@ -225,3 +225,61 @@ async def test_a_fault_of_ours_is_not_dressed_up_as_a_lost_side():
             async for _ in b.packets:
                 pass
         assert fault.group_contains(ZeroDivisionError)
+
+
+@virtual_time
+async def test_a_side_that_is_joined_in_the_moment_of_closing_is_closed_too():
+    async with bench(L, R) as b:
+        joined = asyncio.get_running_loop().create_future()
+        late = Wire(L)
+        b.pair._join = lambda _side: joined
+        b.wires[L].lose()
+        await asyncio.sleep(1)
+        joined.set_result(late)
+        await b.pair.close()
+        assert late.closed
+
+
+@virtual_time
+async def test_a_side_that_is_lost_again_at_once_is_joined_with_growing_rests_and_one_warning(caplog):
+    async with bench(L, R) as b:
+        async def flapping(side):
+            b.joins.append(side)
+            wire = Wire(side)
+            wire.lose()
+            return wire
+
+        b.pair._join = flapping
+        b.wires[L].lose()
+        await asyncio.sleep(200)
+        assert len(b.joins) < 20
+        assert max(b.rests) == LONGEST_REST_S
+    assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
+
+
+@virtual_time
+async def test_a_side_that_stayed_is_joined_at_once_when_it_is_lost_again():
+    async with bench(L, R) as b:
+        for _ in range(3):
+            b.wires[L].lose()
+            await asyncio.sleep(60)
+        assert (len(b.joins), b.rests) == (3, [])
+
+
+@virtual_time
+async def test_a_write_that_fails_late_does_not_lose_the_side_that_came_back_meanwhile():
+    async with bench(L, R) as b:
+        old, failing = b.wires[L], asyncio.Event()
+
+        async def stuck(_packet):
+            await failing.wait()
+            raise LinkLost(LostReason.WRITE_FAILED)
+
+        old.write = stuck
+        writing = asyncio.ensure_future(b.pair.write(SidePacket(L, b"x")))
+        old.lose()
+        await asyncio.sleep(5)
+        failing.set()
+        await writing
+        await asyncio.sleep(5)
+        assert b.joins == [L]
