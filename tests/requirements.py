@@ -95,6 +95,7 @@ PROMISES: Final[dict[str, Promise]] = {
     "I4-tls-renewed": Promise("Certificates renewed on disk serve the next connection.", "issue 4, Enrolment"),
     "I4-tls-verified": Promise("A broker of another name, an expired or unknown certificate is refused, with the fix.", "issue 4, Enrolment"),
     "I4-unit-confined": Promise("The unit runs as its own user, scores at most 1.5, and reaches BlueZ and nothing else on the bus.", "issue 4, Prove it"),
+    "I4-unit-doctor": Promise("On a good machine `glassd doctor` finds everything OK and ends with 0.", "issue 4, Shows 5"),
     "I4-unit-lives": Promise("systemd starts the unit again when it was killed, and kills and restarts one whose loop is blocked.", "issue 4, Prove it"),
     "I4-watchdog": Promise("A daemon whose loop hangs, or whose service is stuck beyond its bound, is restarted; one whose glasses are away is not.", "issue 4, systemd"),
     "I4-write-bonded": Promise("A write before encryption is never applied, and its caller hears that in bounded time.", "issue 4, Pairing; trap 3"),

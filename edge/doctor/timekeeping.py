@@ -26,7 +26,8 @@ class Timekeeping:
         self._machine = patient.machine
 
     def checks(self) -> tuple[Check, ...]:
-        return (Check(id="clock", layer="clock", title="clock", examine=self._clock, after=("cloud",)),)
+        # timedatectl starts a service when it is asked: seconds on a small machine
+        return (Check(id="clock", layer="clock", title="clock", examine=self._clock, after=("cloud",), deadline_s=6.0),)
 
     async def _clock(self) -> Finding:
         wall = self._machine.clock.wall()

@@ -1,6 +1,8 @@
 """Stories of the installed unit: what systemd makes of glassd.service on a real machine, run as its own user in its sandbox."""
 
+import json
 import re
+from typing import Any
 
 import pytest
 
@@ -18,6 +20,9 @@ DROP_IN = """
 Environment=PYTHONPATH=/run/hook
 WatchdogSec=15
 """
+
+ALLOWED = {"bond": {"WARN", "SKIP"}, "rfkill": {"SKIP"}}
+"""Doctor's checks that are not plainly OK here, and why: nobody paired these glasses, a virtual adapter has no rfkill switch."""
 
 
 async def shown(world, *names: str) -> dict[str, str]:
@@ -114,3 +119,26 @@ async def test_its_user_reaches_bluez_and_no_other_service_of_the_bus(world):
     code, said = await machine.run(f"{as_glassd} org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager ListUnits")
     assert code != 0
     assert "denied" in said.lower(), said
+
+
+@pytest.mark.requirement("I4-unit-doctor")
+async def test_the_doctor_finds_nothing_wrong_with_a_good_machine(world):
+    await world.linked()
+    report = await examined(world)
+    unit = next(check for check in report["checks"] if check["id"] == "unit")
+    assert unit["mark"] == "WARN", "nobody has enabled it here"
+    await world.place.machine.must(unit["fix"]["text"])
+    try:
+        report = await examined(world)
+    finally:
+        await world.place.machine.must("systemctl disable glassd")
+    ours = {check["id"]: check["mark"] for check in report["checks"] if check["layer"] in {"radio", "service", "glasses"}}
+    assert {name: mark for name, mark in ours.items() if mark not in {"OK", *ALLOWED.get(name, ())}} == {}, report
+    world.note(f"{report['counts']['OK']} of {len(report['checks'])} OK")
+
+
+async def examined(world) -> dict[str, Any]:
+    code, said = await world.place.glassd("doctor", "--json", within_s=60)
+    report: dict[str, Any] = json.loads(said)
+    assert (code, [(check["id"], check["said"]) for check in report["checks"] if check["mark"] == "FAIL"]) == (0, [])
+    return report
