@@ -58,6 +58,8 @@ class BleFinder:
             raise RadioError(RadioReason.NOT_PAIRED, "no glasses are paired with this edge", "find and pair them: glassd up")
         radio = await self.radio()
         heard, self._heard = self._heard, None
+        if heard is not None and not all(map(self._is_ours, heard.arms)):
+            heard = None  # they were, when they were heard
         if heard is None and self._adopt:
             self._adopt = False
             heard = next(iter(await self._left_over(radio)), None)
@@ -110,8 +112,9 @@ class BleFinder:
 
     async def _left_over(self, radio: ble.Radio) -> list[ble.Sighting]:
         """Our glasses that this machine is connected to without us: they do not advertise, no scan would find them."""
-        found = [s for s in await ble.left_over(radio, CATALOG) if self._is_ours(s)]
-        found = [s for s in found if self._address is None or s.address.upper() == self._address.upper()]
+        found = await ble.left_over(radio, CATALOG, wanted=self._is_ours)
+        if self._address is not None:
+            found = [s for s in found if self._address.upper() in {arm.address.upper() for arm in s.arms}]
         return [s for s in found if self._model is None or s.entry.key == self._model]
 
     # -------------------------------------------------------------- the ladder's steps

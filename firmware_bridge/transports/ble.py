@@ -295,8 +295,9 @@ def _meant(sighting: Sighting, address: str | None, model: str | None) -> bool:
     return model is None or sighting.entry.key == model
 
 
-async def left_over(radio: Radio, catalog: Catalog = CATALOG) -> list[Sighting]:
-    """Give glasses that BlueZ is connected to already: of a daemon that was killed, or of another program. Never raises.
+async def left_over(radio: Radio, catalog: Catalog = CATALOG, *, wanted: Wanted | None = None) -> list[Sighting]:
+    """Give glasses that BlueZ is connected to already: of a daemon that was killed, or of another program. Each arm must be
+    `wanted`: two pairs may have one name. Never raises.
 
     The virtual radios end their links with the process that made them.
     """
@@ -312,7 +313,7 @@ async def left_over(radio: Radio, catalog: Catalog = CATALOG) -> list[Sighting]:
     except Exception as error:  # noqa: BLE001 - as in _listen; a scan meets it again and says so
         log.debug("%s", classify(error, "looking for left-over links"))
         return []
-    return whole([sighting for sighting in found if sighting is not None])
+    return whole([sighting for sighting in found if sighting is not None and (wanted is None or wanted(sighting))])
 
 
 def _connected(catalog: Catalog, device: Any) -> Sighting | None:

@@ -75,7 +75,7 @@ class Joiner:
         def wanted(heard: Sighting) -> bool:
             return self._is(heard, side)
 
-        held = [arm for glasses in await left_over(self._radio, self._catalog) for arm in glasses.arms if wanted(arm)]
+        held = await left_over(self._radio, self._catalog, wanted=wanted)
         arm = held[0] if held else await scan(self._radio, self._catalog, timeout_s=LISTEN_S, wanted=wanted, arms=False)
         joined = await connect(self._radio, arm, timeout_s=self._timeout_s)
         self._addresses[side] = arm.address

@@ -8,13 +8,16 @@ import logging
 from contextlib import asynccontextmanager
 
 import pytest
+from dbus_fast import Variant
 
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.backoff import Backoff
+from edge.core.recovery import Wake
 from edge.link_finder import BleFinder
 from edge.link_manager import LinkManager
 from firmware_bridge.catalog import find
+from firmware_bridge.errors import RadioError
 from firmware_bridge.messages import ShowPage, TextLine
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.time import SimTime
@@ -245,3 +248,47 @@ async def test_an_mtu_that_stays_at_23_is_named_and_worked_with(bluez, tmp_path,
         status = story.link.status()
         assert (status.ready, status.mtu, status.issue) == (True, 23, "mtu_23")
         assert "20 bytes a packet" in status.hint
+
+
+class Arm(Peer):
+    """One arm of somebody's G1, as BlueZ knows it."""
+
+    def __init__(self, glasses, letter, address):
+        super().__init__(glasses, address=address)
+        self.letter = letter
+
+    def device(self):
+        name = Variant("s", f"Even G1_47_{self.letter}_{self.address.replace(':', '')[-6:]}")
+        return {**super().device(), "Name": name, "Alias": name, "UUIDs": Variant("as", [find("even_g1").gatt.service])}
+
+
+@pytest.mark.requirement("I4-link-left-over")
+@pytest.mark.parametrize("theirs", ["L", "R"])
+async def test_of_two_left_over_arms_of_one_name_only_ours_is_taken_over(bluez, tmp_path, theirs):
+    glasses = Story(bluez, tmp_path).peer.glasses
+    arms = {letter: Arm(glasses, letter, f"F0:00:00:00:00:0{number}") for number, letter in enumerate("LR")}
+    ours = arms["LR".replace(theirs, "")].address
+    for arm in arms.values():
+        bluez.link(bluez.put_near(arm))
+    finder = BleFinder("bluez", address=None, model=None, scan_s=0.2, connect_s=5.0, ours=lambda: frozenset({ours}))
+    try:
+        sighting = await finder.seek()
+        assert [arm.address for arm in sighting.arms] == [ours]
+        await finder.fresh()
+        assert [bluez.connected(arm) for arm in arms.values()] == [arm.address != ours for arm in arms.values()]
+    finally:
+        await finder.close()
+
+
+async def test_glasses_that_were_forgotten_after_they_were_heard_are_not_connected_to(bluez, tmp_path):
+    known = {ADDRESS, "F0:00:00:00:00:09"}
+    story = Story(bluez, tmp_path, ours=lambda: frozenset(known))
+    bluez.put_near(story.peer)
+    try:
+        async with asyncio.timeout(SOON_S):
+            await story.finder.stirred(Wake.ADVERT)
+        known.remove(ADDRESS)
+        with pytest.raises(RadioError, match="no glasses heard"):
+            await story.finder.seek()
+    finally:
+        await story.finder.close()
