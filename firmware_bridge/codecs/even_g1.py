@@ -73,6 +73,7 @@ class EvenG1Codec:
         self._sounds = 0
         self._sound_at: float | None = None
         self._hushed_at = float("-inf")
+        self._hush: Errand | None = None
         self._battery_at: float | None = None
 
     def set_max_packet(self, size: int) -> None:
@@ -113,9 +114,9 @@ class EvenG1Codec:
             self._tell(sound(data, self._stream, self._sounds))
             self._sounds += 1
             self._sound_at = now
-        elif now - self._hushed_at >= SOUND_PAUSE_S:
-            self._hushed_at = now
-            self._flow.begin(self._errands.microphone(on=False), now)
+        elif now - self._hushed_at >= SOUND_PAUSE_S and (self._hush is None or self._hush.ends):
+            self._hushed_at, self._hush = now, self._errands.microphone(on=False)
+            self._flow.begin(self._hush, now)
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
         """Give the next answer or event."""

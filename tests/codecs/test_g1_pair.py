@@ -569,3 +569,12 @@ def test_whatever_a_central_says_an_arm_raises_only_violations_and_shows_the_nex
     drain(pair.arms[L])
     assert isinstance(pair.ask(YOU), Done)
     assert pair.shown[L][-1] == ShowPage("g1", lines=YOU.lines)
+
+
+def test_an_arm_that_streams_unasked_and_never_answers_does_not_fill_our_memory_nor_block_its_lane(pair):
+    pair.air = lambda _side, way, packet: [] if way == "up" and packet[0] == 0x0E else [packet]
+    for _ in range(600):
+        pair.tell(R, SOUND)
+        pair.run(for_s=0.5)
+    assert pair.central.backlog() < 20
+    assert pair.ask(SetSilentMode(on=True)) == Done(skew_s=pytest.approx(2 * HOP_S, abs=5))
