@@ -24,6 +24,9 @@ GATT_TIMEOUT_S: Final = 5.0
 DEAF_S: Final = 90.0
 """Listening this long without one advertisement of anybody: BlueZ can scan and hear nothing (facts/ble-stack.md 5.2)."""
 
+TURN_S: Final = 15.0
+"""A look around has the radio for so long at once: a link that is lost meanwhile, or one side of it, must not wait for its end."""
+
 
 # ------------------------------------------------------------------ radios
 
@@ -187,12 +190,15 @@ async def scan_all(
                 if tell is not None:
                     tell(sighting)
 
-    async with radio.lock:
-        try:
-            await _listen(radio, heard, never, timeout_s)
-        except RadioError as error:
-            if error.reason not in (RadioReason.NOT_FOUND, RadioReason.DEAF):
-                raise
+    while timeout_s > 0:
+        turn_s = min(timeout_s, TURN_S)
+        async with radio.lock:  # first come, first served: whoever waited has it next
+            try:
+                await _listen(radio, heard, never, turn_s)
+            except RadioError as error:
+                if error.reason not in (RadioReason.NOT_FOUND, RadioReason.DEAF):
+                    raise
+        timeout_s -= turn_s
     return sorted(seen.values(), key=lambda s: -s.rssi)
 
 

@@ -45,6 +45,16 @@ async def test_scan_returns_as_soon_as_glasses_are_heard(radio, mock) -> None:
     assert sighting.rssi < 0
 
 
+async def test_a_long_look_around_lets_others_have_the_radio_in_between(radio, mock, monkeypatch) -> None:
+    monkeypatch.setattr("firmware_bridge.transports.ble.TURN_S", 0.1)
+    looking = asyncio.ensure_future(scan_all(radio, timeout_s=1.0))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(0.8):
+        assert (await scan(radio, timeout_s=DEADLINE_S)).address == mock.address
+    assert not looking.done()
+    assert [s.address for s in await looking] == [mock.address]
+
+
 async def test_scan_takes_only_what_was_asked_for(radio, mock, tmp_path) -> None:
     other = await start_mock("mock:audio", radio.air, out_dir=tmp_path)
     try:
