@@ -214,6 +214,8 @@ class PairingDesk:
             return False
         window.fail("CLOSED", "the pairing window was closed", "open it again: glassd pair")
         window.over()
+        if window.working is not None:  # not left to its client, who may not read on for long
+            window.working.cancel()
         return True
 
     @asynccontextmanager

@@ -197,6 +197,21 @@ async def test_a_window_can_be_closed_by_somebody_else_and_its_client_hears_it(t
         assert place.bonds.all() == ()
 
 
+async def test_a_window_that_is_closed_while_its_client_does_not_read_gives_the_radio_back_at_once(tmp_path):
+    async with place_of(tmp_path, "mock:display") as place:
+        window = place.desk.window(None)
+        assert (await anext(window)).state is S.SCANNING
+        assert place.link.held == 1
+        assert await place.desk.close() is True
+        async with asyncio.timeout(DEADLINE_S):
+            while place.link.held:
+                await asyncio.sleep(0.005)
+        rest = [step async for step in window]
+        assert [(step.state, step.code) for step in rest] == [(S.FAILED, "CLOSED")]
+        assert place.bonds.all() == ()
+        assert place.desk.describe()["state"] == "IDLE"
+
+
 async def test_only_an_answer_to_what_is_asked_counts(tmp_path):
     async with place_of(tmp_path, "mock:display") as place:
         with pytest.raises(DeskRefused):
