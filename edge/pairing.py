@@ -242,11 +242,18 @@ class PairingDesk:
             radio = await self._radio()
             forgotten = [await pairing.unpair(radio, address) for address in addresses]
             if bond is not None:
-                await self._bonds.remove(bond.id)
+                await self._removed(bond)
         if bond is None and not any(forgotten):
             raise DeskRefused("NOT_FOUND", f"there is no bond with {wanted}", "see which there are: glassd scan")
         self._bus.publish(GlassesUnpaired(bond.model if bond else "", bond.id if bond else str(wanted)))
         return bond
+
+    async def _removed(self, bond: Bond) -> None:
+        try:
+            await self._bonds.remove(bond.id)
+        except OSError as error:
+            text = f"the key is forgotten, but {bond.id} still stands in the file of bonds: {error.strerror}"
+            raise DeskRefused("NOT_SAVED", text, "make room in the state directory, then: glassd unpair") from None
 
     def _bond_named(self, wanted: str | None) -> Bond | None:
         if wanted is not None:

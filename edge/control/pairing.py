@@ -20,7 +20,7 @@ MAX_SCAN_S: Final = 120.0
 SCAN_S: Final = 5.0
 MAX_WINDOW_S: Final = 600.0
 MAX_NAME: Final = 64
-_STATUS: Final = {"BUSY": 409, "NOTHING_ASKED": 409, "AMBIGUOUS": 409, "NOT_FOUND": 404}
+_STATUS: Final = {"BUSY": 409, "NOTHING_ASKED": 409, "AMBIGUOUS": 409, "NOT_FOUND": 404, "NOT_SAVED": 507}
 
 
 class PairingRoutes:

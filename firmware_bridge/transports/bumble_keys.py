@@ -34,6 +34,7 @@ class KeyFile(KeyStore):
         self._path = path
         self._at_once = at_once
         self._bonds: dict[str, PairingKeys] = {}
+        self._writing = asyncio.Lock()
         self.irk = secrets.token_bytes(IRK_BYTES)
         self.address = address or hci.Address.generate_static_address().to_string(False)
         if path is not None:
@@ -88,7 +89,7 @@ class KeyFile(KeyStore):
             return
         try:
             irk, address, bonds = _parsed(raw)
-        except (ValueError, KeyError, TypeError, AttributeError) as damaged:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as damaged:
             aside = path.with_name(path.name + ".bad")
             with contextlib.suppress(OSError):
                 path.replace(aside)
@@ -99,17 +100,24 @@ class KeyFile(KeyStore):
             self.address = address
 
     async def _save(self) -> None:
+        """A thread that writes cannot be called off, and the next one waits for it: the newest keys are written last."""
         if self._path is None:
             return
+        if self._at_once:
+            _write(self._path, self._content())
+        else:
+            await asyncio.shield(self._saved(self._path))
+
+    async def _saved(self, path: Path) -> None:
+        async with self._writing:
+            await asyncio.to_thread(_write, path, self._content())
+
+    def _content(self) -> bytes:
         document = {
             "version": VERSION, "address": self.address, "irk": self.irk.hex(),
             "bonds": {name: keys.to_dict() for name, keys in self._bonds.items()},
         }  # fmt: skip
-        content = json.dumps(document, indent=1).encode()
-        if self._at_once:
-            _write(self._path, content)
-        else:
-            await asyncio.to_thread(_write, self._path, content)
+        return json.dumps(document, indent=1).encode()
 
 
 def _parsed(raw: bytes) -> tuple[bytes, str, dict[str, PairingKeys]]:

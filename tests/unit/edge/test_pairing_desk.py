@@ -362,6 +362,17 @@ async def test_a_scan_that_nobody_reads_any_more_stops_listening(tmp_path):
         assert [h.model async for h in place.desk.scan(1.0, settle_s=0.1)] == ["mock:display"]
 
 
+async def test_a_bond_that_cannot_be_taken_out_of_the_file_is_told(tmp_path):
+    async with place_of(tmp_path, "mock:display") as place:
+        await place.steps()
+        (tmp_path / "blocked").write_text("")
+        place.bonds._path = tmp_path / "blocked" / "bonds.json"
+        with pytest.raises(DeskRefused, match="still stands in the file") as refused:
+            await place.desk.unpair(None)
+        assert refused.value.code == "NOT_SAVED"
+        assert place.link.held == 0
+
+
 async def test_unpairing_names_what_it_needs(tmp_path):
     async with place_of(tmp_path, "mock:display") as place:
         for wanted in (None, "F0:00:00:00:00:99"):

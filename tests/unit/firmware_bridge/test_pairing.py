@@ -1,12 +1,14 @@
 """Pairing with mock glasses over real Security Managers on both sides: what is proved, what is refused, what is kept."""
 
 import asyncio
+import threading
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from bleak import BleakClient
 from bleak.exc import BleakError
+from bumble.keys import PairingKeys
 
 from firmware_bridge.bonding import How, PairingError, PairingReason, Witness
 from firmware_bridge.catalog import CATALOG, Catalog, Pairing, find
@@ -16,6 +18,7 @@ from firmware_bridge.messages import Gesture
 from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.inproc import start_mock
 from firmware_bridge.sim.security import PAUSE_S, Security, Way, way_of
+from firmware_bridge.transports import bumble_keys
 from firmware_bridge.transports.ble import open_radio, scan
 from firmware_bridge.transports.ble_connection import connect
 from firmware_bridge.transports.bumble_keys import KeyFile
@@ -374,20 +377,42 @@ async def test_who_is_forgotten_while_connected_is_asked_at_the_next_visit(tmp_p
 def test_keys_are_private_and_a_damaged_file_is_put_aside(tmp_path, caplog):
     path = tmp_path / "keys.json"
     keys = KeyFile(path, at_once=True)
-    from bumble.keys import PairingKeys
-
     asyncio.run(keys.update("F0:00:00:00:00:01", PairingKeys(ltk=PairingKeys.Key(bytes(16), authenticated=True))))
     assert path.stat().st_mode & 0o777 == 0o600
     again = KeyFile(path)
     assert (again.address, again.irk) == (keys.address, keys.irk)
     assert again.known("F0:00:00:00:00:01").ltk.authenticated
-    for damaged in (b"{", b"[]", b"\xff", b'{"version": 2}', path.read_bytes()[:-40], b" " * (256 * 1024 + 1)):
+    for damaged in (b"{", b"[]", b"\xff", b'{"version": 2}', path.read_bytes()[:-40], b" " * (256 * 1024 + 1), b"[" * 100_000):
         path.write_bytes(damaged)
         caplog.clear()
         fresh = KeyFile(path)
         assert not fresh.bonded
         assert "put aside" in caplog.text
         assert not path.exists()
+
+
+async def test_a_key_that_is_forgotten_while_it_is_still_written_stays_forgotten(tmp_path, monkeypatch):
+    write, first, may_go_on = bumble_keys._write, threading.Event(), threading.Event()
+
+    def slow(path, content):
+        if not first.is_set():
+            first.set()
+            may_go_on.wait(10)
+        write(path, content)
+
+    monkeypatch.setattr(bumble_keys, "_write", slow)
+    keys = KeyFile(tmp_path / "keys.json")
+    pairing = asyncio.ensure_future(keys.update("F0:00:00:00:00:01", PairingKeys(ltk=PairingKeys.Key(bytes(16)))))
+    await asyncio.to_thread(first.wait, 10)
+    pairing.cancel()
+    forgetting = asyncio.ensure_future(keys.delete("F0:00:00:00:00:01"))
+    await asyncio.wait([forgetting], timeout=0.1)
+    may_go_on.set()
+    async with asyncio.timeout(DEADLINE_S):
+        await asyncio.wait([pairing, forgetting])
+    assert forgetting.exception() is None
+    assert not KeyFile(tmp_path / "keys.json").bonded
+    assert [file.name for file in tmp_path.iterdir()] == ["keys.json"]
 
 
 def test_a_mock_is_paired_as_its_model_unless_it_is_said():
