@@ -57,8 +57,10 @@ class Knowledge:
         )  # fmt: skip
 
     def lost(self) -> None:
-        """A link that was ready is gone."""
-        self.status = replace(self.status, gone_at=self._clock.boot())
+        """A link that was ready is gone, and with it each side; also where somebody else only borrows the radio."""
+        sides = {side: replace(how, state="lost", reason="") for side, how in self.status.sides.items()}
+        stale = self.status.capabilities is not None
+        self.status = replace(self.status, gone_at=self._clock.boot(), sides=sides, stale=stale)
 
     def failed(self, issue: str, step: Step, hint: str) -> int:
         """An attempt or a connection ended by itself; gives how many have, since the last good one."""

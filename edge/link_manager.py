@@ -278,7 +278,8 @@ class LinkManager:
                 rest_s = self._backoff.nth(advice.times, at_least_s=advice.at_least_s)
                 ends += [self._slept(rest_s), self._stirred(advice, rest_s)]
             await race(*ends)
-        if self._hold.is_set():
+        while self._hold.is_set():  # one pause may follow another, and a word to go on may be older than both
+            self._go_on.clear()
             self._let_go.set()
             await self._go_on.wait()
             self._let_go.clear()

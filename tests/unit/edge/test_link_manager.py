@@ -551,6 +551,31 @@ async def test_what_two_sides_say_of_themselves_is_in_the_status(tmp_path):
         driver._enqueue(SideChanged(Side.LEFT, up=True))
         await until(lambda: story.manager.status().sides[Side.LEFT].state == "up")
         assert story.manager.status().ready
+        await story.finder.walk_away()
+        await story.until("glasses.lost")
+        assert {how.state for how in story.manager.status().sides.values()} == {"lost"}
+
+
+async def test_while_somebody_borrows_the_radio_status_does_not_say_that_the_glasses_are_there(tmp_path):
+    async with Story(tmp_path).running() as story:
+        await story.until("glasses.ready")
+        story.manager._driver._enqueue(SideChanged(Side.LEFT, up=True))
+        await until(lambda: Side.LEFT in story.manager.status().sides)
+        async with asyncio.timeout(5), story.manager.paused("pairing"):
+            status = story.manager.status()
+            assert (status.ready, status.stale, status.sides[Side.LEFT].state) == (False, True, "lost")
+
+
+async def test_a_word_to_go_on_from_before_a_pause_does_not_end_it(tmp_path):
+    async with Story(tmp_path).running() as story:
+        await story.until("glasses.ready")
+        story.manager.resume()
+        async with asyncio.timeout(5), story.manager.paused("pairing"):
+            seeks = story.finder.seeks
+            for _ in range(50):
+                await asyncio.sleep(0)
+                assert (story.finder.seeks, story.manager.status().state) == (seeks, "RESTING")
+        await story.until("glasses.ready")
 
 
 async def until(condition):
