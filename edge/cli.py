@@ -179,10 +179,22 @@ def _scan(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--seconds", metavar="N", type=_seconds, default=8.0, help="how long to listen (default 8)")
 
 
+def _six_digits(text: str) -> str:
+    digits = text.replace(" ", "")
+    if len(digits) != 6 or not (digits.isascii() and digits.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is no code; it has six digits, for example 012345")
+    return digits
+
+
+def _code(verb: argparse.ArgumentParser) -> None:
+    told = "the code the glasses show, or the number they show too, instead of asking for it"
+    verb.add_argument("--code", metavar="DIGITS", type=_six_digits, help=told)
+
+
 def _pair(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     verb.add_argument("address", metavar="ADDRESS", nargs="?", help="these glasses (see: glassd scan); without it the only ones there are")
-    verb.add_argument("--code", metavar="DIGITS", help="the code the glasses show, or the number they show too, instead of asking for it")
+    _code(verb)
     verb.add_argument("--seconds", metavar="N", type=_seconds, default=120.0, help="how long the pairing window stays open (default 120)")
     verb.add_argument("--cancel", action="store_true", help="close a window that somebody else has open")
 
@@ -197,13 +209,13 @@ def _up(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("enrol", metavar="CODE", nargs="?", help="a cloud's enrolment code (GLASSD1-…), or - to read it from stdin, which nobody sees")
     verb.add_argument("--no-glasses", action="store_true", help="enrol only")
     verb.add_argument("--address", metavar="ADDRESS", help="these glasses, instead of asking which")
-    verb.add_argument("--code", metavar="DIGITS", help="the code the glasses show, or the number they show too, instead of asking for it")
+    _code(verb)
     verb.add_argument("--yes", action="store_true", help="take the nearest of several glasses without asking")
 
 
 def _sim(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("model", metavar="MODEL", help="mock:display, mock:audio, mock:full or sim:even_g1")
-    verb.add_argument("--radio", metavar="R", default="tcp:127.0.0.1:6402", help="tcp:HOST:PORT, usb:N or vhci")
+    verb.add_argument("--radio", metavar="R", default="tcp:127.0.0.1:6402", help="tcp:HOST:PORT (default tcp:127.0.0.1:6402), usb:N or vhci")
     verb.add_argument("--control", metavar="PATH", help="unix socket (or tcp:HOST:PORT) on which tests steer the wearer")
     verb.add_argument("--out", metavar="DIR", help="where PNGs of the lens and sound go (default: a temporary directory)")
     verb.add_argument("--script", metavar="FILE", help="what the wearer does, one step a line; faults are steps too")

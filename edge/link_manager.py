@@ -251,10 +251,12 @@ class LinkManager:
         self._history = recovery.remember(self._history, recovery.Failure(kind, up_s))
         advice = recovery.advise(self._history, watched=self._watched)
         hint = advice.hint or (cause.hint if isinstance(cause, RadioError) else "")
+        needs_somebody = advice.step is Step.ASK and self._knows.status.step != Step.ASK.value
         attempts = self._knows.failed(kind.value, advice.step, hint)
-        # One WARNING a cycle: the first failure after READY (or after start), the repeats are for who debugs.
+        # One WARNING a cycle: the first failure after READY (or after start), the repeats are for who debugs. One more when
+        # the trying stops: nothing else in the log would say that somebody has to come.
         log.log(
-            logging.WARNING if attempts == 1 else logging.DEBUG, "no link to the glasses: %s (%s: %s)%s",
+            logging.WARNING if attempts == 1 or needs_somebody else logging.DEBUG, "no link to the glasses: %s (%s: %s)%s",
             cause, advice.why, advice.step, f"; {hint}" if hint else "",
         )  # fmt: skip
         return advice

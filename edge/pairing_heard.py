@@ -83,7 +83,7 @@ class Gathering:
             raise RadioError(
                 RadioReason.NOT_FOUND, f"of {last.id} the {last.missing} side was not heard", "take both sides out of the case"
             )
-        raise RadioError(RadioReason.NOT_FOUND, f"{wanted} was not heard in {seconds:g} s", "switch the glasses on and bring them near")
+        raise RadioError(RadioReason.NOT_FOUND, f"{wanted} was not heard in {seconds:g} s", "switch the glasses on and bring them near; which are heard: glassd scan")
 
     async def all(self, radio: ble.Radio, seconds: float) -> list[Glasses]:
         """Give all that were heard, strongest first; raises `RadioError` with NOT_FOUND for none."""

@@ -110,6 +110,9 @@ def next_action(layers: Layers) -> str:
         return "Switch your glasses on near this machine, or try the mock ones: glassd demo"
     if not glasses.ready:
         return f"The glasses ({glasses.model}) are away; they are being looked for. Are they switched on?"
+    lost = [side.value for side, how in glasses.sides.items() if how.state != "up"]
+    if lost:
+        return f"The {lost[0]} side of the glasses is away, the other carries on; it is being looked for. Is it out of its case?"
     if uplink.configured and not uplink.up:
         return uplink.hint or f"The broker {uplink.broker} is not reachable; local tools work meanwhile. Where it ends: glassd doctor"
     if not uplink.configured:

@@ -78,7 +78,7 @@ class PairingRoutes:
 def _passkey(value: Any) -> int:
     text = str(value).replace(" ", "") if isinstance(value, str | int) and not isinstance(value, bool) else ""
     if not (text.isascii() and text.isdecimal()) or len(text) > 6:
-        raise Refused(400, "INVALID_REQUEST", "a passkey is six digits", 'for example: {"passkey": "012345"}')
+        raise Refused(400, "INVALID_REQUEST", "a code is six digits", "for example 012345")
     return int(text)
 
 

@@ -36,19 +36,18 @@ class Bluetooth:
 
     def checks(self) -> tuple[Check, ...]:
         return (
-            Check(id="rfkill", title="radio switch", examine=self._rfkill, layer="radio", after=("config",)),
+            Check(id="rfkill", title="radio switch", examine=self._rfkill, layer="radio", after=("config", "daemon")),
             Check(id="adapter", title="adapter", examine=self._adapter, layer="radio", after=("config", "daemon")),
-            Check(id="bus", title="D-Bus", examine=self._bus, layer="radio", after=("config",)),
+            Check(id="bus", title="D-Bus", examine=self._bus, layer="radio", after=("config", "daemon")),
             Check(id="bluez", title="BlueZ", examine=self._bluez, layer="radio", needs=("bus", "adapter")),
             Check(id="power", title="adapter power", examine=self._power, layer="radio", needs=("bluez", "rfkill")),
-            Check(id="restart", title="BlueZ restarts", examine=self._restart, layer="radio", after=("config",)),
-            Check(id="buffer", title="receive buffer", examine=self._buffer, layer="radio", after=("config",)),
+            Check(id="restart", title="BlueZ restarts", examine=self._restart, layer="radio", after=("config", "daemon")),
+            Check(id="buffer", title="receive buffer", examine=self._buffer, layer="radio", after=("config", "daemon")),
         )
 
     @property
     def _radio(self) -> str:
-        settings = self._patient.settings
-        return settings.glasses.radio if settings else "bluez"
+        return self._patient.radio
 
     def _other_radio(self) -> Finding | None:
         return None if self._radio == "bluez" else skip(f"the radio is {self._radio}, not BlueZ")

@@ -52,7 +52,7 @@ class Glasses:
         """Compare what we keep with what BlueZ keeps: a key that one of them lost is of no use to the other."""
         assert self._patient.settings is not None
         g = self._patient.settings.glasses
-        seen = self._patient.bluez if g.radio == "bluez" else None
+        seen = self._patient.bluez if self._patient.radio == "bluez" else None
         if seen is not None and not seen.no_service and not seen.refused:
             known = {d.address.upper() for d in seen.devices if d.paired}
             for bond in bonds:
@@ -63,7 +63,7 @@ class Glasses:
             return ok(", ".join(f"{b.name} ({b.model}, {' and '.join(filter(None, b.addresses)) or b.id}, {b.how})" for b in bonds))
         if g.address:
             return ok(f"{g.address}, by the configuration")
-        if g.connect == "any" or g.radio.partition(":")[0] in {"tcp", "inproc"}:
+        if g.connect == "any" or self._patient.radio.partition(":")[0] in {"tcp", "inproc"}:
             return ok("none; whatever is heard is taken, as the configuration says")
         return warn("none: glassd connects to paired glasses only", run("glassd up"))
 

@@ -155,6 +155,13 @@ class Patient:
             return (self.state_dir / "edge_id").read_text(encoding="ascii")[:64].strip() or "edge"
         return "edge"
 
+    @property
+    def radio(self) -> str:
+        """The running daemon's radio, which may be another than the one of the configuration examined here."""
+        said = self.layer("adapter").get("radio")
+        configured = self.settings.glasses.radio if self.settings else "bluez"
+        return said if isinstance(said, str) and said else configured
+
     def layer(self, name: str) -> Mapping[str, Any]:
         """One layer of the daemon's status; empty when it does not say."""
         found = (self.status or {}).get(name)

@@ -166,6 +166,10 @@ class Service:
         alarms = status.get("alarms") or {}
         if alarms:
             return warn(f"{said}: {next(iter(alarms.values()))}", self._restart())
+        radio, settings = self._patient.radio, self._patient.settings
+        if settings and radio != settings.glasses.radio:
+            again = self._restart() if self._patient.unit else do("examine what it was started with: glassd doctor --config FILE")
+            return warn(f"{said}: its radio is {radio}, the configuration examined here says {settings.glasses.radio}", again)
         return ok(said)
 
 

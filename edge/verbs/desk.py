@@ -3,6 +3,7 @@
 Refuses to choose glasses: the verbs do. Questions are read from stdin, so that a script can pipe the answers in.
 """
 
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from edge.verbs.talk import ask, stream
 
 TRIES: Final = 3
 """Wrong codes a person may type before we give up, as the glasses do."""
+SIX_DIGITS: Final = re.compile("[0-9]{6}")
 ANSWER_S: Final = 45.0
 """The glasses and the daemon give up after 30 s."""
 SLACK_S: Final = 30.0
@@ -94,7 +96,7 @@ def _answer(args: Namespace, screen: Screen, step: dict[str, Any]) -> None:
     try:
         match step["ask"]:
             case "passkey":
-                body: dict[str, Any] = {"passkey": args.code or _read(screen, "The glasses show a code. Type it here: ")}
+                body: dict[str, Any] = {"passkey": args.code or _code(screen)}
             case "compare":
                 question = f"Do the glasses show {number}? [y/n] "
                 body = {"same": args.code == number if args.code else _read(screen, question).lower() in {"y", "yes"}}
@@ -107,10 +109,21 @@ def _answer(args: Namespace, screen: Screen, step: dict[str, Any]) -> None:
     ask(args, "POST", "/v1/pairing/answer", body)
 
 
+def _code(screen: Screen) -> str:
+    """Read a code; what cannot be one is asked for again, before the glasses count it as wrong."""
+    for _ in range(TRIES):
+        line = _read(screen, "The glasses show a code. Type it here: ").replace(" ", "")
+        if SIX_DIGITS.fullmatch(line):
+            return line
+        screen.note("A code is six digits, for example 012345.")
+    raise CliError("NOT_ANSWERED", "that was no code", "look at the lens and try again: glassd pair")
+
+
 def _read(screen: Screen, question: str) -> str:
     screen.prompt(question)
     line = typed(ANSWER_S)
     if line is None:
+        screen.note("")
         raise CliError("NOT_ANSWERED", "a code is asked for, and nobody is there to type it", "run it in a terminal, or give --code", exit_code=1)
     return line
 

@@ -1,6 +1,7 @@
 """`glassd status`: one line a layer, and the one thing to do next. Refuses to judge: the daemon said it all."""
 
 from argparse import Namespace
+from collections.abc import Mapping
 from typing import Any, Final
 
 from edge.verbs.screen import Screen, plain
@@ -8,7 +9,7 @@ from edge.verbs.talk import ask
 
 LAYERS: Final = ("adapter", "link", "glasses", "uplink", "registry", "outbox", "calls", "audio")
 _GOOD: Final = frozenset({"ok", "up", "ready", "READY", "running", "on", "synced"})
-_BAD: Final = frozenset({"failing", "down", "crashed", "failed", "OFF"})
+_BAD: Final = frozenset({"failing", "down", "crashed", "failed", "lost", "OFF"})
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -17,23 +18,32 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.json(document)
         return 0
     screen.line(screen.paint(plain(f"glassd {document.get('version', '')}  {document.get('edge_id', '')}"), "bold"))
+    action = document.get("next_action")
     for name in LAYERS:
-        _layer(screen, name, document.get(name))
+        _layer(screen, name, document.get(name), said=action)
+        if name == "glasses":
+            _sides(screen, (document.get(name) or {}).get("sides") or {})
     _services(screen, document.get("services") or [])
     for name, text in (document.get("alarms") or {}).items():
         screen.line(f"{screen.paint('alarm', 'red'):<9} {plain(name)}: {plain(text)}")
-    action = document.get("next_action")
     screen.line(f"\nNext: {plain(action)}" if action else "\nAll is well.")
     return 0
 
 
-def _layer(screen: Screen, name: str, layer: Any) -> None:
+def _layer(screen: Screen, name: str, layer: Any, *, said: Any = None) -> None:
+    """One line. What is `said` below as the next thing to do is not said here too."""
     if not isinstance(layer, dict):
         return
     state = plain(layer.get("state", ""))
-    details = ", ".join(_detail(key, value) for key, value in layer.items() if key != "state" and _worth(value))
+    details = ", ".join(_detail(key, value) for key, value in layer.items() if key != "state" and _worth(value) and value != said)
     painted = screen.paint(f"{state:<14}", "green" if state in _GOOD else "red" if state in _BAD else "yellow")
     screen.line(f"{name:<9} {painted} {details}".rstrip() if state else f"{name:<9} {details}".rstrip())
+
+
+def _sides(screen: Screen, sides: Mapping[str, Any]) -> None:
+    """Of glasses of two radios, a line a side; a reason that only repeats the state says nothing."""
+    for name, side in sides.items():
+        _layer(screen, f"  {plain(name)}", side, said=side.get("state"))
 
 
 def _worth(value: Any) -> bool:

@@ -84,7 +84,10 @@ class Control:
         else:
             path = self.where.removeprefix("unix:")
             _forget(path)
-            self._server = await asyncio.start_unix_server(self._serve, path, limit=MAX_LINE_BYTES)
+            try:
+                self._server = await asyncio.start_unix_server(self._serve, path, limit=MAX_LINE_BYTES)
+            except FileNotFoundError:
+                raise ControlError(f"control {self.where!r}: there is no such directory; create it, or name another") from None
             os.chmod(path, 0o600)  # noqa: PTH101 - one call on a fresh socket, not worth a thread
         return self.where
 

@@ -6,7 +6,7 @@ The one place that names families; registration is spelled out here. Knows nothi
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from firmware_bridge.catalog import Model, find
+from firmware_bridge.catalog import MODELS, Model, UnknownModel, find
 from firmware_bridge.sides import Side
 from firmware_bridge.sim import even_g1, peripheral
 from firmware_bridge.sim.even_g1_quirks import QuirkError
@@ -20,8 +20,12 @@ SIMULATED: Final = "sim:"
 """`sim:KEY` is a simulated real family, KEY its key in the catalogue."""
 
 def model_of(word: str) -> Model:
-    """Give the catalogue entry of `mock:full` or `sim:even_g1`. Raises `UnknownModel`."""
-    return find(word.removeprefix(SIMULATED))
+    """Give the catalogue entry of `mock:full` or `sim:even_g1`. Raises `UnknownModel`, which names those that can be simulated."""
+    try:
+        return find(word.removeprefix(SIMULATED))
+    except UnknownModel:
+        known = [model.key for model in MODELS if model.key.startswith("mock:")] + [SIMULATED + key for key in _KITS]
+        raise UnknownModel(f"there is no mock of {word!r}; there are {', '.join(known)}") from None
 
 
 def kit_of(word: str, quirks: Sequence[str] = ()) -> Kit:

@@ -4,6 +4,7 @@ The one reader of their texts; knows no connections and no glasses.
 """
 
 import re
+from enum import Enum
 from typing import Final, NamedTuple
 
 from firmware_bridge.errors import RadioError, RadioReason
@@ -79,10 +80,12 @@ def classify(error: BaseException, doing: str, *, radio: str = "tcp:HOST:PORT", 
     more = _PLAIN.sub(" ", " ".join(map(str, error.args[1:])))[:300]  # D-Bus errors: the name first, then the text
     code = getattr(getattr(error, "reason", None), "name", "") or getattr(getattr(error, "code", None), "name", "")
     told = f"{type(error).__name__}: {detail} {more} {code}"
+    named = isinstance(getattr(error, "reason", None), Enum)  # bleak's own name of it, which means nothing to a person
+    text = detail if named else f"{detail} {more}".strip()
     for rule in _RULES:
         if re.search(rule.pattern, told):
-            said = rule.says or f"{detail} {more}".strip() or type(error).__name__
+            said = rule.says or text or type(error).__name__
             reason = _WHEN_BONDED.get(rule.reason, rule.reason) if bonded else rule.reason
             hint = _PAIR if reason is RadioReason.BOND_LOST else rule.hint.replace("{radio}", radio)
             return RadioError(reason, f"{doing}: {said}", hint)
-    return RadioError(RadioReason.OTHER, f"{doing}: {f'{detail} {more}'.strip() or type(error).__name__}")
+    return RadioError(RadioReason.OTHER, f"{doing}: {text or type(error).__name__}")

@@ -71,7 +71,7 @@ async def test_one_arm_is_lost_on_demand_and_the_other_carries_on() -> None:
     (["mock:full", "--quirk", "newscreen=71"], "mock:full has no quirks to choose; sim:even_g1 has"),
     (["sim:even_g1", "--quirk", "newscreen=1"], "newscreen is '1'; any, 71, 31, 30 are known"),
     (["sim:even_g1", "--radio", "usb:0"], "usb:0 is one radio; these glasses are 2"),
-    (["sim:even_g9"], "there is no model 'even_g9'; known: mock:display"),
+    (["sim:even_g9"], "there is no mock of 'sim:even_g9'; there are mock:display, mock:audio, mock:full, sim:even_g1"),
 ])  # fmt: skip
 def test_a_mistyped_word_is_told_with_what_is_known(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
     from edge.cli import main

@@ -142,6 +142,16 @@ async def test_what_the_daemon_complains_of_is_told(service, status, word, mark)
     assert (await service.sees("daemon")).mark is Mark.OK
 
 
+async def test_a_daemon_of_another_configuration_is_examined_by_its_own_radio(sandbox):
+    sandbox.configure()
+    answers(sandbox, adapter={"radio": "inproc"})
+    daemon, adapter, bus = await sandbox.sees("daemon"), await sandbox.sees("adapter"), await sandbox.sees("bus")
+    assert daemon.mark is Mark.WARN
+    assert "its radio is inproc, the configuration examined here says bluez" in daemon.said
+    assert daemon.fix.text.endswith("glassd doctor --config FILE")
+    assert (adapter.mark, bus.mark) == (Mark.SKIP, Mark.SKIP)
+
+
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_daemon_whose_unit_does_not_run_is_not_asked(service):
     service.unit("glassd", ActiveState="failed")

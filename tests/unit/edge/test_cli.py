@@ -75,6 +75,7 @@ async def test_no_verb_at_all_shows_the_verbs_and_is_wrong_usage():
     (("completion", "tcsh"), "invalid choice"), (("registry",), "required: ACTION"), (("status", "--js"), "--js"),
     (("call", "a:b", "novalue"), "neither JSON nor key=value"), (("call", "a:b", "{"), "is not JSON"),
     (("run", "--config", "/nonexistent.toml"), "there is no such file"),
+    (("pair", "--code", "12345"), "'12345' is no code; it has six digits"), (("up", "--code", "secret"), "six digits"),
     (("confirm",), "required: TOKEN"), (("confirm", "t", "--always", "--never"), "not allowed with"),
     (("confirm", "t", "--deny", "--always"), "--deny and --always exclude each other"),
     (("grants", "--always", "a:b", "--revoke", "a:b"), "not allowed with"), (("cancel",), "required: ID"),
@@ -146,6 +147,20 @@ async def test_status_has_a_line_a_layer_and_the_next_action(tmp_path):
     assert "alarm     disk: the disk is full" in lines
     assert lines[-1] == "Next: Switch your glasses on"
     assert "\x1b" not in ran.out
+
+
+async def test_status_has_a_line_a_side_and_says_nothing_twice(tmp_path):
+    async with open_house(tmp_path) as house:
+        house.status.update({
+            "link": {"state": "RESTING", "reason": "not paired", "hint": "pair them: glassd pair"}, "next_action": "pair them: glassd pair",
+            "glasses": {"state": "ready", "mtu": 251, "sides": {
+                "left": {"state": "up", "battery": 87, "reason": ""}, "right": {"state": "lost", "battery": 60, "reason": "lost"},
+            }},
+        })  # fmt: skip
+        lines = (await glassd("status", "--socket", str(house.path))).out.splitlines()
+    glasses = lines.index("glasses   ready          mtu 251")
+    assert lines[glasses + 1 : glasses + 3] == ["  left    up             battery 87", "  right   lost           battery 60"]
+    assert "link      RESTING        reason not paired" in lines
 
 
 async def test_tools_are_a_table_and_hidden_ones_say_why(tmp_path):

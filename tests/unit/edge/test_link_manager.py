@@ -355,6 +355,24 @@ async def test_a_refusal_stops_the_trying_until_somebody_resumes_it(tmp_path):
 
 
 @pytest.mark.requirement("I4-link-asks")
+async def test_the_log_says_that_somebody_has_to_come_even_after_the_warning_of_the_cycle(tmp_path, caplog):
+    gone = failing(RadioReason.NOT_FOUND, 2) + [RadioError(RadioReason.BOND_LOST, "no key", "pair again")] * 2
+    with caplog.at_level(logging.WARNING, "edge.link_manager"):
+        async with Story(tmp_path, failures=gone).running() as story:
+            for _ in range(2):
+                async with asyncio.timeout(5):
+                    while story.manager.status().step != "ask":
+                        await asyncio.sleep(0)
+                attempts = story.manager.status().attempts
+                story.manager.resume()
+                async with asyncio.timeout(5):
+                    while story.manager.status().attempts == attempts:
+                        await asyncio.sleep(0)
+    assert len(caplog.records) == 2
+    assert caplog.records[1].getMessage().endswith("; pair again")
+
+
+@pytest.mark.requirement("I4-link-asks")
 async def test_a_pairing_resumes_a_link_that_asked_for_one(tmp_path):
     async with Story(tmp_path, failures=failing(RadioReason.NOT_PAIRED, 1)).running() as story:
         await story.until("link.state", state="RESTING")

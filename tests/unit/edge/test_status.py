@@ -1,5 +1,7 @@
 """The status document: every layer in its own words, and one next action, the most urgent one."""
 
+from dataclasses import replace
+
 import pytest
 
 from edge.metrics import Metrics
@@ -33,6 +35,7 @@ def test_when_all_is_well_there_is_nothing_to_do():
         ({"glasses": GlassesStatus(state="RESTING", hint="bluetoothctl power on")}, "bluetoothctl power on"),
         ({"glasses": GlassesStatus(state="SEEKING")}, "Switch your glasses on"),
         ({"glasses": GlassesStatus(state="SEEKING", model="mock:display", capabilities=CAPS, stale=True)}, "are away"),
+        ({"glasses": replace(READY, sides={Side.LEFT: SideStatus(), Side.RIGHT: SideStatus("lost")})}, "The right side of the glasses is away"),
         ({"uplink": UplinkStatus(configured=True, broker="b:1")}, "broker b:1 is not reachable"),
         ({"uplink": UplinkStatus(configured=True, hint="wrong password")}, "wrong password"),
         ({"uplink": UplinkStatus(), "config_path": "/x.toml"}, "[uplink] host and [cloud] url in /x.toml"),

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from bleak import exc
 
 from firmware_bridge.catalog import MODELS, Catalog, find
 from firmware_bridge.codecs.reference import decode_info
@@ -305,6 +306,11 @@ def test_every_known_text_has_a_reason_and_a_way_out(error: Exception, reason: R
     assert told.reason is reason
     assert hint in told.hint
     assert str(told).startswith("scanning: ")
+
+
+def test_what_is_said_is_words_not_names_of_code() -> None:
+    absent = exc.BleakBluetoothNotAvailableError("no virtual adapter at h:1", exc.BleakBluetoothNotAvailableReason.NO_BLUETOOTH)
+    assert str(classify(absent, "scanning")) == "scanning: no virtual adapter at h:1"
 
 
 def test_what_fails_on_a_bonded_link_puts_the_bond_in_doubt() -> None:

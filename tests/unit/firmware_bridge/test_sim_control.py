@@ -155,6 +155,8 @@ async def test_a_socket_left_by_a_killed_mock_is_replaced_but_a_file_is_not(tmp_
     with pytest.raises(OSError, match="in use"):
         await Control(str(path), glasses, wearer, Feed()).open()
     assert path.read_text() == "precious"
+    with pytest.raises(ControlError, match="there is no such directory"):
+        await Control("/nonexistent/m.sock", None, None, Feed()).open()
     with pytest.raises(ControlError, match="tcp:HOST:PORT"):
         await Control("tcp:nowhere", glasses, wearer, Feed()).open()
 
