@@ -18,6 +18,7 @@ from edge.link_knowledge import NOTE
 from edge.link_manager import Found, LinkManager
 from edge.link_wishes import Wishes
 from edge.ports import GlassesAway, SideStatus
+from edge.vigil import Vigil
 from firmware_bridge import catalog
 from firmware_bridge.errors import CommandRefused, LinkLost, LostReason, RadioError, RadioReason
 from firmware_bridge.messages import (
@@ -600,3 +601,76 @@ async def until(condition):
     async with asyncio.timeout(5):
         while not condition():
             await asyncio.sleep(0)
+
+
+# ------------------------------------------------------------------ what the watchdog is told
+
+
+class Watched(Story):
+    """Its time stands still but for `pass_()`."""
+
+    def __init__(self, folder, failures=()):
+        super().__init__(folder, failures)
+        self.now = 0.0
+        self.vigil = Vigil(lambda: self.now)
+        self.manager._within, self.manager._step_s = self.vigil.within, 120.0
+
+    def late_after(self, seconds):
+        self.now += seconds
+        return self.vigil.overdue()
+
+
+async def test_a_link_that_is_up_is_never_overdue_nor_is_one_that_rests_or_is_lent(tmp_path):
+    async with Watched(tmp_path).running() as story:
+        await story.until("glasses.ready")
+        assert story.late_after(1e6) == []
+        async with asyncio.timeout(5), story.manager.paused("pairing"):
+            assert story.late_after(1e6) == []
+        await story.until("glasses.ready")
+        story.finder.failures = [RadioError(RadioReason.NOT_PAIRED, "nobody")]
+        await story.finder.walk_away()
+        await until(lambda: story.manager.status().step == "ask")
+        assert story.late_after(1e6) == []
+
+
+@pytest.mark.parametrize("step", ["seeking", "connecting", "closing"])
+async def test_a_step_of_the_link_that_does_not_end_is_told_by_its_name(tmp_path, monkeypatch, step):
+    monkeypatch.setattr("firmware_bridge.driver.CLOSE_S", 0.01)
+    story, reached, stuck = Watched(tmp_path), asyncio.Event(), asyncio.Event()
+
+    async def hang(*_args):
+        reached.set()
+        await stuck.wait()
+        raise RadioError(RadioReason.OTHER, "over")
+
+    if step == "closing":
+        connect = story.finder.connect
+
+        async def connected(sighting):
+            found = await connect(sighting)
+            close = found.transport.close
+
+            async def slow_close():
+                try:
+                    await stuck.wait()  # the driver gives it up, and then the link tries once more
+                finally:
+                    reached.set()
+                await close()
+
+            found.transport.close = slow_close
+            return found
+
+        story.finder.connect = connected
+    else:
+        setattr(story.finder, {"seeking": "seek", "connecting": "connect"}[step], hang)
+    async with story.running():
+        if step == "closing":
+            await story.until("glasses.ready")
+            await story.finder.walk_away()
+        async with asyncio.timeout(5):
+            await reached.wait()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert story.late_after(119) == []
+        assert [late.split(" (")[0] for late in story.late_after(2)] == [f"link: {step}"]
+        stuck.set()

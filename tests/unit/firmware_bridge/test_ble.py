@@ -13,7 +13,7 @@ from firmware_bridge.errors import LinkLost, LostReason, RadioError, RadioReason
 from firmware_bridge.messages import Hello, Ping, ShowPage, TextLine
 from firmware_bridge.sim.inproc import start_mock
 from firmware_bridge.transports.ble import open_radio, scan, scan_all
-from firmware_bridge.transports.ble_connection import SMALLEST_PACKET, connect
+from firmware_bridge.transports.ble_connection import MAX_QUEUED_PACKETS, SMALLEST_PACKET, connect
 from firmware_bridge.transports.radio_errors import classify
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear, meet
 
@@ -327,3 +327,17 @@ def test_remote_text_is_made_plain_before_anybody_reads_it() -> None:
     assert "\x1b" not in str(told)
     assert "\n" not in str(told)
     assert len(str(told)) < 400
+
+
+async def test_packets_that_nobody_takes_are_cut_off_before_they_fill_the_memory(radio, mock) -> None:
+    transport = await connect(radio, await scan(radio, timeout_s=DEADLINE_S), timeout_s=DEADLINE_S)
+    try:
+        for _ in range(3 * MAX_QUEUED_PACKETS):
+            transport._received(None, bytearray(244))
+        taken = 0
+        with pytest.raises(LinkLost) as lost:
+            async for _ in transport.packets():
+                taken += 1
+        assert (taken, lost.value.reason) == (MAX_QUEUED_PACKETS, LostReason.PROTOCOL)
+    finally:
+        await transport.close()

@@ -7,7 +7,7 @@ import pytest
 
 from firmware_bridge.errors import LinkLost, LostReason, RadioError, RadioReason
 from firmware_bridge.sides import Side, SideNews, SidePacket
-from firmware_bridge.transports.side_pair import FIRST_REST_S, LONGEST_REST_S, SidePair
+from firmware_bridge.transports.side_pair import FIRST_REST_S, LONGEST_REST_S, MAX_QUEUED, SidePair
 from tests.unit.firmware_bridge.virtual import virtual_time
 
 L, R = Side.LEFT, Side.RIGHT
@@ -283,3 +283,15 @@ async def test_a_write_that_fails_late_does_not_lose_the_side_that_came_back_mea
         await writing
         await asyncio.sleep(5)
         assert b.joins == [L]
+
+
+@virtual_time
+async def test_a_side_whose_packets_nobody_takes_is_cut_off_before_it_fills_the_memory():
+    async with bench(L, R) as b:
+        flooding = b.wires[R]
+        for _ in range(2 * MAX_QUEUED):
+            flooding.inbox.put_nowait(bytes(244))
+        await asyncio.sleep(5)
+        assert flooding.closed
+        assert b.pair._queue.qsize() < MAX_QUEUED + 10
+        assert b.wires[L].closed == 0
