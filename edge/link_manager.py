@@ -279,6 +279,8 @@ class LinkManager:
             if advice.step is not Step.ASK:
                 rest_s = self._backoff.nth(advice.times, at_least_s=advice.at_least_s)
                 ends += [self._slept(rest_s), self._stirred(advice, rest_s)]
+            elif advice.again_s:
+                ends.append(self._slept(advice.again_s))
             await race(*ends)
         while self._hold.is_set():  # one pause may follow another, and a word to go on may be older than both
             self._go_on.clear()

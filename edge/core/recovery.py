@@ -10,7 +10,8 @@ Refuses to do any of it, to wait, and to know radios: `link_manager.py` waits, `
         │  did not help `leave` times, and systemd watches this process
     leave it to systemd  end the process with an error; where nobody would start it again the ladder goes on for ever
 
-    ask                  `ask` times refused: keys do not get better by trying. Rest until somebody pairs or says go on.
+    ask                  `ask` times refused: keys do not get better by trying. Rest until somebody pairs or says go on;
+                         where it is only doubt, try again now and then: they may just have been too far away.
 
 A failure is counted by its kind, from the last link that was stable; a stable link forgets them all.
 """
@@ -27,6 +28,8 @@ STABLE_S: Final = 10.0
 """A link that was ready this long was a good one: what failed before it is forgotten."""
 STORM_S: Final = 0.5
 """Glasses that are heard and lost again at once, more than twice, are connected to no more often than this."""
+DOUBT_S: Final = 600.0
+"""Between two tries while we ask about a bond that is only doubted: a person may never look, and then it was the distance."""
 MAX_HISTORY: Final = 256
 """Failures remembered; beyond it the reset rung comes at most every 128 failures anyway."""
 
@@ -115,7 +118,7 @@ class Failure:
 @dataclass(frozen=True, slots=True)
 class Advice:
     """What to do next, why, and what may end the rest before it early. `times`: failures of this kind in a row, by which the
-    rest grows. `hint` is for a person; empty: the radio's own.
+    rest grows. `hint` is for a person; empty: the radio's own. `again_s`: how long an answer is waited for; 0: for ever.
     """
 
     step: Step
@@ -124,6 +127,7 @@ class Advice:
     wake: Wake = Wake.NOTHING
     at_least_s: float = 0.0
     hint: str = ""
+    again_s: float = 0.0
 
 
 class LeftToSystemd(Exception):
@@ -151,8 +155,9 @@ def advise(history: Sequence[Failure], *, watched: bool = False) -> Advice:
     step = _step(rung, times, watched=watched)
     wake = Wake.NOTHING if step is Step.ASK else rung.wake
     storm_s = max(0.0, STORM_S - history[-1].up_s) if times > 2 else 0.0
-    hint = BOND_LOST if step is Step.ASK and kind is RadioReason.BOND_DOUBT else ""
-    return Advice(step, f"{kind} × {times}", times, wake, max(rung.at_least_s, storm_s), hint)
+    doubted = step is Step.ASK and kind is RadioReason.BOND_DOUBT
+    hint, again_s = (BOND_LOST, DOUBT_S) if doubted else ("", 0.0)
+    return Advice(step, f"{kind} × {times}", times, wake, max(rung.at_least_s, storm_s), hint, again_s)
 
 
 def _step(rung: Rung, times: int, *, watched: bool) -> Step:

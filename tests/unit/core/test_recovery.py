@@ -7,6 +7,7 @@ import pytest
 from edge.core.link_state import diagram
 from edge.core.recovery import (
     ADAPTER_ISSUES,
+    DOUBT_S,
     LADDER,
     MAX_HISTORY,
     STABLE_S,
@@ -82,6 +83,8 @@ def test_a_refused_key_is_asked_about_at_once_and_nothing_wakes_it(kind):
 def test_a_doubted_bond_is_lost_at_the_third_time_and_says_what_to_do():
     assert steps(RadioReason.BOND_DOUBT, 3) == [Step.FRESH, Step.FRESH, Step.ASK]
     assert "glassd pair" in advise((Failure(RadioReason.BOND_DOUBT),) * 3).hint
+    assert advise((Failure(RadioReason.BOND_DOUBT),) * 9).again_s == DOUBT_S
+    assert advise((Failure(RadioReason.BOND_LOST),)).again_s == 0
 
 
 def test_kinds_are_counted_apart():

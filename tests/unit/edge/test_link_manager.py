@@ -12,7 +12,7 @@ import pytest
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.backoff import Backoff
-from edge.core.recovery import LeftToSystemd, Wake
+from edge.core.recovery import DOUBT_S, LeftToSystemd, Wake
 from edge.events import as_json
 from edge.link_knowledge import NOTE
 from edge.link_manager import Found, LinkManager
@@ -601,6 +601,13 @@ async def until(condition):
     async with asyncio.timeout(5):
         while not condition():
             await asyncio.sleep(0)
+
+
+async def test_a_doubted_bond_is_tried_again_now_and_then_though_nobody_answers(tmp_path):
+    failures = [RadioError(RadioReason.BOND_DOUBT, "br-connection-canceled") for _ in range(5)]
+    async with Story(tmp_path, failures).running() as story:
+        await story.until("glasses.ready")
+        assert story.rests[2:] == [DOUBT_S] * 3
 
 
 # ------------------------------------------------------------------ what the watchdog is told
