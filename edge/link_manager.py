@@ -268,7 +268,7 @@ class LinkManager:
         try:
             with self._within(self._step_s + CURE_S, f"link: {advice.step}"):
                 async with asyncio.timeout(CURE_S):
-                    await cure()
+                    await race(cure(), _until(self._hold))  # a power cycle that is called off ends powered on
         except TimeoutError:
             log.debug("%s took more than %g s", advice.step, CURE_S)
 

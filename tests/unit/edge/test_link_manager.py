@@ -470,6 +470,21 @@ async def test_while_paused_the_link_is_closed_and_afterwards_sought_at_once(tmp
         assert story.rests == []
 
 
+async def test_a_cure_that_takes_long_gives_way_to_who_wants_the_radio(tmp_path):
+    story, at_it = Story(tmp_path, failing(RadioReason.STALE_CACHE, 1)), asyncio.Event()
+
+    async def long_cure():
+        at_it.set()
+        await asyncio.Event().wait()
+
+    story.finder.fresh = long_cure
+    async with story.running(), asyncio.timeout(5):
+        await at_it.wait()
+        async with story.manager.paused("pairing"):
+            assert story.manager.status().state == "RESTING"
+        await story.until("glasses.ready")
+
+
 async def test_two_who_pause_have_the_radio_one_after_the_other(tmp_path):
     order = []
 
