@@ -15,7 +15,7 @@ def run(*words, timeout=30):
     (("sim", "mock:display", "--radio", "foo"), "radio 'foo' is not known"),
     (("sim", "mock:display", "--radio", "tcp:nope"), "tcp:nope"),
     (("sim", "mock:display", "--script", "/nonexistent"), "there is no such script"),
-    (("sim", "nope"), "known: mock:display"),
+    (("sim", "nope"), "there are mock:display"),
     (("devcloud", "--broker", "nonsense"), "HOST:PORT"),
     (("devcloud", "--broker", "embedded:x"), "no port number"),
     (("demo", "--script", "/nonexistent"), "cannot read the script"),
