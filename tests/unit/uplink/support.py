@@ -84,13 +84,13 @@ class Cloud:
 
 
 @asynccontextmanager
-async def cloud(port: int, *, workers: bool = True):
-    """Connect as a worker without a session, listening to everything an edge says."""
+async def cloud(port: int, *, workers: bool = True, fetches: bool = True):
+    """Connect as a worker without a session, listening to everything an edge says; its answers only when it `fetches`."""
     everybody = Topics.for_cloud("default")
     async with Connection(BrokerOptions(host=HOST, port=port, client_id=f"cloud-{uuid.uuid4().hex[:6]}", clean_start=True,
                                         session_expiry_s=0)) as link:  # fmt: skip
-        filters = [everybody.presence, everybody.capabilities, everybody.cancel, everybody.delivery, everybody.event("+"),
-                   everybody.reply("+")]  # fmt: skip
+        filters = [everybody.presence, everybody.capabilities, everybody.cancel, everybody.delivery, everybody.event("+")]
+        filters += [everybody.reply("+")] if fetches else []
         await link.subscribe(*filters, *([everybody.shared_call("tools")] if workers else []))
         seen = Cloud(link)
         listening = asyncio.create_task(seen.listen())
