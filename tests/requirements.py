@@ -4,15 +4,12 @@
 A test says which it proves with `@pytest.mark.requirement("id")`; `tests/test_requirements.py` holds both directions.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from tests.promises import base, build, cloud, execution, hardware, loader, shipped, sync
+from tests.promises.words import Promise
 
-class Promise(NamedTuple):
-    """One promise: a sentence a user can rely on, and its source."""
-
-    sentence: str
-    source: str
-
+PARTS: Final = (base, build, cloud, execution, hardware, loader, shipped, sync)
 
 PROMISES: Final[dict[str, Promise]] = {
     # ------------------------------------------------------------ the main job
@@ -277,4 +274,9 @@ PROMISES: Final[dict[str, Promise]] = {
     "M-grants": Promise("What is allowed or forbidden for good is listed, given and taken back.", "issue 3, Confirmation"),
     "M-show-confirmation": Promise("A call that needs a yes says what it asks, its token and how to go on, while the lens asks.", "issue 3, Shows 3"),
     "M-show-story": Promise("`glassd calls ID` tells one call's whole story: states with times, attempts, route, keys, delivery.", "issue 3, Shows 5"),
+    # ------------------------------------------------------------ the registry, a file a part
+    **{name: promise for part in PARTS for name, promise in part.PROMISES.items()},
 }
+
+DECLINED: Final[dict[str, str]] = {row: reason for part in PARTS for row, reason in part.DECLINED.items()}
+"""Rows of the seed features that do not apply to an edge, and why."""

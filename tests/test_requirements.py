@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from tests.requirements import PROMISES
+from tests.requirements import DECLINED, PARTS, PROMISES
 
 HERE = Path(__file__).parent
 
@@ -32,3 +32,14 @@ def test_every_mark_names_a_promise():
 
 def test_a_promise_is_a_sentence_with_a_source():
     assert all(p.sentence.endswith(".") and p.source for p in PROMISES.values())
+
+
+def test_no_promise_is_made_twice_and_none_is_declined_as_well():
+    assert len(PROMISES) >= sum(len(part.PROMISES) for part in PARTS)
+    names = [name for part in PARTS for name in (*part.PROMISES, *part.DECLINED)]
+    assert len(names) == len(set(names))
+    assert not set(PROMISES) & set(DECLINED)
+
+
+def test_what_is_declined_says_why():
+    assert all(reason.endswith(".") for reason in DECLINED.values())

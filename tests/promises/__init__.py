@@ -1,0 +1,1 @@
+"""The promises of the registry, a file a part; `tests/requirements.py` joins them."""

@@ -1,0 +1,9 @@
+"""Promises about how tool folders are checked, compiled and told to models. `DECLINED` holds rows that do not apply to an edge, each with its reason."""
+
+from typing import Final
+
+from tests.promises.words import Promise
+
+PROMISES: Final[dict[str, Promise]] = {}
+
+DECLINED: Final[dict[str, str]] = {}
