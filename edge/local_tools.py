@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from edge.clock import Clock
 from edge.core.ids import new_call_id
@@ -31,10 +31,15 @@ from tools_cache.tool import (
     Source,
     ToolCall,
     ToolDefinition,
+    ToolError,
     ToolFailure,
     ToolResponse,
     ToolStorage,
 )
+
+if TYPE_CHECKING:  # they are read at the first call that needs them
+    from tools_cache.calendars import Calendars
+    from tools_cache.knowledge import Knowledge
 
 MAX_RESULT_BYTES: Final = 192 * 1024
 """A result must fit one MQTT message (256 KiB) with its envelope."""
@@ -54,6 +59,19 @@ class BadHandler(Exception):
     """A handler that cannot be loaded."""
 
 
+def _nothing() -> Any:
+    raise ToolFailure(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, "This installation has nothing to ask for that"))
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """What the house lends to the tools that ask for it. A function each: made at its first use, not before."""
+
+    knowledge: "Callable[[], Knowledge]" = _nothing
+    calendars: "Callable[[], Calendars]" = _nothing
+    voice_active: Callable[[], bool] = lambda: False
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """`tools_cache.tool.ToolContext`: made anew for each call."""
@@ -65,7 +83,20 @@ class Context:
     _glasses: Callable[[], GlassesStatus]
     _progress: Progress
     _call: Call | None = None
+    _lent: Lent = Lent()
     _calls: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def knowledge(self) -> "Knowledge":
+        return self._lent.knowledge()
+
+    @property
+    def calendars(self) -> "Calendars":
+        return self._lent.calendars()
+
+    @property
+    def voice_active(self) -> bool:
+        return self._lent.voice_active()
 
     def now(self) -> float:
         return self._clock.wall()
@@ -101,6 +132,7 @@ class LocalTools:
     def __init__(
         self, *, registry: RegistryPort, tools: Path, storage_for: Callable[[str], ToolStorage], alarms: Alarms,
         clock: Clock, glasses: Callable[[], GlassesStatus] = GlassesStatus, full: tuple[type[Exception], ...] = (),
+        lent: Lent | None = None,
     ) -> None:  # fmt: skip
         self._registry = registry
         self._tools = tools
@@ -109,6 +141,7 @@ class LocalTools:
         self._clock = clock
         self._glasses = glasses
         self._full = full
+        self._lent = lent or Lent()
         self._call: Call | None = None
         self._handlers: dict[str, Handler] = {}
 
@@ -135,7 +168,7 @@ class LocalTools:
         if limit_s <= 0:
             return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began")
         storage = self._storage_for(parse(definition.name).package)
-        context = Context(call, storage, self._alarms, self._clock, self._glasses, progress, self._call)
+        context = Context(call, storage, self._alarms, self._clock, self._glasses, progress, self._call, self._lent)
         deadline = asyncio.timeout(limit_s)
         try:
             async with deadline:

@@ -1,0 +1,118 @@
+"""Calendars as a tool sees them: what is taken, what is made, how asking can fail. Moments carry their zone.
+
+Refuses to know files, servers and iCalendar: whoever lends calendars to the tools does (`Calendars`).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Protocol
+
+from tools_cache.tool import ErrorCode, ToolContext, ToolError, ToolFailure
+
+PRIMARY: Final = "primary"
+RETRY_AFTER_S: Final = 60.0
+"""How long to wait for a server that says it is asked too often, and not for how long (S2-124)."""
+MOST_RETRY_AFTER_S: Final = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Busy:
+    """A time that is taken. `start` < `end`, both with a zone."""
+
+    start: datetime
+    end: datetime
+    title: str = ""
+    calendar: str = PRIMARY
+    all_day: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """An event to be made; `key` names it, so that making it again makes no second one."""
+
+    key: str
+    title: str
+    start: datetime
+    end: datetime
+    attendees: tuple[str, ...] = ()
+    description: str = ""
+    online: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """An event that is in the calendar. `fresh` is False when it was there; `link` is "" without an online meeting."""
+
+    uid: str
+    calendar: str = PRIMARY
+    fresh: bool = True
+    link: str = ""
+    invites: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agenda:
+    """What is taken between two moments; `unread` counts what could not be understood, and so may be taken too."""
+
+    busy: tuple[Busy, ...]
+    unread: int = 0
+
+
+class Trouble(StrEnum):
+    """Why a calendar could not be asked."""
+
+    RATE_LIMIT = "rate limit"
+    AUTH = "auth"
+    AWAY = "away"
+    REFUSED = "refused"
+    UNKNOWN_CALENDAR = "unknown calendar"
+
+
+class CalendarTrouble(Exception):
+    """A calendar could not be asked, or not be written. `uncertain`: something may have been written all the same."""
+
+    def __init__(self, trouble: Trouble, text: str, *, retry_after_s: float | None = None, uncertain: bool = False) -> None:
+        super().__init__(text)
+        self.trouble = trouble
+        self.retry_after_s = retry_after_s
+        self.uncertain = uncertain
+
+
+class Calendars(Protocol):
+    """Lent to the calendar tools by whoever runs them."""
+
+    async def between(self, start: datetime, end: datetime, *, calendars: Sequence[str]) -> Agenda:
+        """Give what is taken, in any order. Raises `CalendarTrouble`."""
+
+    async def make(self, plan: Plan) -> Made:
+        """Write one event into the primary calendar. Raises `CalendarTrouble`."""
+
+
+class CalendarContext(ToolContext, Protocol):
+    """What the calendar tools are handed."""
+
+    @property
+    def calendars(self) -> Calendars: ...
+
+
+def failure(trouble: CalendarTrouble) -> ToolFailure:
+    """Say a calendar's trouble as S2-124 wants it; signing in again is a person's work, so AUTH is not retryable (C-10)."""
+    text, partial = str(trouble), trouble.uncertain
+    match trouble.trouble:
+        case Trouble.RATE_LIMIT:
+            wait_s = min(MOST_RETRY_AFTER_S, max(1.0, trouble.retry_after_s or RETRY_AFTER_S))
+            error = ToolError.of(ErrorCode.RATE_LIMIT, text, retry_after_ms=math.ceil(wait_s * 1000),
+                                 suggestion=f"Try again in {math.ceil(wait_s)} s", partial_side_effects=partial)  # fmt: skip
+        case Trouble.AUTH:
+            error = ToolError.of(ErrorCode.AUTH, text, suggestion="Check calendar.username and calendar.password_file",
+                                 partial_side_effects=partial)  # fmt: skip
+        case Trouble.AWAY:
+            error = ToolError.of(ErrorCode.NETWORK_ERROR, text, suggestion="Try again in a moment", partial_side_effects=partial)
+        case Trouble.UNKNOWN_CALENDAR:
+            error = ToolError.of(ErrorCode.INVALID_ARGUMENTS, text, suggestion='Leave calendars out for "primary"')
+        case Trouble.REFUSED:
+            error = ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text, partial_side_effects=partial)
+    return ToolFailure(error)

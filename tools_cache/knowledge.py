@@ -1,0 +1,119 @@
+"""A knowledge base as a tool sees it: what may be asked, what is found, how it is ordered. Evidence is S2-119's object.
+
+Refuses to know where documents come from and how they are searched: whoever lends it to the tools does (`Knowledge`).
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final, Protocol
+
+from tools_cache.tool import Json, ToolContext
+
+NAMESPACES: Final = ("studio", "personal", "public")
+FIELDS: Final = ("id", "type", "title", "snippet", "score", "source_type", "last_updated", "url", "metadata")
+MAX_TERMS: Final = 16
+"""Words of a query that are looked for; a question of more is a text."""
+MAX_TEXT_BYTES: Final = 128 * 1024
+"""Of one answer, as JSON: what `kb:get` gives fits a result (192 KiB) with all that is around it."""
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is looked for. `since` and `until` are moments (seconds since 1970), `until` exclusive."""
+
+    terms: tuple[str, ...]
+    namespace: str = "studio"
+    limit: int = 5
+    type: str = ""
+    tags: tuple[str, ...] = ()
+    since: float | None = None
+    until: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """One document that speaks to a question; `score` is 0 to 1."""
+
+    id: str
+    type: str
+    title: str
+    snippet: str
+    score: float
+    source_type: str
+    updated: float
+    url: str | None = None
+    metadata: Mapping[str, Json] | None = None
+
+    def to_json(self, fields: Iterable[str] = FIELDS) -> dict[str, Json]:
+        """Give the fields asked for, in their own order; the id always."""
+        whole: dict[str, Json] = {
+            "id": self.id, "type": self.type, "title": self.title, "snippet": self.snippet, "score": round(self.score, 3),
+            "source_type": self.source_type, "last_updated": moment(self.updated), "url": self.url,
+            "metadata": dict(self.metadata or {}),
+        }  # fmt: skip
+        wanted = {"id", *fields}
+        return {key: value for key, value in whole.items() if key in wanted}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One document, whole."""
+
+    id: str
+    type: str
+    title: str
+    text: str
+    source_type: str
+    updated: float
+    url: str | None = None
+    tags: tuple[str, ...] = ()
+
+
+class Knowledge(Protocol):
+    """Lent to the tools of this package by whoever runs them."""
+
+    async def search(self, question: Question) -> Sequence[Evidence]:
+        """Find at most `limit` documents; an empty list is an answer, not a failure."""
+
+    async def get(self, document: str) -> Document | None:
+        """Give one document whole; None when there is none of this id."""
+
+
+class KnowledgeContext(ToolContext, Protocol):
+    """What the tools of this package are handed."""
+
+    @property
+    def knowledge(self) -> Knowledge: ...
+
+
+def terms(query: str) -> tuple[str, ...]:
+    """Give the words of a query, each once, in their order; whatever else is in it is no syntax."""
+    words = _WORD.findall(unicodedata.normalize("NFKC", query))
+    return tuple(dict.fromkeys(word.casefold() for word in words))[:MAX_TERMS]
+
+
+def ranked(found: Iterable[Evidence], limit: int) -> list[Evidence]:
+    """Best first, each document once (its best), the younger of two equals first."""
+    best: dict[str, Evidence] = {}
+    for one in found:
+        if one.id not in best or best[one.id].score < one.score:
+            best[one.id] = one
+    return sorted(best.values(), key=lambda e: (-e.score, -e.updated, e.id))[:limit]
+
+
+def moment(wall: float) -> str:
+    """Give a moment as text, in UTC."""
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="seconds")
+
+
+def cut(text: str, offset: int, most: int) -> str:
+    """Give `most` characters from `offset`, fewer when they would not fit one answer."""
+    piece = text[offset : offset + most]
+    while len(json.dumps(piece)) > MAX_TEXT_BYTES:
+        piece = piece[: len(piece) * 3 // 4]
+    return piece
