@@ -57,6 +57,7 @@ from edge.store.pending import PendingCalls
 from edge.store.results import ResultCache
 from edge.store.sessions import Sessions
 from edge.supervisor import Service, Supervisor
+from edge.turns import OpenTurns
 from edge.uplink.service import MqttUplink
 from edge.vigil import Vigil
 from firmware_bridge import catalog
@@ -84,6 +85,7 @@ class Daemon:
         self.state_dir = settings.state_dir(env)
         self.edge_id = settings.edge.id or configuration.edge_id_in(self.state_dir)
         self.notifier = Notifier(env)
+        self.turns = OpenTurns()
         self._air = air
         self._hide = hide
         self._shelf = shelf
@@ -142,7 +144,7 @@ class Daemon:
         self.registry = RegistryCache(
             builtin=built / "tool_registry.json", state=self.state_dir / "registry", bus=self.bus, clock=self.clock,
             cloud=self.cloud.registry(), refresh_s=s.cloud.refresh_s,
-            disabled=s.policy.disabled_tools if s.policy.tools_enabled else ("*",), within=self.vigil.within,
+            disabled=s.policy.disabled_tools if s.policy.tools_enabled else ("*",), within=self.vigil.within, boundary=self.turns.boundary,
         )  # fmt: skip
         self.registry.load(self._shelf)
         self._shelf = None
@@ -212,7 +214,7 @@ class Daemon:
         self.calls = Orchestrator(
             registry=self.registry, local=self.tools, shelves=self.shelves, confirmations=self.confirmations,
             sessions=self.sessions, notes=self.notes, uplink=self.uplink, glasses=self.link, stage=self.stage,
-            ask=self.stage, bus=self.bus, clock=self.clock, on_registry=self.registry.notice, audit=self._note_call,
+            ask=self.stage, bus=self.bus, clock=self.clock, on_registry=self.registry.notice, audit=self._note_call, turns=self.turns,
             limits=Limits(voice=budget, confirm_s=s.policy.confirmation_s, turn_latency_ms=s.policy.voice_latency_ms),
             policy_=Policy(
                 enabled=s.policy.tools_enabled, user_id=s.edge.user_id, strict_registry=s.policy.strict_registry,
@@ -255,6 +257,7 @@ class Daemon:
             Service("herald", self.herald.run),
             Service("uplink", self.uplink.run),
             Service("registry", self.registry.run),
+            Service("tools list", self.registry.news.run),
             Service("enrolment", self.enrolment.run),
             Service("link", self.link.run),
             Service("bell", bell.run),

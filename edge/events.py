@@ -104,6 +104,18 @@ class RegistrySynced(Happening):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolsListChanged(Happening):
+    """The list of offered tools is another than the one told last; said once, after the swap, at a turn boundary."""
+
+    kind = "tools_list_changed"
+    version: str
+    tools: int
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class UplinkChanged(Happening):
     """`up` tells which of the two wire names this has: `uplink.up` or `uplink.down`."""
 

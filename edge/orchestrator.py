@@ -42,7 +42,7 @@ from edge.ports import (
 from edge.questions import WearerQuestions
 from edge.store_ports import ConfirmationStorePort, Consumption, NotesPort, SessionStorePort
 from edge.ticket import Cancelled, Ticket
-from edge.turns import VoiceTurns
+from edge.turns import OpenTurns, VoiceTurns
 from firmware_bridge.messages import Transcript
 from tools_cache.tool import (
     CallOrigin,
@@ -83,7 +83,7 @@ class Orchestrator:
         sessions: SessionStorePort, notes: NotesPort, uplink: UplinkPort, glasses: GlassesPort, stage: RenderPort,
         ask: AskPort, bus: BusPort, clock: Clock, on_registry: Callable[[RegistryNotice], Awaitable[None]],
         audit: Audit | None = None, limits: Limits | None = None, policy_: Policy | None = None,
-        new_token: Callable[[], str] = _random_token,
+        new_token: Callable[[], str] = _random_token, turns: OpenTurns | None = None,
     ) -> None:  # fmt: skip
         self._registry = registry
         self._shelves = shelves
@@ -95,6 +95,7 @@ class Orchestrator:
         self._limits = limits or Limits()
         self._policy = policy_ or Policy()
         self._voice = VoiceTurns(notes, clock)
+        self._turns = turns or OpenTurns()
         self._gate = Gate(
             registry=registry, store=shelves.calls, clock=clock, limits=self._limits, enabled=self._policy.enabled,
             rates=self._policy.rates, strict=self._policy.strict_registry,
@@ -337,6 +338,8 @@ class Orchestrator:
     def _begin(self, ticket: Ticket, life: Coroutine[None, None, None]) -> None:
         assert self._tasks is not None
         self._tickets[ticket.call.call_id] = ticket
+        if not ticket.early:
+            self._turns.begin(ticket.answer)
         self._tasks.create_task(self._carry(ticket, life), name=f"call.{ticket.call.call_id}")
 
     async def _carry(self, ticket: Ticket, life: Coroutine[None, None, None]) -> None:

@@ -19,6 +19,7 @@ from edge.core.registry import Snapshot, Union
 from edge.core.sync import Fetched, Pace, RegistrySource, SyncFailed
 from edge.events import Alarmed, RegistrySynced
 from edge.ports import BusPort, RegistryNotice
+from edge.registry_news import Boundary, ListNews, no_turns
 from edge.vigil import Within, unwatched
 from firmware_bridge.capabilities import Capabilities
 from tools_cache import reader, shelf
@@ -46,7 +47,7 @@ class RegistryCache:
     def __init__(
         self, *, builtin: Path, state: Path, bus: BusPort, clock: Clock, cloud: RegistrySource | None = None,
         refresh_s: float = 300.0, retry_s: tuple[float, float] = (1.0, 300.0), disabled: Collection[str] = (),
-        per_tool_hardware: bool = False, within: Within = unwatched,
+        per_tool_hardware: bool = False, within: Within = unwatched, boundary: Boundary = no_turns,
     ) -> None:  # fmt: skip
         self._within = within
         self._builtin = builtin
@@ -70,6 +71,7 @@ class RegistryCache:
         self._trouble: SyncFailed | None = None
         self._alarms: dict[str, str] = {}
         self._wake = asyncio.Event()
+        self.news = ListNews(self.snapshot, bus=bus, boundary=boundary)
         self._syncing = asyncio.Lock()
 
     # -------------------------------------------------------------- what others ask
@@ -93,7 +95,7 @@ class RegistryCache:
     def set_capabilities(self, record: Capabilities | None, *, stale: bool) -> None:
         """These are the glasses now (`stale`: they are away and this is what they last said). Judges all tools anew."""
         self._record, self._stale = record, stale
-        self._rebuild()
+        self.rebuild()
 
     async def notice(self, notice: RegistryNotice) -> None:
         """The cloud says which registry is in force; fetch it unless it is the one we have."""
@@ -233,15 +235,17 @@ class RegistryCache:
     def _adopt(self) -> None:
         """Join what lives here and what the cloud offers, and judge it by the glasses."""
         self._union = Union.of(self._local.apps, self._remote.apps if self._remote else ())
-        self._rebuild()
+        self.rebuild()
 
-    def _rebuild(self) -> None:
+    def rebuild(self) -> None:
+        """Judge every tool anew: whoever changed what decides about that asks for it."""
         unusable = self._generation.refused if self._generation else MappingProxyType({})
         fresh = self._union.snapshot(
             self._version(), self._record, stale=self._stale, unusable=unusable, disabled=self._disabled)  # fmt: skip
         if fresh == self._snapshot:
             return
         self._snapshot = fresh
+        self.news.swapped()
         for entry in fresh.entries():
             if entry.missing:
                 logger.debug("tools filtered: %s lacks %s", entry.definition.name, ", ".join(entry.missing))

@@ -1,12 +1,13 @@
-"""The wearer's turns: each utterance gets an id that is kept on disk, so that a repetition after a reconnect is the same turn.
+"""Turns: which are under way; and each utterance's id, kept on disk, so that a repetition after a reconnect is the same turn.
 
 Refuses to decide what a repetition is (`core/turns.py` does) and what is done in a turn.
 """
 
+import asyncio
 import logging
 import secrets
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from edge.clock import Clock
 from edge.core.turns import Turn, is_replay, last_turn
@@ -14,6 +15,34 @@ from edge.store_ports import NotesPort
 
 _log: Final = logging.getLogger(__name__)
 NOTE: Final = "voice.turn"
+
+
+class OpenTurns:
+    """Which turns are under way: those whose caller waits for an answer. Where none is, there is a turn boundary.
+
+    A turn keeps the snapshot it began with (`gate.py`), so nothing is swapped within one; what concerns all who list tools
+    is done and told at a boundary.
+    """
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._none = asyncio.Event()
+        self._none.set()
+
+    def begin(self, answer: "asyncio.Future[Any]") -> None:
+        """A call began; its part of the turn ends with its answer, an interim one too."""
+        self._open += 1
+        self._none.clear()
+        answer.add_done_callback(self._ended)
+
+    async def boundary(self) -> None:
+        """Wait for a moment without any turn. Bound it: somebody may always be talking."""
+        await self._none.wait()
+
+    def _ended(self, _answer: "asyncio.Future[Any]") -> None:
+        self._open -= 1
+        if not self._open:
+            self._none.set()
 
 
 class VoiceTurns:

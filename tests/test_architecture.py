@@ -26,7 +26,7 @@ ROOMS = {
 }  # fmt: skip
 OF_ROOM = {
     "edge.enrol": "edge.uplink", "edge.enrol_http": "edge.uplink", "edge.enrol_keys": "edge.uplink", "edge.enrol_store": "edge.uplink",
-    "edge.registry_http": "edge.registry_cache", "edge.link_finder": "edge.link_manager", "edge.link_wishes": "edge.link_manager",
+    "edge.registry_http": "edge.registry_cache", "edge.registry_news": "edge.registry_cache", "edge.link_finder": "edge.link_manager", "edge.link_wishes": "edge.link_manager",
     "edge.link_knowledge": "edge.link_manager", "edge.alarms": "edge.local_tools",
     "edge.pipeline": "edge.orchestrator", "edge.gate": "edge.orchestrator", "edge.ticket": "edge.orchestrator",
     "edge.ending": "edge.orchestrator", "edge.confirm": "edge.orchestrator", "edge.attendance": "edge.orchestrator",

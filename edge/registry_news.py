@@ -1,0 +1,73 @@
+"""Tells once, at a turn boundary, that the list of offered tools changed: what `tools/list_changed` is made of.
+
+Refuses to change the list and to know why it changed. A burst of changes, and all that happen within a turn, are one event.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from edge.events import ToolsListChanged
+from edge.ports import BusPort, SnapshotPort
+from tools_cache.tool import ToolDefinition
+
+SETTLE_S: Final = 0.05
+"""Connecting changes what glasses can do several times within milliseconds."""
+PATIENCE_S: Final = 10.0
+"""A turn that takes longer than this hides a change from nobody else; it goes on with its own snapshot."""
+NAMED: Final = 50
+"""Names told of each kind of change; a client lists again anyway."""
+
+Offered = Mapping[str, ToolDefinition]
+Boundary = Callable[[], Awaitable[None]]
+"""Returns at a moment without any turn."""
+
+
+async def no_turns() -> None:
+    """There is nobody whose turn it could be."""
+
+
+class ListNews:
+    """`run()` is the service; `swapped()` says that another snapshot is in force."""
+
+    def __init__(self, snapshot: Callable[[], SnapshotPort], *, bus: BusPort, boundary: Boundary = no_turns) -> None:
+        self._snapshot = snapshot
+        self._bus = bus
+        self._boundary = boundary
+        self._told: Offered | None = None
+        self._swapped = asyncio.Event()
+
+    def swapped(self) -> None:
+        self._swapped.set()
+
+    async def run(self) -> None:
+        """Tell until cancelled. What was offered when it began is known to whoever listed since."""
+        if self._told is None:
+            self._told = offered(self._snapshot())
+        while True:
+            await self._swapped.wait()
+            await asyncio.sleep(SETTLE_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PATIENCE_S):
+                    await self._boundary()
+            self._swapped.clear()
+            self._tell(self._told)
+
+    def _tell(self, before: Offered) -> None:
+        snapshot = self._snapshot()
+        self._told = now = offered(snapshot)
+        added, removed = now.keys() - before.keys(), before.keys() - now.keys()
+        changed = [name for name, tool in now.items() if name in before and tool != before[name]]
+        if added or removed or changed:
+            self._bus.publish(ToolsListChanged(snapshot.version, len(now), _named(added), _named(removed), _named(changed)))
+
+
+def offered(snapshot: SnapshotPort) -> Offered:
+    """Give the tools that are not hidden, by name."""
+    return {entry.definition.name: entry.definition for entry in snapshot.entries() if not entry.hidden}
+
+
+def _named(names: Iterable[str]) -> tuple[str, ...]:
+    ordered = sorted(names)
+    return (*ordered[:NAMED], f"… and {len(ordered) - NAMED} more") if len(ordered) > NAMED else tuple(ordered)
