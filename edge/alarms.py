@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from edge.clock import Clock
-from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure, ToolStorage
+from tools_cache.handed import ToolStorage
+from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
 
 MAX_ALARMS: Final = 100
 MAX_TEXT: Final = 200

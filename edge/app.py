@@ -54,6 +54,7 @@ from edge.store.notes import Notes
 from edge.store.outbox import Outbox
 from edge.store.packages import Packages, PackageStorage
 from edge.store.pending import PendingCalls
+from edge.store.private import PrivateStores
 from edge.store.results import ResultCache
 from edge.store.sessions import Sessions
 from edge.supervisor import Service, Supervisor
@@ -110,6 +111,9 @@ class Daemon:
         stack.push_async_callback(self.db.close)
         self.packages = Packages(self.state_dir / "packages")
         stack.push_async_callback(self.packages.close)
+        key = configuration.credential("", "tools.key", self.env)
+        self.private = PrivateStores(self.state_dir / "users", key=self.state_dir / "tools.key", credential=key)
+        stack.push_async_callback(self.private.close)
         self.notes = Notes(self.db)
         self.store = CallStore(self.db, self.clock, call_state.check, replayable=idempotency.replayable)
         self.shelves = Shelves(self.store, PendingCalls(self.db, self.clock), ResultCache(self.db, self.clock))
@@ -151,7 +155,7 @@ class Daemon:
         self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)
         self.tools = LocalTools(
             registry=self.registry, tools=built / "tools", storage_for=self._storage, alarms=self.alarms,
-            clock=self.clock, glasses=self.link.status, full=(StoreFull,),
+            clock=self.clock, glasses=self.link.status, full=(StoreFull,), private=self.private.of, note=self.audit,
         )  # fmt: skip
 
     def _open_link(self) -> None:
@@ -221,7 +225,9 @@ class Daemon:
                 rates={name: RateLimit(rate.calls, rate.window) for name, rate in s.policy.rate_limits.items()},
             ),
         )  # fmt: skip
-        self.tools.compose(self.calls.call)
+        self.tools.compose(
+            self.calls.call, present=self.stage.present, state=lambda: asdict(self.calls.session.snapshot())
+        )
         self.herald = Herald(
             bus=self.bus, glasses=self.link, uplink=self.uplink, registry=self.registry, clock=self.clock,
             host={"speech": not self.voice.why_not(), "version": __version__},

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from tools_cache.tool import Json, ToolStorage
+from tools_cache.handed import Json, ToolStorage
 
 CREATE: Final = (
     "CREATE TABLE IF NOT EXISTS notes (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL,"

@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
+from tools_cache.handed import Handed, Json as Json  # noqa: PLC0414 - everybody takes the word from here
+
 ENVELOPE_VERSION: Final = "1.0.0"
 MAX_PENDING_TTL_S: Final = 7 * 86_400.0
 MAX_CACHE_TTL_S: Final = 30 * 86_400.0
 MAX_RATE_CALLS: Final = 100_000
 MAX_RATE_WINDOW_S: Final = 86_400.0
-Json = Any
-"""A JSON value: None, bool, int, float, str, list or dict of them."""
-
 
 class CallOrigin(StrEnum):
     """Who asked."""
@@ -416,38 +415,11 @@ class ToolFailure(Exception):
         self.error = error
 
 
-class ToolStorage(Protocol):
-    """One package's own tables in the daemon's database; SQL parameters are always bound."""
-
-    async def execute(self, sql: str, *params: Json) -> int:
-        """Run one writing statement, committed on return; gives the last row id (INSERT) or the rows changed."""
-
-    async def fetch(self, sql: str, *params: Json) -> list[dict[str, Json]]:
-        """Run one SELECT; at most 1,000 rows."""
-
-
-class Alarms(Protocol):
-    """Moments in the future at which a text is shown to the wearer; they survive a restart."""
-
-    async def set(self, after_s: float, text: str) -> int:
-        """Give the new alarm's number."""
-
-    async def pending(self) -> list[dict[str, Json]]:
-        """`[{id, text, remaining_s}]`, soonest first."""
-
-    async def cancel(self, alarm: int) -> bool:
-        """False when there is no such alarm (any more)."""
-
-
-class ToolContext(Protocol):
-    """What a handler may touch; nothing else is in reach (S2-50)."""
+class ToolContext(Handed, Protocol):
+    """What a handler may touch; nothing else is in reach (S2-50). A tool's class is handed the parts it names."""
 
     @property
     def call(self) -> ToolCall: ...
-    @property
-    def storage(self) -> ToolStorage: ...
-    @property
-    def alarms(self) -> Alarms: ...
     def now(self) -> float:
         """Wall clock, seconds since 1970."""
     def glasses(self) -> Mapping[str, Json]:

@@ -4,6 +4,7 @@ Knows no tool. The SQL is the package's; it is bounded in time, in rows, in byte
 """
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -48,7 +49,7 @@ class Packages:
 
 
 class PackageStorage:
-    """`tools_cache.tool.ToolStorage` for one package."""
+    """`tools_cache.handed.ToolStorage` for one package."""
 
     def __init__(self, packages: Packages, package: str) -> None:
         self._packages = packages
@@ -58,25 +59,27 @@ class PackageStorage:
         """Run one writing statement, committed on return. Raises BadSql, StoreFull."""
         database = await self._packages.database(self._package)
         deletes = sql.lstrip()[:6].upper() == "DELETE"
-        return await database.write(lambda c: _execute(c, sql, params), grows=not deletes)
+        return await database.write(lambda c: execute_in(c, sql, params), grows=not deletes)
 
     async def fetch(self, sql: str, *params: Json) -> list[dict[str, Json]]:
         """Run one SELECT; at most 1,000 rows. Raises BadSql."""
         database = await self._packages.database(self._package)
-        return await database.read(lambda c: _fetch(c, sql, params))
+        return await database.read(lambda c: fetch_in(c, sql, params))
 
 
-def _execute(connection: Connection, sql: str, params: tuple[Any, ...]) -> int:
+def execute_in(connection: Connection, sql: str, params: Sequence[Any]) -> int:
+    """Run one writing statement that is not ours, in the store's thread. Raises BadSql."""
     try:
         with restricted(connection, select_only=False, seconds=STATEMENT_S, value_bytes=MAX_VALUE):
             cursor = connection.execute(sql, params)
             inserted = sql.lstrip()[:6].upper() in ("INSERT", "REPLAC")
             return (cursor.lastrowid or 0) if inserted else max(0, cursor.rowcount)
     except SqlError as error:
-        raise _complaint(error, sql) from error
+        raise complaint(error, sql) from error
 
 
-def _fetch(connection: Connection, sql: str, params: tuple[Any, ...]) -> list[dict[str, Json]]:
+def fetch_in(connection: Connection, sql: str, params: Sequence[Any]) -> list[dict[str, Json]]:
+    """Run one SELECT that is not ours, in the store's thread. Raises BadSql."""
     rows: list[dict[str, Json]] = []
     size = 0
     try:
@@ -89,11 +92,11 @@ def _fetch(connection: Connection, sql: str, params: tuple[Any, ...]) -> list[di
                 if len(rows) == MAX_ROWS:
                     break
     except SqlError as error:
-        raise _complaint(error, sql) from error
+        raise complaint(error, sql) from error
     return rows
 
 
-def _complaint(error: Exception, sql: str) -> Exception:
+def complaint(error: Exception, sql: str) -> Exception:
     """Say what is wrong with the statement; a full or damaged disk is not the statement's fault and passes as it is."""
     if str(error) in ("database or disk is full", "disk I/O error", "database disk image is malformed"):
         return error

@@ -10,11 +10,12 @@ import pytest
 from edge.alarms import AlarmClock
 from edge.bus import Bus
 from edge.clock import Clock
-from edge.local_tools import MAX_RESULT_BYTES, LocalTools
+from edge.local_tools import LocalTools
 from edge.ports import GlassesStatus
 from edge.registry_cache import RegistryCache
 from edge.store.db import StoreFull
 from edge.store.packages import Packages, PackageStorage
+from edge.tool_results import MAX_RESULT_BYTES
 from firmware_bridge.capabilities import Capabilities, Origin
 from tools_cache import build
 from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, ToolCall, ToolResponse

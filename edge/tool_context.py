@@ -1,0 +1,286 @@
+"""What one call of a local tool has in its hands: `tools_cache.tool.ToolContext`, made anew for each call.
+
+Refuses to hand out what it was handed: a tool gets verbs, never a room, a radio, a socket or a path (S2-50).
+"""
+
+import itertools
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from edge.clock import Clock
+from edge.core.ids import new_call_id
+from edge.ports import GlassesStatus, Progress
+from firmware_bridge.capabilities import FLAG
+from tools_cache import handed
+from tools_cache.handed import Json
+from tools_cache.names import parse
+from tools_cache.tool import DeliveryReport, ErrorCode, ToolCall, ToolError, ToolFailure, ToolResponse
+
+if TYPE_CHECKING:  # they are read at the first call that needs them
+    from tools_cache.calendars import Calendars
+    from tools_cache.knowledge import Knowledge
+
+MAX_PROGRESS: Final = 500
+MAX_EVENT: Final = 200
+MAX_DEPTH: Final = 3
+"""Tools that call tools that call tools: deeper is a loop (S2-134)."""
+LOG: Final = "glassd.tool."
+MAX_KEY: Final = 200
+_KV: Final = "CREATE TABLE IF NOT EXISTS _kv (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+"""No table a tool can name: those begin with a letter."""
+_KV_THERE: Final = "SELECT 1 FROM sqlite_master WHERE name = '_kv'"
+_KV_SET: Final = "INSERT INTO _kv (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+
+T = TypeVar("T")
+Call = Callable[[ToolCall], Awaitable[ToolResponse]]
+Present = Callable[[str, ToolResponse], Awaitable[DeliveryReport]]
+
+
+class Private(Protocol):
+    """What belongs to one user of one package."""
+
+    @property
+    def db(self) -> handed.Database: ...
+    @property
+    def files(self) -> handed.Files: ...
+
+
+def _nothing() -> Any:
+    raise ToolFailure(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, "This installation has nothing to ask for that"))
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """What the house lends to the tools that ask for it. A function each: made at its first use, not before."""
+
+    knowledge: "Callable[[], Knowledge]" = _nothing
+    calendars: "Callable[[], Calendars]" = _nothing
+    voice_active: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hands:
+    """What the roof handed over for all calls; what is None makes its part say that it is not there."""
+
+    storage_for: Callable[[str], handed.ToolStorage]
+    alarms: handed.Alarms
+    clock: Clock
+    glasses: Callable[[], GlassesStatus] = GlassesStatus
+    private: Callable[[str, str], Private] | None = None
+    call: Call | None = None
+    present: Present | None = None
+    state: Callable[[], Mapping[str, Json]] | None = None
+    note: Callable[[Mapping[str, Json]], None] | None = None
+    configs: Mapping[str, Mapping[str, Json]] = field(default_factory=lambda: MappingProxyType({}))
+    """Canonical name → settings, for tools that have any."""
+    lent: Lent = Lent()
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """See `ToolContext`. Every part is made when it is asked for."""
+
+    call: ToolCall
+    _hands: Hands
+    _progress: Progress
+    _calls: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+    _shows: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    # -------------------------------------------------------------- what lasts
+
+    @property
+    def storage(self) -> handed.ToolStorage:
+        return self._hands.storage_for(self._package)
+
+    @property
+    def db(self) -> handed.Database:
+        return self._private.db
+
+    @property
+    def files(self) -> handed.Files:
+        return self._private.files
+
+    @property
+    def kv(self) -> handed.KV:
+        return _Kept(self._private.db)
+
+    @property
+    def alarms(self) -> handed.Alarms:
+        return self._hands.alarms
+
+    @property
+    def config(self) -> handed.Config:
+        return self._hands.configs.get(self.call.tool, MappingProxyType({}))
+
+    @property
+    def knowledge(self) -> "Knowledge":
+        return self._hands.lent.knowledge()
+
+    @property
+    def calendars(self) -> "Calendars":
+        return self._hands.lent.calendars()
+
+    # -------------------------------------------------------------- what is to be seen, heard and asked
+
+    @property
+    def display(self) -> handed.Display:
+        return _Shown(self._present)
+
+    @property
+    def audio(self) -> handed.Audio:
+        return _Said(self._present)
+
+    @property
+    def cloud(self) -> handed.Cloud:
+        return _Others(self.call_tool)
+
+    @property
+    def clock(self) -> handed.Clock:
+        return _Wall(self._hands.clock.wall)
+
+    @property
+    def session(self) -> handed.Session:
+        return _Seen(_there(self._hands.state, "a voice session"))
+
+    @property
+    def voice_active(self) -> bool:
+        return self._hands.lent.voice_active()
+
+    @property
+    def audit(self) -> handed.Audit:
+        return _Noted(self.call, self._hands.note)
+
+    @property
+    def log(self) -> logging.Logger:
+        return logging.getLogger(LOG + self.call.tool)
+
+    def now(self) -> float:
+        return self._hands.clock.wall()
+
+    def glasses(self) -> Mapping[str, Json]:
+        status = self._hands.glasses()
+        known = status.capabilities
+        return {
+            "state": status.state, "ready": status.ready, "stale": status.stale, "model": status.model,
+            "firmware": status.firmware, "battery": status.battery, "worn": status.worn,
+            "can": sorted(key for hardware, key in FLAG.items() if known is not None and known.has(hardware)),
+        }  # fmt: skip
+
+    async def progress(self, text: str) -> None:
+        await self._progress(text[:MAX_PROGRESS])
+
+    async def call_tool(self, tool: str, args: Mapping[str, Json]) -> ToolResponse:
+        mine, number, call = self.call, next(self._calls), self._hands.call
+        if call is None or mine.depth >= MAX_DEPTH:
+            return ToolResponse.failure(ErrorCode.UNSUPPORTED, f"{tool} is called more than {MAX_DEPTH} tools deep")
+        # The key makes a second run of this call ask for the same calls, not for more of them.
+        return await call(replace(
+            mine, call_id=new_call_id(self._hands.clock), tool=tool, args=dict(args), depth=mine.depth + 1,
+            idempotency_key=f"{mine.call_id}/{number}", provider_call_id=None, ordinal=None,
+        ))  # fmt: skip
+
+    # -------------------------------------------------------------- within
+
+    @property
+    def _package(self) -> str:
+        return parse(self.call.tool).package
+
+    @property
+    def _private(self) -> Private:
+        return _there(self._hands.private, "storage of one user's own")(self.call.user_id, self._package)
+
+    async def _present(self, render: dict[str, Json]) -> str:
+        """Show it as a scene of its own, so that it neither is nor becomes the result of this call."""
+        present = _there(self._hands.present, "a lens")
+        report = await present(f"{self.call.call_id}/shown-{next(self._shows)}", ToolResponse(render=render))
+        return report.state.value
+
+
+def _there(part: T | None, what: str) -> T:
+    """Raises ToolFailure: a tool run where this was not wired is told so in words."""
+    if part is None:
+        raise ToolFailure(ToolError.of(ErrorCode.UNSUPPORTED, f"There is no {what} here"))
+    return part
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    _present: Callable[[dict[str, Json]], Awaitable[str]]
+
+    async def show(self, text: str, *, title: str = "") -> str:
+        layout = {"layout": "reference_card", "title": title} if title else {"layout": "text_wall"}
+        return await self._present({"display": {**layout, "text": text}, "audio": {"suppressVoiceResponse": True}})
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    _present: Callable[[dict[str, Json]], Awaitable[str]]
+
+    async def say(self, text: str) -> str:
+        return await self._present({"audio": {"text": text}})
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    _call: Callable[[str, Mapping[str, Json]], Awaitable[ToolResponse]]
+
+    async def call(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json]:
+        return (await self._call(tool, args)).to_json()
+
+
+@dataclass(frozen=True, slots=True)
+class _Wall:
+    now: Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    _state: Callable[[], Mapping[str, Json]]
+
+    def state(self) -> dict[str, Json]:
+        return dict(self._state())
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    _call: ToolCall
+    _note: Callable[[Mapping[str, Json]], None] | None
+
+    def log(self, event: str) -> None:
+        """Without an audit log there is nowhere to write it, and the tool need not mind."""
+        if self._note is not None:
+            self._note({"callId": self._call.call_id, "toolId": self._call.tool, "turnId": self._call.turn_id or None,
+                        "origin": self._call.origin.value, "outcome": "noted", "reason": event[:MAX_EVENT]})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """`KV` in a table of the user's own file. Looking makes no table: reads go on when the disk is full."""
+
+    _db: handed.Database
+
+    async def get(self, key: str, default: Json = None) -> Json:
+        rows = await self._look("SELECT value FROM _kv WHERE key = ?", key)
+        return json.loads(rows[0]["value"]) if rows else default
+
+    async def set(self, key: str, value: Json) -> None:
+        if not 0 < len(key) <= MAX_KEY:
+            raise ValueError(f"a key has 1 to {MAX_KEY} characters")
+        await self._db.execute(_KV)
+        await self._db.execute(_KV_SET, key, json.dumps(value, allow_nan=False))
+
+    async def delete(self, key: str) -> bool:
+        return bool(await self._look("SELECT 1 FROM _kv WHERE key = ?", key)) and (
+            await self._db.execute("DELETE FROM _kv WHERE key = ?", key) > 0
+        )
+
+    async def keys(self) -> list[str]:
+        return [row["key"] for row in await self._look("SELECT key FROM _kv ORDER BY key")]
+
+    async def _look(self, sql: str, *params: Json) -> list[dict[str, Json]]:
+        there = await self._db.fetch(_KV_THERE)
+        return await self._db.fetch(sql, *params) if there else []

@@ -1,0 +1,176 @@
+"""What a tool may be handed, one small Protocol a thing; `ToolContext` has them all. Words only: no code runs here.
+
+Refuses to offer a radio, a socket or a path, and any way to make intents: those come from a tool's result alone (S2-52).
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+Json = Any
+"""A JSON value: None, bool, int, float, str, list or dict of them."""
+
+
+class ToolStorage(Protocol):
+    """One package's own tables in the daemon's database, for all users together; SQL parameters are always bound."""
+
+    async def execute(self, sql: str, *params: Json) -> int:
+        """Run one writing statement, committed on return; gives the last row id (INSERT) or the rows changed."""
+
+    async def fetch(self, sql: str, *params: Json) -> list[dict[str, Json]]:
+        """Run one SELECT; at most 1,000 rows."""
+
+
+class Database(Protocol):
+    """The caller's own tables within this package: no other user's rows are in reach. Every value is bound.
+
+    Each table has `id` (INTEGER PRIMARY KEY) without being asked. A column named `encrypted__…` takes any JSON, keeps it
+    encrypted and gives it back as it was; it cannot be searched or sorted by, nor be named in `execute` and `fetch`.
+    """
+
+    async def create_table(self, table: str, columns: Mapping[str, str]) -> None:
+        """Make it if it is not there; add what is missing to one that is. A column's form is `TEXT`, `INTEGER`, `REAL` or
+        `BLOB`, then `NOT NULL` or `UNIQUE` or both; that of an encrypted one is not looked at (give `TEXT`).
+        """
+
+    async def insert(self, table: str, row: Mapping[str, Json]) -> int:
+        """Give the new row's id."""
+
+    async def select(
+        self, table: str, *, where: Mapping[str, Json] | None = None, columns: Sequence[str] = (), order: str = "",
+        limit: int = 100,
+    ) -> list[dict[str, Json]]:  # fmt: skip
+        """Give rows whose columns equal what `where` says (a list: any of it); `order` is a column, `-column` falling."""
+
+    async def update(self, table: str, row: Mapping[str, Json], *, where: Mapping[str, Json]) -> int:
+        """Change rows; gives how many. An empty `where` means all of them."""
+
+    async def delete(self, table: str, *, where: Mapping[str, Json]) -> int:
+        """Delete rows; gives how many. An empty `where` means all of them."""
+
+    async def execute(self, sql: str, *params: Json) -> int:
+        """Run one writing statement of your own, as `ToolStorage.execute` does."""
+
+    async def fetch(self, sql: str, *params: Json) -> list[dict[str, Json]]:
+        """Run one SELECT of your own, as `ToolStorage.fetch` does."""
+
+
+class Files(Protocol):
+    """The caller's own files within this package. A name is a relative path (`a/b.txt`); one that leads elsewhere fails."""
+
+    async def make_folder(self, name: str) -> None:
+        """Make it and those above it; one that is there is fine."""
+
+    async def write(self, name: str, data: bytes | str) -> None:
+        """Replace the whole file in one step, on disk when this returns."""
+
+    async def read(self, name: str) -> bytes:
+        """Give the whole file. Raises FileNotFoundError."""
+
+    async def exists(self, name: str) -> bool: ...
+    async def delete(self, name: str) -> bool:
+        """Delete a file or an empty folder; False when there is none."""
+
+    async def names(self, folder: str = "") -> list[str]:
+        """List the files below a folder, sorted, each by its whole name."""
+
+
+class KV(Protocol):
+    """Small values by key, the caller's own within this package."""
+
+    async def get(self, key: str, default: Json = None) -> Json: ...
+    async def set(self, key: str, value: Json) -> None: ...
+    async def delete(self, key: str) -> bool:
+        """False when there was none."""
+
+    async def keys(self) -> list[str]: ...
+
+
+class Alarms(Protocol):
+    """Moments in the future at which a text is shown to the wearer; they survive a restart."""
+
+    async def set(self, after_s: float, text: str) -> int:
+        """Give the new alarm's number."""
+
+    async def pending(self) -> list[dict[str, Json]]:
+        """`[{id, text, remaining_s}]`, soonest first."""
+
+    async def cancel(self, alarm: int) -> bool:
+        """False when there is no such alarm (any more)."""
+
+
+class Display(Protocol):
+    """The lens, before the result is there; what a result is to show belongs into its `render`."""
+
+    async def show(self, text: str, *, title: str = "") -> str:
+        """Give how far it got: `shown`, `acknowledged`, `dropped` … (contract §3, delivery)."""
+
+
+class Audio(Protocol):
+    """The ear, before the result is there."""
+
+    async def say(self, text: str) -> str:
+        """Give how far it got, as `Display.show` does."""
+
+
+class Cloud(Protocol):
+    """Other tools, wherever they live, through the whole pipeline and for the budgets of this turn (S2-134)."""
+
+    async def call(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Give the envelope of the answer: `{ok, data | error, …}`."""
+
+
+class Clock(Protocol):
+    def now(self) -> float:
+        """Wall clock, seconds since 1970."""
+
+
+class Session(Protocol):
+    """The voice session, to look at (S2-51)."""
+
+    def state(self) -> dict[str, Json]:
+        """Give a copy of what it is now: `{voice_active, suppress_audio, …}`."""
+
+
+class Audit(Protocol):
+    def log(self, event: str) -> None:
+        """Write a word of the tool's own into the audit log."""
+
+
+class Config(Protocol):
+    """The owner's settings for this tool: the fields of its `config.py`, checked, with their defaults."""
+
+    def __getitem__(self, key: str, /) -> Json: ...
+    def get(self, key: str, default: Json, /) -> Json: ...
+
+
+class Handed(Protocol):
+    """All of it, as one call has it."""
+
+    @property
+    def storage(self) -> ToolStorage: ...
+    @property
+    def db(self) -> Database: ...
+    @property
+    def files(self) -> Files: ...
+    @property
+    def kv(self) -> KV: ...
+    @property
+    def alarms(self) -> Alarms: ...
+    @property
+    def display(self) -> Display: ...
+    @property
+    def audio(self) -> Audio: ...
+    @property
+    def cloud(self) -> Cloud: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def session(self) -> Session: ...
+    @property
+    def audit(self) -> Audit: ...
+    @property
+    def config(self) -> Config: ...
+    @property
+    def log(self) -> logging.Logger:
+        """Named `glassd.tool.PACKAGE:NAME`."""
