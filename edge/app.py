@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from edge import __version__, settings as configuration
 from edge.alarms import AlarmClock
-from edge.audit import AuditLog
+from edge.audit import AuditLog, filtered_line
 from edge.bell import Bell
 from edge.bonds import Bonds, allowed
 from edge.bus import Bus
@@ -28,7 +28,7 @@ from edge.core.ids import new_call_id
 from edge.core.policy import VoiceBudget
 from edge.enrol import Enrolment
 from edge.enrol_store import EnrolmentFiles
-from edge.events import Alarmed
+from edge.events import Alarmed, ToolsFiltered
 from edge.herald import Herald
 from edge.link_finder import BleFinder
 from edge.link_manager import LinkManager
@@ -149,6 +149,7 @@ class Daemon:
             builtin=built / "tool_registry.json", state=self.state_dir / "registry", bus=self.bus, clock=self.clock,
             cloud=self.cloud.registry(), refresh_s=s.cloud.refresh_s,
             disabled=s.policy.disabled_tools if s.policy.tools_enabled else ("*",), within=self.vigil.within, boundary=self.turns.boundary,
+            per_tool_hardware=s.registry.per_tool_hardware,
         )  # fmt: skip
         self.registry.load(self._shelf)
         self._shelf = None
@@ -280,7 +281,9 @@ class Daemon:
         """Keep what needs a person, for `status`."""
         with self.bus.listen() as heard:
             async for happening in heard:
-                if isinstance(happening, Alarmed):
+                if isinstance(happening, ToolsFiltered) and self.audit is not None:
+                    self.audit(filtered_line(happening.apps, happening.count))
+                elif isinstance(happening, Alarmed):
                     self._alarms.pop(happening.alarm, None)
                     if not happening.over:
                         self._alarms[happening.alarm] = happening.text

@@ -12,7 +12,7 @@ import math
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import count, pairwise
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from edge.clock import Clock
-from tools_cache.tool import Json
+from tools_cache.tool import ErrorCode, Json
 
 _log: Final = logging.getLogger(__name__)
 
@@ -43,6 +43,12 @@ FILE_MODE: Final = 0o640
 _EXACT: Final = 2**63
 _BLOCK: Final = 64 * 1024
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
+
+
+def filtered_line(apps: Mapping[str, Sequence[str]], count: int) -> dict[str, Json]:
+    """The record of what these glasses leave out (S0-13): no call, but whoever reads why a tool was not called looks here."""
+    told = "; ".join(f"{package} lacks {', '.join(missing)}" for package, missing in apps.items())
+    return {"outcome": "tools_filtered", "errorCode": ErrorCode.HARDWARE_MISSING.value if count else None, "reason": f"{count} apps: {told}"[:MAX_TEXT]}
 
 
 class AuditLog:

@@ -36,5 +36,5 @@ def read(config: Path | None, env: Env) -> Beginning:
 
     settings = settings_reading.load(config, env)
     builtin = Path(str(resources.files("tools_cache"))) / BUILTIN
-    found = shelf.read(builtin, settings.state_dir(env) / "registry", base=settings.cloud.url or None)
+    found = shelf.read(builtin, settings.state_dir(env) / "registry", base=settings.cloud.url or None, per_tool_hardware=settings.registry.per_tool_hardware)
     return Beginning(settings, found)

@@ -116,6 +116,15 @@ class ToolsListChanged(Happening):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolsFiltered(Happening):
+    """These glasses leave something out of `count` apps now: package → missing hardware, of the first 50."""
+
+    kind = "tools.filtered"
+    apps: Mapping[str, tuple[str, ...]]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class UplinkChanged(Happening):
     """`up` tells which of the two wire names this has: `uplink.up` or `uplink.down`."""
 

@@ -209,13 +209,16 @@ class UplinkPort(Protocol):
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One tool in a snapshot. `hidden` says, in words for a person, why it is not in force; empty when it is.
-    `missing` names the hardware it lacks; `stale` marks that the answer rests on glasses that are away.
+    `missing` names the hardware it lacks, `without` what it could use and lacks, `warnings` say that in words;
+    `stale` marks that the answer rests on glasses that are away.
     """
 
     definition: ToolDefinition
     app_name: str
     hidden: str = ""
     missing: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     stale: bool = False
 
 

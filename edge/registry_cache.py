@@ -10,6 +10,7 @@ import logging
 import random
 from collections.abc import Collection, Mapping
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -17,7 +18,7 @@ from typing import Final
 from edge.clock import Clock
 from edge.core.registry import Snapshot, Union
 from edge.core.sync import Fetched, Pace, RegistrySource, SyncFailed
-from edge.events import Alarmed, RegistrySynced
+from edge.events import Alarmed, RegistrySynced, ToolsFiltered
 from edge.ports import BusPort, RegistryNotice
 from edge.registry_news import Boundary, ListNews, no_turns
 from edge.vigil import Within, unwatched
@@ -31,6 +32,7 @@ from tools_cache.shelf import Shelf
 from tools_cache.tool import Json, ToolDefinition
 
 SHOWN_DROPPED: Final = 20
+SHOWN_FILTERED: Final = 50
 SYNC_S: Final = 300.0
 """Fetching, checking and storing one registry has deadlines far below this."""
 IDLE_S: Final = 3600.0
@@ -61,6 +63,7 @@ class RegistryCache:
         self._pace = Pace(refresh_s, retry_s, random.random)
         self._record: Capabilities | None = None
         self._stale = False
+        self._filtered: dict[str, tuple[str, ...]] = {}
         self._local = EMPTY
         self._remote: Registry | None = None
         self._generation: Generation | None = None
@@ -246,11 +249,18 @@ class RegistryCache:
             return
         self._snapshot = fresh
         self.news.swapped()
-        for entry in fresh.entries():
-            if entry.missing:
-                logger.debug("tools filtered: %s lacks %s", entry.definition.name, ", ".join(entry.missing))
+        self._tell_filtered(fresh.filtered)
         self._bus.publish(
             RegistrySynced(fresh.version, len(fresh.entries()), len(fresh.in_force), self._origin, self._dropped()))  # fmt: skip
+
+    def _tell_filtered(self, filtered: Mapping[str, tuple[str, ...]]) -> None:
+        """Say which apps these glasses leave out, when that is news."""
+        if filtered == self._filtered:
+            return
+        self._filtered = dict(filtered)
+        for package, missing in filtered.items():
+            logger.debug("Skipping tools from incompatible app %s: missing %s", package, ", ".join(missing))
+        self._bus.publish(ToolsFiltered(dict(islice(filtered.items(), SHOWN_FILTERED)), len(filtered)))
 
     def _version(self) -> str:
         """Name the union by its parts' hashes, in the form of C-09."""

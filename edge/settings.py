@@ -120,6 +120,11 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Registry:
+    per_tool_hardware: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
     enabled: bool = True
     args: bool = False
@@ -148,6 +153,7 @@ class Settings:
     cloud: Cloud = Cloud()
     audio: Audio = Audio()
     policy: Policy = Policy()
+    registry: Registry = Registry()
     audit: Audit = Audit()
     control: Control = Control()
     log: Log = Log()

@@ -40,6 +40,17 @@ FLAG: Final[Mapping[Hardware, str]] = MappingProxyType({
 })  # fmt: skip
 """The boolean key that answers each hardware type; EXIST is answered by the record being there at all."""
 
+MENTRA_FIELDS: Final[Mapping[str, str]] = MappingProxyType({
+    "display.maxTextLines": "display.lines", "display.canDisplayBitmap": "display.bitmap", "display.isColor": "display.is_color",
+    "display.resolution.width": "display.width", "display.resolution.height": "display.height",
+    "display.adjustBrightness": "display.brightness", "microphone.hasVAD": "microphone.vad", "speaker.isPrivate": "speaker.private",
+    "camera.resolution.width": "camera.width", "camera.resolution.height": "camera.height", "camera.hasHDR": "camera.hdr",
+    "camera.hasFocus": "camera.focus", "camera.video.canRecord": "camera.record", "camera.video.canStream": "camera.stream",
+    "camera.video.supportedStreamTypes": "camera.streams", "imu.axisCount": "imu.axes", "imu.hasAccelerometer": "imu.accelerometer",
+    "imu.hasCompass": "imu.compass", "imu.hasGyroscope": "imu.gyroscope",
+})  # fmt: skip
+"""MentraOS's names of what lies below a flag → our keys; names not here are the same in both (`display.color`)."""
+
 MAX_KEYS: Final = 128
 """Bound on what a firmware may announce."""
 
@@ -75,6 +86,14 @@ class Capabilities:
     def has(self, hardware: Hardware) -> bool:
         """True only when it is known to be there; unknown counts as absent (fail closed)."""
         return True if hardware is Hardware.EXIST else self.get(FLAG[hardware]) is True
+
+    def detail(self, hardware: Hardware, field: str) -> Scalar | None:
+        """What is known of `field` of this hardware, by MentraOS's name or ours; None when nothing is, and for hardware
+        that is not there: MentraOS's record of no glasses has a display's details.
+        """
+        key = f"{FLAG.get(hardware, '')}.{field}"
+        found: Scalar | None = self.get(MENTRA_FIELDS.get(key, key)) if self.has(hardware) else None
+        return found
 
     def merged(self, other: "Capabilities") -> "Capabilities":
         """Combine two records of the same glasses, key by key: the higher origin wins, then the later word."""

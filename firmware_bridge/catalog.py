@@ -154,7 +154,9 @@ _EVEN_G1: Final = Model(
         "display": True, "display.width": g1.WIDTH, "display.height": g1.HEIGHT, "display.bpp": 1,
         "display.text_width": g1.TEXT_WIDTH, "display.lines": g1.LINES, "display.font": "g1-21",
         "display.line_height": 27, "display.page_bytes": 390, "display.bitmap": True, "display.tiles": False,
-        "microphone": True, "microphone.codecs": "lc3", "prompt": False,
+        "display.count": 2, "display.is_color": False, "display.color": "green", "display.brightness": True,
+        "display.silent": True, "display.notifications": True, "display.dashboard": True,
+        "microphone": True, "microphone.codecs": "lc3", "microphone.count": 1, "microphone.vad": False, "prompt": False,
         "gestures": "tap,double_tap,head_up,head_down,button_long",
     }), font="g1-21", arms=g1.arm_of, pairing=Pairing.JUST_WORKS,
     quirks=(
@@ -202,6 +204,10 @@ class Catalog:
         claims = [m for m in self.models if m.claims(heard)] or [m for m in self.models if m.adopts(heard)]
         return _only(claims, f"{heard.name!r}")
 
+    def title(self, key: str) -> str:
+        """Give what people call the glasses of a key; "" when that says nothing: of no model, or one that only has our profile."""
+        return next((m.title for m in self.models if m.key == key and (m.names or m.arms)), "")
+
     def by_firmware_model(self, model_id: str) -> Model | None:
         """Give the model whose firmware calls itself so; None for an unknown one. Raises `AmbiguousModel`."""
         return _only([m for m in self.models if model_id in m.firmware_models], f"firmware {model_id!r}")
@@ -217,3 +223,4 @@ CATALOG: Final = Catalog()
 find = CATALOG.find
 recognise = CATALOG.recognise
 by_firmware_model = CATALOG.by_firmware_model
+title = CATALOG.title

@@ -3,9 +3,19 @@
 Only `manifest.py` reads these; what it makes of them are the frozen words of `tool.py`. On the wire their names are camelCase.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from tools_cache.tool import MAX_CACHE_TTL_S, MAX_PENDING_TTL_S, MAX_RATE_CALLS, MAX_RATE_WINDOW_S
@@ -37,12 +47,34 @@ class _Document(BaseModel):
     model_config = ConfigDict(extra="allow", frozen=True, alias_generator=to_camel)
 
 
+class Bounds(_Document):
+    """A number of a capability, at least `min`, at most `max`. Nothing else is understood, so nothing else is let in."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    min: Annotated[float, Field(strict=True, allow_inf_nan=False)] | None = None
+    max: Annotated[float, Field(strict=True, allow_inf_nan=False)] | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.min is None and self.max is None:
+            raise ValueError("give min, max, or both")
+        return self
+
+
+Ability = Annotated[StrictStr, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.]{0,63}$")]
+Wanted = StrictBool | StrictInt | StrictFloat | Annotated[StrictStr, Field(min_length=1, max_length=64)] | Bounds
+
+
 class Need(_Document):
-    """One line of `hardwareRequirements`. An unknown type or level is kept and fails closed."""
+    """One line of `hardwareRequirements`. An unknown type or level is kept and fails closed. `where` looks below the
+    type: `{"maxTextLines": {"min": 5}, "canDisplayBitmap": true}`; ours, MentraOS knows types only.
+    """
 
     type: Word
     level: Word = "REQUIRED"
     description: StrictStr | None = None
+    where: Annotated[dict[Ability, Wanted], BeforeValidator(_null_is_nothing), Field(max_length=16)] = {}
 
 
 class Hardware(_Document):

@@ -16,7 +16,7 @@ from tools_cache import documents, legacy
 from tools_cache.errors import BadDefinition, BadManifest, BadToolName
 from tools_cache.frozen import FrozenDict, frozen
 from tools_cache.names import check_local_name, parse
-from tools_cache.registry import HARDWARE_KEY, MAX_BYTES, App, Dropped, Registry, Requirement
+from tools_cache.registry import HARDWARE_KEY, MAX_BYTES, App, Detail, Dropped, Registry, Requirement
 from tools_cache.tool import ENVELOPE_VERSION, ExecutionType, Json, Mode, RateLimit, SideEffects, Source, ToolDefinition
 
 MAX_TOOLS: Final = 5000
@@ -184,7 +184,14 @@ def _own_requirements(tool: ToolDefinition, *, allowed: bool) -> tuple[Requireme
 
 
 def _requirement(need: documents.Need) -> Requirement:
-    return Requirement(need.type.upper(), need.level.upper() != "OPTIONAL", need.description or "")
+    details = tuple(_detail(field, wanted) for field, wanted in need.where.items())
+    return Requirement(need.type.upper(), need.level.upper() != "OPTIONAL", need.description or "", details)
+
+
+def _detail(field: str, wanted: documents.Wanted) -> Detail:
+    if isinstance(wanted, documents.Bounds):
+        return Detail(field, least=wanted.min, most=wanted.max)
+    return Detail(field, equal=wanted)
 
 
 def _cache_ttl_s(tool: documents.Tool) -> float | None:

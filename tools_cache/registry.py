@@ -24,12 +24,25 @@ class Dropped(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Detail:
+    """What hardware must be besides being there: a `field` of the capability record (`maxTextLines`, `canDisplayBitmap`,
+    or ours: `lines`) that is `equal` to something, or a number within bounds. Declared, never an expression (S2-133).
+    """
+
+    field: str
+    equal: bool | float | str | None = None
+    least: float | None = None
+    most: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Requirement:
     """Hardware an app needs. `type` is a MentraOS `HardwareType`, or a word newer than this version."""
 
     type: str
     required: bool = True
     description: str = ""
+    details: tuple[Detail, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -146,5 +146,5 @@ def _tool(entry: Entry) -> dict[str, Json]:
         "sideEffects": d.side_effects.value, "requiresConfirmation": d.requires_confirmation,
         "allowedModes": sorted(d.allowed_modes), "queueable": d.queueable,
         "activationPhrases": list(d.activation_phrases), "hidden": entry.hidden,
-        "missing": list(entry.missing), "stale": entry.stale,
+        "missing": list(entry.missing), "without": list(entry.without), "warnings": list(entry.warnings), "stale": entry.stale,
     }  # fmt: skip

@@ -1,30 +1,32 @@
 """What an app needs × what the glasses can do → is it in force, what is missing, and why, in words for a person.
 
 MentraOS's algorithm with its holes closed: unknown glasses have nothing (fail closed), a word for hardware we do not
-know is missing, glasses that are away count as last known and are marked stale. Refuses to know any tool.
+know is missing, what lies below a flag is looked at too, glasses that are away count as last known and are marked stale.
+Refuses to know any tool.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from firmware_bridge.capabilities import Capabilities, Hardware, missing
-from tools_cache.registry import Requirement
+from edge.core import hardware_words as words
+from firmware_bridge.capabilities import Capabilities, Hardware, Scalar
+from tools_cache.registry import Detail, Requirement
 
-WORDS: Final = {
-    Hardware.CAMERA: "a camera", Hardware.DISPLAY: "a display", Hardware.MICROPHONE: "a microphone",
-    Hardware.SPEAKER: "a speaker", Hardware.IMU: "a motion sensor", Hardware.BUTTON: "a button",
-    Hardware.LIGHT: "a light", Hardware.WIFI: "Wi-Fi", Hardware.EXIST: "glasses",
-}  # fmt: skip
-_KNOWN: Final = frozenset(h.value for h in Hardware)
+STALE: Final = ("judged by what the glasses last seen could do",)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer for one app (or tool). `reason` is empty when compatible; `stale` when it rests on absent glasses."""
+    """The answer for one app (or tool). `reason` is empty when compatible; `stale` when it rests on absent glasses.
+
+    What is missing is named by its type, `CAMERA`, or as `DISPLAY.maxTextLines` where the type is there. `warnings`
+    say what a person may want to know of something that is in force.
+    """
 
     missing_required: tuple[str, ...] = ()
     missing_optional: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     reason: str = ""
     stale: bool = False
 
@@ -33,40 +35,47 @@ class Verdict:
         return not self.missing_required
 
 
-def judge(needs: Sequence[Requirement], record: Capabilities | None, *, stale: bool) -> Verdict:
-    """Compare needs with a record; None means no glasses were ever connected."""
+NOTHING_NEEDED: Final = Verdict()
+
+
+def judge(needs: Sequence[Requirement], record: Capabilities | None, *, stale: bool, title: str = "") -> Verdict:
+    """Compare needs with a record; None means no glasses were ever connected. `title` is what people call these glasses."""
     if not needs:
-        return Verdict()
-    required = _missing((n.type for n in needs if n.required), record)
-    optional = _missing((n.type for n in needs if not n.required), record)
-    rests_on_old = stale and record is not None
-    return Verdict(required, optional, _reason(required, record, stale=rests_on_old), rests_on_old)
+        return NOTHING_NEEDED
+    required = _lacks((n for n in needs if n.required), record)
+    optional = _lacks((n for n in needs if not n.required), record)
+    stale = stale and record is not None
+    here = words.Here(record, title, stale=stale)
+    without = tuple(f"works without {words.phrase(lack)}: {words.tail((lack,), here)}" for lack in optional)
+    reason = f"needs {words.needed(required)}; {words.tail(required, here)}" if required else ""
+    return Verdict(_names(required), _names(optional), without + (STALE if stale else ()), reason, stale)
 
 
-def _missing(types: Iterable[str], record: Capabilities | None) -> tuple[str, ...]:
+def _names(lacks: Iterable[words.Lack]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for lack in lacks for name in lack.names))
+
+
+def _lacks(needs: Iterable[Requirement], record: Capabilities | None) -> tuple[words.Lack, ...]:
     """Keep the order of the needs, each once."""
-    unique = tuple(dict.fromkeys(types))
-    known = {h.value for h in missing((Hardware(t) for t in unique if t in _KNOWN), record)}
-    return tuple(t for t in unique if t in known or t not in _KNOWN)
+    found = (_lack(need, record) for need in needs)
+    return tuple(dict.fromkeys(lack for lack in found if lack is not None))
 
 
-def _reason(required: tuple[str, ...], record: Capabilities | None, *, stale: bool) -> str:
-    if not required:
-        return ""
-    needs = f"needs {_joined([word(t) for t in required])}"
-    strange = [t for t in required if t not in _KNOWN]
-    if strange:
-        return f"{needs}; this version cannot tell whether glasses have {_joined(strange)}"
-    if record is None:
-        return f"{needs}; no glasses were ever connected"
-    lacking = {1: "none", 2: "neither"}.get(len(required), "none of them")
-    return f"{needs}; {'the glasses last seen' if stale else 'these glasses'} have {lacking}"
+def _lack(need: Requirement, record: Capabilities | None) -> words.Lack | None:
+    hardware = Hardware(need.type) if need.type in words.KNOWN else None
+    if hardware is None or record is None or not record.has(hardware):
+        return words.Lack(need.type, why=need.description)
+    failing = tuple((d, record.detail(hardware, d.field)) for d in need.details if not _fits(d, record.detail(hardware, d.field)))
+    return words.Lack(need.type, failing, why=need.description) if failing else None
 
 
-def word(hardware: str) -> str:
-    """Say a hardware type with its article; one we do not know is given as it came."""
-    return WORDS[Hardware(hardware)] if hardware in _KNOWN else hardware
-
-
-def _joined(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _fits(wanted: Detail, value: Scalar | None) -> bool:
+    """Unknown never fits. A text that is a list (`opus,pcm16`) fits when it holds the word."""
+    if value is None:
+        return False
+    if wanted.equal is None:
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        return number and (wanted.least is None or value >= wanted.least) and (wanted.most is None or value <= wanted.most)  # type: ignore[operator]
+    if isinstance(wanted.equal, str):
+        return isinstance(value, str) and wanted.equal.lower() in {value.lower(), *value.lower().split(",")}
+    return isinstance(value, bool) is isinstance(wanted.equal, bool) and value == wanted.equal

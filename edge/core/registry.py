@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from edge.core.compatibility import Verdict, judge
 from edge.ports import Entry
+from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities
 from tools_cache.registry import App, Dropped
 from tools_cache.tool import Source, ToolDefinition
@@ -35,6 +36,16 @@ class Snapshot:
 
     def entries(self) -> tuple[Entry, ...]:
         return self._entries
+
+    @property
+    def filtered(self) -> dict[str, tuple[str, ...]]:
+        """The packages of which these glasses leave something out, and the hardware they lack for it (S0-13)."""
+        found: dict[str, tuple[str, ...]] = {}
+        for entry in self._entries:
+            if entry.missing:
+                package = entry.definition.name.partition(":")[0]
+                found[package] = tuple(dict.fromkeys((*found.get(package, ()), *entry.missing)))
+        return found
 
     @property
     def in_force(self) -> tuple[Entry, ...]:
@@ -66,11 +77,12 @@ class Union:
         (`package:tool`, `package:*` for all of a package, `*` for all) that the owner does not want.
         """
         entries: dict[str, Entry] = {}
+        title = catalog.title(record.model) if record else ""
         for app in self.apps:
-            verdict = judge(app.requirements, record, stale=stale)
+            verdict = judge(app.requirements, record, stale=stale, title=title)
             for tool in app.tools:
                 own = app.tool_requirements.get(tool.name)
-                seen = verdict if own is None else judge((*app.requirements, *own), record, stale=stale)
+                seen = verdict if own is None else judge((*app.requirements, *own), record, stale=stale, title=title)
                 off = "*" in disabled or tool.name in disabled or f"{app.package}:*" in disabled
                 broken = unusable.get(tool.name, "") if tool.source is Source.CLOUD else ""
                 entries.setdefault(tool.name, _entry(app, tool, seen, broken, off=off))  # local apps come first
@@ -81,4 +93,5 @@ def _entry(app: App, tool: ToolDefinition, verdict: Verdict, broken: str, *, off
     """The owner's word comes first, then what is broken, then hardware: a person is told what to change."""
     if off or broken:
         return Entry(tool, app.name, hidden=DISABLED if off else broken)
-    return Entry(tool, app.name, hidden=verdict.reason, missing=verdict.missing_required, stale=verdict.stale)
+    return Entry(tool, app.name, hidden=verdict.reason, missing=verdict.missing_required,
+                 without=verdict.missing_optional, warnings=verdict.warnings, stale=verdict.stale)

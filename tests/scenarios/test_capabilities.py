@@ -88,7 +88,7 @@ async def test_a_camera_that_goes_hides_its_tool_and_one_that_comes_brings_it_ba
         place.mark()
         place.mock.glasses.set_capabilities({"camera": False})
         await place.heard("registry.synced")
-        assert hidden(place, PHOTO) == "needs a camera; these glasses have none"
+        assert hidden(place, PHOTO) == "needs a camera; these glasses (Mock glasses with everything) have none"
         await cloud_side.hears(
             "that the camera is gone",
             lambda s: s.tail == "capabilities" and s.body["capabilities"]["camera"]["value"] is False,

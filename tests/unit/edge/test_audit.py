@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from edge.audit import KEYS, MAX_ARGS, MAX_TEXT, AuditLog
+from edge.audit import KEYS, MAX_ARGS, MAX_TEXT, AuditLog, filtered_line
 from edge.clock import Clock
 
 DEADLINE_S = 20.0
@@ -422,3 +422,10 @@ def test_a_log_that_was_never_opened_can_be_closed(tmp_path):
     log({"callId": "c1"})
     log.close()
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.requirement("S0-13")
+def test_what_glasses_leave_out_is_a_line_of_its_own(tmp_path):
+    (line,) = written(tmp_path / "a", filtered_line({"photo": ("CAMERA", "LIGHT"), "music": ("SPEAKER",)}, 2))
+    assert (line["outcome"], line["errorCode"], line["callId"]) == ("tools_filtered", "HARDWARE_MISSING", None)
+    assert line["reason"] == "2 apps: photo lacks CAMERA, LIGHT; music lacks SPEAKER"

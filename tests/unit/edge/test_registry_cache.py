@@ -16,7 +16,7 @@ from starlette.routing import Route
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.sync import Pace, SyncFailed
-from edge.events import Alarmed, RegistrySynced
+from edge.events import Alarmed, RegistrySynced, ToolsFiltered
 from edge.ports import RegistryNotice
 from edge.registry_cache import RegistryCache
 from edge.registry_http import CloudRegistry
@@ -165,7 +165,7 @@ async def test_without_any_cloud_the_built_in_tools_are_there_at_once(tmp_path):
     described = rig.cache.describe()
     assert (described["origin"], described["age_s"], described["version"]) == ("local", None, json.loads(BUILTIN)["version"])
     assert described["cloud"]["configured"] is False
-    assert rig.cache.snapshot().find("glasses:show_text").hidden == "needs a display; no glasses were ever connected"
+    assert rig.cache.snapshot().find("glasses:show_text").hidden == "needs a display; no glasses are known yet"
     async with running(rig):
         await rig.cache.notice(RegistryNotice("v", "a" * 64, "http://x"))
     with pytest.raises(SyncFailed, match="no cloud"):
@@ -490,7 +490,7 @@ async def test_other_glasses_change_what_is_in_force_and_the_bus_says_so(tmp_pat
     rig = Rig(tmp_path, cloud)
     await rig.cache.sync()
     find = lambda name: rig.cache.snapshot().find(name)  # noqa: E731 - read three times below
-    assert find("photo:take").hidden == "needs a camera; no glasses were ever connected"
+    assert find("photo:take").hidden == "needs a camera; no glasses are known yet"
     version = rig.cache.snapshot().version
 
     rig.cache.set_capabilities(glasses(camera=True, display=True), stale=False)
@@ -600,3 +600,56 @@ def test_an_announced_registry_is_asked_for_a_few_times_then_let_go():
     assert pace.wanted == ""
     assert pace.announced("new")
     assert (pace.succeeded("new"), pace.wanted) == (300.0, "")
+
+
+@pytest.mark.requirement("S0-13")
+async def test_which_apps_glasses_leave_out_is_said_once_a_change_with_what_they_lack(tmp_path, cloud, caplog):
+    cloud.document = document(app("photo", "take", "share", needs=["CAMERA", "LIGHT"]), app("calc", "add"))
+    rig = Rig(tmp_path, cloud)
+    with caplog.at_level(logging.DEBUG, logger="edge.registry_cache"):
+        await rig.cache.sync()
+        rig.cache.set_capabilities(glasses(display=True, light=True, speaker=True), stale=False)
+        said = rig.happened(ToolsFiltered)
+        assert said[-1] == ToolsFiltered({"photo": ("CAMERA",)}, 1)
+        assert "Skipping tools from incompatible app photo: missing CAMERA" in caplog.text
+        rig.cache.set_capabilities(glasses(display=True, light=True, speaker=True), stale=True)
+        assert rig.happened(ToolsFiltered) == said, "the same apps for the same reason are no news"
+        rig.cache.set_capabilities(glasses(display=True, light=True, speaker=True, camera=True), stale=False)
+        assert rig.happened(ToolsFiltered)[-1] == ToolsFiltered({}, 0)
+
+
+@pytest.mark.requirement("S0-13")
+async def test_an_event_of_five_hundred_apps_names_fifty_and_counts_all(tmp_path, cloud):
+    cloud.document = document(*(app(f"a{n}", "t", needs=["CAMERA"]) for n in range(120)))
+    rig = Rig(tmp_path, cloud)
+    await rig.cache.sync()
+    rig.cache.set_capabilities(glasses(display=True, speaker=True), stale=False)
+    told = rig.happened(ToolsFiltered)[-1]
+    assert (len(told.apps), told.count) == (50, 120)
+
+
+@pytest.mark.requirement("S0-09")
+async def test_a_tools_own_needs_count_only_where_that_is_switched_on(tmp_path, cloud, caplog):
+    picky = {"_meta": {"io.glassd/hardware": [{"type": "CAMERA", "level": "REQUIRED"}]}}
+    shown = app("photo", "plain", "picky")
+    shown["tools"][1] |= picky
+    cloud.document = document(shown)
+    for on, hidden in ((False, set()), (True, {"photo:picky"})):
+        (tmp_path / str(on)).mkdir()
+        rig = Rig(tmp_path / str(on), cloud, per_tool_hardware=on)
+        await rig.cache.sync()
+        rig.cache.set_capabilities(glasses(display=True, speaker=True), stale=False)
+        assert {e.definition.name for e in rig.cache.snapshot().entries() if e.hidden} == hidden
+        assert ("hardware belongs to the app" in caplog.text) is not on
+        caplog.clear()
+
+
+@pytest.mark.requirement("S0-14")
+async def test_an_app_without_tools_is_no_error(tmp_path, cloud):
+    bare = app("bare")
+    missing = {key: value for key, value in app("missing").items() if key != "tools"}
+    cloud.document = document(bare, missing, {**app("nothing"), "tools": None}, app("calc", "add"))
+    rig = Rig(tmp_path, cloud)
+    await rig.cache.sync()
+    assert {n for n in rig.names() if not n.startswith(("notes:", "glasses:", "clock:", "timer:"))} >= {"calc:add"}
+    assert rig.cache.describe()["dropped"] == []

@@ -8,7 +8,7 @@ from tools_cache import manifest
 from tools_cache.errors import BadDefinition, BadManifest
 from tools_cache.frozen import frozen
 from tools_cache.manifest import definition, digest, from_tool_list, load
-from tools_cache.registry import Requirement
+from tools_cache.registry import Detail, Requirement
 from tools_cache.tool import Mode, SideEffects, Source
 
 TOOL = {"name": "add", "description": "Adds.", "inputSchema": {"type": "object", "properties": {}}}
@@ -132,6 +132,26 @@ def test_hardware_needs_are_read_and_words_newer_than_us_are_kept():
     needs = [{"type": "camera", "level": "REQUIRED", "description": "to see"}, {"type": "GPS", "level": "optional"}]
     (app,) = load(body(document(TOOL, hardwareRequirements=needs))).apps
     assert app.requirements == (Requirement("CAMERA", True, "to see"), Requirement("GPS", False))
+
+
+def test_what_a_need_asks_below_its_type_is_read():
+    where = {"maxTextLines": {"min": 5}, "resolution.width": {"min": 1, "max": 640}, "canDisplayBitmap": True, "color": "green"}
+    (app,) = load(body(document(TOOL, hardwareRequirements=[{"type": "DISPLAY", "level": "REQUIRED", "where": where}]))).apps
+    assert app.requirements[0].details == (
+        Detail("maxTextLines", least=5.0), Detail("resolution.width", least=1.0, most=640.0),
+        Detail("canDisplayBitmap", equal=True), Detail("color", equal="green"))  # fmt: skip
+
+
+@pytest.mark.requirement("S2-133")
+@pytest.mark.parametrize("where", [
+    {"lines": {"regex": ".*"}}, {"lines": {}}, {"lines": {"min": "5"}}, {"lines": [5]}, {"__import__('os')": True}, ["lines"], "lines > 5",
+    {"lines": {"min": 1, "eval": "1"}}, {"lines": None}, {f"f{n}": True for n in range(17)},
+])  # fmt: skip
+def test_a_need_that_cannot_be_compared_costs_its_app_and_is_named(where):
+    bad = document(TOOL, hardwareRequirements=[{"type": "DISPLAY", "level": "REQUIRED", "where": where}])
+    registry = load(body(bad, document(TOOL, package="com.y")))
+    assert tools_of(registry) == ["com.y:add"]
+    assert registry.dropped[0].reason.startswith("hardwareRequirements.0.where")
 
 
 HARDWARE = {"_meta": {"io.glassd/hardware": [{"type": "DISPLAY", "level": "REQUIRED"}]}}
