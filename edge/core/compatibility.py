@@ -64,9 +64,9 @@ def _lacks(needs: Iterable[Requirement], record: Capabilities | None) -> tuple[w
 def _lack(need: Requirement, record: Capabilities | None) -> words.Lack | None:
     hardware = Hardware(need.type) if need.type in words.KNOWN else None
     if hardware is None or record is None or not record.has(hardware):
-        return words.Lack(need.type, why=need.description)
+        return words.Lack(need.type)
     failing = tuple((d, record.detail(hardware, d.field)) for d in need.details if not _fits(d, record.detail(hardware, d.field)))
-    return words.Lack(need.type, failing, why=need.description) if failing else None
+    return words.Lack(need.type, failing) if failing else None
 
 
 def _fits(wanted: Detail, value: Scalar | None) -> bool:

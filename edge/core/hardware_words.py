@@ -9,8 +9,8 @@ from firmware_bridge.capabilities import FLAG, MENTRA_FIELDS, Capabilities, Hard
 from tools_cache.registry import Detail
 
 KNOWN: Final = frozenset(h.value for h in Hardware)
-MAX_WHY: Final = 80
-"""Characters of an author's own words for why something is needed."""
+MAX_WORD: Final = 80
+"""Characters of a word that came from outside."""
 
 WORDS: Final = {
     Hardware.CAMERA: "a camera", Hardware.DISPLAY: "a display", Hardware.MICROPHONE: "a microphone",
@@ -40,7 +40,6 @@ class Lack:
 
     type: str
     failing: tuple[tuple[Detail, Scalar | None], ...] = ()
-    why: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,10 +60,8 @@ class Here:
 
 
 def phrase(lack: Lack) -> str:
-    """Say one need, with its author's reason where there is one: `a camera (to read receipts)`."""
-    why = _clean(lack.why)
-    said = " ".join((word(lack.type), *_qualities(lack)))
-    return f"{said} ({why})" if why else said
+    """Say one need: `a display with at least 5 lines of text that shows pictures`."""
+    return " ".join((word(lack.type), *_qualities(lack)))
 
 
 def word(hardware: str) -> str:
@@ -129,6 +126,6 @@ def _that(key: str, wanted: Detail) -> str:
 
 
 def _clean(text: str) -> str:
-    """An author's words, for one line of a terminal."""
+    """A word of a registry, for one line of a terminal."""
     printable = "".join(c if c.isprintable() else " " for c in text)
-    return " ".join(printable.split())[:MAX_WHY].rstrip(" .")
+    return " ".join(printable.split())[:MAX_WORD]

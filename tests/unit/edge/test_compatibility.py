@@ -133,12 +133,17 @@ def test_every_name_of_mentraos_leads_to_one_of_our_keys():
 # ------------------------------------------------------------------ words
 
 
-def test_the_reason_names_the_glasses_and_why_the_author_needs_it():
-    needs = [Requirement("CAMERA", description="to read receipts.\x1b[2J\n")]
-    said = judge(needs, G1, stale=False, title="Even Realities G1").reason
-    assert said == "needs a camera (to read receipts. [2J); these glasses (Even Realities G1) have none"
-    assert judge(needs, G1, stale=True, title="Even Realities G1").reason.endswith("; the glasses last seen (Even Realities G1) have none")
-    assert len(judge([Requirement("CAMERA", description="x" * 5000)], G1, stale=False).reason) < 200
+@pytest.mark.requirement("I5-hardware-reason")
+def test_the_reason_names_the_glasses():
+    said = judge(need("CAMERA"), G1, stale=False, title="Even Realities G1").reason
+    assert said == "needs a camera; these glasses (Even Realities G1) have none"
+    said = judge(need("CAMERA"), G1, stale=True, title="Even Realities G1").reason
+    assert said == "needs a camera; the glasses last seen (Even Realities G1) have none"
+
+
+def test_a_word_from_outside_is_one_short_line():
+    assert judge(need("GPS\x1b[2J\n" + "x" * 200), G1, stale=False).reason.startswith("needs GPS [2J xxx")
+    assert len(judge(need("X" * 200), G1, stale=False).reason) < 250
 
 
 def test_what_is_in_force_can_carry_warnings():
