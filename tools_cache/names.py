@@ -1,5 +1,10 @@
-"""Canonical tool names, `package:tool`, and nothing else: aliases are looked up where they are made, never parsed."""
+"""Canonical tool names, `package:tool`, and the alias by which models and MCP know a tool.
 
+Refuses to route by parsing: an alias is looked up in the table of a snapshot (C-05).
+"""
+
+import re
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from tools_cache.errors import BadToolName
@@ -33,3 +38,60 @@ def check_local_name(tool: str) -> None:
         raise BadToolName(f'Tool name cannot contain ":". Got: {tool}')
     if not tool or not tool.isprintable() or any(c.isspace() for c in tool):
         raise BadToolName(f"Tool name must be a printable word. Got: {tool!r}")
+
+
+# ------------------------------------------------------------------ the name models and MCP know a tool by
+
+MAX_ALIAS: Final = 64
+"""The least any provider takes; what all take is `^[A-Za-z_][A-Za-z0-9_-]{0,63}$` (facts/providers.md 1)."""
+_SEPARATOR: Final = "__"
+_HEAD: Final = 52
+_HASHED: Final = re.compile(r".{52}_h[a-z2-7]{10}")
+_IN_PACKAGE: Final = re.compile(r"^[0-9]|[^A-Za-z0-9.]")
+_IN_TOOL: Final = re.compile(r"_(?=x[0-9a-f]{2})|[^A-Za-z0-9_-]")
+_ESCAPES: Final = re.compile(r"(?:_x[0-9a-f]{2})+")
+
+
+def alias(name: str) -> str:
+    """Give the one name all providers and MCP can say. Injective; `canonical` reads it back up to 64 characters, beyond
+    that only a table does. Raises `BadToolName`.
+    """
+    package, tool = parse(name)
+    whole = _IN_PACKAGE.sub(_escaped, package).replace(".", "-") + _SEPARATOR + _IN_TOOL.sub(_escaped, tool)
+    if len(whole) > MAX_ALIAS or _HASHED.fullmatch(whole):  # no name may look like another's shortened one
+        whole = f"{whole[:_HEAD]}_h{_tail_of(name)}"
+    return whole
+
+
+def canonical(told: str) -> str | None:
+    """Read an alias back: None when it is none, or was shortened. For people and tests; calls are looked up in `aliases`."""
+    package, _, tool = told.partition(_SEPARATOR)
+    try:
+        name = f"{_read(package.replace('-', '.'))}:{_read(tool)}"
+        return name if alias(name) == told else None
+    except (BadToolName, UnicodeDecodeError):
+        return None
+
+
+def aliases(names: Iterable[str]) -> dict[str, str]:
+    """Map alias to canonical name, for one snapshot (C-05). Raises `BadToolName` should two tools share one."""
+    table: dict[str, str] = {}
+    for name in names:
+        if table.setdefault(alias(name), name) != name:
+            raise BadToolName(f"{name} and {table[alias(name)]} have the same alias {alias(name)}")
+    return table
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return "".join(f"_x{byte:02x}" for byte in found.group().encode("utf-8", "surrogatepass"))
+
+
+def _read(part: str) -> str:
+    return _ESCAPES.sub(lambda found: bytes.fromhex(found.group().replace("_x", "")).decode(), part)
+
+
+def _tail_of(name: str) -> str:
+    import base64  # noqa: PLC0415 - only names of more than 60 characters
+    import hashlib  # noqa: PLC0415
+
+    return base64.b32encode(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()).decode().lower()[:10]
