@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-TOOLS  := $(shell find tools_cache/tools -type f -not -path '*/__pycache__/*' 2>/dev/null) tools_cache/build.py
+TOOLS  := $(shell find tools_cache -type f \( -path "tools_cache/tools/*" -o -path "tools_cache/prompt_texts/*" -o -name "*.py" \) -not -path "*/__pycache__/*" 2>/dev/null)
 REGISTRY := tools_cache/tool_registry.json
 
 .PHONY: demo test test-all vm-test lint types bench soak chaos chaos-slice registry mosquitto install uninstall wheels deb deb-test clean

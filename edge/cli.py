@@ -267,12 +267,19 @@ def _registry(verb: argparse.ArgumentParser) -> None:
         action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
         action.add_argument("--file", metavar="FILE", help="the registry (default: the one of this installation)")
         _json(action)
+        if name == "build":
+            action.add_argument("--losses", action="store_true", help="tell everything that a provider's form leaves out")
+        if name == "show":
+            action.add_argument("tool", nargs="?", help="one tool, with its documentation")
+            action.add_argument("--provider", choices=FORMS, help="the form in which models of this provider are told of the tool")
+            action.add_argument("--prompt", choices=("text", "voice"), help="what models are told of all tools that may be called so")
 
 
 def _completion(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("shell", choices=("bash", "zsh", "fish"), help="print the completion script of this shell")
 
 
+FORMS: Final = ("mcp", "openai", "openaiStrict", "anthropic", "gemini", "geminiNative")
 MOCKS: Final = ("mock:display", "mock:audio", "mock:full", "sim:even_g1")
 VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("run", "the daemon, in the foreground", _run),

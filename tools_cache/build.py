@@ -1,6 +1,7 @@
 """Compile the tool folders into `tool_registry.json`: lint all, print every failure, write only what is whole.
 
-Deterministic: same folders, same bytes, on every machine (no time, no commit). Never imports a handler.
+Deterministic: the same folders give the same bytes on every machine, but for the commit they are stamped with. Never
+imports a handler. What the daemon reads stands under `apps`; what models are told (`tools`, `prompts`) it passes over.
 Run: `python -m tools_cache.build [--check]`.
 """
 
@@ -9,19 +10,26 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from tools_cache import lint, manifest
-from tools_cache.names import parse
+from tools_cache import lint, lint_texts, manifest, prompts
+from tools_cache.about import SUMMARY_KEY
+from tools_cache.errors import BadDefinition, BadToolName
+from tools_cache.findings import DOC, HANDLER, SCHEMA, SUMMARY, Finding, Placed
+from tools_cache.names import aliases, parse
+from tools_cache.providers.forms import Forms, forms
+from tools_cache.providers.words import Told
 from tools_cache.registry import BUILD_KEY, HARDWARE_KEY
-from tools_cache.tool import ENVELOPE_VERSION, Json, Source
+from tools_cache.stamp import Stamp, stamp, stamped, unstamped
+from tools_cache.tool import ENVELOPE_VERSION, Json, Mode, Source, ToolDefinition
 
 TOOLS: Final = Path(__file__).parent / "tools"
 ARTIFACT: Final = Path(__file__).parent / "tool_registry.json"
-SUMMARY_KEY: Final = "io.glassd/summary"
+LONG_ALIAS: Final = 48
+"""Hosts put a server's name before it, and take 64 characters together (facts/mcp.md 3)."""
 _COPIED: Final = (
     "version", "description", "category", "sideEffects", "idempotent", "requiresConfirmation", "allowedModes",
     "latencyBudgetMs", "timeoutS", "queueable", "queue_ttl_s", "mentraExtensions", *lint.RUNNING,
@@ -30,40 +38,60 @@ _COPIED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a build found. `text` is the artifact, None when anything failed."""
+    """What a build found. `text` is the artifact, None when anything failed. `told` holds each tool's provider forms."""
 
     text: str | None
     tools: int
     version: str
-    failures: tuple[str, ...]
-    warnings: tuple[str, ...]
+    failures: tuple[Placed, ...]
+    warnings: tuple[Placed, ...]
+    told: dict[str, Forms] = field(default_factory=dict)
 
 
-def compile_tools(tools: Path = TOOLS) -> Report:
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """One good folder, as a document, as the daemon will read it, and as models are told of it."""
+
+    folder: lint.Folder
+    entry: dict[str, Json]
+    definition: ToolDefinition
+    forms: Forms
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+
+def compile_tools(tools: Path = TOOLS, texts: Path = prompts.TEXTS) -> Report:
     """Lint and compile every folder. Raises OSError when `tools` itself cannot be read."""
-    failures: list[str] = []
-    warnings: list[str] = []
-    entries: list[tuple[str, dict[str, Json]]] = []
+    failures: list[Placed] = []
+    warnings: list[Placed] = []
+    built: list[_Built] = []
     for path in lint.folders(tools):
-        folder, problems = lint.read(path)
-        problems = problems if folder is None else lint.failures(folder)
-        failures += [f"{path.name}: {problem}" for problem in problems]
-        if folder is not None and not problems:
-            warnings += [f"{path.name}: {warning}" for warning in lint.warnings(folder)]
-            entries.append((parse(folder.schema["name"]).package, _entry(folder)))
+        folder, findings = lint.read(path)
+        findings = findings if folder is None else lint.failures(folder)
+        if folder is not None and not findings:
+            one = _build(folder)
+            findings = [one] if isinstance(one, Finding) else []
+            warnings += _placed(folder.name, lint.warnings(folder))
+            built += [one] if isinstance(one, _Built) else []
+        failures += _placed(path.name, findings)
+    failures += _together(built) + (_prompts(texts, built) if not failures else [])
+    built.sort(key=lambda b: b.name)
     if failures:
-        return Report(None, len(entries), "", tuple(failures), tuple(warnings))
-    document = _document(_apps(entries))
+        return Report(None, len(built), "", tuple(failures), tuple(warnings))
+    warnings += _long_aliases(built)
+    document = _document(built)
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    return Report(text, len(entries), document["version"], (), tuple(warnings))
+    return Report(text, len(built), document["version"], (), tuple(warnings), {b.name: b.forms for b in built})
 
 
-def write(text: str, artifact: Path = ARTIFACT) -> None:
+def write(text: str, artifact: Path = ARTIFACT, *, made: Stamp | None = None) -> None:
     """Replace the artifact in one step: a reader sees the old one or the new one. Raises OSError."""
     temporary = artifact.with_name(f".{artifact.name}.{os.getpid()}")
     try:
         with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(text if made is None else stamped(text, made))
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(artifact)
@@ -72,11 +100,27 @@ def write(text: str, artifact: Path = ARTIFACT) -> None:
 
 
 def up_to_date(text: str, artifact: Path = ARTIFACT) -> bool:
-    """Is the artifact on disk what the folders compile to?"""
+    """Is the artifact on disk what the folders compile to, whatever commit it was stamped with?"""
     try:
-        return artifact.read_text(encoding="utf-8") == text
+        return unstamped(artifact.read_text(encoding="utf-8")) == text
     except (OSError, UnicodeDecodeError):
         return False
+
+
+# ------------------------------------------------------------------ one tool
+
+
+def _build(folder: lint.Folder) -> _Built | Finding:
+    """Make a tool's document, and read it as the daemon will: what passed the lint must load (S2-20)."""
+    entry = _entry(folder)
+    package = parse(folder.schema["name"]).package
+    made = forms(Told.of(package, entry))
+    entry["_meta"][BUILD_KEY]["formsSha256"] = hashlib.sha256(manifest.canonical(made.to_json())).hexdigest()
+    try:
+        definition = manifest.definition(package, entry, source=Source(entry["source"]))
+    except (BadDefinition, BadToolName) as e:
+        return Finding("loadable", SCHEMA, str(e), str(e).partition(":")[0])
+    return _Built(folder, entry, definition, made)
 
 
 def _entry(folder: lint.Folder) -> dict[str, Json]:
@@ -98,33 +142,96 @@ def _entry(folder: lint.Folder) -> dict[str, Json]:
     }  # fmt: skip
 
 
-def _apps(entries: list[tuple[str, dict[str, Json]]]) -> list[dict[str, Json]]:
+def _told(built: _Built) -> dict[str, Json]:
+    """What models are told, and where the rest is read when it is asked for (S2-22)."""
+    folder = built.folder.name
+    return {
+        "name": built.name, "toolId": built.folder.schema["toolId"], "encodedName": Told.of(*_place(built)).alias,
+        "summary": built.folder.summary, "documentation": f"{folder}/{DOC}",
+        "handlerPath": f"{folder}/{HANDLER}" if built.folder.handler else None, **built.forms.to_json(),
+    }  # fmt: skip
+
+
+def _place(built: _Built) -> tuple[str, dict[str, Json]]:
+    return parse(built.name).package, built.entry
+
+
+# ------------------------------------------------------------------ all of them
+
+
+def _document(built: list[_Built]) -> dict[str, Json]:
+    apps = _apps(built)
+    sha256 = manifest.digest(apps)
+    return {
+        "version": f"1.0.{sha256[:8]}", "sha256": sha256, "gitCommit": None, "buildTimestamp": None,
+        "envelopeVersion": ENVELOPE_VERSION, "apps": apps, "tools": [_told(b) for b in built],
+        "prompts": {
+            mode.value: prompts.prompt([b.definition for b in built if mode in b.definition.allowed_modes], mode)
+            for mode in Mode
+        },
+    }  # fmt: skip
+
+
+def _apps(built: list[_Built]) -> list[dict[str, Json]]:
     """Group by package, all sorted. What one of our tools needs stands on the tool (S0-70), so an app needs nothing."""
     packages: dict[str, list[dict[str, Json]]] = {}
-    for package, entry in sorted(entries, key=lambda e: (e[0], e[1]["name"])):
-        packages.setdefault(package, []).append(entry)
+    for one in sorted(built, key=lambda b: parse(b.name)):
+        packages.setdefault(parse(one.name).package, []).append(one.entry)
     return [
         {"packageName": package, "name": package.capitalize(), "hardwareRequirements": [], "tools": tools}
         for package, tools in packages.items()
     ]
 
 
-def _document(apps: list[dict[str, Json]]) -> dict[str, Json]:
-    sha256 = manifest.digest(apps)
-    return {"version": f"1.0.{sha256[:8]}", "sha256": sha256, "envelopeVersion": ENVELOPE_VERSION, "apps": apps}
+def _together(built: list[_Built]) -> list[Placed]:
+    """What no folder can know alone: no two make one tool, and their texts name tools that exist (C-21)."""
+    first: dict[str, str] = {}
+    failures: list[Placed] = []
+    for one in built:
+        other = first.setdefault(one.name, one.folder.name)
+        if other != one.folder.name:
+            finding = Finding("twice", SCHEMA, f"name: {one.name} is made by the folder {other} already", "name")
+            failures.append(Placed(one.folder.name, finding))
+    for one in built:
+        texts = {SCHEMA: json.dumps(one.entry, ensure_ascii=False), SUMMARY: one.folder.summary, DOC: one.folder.doc}
+        for file, text in texts.items():
+            failures += _placed(one.folder.name, _unknown(file, text, first))
+    return failures
+
+
+def _prompts(texts: Path, built: list[_Built]) -> list[Placed]:
+    """The texts of the agent loop: every place is filled, every tool they name exists."""
+    known = [one.name for one in built]
+    failures: list[Placed] = []
+    for mode in Mode:
+        file, text = f"{mode.value}.md", (texts / f"{mode.value}.md").read_text(encoding="utf-8")
+        places = [Finding("reference", file, f"{{{place}}}: nothing fills it", place) for place in prompts.unknown_places(text)]
+        failures += _placed(texts.name, [*places, *_unknown(file, text, known)])
+    return failures
+
+
+def _unknown(file: str, text: str, known: Iterable[str]) -> list[Finding]:
+    names = lint_texts.references(text, frozenset(known))
+    return [Finding("reference", file, f"names {name}, which is no tool", name) for name in names]
+
+
+def _long_aliases(built: list[_Built]) -> list[Placed]:
+    """Warn of aliases that leave a host no room. Raises `BadToolName` when two tools share one: the encoder is broken."""
+    long = {name: told for told, name in aliases(b.name for b in built).items() if len(told) > LONG_ALIAS}
+    text = f"name: models know it as {{}}, more than {LONG_ALIAS} characters"
+    return [
+        Placed(b.folder.name, Finding("alias-long", SCHEMA, text.format(long[b.name]), "name")) for b in built if b.name in long]
+
+
+def _placed(folder: str, findings: Iterable[Finding]) -> list[Placed]:
+    return [Placed(folder, finding) for finding in findings]
 
 
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def documentation(raw: Mapping[str, Any], tools: Path = TOOLS) -> str | None:
-    """Give the whole doc.md of one of our built tools, or None when it has none (S2-58)."""
-    build = (raw.get("_meta") or {}).get(BUILD_KEY) or {}
-    try:
-        return (tools / str(build["folder"]) / "doc.md").read_text(encoding="utf-8")
-    except (KeyError, OSError):
-        return None
+# ------------------------------------------------------------------ the door
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -145,7 +252,7 @@ def main(argv: list[str] | None = None) -> int:
         _say(f"error: {options.out.name} is not what the folders compile to: run python -m tools_cache.build")
         return 1
     if not options.check:
-        write(report.text, options.out)
+        write(report.text, options.out, made=stamp(options.tools, os.environ))
     _say(f"{report.tools} tools, version {report.version}, {len(report.warnings)} warnings")
     return 0
 

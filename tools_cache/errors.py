@@ -15,3 +15,7 @@ class BadDefinition(ToolsError):
 
 class BadManifest(ToolsError):
     """A whole registry document that cannot take force: not JSON, wrong hash, wrong version, too large."""
+
+
+class MissingForm(ToolsError):
+    """A tool that one provider of models cannot be told of; the words name both."""

@@ -4,6 +4,7 @@ Knows only hatchling's hook contract; the work is `build.py`'s.
 """
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -20,9 +21,10 @@ class RegistryHook(BuildHookInterface[Any]):
         sys.path.insert(0, self.root)  # an isolated build runs outside the tree
         try:
             build = importlib.import_module("tools_cache.build")
+            stamp = importlib.import_module("tools_cache.stamp")
         finally:
             sys.path.remove(self.root)
         report = build.compile_tools()
         if report.text is None:
-            raise RuntimeError("the tools do not lint:\n" + "\n".join(report.failures))
-        build.write(report.text)
+            raise RuntimeError("the tools do not lint:\n" + "\n".join(map(str, report.failures)))
+        build.write(report.text, made=stamp.stamp(build.TOOLS, os.environ))

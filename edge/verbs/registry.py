@@ -1,66 +1,163 @@
 """`glassd registry`: the tools of this installation, as the daemon starts with them. Needs no daemon."""
 
+import os
 from argparse import Namespace
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from edge.verbs.screen import CliError, Screen
-from tools_cache import build, manifest
-from tools_cache.errors import BadManifest
-from tools_cache.tool import Source
+from edge.verbs.screen import CliError, Screen, for_people
+from tools_cache import about, build, manifest
+from tools_cache.errors import BadManifest, MissingForm
+from tools_cache.providers.forms import PROVIDERS, find, form_of
+from tools_cache.registry import Registry
+from tools_cache.stamp import stamp
+from tools_cache.tool import Source, ToolDefinition
 
 
 def run(args: Namespace, screen: Screen) -> int:
     file = Path(args.file) if args.file else build.ARTIFACT
-    return {"build": _build, "check": _check, "show": _show}[args.action](file, screen)
+    return {"build": _build, "check": _check, "show": _show}[args.action](args, file, screen)
 
 
-def _build(file: Path, screen: Screen) -> int:
+# ------------------------------------------------------------------ build, check
+
+
+def _build(args: Namespace, file: Path, screen: Screen) -> int:
     report = _compiled(screen)
+    if report.text is None:
+        return 1
     try:
-        build.write(report.text, file)
+        build.write(report.text, file, made=stamp(build.TOOLS, os.environ))
     except OSError as e:
         raise CliError("CANNOT_WRITE", f"{file}: cannot be written: {e.strerror}", "choose another: --file") from None
+    if args.losses and not screen.as_json:
+        for line in _told(report):
+            screen.line(line)
     return _summary(report, file, screen)
 
 
-def _check(file: Path, screen: Screen) -> int:
+def _check(args: Namespace, file: Path, screen: Screen) -> int:  # noqa: ARG001 - actions are called alike
     if not file.is_file():
         raise CliError("NOT_BUILT", f"{file}: there is no such file", f"glassd registry build --file {file}")
     report = _compiled(screen)
+    if report.text is None:
+        return 1
     if not build.up_to_date(report.text, file):
         raise CliError("NOT_UP_TO_DATE", f"{file} is not what the tools compile to", "glassd registry build")
     return _summary(report, file, screen)
 
 
-def _show(file: Path, screen: Screen) -> int:
-    try:
-        body = file.read_bytes()
-        registry = manifest.load(body, source=Source.LOCAL, per_tool_hardware=True)
-    except OSError as e:
-        raise CliError("NOT_BUILT", f"{file}: cannot be read: {e.strerror}", "glassd registry build", exit_code=4) from None
-    except BadManifest as e:
-        raise CliError("BAD_REGISTRY", f"{file}: {e}", "glassd registry build") from None
-    if screen.as_json:
-        screen.json(manifest.parse_json(body))
-        return 0
-    screen.table([(t.name, t.category, t.source.value, t.description.split(". ")[0]) for app in registry.apps for t in app.tools])
-    screen.line(f"version {registry.version}")
-    return 0
-
-
-def _compiled(screen: Screen) -> Any:
+def _compiled(screen: Screen) -> build.Report:
+    """Compile, and tell everything that was found; with `--json` the failures as data."""
     report = build.compile_tools()
     for warning in report.warnings if not screen.as_json else ():
         screen.note(f"warning: {warning}")
     if report.text is None:
-        raise CliError("DOES_NOT_COMPILE", "the tools do not compile:\n  " + "\n  ".join(report.failures), "correct them, then again")
+        fix = "correct them, then again"
+        if not screen.as_json:
+            raise CliError("DOES_NOT_COMPILE", "the tools do not compile:\n  " + "\n  ".join(map(str, report.failures)), fix)
+        found = [failure.to_json() for failure in report.failures]
+        screen.json({"error": {"code": "DOES_NOT_COMPILE", "message": "the tools do not compile", "fix": fix, "failures": found}})
     return report
 
 
-def _summary(report: Any, file: Path, screen: Screen) -> int:
+def _summary(report: build.Report, file: Path, screen: Screen) -> int:
+    forms = Counter(provider for told in report.told.values() for provider in told.made)
     if screen.as_json:
-        screen.json({"file": str(file), "tools": report.tools, "version": report.version, "warnings": list(report.warnings)})
+        screen.json({
+            "file": str(file), "tools": report.tools, "version": report.version,
+            "warnings": [str(warning) for warning in report.warnings], "forms": {p: forms[p] for p in PROVIDERS},
+            "withheld": {name: dict(told.withheld) for name, told in report.told.items() if told.withheld},
+            "losses": {name: dict(told.losses) for name, told in report.told.items() if told.losses},
+        })  # fmt: skip
+        return 0
+    for name, told in report.told.items():
+        for provider, why in told.withheld.items():
+            screen.note(f"note: {name} is withheld from {provider}: {why}")
+    screen.line("forms: " + ", ".join(f"{provider} {forms[provider]}" for provider in PROVIDERS))
+    screen.line(f"{report.tools} tools, version {report.version}: {file}")
+    return 0
+
+
+def _told(report: build.Report) -> list[str]:
+    return [
+        f"{name} for {provider}: {loss}"
+        for name, told in report.told.items() for provider, losses in told.losses.items() for loss in losses
+    ]  # fmt: skip
+
+
+# ------------------------------------------------------------------ show
+
+
+def _show(args: Namespace, file: Path, screen: Screen) -> int:
+    document, registry = _read(file)
+    if args.prompt:
+        return _print(document.get("prompts", {}).get(args.prompt, ""), {"prompt": args.prompt}, screen)
+    if args.provider and not args.tool:
+        raise CliError("WRONG_USAGE", "--provider needs a tool: its form is printed", "glassd registry show", exit_code=2)
+    if args.tool:
+        told = find(document, args.tool)
+        if told is None:
+            raise CliError("TOOL_NOT_FOUND", f"there is no tool {args.tool} in {file}", "glassd registry show", exit_code=4)
+        return _form(told, args.provider, screen) if args.provider else _tool(told, registry, screen)
+    if screen.as_json:
+        screen.json(document)
+        return 0
+    tools = [tool for app in registry.apps for tool in app.tools]
+    screen.table([(t.name, t.category, t.source.value, t.description.split(". ")[0]) for t in tools])
+    screen.line(f"version {registry.version}")
+    return 0
+
+
+def _read(file: Path) -> tuple[dict[str, Any], Registry]:
+    try:
+        body = file.read_bytes()
+        return manifest.parse_json(body), manifest.load(body, source=Source.LOCAL, per_tool_hardware=True)
+    except OSError as e:
+        raise CliError("NOT_BUILT", f"{file}: cannot be read: {e.strerror}", "glassd registry build", exit_code=4) from None
+    except BadManifest as e:
+        raise CliError("BAD_REGISTRY", f"{file}: {e}", "glassd registry build") from None
+
+
+def _form(told: Any, provider: str, screen: Screen) -> int:
+    """Print one provider's form alone, so that it can be piped; what it loses goes beside."""
+    try:
+        form = form_of(told, provider)
+    except MissingForm as e:
+        raise CliError("MISSING_FORM", str(e), "glassd registry build") from None
+    losses = (told.get("losses") or {}).get(provider, [])
+    if screen.as_json:
+        screen.json({"tool": told["name"], "provider": provider, "form": form, "losses": losses})
+        return 0
+    screen.line(for_people(form))
+    for loss in losses:
+        screen.note(f"note: {loss}")
+    return 0
+
+
+def _tool(told: Any, registry: Registry, screen: Screen) -> int:
+    """Print all there is to know of one tool."""
+    tool = next(t for app in registry.apps for t in app.tools if t.name == told["name"])
+    doc = about.documentation(tool, build.TOOLS)
+    known = {**about.metadata(tool), "encodedName": told["encodedName"], "summary": about.summary(tool)}
+    if screen.as_json:
+        screen.json({**known, "description": tool.description, "parameters": tool.raw["inputSchema"], "documentation": doc,
+                     "providers": sorted(told.get("providerSchemas", {})), "withheld": told.get("withheld", {})})  # fmt: skip
+        return 0
+    screen.table([(key, for_people(value).replace("\n", " ")) for key, value in known.items()])
+    screen.line("\n" + for_people(_plain(tool)))
+    screen.line("\n" + (doc or "(no documentation)").strip())
+    return 0
+
+
+def _plain(tool: ToolDefinition) -> Any:
+    return dict(tool.raw["inputSchema"])
+
+
+def _print(text: str, about_it: dict[str, str], screen: Screen) -> int:
+    if screen.as_json:
+        screen.json({**about_it, "text": text})
     else:
-        screen.line(f"{report.tools} tools, version {report.version}: {file}")
+        screen.line(text.rstrip())
     return 0

@@ -91,13 +91,13 @@ def test_a_call_is_in_a_session_of_its_own_unless_told():
 
 @pytest.mark.parametrize(("fields", "named"), BAD)
 def test_the_lint_finds_what_the_loader_would_refuse(tmp_path, fields, named):
-    assert f"demo_do: {named}: " in failures(write(tmp_path, sideEffects="read_only", **fields))
+    assert f"demo_do/schema.json: {named}: " in failures(write(tmp_path, sideEffects="read_only", **fields))
 
 
 def test_the_lint_refuses_a_cache_for_what_writes_and_an_address_for_what_is_run_here(tmp_path):
     found = failures(write(tmp_path, cacheTtlS=60, execution={"url": "http://x"}))
-    assert "demo_do: cacheTtlS: only a tool that writes nothing" in found
-    assert "demo_do: execution: only a tool of executionType external is asked elsewhere" in found
+    assert "demo_do/schema.json: cacheTtlS: only a tool that writes nothing" in found
+    assert "demo_do/schema.json: execution: only a tool of executionType external is asked elsewhere" in found
 
 
 def test_what_the_lint_passes_is_built_and_loads_as_written(tmp_path):

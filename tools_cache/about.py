@@ -1,0 +1,80 @@
+"""What can be told of a tool on demand: its summary, its policy, its whole documentation. Loads nothing heavy.
+
+Refuses to keep any of it: documentation is read from its file when somebody asks (S2-58).
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, Protocol
+
+from tools_cache.registry import BUILD_KEY
+from tools_cache.tool import Json, Source
+
+SUMMARY_KEY: Final = "io.glassd/summary"
+DOCUMENTATION_KEY: Final = "io.glassd/documentation"
+"""Where a tool that lives elsewhere may carry its documentation, as text."""
+MAX_DOCUMENTATION: Final = 64 * 1024
+"""Characters: what a model reads at most, and what a tool's author can cost us."""
+_FOLDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,254}")
+
+
+class Tool(Protocol):
+    """What is asked of a definition; `tools_cache.tool.ToolDefinition` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def category(self) -> str: ...
+    @property
+    def source(self) -> Source: ...
+    @property
+    def requires_confirmation(self) -> str: ...
+    @property
+    def raw(self) -> Mapping[str, Json]: ...
+
+
+def summary(tool: Tool) -> str:
+    """Give the summary its author wrote, else the description."""
+    written = _meta(tool).get(SUMMARY_KEY)
+    return written if isinstance(written, str) and written else tool.description
+
+
+def documentation(tool: Tool, tools: Path) -> str | None:
+    """Give the whole documentation, or None when there is none. Reads a file of `tools` for a tool of ours: blocking.
+
+    Only what lives here names a folder; a cloud's word for one is not believed.
+    """
+    if tool.source not in (Source.LOCAL, Source.GLASSES):
+        carried = _meta(tool).get(DOCUMENTATION_KEY)
+        return carried[:MAX_DOCUMENTATION] if isinstance(carried, str) and carried else None
+    build = _meta(tool).get(BUILD_KEY)
+    folder = build.get("folder") if isinstance(build, Mapping) else None
+    if not isinstance(folder, str) or not _FOLDER.fullmatch(folder):
+        return None
+    try:
+        with (tools / folder / "doc.md").open(encoding="utf-8") as file:
+            return file.read(MAX_DOCUMENTATION)
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def metadata(tool: Json) -> dict[str, Json]:
+    """Give the eight policy fields of a `ToolDefinition` (S2-59)."""
+    return {
+        "toolId": tool.name, "version": tool.version, "category": tool.category, "sideEffects": tool.side_effects.value,
+        "idempotent": tool.idempotent, "requiresConfirmation": tool.requires_confirmation,
+        "allowedModes": sorted(mode.value for mode in tool.allowed_modes), "latencyBudgetMs": tool.latency_budget_ms,
+    }  # fmt: skip
+
+
+def of_category(tools: Iterable[Tool], category: str) -> list[str]:
+    """Give the names of the tools of one category, in their order (S2-60)."""
+    return [tool.name for tool in tools if tool.category == category]
+
+
+def _meta(tool: Tool) -> Mapping[str, Json]:
+    meta = tool.raw.get("_meta")
+    return meta if isinstance(meta, Mapping) else {}

@@ -1,0 +1,67 @@
+"""All provider forms of one tool, made when it is built; and reading them back from the artifact.
+
+The daemon never loads this. A form that is not there is an error that says whose (S2-27).
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tools_cache.errors import MissingForm
+from tools_cache.providers import anthropic, gemini, mcp, openai
+from tools_cache.providers.words import Form, Told, Withheld
+from tools_cache.tool import Json
+
+MAKERS: Final[Mapping[str, Callable[[Told], Form]]] = {
+    "mcp": mcp.form,
+    "openai": openai.form,
+    "openaiStrict": openai.strict,
+    "anthropic": anthropic.form,
+    "gemini": gemini.form,
+    "geminiNative": gemini.native,
+}
+PROVIDERS: Final = tuple(MAKERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """What became of one tool: a form for each provider or why there is none, and what each form loses."""
+
+    made: Mapping[str, dict[str, Json]]
+    withheld: Mapping[str, str]
+    losses: Mapping[str, tuple[str, ...]]
+
+    def to_json(self) -> dict[str, Json]:
+        """As the artifact lists it; what is empty is left out."""
+        more = {"withheld": dict(self.withheld), "losses": {p: list(lost) for p, lost in self.losses.items()}}
+        return {"providerSchemas": dict(self.made), **{key: value for key, value in more.items() if value}}
+
+
+def forms(tool: Told) -> Forms:
+    """Make every form. One that cannot be made is withheld from that provider only."""
+    made, withheld, losses = {}, {}, {}
+    for provider, make in MAKERS.items():
+        try:
+            form = make(tool)
+        except Withheld as e:
+            withheld[provider] = str(e)
+            continue
+        made[provider] = form.document
+        if form.losses:
+            losses[provider] = form.losses
+    return Forms(made, withheld, losses)
+
+
+def find(document: Mapping[str, Json], tool: str) -> Mapping[str, Json] | None:
+    """Find what models are told of a tool in a built document, by its name or its alias."""
+    told = document.get("tools") or ()
+    return next((t for t in told if tool in (t.get("name"), t.get("encodedName"))), None)
+
+
+def form_of(told: Mapping[str, Json], provider: str) -> Json:
+    """Give the form of one provider. Raises `MissingForm` naming tool and provider."""
+    found = (told.get("providerSchemas") or {}).get(provider)
+    if found is None:
+        why = (told.get("withheld") or {}).get(provider)
+        raise MissingForm(f"Tool {told.get('name')} missing {provider} schema" + (f": {why}" if why else ""))
+    return found

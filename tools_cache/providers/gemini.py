@@ -1,0 +1,93 @@
+"""The Gemini forms of a tool: JSON Schema (`parametersJsonSchema`), and the older one of their own (`parameters`).
+
+The older one is the seed's conversion and loses most of a schema; each loss is told (S2-29, S2-30; facts/providers.md 5).
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tools_cache.providers.words import Form, Told, Withheld, properties
+from tools_cache.tool import Json
+
+TYPES: Final = {
+    "string": "STRING", "number": "NUMBER", "integer": "NUMBER", "boolean": "BOOLEAN", "array": "ARRAY", "object": "OBJECT",
+}  # fmt: skip
+"""The seed's table. An integer is NUMBER there; `parametersJsonSchema` says integer."""
+NATIVE: Final = frozenset({"type", "properties", "required", "items", "enum", "description"})
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+def form(tool: Told) -> Form:
+    """Give the JSON Schema form; only extensions (`x-…`) are left out. Raises `Withheld`."""
+    _names(tool)
+    losses: list[str] = []
+    parameters = _without_extensions(tool.parameters, "", losses)
+    return Form({"name": tool.alias, "description": tool.description, "parametersJsonSchema": parameters}, tuple(losses))
+
+
+def native(tool: Told) -> Form:
+    """Give the older, lossy form. Raises `Withheld`."""
+    _names(tool)
+    losses: list[str] = []
+    parameters = _native(tool.parameters, "", losses)
+    return Form({"name": tool.alias, "description": tool.description, "parameters": parameters}, tuple(losses))
+
+
+def _names(tool: Told) -> None:
+    for path, name in properties(tool.parameters):
+        if not _NAME.fullmatch(name):
+            raise Withheld(f"{path}/properties/{name}: Gemini takes parameter names of letters, digits and _, at most 64")
+
+
+def _without_extensions(part: Any, path: str, losses: list[str], *, names: bool = False) -> Any:
+    if isinstance(part, list):
+        return [_without_extensions(inner, f"{path}/{i}", losses) for i, inner in enumerate(part)]
+    if not isinstance(part, Mapping):
+        return part
+    dropped = () if names else tuple(key for key in part if key.startswith("x-"))
+    losses += [f"{path or 'root'}: {key} is left out" for key in dropped]
+    return {
+        key: value if not names and key in ("default", "const", "enum", "examples")
+        else _without_extensions(value, f"{path}/{key}", losses, names=not names and key in ("properties", "$defs"))
+        for key, value in part.items() if key not in dropped
+    }  # fmt: skip
+
+
+def _native(part: Any, path: str, losses: list[str]) -> dict[str, Json]:
+    where = path or "root"
+    if not isinstance(part, Mapping):
+        losses.append(f"{where}: {part!r} reads STRING")
+        return {"type": "STRING"}
+    losses += [f"{where}: {key} is left out" for key in part if key not in NATIVE]
+    out = _kind(part.get("type"), where, losses)
+    if isinstance(part.get("properties"), Mapping):
+        out["properties"] = {n: _native(p, f"{path}/properties/{n}", losses) for n, p in part["properties"].items()}
+    if part.get("required"):
+        out["required"] = list(part["required"])
+    if "items" in part:
+        out["items"] = _native(part["items"], f"{path}/items", losses)
+    if "enum" in part:
+        out["enum"] = _enum(part["enum"], where, losses)
+    if "description" in part:
+        out["description"] = part["description"]
+    return out
+
+
+def _kind(kind: Any, where: str, losses: list[str]) -> dict[str, Json]:
+    """A union with null is nullable; any other is text, as what has no type."""
+    several = [k for k in kind if k != "null"] if isinstance(kind, list) else []
+    nullable = {"nullable": True} if isinstance(kind, list) and "null" in kind else {}
+    said = several[0] if len(several) == 1 else kind
+    known = TYPES.get(said) if isinstance(said, str) else None
+    if known is None or said == "integer":
+        losses.append(f"{where}: {'no type' if kind is None else f'type {kind}'} reads {known or 'STRING'}")
+    return {"type": known or "STRING", **nullable}
+
+
+def _enum(values: list[Any], where: str, losses: list[str]) -> list[str]:
+    """They take text only, also for numbers."""
+    if all(isinstance(v, str) for v in values):
+        return list(values)
+    losses.append(f"{where}: enum reads text")
+    return [v if isinstance(v, str) else str(v).lower() if isinstance(v, bool) else f"{v}" for v in values if v is not None]
