@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from edge.apart import Apart
+from edge.enrol_store import DamagedEnrolment, EnrolmentFiles
 from edge.paths import Env
 from edge.settings import Settings
 from tools_cache import shelf
@@ -36,5 +37,18 @@ def read(config: Path | None, env: Env) -> Beginning:
 
     settings = settings_reading.load(config, env)
     builtin = Path(str(resources.files("tools_cache"))) / BUILTIN
-    found = shelf.read(builtin, settings.state_dir(env) / "registry", base=settings.cloud.url or None, per_tool_hardware=settings.registry.per_tool_hardware)
+    base = _cloud(settings, env) or None
+    found = shelf.read(
+        builtin, settings.state_dir(env) / "registry", base=base, per_tool_hardware=settings.registry.per_tool_hardware)  # fmt: skip
     return Beginning(settings, found)
+
+
+def _cloud(settings: Settings, env: Env) -> str:
+    """The cloud whose copy may be offered: the configured one, else the enrolled one, which a configured broker overrules."""
+    if settings.cloud.url or settings.uplink.host:
+        return settings.cloud.url
+    try:
+        kept = EnrolmentFiles(settings.state_dir(env)).load()
+    except DamagedEnrolment:
+        return ""  # told by the daemon, which reads it too
+    return kept.cloud_url if kept is not None else ""

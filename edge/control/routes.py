@@ -101,7 +101,9 @@ class Routes:
             _tool(e) for e in snapshot.entries()
             if (everything or not e.hidden) and category in {"", e.definition.category}
         ]  # fmt: skip
-        return Reply(200, {"version": snapshot.version, "tools": shown})
+        known = self._ports.status().get("registry") or {}
+        age = {"origin": known.get("origin"), "version": snapshot.version, "age_s": known.get("age_s"), "error": (known.get("cloud") or {}).get("error", "")}
+        return Reply(200, {"version": snapshot.version, "tools": shown, **({"running": True, "registry": age} if known else {})})
 
     async def _calls(self, request: Request) -> Reply:
         limit = reading.number(request, "limit", default=20, most=MAX_LISTED)

@@ -6,8 +6,7 @@ from urllib.parse import quote
 
 from edge.verbs import story
 from edge.verbs.envelope import delivered
-from edge.verbs.screen import Screen
-from edge.verbs.status import duration
+from edge.verbs.screen import Screen, duration
 from edge.verbs.story import waits_for
 from edge.verbs.talk import ask
 

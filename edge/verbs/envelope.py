@@ -2,8 +2,7 @@
 
 from typing import Any, Final
 
-from edge.verbs.screen import CliError, Screen, for_people, plain
-from edge.verbs.status import duration
+from edge.verbs.screen import CliError, Screen, duration, for_people, plain
 
 _TIMED_OUT: Final = frozenset({"TIMEOUT", "DEADLINE_EXPIRED", "NOT_ACCEPTED", "APP_ACTIVATION_TIMEOUT"})
 

@@ -102,3 +102,11 @@ def cut(text: str, width: int) -> str:
 def for_people(value: Any) -> str:
     """Show any JSON value to a person: text as it is, the rest indented."""
     return plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def duration(seconds: float) -> str:
+    """Show a duration in the unit a person would use."""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -4,7 +4,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any, Final
 
-from edge.verbs.screen import Screen, plain
+from edge.verbs.screen import Screen, duration, plain
 from edge.verbs.talk import ask
 
 LAYERS: Final = ("adapter", "link", "glasses", "uplink", "registry", "outbox", "calls", "audio")
@@ -58,14 +58,6 @@ def _detail(key: str, value: Any) -> str:
     if key.endswith("_s") and isinstance(value, int | float):
         return f"{label} {duration(value)}"
     return f"{label} {plain(value)}"
-
-
-def duration(seconds: float) -> str:
-    """Show a duration in the unit a person would use."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"
 
 
 def _services(screen: Screen, services: list[dict[str, Any]]) -> None:

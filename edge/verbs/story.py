@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from edge.verbs.envelope import delivered
-from edge.verbs.screen import Screen, for_people, plain
-from edge.verbs.status import duration
+from edge.verbs.screen import Screen, duration, for_people, plain
 
 _GOOD: Final = frozenset({"ANSWERED", "DELIVERED"})
 _BAD: Final = frozenset({"FAILED", "EXPIRED", "CANCELLED"})

@@ -1,25 +1,98 @@
-"""`glassd tools`: what can be called now; with `--all` also what cannot, and why."""
+"""`glassd tools`: what can be called now, and how old that knowledge is; with `--all` also what cannot be called, and why.
 
+Where no daemon runs it tells what is on disk (`cold.py`), and says so.
+"""
+
+import os
 from argparse import Namespace
-from urllib.parse import urlencode
+from pathlib import Path
+from typing import Any, Final
 
-from edge.verbs.screen import Screen, plain
-from edge.verbs.talk import ask
+from edge.verbs.screen import CliError, Screen, duration, plain
+
+NOT_RUNNING: Final = 3
+ORIGINS: Final = {"cloud": "confirmed by the cloud", "disk": "the copy kept on disk", "local": "the tools of this installation"}
+ASLEEP: Final = "glassd is not running: these are the tools it would begin with; which of them your glasses can do, it judges when it runs"
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    query = {"all": "1" if args.all else "0", **({"category": args.category} if args.category else {})}
-    document = ask(args, "GET", f"/v1/tools?{urlencode(query)}")
+    document = _document(args)
     tools = document["tools"]
+    for warning in document.get("warnings", ()):
+        screen.note(f"warning: {warning}")
     if screen.as_json:
         screen.json(document)
-    elif not tools:
+        return 0 if tools else 4
+    if not tools:
         screen.line("No tools" + (f" of category {plain(args.category)}" if args.category else "") + ". See also: glassd tools --all")
     else:
         screen.table([(t["name"], t["category"], t["source"], _about(t)) for t in tools])
+    if told := _age(document):
+        screen.line(plain(told))
+    if document.get("running") is False:
+        screen.note(ASLEEP)
     return 0 if tools else 4
 
 
-def _about(tool: dict[str, str]) -> str:
-    first = tool["description"].split(". ")[0].strip()
-    return f"hidden: {tool['hidden']}" if tool.get("hidden") else first
+def _document(args: Namespace) -> dict[str, Any]:
+    """Ask the daemon; where none is, and no certain one was meant, read the disk."""
+    if not args.socket and not os.environ.get("GLASSD_SOCKET") and not _somebody_there():
+        return _cold(args)
+    from urllib.parse import urlencode  # noqa: PLC0415 - with http.client half of what an answer from disk takes
+
+    from edge.verbs.talk import ask  # noqa: PLC0415 - see above
+
+    query = {"all": "1" if args.all else "0", **({"category": args.category} if args.category else {})}
+    try:
+        document: dict[str, Any] = ask(args, "GET", f"/v1/tools?{urlencode(query)}")
+    except CliError as e:
+        if e.exit_code != NOT_RUNNING or e.code != "NOT_RUNNING" or args.socket or os.environ.get("GLASSD_SOCKET"):
+            raise
+        return _cold(args)
+    return document
+
+
+def _somebody_there() -> bool:
+    """Without any socket file there is nobody to ask, and no need to load what asks."""
+    from edge.paths import client_sockets  # noqa: PLC0415 - as below
+
+    return any(_exists(path) for path in client_sockets(os.environ))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a directory that is not ours to look into: ask, and be told so
+        return True
+
+
+def _cold(args: Namespace) -> dict[str, Any]:
+    import time  # noqa: PLC0415 - for no answer of the daemon's
+
+    from edge import cold  # noqa: PLC0415 - see above
+
+    found = cold.read(os.environ, now=time.time())
+    shown = [t for t in found.tools if (args.all or not t["hidden"]) and args.category in (None, "", t["category"])]
+    return {
+        "version": found.registry["version"], "tools": shown, "running": False, "registry": found.registry,
+        "warnings": found.warnings,
+    }  # fmt: skip
+
+
+def _about(tool: dict[str, Any]) -> str:
+    first: str = tool["description"].split(". ")[0].strip()
+    needs = f" (needs: {', '.join(tool['needs']).lower()})" if tool.get("needs") else ""
+    return f"hidden: {tool['hidden']}" if tool.get("hidden") else first + needs
+
+
+def _age(document: dict[str, Any]) -> str:
+    """Say whose tools these are and how old that is."""
+    registry = document.get("registry") or {}
+    if not registry:
+        return ""
+    age = registry.get("age_s")
+    words = f"registry {registry.get('version', '')}: {ORIGINS.get(str(registry.get('origin')), '')}"
+    words += f", {duration(age)} old" if isinstance(age, int | float) else ""
+    if registry.get("error"):
+        words += f"; {registry['error']}"
+    return words

@@ -5,6 +5,9 @@ from typing import Final
 from tests.promises.words import Promise
 
 PROMISES: Final[dict[str, Promise]] = {
+    "I5-cold-damaged": Promise("A corrupt newest copy of the registry changes nothing but a warning.", "issue 5, Shows 3"),
+    "I5-cold-enrolled": Promise("An enrolled edge begins with the last good copy of its cloud's tools.", "issue 5, Cache and sync"),
+    "I5-cold-tools": Promise("`glassd tools` answers with the age of the registry, also when no daemon runs.", "issue 5, Shows 3"),
     "I5-list-changed": Promise("A change of the list of offered tools is told once, after it took force, at a turn boundary.", "issue 5, Runtime; C-36"),
 }
 

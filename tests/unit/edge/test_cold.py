@@ -1,0 +1,210 @@
+"""`glassd tools` without a daemon: from real files, as a whole process and as the reading alone."""
+
+import json
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from edge import cold
+from edge.beginning import read as begin
+from edge.control.routes import _tool
+from edge.core.registry import DISABLED, Union
+from edge.enrol_store import Enrolled, EnrolmentFiles
+from tests.test_imports import loaded
+from tests.unit.control.house import open_house
+from tests.unit.edge.test_cli import glassd
+from tests.unit.edge.test_registry_cache import app, document
+from tools_cache import manifest
+from tools_cache.generations import Generation, Generations
+from tools_cache.registry import HARDWARE_KEY
+from tools_cache.tool import Source
+
+pytestmark = pytest.mark.enable_socket
+
+CLOUD = "http://127.0.0.1:9"
+"""The discard port: a cloud that is away."""
+BUILTIN = Path(str(resources.files("tools_cache"))) / "tool_registry.json"
+DAY_S = 86_400.0
+
+
+class Machine:
+    """A home of its own, with what a daemon left there."""
+
+    def __init__(self, path, *, config=f'version = 1\n[cloud]\nurl = "{CLOUD}"\n'):
+        self.state = path / ".local" / "state" / "glassd"
+        self.env = {"HOME": str(path), "XDG_RUNTIME_DIR": str(path / "run")}
+        if config:
+            folder = path / ".config" / "glassd"
+            folder.mkdir(parents=True)
+            (folder / "glassd.toml").write_text(config)
+
+    def keep(self, *apps, at=0.0, base=CLOUD, refused=None, **head):
+        body = json.dumps(document(*apps, **head)).encode()
+        Generations(self.state / "registry").save(Generation(body, base, fetched_wall=at, refused=refused or {}))
+
+    def read(self, now=DAY_S, **env):
+        return cold.read({**self.env, **env}, now=now)
+
+
+def named(found):
+    return {row["name"]: row for row in found.tools}
+
+
+def of_the_cloud(found):
+    return sorted(row["name"] for row in found.tools if row["source"] == "cloud")
+
+
+# ------------------------------------------------------------------ as a user sees it
+
+
+@pytest.mark.requirement("I5-cold-tools")
+async def test_without_a_daemon_the_tools_are_told_from_disk_with_their_age(tmp_path):
+    machine = Machine(tmp_path)
+    machine.keep(app("com.calc", "add"), at=0.0)
+    people, program = await glassd("tools", **machine.env), await glassd("tools", "--json", **machine.env)
+    assert (people.code, program.code, program.err) == (0, 0, "")
+    assert "com.calc:add" in people.out
+    assert "registry v1: the copy kept on disk, " in people.out
+    assert " d old" in people.out
+    assert "glassd is not running" in people.err
+    told = program.json
+    assert (told["running"], told["registry"]["origin"], told["version"]) == (False, "disk", "v1")
+    assert told["registry"]["age_s"] > DAY_S
+
+
+async def test_a_category_without_tools_is_exit_4_from_disk_too(tmp_path):
+    assert (await glassd("tools", "--category", "media", **Machine(tmp_path).env)).code == 4
+
+
+@pytest.mark.requirement("I5-cold-tools")
+async def test_a_running_daemon_says_how_old_its_tools_are(tmp_path):
+    async with open_house(tmp_path) as house:
+        house.status["registry"] = {"version": "1.0.7", "origin": "disk", "age_s": 7200.0, "cloud": {"error": "the cloud cannot be reached"}}
+        people, program = await glassd("tools", "--socket", str(house.path)), await glassd("tools", "--json", "--socket", str(house.path))
+    assert people.out.splitlines()[-1].endswith("the copy kept on disk, 2 h old; the cloud cannot be reached")
+    assert (program.json["running"], program.json["registry"]["age_s"]) == (True, 7200.0)
+
+
+async def test_a_daemon_that_was_named_is_not_answered_for(tmp_path):
+    machine = Machine(tmp_path)
+    ran = await glassd("tools", GLASSD_SOCKET=str(tmp_path / "none.sock"), **machine.env)
+    assert (ran.code, ran.out) == (3, "")
+
+
+def test_reading_the_disk_loads_no_library_that_costs():
+    code = "import os; from edge import cold; assert cold.read({'HOME': '/nonexistent'}, now=0.0).tools"
+    assert not loaded(code) & {"pydantic", "dataclasses", "asyncio", "http", "tomllib", "logging", "sqlite3", "hashlib"}
+
+
+# ------------------------------------------------------------------ what is read
+
+
+def test_it_lists_what_the_daemon_would_list(tmp_path):
+    machine = Machine(tmp_path)
+    apps = (
+        app("com.calc", "add", "sub", needs=["DISPLAY"], category="nonsense", mentraExtensions={"activationPhrases": ["add up"]}),
+        app("com.bad", "a:b"), {"packageName": "com.none"}, app("notes", "add"),
+    )  # fmt: skip
+    machine.keep(*apps, refused={"com.calc:sub": "its schema does not compile"})
+    ours = named(machine.read())
+    local = manifest.load(BUILTIN.read_bytes(), source=Source.LOCAL, trusted=True)
+    remote = manifest.load(json.dumps(document(*apps)).encode())
+    union = Union.of(local.apps, remote.apps).snapshot("v", None, stale=False, unusable={"com.calc:sub": "its schema does not compile"})
+    theirs = {row["name"]: row for row in map(_tool, union.entries())}
+    assert ours.keys() == theirs.keys()
+    for name, row in ours.items():
+        same = {key: value for key, value in row.items() if key not in {"needs", "hidden"}}
+        assert same == {key: theirs[name][key] for key in same}, name
+        assert set(row["needs"]) == set(theirs[name]["missing"]) or row["hidden"]
+    assert ours["com.calc:sub"]["hidden"] == theirs["com.calc:sub"]["hidden"] == "its schema does not compile"
+    assert ours["glasses:say"]["needs"] == ["SPEAKER"]
+    assert (cold.HARDWARE_KEY, cold.OFF) == (HARDWARE_KEY, DISABLED)
+
+
+@pytest.mark.requirement("I5-cold-damaged")
+@pytest.mark.parametrize("damage", [b"", b"{", b'{"format": 1}\n{}', None], ids=["empty", "cut", "headless", "flipped"])
+def test_a_corrupt_newest_copy_changes_nothing_but_a_warning(tmp_path, damage):
+    machine = Machine(tmp_path)
+    machine.keep(app("com.calc", "add"))
+    before = machine.read()
+    machine.keep(app("com.calc", "add"))
+    newest = machine.state / "registry" / "current.json"
+    whole = newest.read_bytes()
+    newest.write_bytes(whole.replace(b"com.calc", b"com.evil") if damage is None else damage)
+    after = machine.read()
+    assert after.tools == before.tools
+    assert {**after.registry, "file": ""} == {**before.registry, "file": ""}
+    assert [w for w in after.warnings if "current.json is damaged" in w]
+    assert newest.exists(), "who only looks moves nothing"
+
+
+def test_the_cloud_in_force_is_the_one_whose_copy_counts(tmp_path):
+    machine = Machine(tmp_path)
+    machine.keep(app("com.calc", "add"), base="http://another.example")
+    found = machine.read()
+    assert (of_the_cloud(found), found.registry["origin"], found.registry["age_s"]) == ([], "local", None)
+    assert of_the_cloud(machine.read(GLASSD_CLOUD__URL="http://another.example")) == ["com.calc:add"]
+
+
+@pytest.mark.requirement("I5-cold-enrolled")
+def test_an_enrolled_edge_begins_with_the_copy_of_its_clouds_tools(tmp_path):
+    machine = Machine(tmp_path, config="")
+    machine.keep(app("com.calc", "add"))
+    assert (of_the_cloud(machine.read()), begin(None, machine.env).shelf.remote) == ([], None)
+    EnrolmentFiles(machine.state).save(Enrolled(
+        edge_id="e", tenant="t", host="b.example", port=8883, ca_pem="", enrol_host="b.example", enrol_port=1, enrol_ca_pem="", cloud_url=CLOUD))  # fmt: skip
+    assert of_the_cloud(machine.read()) == ["com.calc:add"]
+    assert [a.package for a in begin(None, machine.env).shelf.remote.apps] == ["com.calc"]
+    own_broker = {"GLASSD_UPLINK__HOST": "mine.example"}
+    assert (of_the_cloud(machine.read(**own_broker)), begin(None, {**machine.env, **own_broker}).shelf.remote) == ([], None)
+
+
+def test_the_owners_switches_and_directories_are_read(tmp_path):
+    state = tmp_path / "elsewhere"
+    config = f'version = 1\n[edge]\nstate_dir = "{state}"\n[cloud]\nurl = "{CLOUD}"\n[policy]\ndisabled_tools = ["notes:*", "com.calc:add"]\n'
+    machine = Machine(tmp_path, config=config)
+    machine.state = state
+    machine.keep(app("com.calc", "add", "sub"))
+    off = {name for name, row in named(machine.read()).items() if row["hidden"] == DISABLED}
+    assert off == {"notes:add", "notes:list", "notes:search", "com.calc:add"}
+    (tmp_path / ".config" / "glassd" / "glassd.toml").write_text("version = 1\n[policy]\ntools_enabled = false\n")
+    assert all(row["hidden"] for row in machine.read().tools)
+
+
+@pytest.mark.parametrize("text", ["[cloud", '[cloud]\nurl = 3\n[policy]\ndisabled_tools = "x"\n', "policy = 1\n"])
+def test_a_broken_configuration_is_said_and_stops_no_listing(tmp_path, text):
+    found = Machine(tmp_path, config=text).read()
+    assert named(found)["clock:now"]["hidden"] == ""
+
+
+def test_a_registry_that_is_not_ours_to_read_is_said(tmp_path, monkeypatch):
+    machine = Machine(tmp_path)
+    machine.keep(app("com.calc", "add"))
+
+    read_bytes = Path.read_bytes
+
+    def refuse(self):
+        if self.name == "current.json":
+            raise PermissionError(13, "Permission denied")
+        return read_bytes(self)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    found = machine.read()
+    assert of_the_cloud(found) == []
+    assert "may not be read by you" in found.warnings[0]
+
+
+def test_a_missing_built_in_registry_is_said_with_its_cure(tmp_path):
+    found = cold.read(Machine(tmp_path).env, now=0.0, builtin=tmp_path / "none.json")
+    assert (found.tools, found.warnings) == ([], ["the built-in tools cannot be read: run glassd registry build"])
+
+
+def test_the_systems_state_is_read_where_this_user_has_none(tmp_path, monkeypatch):
+    monkeypatch.setattr(cold, "SYSTEM_STATE", tmp_path / "system")
+    machine = Machine(tmp_path)
+    machine.state = tmp_path / "system"
+    machine.keep(app("com.calc", "add"))
+    assert of_the_cloud(machine.read()) == ["com.calc:add"]
+    (tmp_path / ".local" / "state" / "glassd").mkdir(parents=True)
+    assert of_the_cloud(machine.read()) == []
