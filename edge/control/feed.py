@@ -18,6 +18,8 @@ from edge.ports import BusPort
 RING: Final = 1024
 """Happenings kept for replay: minutes of a busy daemon, under 1 MiB."""
 BATCH: Final = 64
+ALL: Final = "0"
+"""As a `Last-Event-ID`: whatever is kept; for who starts a daemon and wants to miss nothing of its first moments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +60,14 @@ class Feed:
                     self._news.notify_all()
 
     def cursor(self, last_event_id: str | None) -> tuple[int, bool]:
-        """Say where a follower stands: (number it has seen, whether it comes from this life or is new)."""
+        """Say where a follower stands: (number it has seen, whether it comes from this life or is new).
+
+        Without an id it begins now, with `ALL` at the oldest that is kept.
+        """
         if last_event_id is None:
             return self._last, True
+        if last_event_id == ALL:
+            return 0, True
         life, _, number = last_event_id.rpartition("-")
         if life != self._life or not number.isdecimal():
             return (self._ring[0].number - 1 if self._ring else self._last), False

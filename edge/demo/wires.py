@@ -39,8 +39,8 @@ class DaemonWire:
         return (await self._http.post(path, json=body)).json()
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """What happens in the daemon, for ever; a restarted daemon is found again and nothing is repeated."""
-        last: dict[str, str] = {}
+        """What happens in the daemon from its start on, for ever; a restarted one is found again and nothing is repeated."""
+        last = {"Last-Event-ID": "0"}
         while True:
             try:
                 async with self._http.stream("GET", "/v1/events", headers=last, timeout=None) as reply:

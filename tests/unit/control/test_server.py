@@ -357,6 +357,19 @@ async def test_a_follower_without_an_id_hears_only_what_comes(tmp_path):
         late.writer.close()
 
 
+async def test_a_follower_who_asks_for_all_misses_nothing_of_the_first_moments(tmp_path):
+    async with open_house(tmp_path) as house:
+        early = await Follower.join(house)
+        await early.block()
+        house.bus.publish(moved(1))
+        await early.block()
+        late = await Follower.join(house, "0")
+        assert "data" not in await late.block()
+        assert (await late.block())["data"]["state"] == "1"
+        early.writer.close()
+        late.writer.close()
+
+
 async def test_what_fell_out_of_the_ring_is_counted(tmp_path):
     async with open_house(tmp_path, ring=3) as house:
         follower = await Follower.join(house)
