@@ -251,6 +251,8 @@ def _devcloud(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--tenant", default="default", help="topic level of the tenant")
     verb.add_argument("--pool", default="tools", help="worker pool")
     verb.add_argument("--state", metavar="DIR", help="where it keeps what it must not forget (default: a temporary directory)")
+    verb.add_argument("--worker", action="store_true", help="only one more worker, beside a cloud of the same --state and --broker HOST:PORT")
+    verb.add_argument("--legacy", action="store_true", help="also serve the endpoints that the tool redesign removed")
     verb.add_argument(
         "--tls", metavar="NAME", nargs="?", const="localhost",
         help="with certificates of its own and enrolment codes, for edges that reach this machine by NAME (default localhost); needs Mosquitto",

@@ -15,6 +15,8 @@ from edge.devcloud.appserver import API_KEY_ENV
 from edge.devcloud.broker import HOST, free_port
 from edge.devcloud.children import Child
 from edge.devcloud.registry import App
+from edge.devcloud.seats import Elsewhere, Seats
+from edge.store.db import StoreError
 
 if TYPE_CHECKING:
     import httpx
@@ -61,15 +63,17 @@ class Launcher:
 
     def __init__(
         self, http: "httpx.AsyncClient", *, state_dir: Path, connect_s: float = CONNECT_S, poll_s: float = POLL_S,
+        seats: Seats | None = None,
     ) -> None:  # fmt: skip
         self._http = http
         self._state_dir = state_dir
         self._connect_s = connect_s
         self._poll_s = poll_s
         self._seats: dict[str, _Seat] = {}
+        self._others = seats
 
     async def ensure(self, app: App) -> Running:
-        """Give the app, started if it must be. Raises ActivationFailed, ActivationTimeout."""
+        """Give the app, started if it must be; one process for all workers. Raises ActivationFailed, ActivationTimeout."""
         if not app.command:
             return Running(app.public_url, app.api_key_hash, activated=False)
         seat = self._seats.setdefault(app.package, _Seat())
@@ -78,9 +82,45 @@ class Launcher:
             if alive and seat.connected:
                 return Running(seat.url, seat.api_key_hash, activated=False)
             if not alive:
+                if (running := await self._elsewhere(app)) is not None:
+                    return running
                 await self._start(app, seat)
             await self._connect(app, seat)
             return Running(seat.url, seat.api_key_hash, activated=not alive)
+
+    async def _elsewhere(self, app: App) -> Running | None:
+        """The app where another worker runs it; None when it is ours to start. Raises ActivationTimeout."""
+        if self._others is None:
+            return None
+        silent: Elsewhere | None = None
+        try:
+            async with asyncio.timeout(self._connect_s):
+                while (there := await self._others.take(app.package, instead_of=silent)) is not None:
+                    answers = await self._answers(app, there.url) if there.connected else None
+                    if answers:
+                        return Running(there.url, there.api_key_hash, activated=False)
+                    silent = there if answers is False else None
+                    await asyncio.sleep(self._poll_s)
+        except TimeoutError:
+            raise self._too_late(app) from None
+        except StoreError as e:
+            log.warning("which worker runs %s cannot be read, so it is started here: %s", app.package, e)
+        return None
+
+    async def _tell(self, package: str, seat: _Seat) -> None:
+        """Let the other workers know; one that cannot be told starts a process of its own, which costs memory only."""
+        if self._others is None:
+            return
+        try:
+            if seat.child is None or not seat.child.running:
+                await self._others.leave(package)
+            else:
+                await self._others.say(package, url=seat.url, api_key_hash=seat.api_key_hash, connected=seat.connected)
+        except StoreError as e:
+            log.warning("where %s runs cannot be stored: %s", package, e)
+
+    def _too_late(self, app: App) -> ActivationTimeout:
+        return ActivationTimeout(f"App {app.package} did not connect within {round(self._connect_s * 1000)}ms")
 
     def status(self) -> dict[str, dict[str, object]]:
         """State, address, pid and number of starts of every app that was ever asked for."""
@@ -92,6 +132,7 @@ class Launcher:
         if seat is None or seat.child is None or not seat.child.running:
             return False
         await seat.child.stop()
+        await self._tell(package, seat)
         return True
 
     async def aclose(self) -> None:
@@ -111,6 +152,7 @@ class Launcher:
         except OSError as e:
             raise ActivationFailed(f"Failed to activate app: {e.strerror or e}") from None
         seat.starts += 1
+        await self._tell(app.package, seat)
         log.info("app %s started (pid %d)", app.package, seat.child.pid)
 
     async def _connect(self, app: App, seat: _Seat) -> None:
@@ -119,23 +161,30 @@ class Launcher:
         try:
             async with asyncio.timeout(self._connect_s):
                 while seat.child.running:
-                    if await self._answers(app, seat):
+                    if await self._answers(app, seat.url):
                         seat.connected = True
+                        await self._tell(app.package, seat)
                         return
                     await asyncio.sleep(self._poll_s)
         except TimeoutError:
-            raise ActivationTimeout(f"App {app.package} did not connect within {round(self._connect_s * 1000)}ms") from None
+            raise self._too_late(app) from None
+        await self._tell(app.package, seat)
         words = seat.child.last_words()
         raise ActivationFailed(f"Failed to activate app: {app.package} ended at once: {words or 'without a word'}")
 
-    async def _answers(self, app: App, seat: _Seat) -> bool:
+    async def _answers(self, app: App, url: str) -> bool | None:
+        """Tell whether the app is there: False when nobody is, or another app; None when whoever is there is slow or unwell."""
         import httpx  # noqa: PLC0415 - loaded long before, by whoever made the client
 
         try:
-            response = await self._http.get(f"{seat.url}/health", timeout=_HEALTH_S)
-            return response.status_code == 200 and response.json().get("packageName", app.package) == app.package
-        except (httpx.HTTPError, ValueError, AttributeError):
+            response = await self._http.get(f"{url}/health", timeout=_HEALTH_S)
+            if response.status_code != 200:
+                return None
+            return bool(response.json().get("packageName", app.package) == app.package)
+        except httpx.ConnectError:
             return False
+        except (httpx.HTTPError, ValueError, AttributeError):
+            return None
 
 
 def _line(seat: _Seat) -> dict[str, object]:

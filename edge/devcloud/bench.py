@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from edge.devcloud.agent import TTL_S, Agent
-from edge.devcloud.api import Refusal, answer, read_json
 from edge.devcloud.broker import BrokerFailed, EmbeddedBroker
 from edge.devcloud.deferred import Submitted
+from edge.devcloud.door import Refusal, answer, read_json
 from edge.store.db import StoreError
 from edge.uplink.wire import BadTopicWord, check_word
 from tools_cache.tool import Json

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from edge.devcloud.api import Refusal, answer, read_json
 from edge.devcloud.desk import CODE_S, Credentials, Desk, DeskRefused
+from edge.devcloud.door import Refusal, answer, read_json
 from edge.devcloud.pki import BadRequest
 from tools_cache.tool import Json
 

@@ -14,11 +14,11 @@ from typing import Final
 
 from edge.devcloud.deferred import BUSY_MS, Deferred
 from edge.devcloud.envelope import clean
-from edge.devcloud.job import BUSY, PENDING, SENT, WAITS, Job, Left, Taken
+from edge.devcloud.job import BUSY, ELSEWHERE, PENDING, SENT, WAITS, Job, Left, Taken, fitting
 from edge.devcloud.journal import Journal
 from edge.devcloud.link import Link, NotConnected, Route
 from edge.devcloud.race import run_unless
-from edge.devcloud.runner import Runner
+from edge.devcloud.runner import Runner, nothing_new
 from edge.store.db import StoreError
 from edge.uplink import wire
 from edge.uplink.mqtt import Inbound
@@ -39,6 +39,8 @@ PROGRESS_FREELY: Final = 20
 PROGRESS_EVERY_S: Final = 0.25
 """After the first twenty, words of progress are thinned out, so that a chatty tool cannot delay its own result."""
 CANCELLED_KEPT: Final = 256
+LOOK_S: Final = 1.0
+"""How often dead workers are looked for: their calls' askers are waiting."""
 
 
 @dataclass(slots=True)
@@ -59,7 +61,7 @@ class Executor:
 
     def __init__(
         self, journal: Journal, runner: Runner, *, tenant: str, pool: str, max_running: int = MAX_RUNNING,
-        wall: Callable[[], float] = time.time,
+        wall: Callable[[], float] = time.time, look_s: float = LOOK_S, refresh: Callable[[], Awaitable[None]] = nothing_new,
     ) -> None:  # fmt: skip
         self._journal = journal
         self._runner = runner
@@ -68,6 +70,8 @@ class Executor:
         self._pool = pool
         self._max_running = max_running
         self._wall = wall
+        self._look_s = look_s
+        self._refresh = refresh
         self._link: Link | None = None
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[tuple[str, str], _Work] = {}
@@ -86,14 +90,31 @@ class Executor:
         )
 
     async def run(self, link: Link) -> None:
-        """Finish what an earlier life left undone, then whatever comes, until cancelled."""
+        """Finish what earlier lives and dead workers left undone, and whatever comes, until cancelled."""
         self._link = link
         async with asyncio.TaskGroup() as self._tasks:
             self._tasks.create_task(self.deferred.expire(), name="ends of deferred calls")
-            for left in await self._journal.left():
+            for left in await self._journal.left(by_the_dead=True):
                 if left.response is None:
                     self._resume(left)
-            await asyncio.Event().wait()
+            while True:
+                await asyncio.sleep(self._look_s)
+                await self._inherit()
+
+    async def _inherit(self) -> None:
+        try:
+            found = await self._journal.inherited()
+        except StoreError as e:
+            log.debug("dead workers cannot be looked for: %s", e)
+            return
+        for left in found:
+            log.info("call %s is taken over from a worker that died", left.job.call.call_id)
+            if left.response is None:
+                self._resume(left)
+            else:
+                self._beside(partial(self._tell, left.job, left.response))
+        if found:
+            self.deferred.look()
 
     async def resend(self) -> None:
         """Tell results the broker never got: it was away when they were ready."""
@@ -121,6 +142,7 @@ class Executor:
             inbound.ack()
             self._beside(partial(self._accept, job))
             return
+        await self._refresh()  # it may be a tool that another process was told of
         may_wait = self._runner.queueable(job.call.tool)
         try:
             full = work is None and len(self._running) >= (MAX_WAITING if may_wait else self._max_running)
@@ -136,7 +158,7 @@ class Executor:
     def _go_on(self, job: Job, taken: Taken, *, may_wait: bool = False) -> None:
         """Do what is right for a call that the journal knows this much of."""
         if taken.response is not None:
-            self._beside(partial(self._tell, job, _fitting(job, taken.response)))
+            self._beside(partial(self._tell, job, fitting(job, taken.response)))
         elif taken.state == BUSY and may_wait:
             log.debug("call %s is not taken now: too many wait already", job.call.call_id)  # its edge offers it again
         elif taken.state == BUSY:
@@ -145,7 +167,7 @@ class Executor:
         elif taken.state in (WAITS, PENDING):
             self.deferred.look()
             self._beside(partial(self._wait_on, job))
-        elif self._journal.claimed(job.key):
+        elif taken.state == ELSEWHERE or self._journal.claimed(job.key):
             self._beside(partial(self._accept, job))
         elif taken.fresh:
             self._begin(job)
@@ -312,14 +334,14 @@ class Executor:
 
     async def _conclude(self, job: Job, response: ToolResponse, *, only_held: bool = False) -> bool:
         """Store the one answer and tell it to all it is for; False when there was one before."""
-        response = _fitting(job, response)
+        response = fitting(job, response)
         ended = await self._journal.finish(job, response, only_held=only_held)
         if not ended.stands:
             return False
         await self._tell(job, response)
         for left in ended.followers:
             if left.response is not None:
-                await self._tell(left.job, _fitting(left.job, left.response))
+                await self._tell(left.job, fitting(left.job, left.response))
         if ended.heir is not None:
             self._begin(ended.heir)
         return True
@@ -361,16 +383,6 @@ class Executor:
             log.debug("%s of %s waits for the broker: %s", kind.value, call_id, e)
             return False
         return True
-
-
-def _fitting(job: Job, response: ToolResponse) -> ToolResponse:
-    """The answer itself, or why it cannot go over the wire."""
-    try:
-        wire.encode(Kind.RESULT, wire.result_body(job.call.call_id, response), json=job.as_json)
-    except WireError as e:
-        message = f"The tool's answer cannot be sent: {e}"
-        return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, message).with_meta(**response.meta)
-    return response
 
 
 def _reason(message: WireMessage) -> str:

@@ -9,13 +9,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from edge.store.db import Row
-from tools_cache.tool import CallOrigin, Mode, ToolCall, ToolResponse
+from edge.uplink import wire
+from edge.uplink.wire import Kind, WireError
+from tools_cache.tool import CallOrigin, ErrorCode, Mode, ToolCall, ToolResponse
 
 TAKEN, SENT, DONE = "taken", "sent", "done"
 WAITS = "waits"
 """For the answer of the call that has its idempotency key."""
 PENDING = "pending"
 """For its result to be handed in (S3-03)."""
+ELSEWHERE = "elsewhere"
+"""Not stored as such: another worker has it, and lives."""
 BUSY = "busy"
 """Not stored at all: there is no room for it."""
 
@@ -86,3 +90,13 @@ def response_of(text: str | None) -> ToolResponse | None:
 
 def response_text(response: ToolResponse) -> str:
     return json.dumps(response.to_json(), ensure_ascii=False)
+
+
+def fitting(job: Job, response: ToolResponse) -> ToolResponse:
+    """The answer itself, or why it cannot go over the wire."""
+    try:
+        wire.encode(Kind.RESULT, wire.result_body(job.call.call_id, response), json=job.as_json)
+    except WireError as e:
+        message = f"The tool's answer cannot be sent: {e}"
+        return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, message).with_meta(**response.meta)
+    return response

@@ -1,6 +1,7 @@
 """What the worker has taken on, on disk: written before a call is acknowledged, asked before one is run.
 
-Refuses to know MQTT. Any number of workers of one process may share it; after a restart it says what was left undone.
+Refuses to know MQTT. Any number of workers may share it, of one process or of several: each call has one owner, and what a
+dead one left undone is taken over by whoever looks first.
 """
 
 import asyncio
@@ -12,8 +13,22 @@ from pathlib import Path
 from typing import Final
 
 from edge.devcloud import keys
-from edge.devcloud.job import BUSY, DONE, PENDING, SENT, TAKEN, WAITS, Job, Left, Taken, response_of, response_text
-from edge.store.db import Connection, Database
+from edge.devcloud.database import open_shared
+from edge.devcloud.job import (
+    BUSY,
+    DONE,
+    ELSEWHERE,
+    PENDING,
+    SENT,
+    TAKEN,
+    WAITS,
+    Job,
+    Left,
+    Taken,
+    response_of,
+    response_text,
+)
+from edge.store.db import Connection, Database, Row
 from tools_cache.tool import ErrorCode, Json, ToolResponse
 
 KEEP_S: Final = 600.0
@@ -21,28 +36,7 @@ KEEP_S: Final = 600.0
 PRUNE_EVERY: Final = 100
 MAX_HELD: Final = 1000
 """Calls that wait (for another call's answer, for somebody to hand theirs in) without running."""
-
-_MIGRATIONS: Final = (
-    """
-    CREATE TABLE calls (
-        edge TEXT NOT NULL,
-        id TEXT NOT NULL,
-        tool TEXT NOT NULL,
-        state TEXT NOT NULL,
-        runs INTEGER NOT NULL DEFAULT 0,
-        request TEXT,
-        response TEXT,
-        told INTEGER NOT NULL DEFAULT 0,
-        ends_wall REAL NOT NULL,
-        taken_wall REAL NOT NULL,
-        PRIMARY KEY (edge, id)
-    ) WITHOUT ROWID;
-    CREATE INDEX calls_open ON calls (taken_wall) WHERE told = 0;
-    CREATE INDEX calls_end ON calls (ends_wall);
-    """,
-    keys.TABLES,
-)
-# The key holds the edge: no edge can ask for another one's answer by its id.
+_TO_DO: Final = "told = 0 AND request IS NOT NULL AND state NOT IN ('waits', 'pending')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +51,20 @@ class Ended:
 class Journal:
     """Every method returns after its change is on disk. Store errors pass through to the caller."""
 
-    def __init__(self, db: Database, *, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, db: Database, *, wall: Callable[[], float] = time.time, me: str = "", alive: Callable[[str], bool] = bool,
+    ) -> None:  # fmt: skip
         self._db = db
         self._wall = wall
+        self._me = me
+        self._alive = alive
         self._since_prune = 0
         self._claimed: set[tuple[str, str]] = set()
 
     @classmethod
     async def open(cls, path: Path, *, wall: Callable[[], float] = time.time) -> "Journal":
-        return cls(await Database.open(path, _MIGRATIONS), wall=wall)
+        """Open a file for one worker alone."""
+        return cls(await open_shared(path), wall=wall)
 
     async def close(self) -> None:
         # Shielded: a cancelled shutdown must not leave the writer thread behind.
@@ -101,20 +100,30 @@ class Journal:
         def work(db: Connection) -> Taken:
             if prune:
                 _prune(db, now)
-            known = _known(db, job)
+            known = self._known(db, job)
             if not known.fresh:
                 return known
             held = keys.find(db, job.edge, job.call, now)
-            if held is not None and (taken := _by_key(db, job, held, now)) is not None:
+            if held is not None and (taken := _by_key(db, job, held, now, owner=self._me)) is not None:
                 return taken
             if not room:
                 return Taken(True, BUSY)
-            _insert(db, job, TAKEN, now)
+            _insert(db, job, TAKEN, now, owner=self._me)
             keep_wall = max(job.ends_wall + KEEP_S, 0.0 if repeatable else now + keys.WRITES_KEEP_S)
             keys.keep(db, job.edge, job.call, repeatable=repeatable, keep_wall=keep_wall)
             return known
 
         return await self._db.write(work)
+
+    def _known(self, db: Connection, job: Job) -> Taken:
+        row = db.execute("SELECT state, response, owner FROM calls WHERE edge = ? AND id = ?", job.key).fetchone()
+        if row is None:
+            return Taken(True)
+        if row["state"] in (TAKEN, SENT) and row["owner"] != self._me:
+            if self._alive(row["owner"]):
+                return Taken(False, ELSEWHERE)
+            db.execute("UPDATE calls SET owner = ? WHERE edge = ? AND id = ?", (self._me, *job.key))
+        return Taken(False, row["state"], response_of(row["response"]))
 
     async def sending(self, job: Job) -> None:
         """The app is about to be asked: from here on it may have happened."""
@@ -141,9 +150,9 @@ class Journal:
         now = self._wall()
 
         def work(db: Connection) -> Ended:
-            if not _finish(db, job, response, only_held=only_held):
+            if not _finish(db, job, response, owner=self._me, only_held=only_held):
                 return Ended(False)
-            return _bequeath(db, job, response, now)
+            return _bequeath(db, job, response, now, owner=self._me)
 
         return await self._db.write(work, grows=False)
 
@@ -152,11 +161,34 @@ class Journal:
         sql = "UPDATE calls SET told = 1, request = NULL WHERE edge = ? AND id = ?"
         await self._db.write(lambda db: db.execute(sql, job.key).rowcount, grows=False)
 
-    async def left(self) -> list[Left]:
-        """Calls to be run or told, oldest first; those that wait for something else are not among them."""
-        sql = ("SELECT * FROM calls WHERE told = 0 AND request IS NOT NULL AND state NOT IN ('waits', 'pending')"
-               " ORDER BY taken_wall LIMIT 1000")  # fmt: skip
-        rows = await self._db.read(lambda db: db.execute(sql).fetchall())
+    async def left(self, *, by_the_dead: bool = False) -> list[Left]:
+        """This worker's calls to be run or told, oldest first; those that wait for something else are not among them.
+        `by_the_dead`: take over theirs first.
+        """
+        sql = f"SELECT * FROM calls WHERE {_TO_DO} AND owner = ? ORDER BY taken_wall LIMIT 1000"  # noqa: S608 - our own words
+
+        def work(db: Connection) -> list[Row]:
+            if by_the_dead:
+                self._inherit(db)
+            return db.execute(sql, (self._me,)).fetchall()
+
+        return self._lefts(await self._db.write(work, grows=False))
+
+    async def inherited(self) -> list[Left]:
+        """Take over what dead workers left, and give what of it is to be run or told. Of several that ask, one gets it."""
+        return self._lefts(await self._db.write(self._inherit, grows=False))
+
+    def _inherit(self, db: Connection) -> list[Row]:
+        owners = db.execute("SELECT DISTINCT owner FROM calls WHERE told = 0 AND owner <> ?", (self._me,)).fetchall()
+        found: list[Row] = []
+        for (owner,) in owners:
+            if not self._alive(owner):
+                sql = f"SELECT * FROM calls WHERE {_TO_DO} AND owner = ? ORDER BY taken_wall"  # noqa: S608 - our own words
+                found += db.execute(sql, (owner,)).fetchall()
+                db.execute("UPDATE calls SET owner = ? WHERE told = 0 AND owner = ?", (self._me, owner))
+        return found
+
+    def _lefts(self, rows: list[Row]) -> list[Left]:
         return [Left.of_row(row, self._wall()) for row in rows]
 
     async def find(self, key: tuple[str, str]) -> Left | None:
@@ -210,12 +242,7 @@ class Journal:
 # ------------------------------------------------------------------ inside a transaction
 
 
-def _known(db: Connection, job: Job) -> Taken:
-    row = db.execute("SELECT state, response FROM calls WHERE edge = ? AND id = ?", job.key).fetchone()
-    return Taken(True) if row is None else Taken(False, row["state"], response_of(row["response"]))
-
-
-def _by_key(db: Connection, job: Job, held: keys.Held, now: float) -> Taken | None:
+def _by_key(db: Connection, job: Job, held: keys.Held, now: float, *, owner: str) -> Taken | None:
     """Answer a call whose key is another call's; None when that one is forgotten."""
     row = db.execute("SELECT response FROM calls WHERE edge = ? AND id = ?", (job.edge, held.id)).fetchone()
     if row is None:
@@ -229,32 +256,34 @@ def _by_key(db: Connection, job: Job, held: keys.Held, now: float) -> Taken | No
         first = response_of(row["response"])
         answer = None if first is None else keys.as_replay(first, job.call.call_id, held.turn)
     if answer is not None:
-        _insert(db, job, DONE, now, response=answer)
+        _insert(db, job, DONE, now, owner=owner, response=answer)
         return Taken(True, DONE, answer)
     if _held(db) >= MAX_HELD:
         return Taken(True, BUSY)
-    _insert(db, job, WAITS, now, follows=held.id)
+    _insert(db, job, WAITS, now, owner=owner, follows=held.id)
     return Taken(True, WAITS)
 
 
 def _insert(
-    db: Connection, job: Job, state: str, now: float, *, response: ToolResponse | None = None, follows: str | None = None,
+    db: Connection, job: Job, state: str, now: float, *, owner: str, response: ToolResponse | None = None,
+    follows: str | None = None,
 ) -> None:  # fmt: skip
     db.execute(
-        "INSERT INTO calls (edge, id, tool, state, request, response, follows, ends_wall, taken_wall) VALUES (?,?,?,?,?,?,?,?,?)",
-        (*job.key, job.call.tool, state, job.text(with_args=response is None),
+        "INSERT INTO calls (edge, id, tool, state, owner, request, response, follows, ends_wall, taken_wall)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?)",
+        (*job.key, job.call.tool, state, owner, job.text(with_args=response is None),
          None if response is None else response_text(response), follows, job.ends_wall, now),
     )  # fmt: skip
 
 
-def _finish(db: Connection, job: Job, response: ToolResponse, *, only_held: bool = False) -> bool:
+def _finish(db: Connection, job: Job, response: ToolResponse, *, owner: str, only_held: bool = False) -> bool:
     states = "state IN ('waits', 'pending')" if only_held else "state <> 'done'"
-    sql = f"UPDATE calls SET state = ?, response = ?, request = ?, follows = NULL WHERE edge = ? AND id = ? AND {states}"  # noqa: S608
-    values = (DONE, response_text(response), job.text(with_args=False), *job.key)
+    sql = f"UPDATE calls SET state = ?, owner = ?, response = ?, request = ?, follows = NULL WHERE edge = ? AND id = ? AND {states}"  # noqa: S608
+    values = (DONE, owner, response_text(response), job.text(with_args=False), *job.key)
     return db.execute(sql, values).rowcount == 1
 
 
-def _bequeath(db: Connection, job: Job, response: ToolResponse, now: float) -> Ended:
+def _bequeath(db: Connection, job: Job, response: ToolResponse, now: float, *, owner: str) -> Ended:
     """Who waited for this call gets its answer, if that may stand; else the eldest inherits its key and runs."""
     edge, call_id = job.key
     held = keys.of_call(db, edge, call_id)
@@ -265,20 +294,20 @@ def _bequeath(db: Connection, job: Job, response: ToolResponse, now: float) -> E
     ).fetchall()
     followers = [Left.of_row(row, now) for row in waiting]
     if keys.keeps(response, repeatable=held.repeatable):
-        return Ended(True, tuple(_answered(db, left, response, held) for left in followers))
+        return Ended(True, tuple(_answered(db, left, response, held, owner=owner) for left in followers))
     if not followers:
         keys.forget(db, edge, call_id)
         return Ended(True)
     heir = followers[0].job
     keys.hand_over(db, edge, call_id, heir=heir.call.call_id, turn=heir.call.turn_id)
-    db.execute("UPDATE calls SET state = ?, follows = NULL WHERE edge = ? AND id = ?", (TAKEN, *heir.key))
+    db.execute("UPDATE calls SET state = ?, owner = ?, follows = NULL WHERE edge = ? AND id = ?", (TAKEN, owner, *heir.key))
     db.execute("UPDATE calls SET follows = ? WHERE edge = ? AND follows = ?", (heir.call.call_id, edge, call_id))
     return Ended(True, heir=heir)
 
 
-def _answered(db: Connection, left: Left, response: ToolResponse, held: keys.Held) -> Left:
+def _answered(db: Connection, left: Left, response: ToolResponse, held: keys.Held, *, owner: str) -> Left:
     answer = keys.as_replay(response, left.job.call.call_id, held.turn)
-    _finish(db, left.job, answer)
+    _finish(db, left.job, answer, owner=owner)
     return replace(left, state=DONE, response=answer)
 
 

@@ -8,36 +8,30 @@ import contextlib
 import importlib
 import importlib.util
 import ipaddress
-import logging
 import os
-import secrets
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from edge.devcloud import https
-from edge.devcloud.activation import CONNECT_S, POLL_S, Launcher
 from edge.devcloud.agent import Agent
 from edge.devcloud.api import Api
 from edge.devcloud.apps import SAMPLES
 from edge.devcloud.bench import Bench
 from edge.devcloud.broker import HOST, BrokerFailed, EmbeddedBroker, find_mosquitto, own_port, parse_broker
-from edge.devcloud.desk import CODE_S, LIFE
-from edge.devcloud.edges import Edges
+from edge.devcloud.console import Console
+from edge.devcloud.door import Door
 from edge.devcloud.enrol_api import EnrolApi, Place
-from edge.devcloud.executor import Executor
-from edge.devcloud.journal import Journal
+from edge.devcloud.legacy_api import LegacyApi
 from edge.devcloud.link import Link, NotConnected
 from edge.devcloud.notice import Notice
-from edge.devcloud.registry import App, Registry
-from edge.devcloud.runner import TOOL_TIMEOUT_S, Runner
+from edge.devcloud.registry import App
 from edge.devcloud.secured import LOOPBACK, Secured
-from edge.uplink.mqtt import BrokerOptions
+from edge.devcloud.worker import FIRST_CONNECT_S, STOCK, Limits, Worker, a_worker, first_connect, options_of
 from edge.uplink.wire import Topics, check_word
 from tools_cache.tool import Json
 
@@ -45,22 +39,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-log = logging.getLogger(__name__)
-
-FIRST_CONNECT_S: Final = 15.0
 STATUS_CALLS: Final = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What tests shorten."""
-
-    connect_s: float = CONNECT_S
-    poll_s: float = POLL_S
-    tool_timeout_s: float = TOOL_TIMEOUT_S
-    invoke_retry_s: float = 1.0
-    certificate_life: timedelta = LIFE
-    code_life_s: float = CODE_S
 
 
 def sample_apps(modules: Sequence[str] = SAMPLES) -> list[App]:
@@ -74,10 +53,11 @@ def sample_apps(modules: Sequence[str] = SAMPLES) -> list[App]:
 async def run_devcloud(
     *, http: str = f"{HOST}:0", broker: str | None = "embedded", tenant: str = "default", pool: str = "tools",
     state_dir: Path, announce: Callable[[dict[str, Any]], None], apps: Sequence[App] | None = None,
-    users: Collection[str] = ("local",), token: str = "", limits: Limits = Limits(), tls: str | None = None,
+    users: Collection[str] = ("local",), token: str = "", limits: Limits = STOCK, tls: str | None = None,
+    legacy: bool = False,
 ) -> None:  # fmt: skip
     """Serve until cancelled; `announce` is told once, when everything answers. Ends every child it started. `tls` is the name
-    edges call this machine by: then everything is TLS, with an authority and codes of our own.
+    edges call this machine by: then everything is TLS, with an authority and codes of our own. `legacy` serves the removed endpoints, too (S0-68).
 
     Raises OSError or ValueError when it cannot come up (port taken, no such broker, unusable state directory).
     """
@@ -85,24 +65,20 @@ async def run_devcloud(
     check_word("pool", pool)
     state_dir.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - before anybody is served
     installed = sample_apps() if apps is None else list(apps)
-    registry = Registry(installed, file=state_dir / "submitted.json")
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(_listen(http))
         _check_reach(tls or "", listener)
-        journal = await Journal.open(state_dir / "devcloud.db")
-        stack.push_async_callback(journal.close)
         secured = _secured(tls, state_dir / "tls", tenant=tenant, life=limits.certificate_life) if tls else None
+        worker = await stack.enter_async_context(
+            a_worker(installed, state_dir=state_dir, tenant=tenant, pool=pool, limits=limits, users=users)
+        )
         address, own_broker = await _broker(broker or "embedded", state_dir / "broker", stack, secured)
-        client = await stack.enter_async_context(_http_client())
-        launcher = Launcher(client, state_dir=state_dir / "apps", connect_s=limits.connect_s, poll_s=limits.poll_s)
-        stack.push_async_callback(launcher.aclose)
-        runner = Runner(registry, launcher, client, tool_timeout_s=limits.tool_timeout_s)
         cloud = _Cloud(
-            registry=registry, journal=journal, runner=runner, launcher=launcher, broker=own_broker, address=address,
-            listener=listener, tenant=tenant, pool=pool, limits=limits, secured=secured,
+            worker, broker=own_broker, address=address, listener=listener, tenant=tenant, pool=pool, limits=limits, secured=secured,
+            legacy=legacy,
         )  # fmt: skip
         try:
-            await cloud.run(announce, users=users, token=token)
+            await cloud.run(announce, token=token)
         except BaseExceptionGroup as group:
             if len(group.exceptions) == 1 and isinstance(group.exceptions[0], BrokerFailed):
                 raise group.exceptions[0] from None  # an expected fault, told in words
@@ -113,41 +89,38 @@ class _Cloud:
     """The parts, wired."""
 
     def __init__(
-        self, *, registry: Registry, journal: Journal, runner: Runner, launcher: Launcher, broker: EmbeddedBroker | None,
-        address: tuple[str, int], listener: socket.socket, tenant: str, pool: str, limits: Limits, secured: Secured | None,
+        self, worker: Worker, *, broker: EmbeddedBroker | None, address: tuple[str, int], listener: socket.socket, tenant: str,
+        pool: str, limits: Limits, secured: Secured | None, legacy: bool,
     ) -> None:  # fmt: skip
-        worker = f"devcloud-{secrets.token_hex(4)}"
-        self._secured, self._limits = secured, limits
+        self._worker = worker
+        self._secured, self._limits, self._legacy = secured, limits, legacy
         self._url = _url_of(listener, secured.name if secured else "")
-        self._registry, self._journal, self._runner, self._launcher = registry, journal, runner, launcher
+        self._registry, self._executor = worker.office.registry, worker.executor
         self._broker, self._address, self._listener = broker, address, listener
         self._tenant, self._pool = tenant, pool
-        self._edges = Edges(tenant)
-        self._executor = Executor(journal, runner, tenant=tenant, pool=pool)
-        self._agent = Agent(tenant=tenant, worker=worker, first_retry_s=limits.invoke_retry_s)
-        self._notice = Notice(registry, topic=Topics.for_cloud(tenant).registry(pool), url=f"{self._url}/api/registry")
-        options = BrokerOptions(
-            host=address[0], port=address[1], client_id=worker, clean_start=True, session_expiry_s=0,
-            tls=secured.worker_context() if secured else None,
-        )  # fmt: skip
+        self._agent = Agent(tenant=tenant, worker=worker.name, first_retry_s=limits.invoke_retry_s)
+        self._notice = Notice(worker.office, topic=Topics.for_cloud(tenant).registry(pool), url=f"{self._url}/api/registry")
+        options = options_of(address, worker.name, tls=secured.worker_context() if secured else None)
         self._link = Link(
-            lambda: options, routes=(*self._executor.routes(), *self._agent.routes(), *self._edges.routes()),
+            lambda: options, routes=(*self._executor.routes(), *self._agent.routes(), *worker.edges.routes()),
             on_up=(self._notice.publish, self._executor.resend),
         )  # fmt: skip
         self._agent.link = self._notice.link = self._link
 
-    async def run(self, announce: Callable[[dict[str, Any]], None], *, users: Collection[str], token: str) -> None:
-        api = Api(self._registry, self._runner, self._edges, users=users, token=token, changed=self._changed,
-                  knows=self._secured.desk.knows_token if self._secured else None)  # fmt: skip
-        bench = Bench(self._agent, self._broker, status=self.status, stop_app=self._launcher.stop,
-                      submit=self._executor.deferred.submit, pending=self._journal.pending)  # fmt: skip
+    async def run(self, announce: Callable[[dict[str, Any]], None], *, token: str) -> None:
+        worker = self._worker
+        door = Door(worker.office, token=token, knows=self._secured.desk.knows_token if self._secured else None)
+        api = Api(door, worker.runner)
+        bench = Bench(self._agent, self._broker, status=self.status, stop_app=worker.launcher.stop,
+                      submit=self._executor.deferred.submit, pending=worker.journal.pending)  # fmt: skip
+        old = LegacyApi(door, worker.runner).routes() if self._legacy else []
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._executor.run(self._link), name="executor")
             tasks.create_task(self._link.run(), name="link")
             tasks.create_task(self._notice.renew(), name="notice")
-            routes = [*api.routes(), *bench.routes(), *self._enrolling()]
+            routes = [*api.routes(), *old, *Console(door, changed=self._changed).routes(), *bench.routes(), *self._enrolling()]
             async with _serving(_application(routes), self._listener, tasks, self._secured):
-                await self._first_connect()
+                await first_connect(self._link, self._address, within_s=FIRST_CONNECT_S)
                 announce(self._announcement())
                 await asyncio.Event().wait()
 
@@ -168,13 +141,6 @@ class _Cloud:
         assert self._broker is not None
         self._secured.write_access()
         self._broker.reread()
-
-    async def _first_connect(self) -> None:
-        try:
-            async with asyncio.timeout(FIRST_CONNECT_S):
-                await self._link.connected.wait()
-        except TimeoutError:
-            raise BrokerFailed(f"no MQTT 5 broker answers at {self._address[0]}:{self._address[1]}") from None
 
     async def _changed(self) -> None:
         with contextlib.suppress(NotConnected):  # said on the next connect
@@ -201,10 +167,10 @@ class _Cloud:
                        "pid": self._broker.pid if self._broker else None},
             "link": {"up": self._link.up, "connects": self._link.connects},
             "registry": {"version": self._registry.version, "sha256": self._registry.sha256},
-            "apps": self._launcher.status(),
-            "calls": {"seen": self._executor.seen, "running": self._executor.running, "asked": dict(self._runner.asked),
-                      **await self._journal.totals(), "recent": await self._journal.recent(STATUS_CALLS)},
-            "edges": self._edges.to_json(),
+            "worker": self._worker.name, "apps": self._worker.launcher.status(),
+            "calls": {"seen": self._executor.seen, "running": self._executor.running, "asked": dict(self._worker.runner.asked),
+                      **await self._worker.journal.totals(), "recent": await self._worker.journal.recent(STATUS_CALLS)},
+            "edges": self._worker.edges.to_json(), "sessions": self._worker.office.people.sessions(),
         }  # fmt: skip
 
 
@@ -258,15 +224,6 @@ def _url_of(listener: socket.socket, secured: str = "") -> str:
         return f"https://[{secured}]:{port}" if ":" in secured else f"https://{secured}:{port}"
     shown = {"0.0.0.0": HOST, "::": "::1"}.get(host, host)  # noqa: S104 - the wildcard is no address to connect to
     return f"http://[{shown}]:{port}" if ":" in shown else f"http://{shown}:{port}"
-
-
-@asynccontextmanager
-async def _http_client() -> AsyncIterator[Any]:
-    import httpx  # noqa: PLC0415 - 150 ms, and only whoever runs a cloud needs it
-
-    # No proxy from the environment: apps are on this machine.
-    async with httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=100)) as client:
-        yield client
 
 
 def _application(routes: "list[Route]") -> "Starlette":

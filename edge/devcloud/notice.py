@@ -8,7 +8,7 @@ import contextlib
 from typing import Final
 
 from edge.devcloud.link import Link, NotConnected
-from edge.devcloud.registry import Registry
+from edge.devcloud.office import Office
 from edge.uplink.wire import Kind
 
 EXPIRY_S: Final = 24 * 3600.0
@@ -18,8 +18,8 @@ RENEW_S: Final = EXPIRY_S / 2
 class Notice:
     """`publish()` says it now; `renew()` runs until cancelled."""
 
-    def __init__(self, registry: Registry, *, topic: str, url: str) -> None:
-        self._registry = registry
+    def __init__(self, office: Office, *, topic: str, url: str) -> None:
+        self._office = office
         self._topic = topic
         self._url = url
         self.link: Link | None = None
@@ -27,7 +27,9 @@ class Notice:
     async def publish(self) -> None:
         """Raises NotConnected."""
         assert self.link is not None
-        body = {"version": self._registry.version, "sha256": self._registry.sha256, "url": self._url}
+        await self._office.refresh()  # an old word must not overwrite a new one
+        registry = self._office.registry
+        body = {"version": registry.version, "sha256": registry.sha256, "url": self._url}
         await self.link.publish(self._topic, Kind.REGISTRY, body, retain=True, expiry_s=EXPIRY_S)
 
     async def renew(self) -> None:

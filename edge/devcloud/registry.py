@@ -1,17 +1,16 @@
 """The registry of the small cloud: installed apps, their tools, one version and hash over all of them.
 
-Refuses to know HTTP and MQTT, and who may see a tool: it filters by hardware only when asked to.
+Refuses to know HTTP, MQTT and disks, and who may see a tool: it filters only by what it is handed.
 """
 
 import json
 import logging
-import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final, NamedTuple
 
-from edge.devcloud.definitions import Submission, check_submission
+from edge.devcloud.definitions import Submission
 from tools_cache import manifest
 from tools_cache.errors import BadDefinition
 from tools_cache.names import parse
@@ -20,8 +19,6 @@ from tools_cache.tool import Json
 log = logging.getLogger(__name__)
 
 MAX_APPS: Final = 1000
-MAX_STORED: Final = 32 << 20
-"""Bytes of the file of what developers handed in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +56,10 @@ class App:
         return tuple(t for t in required if t != "EXIST" and not has.get(t.lower(), False))
 
 
+def _every(_: str) -> bool:
+    return True
+
+
 class Found(NamedTuple):
     """One tool and the app it belongs to."""
 
@@ -67,12 +68,11 @@ class Found(NamedTuple):
 
 
 class Registry:
-    """All apps; `version`, `sha256` and `body` always belong together and change only by `submit`."""
+    """All apps; `version`, `sha256` and `body` always belong together and change only by `restore`."""
 
-    def __init__(self, apps: Iterable[App], *, file: Path | None = None) -> None:
-        self._apps = {app.package: app for app in apps}
-        self._file = file
-        self._submitted: dict[str, Json] = self._load()
+    def __init__(self, apps: Iterable[App]) -> None:
+        self._built_in = {app.package: app for app in apps}
+        self._apps = dict(self._built_in)
         self._stamp()
 
     @property
@@ -81,80 +81,46 @@ class Registry:
 
     def find(self, name: str) -> Found | None:
         """Look a canonical name up. Raises BadToolName when it is none."""
-        package, local = parse(name)
-        app = self._apps.get(package)
-        tool = None if app is None else next((t for t in app.tools if t.get("name") == local), None)
-        return None if app is None or tool is None else Found(app, tool)
+        return self._tools.get(parse(name))
 
     def app(self, package: str) -> App | None:
         return self._apps.get(package)
 
-    def listing(self, has: Mapping[str, bool] | None) -> list[dict[str, Json]]:
+    def listing(self, has: Mapping[str, bool] | None, *, installed: Callable[[str], bool] = _every) -> list[dict[str, Json]]:
         """Every tool under its full name, the rest of its definition untouched; apps that cannot run are left out."""
         tools: list[dict[str, Json]] = []
         for app in self._sorted():
-            if missing := app.lacks(has):
-                log.debug("Skipping tools from incompatible app %s: missing %s", app.package, ", ".join(missing))
+            if not installed(app.package):
                 continue
-            tools += ({**tool, "name": f"{app.package}:{tool['name']}"} for tool in app.tools)
+            if missing := app.lacks(has):
+                log.debug("Skipping tools from incompatible app %s: missing %s", app.package, ", ".join(missing),
+                          extra={"packageName": app.package, "missingHardware": list(missing)})  # fmt: skip
+                continue
+            tools += ({**deepcopy(dict(tool)), "name": f"{app.package}:{tool['name']}"} for tool in app.tools)
         return tools
 
-    def submit(self, submission: Submission) -> bool:
-        """Install or update an app; returns when it is on disk. True when the package is new. Raises BadDefinition."""
-        old = self._apps.get(submission.package)
+    def merged(self, new: Submission) -> App:
+        """An app as a submission makes it: what is not said stays as it was. Raises BadDefinition when there is no room."""
+        old = self._apps.get(new.package)
         if old is None and len(self._apps) >= MAX_APPS:
             raise BadDefinition(f"apps: there are {MAX_APPS} already, which is the most this cloud holds")
-        app = _merged(old, submission)
-        self._save({**self._submitted, app.package: _body(app)})
-        self._apps[app.package] = app
-        self._stamp()
-        return old is None
+        return _merged(old, new)
 
-    # -------------------------------------------------------------- inside
+    def restore(self, submitted: Iterable[Submission]) -> None:
+        """Take force: the built-in apps, and over them what developers handed in."""
+        self._apps = self._built_in | {s.package: _merged(self._built_in.get(s.package), s) for s in submitted}
+        self._stamp()
 
     def _sorted(self) -> list[App]:
         return [self._apps[package] for package in sorted(self._apps)]
 
     def _stamp(self) -> None:
+        self._tools = {(app.package, str(tool.get("name"))): Found(app, tool) for app in self._apps.values() for tool in app.tools}
         apps = [app.document() for app in self._sorted()]
         self.sha256 = manifest.digest(apps)
         self.version = f"1.0.{self.sha256[:8]}"
         document = {"version": self.version, "sha256": self.sha256, "apps": apps}
         self.body = json.dumps(document, ensure_ascii=False).encode()
-
-    def _load(self) -> dict[str, Json]:
-        """Take in again what developers handed in before; a damaged file is set aside, never fatal."""
-        if self._file is None or not self._file.exists():
-            return {}
-        try:
-            stored = _read(self._file)
-            again = [check_submission(package, body) for package, body in stored.items()]
-        except (OSError, ValueError) as e:
-            aside = self._file.with_suffix(".damaged")
-            log.warning("the stored submissions cannot be read (%s); set aside as %s", e, aside.name)
-            self._file.replace(aside)
-            return {}
-        self._apps |= {s.package: _merged(self._apps.get(s.package), s) for s in again}
-        return stored
-
-    def _save(self, submitted: dict[str, Json]) -> None:
-        if self._file is not None:
-            fresh = self._file.with_suffix(".new")
-            with fresh.open("w", encoding="utf-8") as file:
-                json.dump(submitted, file, ensure_ascii=False)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(self._file)
-        self._submitted = submitted
-
-
-def _read(file: Path) -> dict[str, Json]:
-    if file.stat().st_size > MAX_STORED:
-        raise ValueError(f"larger than {MAX_STORED} bytes")
-    stored = json.loads(file.read_bytes())
-    if not isinstance(stored, dict):
-        raise ValueError("not an object")
-    return stored
 
 
 def _merged(old: App | None, new: Submission) -> App:
@@ -169,7 +135,7 @@ def _merged(old: App | None, new: Submission) -> App:
     )  # fmt: skip
 
 
-def _body(app: App) -> dict[str, Json]:
+def body_of(app: App) -> dict[str, Json]:
     """An app as a submission that would make it again."""
     said = {"publicUrl": app.public_url, "apiKeyHash": app.api_key_hash}
     body = {"name": app.name, "hardwareRequirements": list(app.hardware), "tools": list(app.tools)}

@@ -35,6 +35,14 @@ Progress = Callable[[str], Awaitable[None]]
 Sending = Callable[[], Awaitable[None]]
 
 
+async def nothing_new() -> None:
+    """What to await where nobody else changes what is known."""
+
+
+def _for_all(_user: str, _package: str) -> bool:
+    return True
+
+
 async def _nothing(_: str = "") -> None:
     """Nobody listens."""
 
@@ -55,11 +63,13 @@ class Runner:
 
     def __init__(
         self, registry: Registry, launcher: Launcher, http: "httpx.AsyncClient", *, tool_timeout_s: float = TOOL_TIMEOUT_S,
+        installed: Callable[[str, str], bool] = _for_all,
     ) -> None:  # fmt: skip
         self._registry = registry
         self._launcher = launcher
         self._http = http
         self._tool_timeout_s = tool_timeout_s
+        self._installed = installed
         self.asked: Counter[str] = Counter()
         """How often each tool's app was really asked."""
 
@@ -123,7 +133,7 @@ class Runner:
             found = self._registry.find(call.tool)
         except BadToolName as e:
             return ToolResponse.failure(ErrorCode.INVALID_TOOL_NAME, str(e))
-        if found is None:
+        if found is None or not self._installed(call.user_id, found.app.package):
             return ToolResponse.failure(ErrorCode.TOOL_NOT_FOUND, f"Tool {call.tool} not found")
         try:
             validator = compile_schema(found.tool["inputSchema"])

@@ -72,22 +72,22 @@ class Database:
     Natural group commit: what queued while the previous fsync ran is committed together; alone, work never waits.
     """
 
-    def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, ballast: bool = True) -> None:
+    def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, ballast: bool = True, shared: bool = False) -> None:
         self.path = path
         self.opened_fresh_because = ""
         self._max_bytes = max_bytes
         self._ballast = Ballast(path.with_name(path.name + ".ballast"), size=BALLAST_BYTES if ballast else 0)
         self._jobs: queue.Queue[_Job[Any] | None] = queue.Queue()
         self._slots = asyncio.Semaphore(QUEUE)
-        self._closed = False
+        self._closed, self._begin = False, "BEGIN IMMEDIATE" if shared else "BEGIN"
         self._thread: threading.Thread | None = None
 
     @classmethod
     async def open(
-        cls, path: Path, migrations: Sequence[str], *, max_bytes: int = MAX_BYTES, ballast: bool = True
+        cls, path: Path, migrations: Sequence[str], *, max_bytes: int = MAX_BYTES, ballast: bool = True, shared: bool = False
     ) -> "Database":
-        """Open or create; a damaged file is put aside as `.bad-N` and said so. Raises StoreError."""
-        db = cls(path, max_bytes=max_bytes, ballast=ballast)
+        """Open or create; a damaged file is put aside as `.bad-N` and said so. `shared`: other processes write, too. Raises StoreError."""
+        db = cls(path, max_bytes=max_bytes, ballast=ballast, shared=shared)
         opened: Future[None] = Future()
         opened.set_running_or_notify_cancel()  # an opener that is cancelled must not cancel it under the thread
         db._thread = threading.Thread(target=db._run, args=(migrations, opened), name="store", daemon=True)
@@ -181,7 +181,7 @@ class Database:
         batch = [job for job in batch if job.done.set_running_or_notify_cancel()]
         results: list[tuple[_Job[Any], Any, BaseException | None]] = []
         try:
-            with _transaction(connection):
+            with _transaction(connection, self._begin):
                 results = [(job, *self._attempt(connection, job)) for job in batch]
         except sqlite3.Error:
             for job in batch:
@@ -193,7 +193,7 @@ class Database:
         outcome: tuple[Any, BaseException | None] = (None, None)
         for _ in range(2):  # once more when the ballast made room
             try:
-                with _transaction(connection):
+                with _transaction(connection, self._begin):
                     outcome = self._attempt(connection, job)
                 break
             except sqlite3.Error as error:
@@ -285,13 +285,13 @@ def _give_back(connection: sqlite3.Connection) -> None:
 
 
 class _transaction:  # noqa: N801 - reads as a statement
-    """BEGIN … COMMIT, or ROLLBACK. Deferred: a batch of reads alone costs no fsync."""
+    """BEGIN … COMMIT, or ROLLBACK. A batch of reads alone costs no fsync; IMMEDIATE waits for the other writers at the start."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: sqlite3.Connection, begin: str = "BEGIN") -> None:
+        self._connection, self._begin = connection, begin
 
     def __enter__(self) -> None:
-        self._connection.execute("BEGIN")
+        self._connection.execute(self._begin)
 
     def __exit__(self, kind: type[BaseException] | None, _error: object, _tb: object) -> None:
         try:

@@ -14,11 +14,14 @@ from edge.verbs.screen import CliError, Screen
 
 def run(args: Namespace, screen: Screen) -> int:
     cloud = load("edge.devcloud.main", "devcloud")
+    if args.worker:
+        return _worker(args, screen, cloud)
     with tempfile.TemporaryDirectory(prefix="glassd-devcloud-") as temporary:
         try:
             return run_until_told(lambda: cloud.run_devcloud(
                 http=args.http, broker=args.broker, tenant=args.tenant, pool=args.pool,
                 state_dir=Path(args.state or temporary), announce=_announcer(screen), tls=args.tls,
+                legacy=args.legacy,
             ))  # fmt: skip
         except ModuleNotFoundError as e:
             raise missing(e, "devcloud") from None
@@ -26,6 +29,21 @@ def run(args: Namespace, screen: Screen) -> int:
             raise CliError("USAGE", str(e), "see: glassd devcloud --help", exit_code=2) from None
         except OSError as e:
             raise CliError("DEVCLOUD_FAILED", str(e), "see: glassd devcloud --help") from None
+
+
+def _worker(args: Namespace, screen: Screen, cloud: Any) -> int:
+    if args.state is None or args.tls:
+        problem = "--worker shares the --state of a cloud" if args.state is None else "--worker and --tls: a cloud with TLS is one process"
+        raise CliError("USAGE", problem, "see: glassd devcloud --help", exit_code=2)
+    try:
+        return run_until_told(lambda: load("edge.devcloud.worker", "devcloud").run_worker(
+            broker=args.broker, tenant=args.tenant, pool=args.pool, state_dir=Path(args.state), apps=cloud.sample_apps(),
+            announce=announcer(screen, "worker"),
+        ))  # fmt: skip
+    except ValueError as e:
+        raise CliError("USAGE", str(e), "see: glassd devcloud --help", exit_code=2) from None
+    except OSError as e:
+        raise CliError("DEVCLOUD_FAILED", str(e), "see: glassd devcloud --help") from None
 
 
 def _announcer(screen: Screen) -> Callable[[Mapping[str, Any]], None]:

@@ -197,6 +197,7 @@ async def test_a_duplicate_id_runs_once(tmp_path, kind):
         assert (await edge.ask("com.test.bench:bump")).data["count"] == 2
 
 
+@pytest.mark.requirement("S0-17")
 async def test_two_calls_at_once_start_the_app_once_and_one_that_ended_is_started_again(tmp_path):
     async with a_cloud(tmp_path, apps=[bench_app(tmp_path)]) as cloud, an_edge(cloud) as edge:
         await edge.call("com.test.bench:bump")
@@ -212,7 +213,7 @@ async def test_two_calls_at_once_start_the_app_once_and_one_that_ended_is_starte
         assert (again.data["count"], again.meta["activatedForTool"]) == (1, True)
 
 
-@pytest.mark.requirement("C-11")
+@pytest.mark.requirement("C-11", "S0-21", "S0-22")
 async def test_an_app_that_never_connects_times_out_and_is_never_asked(tmp_path):
     async with a_cloud(tmp_path, apps=[NEVER, DIES], connect_s=0.6) as cloud, an_edge(cloud) as edge:
         started = time.monotonic()

@@ -7,8 +7,13 @@ import json
 import httpx
 
 from edge.devcloud.activation import Launcher
+from edge.devcloud.database import open_shared
+from edge.devcloud.edges import Edges
+from edge.devcloud.office import Office
+from edge.devcloud.people import People
 from edge.devcloud.registry import App, Registry
 from edge.devcloud.runner import Runner
+from edge.devcloud.shelf import Shelf
 from tools_cache.tool import CallOrigin, ToolCall
 
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "default": 7}}, "required": ["n"], "additionalProperties": False}
@@ -47,3 +52,15 @@ async def a_runner(tmp_path, app=None, *, apps=(APP, NOWHERE), **limits):
     async with httpx.AsyncClient(transport=app) as http:
         launcher = Launcher(http, state_dir=tmp_path)
         yield Runner(Registry(apps), launcher, http, **limits), app
+
+
+@contextlib.asynccontextmanager
+async def an_office(tmp_path, *, apps=(), **more):
+    """What the cloud was told, on a real file; two over one folder are two processes' views of it."""
+    db = await open_shared(tmp_path / "office.db")
+    try:
+        office = Office(Registry(apps), People(Edges("default"), standing=["local"]), Shelf(db), **more)
+        await office.refresh()
+        yield office
+    finally:
+        await db.close()

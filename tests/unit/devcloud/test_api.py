@@ -8,30 +8,36 @@ import pytest
 from starlette.applications import Starlette
 
 from edge.devcloud.api import Api, matches
-from edge.devcloud.edges import Edge, Edges
-from edge.devcloud.registry import App, Registry
+from edge.devcloud.console import Console
+from edge.devcloud.door import Door
+from edge.devcloud.edges import Edge
+from edge.devcloud.legacy_api import LegacyApi
+from edge.devcloud.registry import App
 from edge.devcloud.runner import Runner
-from tests.unit.devcloud.parts import APP, NOWHERE, READ, FakeApp, a_runner
+from tests.unit.devcloud.parts import APP, NOWHERE, READ, FakeApp, a_runner, an_office
 
 CAMERA = App("com.x.photo", "P", (READ,), ({"type": "CAMERA", "level": "REQUIRED"},), public_url="http://app")
 ME = {"X-User-Id": "local"}
 
 
 @contextlib.asynccontextmanager
-async def cloud(tmp_path, *, token="", app=None):
+async def cloud(tmp_path, *, token="", app=None, legacy=False):
     changes = []
 
     async def changed():
         changes.append(registry.version)
 
-    registry = Registry([APP, NOWHERE, CAMERA], file=tmp_path / "s.json")
-    edges = Edges("default")
-    async with a_runner(tmp_path, app) as (made, network):
-        runner = Runner(registry, made._launcher, made._http)
-        api = Api(registry, runner, edges, token=token, changed=changed)
-        transport = httpx.ASGITransport(Starlette(routes=api.routes()))
+    async with an_office(tmp_path, apps=[APP, NOWHERE, CAMERA]) as office, a_runner(tmp_path, app) as (made, network):
+        registry = office.registry
+        runner = Runner(registry, made._launcher, made._http, installed=office.people.has)
+        door = Door(office, token=token)
+        routes = [*Api(door, runner).routes(), *Console(door, changed=changed).routes()]
+        if legacy:
+            routes += LegacyApi(door, runner).routes()
+        transport = httpx.ASGITransport(Starlette(routes=routes))
         async with httpx.AsyncClient(transport=transport, base_url="http://cloud") as client:
-            client.registry, client.edges, client.changes, client.network = registry, edges, changes, network
+            client.office, client.registry, client.edges = office, registry, office.people._edges
+            client.changes, client.network = changes, network
             yield client
 
 
@@ -73,6 +79,7 @@ async def test_an_edge_that_was_heard_has_a_session(tmp_path):
         assert (await c.get("/api/tools", headers={"X-User-Id": "edge-7"})).status_code == 200
 
 
+@pytest.mark.requirement("S0-28")
 @pytest.mark.parametrize(("camera", "shown"), [(None, True), (True, True), (False, False)])
 async def test_the_list_follows_the_glasses_of_the_user(tmp_path, camera, shown):
     async with cloud(tmp_path) as c:
@@ -90,6 +97,7 @@ async def execute(c, body):
     return answer.status_code, answer.json()
 
 
+@pytest.mark.requirement("S0-29")
 async def test_execute_runs_and_arguments_default_to_none_at_all(tmp_path):
     async with cloud(tmp_path) as c:
         assert await execute(c, {"name": "com.x.app:read"}) == (200, {"success": True, "content": "done"})
@@ -104,6 +112,7 @@ async def test_a_missing_or_invalid_name_is_400_word_for_word(tmp_path, body):
             "code": "INVALID_REQUEST", "message": "Missing or invalid tool name"}})
 
 
+@pytest.mark.requirement("S0-31")
 @pytest.mark.parametrize(("body", "status", "code"), [
     ({"name": "com.x.app:gone"}, 404, "TOOL_NOT_FOUND"), ({"name": "com.x.app:read", "arguments": {"n": "x"}}, 400, "INVALID_ARGUMENTS"),
     ({"name": "nocolon"}, 500, "INVALID_TOOL_NAME"), ({"name": "com.x.nowhere:read"}, 500, "APP_NOT_AVAILABLE"),
@@ -158,6 +167,7 @@ async def test_with_a_token_nobody_is_served_without_it(tmp_path):
         assert (await c.post("/api/apps/com.n.new/tools", json=[])).status_code == 401
 
 
+@pytest.mark.requirement("S0-67")
 @pytest.mark.parametrize(("method", "path"), [("GET", "/api/tools/apps/com.x.app/tools"), ("GET", "/api/tools/users/local/tools"),
                                               ("POST", "/api/tools/apps/com.x.app/tool")])
 async def test_the_old_endpoints_are_gone(tmp_path, method, path):

@@ -25,6 +25,7 @@ async def post(app, body, *, headers=None):
         return await client.post("/tool", content=content, headers=headers or {})
 
 
+@pytest.mark.requirement("S0-62")
 async def test_an_unknown_tool_is_404_with_its_code():
     answer = await post(app_with(lambda a, c: 1), {"name": "nope"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "TOOL_NOT_FOUND")
@@ -54,6 +55,7 @@ async def test_a_raising_handler_is_a_handler_error(error, message):
     assert answer.json() == {"success": False, "error": {"code": "HANDLER_ERROR", "message": message, "retryable": False}}
 
 
+@pytest.mark.requirement("S0-63")
 async def test_a_result_that_cannot_be_written_is_500_execution_error():
     answer = await post(app_with(lambda a, c: {"data": object()}), {"name": "go"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "EXECUTION_ERROR")

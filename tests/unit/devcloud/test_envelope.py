@@ -3,10 +3,12 @@
 import pytest
 
 from edge.devcloud.envelope import classify, clean, of_app, of_status, timed_out, to_seed
+from edge.devcloud.runner import TOOL_TIMEOUT_S
 from edge.devcloud.sdk import failure
 from tools_cache.tool import ErrorCode, ErrorType, ToolResponse
 
 
+@pytest.mark.requirement("S0-40")
 def test_a_successful_mcp_tool_result_gives_its_content():
     made = of_app({"success": True, "content": "hello"}, "p:t")
     assert (made.ok, made.data, made.render) == (True, "hello", None)
@@ -122,6 +124,7 @@ def test_a_foreign_message_is_made_printable_and_short():
     ("App P did not connect within 10000ms", "EXECUTION_ERROR"), ("boom", "EXECUTION_ERROR"),
     ("timeout after ECONNREFUSED", "TIMEOUT"),
 ])
+@pytest.mark.requirement("S0-59")
 def test_an_errors_words_are_classified_as_the_seed_does(message, code):
     assert classify(message) == code
 
@@ -140,8 +143,10 @@ def test_an_empty_error_page_is_named_by_its_status():
     assert of_status(503, " \n").error.message == "HTTP 503: Service Unavailable"
 
 
+@pytest.mark.requirement("S0-57")
 def test_a_timeout_says_after_how_long():
-    error = timed_out(30.0, maybe_done=True).error
+    assert TOOL_TIMEOUT_S == 30.0
+    error = timed_out(TOOL_TIMEOUT_S, maybe_done=True).error
     assert (error.message, error.retryable, error.partial_side_effects) == ("Tool execution timeout after 30000ms", True, True)
 
 
@@ -150,6 +155,7 @@ def test_a_timeout_says_after_how_long():
     (ErrorCode.INVALID_TOOL_NAME, 500), (ErrorCode.TIMEOUT, 500), (ErrorCode.APP_NOT_AVAILABLE, 500),
     (ErrorCode.HTTP_ERROR, 500), (ErrorCode.EXECUTION_ERROR, 500), (ErrorCode.APP_ACTIVATION_TIMEOUT, 500),
 ])
+@pytest.mark.requirement("S0-31")
 def test_the_seeds_statuses_are_literal(code, status):
     found, body = to_seed(ToolResponse.failure(code, "m"))
     assert (found, body["success"], body["error"]["code"], body["error"]["message"]) == (status, False, code.value, "m")
@@ -160,6 +166,7 @@ def test_an_unknown_tool_has_no_retryable_key():
     assert to_seed(ToolResponse.failure(ErrorCode.TIMEOUT, "m"))[1]["error"]["retryable"] is True
 
 
+@pytest.mark.requirement("S0-40")
 def test_extensions_go_round():
     told = {"success": True, "content": "x", "mentraExtensions": {"suppressVoiceResponse": True, "suggestedFollowUps": ["a"]}}
     assert to_seed(of_app(told, "p:t")) == (200, told)

@@ -7,8 +7,9 @@ import sqlite3
 import pytest
 
 from edge.devcloud import journal as journal_module
+from edge.devcloud.database import MIGRATIONS
 from edge.devcloud.job import BUSY, DONE, PENDING, SENT, TAKEN, WAITS, Job
-from edge.devcloud.journal import _MIGRATIONS, KEEP_S, PRUNE_EVERY, Journal
+from edge.devcloud.journal import KEEP_S, PRUNE_EVERY, Journal
 from edge.devcloud.keys import PER_SESSION, WRITES_KEEP_S, keeps
 from tests.unit.devcloud.test_journal import Wall
 from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, ToolCall, ToolError, ToolResponse
@@ -251,7 +252,7 @@ async def test_what_is_held_is_found_overdue_when_its_life_is_over(journal):
 async def test_a_file_of_an_older_worker_brings_the_keys_of_its_open_calls_along(tmp_path):
     path = tmp_path / "j.db"
     with sqlite3.connect(path) as old:
-        old.executescript(_MIGRATIONS[0])
+        old.executescript(MIGRATIONS[0])
         old.execute("PRAGMA user_version = 1")
         for n, state, key in ((1, SENT, "open"), (2, DONE, "over"), (3, TAKEN, None), (4, TAKEN, "open")):
             job = a_job(n, key)

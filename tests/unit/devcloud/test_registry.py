@@ -8,7 +8,7 @@ import rfc8785
 
 from edge.devcloud.definitions import check_submission
 from edge.devcloud.registry import App, Registry
-from tools_cache.errors import BadToolName
+from tools_cache.errors import BadDefinition, BadToolName
 
 TOOL = {"name": "go", "description": "goes", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
 CAMERA = ({"type": "CAMERA", "level": "REQUIRED"},)
@@ -60,18 +60,18 @@ def test_optional_hardware_and_exist_hide_nothing():
     assert app.lacks({}) == ()
 
 
-def test_a_submission_makes_a_new_version(tmp_path):
-    registry = Registry(two_apps(), file=tmp_path / "s.json")
+def test_a_submission_makes_a_new_version():
+    registry = Registry(two_apps())
     before = registry.version, registry.sha256
-    assert registry.submit(check_submission("com.n.new", [TOOL])) is True
+    registry.restore([check_submission("com.n.new", [TOOL])])
     assert registry.version != before[0]
     assert registry.etag == f'"{registry.sha256}"' != f'"{before[1]}"'
     assert registry.find("com.n.new:go") is not None
 
 
-def test_an_update_keeps_what_it_does_not_say(tmp_path):
-    registry = Registry(two_apps(), file=tmp_path / "s.json")
-    assert registry.submit(check_submission("com.z.last", [{**TOOL, "name": "stop"}])) is False
+def test_an_update_keeps_what_it_does_not_say():
+    registry = Registry(two_apps())
+    registry.restore([check_submission("com.z.last", [{**TOOL, "name": "stop"}])])
     app = registry.app("com.z.last")
     assert (app.name, app.public_url, app.api_key_hash) == ("Z", "http://z", "hush")
     assert registry.find("com.z.last:go") is None
@@ -79,25 +79,27 @@ def test_an_update_keeps_what_it_does_not_say(tmp_path):
 
 def test_an_app_with_an_address_of_its_own_is_not_started_by_us():
     registry = Registry([App("com.z.last", "Z", (TOOL,), command=("run", "it"))])
-    registry.submit(check_submission("com.z.last", [TOOL]))
-    assert registry.app("com.z.last").command == ("run", "it")
-    registry.submit(check_submission("com.z.last", {"tools": [TOOL], "publicUrl": "http://mine"}))
-    assert (registry.app("com.z.last").command, registry.app("com.z.last").public_url) == ((), "http://mine")
+    assert registry.merged(check_submission("com.z.last", [TOOL])).command == ("run", "it")
+    moved = registry.merged(check_submission("com.z.last", {"tools": [TOOL], "publicUrl": "http://mine/"}))
+    assert (moved.command, moved.public_url) == ((), "http://mine")
 
 
-def test_submissions_survive_a_restart(tmp_path):
-    first = Registry(two_apps(), file=tmp_path / "s.json")
-    first.submit(check_submission("com.n.new", {"tools": [TOOL], "publicUrl": "http://n/", "name": "N", "apiKeyHash": "12345678",
-                                                "hardwareRequirements": [{"type": "IMU", "level": "OPTIONAL"}]}))
-    second = Registry(two_apps(), file=tmp_path / "s.json")
-    assert second.body == first.body
-    assert second.app("com.n.new") == first.app("com.n.new")
-    assert second.app("com.n.new").public_url == "http://n"
+def test_there_is_room_for_so_many_apps_and_an_update_needs_none(monkeypatch):
+    monkeypatch.setattr("edge.devcloud.registry.MAX_APPS", 2)
+    registry = Registry(two_apps())
+    assert registry.merged(check_submission("com.z.last", [TOOL])).package == "com.z.last"
+    with pytest.raises(BadDefinition, match="apps: there are 2 already"):
+        registry.merged(check_submission("com.n.new", [TOOL]))
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b'{"com.x.y": {"tools": [{}]}}', b"\xff"])
-def test_a_damaged_file_is_set_aside_and_the_rest_served(tmp_path, content, caplog):
-    (tmp_path / "s.json").write_bytes(content)
-    assert Registry(two_apps(), file=tmp_path / "s.json").body == Registry(two_apps()).body
-    assert (tmp_path / "s.damaged").read_bytes() == content
-    assert "cannot be read" in caplog.text
+def test_what_a_listing_gives_away_is_a_copy():
+    registry = Registry(two_apps())
+    before = registry.body
+    listed = registry.listing(None)
+    listed[0]["inputSchema"]["properties"].clear()
+    listed[0]["description"] = "mine"
+    assert (registry.body, registry.listing(None)[0]["inputSchema"]) == (before, TOOL["inputSchema"])
+
+
+def test_what_a_user_took_off_is_not_listed():
+    assert [t["name"] for t in Registry(two_apps()).listing(None, installed="com.z.last".__eq__)] == ["com.z.last:go"]

@@ -17,6 +17,7 @@ async def answer_of(tmp_path, call, reply=None, **limits):
         return await runner.run(call), app
 
 
+@pytest.mark.requirement("S0-39")
 async def test_the_app_gets_local_name_arguments_context_and_its_key(tmp_path):
     response, app = await answer_of(tmp_path, a_call(n=3))
     (request,), (body,) = app.requests, app.bodies
@@ -28,6 +29,7 @@ async def test_the_app_gets_local_name_arguments_context_and_its_key(tmp_path):
     assert (response.ok, response.data) == (True, "done")
 
 
+@pytest.mark.requirement("S0-56")
 async def test_the_key_is_never_logged(tmp_path, caplog):
     caplog.set_level("DEBUG")
     await answer_of(tmp_path, a_call(n=3))
@@ -56,6 +58,7 @@ async def test_defaults_are_filled_before_the_check(tmp_path):
     assert app.bodies[0]["arguments"] == {"n": 7}
 
 
+@pytest.mark.requirement("S0-49")
 @pytest.mark.parametrize(("tool", "code", "message"), [
     ("nocolon", "INVALID_TOOL_NAME", "Invalid tool name format: nocolon. Expected format: packageName:toolName"),
     (":x", "INVALID_TOOL_NAME", "Invalid tool name format: :x. Expected format: packageName:toolName"),
@@ -69,6 +72,7 @@ async def test_what_cannot_be_routed_is_said_and_asks_nobody(tmp_path, tool, cod
     assert app.requests == []
 
 
+@pytest.mark.requirement("S0-48")
 async def test_bad_arguments_are_all_reported_and_neither_start_nor_ask_the_app(tmp_path):
     async with a_runner(tmp_path) as (runner, app):
         response = await runner.run(a_call(n="three", m=1), sending=pytest.fail)
@@ -83,6 +87,7 @@ async def test_invalid_arguments_are_said_before_a_missing_route(tmp_path):
     assert response.error.code is ErrorCode.INVALID_ARGUMENTS
 
 
+@pytest.mark.requirement("S0-58")
 @pytest.mark.parametrize(("status", "retryable"), [(404, False), (503, True)])
 async def test_an_http_error_keeps_status_and_text(tmp_path, status, retryable):
     response, _ = await answer_of(tmp_path, a_call(n=1), lambda r: httpx.Response(status, text="sorry"))
@@ -94,6 +99,7 @@ async def forever(_):
     await asyncio.Event().wait()
 
 
+@pytest.mark.requirement("S0-57")
 @pytest.mark.parametrize(("tool", "maybe_done"), [("read", False), ("write", True)])
 async def test_a_slow_tool_times_out_and_a_writing_one_may_have_written(tmp_path, tool, maybe_done):
     response, _ = await answer_of(tmp_path, a_call(f"com.x.app:{tool}", n=1), forever, tool_timeout_s=0.05)
@@ -126,6 +132,7 @@ def broken(error):
     return answer
 
 
+@pytest.mark.requirement("S0-59")
 @pytest.mark.parametrize(("error", "code", "retryable", "maybe_done"), [
     (httpx.ConnectError, "NETWORK_ERROR", True, False), (httpx.ConnectTimeout, "TIMEOUT", True, False),
     (httpx.ReadError, "NETWORK_ERROR", True, True), (httpx.RemoteProtocolError, "NETWORK_ERROR", True, True),

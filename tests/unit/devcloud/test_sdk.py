@@ -49,6 +49,7 @@ def test_a_package_name_with_a_colon_is_refused():
         AppServer("com.x:y")
 
 
+@pytest.mark.requirement("S0-64")
 def test_definitions_come_out_in_the_order_of_registration():
     app = AppServer("com.x.y")
     for name in ("zebra", "ant", "mole"):

@@ -1,0 +1,71 @@
+"""The one SQLite file of the small cloud: its tables in numbered steps, opened so that several worker processes may write.
+
+Refuses to know what is in the tables; `journal.py`, `keys.py`, `shelf.py` and `seats.py` do.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from edge.devcloud import keys
+from edge.devcloud.roster import alone
+from edge.store.db import Database
+
+_CALLS: Final = """
+    CREATE TABLE calls (
+        edge TEXT NOT NULL,
+        id TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        state TEXT NOT NULL,
+        runs INTEGER NOT NULL DEFAULT 0,
+        request TEXT,
+        response TEXT,
+        told INTEGER NOT NULL DEFAULT 0,
+        ends_wall REAL NOT NULL,
+        taken_wall REAL NOT NULL,
+        PRIMARY KEY (edge, id)
+    ) WITHOUT ROWID;
+    CREATE INDEX calls_open ON calls (taken_wall) WHERE told = 0;
+    CREATE INDEX calls_end ON calls (ends_wall);
+"""
+# The key holds the edge: no edge can ask for another one's answer by its id.
+
+_SHARED: Final = """
+    ALTER TABLE calls ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+    CREATE INDEX calls_by_owner ON calls (owner) WHERE told = 0;
+    CREATE TABLE apps (
+        package TEXT PRIMARY KEY,
+        body TEXT NOT NULL,
+        key_issued INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE TABLE sessions (
+        user TEXT PRIMARY KEY,
+        ends_wall REAL NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE removed (
+        user TEXT NOT NULL,
+        package TEXT NOT NULL,
+        PRIMARY KEY (user, package)
+    ) WITHOUT ROWID;
+    CREATE TABLE seats (
+        package TEXT PRIMARY KEY,
+        worker TEXT NOT NULL,
+        url TEXT NOT NULL DEFAULT '',
+        key_hash TEXT NOT NULL DEFAULT '',
+        connected INTEGER NOT NULL DEFAULT 0
+    ) WITHOUT ROWID;
+    CREATE TABLE serial (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        number INTEGER NOT NULL
+    );
+    INSERT INTO serial VALUES (1, 0);
+"""
+"""Migration 3. Keys of apps are here as their hashes, which is all that is ever sent."""
+
+MIGRATIONS: Final = (_CALLS, keys.TABLES, _SHARED)
+
+
+async def open_shared(path: Path) -> Database:
+    """Open or create it. Raises StoreError."""
+    # One process at a time: two that create, upgrade or put aside the same file would undo each other's work.
+    with alone(path.with_name(path.name + ".opening")):
+        return await Database.open(path, MIGRATIONS, shared=True)

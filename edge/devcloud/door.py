@@ -1,0 +1,106 @@
+"""What every request passes: a bearer token, a user with a session, a bounded body; and how a refusal is said.
+
+Refuses to know what is asked for behind it.
+"""
+
+import hmac
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from edge.devcloud.office import NoSuchApp, NotYours, Office
+from edge.devcloud.shelf import ShelfFull
+from edge.store.db import StoreError
+from tools_cache.tool import Json
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+log = logging.getLogger(__name__)
+
+Endpoint = Callable[["Request"], Awaitable["Response"]]
+BROKEN: Final = {"error": "Internal server error"}
+"""What is said about a fault of our own; the trace is in the log."""
+
+
+class Refusal(Exception):
+    """A request that is not served; `body` says why, in the words its caller knows."""
+
+    def __init__(self, status: int, body: Json) -> None:
+        super().__init__(str(body))
+        self.status = status
+        self.body = body
+
+
+class Door:
+    """`guarded(endpoint)` for a route; `user(request)` inside. With `knows` every request needs a bearer token that it knows."""
+
+    def __init__(self, office: Office, *, token: str = "", knows: Callable[[str], bool] | None = None) -> None:
+        self.office = office
+        self._token = token
+        self._knows = knows
+
+    def guarded(self, endpoint: Endpoint, *, broken: Json = BROKEN) -> Endpoint:
+        async def guarded(request: "Request") -> "Response":
+            try:
+                self._check_token(request)
+                await self.office.refresh()
+                return await endpoint(request)
+            except Refusal as e:
+                return answer(e.body, status=e.status)
+            except (NoSuchApp, NotYours, ShelfFull, StoreError) as e:
+                status, code = _STATUS.get(type(e), (503, "TOOL_UNAVAILABLE"))
+                return answer({"error": {"code": code, "message": str(e)}}, status=status)
+            except Exception:
+                log.exception("%s %.120r failed", request.method, request.url.path)
+                return answer(broken, status=500)
+
+        return guarded
+
+    def user(self, request: "Request") -> str:
+        """S0-26, S0-27: exact words."""
+        user = request.headers.get("x-user-id", "")
+        if not user:
+            raise Refusal(401, {"error": "Missing X-User-Id header"})
+        return self.present(user)
+
+    def present(self, user: str) -> str:
+        if not self.office.people.present(user):
+            raise Refusal(401, {"error": "No active session for user"})
+        return user
+
+    def _check_token(self, request: "Request") -> None:
+        said = request.headers.get("authorization", "")
+        if self._token and not hmac.compare_digest(said.encode(), f"Bearer {self._token}".encode()):
+            raise Refusal(401, {"error": "Missing or wrong bearer token"})
+        if self._knows is not None and not self._knows(said.removeprefix("Bearer ")):
+            raise Refusal(401, {"error": "Missing or wrong bearer token"})
+
+
+_STATUS: Final[dict[type[Exception], tuple[int, str]]] = {
+    NoSuchApp: (404, "NOT_FOUND"), NotYours: (401, "AUTH"), ShelfFull: (409, "CONFLICT"),
+}  # fmt: skip
+
+
+async def read_json(request: "Request", limit: int, refuse: Callable[[str], Refusal]) -> Any:
+    """Read a bounded JSON body. Raises what `refuse` makes of the trouble."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > limit:
+            refusal = refuse(f"body: larger than {limit} bytes")
+            refusal.status = 413
+            raise refusal
+    try:
+        return json.loads(bytes(body))
+    except (ValueError, RecursionError):
+        raise refuse("body: not JSON") from None
+
+
+def answer(value: Json, *, status: int = 200) -> "Response":
+    from starlette.responses import Response  # noqa: PLC0415 - heavy, and only whoever serves needs it
+
+    text = json.dumps(value, ensure_ascii=False)
+    return Response(text, status_code=status, media_type="application/json")

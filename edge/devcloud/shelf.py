@@ -1,0 +1,125 @@
+"""What the cloud was told and keeps: apps that were handed in, sessions, apps a user took off; each change has a serial number.
+
+Refuses to judge any of it. Another process sees by the serial that there is something new.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from edge.store.db import Connection, Database, Row
+from tools_cache.tool import Json
+
+log = logging.getLogger(__name__)
+
+MAX_SESSIONS: Final = 10_000
+MAX_REMOVED: Final = 100_000
+
+
+class ShelfFull(Exception):
+    """There is no room for one more of these."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """All of it, as of one serial. `apps` are bodies as they were handed in; `issued` are those whose key we made."""
+
+    serial: int = 0
+    apps: Mapping[str, Json] = field(default_factory=dict)
+    issued: frozenset[str] = frozenset()
+    sessions: Mapping[str, float] = field(default_factory=dict)
+    removed: frozenset[tuple[str, str]] = frozenset()
+
+
+class Shelf:
+    """Every change is on disk when its method returns. Store errors pass through."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def serial(self) -> int:
+        return await self._db.read(_serial)
+
+    async def load(self) -> Kept:
+        return await self._db.read(_all)
+
+    async def put_app(self, package: str, body: Json, *, key_issued: bool = False) -> None:
+        """Keep an app as it was handed in last; a key that was issued stays one."""
+        text = json.dumps(body, ensure_ascii=False)
+        sql = ("INSERT INTO apps (package, body, key_issued) VALUES (?,?,?) ON CONFLICT (package) DO UPDATE"
+               " SET body = excluded.body, key_issued = max(key_issued, excluded.key_issued)")  # fmt: skip
+
+        def work(db: Connection) -> None:
+            db.execute(sql, (package, text, key_issued))
+            _changed(db)
+
+        await self._db.write(work)
+
+    async def open_session(self, user: str, *, ends_wall: float, now: float) -> None:
+        """Begin a session, or prolong it. Raises ShelfFull."""
+
+        def work(db: Connection) -> None:
+            db.execute("DELETE FROM sessions WHERE ends_wall < ?", (now,))
+            _bound(db, "sessions", MAX_SESSIONS)
+            db.execute("INSERT OR REPLACE INTO sessions (user, ends_wall) VALUES (?,?)", (user, ends_wall))
+            _changed(db)
+
+        await self._db.write(work)
+
+    async def end_session(self, user: str) -> bool:
+        """End a session; False when there was none."""
+
+        def work(db: Connection) -> bool:
+            _changed(db)
+            return db.execute("DELETE FROM sessions WHERE user = ?", (user,)).rowcount > 0
+
+        return await self._db.write(work, grows=False)
+
+    async def set_installed(self, user: str, package: str, *, installed: bool) -> None:
+        """Every app is installed for everybody who did not take it off. Raises ShelfFull."""
+
+        def work(db: Connection) -> None:
+            if installed:
+                db.execute("DELETE FROM removed WHERE user = ? AND package = ?", (user, package))
+            else:
+                _bound(db, "removed", MAX_REMOVED)
+                db.execute("INSERT OR IGNORE INTO removed (user, package) VALUES (?,?)", (user, package))
+            _changed(db)
+
+        await self._db.write(work)
+
+
+def _serial(db: Connection) -> int:
+    found: int = db.execute("SELECT number FROM serial").fetchone()[0]
+    return found
+
+
+def _changed(db: Connection) -> None:
+    db.execute("UPDATE serial SET number = number + 1")
+
+
+def _bound(db: Connection, table: str, most: int) -> None:
+    count = db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - our own words
+    if count >= most:
+        raise ShelfFull(f"{table}: there are {most} already, which is the most this cloud holds")
+
+
+def _all(db: Connection) -> Kept:
+    apps = db.execute("SELECT package, body, key_issued FROM apps ORDER BY package").fetchall()
+    return Kept(
+        _serial(db), {row["package"]: body for row in apps if (body := _body(row)) is not None},
+        frozenset(row["package"] for row in apps if row["key_issued"]),
+        {row["user"]: row["ends_wall"] for row in db.execute("SELECT user, ends_wall FROM sessions")},
+        frozenset((row["user"], row["package"]) for row in db.execute("SELECT user, package FROM removed")),
+    )  # fmt: skip
+
+
+def _body(row: Row) -> Json:
+    """One app that cannot be read must not cost the others."""
+    try:
+        return json.loads(row["body"])
+    except ValueError as e:
+        log.warning("the stored app %s cannot be read and is left out: %s", row["package"], e)
+        return None

@@ -1,0 +1,139 @@
+"""One worker: journal, registry, runner and executor over one state directory, and the process that is nothing but that.
+
+Refuses to know HTTP towards edges and developers. Any number of workers share a state directory and a broker.
+"""
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from edge.devcloud.activation import CONNECT_S, POLL_S, Launcher
+from edge.devcloud.broker import BrokerFailed, parse_broker
+from edge.devcloud.database import open_shared
+from edge.devcloud.desk import CODE_S, LIFE
+from edge.devcloud.edges import Edges
+from edge.devcloud.executor import LOOK_S, Executor
+from edge.devcloud.journal import Journal
+from edge.devcloud.link import Link
+from edge.devcloud.office import SESSION_S, Office
+from edge.devcloud.people import People
+from edge.devcloud.registry import App, Registry
+from edge.devcloud.roster import Roster
+from edge.devcloud.runner import TOOL_TIMEOUT_S, Runner
+from edge.devcloud.seats import Seats
+from edge.devcloud.shelf import Shelf
+from edge.uplink.mqtt import BrokerOptions
+from edge.uplink.wire import check_word
+
+FIRST_CONNECT_S: Final = 15.0
+DATABASE: Final = "devcloud.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What tests shorten."""
+
+    connect_s: float = CONNECT_S
+    poll_s: float = POLL_S
+    tool_timeout_s: float = TOOL_TIMEOUT_S
+    look_s: float = LOOK_S
+    session_s: float = SESSION_S
+    invoke_retry_s: float = 1.0
+    certificate_life: timedelta = LIFE
+    code_life_s: float = CODE_S
+
+
+STOCK: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """The parts, wired."""
+
+    name: str
+    journal: Journal
+    office: Office
+    edges: Edges
+    launcher: Launcher
+    runner: Runner
+    executor: Executor
+
+
+@asynccontextmanager
+async def a_worker(
+    apps: Sequence[App], *, state_dir: Path, tenant: str, pool: str, limits: Limits, users: Collection[str] = (),
+) -> AsyncIterator[Worker]:  # fmt: skip
+    """Build one; on the way out its apps are ended and its file is closed. Raises OSError, StoreError."""
+    name = f"devcloud-{secrets.token_hex(8)}"
+    with Roster(state_dir, name) as roster:
+        db = await open_shared(state_dir / DATABASE)
+        journal = Journal(db, me=name, alive=roster.alive)
+        edges = Edges(tenant)
+        office = Office(Registry(apps), People(edges, standing=users), Shelf(db), session_s=limits.session_s)
+        try:
+            await office.refresh()
+            async with _http_client() as client:
+                launcher = Launcher(client, state_dir=state_dir / "apps", connect_s=limits.connect_s, poll_s=limits.poll_s,
+                                    seats=Seats(db, roster))  # fmt: skip
+                runner = Runner(office.registry, launcher, client, tool_timeout_s=limits.tool_timeout_s, installed=office.people.has)
+                executor = Executor(journal, runner, tenant=tenant, pool=pool, look_s=limits.look_s, refresh=office.refresh)
+                try:
+                    yield Worker(name, journal, office, edges, launcher, runner, executor)
+                finally:
+                    await launcher.aclose()
+        finally:
+            await journal.close()
+
+
+async def run_worker(
+    *, broker: str, tenant: str = "default", pool: str = "tools", state_dir: Path, announce: Callable[[dict[str, Any]], None],
+    apps: Sequence[App], limits: Limits = STOCK,
+) -> None:  # fmt: skip
+    """Serve calls until cancelled, beside whoever else does over the same `state_dir`; `announce` is told once, when it can.
+
+    Raises OSError or ValueError when it cannot come up.
+    """
+    check_word("tenant", tenant)
+    check_word("pool", pool)
+    address = parse_broker(broker)
+    if address is None:
+        raise ValueError(f"broker: a worker alone needs HOST:PORT of one that runs already, not {broker}")
+    async with a_worker(apps, state_dir=state_dir, tenant=tenant, pool=pool, limits=limits) as worker:
+        options = options_of(address, worker.name)
+        link = Link(lambda: options, routes=worker.executor.routes(), on_up=(worker.executor.resend,))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(worker.executor.run(link), name="executor")
+            tasks.create_task(link.run(), name="link")
+            await first_connect(link, address)
+            announce({"event": "devcloud.worker", "worker": worker.name, "mqtt": f"{address[0]}:{address[1]}", "tenant": tenant,
+                      "pool": pool, "pid": os.getpid()})  # fmt: skip
+            await asyncio.Event().wait()
+
+
+def options_of(address: tuple[str, int], name: str, *, tls: Any = None) -> BrokerOptions:
+    """How a worker connects: clean, without a session - what a dead one did not take goes to the others."""
+    return BrokerOptions(host=address[0], port=address[1], client_id=name, clean_start=True, session_expiry_s=0, tls=tls)
+
+
+async def first_connect(link: Link, address: tuple[str, int], *, within_s: float = FIRST_CONNECT_S) -> None:
+    """Raises BrokerFailed when nobody answers."""
+    try:
+        async with asyncio.timeout(within_s):
+            await link.connected.wait()
+    except TimeoutError:
+        raise BrokerFailed(f"no MQTT 5 broker answers at {address[0]}:{address[1]}") from None
+
+
+@asynccontextmanager
+async def _http_client() -> AsyncIterator[Any]:
+    import httpx  # noqa: PLC0415 - 150 ms, and only whoever runs a cloud needs it
+
+    # No proxy from the environment: apps are on this machine.
+    async with httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=100)) as client:
+        yield client
