@@ -25,16 +25,19 @@ from edge.control.server import ControlServer
 from edge.core import call_state, idempotency
 from edge.core.backoff import Backoff
 from edge.core.ids import new_call_id
+from edge.core.own import Own
 from edge.core.policy import VoiceBudget
 from edge.enrol import Enrolment
 from edge.enrol_store import EnrolmentFiles
 from edge.events import Alarmed, ToolsFiltered
+from edge.gateway import Gateway
 from edge.herald import Herald
 from edge.link_finder import BleFinder
 from edge.link_manager import LinkManager
 from edge.local_tools import LocalTools
 from edge.metrics import Gauges, Metrics
 from edge.orchestrator import Limits, Orchestrator, Policy, Shelves
+from edge.own_tools import OwnTools
 from edge.pairing import PairingDesk
 from edge.ports import EnrolRefused
 from edge.pulse import Pulse
@@ -69,6 +72,7 @@ log = logging.getLogger(__name__)
 
 ALARM_PACKAGE: Final = "glassd.alarms"
 """Whose database the alarms are in; our own packages have no dot, so no tool of ours is in it."""
+_NO_OWN: Final = Own()
 
 
 class Daemon:
@@ -77,6 +81,7 @@ class Daemon:
     def __init__(
         self, settings: Settings, env: Mapping[str, str], *, air: object | None = None, clock: Clock | None = None,
         hide: Callable[[str], None] = lambda _secret: None, shelf: Shelf | None = None,
+        own: Own = _NO_OWN,
     ) -> None:  # fmt: skip
         self.settings = settings
         self.env = env
@@ -90,6 +95,7 @@ class Daemon:
         self._air = air
         self._hide = hide
         self._shelf = shelf
+        self._own = own
         self._alarms: dict[str, str] = {}
 
     # -------------------------------------------------------------- building
@@ -100,7 +106,7 @@ class Daemon:
         await self._open_store(stack)
         self._open_link()
         self._open_cloud()
-        self._open_tools()
+        self._open_tools(stack)
         self._open_uplink()
         self._open_calls()
         self.control.open()
@@ -142,7 +148,7 @@ class Daemon:
         if self.audit is not None:
             self.audit(record)
 
-    def _open_tools(self) -> None:
+    def _open_tools(self, stack: AsyncExitStack) -> None:
         s = self.settings
         built = Path(str(resources.files("tools_cache")))
         self.registry = RegistryCache(
@@ -158,6 +164,10 @@ class Daemon:
             registry=self.registry, tools=built / "tools", storage_for=self._storage, alarms=self.alarms,
             clock=self.clock, glasses=self.link.status, full=(StoreFull,), private=self.private.of, note=self.audit,
         )  # fmt: skip
+        self.gateway = Gateway(self.tools.run, self.registry)
+        stack.push_async_callback(self.gateway.close)
+        self.own_tools = OwnTools(self.gateway, self.registry, settings=s, env=self.env, hide=self._hide)
+        self.own_tools.use(self._own)
 
     def _open_link(self) -> None:
         g = self.settings.glasses
@@ -217,7 +227,7 @@ class Daemon:
         )  # fmt: skip
         budget = VoiceBudget(calls=s.policy.voice_total_calls, retrievals=s.policy.voice_retrieval_calls)
         self.calls = Orchestrator(
-            registry=self.registry, local=self.tools, shelves=self.shelves, confirmations=self.confirmations,
+            registry=self.registry, local=self.gateway, shelves=self.shelves, confirmations=self.confirmations,
             sessions=self.sessions, notes=self.notes, uplink=self.uplink, glasses=self.link, stage=self.stage,
             ask=self.stage, bus=self.bus, clock=self.clock, on_registry=self.registry.notice, audit=self._note_call, turns=self.turns,
             limits=Limits(voice=budget, confirm_s=s.policy.confirmation_s, turn_latency_ms=s.policy.voice_latency_ms),
@@ -312,12 +322,12 @@ class Daemon:
         return self.enrolment.left_s() if self.cloud.source == "enrolled" else None
 
 
-async def serve(settings: Settings, *, hide: Callable[[str], None], shelf: Shelf | None = None) -> int:
+async def serve(settings: Settings, *, hide: Callable[[str], None], shelf: Shelf | None = None, own: Own = _NO_OWN) -> int:
     """Run the daemon until it is told to stop; the exit code of `glassd run`. `hide` keeps a secret out of the log,
-    `shelf` is what was read of the registries on disk (None: read them here).
+    `shelf` is what was read of the registries on disk (None: read them here), `own` the owner's own tools.
     """
     async with AsyncExitStack() as stack:
-        daemon = Daemon(settings, os.environ, hide=hide, shelf=shelf)
+        daemon = Daemon(settings, os.environ, hide=hide, shelf=shelf, own=own)
         await daemon.open(stack)
         await daemon.run()
     return 0

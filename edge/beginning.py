@@ -1,4 +1,4 @@
-"""What a daemon reads before it begins: its settings, and the registries on disk.
+"""What a daemon reads before it begins: its settings, the registries on disk, the owner's own tools.
 
 Refuses to keep anything. Both readings need pydantic (13 MiB), so they are done in a child process.
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from edge.apart import Apart
+from edge.core.own import Own
 from edge.enrol_store import DamagedEnrolment, EnrolmentFiles
 from edge.paths import Env
 from edge.settings import Settings
@@ -24,6 +25,7 @@ class Beginning:
 
     settings: Settings
     shelf: Shelf
+    own: Own
 
 
 def begin(config: Path | None, env: Env) -> Apart[Beginning]:
@@ -33,14 +35,14 @@ def begin(config: Path | None, env: Env) -> Apart[Beginning]:
 
 def read(config: Path | None, env: Env) -> Beginning:
     """Read here. Raises `BadSettings`."""
-    from edge import settings_reading  # noqa: PLC0415 - pydantic
+    from edge import own_reading, own_tools, settings_reading  # noqa: PLC0415 - pydantic
 
     settings = settings_reading.load(config, env)
     builtin = Path(str(resources.files("tools_cache"))) / BUILTIN
     base = _cloud(settings, env) or None
     found = shelf.read(
         builtin, settings.state_dir(env) / "registry", base=base, per_tool_hardware=settings.registry.per_tool_hardware)  # fmt: skip
-    return Beginning(settings, found)
+    return Beginning(settings, found, own_reading.read(own_tools.folders(settings, env)))
 
 
 def _cloud(settings: Settings, env: Env) -> str:

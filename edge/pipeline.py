@@ -97,7 +97,7 @@ class Pipeline:
             return
         route = self._route(ticket, tool)
         life_s = ticket.call.ttl_s
-        ticket.call = replace(ticket.call, ttl_s=_stored_life_s(ticket.call, tool, route))
+        ticket.call = replace(ticket.call, ttl_s=routing.life_s(ticket.call, tool, route))
         if not ticket.admitted:
             await self._admit(ticket, tool, route)
         await self._ending.end(ticket, await self._served(ticket, tool, route, life_s))
@@ -162,14 +162,14 @@ class Pipeline:
         """Onto the disk before it runs. A disk that takes nothing more stops only what would change something."""
         kept = ticket.call
         if state is CallState.AWAITING_CONFIRMATION:
-            kept = replace(kept, ttl_s=self._limits.confirm_s + _stored_life_s(kept, tool, route))
+            kept = replace(kept, ttl_s=self._limits.confirm_s + routing.life_s(kept, tool, route))
         try:
             admission = await self._shelves.calls.admit(
                 kept, route.kind.value, keys=ticket.keys, repeatable=results.repeatable(tool), state=state.value
             )
         except Exception as e:
             _log.warning("call %s is not on disk: %s", ticket.call.call_id, e)
-            if not (tool.read_only and route.kind in (RouteKind.LOCAL, RouteKind.GLASSES)) and route.code is None:
+            if not (tool.read_only and route.kind in (RouteKind.LOCAL, RouteKind.GATEWAY, RouteKind.GLASSES)) and route.code is None:
                 raise Refused(_not_taken(e), "store") from e
             return
         if not admission.fresh:
@@ -248,7 +248,7 @@ class Pipeline:
         if (full := await self._promised(ticket)) is not None:
             return full
         await self._attendance.postpone(ticket, silent=ticket.route is not None and ticket.route.kind is RouteKind.WEARER)
-        return await self._awaited(ticket, tool)
+        return await self._awaited(ticket, tool, first=True)
 
     async def _promised(self, ticket: Ticket) -> ToolResponse | None:
         """From now on its result may be handed in; else why not. Before anything leaves, so that a full table costs nothing."""
@@ -258,10 +258,19 @@ class Pipeline:
             return ToolResponse(error=_not_taken(e))
         return None
 
-    async def _awaited(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
-        if ticket.route is not None and ticket.route.kind is RouteKind.WEARER:
+    async def _awaited(self, ticket: Ticket, tool: ToolDefinition, *, first: bool = False) -> ToolResponse:
+        kind = ticket.route.kind if ticket.route is not None else None
+        if kind is RouteKind.WEARER:
             return await self._run(ticket, tool, self._asked, end_s=ticket.call.ttl_s)
+        if kind is RouteKind.LATER and (first or results.repeatable(tool)):  # else it may have been told before the restart
+            return await self._run(ticket, tool, self._hand_over, end_s=ticket.call.ttl_s)
         return await self._attendance.attend(ticket, tool, end_s=ticket.call.ttl_s)
+
+    async def _hand_over(self, ticket: Ticket, tool: ToolDefinition) -> None:  # noqa: ARG002 - as all work of a runner
+        error = await self._local.hand_over(ticket.call)
+        ticket.heard = error is None
+        if error is not None:
+            ticket.put(CallResult(ticket.call.call_id, ToolResponse(error=error)))
 
     async def _asked(self, ticket: Ticket, tool: ToolDefinition) -> None:
         response = await self._questions.answer(ticket.call, tool, left_s=ticket.call.ttl_s)
@@ -371,17 +380,6 @@ class Pipeline:
 
 _AWAY: Final = frozenset({ErrorCode.OFFLINE, ErrorCode.NOT_ACCEPTED, ErrorCode.TIMEOUT, ErrorCode.NETWORK_ERROR})
 """Failures of the way to a tool, not of the tool: its last good result still says something."""
-
-
-def _stored_life_s(call: ToolCall, tool: ToolDefinition, route: Route) -> float:
-    """How long the call may live: what may wait, waits longer than its caller does (the cloud waits itself)."""
-    if call.origin is CallOrigin.CLOUD:
-        return call.ttl_s
-    if tool.asynchronous and route.code is None:
-        return tool.pending_ttl_s
-    if tool.queueable and route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
-        return tool.queue_ttl_s
-    return call.ttl_s
 
 
 async def _as_coroutine(

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from edge.clock import Clock
+from edge.core.own import Own
 from edge.core.registry import Snapshot, Union
 from edge.core.sync import Fetched, Pace, RegistrySource, SyncFailed
 from edge.events import Alarmed, RegistrySynced, ToolsFiltered
@@ -65,6 +66,8 @@ class RegistryCache:
         self._stale = False
         self._filtered: dict[str, tuple[str, ...]] = {}
         self._local = EMPTY
+        self._own = Own()
+        self._withheld: Mapping[str, str] = MappingProxyType({})
         self._remote: Registry | None = None
         self._generation: Generation | None = None
         self._union = Union.of((), ())
@@ -99,6 +102,13 @@ class RegistryCache:
         """These are the glasses now (`stale`: they are away and this is what they last said). Judges all tools anew."""
         self._record, self._stale = record, stale
         self.rebuild()
+
+    def use_own(self, own: Own, withheld: Mapping[str, str]) -> None:
+        """These are the owner's own tools from now on; the `withheld` ones are hidden, each for its reason."""
+        self._own, self._withheld = own, withheld
+        self._adopt()
+        for name, reason in (*own.problems, *(d for d in self._union.refused if d.name in {t.name for t in own.tools})):
+            logger.warning("own tools: %s: %s", name, reason)
 
     async def notice(self, notice: RegistryNotice) -> None:
         """The cloud says which registry is in force; fetch it unless it is the one we have."""
@@ -237,14 +247,15 @@ class RegistryCache:
 
     def _adopt(self) -> None:
         """Join what lives here and what the cloud offers, and judge it by the glasses."""
-        self._union = Union.of(self._local.apps, self._remote.apps if self._remote else ())
+        self._union = Union.of(self._local.apps, self._remote.apps if self._remote else (), own=self._own.apps)
         self.rebuild()
 
     def rebuild(self) -> None:
         """Judge every tool anew: whoever changed what decides about that asks for it."""
         unusable = self._generation.refused if self._generation else MappingProxyType({})
         fresh = self._union.snapshot(
-            self._version(), self._record, stale=self._stale, unusable=unusable, disabled=self._disabled)  # fmt: skip
+            self._version(), self._record, stale=self._stale, unusable=unusable, disabled=self._disabled,
+            withheld=self._withheld)  # fmt: skip
         if fresh == self._snapshot:
             return
         self._snapshot = fresh
@@ -264,16 +275,17 @@ class RegistryCache:
 
     def _version(self) -> str:
         """Name the union by its parts' hashes, in the form of C-09."""
-        if self._remote is None:
+        if self._remote is None and not self._own.digest:
             return self._local.version
-        both = sha256(f"{self._local.sha256}|{self._remote.sha256}".encode()).hexdigest()
+        parts = (self._local.sha256, self._remote.sha256 if self._remote else "", *filter(None, (self._own.digest,)))
+        both = sha256("|".join(parts).encode()).hexdigest()
         return f"1.0.{both[:8]}"
 
     def _dropped(self) -> tuple[str, ...]:
         """Say what was left out, of either side, and why."""
         remote = self._remote.dropped if self._remote else ()
         refused = self._generation.refused.items() if self._generation else ()
-        dropped = (*self._local.dropped, *self._union.refused, *remote, *(Dropped(*item) for item in refused))
+        dropped = (*self._local.dropped, *self._own.problems, *self._union.refused, *remote, *(Dropped(*item) for item in refused))
         shown = tuple(f"{d.name}: {d.reason}" for d in dropped[:SHOWN_DROPPED])
         return (*shown, f"… and {len(dropped) - len(shown)} more") if len(dropped) > len(shown) else shown
 

@@ -108,6 +108,14 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """The owner's own tools: more folders of them, and the environment names their templates may use."""
+
+    folders: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
+    env: Annotated[tuple[Annotated[str, Rule(rules.matching(rules.VARIABLE, "a name like WEATHER_TOKEN"))], ...], Tidy(rules.listed)] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     tools_enabled: bool = True
     voice_total_calls: Annotated[int, Ge(1), Le(100)] = 3
@@ -152,6 +160,7 @@ class Settings:
     uplink: Uplink = Uplink()
     cloud: Cloud = Cloud()
     audio: Audio = Audio()
+    tools: Tools = Tools()
     policy: Policy = Policy()
     registry: Registry = Registry()
     audit: Audit = Audit()

@@ -16,6 +16,8 @@ MAX_SOCKET: Final = 107
 
 WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 """What may stand as one level of an MQTT topic, and as a file name."""
+VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+"""A name in an environment."""
 MAC: Final = re.compile(r"(?:[0-9A-F]{2}:){5}[0-9A-F]{2}", re.IGNORECASE)
 RADIO: Final = re.compile(r"bluez|inproc|usb:\d{1,3}|tcp:[^\s/]+:\d{1,5}")
 

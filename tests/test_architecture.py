@@ -22,11 +22,11 @@ GROUND = {"edge.ports", "edge.store_ports", "edge.pairing_ports", "edge.events",
 """What every room may import of `edge`, besides `edge.core`."""
 ROOMS = {
     "edge.orchestrator", "edge.uplink", "edge.link_manager", "edge.control", "edge.store", "edge.render",
-    "edge.registry_cache", "edge.local_tools", "edge.audit", "edge.metrics", "edge.herald", "edge.bell", "edge.pairing", "edge.upstream", "edge.facades",
+    "edge.registry_cache", "edge.local_tools", "edge.gateway", "edge.audit", "edge.metrics", "edge.herald", "edge.bell", "edge.pairing", "edge.upstream", "edge.facades",
 }  # fmt: skip
 OF_ROOM = {
     "edge.enrol": "edge.uplink", "edge.enrol_http": "edge.uplink", "edge.enrol_keys": "edge.uplink", "edge.enrol_store": "edge.uplink",
-    "edge.registry_http": "edge.registry_cache", "edge.registry_news": "edge.registry_cache", "edge.link_finder": "edge.link_manager", "edge.link_wishes": "edge.link_manager",
+    "edge.gateway_http": "edge.gateway", "edge.registry_http": "edge.registry_cache", "edge.registry_news": "edge.registry_cache", "edge.link_finder": "edge.link_manager", "edge.link_wishes": "edge.link_manager",
     "edge.link_knowledge": "edge.link_manager", "edge.alarms": "edge.local_tools",
     "edge.tool_context": "edge.local_tools", "edge.tool_loader": "edge.local_tools", "edge.tool_results": "edge.local_tools",
     "edge.pipeline": "edge.orchestrator", "edge.gate": "edge.orchestrator", "edge.ticket": "edge.orchestrator",
@@ -48,7 +48,7 @@ ONLY_IN = {
     "py_nanotts": ("edge/render/voice_worker.py",),
     "opuslib_next": ("edge/render/voice_worker.py", "firmware_bridge/sim/"),
     "PIL": ("firmware_bridge/sim/",),
-    "httpx": ("edge/registry_cache.py", "edge/registry_http.py", "edge/devcloud/", "edge/demo/"),
+    "httpx": ("edge/registry_cache.py", "edge/registry_http.py", "edge/gateway_http.py", "edge/devcloud/", "edge/demo/"),
     "uvloop": (),
     "h11": ("edge/control/http.py", "edge/enrol_http.py"),
     "cryptography": ("edge/store/sealed.py", "edge/enrol_keys.py", "edge/devcloud/pki.py"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from edge.core.compatibility import Verdict, judge
+from edge.core.merging import Offer, merged
 from edge.ports import Entry
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities
@@ -61,19 +62,22 @@ class Union:
     refused: tuple[Dropped, ...]
 
     @classmethod
-    def of(cls, local: Iterable[App], cloud: Iterable[App]) -> "Union":
-        """Join them. A cloud tool never stands in for one that lives here (C-17)."""
-        local, cloud = tuple(local), tuple(cloud)
-        here = frozenset(tool.name for app in local for tool in app.tools)
-        clashes = (tool.name for app in cloud for tool in app.tools if tool.name in here)
-        refused = tuple(Dropped(name, "a tool of this device has that name; the cloud's is refused") for name in clashes)
-        return cls(local + cloud, refused)
+    def of(
+        cls, local: Iterable[App], cloud: Iterable[App], *, own: Iterable[App] = (), upstream: Iterable[App] = (),
+    ) -> "Union":  # fmt: skip
+        """Join them. No tool ever stands in for one of an earlier source: built-in, the owner's, the cloud's, others' (C-17)."""
+        return cls(*merged((
+            Offer("this device's", tuple(local)), Offer("your own", tuple(own), namespaced=True), Offer("the cloud's", tuple(cloud)),
+            Offer("another server's", tuple(upstream), namespaced=True),
+        )))  # fmt: skip
 
     def snapshot(
         self, version: str, record: Capabilities | None, *, stale: bool,
         unusable: Mapping[str, str] = MappingProxyType({}), disabled: Collection[str] = (),
+        withheld: Mapping[str, str] = MappingProxyType({}),
     ) -> Snapshot:  # fmt: skip
-        """Judge every tool by these glasses. `unusable`: cloud tools whose schema failed, with why; `disabled`: names
+        """Judge every tool by these glasses. `unusable`: cloud tools whose schema failed, with why; `withheld`: the owner's
+        tools that cannot be asked as things are, with why; `disabled`: names
         (`package:tool`, `package:*` for all of a package, `*` for all) that the owner does not want.
         """
         entries: dict[str, Entry] = {}
@@ -84,7 +88,7 @@ class Union:
                 own = app.tool_requirements.get(tool.name)
                 seen = verdict if own is None else judge((*app.requirements, *own), record, stale=stale, title=title)
                 off = "*" in disabled or tool.name in disabled or f"{app.package}:*" in disabled
-                broken = unusable.get(tool.name, "") if tool.source is Source.CLOUD else ""
+                broken = (unusable if tool.source is Source.CLOUD else withheld).get(tool.name, "")
                 entries.setdefault(tool.name, _entry(app, tool, seen, broken, off=off))  # local apps come first
         return Snapshot.of(version, entries.values())
 

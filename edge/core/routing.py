@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from tools_cache.tool import CallOrigin, ErrorCode, ExecutionType, Source, ToolDefinition
+from tools_cache.tool import CallOrigin, ErrorCode, ExecutionType, Source, ToolCall, ToolDefinition
 
 
 class RouteKind(StrEnum):
     """The ways a call can go; `meta.route` carries the word."""
 
     LOCAL = "local"
+    GATEWAY = "gateway"
+    """asked over HTTP by this edge: a tool its owner made (S3-01, S3-02)"""
     GLASSES = "glasses"
     CLOUD = "cloud"
     QUEUE = "queue"
@@ -64,7 +66,7 @@ def choose(tool: ToolDefinition, now: Circumstances) -> Route:
     if tool.asynchronous and tool.source is not Source.CLOUD:
         return Route(RouteKind.LATER, "its result is handed in later")
     if tool.source is Source.LOCAL:
-        return Route(RouteKind.LOCAL, "lives on this edge")
+        return Route(RouteKind.GATEWAY, "asked at its own address") if tool.endpoint else Route(RouteKind.LOCAL, "lives on this edge")
     if tool.source is Source.GLASSES:
         return _on_glasses(tool, now)
     if tool.source is Source.UPSTREAM:
@@ -110,3 +112,14 @@ def _in_the_cloud(tool: ToolDefinition, now: Circumstances) -> Route:
     if tool.queueable or tool.asynchronous:
         return Route(RouteKind.QUEUE, why)
     return Route(RouteKind.FALLBACK, why, ErrorCode.OFFLINE)
+
+
+def life_s(call: ToolCall, tool: ToolDefinition, route: Route) -> float:
+    """How long the call may live: what may wait, waits longer than its caller does (the cloud waits itself)."""
+    if call.origin is CallOrigin.CLOUD:
+        return call.ttl_s
+    if tool.asynchronous and route.code is None:
+        return tool.pending_ttl_s
+    if tool.queueable and route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
+        return tool.queue_ttl_s
+    return call.ttl_s

@@ -25,7 +25,7 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
     found = read.settings
     redact = logs.set_up(found.log.level, os.environ)
     try:
-        return run_until_told(lambda: app.serve(found, hide=redact.hide, shelf=read.shelf), fast=True)
+        return run_until_told(lambda: app.serve(found, hide=redact.hide, shelf=read.shelf, own=read.own), fast=True)
     except SocketTaken as e:
         raise CliError("SOCKET_TAKEN", str(e)) from None
     except BadSettings as e:  # a secret's file that went away meanwhile

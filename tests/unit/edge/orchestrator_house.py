@@ -37,6 +37,7 @@ from tools_cache.tool import (
     Source,
     ToolCall,
     ToolDefinition,
+    ToolError,
     ToolResponse,
 )
 
@@ -116,10 +117,16 @@ class FakeTools:
     def __init__(self) -> None:
         self.runs: list[ToolCall] = []
         self.handler: Handler = self.echo
+        self.handed: list[ToolCall] = []
+        self.not_taken: ToolError | None = None
 
     async def run(self, call: ToolCall, progress: Progress) -> ToolResponse:
         self.runs.append(call)
         return await self.handler(call, progress)
+
+    async def hand_over(self, call: ToolCall) -> ToolError | None:
+        self.handed.append(call)
+        return self.not_taken
 
     @staticmethod
     async def echo(call: ToolCall, _: Progress) -> ToolResponse:

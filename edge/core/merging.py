@@ -1,0 +1,65 @@
+"""Whose tools may stand side by side: the built-in ones, the owner's, the cloud's, those of other servers, in this order.
+
+Pure. Refuses to replace: a tool is never another one's stand-in, whoever offers it (C-17). What is left out is named.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from edge.core.own import Server
+from tools_cache.registry import App, Dropped
+
+BUILT_IN: Final = "a tool of this device has that name; "
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """The apps of one source. `namespaced`: a package that an earlier source has is not its to add to."""
+
+    whose: str
+    apps: tuple[App, ...]
+    namespaced: bool = False
+
+
+def merged(offers: Sequence[Offer]) -> tuple[tuple[App, ...], tuple[Dropped, ...]]:
+    """Join what stands side by side; give also what may not, each with its reason. Earlier offers come first."""
+    apps: list[App] = []
+    refused: list[Dropped] = []
+    taken: set[str] = set()
+    packages: set[str] = set()
+    for offer in offers:
+        for app in offer.apps:
+            if offer.namespaced and app.package in packages:
+                why = f"the package {app.package} is taken; {offer.whose} tools need another one"
+                refused += [Dropped(tool.name, why) for tool in app.tools]
+                continue
+            refused += [Dropped(tool.name, f"{BUILT_IN}{offer.whose} is refused") for tool in app.tools if tool.name in taken]
+            kept = tuple(tool for tool in app.tools if tool.name not in taken)
+            apps.append(app if len(kept) == len(app.tools) else replace(app, tools=kept))
+        packages.update(app.package for app in offer.apps)
+        taken.update(tool.name for app in offer.apps for tool in app.tools)
+    return tuple(apps), tuple(refused)
+
+
+# ------------------------------------------------------------------ other servers
+
+
+def admitted(server: Server, app: App) -> App:
+    """Take in what the owner allowed of a server, in a package named like it: nothing comes in unnamed (C-37, S3-34)."""
+    allowed = (tool for tool in app.tools if tool.name.partition(":")[2] in server.allowed_tools)
+    tools = (replace(tool, name=f"{server.name}:{tool.name.partition(':')[2]}") for tool in allowed)
+    return replace(app, package=server.name, tools=tuple(tools))
+
+
+def settled(listed: Mapping[str, App | Exception], servers: Iterable[Server]) -> tuple[tuple[App, ...], tuple[Dropped, ...]]:
+    """What each server listed, or how it failed: a server that is down costs its own tools only (S3-35)."""
+    apps: list[App] = []
+    away: list[Dropped] = []
+    for server in servers:
+        found = listed.get(server.name)
+        if isinstance(found, App):
+            apps.append(admitted(server, found))
+        else:
+            away.append(Dropped(server.name, f"its tools cannot be listed: {found or 'it was not asked yet'}"))
+    return tuple(apps), tuple(away)

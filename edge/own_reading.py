@@ -1,0 +1,305 @@
+"""Reads the tools an owner made, `tools.d/*.toml` and `*.json`, and says what is wrong with them. Runs in a child of the daemon.
+
+Refuses to look at secrets and to ask anybody. A file that cannot be used costs itself, never its neighbours.
+"""
+
+import difflib
+import hashlib
+import json
+import stat
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from edge import own_schema
+from edge.core import own, templates
+from edge.core.own import Own, Plan, Server
+from tools_cache.errors import BadDefinition, BadToolName
+from tools_cache.frozen import frozen
+from tools_cache.manifest import definition
+from tools_cache.names import parse
+from tools_cache.registry import App, Dropped
+from tools_cache.schema import check_schema, compile_schema
+from tools_cache.tool import ExecutionType, Json, Source, ToolDefinition
+
+MAX_FILE: Final = 64 * 1024
+MAX_FILES: Final = 200
+MAX_ALL: Final = 1000
+"""Tools of all files."""
+_HIDDEN: Final = ("execution", "activationPhrases")
+"""What of a file is not the tool's definition: how it is asked is nobody's business but ours."""
+_BODILESS: Final = frozenset({"GET", "DELETE"})
+_OURS: Final = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "te", "upgrade", "expect"})
+_CLOUD_ONLY: Final = {
+    "agentConfig": "a sub-agent (execution.agentConfig) runs in a cloud", "imageConfig": "an image model runs in a cloud",
+    "provider": "an image model (execution.provider) runs in a cloud", "model": "an image model (execution.model) runs in a cloud",
+}  # fmt: skip
+
+
+class BadFile(Exception):
+    """This file (or one tool of it) cannot be used: field, problem, fix."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the files brought so far."""
+
+    tools: list[tuple[ToolDefinition, str]] = field(default_factory=list)
+    plans: dict[str, Plan] = field(default_factory=dict)
+    servers: list[Server] = field(default_factory=list)
+    problems: list[Dropped] = field(default_factory=list)
+
+
+def read(folders: Sequence[Path]) -> Own:
+    """Read every file of every folder, in the order of their names. Never raises for what stands in them."""
+    found, digest = _Found(), hashlib.sha256()
+    for path in _files(folders, found.problems):
+        try:
+            raw = _bytes(path)
+            digest.update(path.name.encode() + b"\0" + raw + b"\0")
+            _take(path.name, _parsed(path, raw), found)
+        except BadFile as e:
+            found.problems.append(Dropped(path.name, str(e)))
+    return Own(
+        apps=tuple(_apps(found.tools)), plans=found.plans, servers=tuple(found.servers), problems=tuple(found.problems),
+        folders=tuple(map(str, folders)), digest=digest.hexdigest() if found.tools or found.servers else "",
+    )  # fmt: skip
+
+
+def _files(folders: Sequence[Path], problems: list[Dropped]) -> Iterator[Path]:
+    for folder in folders:
+        try:
+            names = sorted(p for p in folder.iterdir() if p.suffix in {".toml", ".json"} and not p.name.startswith("."))
+        except FileNotFoundError:
+            continue
+        except OSError as e:
+            problems.append(Dropped(str(folder), f"cannot be read: {e.strerror}; check who may read it"))
+            continue
+        if len(names) > MAX_FILES:
+            problems.append(Dropped(str(folder), f"{len(names)} files; the first {MAX_FILES} are read"))
+        yield from names[:MAX_FILES]
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            mode = path.stat().st_mode
+            if not stat.S_ISREG(mode):
+                raise BadFile("is no file")
+            if mode & stat.S_IWOTH:
+                raise BadFile("anybody may write it, and it decides where your secrets go: chmod o-w")
+            raw = file.read(MAX_FILE + 1)
+    except OSError as e:
+        raise BadFile(f"cannot be read: {e.strerror}; check who may read it") from None
+    if len(raw) > MAX_FILE:
+        raise BadFile(f"is larger than {MAX_FILE // 1024} KiB; this is no tool")
+    return raw
+
+
+def _parsed(path: Path, raw: bytes) -> dict[str, Json]:
+    try:
+        document = json.loads(raw) if path.suffix == ".json" else tomllib.loads(raw.decode())
+        json.dumps(document, allow_nan=False)
+    except (TypeError, RecursionError):
+        raise BadFile("holds a date, or goes too deep; JSON has neither: write it as text") from None
+    except ValueError as e:
+        raise BadFile(f"is not valid {path.suffix[1:].upper()}: {e}") from None
+    if not isinstance(document, dict):
+        raise BadFile("must be an object with name, description and execution")
+    return document
+
+
+def _take(file: str, document: dict[str, Json], found: _Found) -> None:
+    """Take all tools and servers of one file. Raises `BadFile` when it has none."""
+    if not document.keys() & {"tools", "servers"}:
+        _take_tool(file, "", document, found)
+        return
+    if unknown := sorted(document.keys() - {"tools", "servers"}):
+        raise BadFile(f"{unknown[0]}: stands beside a list; a file is one tool, or it has tools = [...] and servers = [...]")
+    for kind, take in (("tools", _take_tool), ("servers", _take_server)):
+        listed = document.get(kind, [])
+        if not isinstance(listed, list) or len(listed) > own_schema.MAX_TOOLS:
+            raise BadFile(f"{kind}: must be a list of at most {own_schema.MAX_TOOLS}")
+        for number, one in enumerate(listed):
+            take(file, f"{kind}.{number}: ", one, found)
+
+
+def _take_tool(file: str, where: str, document: Json, found: _Found) -> None:
+    try:
+        _checked(document, own_schema.TOOL)
+        tool, plan = _tool(document)
+        _first(tool.name, [other.name for other, _ in found.tools])
+    except (BadFile, BadDefinition, BadToolName, templates.BadTemplate) as e:
+        found.problems.append(Dropped(_label(file, document), where + str(e)))
+        return
+    found.tools.append((tool, file))
+    if plan is not None:
+        found.plans[tool.name] = plan
+
+
+def _take_server(file: str, where: str, document: Json, found: _Found) -> None:
+    try:
+        _checked(document, own_schema.SERVER)
+        templates.check([document["url"], document.get("headers", {})])
+        _first(document["name"], [other.name for other in found.servers])
+    except (BadFile, templates.BadTemplate) as e:
+        found.problems.append(Dropped(file, where + str(e)))
+        return
+    found.servers.append(Server(
+        name=document["name"], url=document["url"], transport=document.get("transport", "http"),
+        headers=frozen(document.get("headers", {})), allowed_tools=frozenset(document.get("allowedTools", ())),
+    ))  # fmt: skip
+
+
+def _first(name: str, taken: list[str]) -> None:
+    if len(taken) >= MAX_ALL:
+        raise BadFile(f"there are {MAX_ALL} already")
+    if name in taken:
+        raise BadFile(f"name: {name} is taken by another one already; the first one stands")
+
+
+def _label(file: str, document: Json) -> str:
+    name = document.get("name") if isinstance(document, dict) else None
+    return f"{file} ({name[:80]})" if isinstance(name, str) and name.isprintable() and name else file
+
+
+# ------------------------------------------------------------------ the form
+
+
+def _checked(document: Json, schema: Mapping[str, Any]) -> None:
+    """Hold it to the schema, and tell the first thing that is wrong. Raises `BadFile`."""
+    if not isinstance(document, dict):
+        raise BadFile("must be a table")
+    _known(document, schema, "")
+    problems = compile_schema(schema).errors(document)
+    if not problems:
+        return
+    path, problem = problems[0]["path"], problems[0]["problem"]
+    field_ = "" if path == "root" else path.strip("/").replace("/", ".") + ": "
+    if path == "/name":
+        problem = "must be package:tool in small letters, for example my:weather"
+    raise BadFile(field_ + problem)
+
+
+def _known(document: Mapping[str, Json], schema: Mapping[str, Any], where: str) -> None:
+    """Name an unknown key and the nearest known one, before the schema says it in its own way."""
+    if schema.get("additionalProperties") is not False:
+        return
+    known = schema["properties"]
+    for key, value in document.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+            raise BadFile(f"{where}{key}: there is no such field; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"))
+        if isinstance(value, dict):
+            _known(value, known[key], f"{where}{key}.")
+
+
+# ------------------------------------------------------------------ one tool
+
+
+def _tool(document: Mapping[str, Json]) -> tuple[ToolDefinition, Plan | None]:
+    name = parse(document["name"])
+    kind = ExecutionType(document.get("executionType", ExecutionType.GATEWAY))
+    execution: dict[str, Json] = dict(document.get("execution", {}))
+    schema = document.get("inputSchema", {"type": "object", "properties": {}, "additionalProperties": False})
+    check_schema(schema)
+    plan = _plan(kind, execution, schema)
+    method = plan.method if plan else "POST"
+    reads = method == "GET" and plan is not None and not plan.later
+    raw: dict[str, Json] = {
+        "sideEffects": "read_only" if reads else "writes", "idempotent": reads,
+        **{key: value for key, value in document.items() if key not in _HIDDEN},
+        "name": name.tool, "inputSchema": schema, "executionType": kind.value,
+    }  # fmt: skip
+    if "activationPhrases" in document:
+        raw["mentraExtensions"] = {"activationPhrases": document["activationPhrases"]}
+    tool = definition(name.package, raw, source=Source.LOCAL)
+    timeout_s = execution.get("timeout", 30_000) / 1000
+    return replace(tool, endpoint="" if plan is None or plan.later else "http", timeout_s=timeout_s), plan
+
+
+def _plan(kind: ExecutionType, execution: Mapping[str, Json], schema: Mapping[str, Json]) -> Plan | None:
+    """How it is asked; None when nobody is: the wearer answers, or whoever hands the result in."""
+    if kind is ExecutionType.SPACE:
+        if execution:
+            raise BadFile("execution: a tool of executionType space is a question to the wearer, nobody is asked for it; take execution out")
+        return None
+    if only := next((why for key, why in _CLOUD_ONLY.items() if key in execution), ""):
+        return Plan(only_cloud=only)
+    later = execution.get("answer") == "later"
+    url = execution.get("url") or execution.get("webhookUrl") or ""
+    if not url:
+        _asked_by_nobody(kind, execution)
+        return None
+    if later and kind is not ExecutionType.EXTERNAL:
+        raise BadFile('execution.answer: later is for executionType = "external"')
+    method = execution.get("method", "POST")
+    plan = Plan(
+        url=url, method=method, headers=frozen(execution.get("headers", {})), query=frozen(execution.get("query", {})),
+        body=frozen(_body(execution, method)), later=later,
+    )  # fmt: skip
+    _judged(plan, schema)
+    return plan
+
+
+def _asked_by_nobody(kind: ExecutionType, execution: Mapping[str, Json]) -> None:
+    if kind is not ExecutionType.EXTERNAL:
+        raise BadFile(f"execution.url: is missing; a tool of executionType {kind.value} is asked there (external without one is answered later)")
+    if left := sorted(execution.keys() - {"answer", "timeout"}):
+        raise BadFile(f"execution.{left[0]}: is for an address, and there is none; write execution.url, or take it out")
+
+
+def _body(execution: Mapping[str, Json], method: str) -> Json:
+    body = execution.get("body")
+    if body is None:
+        return None
+    if method in _BODILESS:
+        raise BadFile(f'execution.body: {method} has none; use execution.query, or method = "POST"')
+    if not isinstance(body, str) or templates.slots(body) == {body.strip("{} \t")}:
+        return body
+    try:
+        return json.loads(body)
+    except ValueError as e:
+        raise BadFile(f"execution.body: is no JSON ({e}); placeholders stand within quotes there, or write it as a table") from None
+
+
+def _judged(plan: Plan, schema: Mapping[str, Json]) -> None:
+    """Whatever can be said of a plan without its secrets. Raises `BadFile`, `BadTemplate`."""
+    if not templates.secrets(templates.origin(plan.url)) and (problem := own.address_problem(plan.url)):
+        raise BadFile(problem)
+    places: dict[str, Json] = {"url": plan.url, "headers": dict(plan.headers), "query": plan.query, "body": plan.body}
+    for place, template in places.items():
+        try:
+            templates.check(template)
+        except templates.BadTemplate as e:
+            raise BadFile(f"execution.{place}: {e}") from None
+        if place != "headers":
+            _inputs_known(place, template, schema)
+    for name, value in plan.headers.items():
+        if templates.slots(value):
+            raise BadFile(f"execution.headers.{name}: a call's values have no place in headers; put them into query or body")
+        if name.lower() in _OURS:
+            raise BadFile(f"execution.headers.{name}: is written by glassd itself; take it out")
+
+
+def _inputs_known(place: str, template: Json, schema: Mapping[str, Json]) -> None:
+    """A placeholder for what no call can have is a slip, told while its author looks."""
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping) or schema.get("additionalProperties", True) not in (True, False):
+        return
+    for path in sorted(templates.slots(template)):
+        wanted = path.split(".")[1:2]
+        if path.startswith("input.") and wanted[0] not in properties:
+            near = difflib.get_close_matches(wanted[0], properties, n=1, cutoff=0.6)
+            hint = f"did you mean {{{{input.{near[0]}}}}}?" if near else "add it to inputSchema.properties"
+            raise BadFile(f"execution.{place}: {{{{{path}}}}} is no argument of this tool; {hint}")
+
+
+def _apps(tools: Iterable[tuple[ToolDefinition, str]]) -> Iterator[App]:
+    packages: dict[str, list[ToolDefinition]] = {}
+    for tool, _ in tools:
+        packages.setdefault(parse(tool.name).package, []).append(tool)
+    for package, members in sorted(packages.items()):
+        yield App(package=package, name=package, tools=tuple(members))

@@ -1,0 +1,118 @@
+"""Where the owner's own tools are, what their secrets are, and reading them once more in a running daemon.
+
+Refuses to understand a file: own_reading.py does, in a child, since that needs libraries the daemon need not keep.
+"""
+
+import asyncio
+import logging
+import os
+import pickle
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from edge.core.own import Own, Secret, ready
+from edge.gateway import Gateway
+from edge.paths import Env, config_candidates
+from edge.registry_cache import RegistryCache
+from edge.settings import Settings, read_secret
+from edge.settings_rules import VARIABLE, BadSettings
+
+FOLDER: Final = "tools.d"
+LIMIT_S: Final = 30.0
+_CHILD: Final = "from edge import own_tools; own_tools.main()"
+
+log = logging.getLogger(__name__)
+
+
+class NotRead(Exception):
+    """The child gave no answer; what was in force stays."""
+
+
+class OwnTools:
+    """Puts what was read into force: the registry lists it, the gateway asks. `reload` is what SIGHUP calls."""
+
+    def __init__(
+        self, gateway: Gateway, registry: RegistryCache, *, settings: Settings, env: Env, hide: Callable[[str], None],
+    ) -> None:  # fmt: skip
+        self._gateway = gateway
+        self._registry = registry
+        self._settings = settings
+        self._env = env
+        self._hide = hide
+
+    def use(self, own: Own) -> None:
+        """From now on these; a call under way ends as it began."""
+        made = ready(own, secrets(self._settings, self._env, self._hide))
+        self._gateway.use(made.plans)
+        self._registry.use_own(own, made.withheld)
+
+    async def reload(self, settings: Settings | None = None) -> Own:
+        """Read the files (and the secrets) again, by other settings where there are some. Raises `NotRead`: nothing changed."""
+        settings = settings or self._settings
+        own = await read_again(folders(settings, self._env))
+        self._settings = settings
+        self.use(own)
+        return own
+
+
+def folders(settings: Settings, env: Env) -> tuple[Path, ...]:
+    """The folder beside the configuration (without one: beside where it would be), and those that the settings name."""
+    beside = (settings.source,) if settings.source is not None else config_candidates(env)
+    named = map(Path, settings.tools.folders)
+    return tuple(dict.fromkeys((*(path.absolute().parent / FOLDER for path in beside), *named)))
+
+
+def secrets(settings: Settings, env: Env, hide: Callable[[str], None]) -> Secret:
+    """Look secrets up: a systemd credential of that name, else the environment, where the settings allow the name. `hide` keeps
+    each one that is found out of the log.
+    """
+
+    def secret(name: str) -> str | None:
+        if not VARIABLE.fullmatch(name):
+            return None
+        try:
+            found = read_secret("", name, env)
+        except BadSettings as e:
+            log.warning("a credential of an own tool: %s", e)
+            found = None
+        if found is None and name in settings.tools.env:
+            found = env.get(name)
+        if found:
+            hide(found)
+        return found or None
+
+    return secret
+
+
+async def read_again(places: Sequence[Path], *, limit_s: float = LIMIT_S) -> Own:
+    """Read all files in a child process. Raises `NotRead`."""
+    try:
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _CHILD, *map(str, places), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+    except OSError as e:
+        raise NotRead(f"no child process can be started: {e.strerror}") from None
+    try:
+        async with asyncio.timeout(limit_s):
+            answer, _ = await child.communicate()
+    except TimeoutError:
+        raise NotRead(f"no answer in {limit_s:.0f} s") from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    if child.returncode != 0:
+        raise NotRead(f"the child ended with {child.returncode}")
+    found: Own = pickle.loads(answer)  # noqa: S301 - of a process that is ours
+    return found
+
+
+def main() -> None:
+    """Be the child: folders in the arguments, what was found on stdout."""
+    from edge import own_reading  # noqa: PLC0415 - pydantic and the validator, only in here
+
+    with os.fdopen(os.dup(1), "wb") as out:
+        pickle.dump(own_reading.read([Path(word) for word in sys.argv[1:]]), out)
