@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from edge import __version__, settings as configuration
 from edge.alarms import AlarmClock
+from edge.amenities import Amenities
 from edge.audit import AuditLog, filtered_line
 from edge.bell import Bell
 from edge.bonds import Bonds, allowed
@@ -163,6 +164,7 @@ class Daemon:
         self.tools = LocalTools(
             registry=self.registry, tools=built / "tools", storage_for=self._storage, alarms=self.alarms,
             clock=self.clock, glasses=self.link.status, full=(StoreFull,), private=self.private.of, note=self.audit,
+            glasses_do=Amenities(self.link, self.clock),
         )  # fmt: skip
         self.gateway = Gateway(self.tools.run, self.registry)
         stack.push_async_callback(self.gateway.close)

@@ -18,7 +18,7 @@ from edge.ports import GlassesStatus, Progress, RegistryPort
 from edge.tool_context import Call, Context, Hands, Lent, Present, Private
 from edge.tool_loader import BadHandler, Handlers, Runner
 from edge.tool_results import internal, judged, nothing_fits, too_slow
-from tools_cache.handed import Alarms, Json, ToolStorage
+from tools_cache.handed import Alarms, Deeds, Json, ToolStorage
 from tools_cache.tool import ErrorCode, Source, ToolCall, ToolDefinition, ToolFailure, ToolResponse
 
 HERE: Final = frozenset({Source.LOCAL, Source.GLASSES})
@@ -37,13 +37,14 @@ class LocalTools:
         clock: Clock, glasses: Callable[[], GlassesStatus] = GlassesStatus, full: tuple[type[Exception], ...] = (),
         private: Callable[[str, str], Private] | None = None, note: Callable[[Mapping[str, Json]], None] | None = None,
         configs: Mapping[str, Mapping[str, Json]] = MappingProxyType({}), lent: Lent | None = None,
+        glasses_do: Deeds | None = None,
     ) -> None:  # fmt: skip
         self._registry = registry
         self._full = full
         self._handlers = Handlers(tools)
         self._hands = Hands(
             storage_for=storage_for, alarms=alarms, clock=clock, glasses=glasses, private=private, note=note, configs=configs,
-            lent=lent or Lent(),
+            lent=lent or Lent(), glasses_do=glasses_do,
         )  # fmt: skip
 
     def compose(

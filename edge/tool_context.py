@@ -75,6 +75,7 @@ class Hands:
     present: Present | None = None
     state: Callable[[], Mapping[str, Json]] | None = None
     note: Callable[[Mapping[str, Json]], None] | None = None
+    glasses_do: handed.Deeds | None = None
     configs: Mapping[str, Mapping[str, Json]] = field(default_factory=lambda: MappingProxyType({}))
     """Canonical name → settings, for tools that have any."""
     lent: Lent = Lent()
@@ -115,6 +116,10 @@ class Context:
     @property
     def config(self) -> handed.Config:
         return self._hands.configs.get(self.call.tool, MappingProxyType({}))
+
+    @property
+    def glasses_do(self) -> handed.Deeds:
+        return _there(self._hands.glasses_do, "way to tell the glasses that")
 
     @property
     def knowledge(self) -> "Knowledge":

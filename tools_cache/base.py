@@ -23,7 +23,7 @@ from tools_cache.tool import ToolCall, ToolContext
 INJECTED: Final[Mapping[type, str]] = MappingProxyType({
     handed.ToolStorage: "storage", handed.Database: "db", handed.Files: "files", handed.KV: "kv",
     handed.Alarms: "alarms", handed.Display: "display", handed.Audio: "audio", handed.Cloud: "cloud",
-    handed.Clock: "clock", handed.Session: "session", handed.Audit: "audit", handed.Config: "config",
+    handed.Clock: "clock", handed.Session: "session", handed.Audit: "audit", handed.Config: "config", handed.Deeds: "glasses_do",
     logging.Logger: "log", ToolCall: "call", ToolContext: "",
 })  # fmt: skip
 """Type of a constructor's parameter → the part of the context it gets; "" is the whole context."""

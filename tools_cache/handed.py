@@ -144,6 +144,15 @@ class Config(Protocol):
     def get(self, key: str, default: Json, /) -> Json: ...
 
 
+class Deeds(Protocol):
+    """What finished glasses do besides showing and sounding: `brightness {level?, auto}`, `silent {on}`,
+    `notify {title, text, app}`, `dashboard {}`.
+    """
+
+    async def __call__(self, deed: str, details: Mapping[str, Json], /) -> None:
+        """Returns when the glasses did it. Raises `ToolFailure` with what to tell: UNSUPPORTED where they cannot."""
+
+
 class Handed(Protocol):
     """All of it, as one call has it."""
 
@@ -171,6 +180,8 @@ class Handed(Protocol):
     def audit(self) -> Audit: ...
     @property
     def config(self) -> Config: ...
+    @property
+    def glasses_do(self) -> Deeds: ...
     @property
     def log(self) -> logging.Logger:
         """Named `glassd.tool.PACKAGE:NAME`."""

@@ -219,11 +219,13 @@ def test_the_shipped_tools_compile_and_are_these():
     assert registry.dropped == ()
     tools = {t.name: t for app in registry.apps for t in app.tools}
     assert sorted(tools) == [
-        "clock:now", "glasses:ask", "glasses:clear", "glasses:say", "glasses:show_text", "glasses:status", "notes:add", "notes:list",
-        "notes:search", "timer:cancel", "timer:list", "timer:start"]  # fmt: skip
+        "clock:now", "glasses:ask", "glasses:clear", "glasses:dismiss", "glasses:notify", "glasses:say", "glasses:set", "glasses:show_text",
+        "glasses:status", "notes:add", "notes:list", "notes:search", "timer:cancel", "timer:list", "timer:start"]  # fmt: skip
     assert {n for n, t in tools.items() if t.source is Source.GLASSES} == {n for n in tools if n.startswith("glasses:")}
     needs = {name: [r.type for r in rs] for app in registry.apps for name, rs in app.tool_requirements.items()}
-    assert needs == {"glasses:show_text": ["DISPLAY"], "glasses:clear": ["DISPLAY"], "glasses:say": ["SPEAKER"]}
+    assert needs == {
+        "glasses:show_text": ["DISPLAY"], "glasses:clear": ["DISPLAY"], "glasses:say": ["SPEAKER"], "glasses:set": ["DISPLAY", "DISPLAY"],
+        "glasses:notify": ["DISPLAY"], "glasses:dismiss": ["DISPLAY"]}
     assert {"note that", "remember that"} <= set(tools["notes:add"].activation_phrases)
     assert "set a timer" in tools["timer:start"].activation_phrases
     assert "what time is it" in tools["clock:now"].activation_phrases

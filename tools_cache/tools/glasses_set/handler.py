@@ -1,0 +1,26 @@
+"""Sets how the glasses are. Knows the words of the settings, not how glasses are told."""
+
+from collections.abc import Mapping
+
+from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
+    """Set what is named, in the order in which it can still be seen."""
+    level, auto, silent = args.get("brightness"), args.get("auto"), args.get("silent")
+    if level is None and auto is None and silent is None:
+        raise _wrong("Nothing to set: give brightness, auto or silent")
+    if level is None and auto is False:
+        raise _wrong("Without auto a brightness is needed: give brightness, 0 to 100")
+    said = []
+    if level is not None or auto:
+        await ctx.glasses_do("brightness", {"level": level, "auto": auto is True})
+        said.append("Brightness: automatic" if auto else f"Brightness: {level} %")
+    if silent is not None:
+        await ctx.glasses_do("silent", {"on": silent})
+        said.append("Silent mode: on" if silent else "Silent mode: off")
+    return {"data": {**args, "text": "\n".join(said)}}
+
+
+def _wrong(message: str) -> ToolFailure:
+    return ToolFailure(ToolError.of(ErrorCode.INVALID_ARGUMENTS, message))
