@@ -14,7 +14,15 @@ from edge.clock import Clock
 from edge.ports import GlassesAway, GlassesPort
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.errors import CommandRefused, CommandTimeout
-from firmware_bridge.messages import AllowApps, App, Command, ExitToDashboard, SetBrightness, SetSilentMode, ShowNotification
+from firmware_bridge.messages import (
+    AllowApps,
+    App,
+    Command,
+    ExitToDashboard,
+    SetBrightness,
+    SetSilentMode,
+    ShowNotification,
+)
 from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
 
 TIMEOUT_S: Final = 8.0

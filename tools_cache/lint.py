@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tools_cache import lint_parameters, lint_texts
+from pydantic import ValidationError
+
+from tools_cache import documents, lint_parameters, lint_texts
 from tools_cache.errors import BadDefinition, BadToolName
 from tools_cache.findings import DOC, HANDLER, SCHEMA, SUMMARY, Finding
-from tools_cache.manifest import definition
+from tools_cache.manifest import definition, problem_of
 from tools_cache.names import check_local_name, parse
 from tools_cache.tool import ExecutionType, Mode, SideEffects, Source
 
@@ -185,7 +187,12 @@ def _hardware(folder: Folder) -> Iterator[Finding]:
     good = isinstance(needs, list) and all(
         isinstance(n, dict) and isinstance(n.get("type"), str) and n.get("level") in ("REQUIRED", "OPTIONAL") for n in needs)
     if not good:
-        yield _schema("hardware", "hardware", "hardware: must be a list of {type, level: REQUIRED|OPTIONAL, description?}")
+        yield _schema("hardware", "hardware", "hardware: must be a list of {type, level: REQUIRED|OPTIONAL, description?, where?}")
+        return
+    try:
+        documents.Hardware.model_validate({"list": needs})
+    except ValidationError as e:
+        yield _schema("hardware", "hardware", f"hardware: {problem_of(e).removeprefix('list.')}")
 
 
 def _handler(folder: Folder) -> list[Finding]:

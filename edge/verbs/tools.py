@@ -26,7 +26,7 @@ def run(args: Namespace, screen: Screen) -> int:
     if not tools:
         screen.line("No tools" + (f" of category {plain(args.category)}" if args.category else "") + ". See also: glassd tools --all")
     else:
-        screen.table([(t["name"], t["category"], t["source"], _about(t)) for t in tools])
+        screen.table([(t["name"], t["category"], t["source"], _about(t, warn=args.all)) for t in tools])
     if told := _age(document):
         screen.line(plain(told))
     if document.get("running") is False:
@@ -79,10 +79,11 @@ def _cold(args: Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _about(tool: dict[str, Any]) -> str:
+def _about(tool: dict[str, Any], *, warn: bool) -> str:
     first: str = tool["description"].split(". ")[0].strip()
     needs = f" (needs: {', '.join(tool['needs']).lower()})" if tool.get("needs") else ""
-    return f"hidden: {tool['hidden']}" if tool.get("hidden") else first + needs
+    warning = f" ({tool['warnings'][0]})" if warn and tool.get("warnings") else ""
+    return f"hidden: {tool['hidden']}" if tool.get("hidden") else first + needs + warning
 
 
 def _age(document: dict[str, Any]) -> str:

@@ -100,6 +100,10 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
             await told_clients(place, 3)
 
         assert "hidden: needs a camera; these glasses (Even Realities G1) have none" in await tools(place, capsys)
+        await place.switch_glasses_off()
+        await place.heard("glasses.lost")
+        await until(lambda: place.daemon.registry.snapshot().find("glasses:set").stale, "the stale mark")
+        assert "of the glasses' display, or their silent mode. (judged by what the glasses last seen could do)" in await tools(place, capsys)
         said = [({*e["added"]} & {"glasses:say", "glasses:set"}, {*e["removed"]} & {"glasses:say", "glasses:set"}) for e in list_changes(place)]
         assert said == [(set(), set()), ({"glasses:say"}, set()), ({"glasses:set"}, {"glasses:say"})], "once a change"
 

@@ -31,7 +31,9 @@ def run(tmp_path, glasses):
     registry = RegistryCache(builtin=artifact, state=tmp_path / "registry", bus=Bus(), clock=Clock.system())
     registry.load()
 
-    async def go(tool, args, *, do=Amenities(glasses, CLOCK)):
+    able = Amenities(glasses, CLOCK)
+
+    async def go(tool, args, *, do=able):
         filled, problems = registry.check_args(registry.snapshot().find(tool).definition, args)
         assert problems == []
         local = LocalTools(registry=registry, tools=TOOLS, storage_for=None, alarms=None, clock=CLOCK, glasses_do=do)

@@ -90,6 +90,8 @@ def test_a_section_may_say_more(tmp_path):
     ({"name": "demo_do"}, "Invalid tool name format"),
     ({"name": "a:b:c"}, 'Tool name cannot contain ":"'),
     ({"hardware": ["DISPLAY"]}, "hardware: must be a list of"),
+    ({"hardware": [{"type": "DISPLAY", "level": "REQUIRED", "where": {"lines": {"eval": "1"}}}]}, "hardware: 0.where.lines."),
+    ({"hardware": [{"type": "DISPLAY", "level": "REQUIRED", "where": "lines > 5"}]}, "hardware: 0.where: "),
     ({"sideEfects": "none"}, "Unknown field: sideEfects"),
 ])  # fmt: skip
 def test_a_broken_rule_fails_the_build_by_its_name(tmp_path, change, says):
