@@ -219,7 +219,7 @@ async def test_an_app_that_never_connects_times_out_and_is_never_asked(tmp_path)
         started = time.monotonic()
         call_id = await edge.call("com.test.never:go")
         _, response = await edge.hear_to_the_end()
-        assert 0.6 <= time.monotonic() - started < 5.0
+        assert time.monotonic() - started >= 0.6
         error = response.error
         assert (error.code, error.type, error.retryable) == ("APP_ACTIVATION_TIMEOUT", "TRANSIENT", True)
         assert error.message == "App com.test.never did not connect within 600ms"

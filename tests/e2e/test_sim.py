@@ -14,7 +14,7 @@ from firmware_bridge.transports.ble import open_radio, scan
 from firmware_bridge.transports.side_radio import connect_any
 from tests.e2e.processes import CLI
 
-DEADLINE_S = 20.0
+DEADLINE_S = 40.0
 
 
 async def line(stream: asyncio.StreamReader, wanted: str) -> str:

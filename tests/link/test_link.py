@@ -8,6 +8,7 @@ import asyncio
 
 import pytest
 
+from firmware_bridge.sides import Side
 from tests.link.world import Stopwatch, percentiles
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket, pytest.mark.timeout(900)]
@@ -103,6 +104,38 @@ async def test_a_killed_daemon_finds_the_glasses_it_left_connected(world):
     await world.lens_shows("I was killed", 40)
     await world.ready()
     world.note(f"{took.s:.1f} s")
+
+
+@pytest.mark.requirement("I4-g1-one-side")
+async def test_a_pair_of_two_arms_is_one_and_one_arm_carries_on_alone(world):
+    await world.linked("sim:even_g1")
+    await world.show("Both arms", delivery="acknowledged")
+    left, right = (world.mock.glasses.lenses[side] for side in (Side.LEFT, Side.RIGHT))
+
+    async def arms() -> dict[str, str]:
+        return {side: how["state"] for side, how in (await world.status())["glasses"]["sides"].items()}
+
+    async def both_are(state: dict[str, str]) -> bool:
+        return await arms() == state
+
+    await world.until(lambda: both_are({"left": "up", "right": "up"}), "both arms are there")
+    assert all("Both arms" in " ".join(lens.text()) for lens in (left, right))
+    took = Stopwatch()
+    world.mock.servers[Side.LEFT].leave()
+    await world.until(lambda: both_are({"left": "lost", "right": "up"}), "the left arm is missed")
+    world.note(f"missed after {took.s:.1f} s")
+    await world.show("One arm", delivery="acknowledged")
+    assert "One arm" in " ".join(right.text())
+    assert "Both arms" in " ".join(left.text())
+    took = Stopwatch()
+    world.mock.servers[Side.LEFT].come_back()
+    await world.until(lambda: both_are({"left": "up", "right": "up"}), "the left arm is back", 60)
+
+    async def caught_up() -> bool:
+        return "One arm" in " ".join(left.text())
+
+    await world.until(caught_up, "the left arm shows the page of the right one")
+    world.note(f"back after {took.s:.1f} s")
 
 
 @pytest.mark.needs("power switch")

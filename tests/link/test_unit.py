@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.link.world import toml
+
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket, pytest.mark.timeout(900), pytest.mark.needs("systemd"),
 ]  # fmt: skip
@@ -119,6 +121,34 @@ async def test_its_user_reaches_bluez_and_no_other_service_of_the_bus(world):
     code, said = await machine.run(f"{as_glassd} org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager ListUnits")
     assert code != 0
     assert "denied" in said.lower(), said
+
+
+@pytest.mark.requirement("I4-unit-lives")
+async def test_a_users_own_session_runs_it_and_gives_way_to_the_systems(world):
+    machine = world.place.machine
+    await world.glasses_on()
+    await world.daemon_off()
+    await machine.must("useradd --create-home --groups bluetooth wearer && loginctl enable-linger wearer")
+    settings = toml({"glasses": {"connect": "any"}, "audio": {"speech": "off"}, "control": {"group": ""}})
+    await machine.ask("put", path="/home/wearer/.config/glassd/glassd.toml", text=settings)
+    as_wearer = "cd /home/wearer && runuser -u wearer -- env XDG_RUNTIME_DIR=/run/user/$(id -u wearer) NO_COLOR=1"
+    await machine.must(f"chown -R wearer /home/wearer && {as_wearer} systemctl --user start glassd")
+
+    async def linked() -> bool:
+        code, said = await machine.run(f"{as_wearer} glassd status --json")
+        return code == 0 and json.loads(said)["glasses"]["state"] == "ready"
+
+    try:
+        await world.until(linked, "the wearer's own daemon has the glasses", 40)
+        assert (await machine.must("stat -c %U /home/wearer/.local/state/glassd/glassd.db")).strip() == "wearer"
+        await machine.must(f"{as_wearer} systemctl --user stop glassd")
+        await world.linked()
+        await machine.run(f"{as_wearer} systemctl --user start glassd")
+        state = await machine.must(f"{as_wearer} systemctl --user show glassd -P ActiveState -P Result")
+        assert set(state.split()) == {"inactive", "exec-condition"}
+    finally:
+        await machine.run(f"{as_wearer} systemctl --user stop glassd")
+        await machine.must("loginctl disable-linger wearer && loginctl terminate-user wearer; userdel --force --remove wearer")
 
 
 @pytest.mark.requirement("I4-unit-doctor")

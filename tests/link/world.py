@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.inproc import Mock, start_mock
 
-SOON_S = 15.0
+SOON_S = 40.0
 """Longest wait for what takes milliseconds on an idle machine; `World.soon` stretches it for emulated ones."""
 POLL_S = 0.02
 
@@ -135,12 +135,12 @@ class World:
         assert self.mock is not None
         return self.mock.mount.drop()
 
-    async def show(self, text: str, within_s: float = SOON_S) -> str:
-        """Put a text on the lens; gives its scene."""
+    async def show(self, text: str, within_s: float = SOON_S, *, delivery: str = "shown") -> str:
+        """Put a text on the lens; gives its scene. Some glasses say only that they took it: `acknowledged`."""
         body = {"tool": "glasses:show_text", "args": {"text": text, "duration_s": 3600}, "wait": "delivery"}
         status, answer = await self.place.ask("POST", "/v1/call", body, within_s=within_s * self.place.slowness)
         assert status == 200, answer
-        assert answer["meta"]["delivery"] == "shown", answer
+        assert answer["meta"]["delivery"] == delivery, answer
         return str(answer["meta"]["callId"])
 
     # -------------------------------------------------------------- sights

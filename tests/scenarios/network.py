@@ -19,7 +19,7 @@ from paho.mqtt.properties import Properties
 HOST = "127.0.0.1"
 MSGPACK = "application/vnd.glassd.v1+msgpack"
 JSON = "application/vnd.glassd.v1+json"
-PATIENCE_S = 15.0
+PATIENCE_S = 40.0
 
 
 class Cable:

@@ -98,7 +98,7 @@ async def test_a_text_with_a_duration_goes_dark_when_it_is_over(tmp_path):
         await place.ready()
         await place.call("glasses:show_text", {"text": "only for a moment", "duration_s": 0.3})
         await place.lens_shows("only for a moment")
-        await until(lambda: place.lens() == [], "dark", within_s=2.0)
+        await until(lambda: place.lens() == [], "dark")
 
 
 async def test_a_newer_answer_takes_the_lens_and_the_older_ones_end_is_told(tmp_path, cloud):

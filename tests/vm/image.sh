@@ -6,7 +6,7 @@
 # virtual controller loads. Its package is unpacked, not installed: no initramfs-tools, no 400 MB of drivers.
 set -euo pipefail
 suite=$1 out=$2
-packages=systemd,systemd-sysv,libnss-systemd,dbus,udev,kmod,bluez,python3,python3-venv,adduser,make,procps,util-linux,iproute2,ca-certificates
+packages=systemd,systemd-sysv,libnss-systemd,libpam-systemd,dbus,dbus-user-session,udev,kmod,bluez,python3,python3-venv,adduser,make,procps,util-linux,iproute2,ca-certificates
 # The mirror is the one this machine's own apt uses.
 mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' | sed -n 's#/*$##; /\/debian$/{p;q}')
 [ -n "$mirror" ] || { echo "apt knows no Debian mirror on this machine (apt-get update first?)" >&2; exit 1; }

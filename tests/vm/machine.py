@@ -167,12 +167,12 @@ class Machine:
         assert "error" not in reply, f"{do} {request}: {reply['error']}"
         return reply
 
-    async def run(self, command: str, *, within_s: float = 60.0, give: str = "") -> tuple[int, str]:
+    async def run(self, command: str, *, within_s: float = 180.0, give: str = "") -> tuple[int, str]:
         """Run a shell command as root: exit code and all it said."""
         reply = await self.ask("run", within_s=within_s + 10, command=command, timeout=within_s, input=give)
         return reply["code"], reply["out"]
 
-    async def must(self, command: str, *, within_s: float = 60.0, give: str = "") -> str:
+    async def must(self, command: str, *, within_s: float = 180.0, give: str = "") -> str:
         """Run a shell command that has to succeed."""
         code, out = await self.run(command, within_s=within_s, give=give)
         assert code == 0, f"{command} ended with {code}: {out[-2000:]}"

@@ -16,7 +16,7 @@ from edge.events import CallAnswered
 from edge.ports import Entry, Grant, Submission, Wait
 from tools_cache.tool import ErrorCode, Source, ToolDefinition, ToolResponse
 
-DEADLINE_S = 10.0
+DEADLINE_S = 40.0
 BOOM = "boom:boom"
 
 

@@ -102,7 +102,7 @@ def test_a_daemon_that_does_not_answer_is_given_up_on(tmp_path):
         silent.listen(1)
         began = time.monotonic()
         assert complaint(tmp_path / "s.sock", timeout_s=0.1).exit_code == 5
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize("answer", [

@@ -72,7 +72,7 @@ async def ringing(alarms, glasses, stage, times=Times):
 
 
 async def until(condition):
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(20):
         while not condition():
             await asyncio.sleep(0)
 

@@ -9,7 +9,7 @@ from tools_cache.tool import Delivery, DeliveryReport
 
 async def _take(listener, count):
     taken = []
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(20):
         async for happening in listener:
             taken.append(happening)
             if len(taken) == count:

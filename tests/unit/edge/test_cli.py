@@ -21,7 +21,7 @@ from tools_cache.tool import ErrorCode, ErrorType, ToolError, ToolResponse
 
 pytestmark = pytest.mark.enable_socket
 
-DEADLINE_S = 20.0
+DEADLINE_S = 40.0
 
 
 class Ran:

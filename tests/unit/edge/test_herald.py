@@ -90,7 +90,7 @@ async def herald():
 
 
 async def told(uplink, condition):
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(20):
         while not condition():
             uplink.news.clear()
             await uplink.news.wait()

@@ -27,7 +27,7 @@ from tests.unit.firmware_bridge.fake_bluez import ADDRESS, DBUS, HCI0, Peer, no_
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.skipif(DBUS is None, reason="dbus-daemon is not installed")]
 
-SOON_S = 10.0
+SOON_S = 40.0
 PAGE = ShowPage("s", lines=(TextLine(0, "hello"),))
 
 

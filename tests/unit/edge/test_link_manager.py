@@ -503,7 +503,7 @@ async def test_two_who_pause_have_the_radio_one_after_the_other(tmp_path):
 
 
 async def test_a_link_that_nobody_runs_is_paused_already(tmp_path):
-    async with asyncio.timeout(1), Story(tmp_path).manager.paused("pairing"):
+    async with asyncio.timeout(20), Story(tmp_path).manager.paused("pairing"):
         pass
 
 

@@ -25,7 +25,7 @@ class Notifier:
 
 async def run_for_a_moment(notifier, beats):
     running = asyncio.ensure_future(Pulse(notifier, lambda: STATUS).run())
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(20):
         while notifier.beats < beats:
             await asyncio.sleep(0.005)
     running.cancel()

@@ -40,7 +40,7 @@ def vigil(time):
 
 
 async def until(true):
-    async with asyncio.timeout(3):
+    async with asyncio.timeout(20):
         while not true():
             await asyncio.sleep(0.002)
 

@@ -18,7 +18,7 @@ from firmware_bridge.transport import Transport
 from firmware_bridge.transports.ble import Radio, Sighting, scan
 from firmware_bridge.transports.ble_connection import connect
 
-DEADLINE_S = 5.0
+DEADLINE_S = 40.0
 
 
 class Ear:

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.enable_socket, pytest.mark.skipif(not DBUS_DAEMON, rea
 ADDRESS = "F0:5A:6F:52:8B:15"
 DEVICE = "/org/bluez/hci0/dev_F0_5A_6F_52_8B_15"
 OTHER = "/org/bluez/hci0/dev_F0_00_00_00_00_99"
-DEADLINE_S = 10.0
+DEADLINE_S = 40.0
 
 
 @pytest.fixture(scope="module")

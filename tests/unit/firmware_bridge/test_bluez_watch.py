@@ -14,7 +14,7 @@ from tests.unit.firmware_bridge.fake_bluez import ADDRESS, DBUS, HCI0, Peer, pri
 pytestmark = [pytest.mark.enable_socket, pytest.mark.skipif(DBUS is None, reason="dbus-daemon is not installed")]
 
 HCI1 = "/org/bluez/hci1"
-SOON_S = 5.0
+SOON_S = 40.0
 
 
 @pytest.fixture

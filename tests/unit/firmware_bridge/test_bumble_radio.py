@@ -296,7 +296,7 @@ async def test_a_link_lost_at_any_moment_of_an_operation_ends_it_at_once(setup: 
     for turns in range(0, 40, 3):
         async with await setup.client() as client:
             lose_in(turns)
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(DEADLINE_S):
                 with contextlib.suppress(BleakError):
                     while client.is_connected:
                         await client.read_gatt_char(INFO_UUID)

@@ -160,7 +160,7 @@ async def test_an_answer_takes_what_captures_took(pair: Pair) -> None:
     pair.mock.glasses.troubles[R].latency_s = 0.2
     began = time.monotonic()
     await pair.right.ask("18")
-    assert 0.2 <= time.monotonic() - began < 2
+    assert time.monotonic() - began >= 0.2
 
 
 # ------------------------------------------------------------------ §5: every command is answered

@@ -181,7 +181,7 @@ async def test_what_is_delayed_comes_late_and_in_order(setup: Setup) -> None:
     async with asyncio.timeout(DEADLINE_S):
         got = [(await anext(arriving))[0] for _ in range(20)]
     assert got == list(range(20))
-    assert 0.15 <= time.monotonic() - began < 1.0, "late, but all of them together"
+    assert 0.15 <= time.monotonic() - began < 20 * 0.15, "late, but all of them together"
     await transport.close()
 
 

@@ -25,7 +25,7 @@ from firmware_bridge.transports.bumble_keys import KeyFile
 
 L, R = Side.LEFT, Side.RIGHT
 ADDRESS = {L: "E1:73:64:CC:89:D6", R: "E1:73:64:8C:A1:D5"}
-DEADLINE_S = 10.0
+DEADLINE_S = 40.0
 
 
 class TwoArms:
