@@ -29,7 +29,8 @@ from tools_cache.tool import Source, ToolDefinition
 pytestmark = pytest.mark.enable_socket
 
 BUILTIN = build.compile_tools().text
-LOCAL_TOOLS = 12
+LOCAL_TOOLS = sum(len(app["tools"]) for app in json.loads(BUILTIN)["apps"])
+LENS = {"display": True, "display.brightness": True, "display.notifications": True, "display.dashboard": True}
 TOKEN = "s3cret-token"
 
 
@@ -493,13 +494,13 @@ async def test_other_glasses_change_what_is_in_force_and_the_bus_says_so(tmp_pat
     assert find("photo:take").hidden == "needs a camera; no glasses are known yet"
     version = rig.cache.snapshot().version
 
-    rig.cache.set_capabilities(glasses(camera=True, display=True), stale=False)
+    rig.cache.set_capabilities(glasses(camera=True, **LENS), stale=False)
     assert (find("photo:take").hidden, find("glasses:show_text").hidden) == ("", "")
     assert find("glasses:say").hidden == "needs a speaker; these glasses have none"
     assert rig.happened(RegistrySynced)[-1].compatible == LOCAL_TOOLS  # all but glasses:say, and photo:take
     assert rig.cache.snapshot().version == version
 
-    rig.cache.set_capabilities(glasses(camera=True, display=True), stale=True)
+    rig.cache.set_capabilities(glasses(camera=True, **LENS), stale=True)
     assert (find("photo:take").hidden, find("photo:take").stale) == ("", True)
 
     rig.cache.set_capabilities(glasses(speaker=True), stale=False)
@@ -608,13 +609,13 @@ async def test_which_apps_glasses_leave_out_is_said_once_a_change_with_what_they
     rig = Rig(tmp_path, cloud)
     with caplog.at_level(logging.DEBUG, logger="edge.registry_cache"):
         await rig.cache.sync()
-        rig.cache.set_capabilities(glasses(display=True, light=True, speaker=True), stale=False)
+        rig.cache.set_capabilities(glasses(**LENS, light=True, speaker=True), stale=False)
         said = rig.happened(ToolsFiltered)
         assert said[-1] == ToolsFiltered({"photo": ("CAMERA",)}, 1)
         assert "Skipping tools from incompatible app photo: missing CAMERA" in caplog.text
-        rig.cache.set_capabilities(glasses(display=True, light=True, speaker=True), stale=True)
+        rig.cache.set_capabilities(glasses(**LENS, light=True, speaker=True), stale=True)
         assert rig.happened(ToolsFiltered) == said, "the same apps for the same reason are no news"
-        rig.cache.set_capabilities(glasses(display=True, light=True, speaker=True, camera=True), stale=False)
+        rig.cache.set_capabilities(glasses(**LENS, light=True, speaker=True, camera=True), stale=False)
         assert rig.happened(ToolsFiltered)[-1] == ToolsFiltered({}, 0)
 
 
@@ -623,7 +624,7 @@ async def test_an_event_of_five_hundred_apps_names_fifty_and_counts_all(tmp_path
     cloud.document = document(*(app(f"a{n}", "t", needs=["CAMERA"]) for n in range(120)))
     rig = Rig(tmp_path, cloud)
     await rig.cache.sync()
-    rig.cache.set_capabilities(glasses(display=True, speaker=True), stale=False)
+    rig.cache.set_capabilities(glasses(**LENS, speaker=True), stale=False)
     told = rig.happened(ToolsFiltered)[-1]
     assert (len(told.apps), told.count) == (50, 120)
 
@@ -638,7 +639,7 @@ async def test_a_tools_own_needs_count_only_where_that_is_switched_on(tmp_path, 
         (tmp_path / str(on)).mkdir()
         rig = Rig(tmp_path / str(on), cloud, per_tool_hardware=on)
         await rig.cache.sync()
-        rig.cache.set_capabilities(glasses(display=True, speaker=True), stale=False)
+        rig.cache.set_capabilities(glasses(**LENS, speaker=True), stale=False)
         assert {e.definition.name for e in rig.cache.snapshot().entries() if e.hidden} == hidden
         assert ("hardware belongs to the app" in caplog.text) is not on
         caplog.clear()
