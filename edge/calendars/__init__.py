@@ -1,0 +1,1 @@
+"""Calendars: files on this machine, or a CalDAV server; read and written by a child process."""

@@ -1,0 +1,75 @@
+"""The child: one request on stdin, one answer on stdout, both JSON; then it ends. `python -P -m edge.calendars.worker`
+
+Knows no tools and no glasses. Whatever happens becomes an answer; what never ends is ended by the parent.
+"""
+
+import json
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from edge.calendars import folder, reading, writing
+from edge.calendars.dav import Server
+from tools_cache.calendars import CalendarTrouble, Trouble
+
+MAX_REQUEST: Final = 256 * 1024
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Carry one request out. Never raises for what is not our own mistake."""
+    try:
+        return between(request) if request["do"] == "between" else make(request)
+    except CalendarTrouble as e:
+        return {"trouble": e.trouble.value, "text": str(e), "retry_after_s": e.retry_after_s, "uncertain": e.uncertain}
+    except ModuleNotFoundError as e:
+        text = f"Reading calendars needs {e.name}, which is not installed: pip install 'glassd[calendar]'"
+        return {"trouble": Trouble.REFUSED.value, "text": text}
+    except OSError as e:
+        return {"trouble": Trouble.REFUSED.value, "text": f"The calendar folder cannot be used: {e.strerror}"}
+
+
+def between(request: dict[str, Any]) -> dict[str, Any]:
+    """Give what is taken in the window, by calendar."""
+    start, end, place = _moment(request["start"]), _moment(request["end"]), request["place"]
+    busy, unread = [], 0
+    for name in dict.fromkeys(request["calendars"]):
+        texts = _server(place).texts(name, start, end) if place.get("url") else folder.texts(Path(place["folder"]), name)
+        found, bad = reading.taken(texts, start, end)
+        unread += bad
+        busy += [{"start": t.start.isoformat(), "end": t.end.isoformat(), "title": t.title, "all_day": t.all_day, "calendar": name}
+                 for t in found]  # fmt: skip
+    return {"busy": busy, "unread": unread}
+
+
+def make(request: dict[str, Any]) -> dict[str, Any]:
+    """Write one event; the same key is the same event."""
+    place, plan = request["place"], request["plan"]
+    uid, file = f"{plan['key']}@glassd", f"{plan['key']}.ics"
+    link = place.get("meeting_url", "") if plan["online"] else ""
+    moments = {"start": _moment(plan["start"]), "end": _moment(plan["end"])}
+    text = writing.event({**plan, **moments}, uid=uid, stamp=_moment(request["now"]), link=link, organizer=place.get("email", ""))
+    fresh = _server(place).put(file, text) if place.get("url") else folder.put(Path(place["folder"]), file, text)
+    return {"uid": uid, "fresh": fresh, "link": link}
+
+
+def _server(place: dict[str, Any]) -> Server:
+    return Server(place["url"], username=place.get("username", ""), password=place.get("password", ""))
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def main() -> None:
+    """Keep stdout for the answer alone: whatever a library prints goes to stderr."""
+    sink = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    request = json.loads(sys.stdin.buffer.read(MAX_REQUEST))
+    sink.write(json.dumps(answer(request)).encode())
+    sink.close()
+
+
+if __name__ == "__main__":
+    main()
