@@ -8,7 +8,6 @@ import os
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import asdict
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -33,6 +32,7 @@ from edge.enrol_store import EnrolmentFiles
 from edge.events import Alarmed, ToolsFiltered
 from edge.gateway import Gateway
 from edge.herald import Herald
+from edge.lending import Lending
 from edge.link_finder import BleFinder
 from edge.link_manager import LinkManager
 from edge.local_tools import LocalTools
@@ -161,10 +161,16 @@ class Daemon:
         self.registry.load(self._shelf)
         self._shelf = None
         self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)
+        self.lending = Lending(
+            s, state=self.state_dir, clock=self.clock, secret=self._secret, notes=self._storage("notes"),
+            voice_active=lambda: self.calls.session.voice_active(self.clock.boot()),
+        )  # fmt: skip
+        stack.push_async_callback(self.lending.close)
         self.tools = LocalTools(
             registry=self.registry, tools=built / "tools", storage_for=self._storage, alarms=self.alarms,
             clock=self.clock, glasses=self.link.status, full=(StoreFull,), private=self.private.of, note=self.audit,
             glasses_do=Amenities(self.link, self.clock),
+            lent=self.lending.lent(),
         )  # fmt: skip
         self.gateway = Gateway(self.tools.run, self.registry)
         stack.push_async_callback(self.gateway.close)
@@ -249,7 +255,7 @@ class Daemon:
             s.socket_path(self.env), calls=self.calls, registry=self.registry, render=self.stage, store=self.store,
             bus=self.bus, clock=self.clock, status=self.status, heard=self.calls.heard,
             new_id=lambda: new_call_id(self.clock), confirmations=self.confirmations, sessions=self.sessions,
-            session_state=lambda: asdict(self.calls.session.snapshot()), user_id=s.edge.user_id, group=s.control.group,
+            session_state=lambda: self.calls.session.described(self.clock.boot()), user_id=s.edge.user_id, group=s.control.group,
             full=(StoreFull,), metrics=self.metrics.openmetrics, pairing=self.desk, enrol=self.enrol,
         )  # fmt: skip
 

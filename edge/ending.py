@@ -7,9 +7,9 @@ import asyncio
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -17,7 +17,7 @@ from edge.clock import Clock
 from edge.core import idempotency, latency, results
 from edge.core.call_state import CallState
 from edge.core.routing import RouteKind
-from edge.core.session import SessionController
+from edge.core.session import FAREWELL, SessionController
 from edge.events import CallAnswered, CallCompleted
 from edge.gate import Limits, Refused
 from edge.ports import BusPort, GlassesPort, RegistryPort, RenderPort, UplinkMessage, UplinkPort
@@ -76,11 +76,15 @@ class Ending:
     async def end(self, ticket: Ticket, response: ToolResponse) -> None:
         """Intents, memory, wearer, caller, cloud, audit: in this order, whatever the answer is."""
         response = self.stamp(ticket, _guarded(ticket, response))
-        await self._apply(ticket, response)
+        intents = response.intents[:_INTENTS]
+        if len(response.intents) > _INTENTS:
+            _log.warning("%s wants %d changes of the session at once; %d are made", ticket.call.tool, len(response.intents), _INTENTS)
+        await self._apply(ticket, [i for i in intents if i.get("after") != FAREWELL])
         response = await self._remember(ticket, response)
         if ticket.message is not None and ticket.kept:
             await self.handled(ticket.message)
         report = await self._presented(ticket, response)
+        await self._apply(ticket, [i for i in intents if i.get("after") == FAREWELL])  # said, or nothing more to be done about it
         await self.delivered(ticket.call.call_id, report)
         final = response.with_meta(delivery=report.to_json())
         await self._tell_cloud(ticket, report)
@@ -92,18 +96,16 @@ class Ending:
         else:
             self.answer(ticket, final, "answered")
 
-    async def _apply(self, ticket: Ticket, response: ToolResponse) -> None:
+    async def _apply(self, ticket: Ticket, intents: Sequence[Mapping[str, Json]]) -> None:
         """Carry intents out, of good answers and of failures (C-03); each change of the session is kept with its cause."""
-        if len(response.intents) > _INTENTS:
-            _log.warning("%s wants %d changes of the session at once; %d are made", ticket.call.tool, len(response.intents), _INTENTS)
-        for intent in response.intents[:_INTENTS]:
-            before = self.session.snapshot()
-            if not self.session.apply(intent, tool=ticket.call.tool):
+        for intent in intents:
+            before = self.session.described(self._clock.boot())
+            if not self.session.apply(intent, tool=ticket.call.tool, now=self._clock.boot()):
                 continue
             try:
                 await self._sessions.note(
-                    cause=ticket.call.tool, call_id=ticket.call.call_id, before=asdict(before),
-                    after=asdict(self.session.snapshot()),
+                    cause=ticket.call.tool, call_id=ticket.call.call_id, before=before,
+                    after=self.session.described(self._clock.boot()),
                 )  # fmt: skip
             except Exception as e:  # noqa: BLE001 - the state has changed; only its trail is short of a line
                 _log.warning("a change of the session by %s is not on disk: %s", ticket.call.tool, e)
@@ -202,7 +204,7 @@ class Ending:
         if response.error is not None and not ticket.early and glasses.capabilities is not None and not glasses.ready:
             # Kept for their return it would be old news, and push away what the wearer was reading.
             return DeliveryReport(Delivery.DROPPED, "glasses away")
-        if self.session.snapshot().suppress_audio:
+        if self.session.silent(self._clock.boot()):
             response = replace(response, render={**(response.render or {}), "suppressVoiceResponse": True})
         if ticket.route is None or ticket.route.code is None:
             return await self._stage.present(ticket.call.call_id, response, wait=ticket.wait)

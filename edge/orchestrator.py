@@ -280,8 +280,10 @@ class Orchestrator:
 
     async def heard(self, text: str, mode: Mode = Mode.VOICE) -> ToolResponse:
         """Take a final transcript: the tool whose activation phrase is in it is called, or NOT_FOUND is said."""
-        self.session.begin_voice()
         call_id = new_call_id(self._clock)
+        if not self.session.begin_voice(self._clock.boot()):
+            unheard = ToolCall(call_id=call_id, tool="", args={}, origin=CallOrigin.VOICE, mode=mode, user_id=self._policy.user_id)
+            return self._about(unheard, policy.quiet(self.session.quiet_s(self._clock.boot())), "quiet")
         turn_id, replayed = await self._voice.turn(text, call_id)
         entries = self._registry.snapshot().entries()
         in_force = [e.definition for e in entries if not (e.hidden or e.missing)]

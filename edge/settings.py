@@ -141,6 +141,27 @@ class Audit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Kb:
+    folder: Path_ = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calendar:
+    folder: Path_ = ""
+    url: Annotated[str, Rule(rules.url)] = ""
+    username: str = ""
+    password_file: Path_ = ""
+    email: str = ""
+    meeting_url: Annotated[str, Rule(rules.url)] = ""
+
+    def __post_init__(self) -> None:
+        if self.folder and self.url:
+            raise ValueError("folder and url exclude each other: set the one, or the other")
+        if self.password_file and not self.username:
+            raise ValueError("password_file needs a username")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
     socket: Annotated[str, Rule(rules.socket)] = ""
     group: str = "glassd"
@@ -164,6 +185,8 @@ class Settings:
     policy: Policy = Policy()
     registry: Registry = Registry()
     audit: Audit = Audit()
+    kb: Kb = Kb()
+    calendar: Calendar = Calendar()
     control: Control = Control()
     log: Log = Log()
     source: Path | None = field(default=None, compare=False)

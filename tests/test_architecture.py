@@ -22,7 +22,7 @@ GROUND = {"edge.ports", "edge.store_ports", "edge.pairing_ports", "edge.events",
 """What every room may import of `edge`, besides `edge.core`."""
 ROOMS = {
     "edge.orchestrator", "edge.uplink", "edge.link_manager", "edge.control", "edge.store", "edge.render",
-    "edge.registry_cache", "edge.local_tools", "edge.gateway", "edge.audit", "edge.metrics", "edge.herald", "edge.bell", "edge.pairing", "edge.upstream", "edge.facades",
+    "edge.registry_cache", "edge.local_tools", "edge.gateway", "edge.audit", "edge.metrics", "edge.herald", "edge.bell", "edge.pairing", "edge.calendars", "edge.upstream", "edge.facades",
 }  # fmt: skip
 OF_ROOM = {
     "edge.enrol": "edge.uplink", "edge.enrol_http": "edge.uplink", "edge.enrol_keys": "edge.uplink", "edge.enrol_store": "edge.uplink",
@@ -44,6 +44,8 @@ ONLY_IN = {
     "aiomqtt": ("edge/uplink/mqtt.py",),
     "paho": ("edge/uplink/mqtt.py",),
     "sqlite3": ("edge/store/db.py", "edge/store/probe.py"),
+    "icalendar": ("edge/calendars/reading.py",),
+    "dateutil": ("edge/calendars/reading.py",),
     "jsonschema_rs": ("tools_cache/schema.py",),
     "py_nanotts": ("edge/render/voice_worker.py",),
     "opuslib_next": ("edge/render/voice_worker.py", "firmware_bridge/sim/"),

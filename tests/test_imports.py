@@ -15,7 +15,7 @@ HEAVY = frozenset({
 """Nothing a verb that asks one question over a socket has any use for."""
 LAZY = frozenset({
     "bleak", "dbus_fast", "bumble", "aiomqtt", "paho", "mcp", "httpx", "jsonschema_rs", "PIL", "opuslib_next",
-    "py_nanotts", "pydantic", "pydantic_core", "iotcore", "starlette", "uvicorn", "prometheus_client",
+    "py_nanotts", "pydantic", "pydantic_core", "iotcore", "starlette", "uvicorn", "prometheus_client", "icalendar", "dateutil", "xml",
 })  # fmt: skip
 """What the daemon imports only when it is used."""
 

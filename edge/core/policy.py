@@ -50,6 +50,13 @@ def switched_off() -> ToolError:
     )
 
 
+def quiet(left_s: float) -> ToolError:
+    """The wearer is left alone for a while (S2-128); nobody is told on the lens, that is the point."""
+    return ToolError.of(
+        ErrorCode.SESSION_INACTIVE, f"Quiet for another {max(1, math.ceil(left_s))} s", suggestion="glassd call voice:start"
+    )
+
+
 def rate_problem(tool: ToolDefinition, wait_s: float) -> ToolError | None:
     """This tool was called too often just now (S2-131)."""
     if wait_s <= 0:

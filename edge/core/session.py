@@ -6,7 +6,7 @@ Refuses to decide whether a call may run (that is `policy`) and to touch microph
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from tools_cache.tool import Json
@@ -15,6 +15,11 @@ _log: Final = logging.getLogger(__name__)
 MAX_TURNS: Final = 256
 """Turns whose budget is remembered; an edge has a handful of sessions, so this is hours of talk."""
 MAX_TRANSITIONS: Final = 100
+IDLE_S: Final = 300.0
+"""Nobody says goodbye to glasses they take off: after this silence another session may be started."""
+MAX_QUIET_S: Final = 86_400.0
+FAREWELL: Final = "farewell_spoken"
+"""`after` of an intent that waits until the wearer got the answer it came with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +52,15 @@ class TurnLedger:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """The voice session as it is. The mode of a call is never in here: it travels with the call and never changes."""
+    """The voice session as it is. The mode of a call is never in here: it travels with the call and never changes.
+
+    `quiet_until` is a moment on the boot clock at which silence ends by itself; None: with the next session.
+    """
 
     voice_active: bool = False
+    session_id: str | None = None
     suppress_audio: bool = False
+    quiet_until: float | None = None
     suppress_transcript: bool = False
     end_after: str | None = None
     pending_message: str | None = None
@@ -61,24 +71,50 @@ class SessionController:
 
     def __init__(self) -> None:
         self._state = SessionState()
+        self._heard_at = 0.0
         self.transitions: deque[tuple[str, SessionState, SessionState]] = deque(maxlen=MAX_TRANSITIONS)
 
     def snapshot(self) -> SessionState:
         """Give the state; frozen, so it is a copy."""
         return self._state
 
-    def begin_voice(self) -> None:
-        """Note that the wearer speaks with us; suppression of an earlier session ends."""
-        if not self._state.voice_active:
-            self._move("voice", SessionState(voice_active=True))
+    def described(self, now: float) -> dict[str, Json]:
+        """The state as others read it: what is left of a quiet time instead of its end, which is a moment on our clock."""
+        state = asdict(self._state)
+        del state["quiet_until"]
+        return {**state, "quiet_s": round(self.quiet_s(now))}
 
-    def apply(self, intent: Mapping[str, Json], *, tool: str) -> bool:
+    def begin_voice(self, now: float = 0.0) -> bool:
+        """Note that the wearer speaks with us; suppression of an earlier session ends. False in a quiet time."""
+        if self.quiet_s(now) > 0:
+            return False
+        self._heard_at = now
+        if not self._state.voice_active:
+            self._move("voice", SessionState(voice_active=True, pending_message=self._state.pending_message))
+        return True
+
+    def voice_active(self, now: float) -> bool:
+        """Is somebody speaking with us? A session in which nothing was said for `IDLE_S` is none any more."""
+        return self._state.voice_active and now - self._heard_at <= IDLE_S
+
+    def quiet_s(self, now: float) -> float:
+        """Seconds for which the wearer is still to be left alone; 0 when they are not."""
+        until = self._state.quiet_until
+        return max(0.0, until - now) if until is not None else 0.0
+
+    def silent(self, now: float) -> bool:
+        """Is nothing to be spoken now?"""
+        return self._state.suppress_audio and (self._state.quiet_until is None or self.quiet_s(now) > 0)
+
+    def apply(self, intent: Mapping[str, Json], *, tool: str, now: float = 0.0) -> bool:
         """Carry one intent out; False (and a warning) when it is unknown or has nothing to act on."""
         kind = intent.get("type")
+        if kind == "START_VOICE_SESSION":
+            return self._start(intent, tool, now)
         if kind == "END_VOICE_SESSION":
             return self._end(intent, tool)
         if kind == "SUPPRESS_AUDIO":
-            return self._move(tool, replace(self._state, suppress_audio=intent.get("value") is True))
+            return self._silence(intent, tool, now)
         if kind == "SUPPRESS_TRANSCRIPT":
             return self._move(tool, replace(self._state, suppress_transcript=intent.get("value") is True))
         if kind == "SET_PENDING_MESSAGE":
@@ -86,6 +122,21 @@ class SessionController:
             return self._move(tool, replace(self._state, pending_message=text if isinstance(text, str) else None))
         _log.warning("Unknown intent type: %s", str(kind)[:40])
         return False
+
+    def _start(self, intent: Mapping[str, Json], tool: str, now: float) -> bool:
+        """Begin afresh: silence and a quiet time of before are over."""
+        if self.voice_active(now):
+            _log.warning("Cannot start a session in an active one")
+            return False
+        self._heard_at = now
+        named = intent.get("sessionId")
+        return self._move(tool, SessionState(voice_active=True, session_id=named if isinstance(named, str) else None))
+
+    def _silence(self, intent: Mapping[str, Json], tool: str, now: float) -> bool:
+        on, seconds = intent.get("value") is True, intent.get("duration")
+        timed = on and isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= MAX_QUIET_S
+        until = now + float(seconds) if timed and isinstance(seconds, int | float) else None
+        return self._move(tool, replace(self._state, suppress_audio=on, quiet_until=until))
 
     def _end(self, intent: Mapping[str, Json], tool: str) -> bool:
         if not self._state.voice_active:

@@ -1,0 +1,78 @@
+"""What the house lends to tools: a knowledge base, calendars. Each is imported and made at the first call that wants it.
+
+Part of the roof: reads settings, hands values in. Refuses to cost an idle daemon anything.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from edge.clock import Clock
+from edge.local_tools import Lent
+from edge.settings import Settings
+from tools_cache.tool import ToolStorage
+
+if TYPE_CHECKING:
+    from edge.store.knowledge import KnowledgeBase
+    from tools_cache.calendars import Calendars
+
+Secret = Callable[[str, str], str | None]
+"""Reads a secret: (configured file, name of the credential)."""
+
+
+class Lending:
+    """One per daemon. `notes` is the storage of the notes tools, which the knowledge base reads."""
+
+    def __init__(
+        self, settings: Settings, *, state: Path, clock: Clock, secret: Secret, notes: ToolStorage, voice_active: Callable[[], bool]
+    ) -> None:
+        self._settings = settings
+        self._state = state
+        self._clock = clock
+        self._secret = secret
+        self._notes = notes
+        self._voice_active = voice_active
+        self._knowledge: KnowledgeBase | None = None
+        self._calendars: Calendars | None = None
+
+    def lent(self) -> Lent:
+        return Lent(self.knowledge, self.calendars, self._voice_active)
+
+    def knowledge(self) -> "KnowledgeBase":
+        """Give the knowledge base; its file is opened at its first question."""
+        if self._knowledge is None:
+            from edge.store.knowledge import KnowledgeBase  # noqa: PLC0415 - see the top
+
+            folder = self._settings.kb.folder
+            self._knowledge = KnowledgeBase(
+                self._state / "knowledge.db", folder=Path(folder) if folder else None, notes=self._all_notes, clock=self._clock
+            )
+        return self._knowledge
+
+    def calendars(self) -> "Calendars":
+        """Give the calendars. Raises BadSettings when the password cannot be read."""
+        if self._calendars is None:
+            from edge.calendars.room import CalendarRoom, Place  # noqa: PLC0415 - see the top
+
+            c = self._settings.calendar
+            password = self._secret(c.password_file, "glassd-calendar-password") if c.url and c.username else None
+            place = Place(
+                folder=Path(c.folder) if c.folder else self._state / "calendars", url=c.url, username=c.username,
+                password=password or "", email=c.email, meeting_url=c.meeting_url,
+            )  # fmt: skip
+            self._calendars = CalendarRoom(place, now=self._clock.wall)
+        return self._calendars
+
+    async def _all_notes(self) -> list[tuple[str, str, float]]:
+        """The wearer's notes, the newest thousand."""
+        from tools_cache import notes  # noqa: PLC0415 - see the top
+
+        if not await notes.there(self._notes):
+            return []
+        rows = await self._notes.fetch(notes.newest(), 1000)
+        return [(str(row["id"]), str(row["text"]), float(row["created"])) for row in rows]
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        if self._knowledge is not None:
+            await self._knowledge.close()

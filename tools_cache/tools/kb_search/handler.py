@@ -1,0 +1,47 @@
+"""Searches the knowledge base it is lent. Knows neither files nor SQL."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+
+from tools_cache.knowledge import FIELDS, Evidence, KnowledgeContext, Question, ranked, terms
+from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
+
+
+async def execute(args: Mapping[str, Json], ctx: KnowledgeContext) -> Json:
+    """Give up to `top_k` pieces of evidence, best first."""
+    question = _question(args)
+    found = ranked(await ctx.knowledge.search(question), question.limit)
+    fields = [f for f in args.get("return_fields", FIELDS) if f != "snippet" or args.get("include_snippets", True)]
+    text = "\n".join(map(_line, found)) or f"Nothing found: {args['query']}"
+    return {"data": {"results": [one.to_json(fields) for one in found], "total": len(found), "text": text}}
+
+
+def _question(args: Mapping[str, Json]) -> Question:
+    words = terms(args["query"])
+    if not words:
+        raise _invalid("/query holds no word", "Give a word")
+    filters = args.get("filters", {})
+    days = filters.get("date_range", {})
+    since, until = _midnight(days.get("from")), _midnight(days.get("to"), after=True)
+    if since is not None and until is not None and since >= until:
+        raise _invalid("/filters/date_range ends before it begins", "Swap from and to")
+    return Question(
+        terms=words, namespace=args.get("namespace", "studio"), limit=args.get("top_k", 5), type=filters.get("type", ""),
+        tags=tuple(filters.get("tags", ())), since=since, until=until,
+    )  # fmt: skip
+
+
+def _midnight(day: str | None, *, after: bool = False) -> float | None:
+    """Give the moment a day begins, or the one after it ends, in UTC."""
+    if day is None:
+        return None
+    begins = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
+    return begins.timestamp() + (timedelta(days=1).total_seconds() if after else 0)
+
+
+def _line(one: Evidence) -> str:
+    return f"- {one.title}: {one.snippet}" if one.snippet and one.snippet != one.title else f"- {one.title}"
+
+
+def _invalid(problem: str, fix: str) -> ToolFailure:
+    return ToolFailure(ToolError.of(ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {problem}", suggestion=fix))

@@ -1,0 +1,13 @@
+"""Ends the voice session, by intent. Knows no microphone: the session belongs to the house."""
+
+from collections.abc import Mapping
+
+from tools_cache.sessions import FAREWELL, SessionContext
+from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
+
+
+async def execute(args: Mapping[str, Json], ctx: SessionContext) -> Json:  # noqa: ARG001 - a handler's form
+    """Ask for the end of the session, after the farewell."""
+    if not ctx.voice_active:
+        raise ToolFailure(ToolError.of(ErrorCode.SESSION_INACTIVE, "There is no voice session"))
+    return {"data": {"text": "Goodbye"}, "intents": [{"type": "END_VOICE_SESSION", "after": FAREWELL}]}
