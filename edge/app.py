@@ -245,7 +245,7 @@ class Daemon:
             ),
         )  # fmt: skip
         self.tools.compose(
-            self.calls.call, present=self.stage.present, state=lambda: asdict(self.calls.session.snapshot())
+            self.calls.call, present=self.stage.present, state=lambda: self.calls.session.described(self.clock.boot())
         )
         self.herald = Herald(
             bus=self.bus, glasses=self.link, uplink=self.uplink, registry=self.registry, clock=self.clock,

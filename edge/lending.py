@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge.clock import Clock
-from edge.local_tools import Lent
 from edge.settings import Settings
-from tools_cache.tool import ToolStorage
+from edge.tool_context import Lent
+from tools_cache.handed import ToolStorage
 
 if TYPE_CHECKING:
     from edge.store.knowledge import KnowledgeBase
