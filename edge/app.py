@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
@@ -25,6 +26,8 @@ from edge.control.server import ControlServer
 from edge.core import call_state, idempotency
 from edge.core.backoff import Backoff
 from edge.core.ids import new_call_id
+from edge.core.loader import Limits as Offers
+from edge.core.loader_rules import Facts, UserRules
 from edge.core.own import Own
 from edge.core.policy import VoiceBudget
 from edge.enrol import Enrolment
@@ -46,10 +49,11 @@ from edge.registry_cache import RegistryCache
 from edge.render.stage import Stage
 from edge.render.voice import Voice
 from edge.sdnotify import Notifier
-from edge.settings import Settings
+from edge.settings import Rate, Settings
 from edge.settings_rules import BadSettings
 from edge.status import Layers, document
 from edge.store.calls import CallStore
+from edge.store.choice import ToolChoices
 from edge.store.confirmations import Confirmations
 from edge.store.db import Database, StoreFull
 from edge.store.inbox import Inbox
@@ -62,6 +66,8 @@ from edge.store.private import PrivateStores
 from edge.store.results import ResultCache
 from edge.store.sessions import Sessions
 from edge.supervisor import Service, Supervisor
+from edge.tool_box import ToolBox
+from edge.tool_choice import ToolChoice
 from edge.turns import OpenTurns
 from edge.uplink.service import MqttUplink
 from edge.vigil import Vigil
@@ -109,6 +115,7 @@ class Daemon:
         self._open_cloud()
         self._open_tools(stack)
         self._open_uplink()
+        await self._open_choice(stack)
         self._open_calls()
         self.control.open()
         stack.callback(self.control.close)
@@ -146,6 +153,7 @@ class Daemon:
     def _note_call(self, record: Mapping[str, Any]) -> None:
         """One answered call: counted, and written down if that is wanted."""
         self.metrics.observe(record)
+        self.choice.observe(record)
         if self.audit is not None:
             self.audit(record)
 
@@ -170,7 +178,7 @@ class Daemon:
             registry=self.registry, tools=built / "tools", storage_for=self._storage, alarms=self.alarms,
             clock=self.clock, glasses=self.link.status, full=(StoreFull,), private=self.private.of, note=self.audit,
             glasses_do=Amenities(self.link, self.clock),
-            lent=self.lending.lent(),
+            lent=replace(self.lending.lent(), toolbox=lambda call: ToolBox(call, self.registry, self.choice)),
         )  # fmt: skip
         self.gateway = Gateway(self.tools.run, self.registry)
         stack.push_async_callback(self.gateway.close)
@@ -215,6 +223,23 @@ class Daemon:
             within=self.vigil.within,
         )  # fmt: skip
 
+    async def _open_choice(self, stack: AsyncExitStack) -> None:
+        t, p = self.settings.tools, self.settings.policy
+        users = {user: UserRules(rules.disabled_tools, _rates(rules.rate_limits)) for user, rules in p.users.items()}
+        self.choice = ToolChoice(
+            registry=self.registry, store=ToolChoices(self.db, self.clock), bus=self.bus, clock=self.clock, facts=self._facts,
+            limits=Offers(t.offered_max, t.idle_turns), essential=t.essential, users=users, user_id=self.settings.edge.user_id,
+            audit=self.audit, listed=self.registry.news.swapped, boundary=self.turns.boundary,
+            tools=Path(str(resources.files("tools_cache"))) / "tools",
+        )  # fmt: skip
+        self.registry.news.follow(lambda: self.choice.offered(self.settings.edge.user_id))
+        await self.choice.load()
+        stack.push_async_callback(self.choice.close)
+
+    def _facts(self) -> Facts:
+        glasses = self.link.status()
+        return Facts(glasses.ready, self.uplink.status().up, glasses.worn)
+
     async def enrol(self, code: str) -> Mapping[str, Any]:
         """`POST /v1/enrol`: spend a code, and live by what it brought without a restart. Raises `EnrolRefused`."""
         if self.cloud.why_not_enrol:
@@ -241,7 +266,7 @@ class Daemon:
             limits=Limits(voice=budget, confirm_s=s.policy.confirmation_s, turn_latency_ms=s.policy.voice_latency_ms),
             policy_=Policy(
                 enabled=s.policy.tools_enabled, user_id=s.edge.user_id, strict_registry=s.policy.strict_registry,
-                rates={name: RateLimit(rate.calls, rate.window) for name, rate in s.policy.rate_limits.items()},
+                rates=_rates(s.policy.rate_limits), choice=self.choice, language=s.audio.voice,
             ),
         )  # fmt: skip
         self.tools.compose(
@@ -256,7 +281,7 @@ class Daemon:
             bus=self.bus, clock=self.clock, status=self.status, heard=self.calls.heard,
             new_id=lambda: new_call_id(self.clock), confirmations=self.confirmations, sessions=self.sessions,
             session_state=lambda: self.calls.session.described(self.clock.boot()), user_id=s.edge.user_id, group=s.control.group,
-            full=(StoreFull,), metrics=self.metrics.openmetrics, pairing=self.desk, enrol=self.enrol,
+            full=(StoreFull,), metrics=self.metrics.openmetrics, pairing=self.desk, enrol=self.enrol, choice=self.choice,
         )  # fmt: skip
 
     def _storage(self, package: str) -> PackageStorage:
@@ -283,6 +308,7 @@ class Daemon:
             Service("uplink", self.uplink.run),
             Service("registry", self.registry.run),
             Service("tools list", self.registry.news.run),
+            Service("tool choice", self.choice.run),
             Service("enrolment", self.enrolment.run),
             Service("link", self.link.run),
             Service("bell", bell.run),
@@ -328,6 +354,10 @@ class Daemon:
 
     def _certificate_left_s(self) -> float | None:
         return self.enrolment.left_s() if self.cloud.source == "enrolled" else None
+
+
+def _rates(configured: Mapping[str, Rate]) -> dict[str, RateLimit]:
+    return {name: RateLimit(rate.calls, rate.window) for name, rate in configured.items()}
 
 
 async def serve(settings: Settings, *, hide: Callable[[str], None], shelf: Shelf | None = None, own: Own = _NO_OWN) -> int:

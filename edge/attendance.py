@@ -198,7 +198,7 @@ class Attendance:
 
     def mark(self, ticket: Ticket, text: str, *, brief: bool = True) -> None:
         """Put a word on the lens beside the call, without waiting for it."""
-        if self.tasks is not None:
+        if self.tasks is not None and not ticket.unseen:
             scene = f"{ticket.call.call_id}/word"
             self.tasks.create_task(self._tell(text, scene, brief=brief), name="call.word")
 

@@ -88,6 +88,11 @@ def _demo(verb: argparse.ArgumentParser) -> None:
 
 def _tools(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
+    verb.add_argument(
+        "act", metavar="ACT", nargs="?", choices=("show", "enable", "disable", "usage"),
+        help="show TOOL (all that is known of it), enable TOOL, disable TOOL, usage (how often each was called); without it: list them",
+    )  # fmt: skip
+    verb.add_argument("tool", metavar="TOOL", nargs="?", help="package:tool")
     verb.add_argument("--all", action="store_true", help="also the hidden ones, and why they are hidden")
     verb.add_argument("--category", metavar="C", help="only this category")
 

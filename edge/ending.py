@@ -194,6 +194,8 @@ class Ending:
     async def _present(self, ticket: Ticket, response: ToolResponse) -> DeliveryReport:
         if ticket.expired:
             return DeliveryReport(Delivery.EXPIRED)
+        if ticket.unseen:
+            return DeliveryReport(Delivery.NONE)
         if response.ok and ticket.route is not None and ticket.route.kind is RouteKind.WEARER:
             return DeliveryReport(Delivery.NONE)  # the wearer's own answer is no news to the wearer
         if not results.concerns_wearer(ticket.call, response):
@@ -272,7 +274,7 @@ class Ending:
             "toolId": str(call.tool)[:255], "version": tool.version if tool else None,
             "registryVersion": response.meta.get("registryVersion"), "duration": duration, "mode": call.mode.value,
             "turnId": call.turn_id, "idempotencyKey": ticket.keys[0] if ticket.keys else call.idempotency_key,
-            "callId": call.call_id, "origin": call.origin.value, "route": response.meta.get("route"), "outcome": outcome,
+            "callId": call.call_id, "userId": call.user_id, "origin": call.origin.value, "route": response.meta.get("route"), "outcome": outcome,
             "ok": response.ok, "errorType": error.type.value if error else None,
             "errorCode": error.code.value if error else None, "reason": ticket.reason,
             "argsHash": idempotency.args_digest(call.args), "args": dict(call.args), "category": tool.category if tool else None,

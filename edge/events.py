@@ -125,6 +125,28 @@ class ToolsFiltered(Happening):
 
 
 @dataclass(frozen=True, slots=True)
+class LoaderMoved(Happening):
+    """What the loader of tools did (S4-56): `what` is initialized, loaded, unloaded or used; wire name `tools.{what}`."""
+
+    kind = "tools"
+    what: str
+    turn: int
+    tool: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSwitched(Happening):
+    """A user switched a tool on or off; what depends on it is in `also`."""
+
+    kind = "tools.switched"
+    tool: str
+    user: str
+    on: bool
+    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class UplinkChanged(Happening):
     """`up` tells which of the two wire names this has: `uplink.up` or `uplink.down`."""
 
@@ -260,6 +282,8 @@ def as_json(happening: Happening) -> dict[str, Json]:
     name = happening.kind
     if isinstance(happening, UplinkChanged):
         name = "uplink.up" if happening.up else "uplink.down"
+    if isinstance(happening, LoaderMoved):
+        name = f"{happening.kind}.{happening.what}"
     told = {f.name: _plain(getattr(happening, f.name)) for f in fields(happening)}
     if "event" in told:  # what the glasses said; the key of this name is the happening's own
         told["said"] = told.pop("event")

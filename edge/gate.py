@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from edge.choice_ports import GatePort
 from edge.clock import Clock
 from edge.core import idempotency, policy, results
 from edge.core.rates import RateLimits
@@ -21,7 +22,6 @@ from tools_cache.tool import CallOrigin, ErrorCode, Json, RateLimit, ToolDefinit
 _log: Final = logging.getLogger(__name__)
 _PINNED: Final = 64
 """Turns whose snapshot is kept; a turn has ended long before that many others began."""
-_NO_LIMITS: Final[Mapping[str, RateLimit]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,18 @@ class Limits:
     confirm_s: float = 300.0
     turn_latency_ms: int = 1500
     voice: policy.VoiceBudget = field(default_factory=policy.VoiceBudget)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the owner decided beside the limits: the switch for all tools, rates by tool name, and each user's own choice."""
+
+    enabled: bool = True
+    rates: Mapping[str, RateLimit] = field(default_factory=dict)
+    user_id: str = "local"
+    strict_registry: bool = False
+    language: str = ""
+    choice: GatePort | None = None
 
 
 class Refused(Exception):
@@ -67,19 +79,17 @@ def overrun(limits: Limits, text: str = "Too many calls at once") -> ToolError:
 
 
 class Gate:
-    """One per daemon: it counts what turns and tools have used up. `rates` are the owner's limits beside the tools' own."""
+    """One per daemon: it counts what turns and tools have used up."""
 
     def __init__(
-        self, *, registry: RegistryPort, store: CallStorePort, clock: Clock, limits: Limits, enabled: bool = True,
-        rates: Mapping[str, RateLimit] = _NO_LIMITS, strict: bool = False,
-    ) -> None:  # fmt: skip
+        self, *, registry: RegistryPort, store: CallStorePort, clock: Clock, limits: Limits, policy_: Policy
+    ) -> None:
         self._registry = registry
         self._store = store
         self._clock = clock
         self._limits = limits
-        self._enabled = enabled
-        self._rates = rates
-        self._strict = strict
+        self._policy = policy_
+        self._choice = policy_.choice
         self._pinned: OrderedDict[tuple[str, str], SnapshotPort] = OrderedDict()
         self._turns = TurnLedger()
         self._used = RateLimits()
@@ -89,12 +99,14 @@ class Gate:
         call = ticket.call
         if call.origin is CallOrigin.CLOUD and (again := await self._store.known(call)) is not None:
             self._answered(ticket, again)  # whatever became of its tool meanwhile: one call, one answer
-        if not self._enabled:
+        if not self._policy.enabled:
             raise Refused(policy.switched_off(), "switched off")
         entry = self._entry(ticket)
         tool = ticket.tool = entry.definition
         if error := policy.hidden(call.tool, entry.hidden, entry.missing, stale=entry.stale):
             raise Refused(error, error.code.value.lower())
+        if self._choice is not None and (off := self._choice.refusal(call, tool)) is not None:
+            raise Refused(off, off.code.value.lower())
         await self._known_before(ticket)
         if error := policy.mode_problem(tool, call.mode):
             raise Refused(error, "mode")
@@ -105,8 +117,10 @@ class Gate:
 
     def _entry(self, ticket: Ticket) -> Entry:
         """The tool as this turn's snapshot has it (C-36), hidden or not as the glasses are now. Raises `Refused`."""
-        now = ticket.snapshot = self._registry.snapshot()
         call = ticket.call
+        if self._choice is not None and call.turn_id:
+            self._choice.turn(call.turn_id)
+        now = ticket.snapshot = self._registry.snapshot()
         if call.turn_id:
             ticket.snapshot = self._pinned.setdefault((call.user_id, call.turn_id), now)
             self._pinned.move_to_end((call.user_id, call.turn_id))
@@ -116,7 +130,7 @@ class Gate:
             _log.warning(
                 "turn %s goes on with registry %s; %s is in force now", call.turn_id[:64], ticket.snapshot.version, now.version
             )
-            if self._strict:
+            if self._policy.strict_registry:
                 raise Refused(policy.registry_changed(), "registry changed within a turn")
         entry, current = ticket.snapshot.find(call.tool), now.find(call.tool)
         if entry is None:
@@ -131,11 +145,12 @@ class Gate:
         self._turns.spend(call.user_id, call.turn_id, retrieval=tool.category == policy.RETRIEVAL)
 
     def _rate(self, ticket: Ticket, tool: ToolDefinition) -> None:
-        now = self._clock.boot()
-        for name, limit in (("own", tool.rate_limit), ("owner", self._rates.get(tool.name))):
+        now, call = self._clock.boot(), ticket.call
+        theirs = self._choice.rate(call.user_id, tool.name) if self._choice is not None else None
+        for name, limit in (("own", tool.rate_limit), ("owner", self._policy.rates.get(tool.name)), ("user", theirs)):
             if limit is None:
                 continue
-            wait_s = self._used.take(ticket.call.user_id, f"{name} {tool.name}", limit, now)
+            wait_s = self._used.take(call.user_id, f"{name} {tool.name}", limit, now)
             if error := policy.rate_problem(tool, wait_s):
                 raise Refused(error, "rate")
 

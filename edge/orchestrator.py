@@ -7,9 +7,9 @@ it is in stands in `pipeline.py`.
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from edge.attendance import Attendance
@@ -22,7 +22,7 @@ from edge.core.routing import Route, RouteKind
 from edge.core.session import SessionController
 from edge.ending import Audit, Ending, Shelves, interruption
 from edge.events import CallOff, DeliveryChanged, GlassesReady, GlassesSaid, PendingResolved
-from edge.gate import Gate, Limits, Refused, overrun
+from edge.gate import Gate, Limits, Policy, Refused, overrun
 from edge.pipeline import Pipeline
 from edge.ports import (
     AskPort,
@@ -44,16 +44,7 @@ from edge.store_ports import ConfirmationStorePort, Consumption, NotesPort, Sess
 from edge.ticket import Cancelled, Ticket
 from edge.turns import OpenTurns, VoiceTurns
 from firmware_bridge.messages import Transcript
-from tools_cache.tool import (
-    CallOrigin,
-    Delivery,
-    ErrorCode,
-    Mode,
-    RateLimit,
-    ToolCall,
-    ToolError,
-    ToolResponse,
-)
+from tools_cache.tool import CallOrigin, Delivery, ErrorCode, Mode, ToolCall, ToolDefinition, ToolError, ToolResponse
 
 __all__ = ["Limits", "Orchestrator", "Policy", "Shelves"]
 _log: Final = logging.getLogger(__name__)
@@ -63,16 +54,6 @@ _STARTING_S: Final = 5.0
 
 def _random_token() -> str:
     return secrets.token_hex(confirmation.TOKEN_BYTES)
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What the owner decided beside the limits: the switch for all tools, and rates by tool name."""
-
-    enabled: bool = True
-    rates: Mapping[str, RateLimit] = field(default_factory=dict)
-    user_id: str = "local"
-    strict_registry: bool = False
 
 
 class Orchestrator:
@@ -97,8 +78,7 @@ class Orchestrator:
         self._voice = VoiceTurns(notes, clock)
         self._turns = turns or OpenTurns()
         self._gate = Gate(
-            registry=registry, store=shelves.calls, clock=clock, limits=self._limits, enabled=self._policy.enabled,
-            rates=self._policy.rates, strict=self._policy.strict_registry,
+            registry=registry, store=shelves.calls, clock=clock, limits=self._limits, policy_=self._policy,
         )  # fmt: skip
         self._ending = Ending(
             registry=registry, shelves=shelves, sessions=sessions, uplink=uplink, glasses=glasses, stage=stage, bus=bus,
@@ -285,9 +265,7 @@ class Orchestrator:
             unheard = ToolCall(call_id=call_id, tool="", args={}, origin=CallOrigin.VOICE, mode=mode, user_id=self._policy.user_id)
             return self._about(unheard, policy.quiet(self.session.quiet_s(self._clock.boot())), "quiet")
         turn_id, replayed = await self._voice.turn(text, call_id)
-        entries = self._registry.snapshot().entries()
-        in_force = [e.definition for e in entries if not (e.hidden or e.missing)]
-        found = phrases.match(text, in_force) or phrases.match(text, [e.definition for e in entries])
+        found = phrases.meant(text, self._registry.snapshot().entries(), self._policy.language, self._why_not(turn_id))
         call = ToolCall(
             call_id=call_id, tool=found.tool.name if found else "", args=found.args if found else {},
             origin=CallOrigin.VOICE, mode=mode, turn_id=turn_id, replayed=replayed, user_id=self._policy.user_id,
@@ -299,6 +277,12 @@ class Orchestrator:
         refusal = self._ending.refusal(Ticket(call, self._clock.boot()), error, "no phrase matches")
         report = await self._stage.present(call_id, refusal)
         return refusal.with_meta(delivery=report.to_json())
+
+    def _why_not(self, turn_id: str) -> Callable[[ToolDefinition], str]:
+        if (choice := self._policy.choice) is None:
+            return lambda _tool: ""
+        choice.turn(turn_id)
+        return partial(choice.why_not, self._policy.user_id)
 
     async def cancel(self, call_id: str, reason: str) -> bool:
         """Call off a running call; False when there is none."""

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Final
 
 from edge.events import ToolsListChanged
-from edge.ports import BusPort, SnapshotPort
+from edge.ports import BusPort, Entry, SnapshotPort
 from tools_cache.tool import ToolDefinition
 
 SETTLE_S: Final = 0.05
@@ -35,8 +35,18 @@ class ListNews:
         self._snapshot = snapshot
         self._bus = bus
         self._boundary = boundary
+        self._listing: Callable[[], Iterable[Entry]] | None = None
         self._told: Offered | None = None
         self._swapped = asyncio.Event()
+
+    def follow(self, listing: Callable[[], Iterable[Entry]]) -> None:
+        """What is offered is this from now on, and not all that is in force."""
+        self._listing = listing
+
+    def _offered(self) -> Offered:
+        if self._listing is None:
+            return offered(self._snapshot())
+        return {entry.definition.name: entry.definition for entry in self._listing()}
 
     def swapped(self) -> None:
         self._swapped.set()
@@ -44,7 +54,7 @@ class ListNews:
     async def run(self) -> None:
         """Tell until cancelled. What was offered when it began is known to whoever listed since."""
         if self._told is None:
-            self._told = offered(self._snapshot())
+            self._told = self._offered()
         while True:
             await self._swapped.wait()
             await asyncio.sleep(SETTLE_S)
@@ -56,7 +66,7 @@ class ListNews:
 
     def _tell(self, before: Offered) -> None:
         snapshot = self._snapshot()
-        self._told = now = offered(snapshot)
+        self._told = now = self._offered()
         added, removed = now.keys() - before.keys(), before.keys() - now.keys()
         changed = [name for name, tool in now.items() if name in before and tool != before[name]]
         if added or removed or changed:

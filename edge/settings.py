@@ -23,6 +23,7 @@ Word = Annotated[str, Rule(rules.word)]
 Path_ = Annotated[str, Rule(rules.absolute)]
 Seconds = Annotated[float, Gt(0), Le(30 * 86400)]
 Words = Annotated[tuple[str, ...], Tidy(rules.listed)]
+Denied = Annotated[tuple[str, ...], Tidy(rules.listed), Rule(rules.configurable)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +109,24 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """What one user may not, or not as often."""
+
+    disabled_tools: Denied = ()
+    rate_limits: dict[str, Rate] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """The owner's own tools: more folders of them, and the environment names their templates may use."""
+    """The owner's own tools: more folders of them, and the environment names their templates may use. And how many tools
+    models are shown, which of them always, and after how many idle turns a tool makes room.
+    """
 
     folders: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
     env: Annotated[tuple[Annotated[str, Rule(rules.matching(rules.VARIABLE, "a name like WEATHER_TOKEN"))], ...], Tidy(rules.listed)] = ()
+    offered_max: Annotated[int, Ge(8), Le(128)] = 40
+    idle_turns: Annotated[int, Ge(1), Le(1000)] = 8
+    essential: Annotated[tuple[str, ...], Tidy(rules.listed), Rule(rules.tool_names)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +136,9 @@ class Policy:
     voice_retrieval_calls: Annotated[int, Ge(0), Le(100)] = 2
     voice_latency_ms: Annotated[int, Ge(1), Le(600_000)] = 1500
     confirmation_s: Seconds = 300.0
-    disabled_tools: Words = ()
+    disabled_tools: Denied = ()
     rate_limits: dict[str, Rate] = field(default_factory=dict)
+    users: dict[str, User] = field(default_factory=dict)
     strict_registry: bool = False
 
 

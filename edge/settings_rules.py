@@ -125,3 +125,22 @@ def flat(value: object) -> object:
 
 def listed(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
+
+
+BUILT_IN: Final = "registry"
+"""The package of our own tools for finding tools: part of how tools are offered, so not configurable (S3-19)."""
+
+
+def tool_names(value: tuple[str, ...]) -> tuple[str, ...]:
+    for name in value:
+        package, colon, tool = name.partition(":")
+        if not (package and colon and tool) or any(ch.isspace() for ch in name):
+            raise ValueError(f"{name[:80]!r} is no tool; a tool is named package:tool, see glassd tools --all")
+    return value
+
+
+def configurable(value: tuple[str, ...]) -> tuple[str, ...]:
+    for name in value:
+        if name.partition(":")[0] == BUILT_IN:
+            raise ValueError(f"{name[:80]!r} is built in and not configurable; it is offered only where it is needed")
+    return value

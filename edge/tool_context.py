@@ -23,6 +23,7 @@ from tools_cache.tool import DeliveryReport, ErrorCode, ToolCall, ToolError, Too
 if TYPE_CHECKING:  # they are read at the first call that needs them
     from tools_cache.calendars import Calendars
     from tools_cache.knowledge import Knowledge
+    from tools_cache.toolbox import Toolbox
 
 MAX_PROGRESS: Final = 500
 MAX_EVENT: Final = 200
@@ -60,6 +61,7 @@ class Lent:
     knowledge: "Callable[[], Knowledge]" = _nothing
     calendars: "Callable[[], Calendars]" = _nothing
     voice_active: Callable[[], bool] = lambda: False
+    toolbox: "Callable[[ToolCall], Toolbox]" = lambda _call: _nothing()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +131,10 @@ class Context:
     def calendars(self) -> "Calendars":
         return self._hands.lent.calendars()
 
+    @property
+    def toolbox(self) -> "Toolbox":
+        return self._hands.lent.toolbox(self.call)
+
     # -------------------------------------------------------------- what is to be seen, heard and asked
 
     @property
@@ -184,7 +190,7 @@ class Context:
             return ToolResponse.failure(ErrorCode.UNSUPPORTED, f"{tool} is called more than {MAX_DEPTH} tools deep")
         # The key makes a second run of this call ask for the same calls, not for more of them.
         return await call(replace(
-            mine, call_id=new_call_id(self._hands.clock), tool=tool, args=dict(args), depth=mine.depth + 1,
+            mine, call_id=new_call_id(self._hands.clock), tool=tool, args=dict(args), depth=mine.depth + 1, through=mine.tool,
             idempotency_key=f"{mine.call_id}/{number}", provider_call_id=None, ordinal=None,
         ))  # fmt: skip
 

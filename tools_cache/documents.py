@@ -21,6 +21,7 @@ from pydantic.alias_generators import to_camel
 from tools_cache.tool import MAX_CACHE_TTL_S, MAX_PENDING_TTL_S, MAX_RATE_CALLS, MAX_RATE_WINDOW_S
 
 MAX_PHRASES: Final = 32
+MAX_NEEDS: Final = 16
 
 
 def _null_is_empty(value: Any) -> Any:
@@ -41,6 +42,9 @@ Number = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Word = Annotated[StrictStr, Field(min_length=1, max_length=255)]
 Url = Annotated[StrictStr, Field(pattern=r"^https?://[^\s/?#]+[^\s]*$", max_length=2000)]
 Phrase = Annotated[StrictStr, Field(min_length=1, max_length=200)]
+Phrases = Annotated[list[Phrase], BeforeValidator(_null_is_empty), Field(max_length=MAX_PHRASES)]
+Language = Annotated[StrictStr, Field(pattern=r"^[a-z]{2,3}(-[A-Z]{2})?$")]
+Name = Annotated[StrictStr, Field(min_length=3, max_length=255, pattern=r"^[^:\s]+:[^\s]+$")]
 
 
 class _Document(BaseModel):
@@ -86,7 +90,8 @@ class Hardware(_Document):
 class Extensions(_Document):
     """MentraOS extensions of a tool."""
 
-    activation_phrases: Annotated[list[Phrase], BeforeValidator(_null_is_empty), Field(max_length=MAX_PHRASES)] = []
+    activation_phrases: Phrases = []
+    local_phrases: Annotated[dict[Language, Phrases], BeforeValidator(_null_is_nothing), Field(max_length=32)] = {}
     category: StrictStr | None = None
 
 
@@ -130,6 +135,7 @@ class Tool(_Document):
     cache_ttl_s: Annotated[Number, Field(ge=1, le=MAX_CACHE_TTL_S)] | None = None
     rate_limit: Rate | None = None
     available_when: Annotated[dict[Literal["glasses", "uplink", "worn"], StrictBool], BeforeValidator(_null_is_nothing)] = {}
+    depends_on: Annotated[list[Name], BeforeValidator(_null_is_empty), Field(max_length=MAX_NEEDS)] = []
     mentra_extensions: Annotated[Extensions, BeforeValidator(_null_is_nothing)] = Extensions()
 
 

@@ -23,7 +23,7 @@ REQUIRED: Final = (
     "toolId", "name", "version", "description", "category", "sideEffects", "idempotent", "requiresConfirmation",
     "allowedModes", "latencyBudgetMs", "parameters",
 )  # fmt: skip
-RUNNING: Final = ("executionType", "execution", "pendingTtlS", "cacheTtlS", "rateLimit", "availableWhen")
+RUNNING: Final = ("executionType", "execution", "pendingTtlS", "cacheTtlS", "rateLimit", "availableWhen", "dependsOn")
 OPTIONAL: Final = ("source", "hardware", "timeoutS", "queueable", "queue_ttl_s", "mentraExtensions", *RUNNING)
 CATEGORIES: Final = ("retrieval", "action", "utility")
 CONFIRMATIONS: Final = ("never", "policy", "always")

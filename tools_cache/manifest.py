@@ -26,6 +26,7 @@ CATEGORIES: Final = frozenset({"retrieval", "action", "utility", "productivity",
 """Policy categories (S2-03) and MentraOS ones (S0-38)."""
 _EXACT: Final = 2**53
 """Above this an integer is not exact in JSON's numbers; RFC 8785 hashes it as the double it is read as elsewhere."""
+_NONE: Final = FrozenDict()
 
 logger = logging.getLogger(__name__)
 
@@ -112,7 +113,8 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
         endpoint=tool.execution.url or tool.execution.webhook_url or "", pending_ttl_s=tool.pending_ttl_s,
         cache_ttl_s=_cache_ttl_s(tool), rate_limit=_rate_limit(tool),
         available_when=FrozenDict({str(fact): wanted for fact, wanted in tool.available_when.items()}),
-        activation_phrases=tuple(tool.mentra_extensions.activation_phrases), raw=raw,
+        activation_phrases=tuple(tool.mentra_extensions.activation_phrases), depends_on=tuple(dict.fromkeys(tool.depends_on)),
+        local_phrases=_local_phrases(tool), raw=raw,
     )  # fmt: skip
 
 
@@ -199,6 +201,11 @@ def _cache_ttl_s(tool: documents.Tool) -> float | None:
         raise BadDefinition("cacheTtlS: only a tool that writes nothing may be answered from a cache; "
                             "say sideEffects read_only or none, or leave cacheTtlS out")
     return tool.cache_ttl_s
+
+
+def _local_phrases(tool: documents.Tool) -> Mapping[str, tuple[str, ...]]:
+    found = {language: tuple(said) for language, said in tool.mentra_extensions.local_phrases.items() if said}
+    return FrozenDict(found) if found else _NONE
 
 
 def _rate_limit(tool: documents.Tool) -> RateLimit | None:

@@ -230,6 +230,8 @@ class ToolDefinition:
     rate_limit: RateLimit | None = None
     available_when: Mapping[str, bool] = field(default_factory=dict)
     activation_phrases: tuple[str, ...] = ()
+    local_phrases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    depends_on: tuple[str, ...] = ()
     raw: Mapping[str, Json] = field(default_factory=dict)
 
     @property
@@ -248,7 +250,7 @@ class ToolCall:
     """One request, identified end to end by `call_id` (UUIDv7, text form). `ttl_s` is what is left of its life.
 
     `session` "" is a session of its own; `ordinal` its place within the model's message; `replayed`: again, after a reconnect.
-    `depth` counts the tools it was called through.
+    `depth` counts the tools it was called `through`, and that is the last of them.
     """
 
     call_id: str
@@ -265,6 +267,7 @@ class ToolCall:
     ordinal: int | None = None
     replayed: bool = False
     depth: int = 0
+    through: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from edge.choice_ports import ChoicePort
 from edge.control.counted import Exposition
 from edge.pairing_ports import PairingPort
 from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
@@ -33,4 +34,5 @@ class Ports:
     metrics: Exposition | None = None
     pairing: PairingPort | None = None
     enrol: Enrol | None = None
+    choice: ChoicePort | None = None
     user_id: str = "local"

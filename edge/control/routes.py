@@ -20,8 +20,7 @@ from edge.control.http import Limits, Refused, Reply, Request
 from edge.control.pairing import PairingRoutes
 from edge.control.places import Places
 from edge.control.stream import Stream
-from edge.ports import Entry
-from tools_cache.tool import Json
+from edge.control.tools import ToolRoutes
 
 MAX_TEXT: Final = 4000
 """Characters of one transcript: minutes of talking."""
@@ -45,10 +44,13 @@ class Routes:
         self._answers = Answers(ports.store, ports.bus)
         self._polls = Places(limits.polls, "too many clients wait for an answer", "ask without wait, or again in a moment")
         calls, grants = CallRoutes(ports, self._answers, begins=limits.begins), GrantRoutes(ports)
-        pairing = PairingRoutes(ports.pairing)
+        pairing, tools = PairingRoutes(ports.pairing), ToolRoutes(ports)
         self._table: tuple[tuple[str, re.Pattern[str], Any], ...] = tuple((method, re.compile(path), handler) for method, path, handler in (
             ("GET", r"/v1/status", self._status),
-            ("GET", r"/v1/tools", self._tools),
+            ("GET", r"/v1/tools", tools.show),
+            ("PUT", r"/v1/tools", tools.switch),
+            ("GET", r"/v1/tools/one", tools.one),
+            ("GET", r"/v1/tools/usage", tools.usage),
             ("POST", r"/v1/call", calls.call),
             ("POST", r"/v1/confirm", calls.confirm),
             ("GET", r"/v1/grants", grants.show),
@@ -93,18 +95,6 @@ class Routes:
     async def _status(self, _request: Request) -> Reply:
         return Reply(200, dict(self._ports.status()))
 
-    async def _tools(self, request: Request) -> Reply:
-        everything = reading.flag(request, "all")
-        category = request.query.get("category", "")
-        snapshot = self._ports.registry.snapshot()
-        shown = [
-            _tool(e) for e in snapshot.entries()
-            if (everything or not e.hidden) and category in {"", e.definition.category}
-        ]  # fmt: skip
-        known = self._ports.status().get("registry") or {}
-        age = {"origin": known.get("origin"), "version": snapshot.version, "age_s": known.get("age_s"), "error": (known.get("cloud") or {}).get("error", "")}
-        return Reply(200, {"version": snapshot.version, "tools": shown, **({"running": True, "registry": age} if known else {})})
-
     async def _calls(self, request: Request) -> Reply:
         limit = reading.number(request, "limit", default=20, most=MAX_LISTED)
         rows = await self._ports.store.recent(limit, pending=reading.flag(request, "pending"))
@@ -138,15 +128,3 @@ class Routes:
     async def _say(self, request: Request) -> Reply:
         text = reading.text(reading.json_object(request, ("text",)), "text", most=MAX_TEXT)
         return Reply(200, (await within(self._ports.heard(text), MAX_TTL_S)).to_json())
-
-
-def _tool(entry: Entry) -> dict[str, Json]:
-    d = entry.definition
-    return {
-        "name": d.name, "description": d.description, "category": d.category, "source": d.source.value,
-        "app": entry.app_name, "version": d.version, "inputSchema": dict(d.input_schema),
-        "sideEffects": d.side_effects.value, "requiresConfirmation": d.requires_confirmation,
-        "allowedModes": sorted(d.allowed_modes), "queueable": d.queueable,
-        "activationPhrases": list(d.activation_phrases), "hidden": entry.hidden,
-        "missing": list(entry.missing), "without": list(entry.without), "warnings": list(entry.warnings), "stale": entry.stale,
-    }  # fmt: skip

@@ -4,10 +4,11 @@ Refuses to run anything, and to know which tools are in force: it is handed defi
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from edge.ports import Entry
 from tools_cache.tool import Json, ToolDefinition
 
 MAX_WORDS: Final = 120
@@ -49,14 +50,17 @@ class _Found:
     unit: int
 
 
-def match(sentence: str, tools: Iterable[ToolDefinition]) -> Match | None:
-    """Find the tool with the longest phrase in the sentence (the earliest of equals; then registry order)."""
+def match(sentence: str, tools: Iterable[ToolDefinition], language: str = "") -> Match | None:
+    """Find the tool with the longest phrase in the sentence (the earliest of equals; then registry order).
+
+    Beside a tool's phrases those for `language` (`de-AT`) count: its own, and those of the language alone (`de`).
+    """
     spoken = _WORD.findall(sentence)[:MAX_WORDS]
     plain = [_plain(word) for word in spoken]
     best: tuple[int, int] | None = None
     chosen: tuple[ToolDefinition, str, int] | None = None
     for tool in tools:
-        for phrase in tool.activation_phrases:
+        for phrase in _phrases(tool, language):
             words = [_plain(word) for word in _WORD.findall(phrase)]
             at = _position(words, plain)
             if at is not None and (best is None or (len(words), -at) > best):
@@ -65,6 +69,20 @@ def match(sentence: str, tools: Iterable[ToolDefinition]) -> Match | None:
         return None
     tool, phrase, end = chosen
     return Match(tool, phrase, arguments(tool.input_schema, spoken[end:]))
+
+
+def meant(sentence: str, entries: Iterable[Entry], language: str, why_not: Callable[[ToolDefinition], str]) -> Match | None:
+    """Find the tool a sentence means: one that can be called now before one that can only say why not."""
+    entries = tuple(entries)
+    there = [e.definition for e in entries if not (e.hidden or e.missing or why_not(e.definition))]
+    return match(sentence, there, language) or match(sentence, [e.definition for e in entries], language)
+
+
+def _phrases(tool: ToolDefinition, language: str) -> Iterable[str]:
+    if not tool.local_phrases or not language:
+        return tool.activation_phrases
+    local = (tool.local_phrases.get(said, ()) for said in dict.fromkeys((language, language.partition("-")[0])))
+    return (*(phrase for more in local for phrase in more), *tool.activation_phrases)
 
 
 def _plain(word: str) -> str:

@@ -12,6 +12,8 @@ from edge.core.routing import RouteKind
 from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, Json, Mode, ToolCall, ToolDefinition, ToolResponse
 
 _TEXT_KEYS: Final = ("text", "message", "summary", "content")
+INVOKE: Final = "registry:invoke"
+"""Our tool that calls another for a model; it is never seen itself, so what it called is."""
 _LISTED: Final = 12
 """Entries of a `key: value` listing; a lens has five rows."""
 _MAX_DURATION_MS: Final = 60 * 60 * 1000
@@ -275,7 +277,7 @@ _OWN_BUSINESS: Final = frozenset({
 
 def concerns_wearer(call: ToolCall, response: ToolResponse) -> bool:
     """A refusal for form's sake is between us and a program; a wearer who asked is told everything."""
-    if call.depth:
+    if call.depth and call.through != INVOKE:
         return False  # the tool that called it says what there is to say
     asked = call.mode is Mode.VOICE or call.origin in (CallOrigin.VOICE, CallOrigin.GLASSES)
     error = response.error

@@ -59,8 +59,8 @@ def choose(tool: ToolDefinition, now: Circumstances) -> Route:
     """Pick the one way this call goes now."""
     if now.time_left_s <= 0:
         return Route(RouteKind.FALLBACK, "its time was over before it began", ErrorCode.DEADLINE_EXPIRED)
-    if (unmet := _unmet(tool, now)) is not None:
-        return Route(RouteKind.FALLBACK, unmet, ErrorCode.TOOL_UNAVAILABLE)
+    if why := unmet(tool, glasses=now.glasses_ready, uplink=now.uplink_up, worn=now.worn):
+        return Route(RouteKind.FALLBACK, why, ErrorCode.TOOL_UNAVAILABLE)
     if tool.execution_type is ExecutionType.SPACE:
         return _from_the_wearer(now)
     if tool.asynchronous and tool.source is not Source.CLOUD:
@@ -81,10 +81,10 @@ _UNMET: Final = {
 }  # fmt: skip
 
 
-def _unmet(tool: ToolDefinition, now: Circumstances) -> str | None:
-    """Judge the conditions a tool declares (S2-133): facts by name, never an expression."""
-    facts = {"glasses": now.glasses_ready, "uplink": now.uplink_up, "worn": now.worn is True}
-    return next((_UNMET[fact, wanted] for fact, wanted in tool.available_when.items() if facts[fact] is not wanted), None)
+def unmet(tool: ToolDefinition, *, glasses: bool, uplink: bool, worn: bool | None) -> str:
+    """Judge the conditions a tool declares (S2-133): facts by name, never an expression. Empty when all hold."""
+    facts = {"glasses": glasses, "uplink": uplink, "worn": worn is True}
+    return next((_UNMET[fact, wanted] for fact, wanted in tool.available_when.items() if facts[fact] is not wanted), "")
 
 
 def _from_the_wearer(now: Circumstances) -> Route:

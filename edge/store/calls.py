@@ -223,7 +223,7 @@ def _request(call: ToolCall, keys: tuple[str, ...]) -> dict[str, Any]:
         "call_id": call.call_id, "tool": call.tool, "args": dict(call.args), "origin": call.origin.value,
         "mode": call.mode.value, "turn_id": call.turn_id, "user_id": call.user_id,
         "idempotency_key": call.idempotency_key, "session": call.session, "provider_call_id": call.provider_call_id,
-        "ordinal": call.ordinal, "replayed": call.replayed, "keys": list(keys),
+        "ordinal": call.ordinal, "replayed": call.replayed, "through": call.through, "keys": list(keys),
     }  # fmt: skip
 
 
@@ -234,4 +234,5 @@ def _call(row: Row, ttl_s: float) -> ToolCall:
         mode=Mode(kept["mode"]), turn_id=kept["turn_id"], user_id=kept["user_id"],
         idempotency_key=kept["idempotency_key"], ttl_s=ttl_s, session=kept.get("session", ""),
         provider_call_id=kept.get("provider_call_id"), ordinal=kept.get("ordinal"), replayed=kept.get("replayed", False),
+        through=kept.get("through", ""),
     )  # fmt: skip

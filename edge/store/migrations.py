@@ -182,4 +182,22 @@ CREATE INDEX inbox_open ON inbox(size) WHERE body IS NOT NULL;
 """Keys were the callers' own, in no session; a repeated attempt had its number behind a unit separator: the newest stands.
 `calls.idempotency_key` stays, unread: taking a column away writes every row anew, which a nearly full disk refuses."""
 
-MIGRATIONS: Final = (_FIRST, _SECOND)
+_THIRD: Final = """
+CREATE TABLE tool_switches (
+  user_id TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  enabled INTEGER NOT NULL,
+  wall_at REAL NOT NULL,
+  PRIMARY KEY (user_id, tool)
+) WITHOUT ROWID;
+CREATE TABLE tool_usage (
+  user_id TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  calls INTEGER NOT NULL,
+  failed INTEGER NOT NULL,
+  last_wall REAL NOT NULL,
+  PRIMARY KEY (user_id, tool)
+) WITHOUT ROWID;
+"""
+
+MIGRATIONS: Final = (_FIRST, _SECOND, _THIRD)

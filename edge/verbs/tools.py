@@ -16,6 +16,10 @@ ASLEEP: Final = "glassd is not running: these are the tools it would begin with;
 
 
 def run(args: Namespace, screen: Screen) -> int:
+    if args.act:
+        from edge.verbs.tool import act  # noqa: PLC0415 - listing does not need it
+
+        return act(args, screen)
     document = _document(args)
     tools = document["tools"]
     for warning in document.get("warnings", ()):
@@ -83,7 +87,9 @@ def _about(tool: dict[str, Any], *, warn: bool) -> str:
     first: str = tool["description"].split(". ")[0].strip()
     needs = f" (needs: {', '.join(tool['needs']).lower()})" if tool.get("needs") else ""
     warning = f" ({tool['warnings'][0]})" if warn and tool.get("warnings") else ""
-    return f"hidden: {tool['hidden']}" if tool.get("hidden") else first + needs + warning
+    if tool.get("hidden"):
+        return f"hidden: {tool['hidden']}"
+    return first + needs + warning + (" (not offered now)" if tool.get("state") == "available" else "")
 
 
 def _age(document: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from edge import cold
 from edge.beginning import read as begin
-from edge.control.routes import _tool
+from edge.control.tools import listed, unchosen
 from edge.core.registry import DISABLED, Union
 from edge.enrol_store import Enrolled, EnrolmentFiles
 from tests.test_imports import loaded
@@ -111,7 +111,7 @@ def test_it_lists_what_the_daemon_would_list(tmp_path):
     local = manifest.load(BUILTIN.read_bytes(), source=Source.LOCAL, trusted=True)
     remote = manifest.load(json.dumps(document(*apps)).encode())
     union = Union.of(local.apps, remote.apps).snapshot("v", None, stale=False, unusable={"com.calc:sub": "its schema does not compile"})
-    theirs = {row["name"]: row for row in map(_tool, union.entries())}
+    theirs = {row["name"]: row for row in (listed(e, unchosen(e)) for e in union.entries())}
     assert ours.keys() == theirs.keys()
     for name, row in ours.items():
         same = {key: value for key, value in row.items() if key not in {"needs", "hidden"}}

@@ -429,7 +429,7 @@ async def test_glasses_status_tells_what_is_known(shipped):
 
 ANYTHING = {
     "text": "x", "query": "x", "seconds": 5, "id": 1, "title": "x", "start": "2026-11-23T09:00:00Z", "end": "2026-11-23T10:00:00Z",
-    "duration": 30,
+    "duration": 30, "tool": "x:y", "tools": ["x:y"],
 }  # fmt: skip
 
 

@@ -222,7 +222,8 @@ def test_the_shipped_tools_compile_and_are_these():
     tools = {t.name: t for app in registry.apps for t in app.tools}
     assert set(tools) >= {
         "calendar:create_event", "calendar:get_availability", "clock:now", "contacts:extract", "glasses:ask", "glasses:clear", "glasses:say",
-        "glasses:show_text", "glasses:status", "kb:get", "kb:search", "notes:add", "notes:list", "notes:search", "session:ignore_user",
+        "glasses:show_text", "glasses:status", "kb:get", "kb:search", "notes:add", "notes:list", "notes:search", "registry:describe",
+        "registry:invoke", "registry:load", "registry:search", "session:ignore_user",
         "timer:cancel", "timer:list", "timer:start", "voice:end", "voice:start"}  # fmt: skip
     assert {n for n, t in tools.items() if t.source is Source.GLASSES} == {n for n in tools if n.startswith("glasses:")}
     needs = {name: [r.type for r in rs] for app in registry.apps for name, rs in app.tool_requirements.items()}

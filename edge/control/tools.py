@@ -1,0 +1,100 @@
+"""The tools as a person sees them: listed with their state and its reason, told whole, switched on and off, counted.
+
+Refuses to decide anything about a tool; the choice of tools does. Without one, what the registry says stands.
+"""
+
+from collections import Counter
+
+from edge.choice_ports import AVAILABLE, HIDDEN, OFFERED, Choice, ChoicePort
+from edge.control import reading
+from edge.control.handed import Ports
+from edge.control.http import Refused, Reply, Request
+from edge.core.loader_rules import CannotSwitch
+from edge.ports import Entry
+from tools_cache.tool import CallOrigin, Json, Mode
+
+_STATUS = {"NOT_FOUND": 404, "CONFLICT": 409}
+
+
+class ToolRoutes:
+    """`/v1/tools`."""
+
+    def __init__(self, ports: Ports) -> None:
+        self._ports = ports
+
+    async def show(self, request: Request) -> Reply:
+        """Those in force; with `all` the hidden too. `mode` asks what is there for one way of talking."""
+        everything, category = reading.flag(request, "all"), request.query.get("category", "")
+        mode = Mode(reading.one_of(request.query, "mode", tuple(Mode))) if "mode" in request.query else None
+        snapshot = self._ports.registry.snapshot()
+        stand = [(entry, self._stands(entry, mode)) for entry in snapshot.entries() if category in {"", entry.definition.category}]
+        counts = Counter(stands.state for _, stands in stand)
+        shown = [listed(entry, stands) for entry, stands in stand if everything or stands.state != HIDDEN]
+        told: dict[str, Json] = {"version": snapshot.version, "tools": shown, "counts": {s: counts[s] for s in (OFFERED, AVAILABLE, HIDDEN)}}
+        if self._ports.choice is not None:
+            told["loader"] = dict(self._ports.choice.describe())
+        if known := self._ports.status().get("registry"):
+            error = (known.get("cloud") or {}).get("error", "")
+            age = {"origin": known.get("origin"), "version": snapshot.version, "age_s": known.get("age_s"), "error": error}
+            told |= {"running": True, "registry": age}
+        return Reply(200, told)
+
+    async def one(self, request: Request) -> Reply:
+        """Everything known of one tool, its documentation included (S2-58, S2-59)."""
+        name = reading.text(request.query, "tool", most=255)
+        told = await self._choice().described(name, self._ports.user_id)
+        if told is None:
+            raise Refused(404, "NOT_FOUND", f"there is no tool {name[:80]}", "see all of them: glassd tools --all")
+        return Reply(200, dict(told))
+
+    async def switch(self, request: Request) -> Reply:
+        """Switch one tool on (with all it depends on) or off; what else a person should know comes as warnings."""
+        body = reading.json_object(request, ("tool", "enabled", "origin"))
+        tool, on = reading.text(body, "tool", most=255), reading.boolean(body, "enabled")
+        origin = reading.one_of(body, "origin", (CallOrigin.CLI, CallOrigin.MCP))
+        act = self._choice().enable if on else self._choice().disable
+        try:
+            done = await act(self._ports.user_id, tool, origin=origin)
+        except CannotSwitch as e:
+            raise Refused(_STATUS[e.code], e.code, str(e), e.fix) from None
+        entry = self._ports.registry.snapshot().find(tool)
+        stands = self._stands(entry) if entry is not None else Choice(HIDDEN)
+        return Reply(200, {
+            "tool": tool, "enabled": on, "changed": list(done.changed), "warnings": list(done.warnings),
+            "state": stands.state, "reason": stands.reason,
+        })  # fmt: skip
+
+    async def usage(self, _request: Request) -> Reply:
+        """How often this user called which tool (S0-69)."""
+        used = await self._choice().usage(self._ports.user_id)
+        return Reply(200, {"user": self._ports.user_id, "tools": [
+            {"tool": u.tool, "calls": u.calls, "failed": u.failed, "last_wall": u.last_wall} for u in used
+        ]})  # fmt: skip
+
+    def _stands(self, entry: Entry, mode: Mode | None = None) -> Choice:
+        if self._ports.choice is not None:
+            return self._ports.choice.choice(entry, self._ports.user_id, mode)
+        return unchosen(entry)
+
+    def _choice(self) -> ChoicePort:
+        if self._ports.choice is None:
+            raise Refused(501, "UNSUPPORTED", "this daemon switches no tools", "name them in policy.disabled_tools")
+        return self._ports.choice
+
+
+def unchosen(entry: Entry) -> Choice:
+    """Give how a tool stands where nobody chooses: as the registry says."""
+    return Choice(HIDDEN, entry.hidden) if entry.hidden else Choice(OFFERED)
+
+
+def listed(entry: Entry, stands: Choice) -> dict[str, Json]:
+    d = entry.definition
+    return {
+        "name": d.name, "description": d.description, "category": d.category, "source": d.source.value,
+        "app": entry.app_name, "version": d.version, "inputSchema": dict(d.input_schema),
+        "sideEffects": d.side_effects.value, "requiresConfirmation": d.requires_confirmation,
+        "allowedModes": sorted(d.allowed_modes), "queueable": d.queueable,
+        "activationPhrases": list(d.activation_phrases), "dependsOn": list(d.depends_on),
+        "state": stands.state, "reason": stands.reason, "enabled": stands.on,
+        "hidden": stands.reason if stands.state == HIDDEN else "", "missing": list(entry.missing), "without": list(entry.without), "warnings": list(entry.warnings), "stale": entry.stale,
+    }  # fmt: skip

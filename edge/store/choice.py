@@ -1,0 +1,68 @@
+"""Which tools users switched on and off, and how often they called each. Refuses to know what a switch is good for."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from edge.choice_ports import Used
+from edge.clock import Clock
+from edge.store.db import Connection, Database, StoreFull
+
+SWITCH_ROWS: Final = 5000
+"""Of all users together; a row is some 60 bytes."""
+USAGE_ROWS: Final = 5000
+"""Of all users together; those used longest ago go first."""
+
+
+class ToolChoices:
+    """`SwitchStorePort`."""
+
+    def __init__(self, db: Database, clock: Clock, *, switch_rows: int = SWITCH_ROWS, usage_rows: int = USAGE_ROWS) -> None:
+        self._db = db
+        self._clock = clock
+        self._switch_rows = switch_rows
+        self._usage_rows = usage_rows
+
+    async def switches(self) -> Mapping[str, Mapping[str, bool]]:
+        rows = await self._db.read(lambda c: c.execute("SELECT user_id, tool, enabled FROM tool_switches").fetchall())
+        found: dict[str, dict[str, bool]] = {}
+        for row in rows:
+            found.setdefault(row["user_id"], {})[row["tool"]] = bool(row["enabled"])
+        return found
+
+    async def switch(self, user_id: str, changes: Mapping[str, bool]) -> None:
+        """Keep these in one transaction. Raises StoreFull."""
+        wall = self._clock.wall()
+
+        def work(connection: Connection) -> None:
+            connection.executemany(
+                "INSERT INTO tool_switches VALUES (?, ?, ?, ?) ON CONFLICT(user_id, tool)"
+                " DO UPDATE SET enabled = excluded.enabled, wall_at = excluded.wall_at",
+                [(user_id, tool, on, wall) for tool, on in changes.items()],
+            )
+            (count,) = connection.execute("SELECT count(*) FROM tool_switches").fetchone()
+            if count > self._switch_rows:
+                raise StoreFull(f"{self._switch_rows} switched tools are kept; no more can be")
+
+        # Switching off is a person's no: it must be taken on a full store too.
+        await self._db.write(work, grows=any(changes.values()))
+
+    async def usage(self, user_id: str) -> Sequence[Used]:
+        sql = "SELECT * FROM tool_usage WHERE user_id = ? ORDER BY calls DESC, tool"
+        rows = await self._db.read(lambda c: c.execute(sql, (user_id,)).fetchall())
+        return [Used(row["tool"], row["calls"], row["failed"], row["last_wall"]) for row in rows]
+
+    async def add_usage(self, user_id: str, counts: Sequence[Used]) -> None:
+        """Add to what is kept; raises StoreFull only for tools that have no row yet."""
+
+        def work(connection: Connection) -> None:
+            connection.executemany(
+                "INSERT INTO tool_usage VALUES (?, ?, ?, ?, ?) ON CONFLICT(user_id, tool) DO UPDATE SET"
+                " calls = calls + excluded.calls, failed = failed + excluded.failed, last_wall = excluded.last_wall",
+                [(user_id, used.tool, used.calls, used.failed, used.last_wall) for used in counts],
+            )
+            connection.execute(
+                "DELETE FROM tool_usage WHERE (user_id, tool) IN (SELECT user_id, tool FROM tool_usage"
+                " ORDER BY last_wall DESC, tool LIMIT -1 OFFSET ?)", (self._usage_rows,)
+            )  # fmt: skip
+
+        await self._db.write(work)

@@ -1,0 +1,76 @@
+"""`glassd tools show|enable|disable TOOL` and `glassd tools usage`: one tool told whole, switched, counted."""
+
+import time
+from argparse import Namespace
+from typing import Any
+from urllib.parse import urlencode
+
+from edge.verbs.screen import CliError, Screen, plain
+from edge.verbs.talk import ask
+
+
+def act(args: Namespace, screen: Screen) -> int:
+    if args.act == "usage":
+        return _usage(args, screen)
+    if not args.tool:
+        raise CliError("USAGE", f"{args.act} which tool?", "for example: glassd tools " + args.act + " notes:add", exit_code=2)
+    return _show(args, screen) if args.act == "show" else _switch(args, screen)
+
+
+def _switch(args: Namespace, screen: Screen) -> int:
+    on = args.act == "enable"
+    done = ask(args, "PUT", "/v1/tools", {"tool": args.tool, "enabled": on})
+    if screen.as_json:
+        screen.json(done)
+        return 0
+    word = "enabled" if on else "disabled"
+    also = [plain(name) for name in done["changed"] if name != done["tool"]]
+    screen.line(f"{plain(done['tool'])} is {word}" + ("" if args.tool in done["changed"] else " already"))
+    if also:
+        screen.line(f"with what it depends on: {', '.join(also)}")
+    for warning in done["warnings"]:
+        screen.line(f"{screen.paint('warning:', 'yellow')} {plain(warning)}")
+    if on and done["state"] == "hidden":
+        screen.line(f"It is still hidden: {plain(done['reason'])}")
+    return 0
+
+
+def _show(args: Namespace, screen: Screen) -> int:
+    tool = ask(args, "GET", f"/v1/tools/one?{urlencode({'tool': args.tool})}")
+    if screen.as_json:
+        screen.json(tool)
+        return 0
+    screen.table([(name, plain(_text(value))) for name, value in _facts(tool)])
+    if tool["documentation"]:
+        screen.line()
+        for line in tool["documentation"].splitlines():
+            screen.line(plain(line))
+    return 0
+
+
+def _facts(tool: dict[str, Any]) -> list[tuple[str, Any]]:
+    state = f"{tool['state']}: {tool['reason']}" if tool["reason"] else tool["state"]
+    rows = [("tool", tool["tool"]), ("about", tool["summary"]), ("app", tool["app"]), ("source", tool["source"]), ("state", state)]
+    return [*rows, *tool["policy"].items(), *([("dependsOn", tool["dependsOn"])] if tool["dependsOn"] else [])]
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _usage(args: Namespace, screen: Screen) -> int:
+    document = ask(args, "GET", "/v1/tools/usage")
+    if screen.as_json:
+        screen.json(document)
+    elif document["tools"]:
+        screen.table([_row(used) for used in document["tools"]])
+    else:
+        screen.line("No tool was called yet.")
+    return 0
+
+
+def _row(used: dict[str, Any]) -> tuple[str, ...]:
+    failed = f"{used['failed']} failed" if used["failed"] else ""
+    return used["tool"], f"{used['calls']} calls", failed, time.strftime("last %Y-%m-%d %H:%M", time.localtime(used["last_wall"]))

@@ -1,0 +1,15 @@
+"""Tells what is known of one tool. Calls none."""
+
+from collections.abc import Mapping
+
+from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
+from tools_cache.toolbox import ToolboxContext
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolboxContext) -> Json:
+    """Give its documentation as text, with the rest beside it."""
+    name = str(args["tool"])
+    told = await ctx.toolbox.describe(name)
+    if told is None:
+        raise ToolFailure(ToolError.of(ErrorCode.TOOL_NOT_FOUND, f"Tool {name} not found", suggestion="registry:search finds what there is"))
+    return {"data": {**told, "text": told["documentation"] or told["description"]}}

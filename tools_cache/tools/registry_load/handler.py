@@ -1,0 +1,17 @@
+"""Loads tools, so that they are offered. Calls none."""
+
+from collections.abc import Mapping
+
+from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
+from tools_cache.toolbox import ToolboxContext
+
+
+async def execute(args: Mapping[str, Json], ctx: ToolboxContext) -> Json:
+    """Load what can be; an error only when none of it could."""
+    done = await ctx.toolbox.load([str(name) for name in args["tools"]])
+    loaded, refused = list(done["loaded"]), [dict(one) for one in done["refused"]]
+    if not loaded:
+        text = "; ".join(f"{one['tool']}: {one['reason']}" for one in refused)
+        raise ToolFailure(ToolError.of(ErrorCode.TOOL_NOT_FOUND, f"Nothing was loaded: {text}", details=refused,
+                                       suggestion="registry:search finds what there is"))  # fmt: skip
+    return {"data": {"loaded": loaded, "refused": refused, "text": f"Loaded: {', '.join(loaded)}"}}
