@@ -23,6 +23,7 @@ from edge.gate import Limits, Refused
 from edge.ports import BusPort, GlassesPort, RegistryPort, RenderPort, UplinkMessage, UplinkPort
 from edge.store_ports import CallStorePort, PendingStorePort, ResultCachePort, SessionStorePort
 from edge.ticket import Ticket
+from tools_cache.names import flaw
 from tools_cache.tool import Delivery, DeliveryReport, ErrorCode, Json, Mode, ToolError, ToolResponse
 
 _log: Final = logging.getLogger(__name__)
@@ -225,6 +226,8 @@ class Ending:
     def refusal(self, ticket: Ticket, error: ToolError, reason: str) -> ToolResponse:
         """Refuse at the door, before there is a life."""
         ticket.reason = reason
+        if error.code is ErrorCode.INVALID_TOOL_NAME:
+            _log.warning("Invalid tool name format - %s: %.80r", flaw(str(ticket.call.tool)), ticket.call.tool)
         response = self.stamp(ticket, ToolResponse(error=error)).with_meta(delivery=Delivery.NONE.value)
         self.answer(ticket, response, "refused")
         return response
@@ -280,6 +283,7 @@ class Ending:
             "argsHash": idempotency.args_digest(call.args), "args": dict(call.args), "category": tool.category if tool else None,
             "delivery": response.meta.get("delivery"), "attempts": ticket.attempts,
             "overBudget": over_tool, "turnOverBudget": over_turn,
+            "defaultsApplied": ", ".join(ticket.defaulted)[:255] or None,
         })  # fmt: skip
 
     def _slow(self, ticket: Ticket, duration_ms: int) -> tuple[bool, bool]:

@@ -17,6 +17,7 @@ from edge.core.session import TurnLedger
 from edge.ports import Entry, RegistryPort, SnapshotPort
 from edge.store_ports import Admission, CallStorePort
 from edge.ticket import Ticket
+from tools_cache.defaults import newly_filled
 from tools_cache.tool import CallOrigin, ErrorCode, Json, RateLimit, ToolDefinition, ToolError, ToolResponse
 
 _log: Final = logging.getLogger(__name__)
@@ -192,6 +193,8 @@ class Gate:
     def arguments(self, ticket: Ticket, tool: ToolDefinition) -> dict[str, Json]:
         """Defaults, then the clamp, then validation (C-08). Raises `Refused`."""
         args, problems = self._registry.check_args(tool, ticket.call.args)
+        if args != ticket.call.args:
+            ticket.defaulted = tuple(newly_filled(ticket.call.args, args))
         if not problems:
             args, clamped = policy.clamp(args, ticket.call.mode, self._limits.voice)
             if clamped:

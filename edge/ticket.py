@@ -65,6 +65,7 @@ class Ticket:
     route: Route | None = None
     keys: tuple[str, ...] = ()
     clamped: dict[str, Json] = field(default_factory=dict)
+    defaulted: tuple[str, ...] = ()
     reason: str = ""
     admitted: bool = False
     begun: bool = False

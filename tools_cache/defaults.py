@@ -50,6 +50,19 @@ def _fill_object(properties: Any, value: dict[str, Any], holds: Holds) -> None:
             _fill(part, value[key], holds)
 
 
+def newly_filled(before: Any, after: Any, path: str = "") -> list[str]:
+    """Give a JSON pointer to each value that filling added, in order: for who has to tell what was assumed (S2-35)."""
+    if isinstance(before, list) and isinstance(after, list):
+        return [p for i, (old, new) in enumerate(zip(before, after, strict=False)) for p in newly_filled(old, new, f"{path}/{i}")]
+    if not isinstance(before, Mapping) or not isinstance(after, Mapping):
+        return []
+    found = []
+    for key, value in after.items():
+        where = f"{path}/{str(key).replace('~', '~0').replace('/', '~1')}"
+        found += newly_filled(before[key], value, where) if key in before else [where]
+    return found
+
+
 def holds_bool(condition: Any, value: Any, holds: Holds) -> bool:
     """Ask `if`, which may be a plain true or false."""
     return holds(condition, value) if isinstance(condition, Mapping) else condition is not False

@@ -32,6 +32,13 @@ def parse(name: str) -> ToolName:
     return ToolName(package, tool)
 
 
+def flaw(name: str) -> str:
+    """Say what a name that `parse` refused lacks, for the log (S0-05, S0-06)."""
+    if len(name) > MAX_NAME:
+        return f"more than {MAX_NAME} characters"
+    return "empty package or tool name" if ":" in name else "missing colon separator"
+
+
 def check_local_name(tool: str) -> None:
     """Refuse a tool's own name that could not be told from a package. Raises `BadToolName`."""
     if ":" in tool:
@@ -47,7 +54,8 @@ MAX_ALIAS: Final = 64
 _SEPARATOR: Final = "__"
 _HEAD: Final = 52
 _HASHED: Final = re.compile(r".{52}_h[a-z2-7]{10}")
-_IN_PACKAGE: Final = re.compile(r"^[0-9]|[^A-Za-z0-9.]")
+_IN_PACKAGE: Final = re.compile(r"^[0-9.]|[^A-Za-z0-9.]")
+"""What begins with a digit or a dot would begin with what Gemini refuses."""
 _IN_TOOL: Final = re.compile(r"_(?=x[0-9a-f]{2})|[^A-Za-z0-9_-]")
 _ESCAPES: Final = re.compile(r"(?:_x[0-9a-f]{2})+")
 

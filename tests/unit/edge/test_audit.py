@@ -24,6 +24,7 @@ RECORD = {
     "mode": "voice", "turnId": "t9", "idempotencyKey": "k9", "argsHash": "0123456789abcdef", "origin": "glasses",
     "route": "local", "duration": 12, "outcome": "answered", "ok": True, "errorType": None, "errorCode": None,
     "reason": "lives on this edge", "delivery": "shown", "attempts": 1, "overBudget": False, "turnOverBudget": False,
+    "defaultsApplied": "/limit",
 }  # fmt: skip
 
 

@@ -55,6 +55,37 @@ async def test_a_malformed_or_unknown_call_is_answered_with_the_seeds_words(tmp_
         assert h.audit[-1]["outcome"] == "refused"
 
 
+@pytest.mark.parametrize(("name", "says"), [
+    ("nocolon", "missing colon separator"), (":x", "empty package or tool name"), ("pkg:", "empty package or tool name"),
+])  # fmt: skip
+@pytest.mark.requirement("S0-05", "S0-06")
+async def test_what_is_no_name_is_refused_for_good_and_the_log_says_what_it_lacks(tmp_path, caplog, name, says) -> None:
+    async with house(tmp_path) as h:
+        error = (await h.call(name)).error
+        assert (error.code, error.retryable) == (ErrorCode.INVALID_TOOL_NAME, False)
+        (line,) = [r for r in caplog.records if r.levelname == "WARNING"]
+        assert line.getMessage() == f"Invalid tool name format - {says}: {name!r}"
+
+
+@pytest.mark.requirement("S2-35")
+async def test_defaults_that_were_filled_are_told_in_the_audit_and_only_then(tmp_path) -> None:
+    async with house(tmp_path) as h:
+        assert (await h.call("notes:add", {"text": "milk"})).ok
+        assert h.audit[-1]["defaultsApplied"] == "/top_k"
+        assert (await h.call("notes:add", {"text": "milk", "top_k": 5})).ok
+        assert h.audit[-1]["defaultsApplied"] is None
+
+
+@pytest.mark.requirement("S2-39")
+async def test_a_refusal_says_each_failing_field_by_its_pointer_and_keeps_the_raw_errors(tmp_path) -> None:
+    async with house(tmp_path) as h:
+        error = (await h.call("notes:add", {"text": 5, "top_k": "3"})).error
+        assert error.type is ErrorType.VALIDATION
+        assert error.message.startswith("Invalid parameters: /top_k must be integer, /text must be string")
+        assert [d["path"] for d in error.details] == ["/top_k", "/text"]
+        assert all(d["problem"] for d in error.details)
+
+
 async def test_a_hidden_tool_is_refused_with_the_hardware_it_lacks(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         h.registry.hide("notes:add", "needs a camera", ("CAMERA",))

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from tools_cache.defaults import fill_defaults, misplaced_defaults
+from tools_cache.defaults import fill_defaults, misplaced_defaults, newly_filled
 from tools_cache.schema import compile_schema
 
 X1 = {"properties": {"x": {"default": 1}}}
@@ -79,3 +79,12 @@ def test_a_default_that_is_never_used_is_found_by_the_lint(keyword):
 
 def test_a_default_in_its_place_is_no_finding():
     assert misplaced_defaults({"properties": {"default": {"type": "string"}, "not": {"default": 1}}, "allOf": [X1]}) == []
+
+
+@pytest.mark.parametrize(("before", "after", "paths"), [
+    ({}, {}, []), ({"a": 1}, {"a": 1, "b": 2}, ["/b"]), ({"a": None}, {"a": None}, []), ({"p": {}}, {"p": {"x/y~z": 1}}, ["/p/x~1y~0z"]),
+    ({}, {"p": {"x": 1}}, ["/p"]), ({"l": [{}, 1]}, {"l": [{"a": 1}, 1], "b": 2}, ["/l/0/a", "/b"]), (3, 3, []),
+])  # fmt: skip
+@pytest.mark.requirement("S2-35")
+def test_what_was_filled_is_told_by_its_pointer(before, after, paths):
+    assert newly_filled(before, after) == paths
