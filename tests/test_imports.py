@@ -68,6 +68,15 @@ def test_reading_settings_and_registries_leaves_no_library_behind(tmp_path):
     assert not loaded(code) & LAZY
 
 
+@pytest.mark.requirement("S2-31")
+def test_the_daemon_never_loads_what_tools_are_built_with():
+    """Provider forms are made when tools are built; no provider's library and no code of ours for it is in the daemon."""
+    code = "import edge.app, sys; print([m for m in sys.modules if m.startswith({0!r})])"
+    built = ("tools_cache.providers", "tools_cache.build", "tools_cache.lint", "tools_cache.prompts", "tools_cache.manifest", "openai", "anthropic", "google")
+    ran = subprocess.run([sys.executable, "-c", code.format(built)], capture_output=True, text=True, timeout=30, check=True, env=_environment())
+    assert ran.stdout.strip() == "[]"
+
+
 def test_the_settings_load_no_room():
     names = subprocess.run(
         [sys.executable, "-c", "import sys, edge.settings; print([m for m in sys.modules if m.startswith(('edge.', 'firmware', 'tools'))])"],

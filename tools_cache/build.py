@@ -193,7 +193,7 @@ def _together(built: list[_Built]) -> list[Placed]:
             finding = Finding("twice", SCHEMA, f"name: {one.name} is made by the folder {other} already", "name")
             failures.append(Placed(one.folder.name, finding))
     for one in built:
-        texts = {SCHEMA: json.dumps(one.entry, ensure_ascii=False), SUMMARY: one.folder.summary, DOC: one.folder.doc}
+        texts = {SCHEMA: json.dumps(one.folder.schema, ensure_ascii=False), SUMMARY: one.folder.summary, DOC: one.folder.doc}
         for file, text in texts.items():
             failures += _placed(one.folder.name, _unknown(file, text, first))
     return failures

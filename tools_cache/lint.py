@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from tools_cache import documents, lint_parameters, lint_texts
+from tools_cache import documents, lint_handler, lint_parameters, lint_texts
 from tools_cache.errors import BadDefinition, BadToolName
 from tools_cache.findings import DOC, HANDLER, SCHEMA, SUMMARY, Finding
 from tools_cache.manifest import definition, problem_of
@@ -198,4 +198,4 @@ def _hardware(folder: Folder) -> Iterator[Finding]:
 def _handler(folder: Folder) -> list[Finding]:
     if _asks_the_wearer(folder.schema) and not folder.handler:
         return []
-    return list(lint_texts.handler(folder.name, folder.handler))
+    return list(lint_handler.findings(folder.name, folder.handler))

@@ -1,21 +1,15 @@
-"""What the three texts beside a schema must be: the summary, the documentation, the handler's source.
+"""What the texts beside a schema must be: the summary, the documentation, and the tools they name. Reads no file."""
 
-Reads no file and runs nothing: a handler is judged by its syntax tree alone.
-"""
-
-import ast
 import re
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from tools_cache.findings import DOC, HANDLER, SUMMARY, Finding
+from tools_cache.findings import DOC, SUMMARY, Finding
 
 SECTIONS: Final = (
     "Summary", "Preconditions", "Postconditions", "Invariants", "Failure Modes", "Examples", "Common Mistakes",
 )  # fmt: skip
 MAX_SUMMARY: Final = 250
-DAEMON: Final = ("edge", "firmware_bridge")
-"""Packages a handler may not import: storage, clock, glasses are handed in (house, section 2)."""
 _QUOTED: Final = re.compile(r"`([^`\n]+)`")
 _NAME: Final = re.compile(r"([A-Za-z][\w.-]*):([A-Za-z][\w-]*)")
 
@@ -41,35 +35,3 @@ def references(text: str, known: Collection[str]) -> list[str]:
     quoted = {found.group() for span in _QUOTED.findall(text) if (found := _NAME.fullmatch(span))}
     plain = {found.group() for found in _NAME.finditer(_QUOTED.sub(" ", text)) if found.group(1) in packages}
     return sorted((quoted | plain) - set(known))
-
-
-def handler(folder: str, source: str) -> Iterator[Finding]:
-    """`async def execute(args, ctx)`, importing nothing of the daemon, giving parts of an answer and no verdict."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError) as e:
-        yield Finding("handler-python", HANDLER, f"is not Python: {e}")
-        return
-    found = [n for n in tree.body if isinstance(n, ast.AsyncFunctionDef) and n.name == "execute"]
-    if not found:
-        text = f"Handler for {folder} doesn't export execute function (async def execute(args, ctx))"
-        yield Finding("handler-execute", HANDLER, text, "execute")
-    elif [a.arg for a in found[-1].args.args] != ["args", "ctx"]:
-        yield Finding("handler-execute", HANDLER, "execute must take exactly (args, ctx)", "execute")
-    for name in sorted(_imported(tree) & set(DAEMON)):
-        yield Finding("handler-import", HANDLER, f"imports {name}: what a handler needs is handed in with ctx", name)
-    if found and _says_success(found[-1]):
-        text = 'execute returns "success": give {data, render, intents} or raise ToolFailure; the daemon tells success'
-        yield Finding("handler-success", HANDLER, text, "execute")
-
-
-def _imported(tree: ast.Module) -> set[str]:
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    return {name.partition(".")[0] for name in names}
-
-
-def _says_success(function: ast.AsyncFunctionDef) -> bool:
-    returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
-    keys = [key for value in returned if isinstance(value, ast.Dict) for key in value.keys]
-    return any(isinstance(key, ast.Constant) and key.value == "success" for key in keys)

@@ -1,36 +1,15 @@
 import json
+import os
 import re
 import subprocess
 import sys
 
 import pytest
 
+from tests.unit.tools_cache.folders import DOC, HANDLER, SCHEMA, failures, write
 from tools_cache import build, lint, manifest
-from tools_cache.stamp import unstamped
+from tools_cache.stamp import Stamp, stamp, unstamped
 from tools_cache.tool import Source
-
-SCHEMA = {
-    "toolId": "demo_do", "name": "demo:do", "version": "1.0.0", "description": "Does it.", "category": "action",
-    "sideEffects": "writes", "idempotent": False, "requiresConfirmation": "policy", "allowedModes": ["text", "voice"],
-    "latencyBudgetMs": 500, "parameters": {"type": "object", "properties": {}, "additionalProperties": False},
-}  # fmt: skip
-HANDLER = "async def execute(args, ctx):\n    return None\n"
-DOC = "# demo\n" + "".join(f"\n## {s}\n\nText.\n" for s in lint.SECTIONS)
-
-
-def write(tools, folder="demo_do", *, summary="Does it.", doc=DOC, handler=HANDLER, without=(), **changes):
-    path = tools / folder
-    path.mkdir(parents=True, exist_ok=True)
-    schema = {k: v for k, v in {**SCHEMA, **changes}.items() if k not in without}
-    files = {"schema.json": json.dumps(schema), "doc_summary.md": summary, "doc.md": doc, "handler.py": handler}
-    for name, text in files.items():
-        if name not in without:
-            (path / name).write_text(text)
-    return tools
-
-
-def failures(tools):
-    return "\n".join(map(str, build.compile_tools(tools).failures))
 
 
 def test_a_good_folder_compiles(tmp_path):
@@ -40,77 +19,14 @@ def test_a_good_folder_compiles(tmp_path):
     assert (app.package, [t.name for t in app.tools]) == ("demo", ["demo:do"])
 
 
-@pytest.mark.parametrize("field", ["toolId", "version", "description", "category", "sideEffects", "idempotent",
-                                   "requiresConfirmation", "allowedModes", "latencyBudgetMs", "parameters", "name"])  # fmt: skip
-def test_every_required_field_is_missed_by_name(tmp_path, field):
-    assert f"demo_do/schema.json: Missing required field: {field}" in failures(write(tmp_path, without=[field]))
-
-
-@pytest.mark.parametrize("file", lint.FILES)
-def test_every_missing_file_is_a_failure(tmp_path, file):
-    assert f"demo_do/{file}: Missing required file: {file}" in failures(write(tmp_path, without=[file]))
-
-
 @pytest.mark.parametrize("section", lint.SECTIONS)
 @pytest.mark.requirement("C-31")
-def test_every_missing_section_is_a_failure_and_a_deeper_heading_does_not_count(tmp_path, section):
+def test_a_deeper_heading_is_no_section(tmp_path, section):
     assert f"demo_do/doc.md: Missing required section: ## {section}" in failures(write(tmp_path, doc=DOC.replace(f"## {section}", f"### {section}")))
 
 
 def test_a_section_may_say_more(tmp_path):
     assert failures(write(tmp_path, doc=DOC.replace("## Common Mistakes", "## Common Mistakes (Do Not)"))) == ""
-
-
-@pytest.mark.parametrize(("change", "says"), [
-    ({"category": "magic"}, "Invalid category: magic (must be one of: retrieval, action, utility)"),
-    ({"sideEffects": "some"}, "Invalid sideEffects"),
-    ({"requiresConfirmation": True}, "Invalid requiresConfirmation"),
-    ({"source": "cloud"}, "Invalid source"),
-    ({"allowedModes": []}, "Invalid allowedModes"),
-    ({"allowedModes": ["x"]}, "Invalid allowedModes"),
-    ({"allowedModes": "text"}, "Invalid allowedModes"),
-    ({"latencyBudgetMs": 0}, "latencyBudgetMs: must be a positive number"),
-    ({"latencyBudgetMs": -1}, "latencyBudgetMs: must be a positive number"),
-    ({"latencyBudgetMs": "5"}, "latencyBudgetMs: must be a positive number"),
-    ({"timeoutS": True}, "timeoutS: must be a positive number"),
-    ({"idempotent": "no"}, "idempotent: must be true or false"),
-    ({"description": " "}, "description: must be text"),
-    ({"parameters": {"type": "array"}}, 'parameters.type: must be "object"'),
-    ({"parameters": {"type": "object"}}, "additionalProperties: must be exactly false"),
-    ({"parameters": {"type": "object", "additionalProperties": 0}}, "additionalProperties: must be exactly false"),
-    ({"parameters": {"type": "object", "additionalProperties": False, "properties": {"a": {"type": "strin"}}}},
-     "Invalid JSON Schema in parameters: "),
-    ({"parameters": {"type": "object", "additionalProperties": False, "properties": {"a": {"anyOf": [{"default": 1}]}}}},
-     "parameters/properties/a/anyOf/0/default: a default is never used there"),
-    ({"category": "retrieval"}, "A retrieval tool cannot have sideEffects: writes"),
-    ({"category": "retrieval", "sideEffects": "read_only"}, "A retrieval tool must be idempotent"),
-    ({"category": "utility"}, "A utility tool cannot have sideEffects: writes"),
-    ({"toolId": "other"}, 'toolId "other" doesn\'t match directory "demo_do" (expected "demo_do")'),
-    ({"name": "demo:other"}, 'name "demo:other" doesn\'t match toolId "demo_do"'),
-    ({"name": "demo_do"}, "Invalid tool name format"),
-    ({"name": "a:b:c"}, 'Tool name cannot contain ":"'),
-    ({"hardware": ["DISPLAY"]}, "hardware: must be a list of"),
-    ({"hardware": [{"type": "DISPLAY", "level": "REQUIRED", "where": {"lines": {"eval": "1"}}}]}, "hardware: 0.where.lines."),
-    ({"hardware": [{"type": "DISPLAY", "level": "REQUIRED", "where": "lines > 5"}]}, "hardware: 0.where: "),
-    ({"sideEfects": "none"}, "Unknown field: sideEfects"),
-])  # fmt: skip
-def test_a_broken_rule_fails_the_build_by_its_name(tmp_path, change, says):
-    assert says in failures(write(tmp_path, **change))
-
-
-def test_a_folder_may_be_written_with_dashes(tmp_path):
-    assert failures(write(tmp_path, folder="demo-do")) == ""
-
-
-@pytest.mark.parametrize(("handler", "says"), [
-    ("x = 1\n", "Handler for demo_do doesn't export execute function"),
-    ("def execute(args, ctx):\n    pass\n", "Handler for demo_do doesn't export execute function"),
-    ("class A:\n    async def execute(args, ctx):\n        pass\n", "doesn't export execute"),
-    ("async def execute(args):\n    pass\n", "exactly (args, ctx)"),
-    ("async def execute(:\n", "is not Python"),
-])  # fmt: skip
-def test_a_handler_must_export_execute(tmp_path, handler, says):
-    assert says in failures(write(tmp_path, handler=handler))
 
 
 def test_a_handler_is_judged_without_being_run(tmp_path):
@@ -125,26 +41,6 @@ def test_a_handler_is_judged_without_being_run(tmp_path):
 @pytest.mark.requirement("C-30")
 def test_a_summary_has_at_most_250_characters_without_its_trailing_newline(tmp_path, length, good):
     assert (failures(write(tmp_path, summary="x" * length + "\n")) == "") is good
-
-
-def test_a_schema_that_is_not_json_or_not_an_object_is_a_failure(tmp_path):
-    write(tmp_path)
-    for text in ("{", "[]"):
-        (tmp_path / "demo_do" / "schema.json").write_text(text)
-        assert "schema.json" in failures(tmp_path)
-
-
-def test_hidden_folders_and_files_are_not_tools(tmp_path):
-    write(tmp_path)
-    write(tmp_path, folder=".hidden")
-    (tmp_path / "README").write_text("x")
-    assert build.compile_tools(tmp_path).tools == 1
-
-
-def test_an_action_that_writes_without_confirmation_is_only_warned_about(tmp_path):
-    report = build.compile_tools(write(tmp_path, requiresConfirmation="never"))
-    assert [str(w) for w in report.warnings] == ["demo_do/schema.json: requiresConfirmation: action that writes asks for no confirmation"]
-    assert report.text is not None
 
 
 @pytest.mark.requirement("S2-17")
@@ -245,3 +141,104 @@ def test_the_module_builds_from_the_command_line(tmp_path):
 def test_importing_the_manifest_does_not_load_the_validator():
     code = "import sys, tools_cache.manifest, tools_cache.schema; sys.exit('jsonschema_rs' in sys.modules or 'rfc8785' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=30).returncode == 0
+
+
+# ------------------------------------------------------------------ the artifact
+
+
+def built(tools):
+    return json.loads(build.compile_tools(tools).text)
+
+
+@pytest.mark.requirement("S2-21")
+def test_the_artifact_says_what_it_is_and_what_it_was_built_from(tmp_path):
+    report, out = build.compile_tools(write(tmp_path / "tools")), tmp_path / "out.json"
+    build.write(report.text, out, made=Stamp("abc1234", "2026-11-22T08:00:00Z"))
+    document = json.loads(out.read_text())
+    assert list(document) == ["version", "sha256", "gitCommit", "buildTimestamp", "envelopeVersion", "apps", "tools", "prompts"]
+    assert (document["gitCommit"], document["buildTimestamp"]) == ("abc1234", "2026-11-22T08:00:00Z")
+    assert out.read_text().splitlines()[1].startswith('  "version": "1.0.'), "two blanks a level, for people and diffs"
+    assert build.up_to_date(report.text, out), "a commit is no part of what was built"
+
+
+@pytest.mark.requirement("S2-22")
+def test_the_artifact_holds_everything_of_a_tool(tmp_path):
+    document = built(write(tmp_path, hardware=[{"type": "CAMERA", "level": "REQUIRED"}], source="glasses"))
+    run, told = document["apps"][0]["tools"][0], document["tools"][0]
+    assert set(run) >= {"name", "version", "category", "sideEffects", "idempotent", "requiresConfirmation", "allowedModes",
+                        "latencyBudgetMs", "inputSchema", "source"}  # fmt: skip
+    assert run["_meta"]["io.glassd/hardware"] == [{"type": "CAMERA", "level": "REQUIRED"}]
+    assert {key: told[key] for key in ("name", "toolId", "encodedName", "summary", "documentation", "handlerPath")} == {
+        "name": "demo:do", "toolId": "demo_do", "encodedName": "demo__do", "summary": "Does it.",
+        "documentation": "demo_do/doc.md", "handlerPath": "demo_do/handler.py",
+    }  # fmt: skip
+    assert set(told["providerSchemas"]) >= {"openai", "geminiNative"}
+
+
+POLICY = [
+    {"category": "utility", "sideEffects": "none"}, {"sideEffects": "read_only"}, {"idempotent": True}, {"requiresConfirmation": "always"},
+    {"allowedModes": ["text"]}, {"latencyBudgetMs": 501}, {"timeoutS": 9}, {"queueable": True}, {"queue_ttl_s": 5}, {"version": "2"},
+    {"description": "Else."}, {"source": "glasses"}, {"rateLimit": {"calls": 1, "window": 1}}, {"availableWhen": {"worn": True}},
+    {"pendingTtlS": 60}, {"hardware": [{"type": "CAMERA", "level": "OPTIONAL"}]}, {"mentraExtensions": {"activationPhrases": ["do it"]}},
+    {"parameters": {**SCHEMA["parameters"], "properties": {"a": {"type": "string"}}}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", POLICY, ids=[next(iter(p)) for p in POLICY])
+@pytest.mark.requirement("S2-24", "C-09")
+def test_a_flip_of_any_field_is_a_new_version(tmp_path, change):
+    before = built(write(tmp_path))
+    after = built(write(tmp_path, **change))
+    assert before["version"] != after["version"]
+    assert after["version"] == f"1.0.{after['sha256'][:8]}" != before["version"]
+
+
+@pytest.mark.requirement("S2-24")
+def test_the_order_of_folders_does_not_show(tmp_path):
+    for name in ("b_z", "b-a", "a_b", "a.b_c"):
+        write(tmp_path, folder=name, toolId=name.replace("-", "_"), name=name.replace("-", "_")[::-1].replace("_", ":", 1)[::-1])
+    document = built(tmp_path)
+    assert [tool["name"] for tool in document["tools"]] == ["a.b:c", "a:b", "b:a", "b:z"]
+    assert [app["packageName"] for app in document["apps"]] == ["a", "a.b", "b"]
+
+
+@pytest.mark.requirement("S2-25")
+def test_outside_a_repository_nobody_knows_the_commit(tmp_path):
+    assert stamp(tmp_path, {"PATH": os.environ["PATH"], "GIT_CEILING_DIRECTORIES": "/"}) == (None, None)
+    assert stamp(tmp_path, {"PATH": "/nowhere"}) == (None, None)
+    assert stamp(tmp_path, {"PATH": "/nowhere", "SOURCE_DATE_EPOCH": "0"}) == (None, "1970-01-01T00:00:00Z")
+    assert stamp(tmp_path, {"PATH": "/nowhere", "SOURCE_DATE_EPOCH": "9" * 30}) == (None, None)
+
+
+@pytest.mark.requirement("S2-25")
+def test_inside_a_repository_the_stamp_is_its_last_commit(tmp_path):
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_COMMITTER_DATE": "2026-01-02T03:04:05Z"}
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    for words in (["init", "--quiet"], [*who, "commit", "--quiet", "--allow-empty", "--message", "x"]):
+        subprocess.run(["git", "-C", str(tmp_path), *words], env=env, check=True, timeout=30)
+    (tmp_path / "tools").mkdir()
+    made = stamp(tmp_path / "tools", {**env, "GIT_DIR": "/nowhere"})
+    assert re.fullmatch(r"[0-9a-f]{7,}", made.commit)
+    assert made.time == "2026-01-02T03:04:05Z"
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    ({"b": 1, "a": {"d": [3, {"z": None, "y": True}], "c": "x"}}, '{"a":{"c":"x","d":[3,{"y":true,"z":null}]},"b":1}'),
+    ([3, 1, 2], "[3,1,2]"), ({}, "{}"), ('a\u2028"\\/\n', '"a\u2028\\"\\\\/\\n"'), ([1.0, -0.0, 1e21, 1e-7, 0.1, 100.0], "[1,0,1e+21,1e-7,0.1,100]"),
+    ({"\ue000": 1, "\U0001f600": 2}, '{"\U0001f600":2,"\ue000":1}'), ({"ä": 1, "z": 2}, '{"z":2,"ä":1}'), (None, "null"),
+])  # fmt: skip
+@pytest.mark.requirement("S2-26")
+def test_hashes_are_over_the_canonical_form_of_rfc_8785(value, text):
+    """Keys in the order of their UTF-16 code units, numbers as JavaScript writes them, arrays as they are."""
+    assert manifest.canonical(value).decode() == text
+
+
+@pytest.mark.requirement("S2-32")
+def test_the_artifact_is_made_not_kept_and_made_again_when_anything_it_is_made_of_changes():
+    root = build.TOOLS.parents[1]
+    ignored = (root / ".gitignore").read_text().split()
+    assert any(line.endswith("tool_registry.json") for line in ignored)
+    done = subprocess.run(["make", "--dry-run", "--print-data-base", "registry"], cwd=root, capture_output=True, text=True, check=False, timeout=30)
+    (needs,) = [line for line in done.stdout.splitlines() if line.startswith("tools_cache/tool_registry.json:")]
+    for source in ("tools/notes_add/doc.md", "build.py", "lint_parameters.py", "providers/openai.py", "prompt_texts/voice.md"):
+        assert f" tools_cache/{source}" in needs, source
