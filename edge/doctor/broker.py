@@ -84,7 +84,7 @@ class Broker:
         try:
             found = await in_thread(lambda: socket.getaddrinfo(host, self._u.port, type=socket.SOCK_STREAM))
         except (OSError, UnicodeError) as e:
-            return fail(f"{host}: {getattr(e, 'strerror', None) or e}", self._edit("host = a name that this machine can look up (getent hosts NAME), or an address"))
+            return fail(f"{host}: {getattr(e, 'strerror', None) or e}", self._edit('host = "<a name that this machine can look up, or an address>" (to try one: getent hosts NAME)'))
         addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
         return ok(f"{host} is {', '.join(addresses[:3])}" if addresses != [host] else f"{host} is an address")
 
@@ -111,7 +111,7 @@ class Broker:
         if ran is not None and ran.code == 0 and "LoadState=loaded" in ran.out:
             return self._machine.as_root("systemctl enable --now mosquitto")
         if verdict.fault is Fault.REFUSED:
-            return self._edit("host and port = where the broker is; nothing listens here (or start the broker)")
+            return self._edit('host = "<where the broker is>", port = <its port> (nothing listens here; or start the broker)')
         return do(f"let TCP to {self._address} through (firewall, Wi-Fi, VPN), or correct [uplink] host and port")
 
     def _is_here(self) -> bool:
@@ -145,15 +145,15 @@ class Broker:
     async def _secure(self, verdict: Verdict) -> Fix:
         if verdict.fault is Fault.TLS_NAME:
             names = await in_thread(self._names)
-            return self._edit(f'host = "{names[0]}"' if names else "host = the name in the broker's certificate")
+            return self._edit(f'host = "{names[0]}"' if names else 'host = "<the name in the certificate of the broker>"')
         if verdict.fault is Fault.TLS_UNTRUSTED:
-            return self._edit("ca_file = the file of the authority that signed the broker's certificate (ask its operator; Mosquitto: its cafile)")
+            return self._edit('ca_file = "<the file of the authority that signed the certificate of the broker>" (ask its operator; Mosquitto: its cafile)')
         if verdict.fault in {Fault.TLS_EARLY, Fault.CLOCK}:
             return self._machine.as_root("timedatectl set-ntp true")
         if verdict.fault is Fault.TLS_EXPIRED:
             return do("renew the broker's certificate (Mosquitto: certfile), then: systemctl reload mosquitto")
         if verdict.fault in {Fault.TLS, Fault.LOST, Fault.TIMEOUT}:
-            return self._edit("port = the broker's TLS port (usually 8883), or tls = false when it has none")
+            return self._edit("tls = false (no TLS is spoken at this port; where the broker has another one with TLS, usually 8883, say that port instead)")
         return do(verdict.hint)
 
     def _names(self) -> list[str]:
@@ -175,7 +175,7 @@ class Broker:
         except (BadSettings, PermissionError):
             return skip("you may not read the broker's password", self._machine.as_root("glassd doctor"))
         except ValueError as e:
-            return fail(str(e), self._edit("host and port as said"))
+            return fail(str(e), self._edit('host = "<where the broker is>", port = <its port> (as said)'))
         try:
             self._connection = await self._patient.closing.enter_async_context(Connection(options))
         except ConnectionFailed as e:
@@ -227,10 +227,10 @@ class Broker:
 
     def _fix_of(self, verdict: Verdict) -> Fix:
         if verdict.fault is Fault.CREDENTIALS:
-            return self._edit("username and password_file = what the broker's operator gave you")
+            return self._edit('username = "<your name>", password_file = "<a file with the password alone>" (as the broker\'s operator gave them to you)')
         if verdict.fault in {Fault.NOT_AUTHORIZED, Fault.SUBSCRIBE_REFUSED}:
             who = self._u.username or "this edge"
-            return Fix(Kind.DO, f"in the broker's access list (Mosquitto: acl_file) let {who} read and write {self._topic.rpartition('/reply/')[0]}/#")
+            return Fix(Kind.DO, f"let {who} read and write {self._topic.rpartition('/reply/')[0]}/# in the broker's access list (Mosquitto: acl_file), then: systemctl reload mosquitto")
         return do(verdict.hint or "see the broker's log")
 
     # -------------------------------------------------------------- the daemon's own connection

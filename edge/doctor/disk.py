@@ -18,6 +18,10 @@ FULL: Final = 4 * MIB
 """Under this the daemon takes nothing new (its ballast, and room to end the emergency)."""
 TIGHT: Final = 128 * MIB
 """The database may grow to 64 MiB, the audit log to 40."""
+SPARE: Final = (
+    ("/var/log/journal", "journalctl", "--vacuum-size=50M"), ("/var/cache/apt/archives", "apt-get", "clean"),
+)  # fmt: skip
+"""What the system can do without: where it is, and what frees it."""
 CHECK_S: Final = 2.0
 """64 MiB are checked in 0.2 s here, and in a second or two from an SD card."""
 
@@ -48,22 +52,33 @@ class Disk:
         if room.f_flag & os.ST_RDONLY:
             return fail(f"{mount} is mounted read-only (a dying SD card does that: dmesg)", self._machine.as_root(f"mount -o remount,rw {quoted(mount)}"))
         if room.f_files and inodes < 100:
-            return fail(f"{mount} has no room for new files ({inodes} inodes free)", await self._make_room(mount))
+            return fail(f"{mount} has no room for new files ({inodes} inodes free)", _delete(mount, f"du --inodes -x {quoted(mount)} | sort -n | tail -20"))
         said = f"{free / MIB:,.0f} MiB free on {mount}"
         if free < FULL:
-            return fail(f"{said}: glassd takes no new calls", await self._make_room(mount))
-        return warn(f"{said}; less than {TIGHT // MIB} MiB", await self._make_room(mount)) if free < TIGHT else ok(said)
+            return fail(f"{said}: glassd takes no new calls", await self._make_room(folder, mount, room))
+        return warn(f"{said}; less than {TIGHT // MIB} MiB", await self._make_room(folder, mount, room)) if free < TIGHT else ok(said)
 
-    async def _make_room(self, mount: Path) -> Fix:
-        """What is ours and not needed goes first: databases that were put aside."""
+    async def _make_room(self, folder: Path, mount: Path, room: os.statvfs_result) -> Fix:
+        """What is ours and not needed goes first: databases that were put aside; then what the system has to spare on this
+        very file system. The rest is its owner's to choose; one that is too small by itself is told to be.
+        """
         aside = await in_thread(lambda: _put_aside(self._patient.state_dir))
         if aside:
             command = "rm -r " + " ".join(quoted(path) for path in aside)
             return run(command) if os.access(self._patient.state_dir, os.W_OK) else self._machine.as_root(command)
-        if self._machine.which("journalctl"):
-            commands = ["journalctl --vacuum-size=50M", *(["apt-get clean"] if self._machine.which("apt-get") else [])]
-            return self._machine.as_root(*commands)
-        return do(f"delete what you do not need; the largest: du -xah {quoted(mount)} | sort -h | tail -20")
+        spare = await in_thread(lambda: self._spare(folder))
+        if spare:
+            return self._machine.as_root(*spare)
+        largest, size = f"du -xah {quoted(mount)} | sort -h | tail -20", room.f_blocks * room.f_frsize
+        if size < 2 * TIGHT:
+            return do(f"give {mount} more room: it has {size // MIB} MiB in all, glassd may need {TIGHT // MIB}; until then {_delete(mount, largest).text}")
+        return _delete(mount, largest)
+
+    def _spare(self, folder: Path) -> list[str]:
+        """The commands that free what the system keeps where `folder` is; elsewhere they would free nothing for us."""
+        here = folder.stat().st_dev
+        m = self._machine
+        return [f"{program} {words}" for place, program, words in SPARE if m.which(program) and _device(m.path(place)) == here]
 
     # -------------------------------------------------------------- database
 
@@ -97,6 +112,17 @@ class Disk:
             return do("stop glassd run, and start it again: it puts the file aside and begins a fresh one")
         folder = quoted(path.with_name("damaged"))
         return run(f"mkdir -p {folder}", f"find {quoted(path.parent)} -maxdepth 1 -name 'glassd.db*' -exec mv -t {folder} {{}} +")
+
+
+def _delete(mount: Path, largest: str) -> Fix:
+    return do(f"delete what you do not need on {mount}; the most of it is in: {largest}")
+
+
+def _device(place: Path) -> int | None:
+    try:
+        return place.stat().st_dev
+    except OSError:
+        return None
 
 
 def _existing(folder: Path) -> Path:

@@ -85,7 +85,7 @@ class Registry:
             return fail(f"{url}: its certificate is not accepted: {e.verify_message}", do("check the clock first; else the cloud's operator must renew or correct its certificate"))
         except (OSError, http.client.HTTPException, ValueError) as e:
             said = getattr(e, "strerror", None) or str(e) or type(e).__name__
-            return fail(f"{url} cannot be reached: {said}", edit(self._file, "[cloud] url = the address at which the cloud answers; or start it there"))
+            return fail(f"{url} cannot be reached: {said}", edit(self._file, '[cloud] url = "<the address at which the cloud answers>" (or start it there)'))
         self._remember(asked)
         return self._answered(url, asked)
 
@@ -112,7 +112,7 @@ class Registry:
 
     def _answered(self, url: str, asked: Asked) -> Finding:
         if asked.status in {401, 403}:
-            return fail(f"{url} refuses us ({asked.status})", edit(self._file, "[cloud] token_file = a file with the token this cloud gave you"))
+            return fail(f"{url} refuses us ({asked.status})", edit(self._file, '[cloud] token_file = "<a file with the token this cloud gave you>"'))
         if asked.location:
             moved = urlsplit(asked.location)._replace(query="", fragment="").geturl().removesuffix("/api/registry")
             return fail(f"{url} redirects ({asked.status}), which is not followed", edit(self._file, f'[cloud] url = "{moved}"'))

@@ -3,6 +3,7 @@
 Refuses to know anything that runs.
 """
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -86,6 +87,7 @@ class System:
         if ": version: missing" in first:
             return fail(told, self._writing(f"sed -i '1i version = 1' {quoted(file)}", Path(file)))
         _, _, change = first.rpartition("; ")
+        change = _renamed(first) or change
         return fail(told, edit(file, change if "; " in first else "correct the line it names") if Path(file).exists() else do(change))
 
     def _may_read(self) -> bool:
@@ -95,6 +97,12 @@ class System:
     def _writing(self, command: str, file: Path) -> Fix:
         mine = self._machine.me.is_root or file.stat().st_uid == self._machine.me.uid
         return Fix(Kind.RUN, command) if mine else self._machine.as_root(command)
+
+
+def _renamed(problem: str) -> str:
+    """A key that is nearly right: `[uplink] write host instead of hots`; "" for all other problems."""
+    found = re.search(r": (\w+)\.(\w+): unknown key; did you mean \1\.(\w+)\?$", problem)
+    return f"[{found[1]}] write {found[3]} instead of {found[2]}" if found else ""
 
 
 def _numbers(release: str) -> tuple[int, int]:

@@ -91,6 +91,9 @@ def run(*commands: str) -> Fix:
 
 
 def edit(file: Path | str, change: str) -> Fix:
+    """A change of a file. Of the configuration it is `[section] key = value, key = value (a remark)`, where `<words>` stand
+    for what only its owner knows, or `[section] write THIS instead of THAT`: a test reads it and does it.
+    """
     return Fix(Kind.EDIT, f"in {file}: {change}")
 
 

@@ -5,6 +5,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -162,15 +163,36 @@ class Sandbox:
         assert after.mark is Mark.OK, (finding.fix, after)
         return finding
 
-    def edits(self, finding) -> None:
-        """Do what an exact edit says: in FILE: [section] key = value, key = value."""
+    def edits(self, finding, **known) -> None:
+        """Do what the printed edit says, to the file it names; `known` is what only the owner knows, one value for each
+        <place> that it leaves for him. Anything that cannot be read as an edit fails.
+        """
         assert finding.fix.kind is Kind.EDIT, finding
-        section, _, changes = finding.fix.text.partition(": [")[2].partition("] ")
-        for change in changes.partition(" (")[0].split(", "):
-            key = change.partition(" = ")[0]
-            text = self.config.read_text()
-            kept = "\n".join(line for line in text.splitlines() if not line.startswith(f"{key} = "))
-            self.config.write_text(kept.replace(f"[{section}]", f"[{section}]\n{change}", 1) + "\n")
+        file, section, change = re.fullmatch(r"in (\S+): \[(\w+)\] (.+)", finding.fix.text).groups()
+        if renamed := re.fullmatch(r"write (\w+) instead of (\w+)", change):
+            right, wrong = renamed.groups()
+            text = Path(file).read_text()
+            assert len(re.findall(rf"(?m)^{wrong} = ", text)) == 1
+            Path(file).write_text(re.sub(rf"(?m)^{wrong} = ", f"{right} = ", text))
+            return
+        said = re.sub(r" \(.*\)$", "", change)
+        pairs = _PAIR.findall(said)
+        assert ", ".join(f"{key} = {value}" for key, value in pairs) == said, f"nobody can do this edit as it stands: {said}"
+        for key, value in pairs:
+            _write(Path(file), section, key, _toml(known.pop(key)) if "<" in value else value)
+        assert not known, f"the edit leaves no place for {known}"
+
+    async def does(self, finding, *, known=()) -> str:
+        """Run the command that an instruction for hands ends with; `known` replaces words it leaves to the owner."""
+        assert finding.fix.kind is Kind.DO, finding
+        command = finding.fix.text.rpartition(": ")[2]
+        for word, value in known:
+            assert word in command
+            command = command.replace(word, value)
+        process = await asyncio.create_subprocess_exec("bash", "-c", command, env=self.env, stdout=asyncio.subprocess.PIPE)
+        said, _ = await asyncio.wait_for(process.communicate(), 20)
+        assert process.returncode == 0, command
+        return said.decode()
 
 
 def _needed(checks, name: str):
@@ -181,6 +203,18 @@ def _needed(checks, name: str):
         new = {id_ for one in new for id_ in (*by_id[one].needs, *by_id[one].after)} - wanted
         wanted |= new
     return tuple(check for check in checks if check.id in wanted)
+
+
+_PAIR = re.compile(r'(\w+) = ("[^"]*"|<[^>]*>|\d+|true|false)')
+
+
+def _write(file: Path, section: str, key: str, value: str) -> None:
+    """Set one key of a section; a section that is not there is begun."""
+    kept = [line for line in file.read_text().splitlines() if not line.startswith(f"{key} = ")]
+    if f"[{section}]" not in kept:
+        kept.append(f"[{section}]")
+    kept.insert(kept.index(f"[{section}]") + 1, f"{key} = {value}")
+    file.write_text("\n".join(kept) + "\n")
 
 
 def _toml(value) -> str:

@@ -23,6 +23,7 @@ case "${0##*/}" in
               echo "Restart=${restart:-no}"
             fi ;;
       enable) set_ "$(unit "$1")" UnitFileState enabled; started "$(unit "$1")" ;;
+      reload) if [ -x "$SANDBOX/hooks/$1-reloaded" ]; then "$SANDBOX/hooks/$1-reloaded"; fi ;;
       restart|start) started "$(unit "$1")" ;;
       reset-failed) set_ "$(unit "$1")" NRestarts 0 ;;
       unmask) set_ "$(unit "$1")" LoadState loaded ;;
@@ -43,6 +44,6 @@ case "${0##*/}" in
       show) cat "$SANDBOX/timedate" 2>/dev/null || exit 1 ;;
       set-ntp) sed -i 's/^NTP=.*/NTP=yes/' "$SANDBOX/timedate"; /usr/bin/date +%s > "$SANDBOX/wall"; touch "$SANDBOX/synchronised" ;;
     esac ;;
-  journalctl) [ "$1" = --vacuum-size=50M ] && rm -rf "$SANDBOX/small/journal"; cat "$SANDBOX/journal" 2>/dev/null ;;
+  journalctl) [ "$1" = --vacuum-size=50M ] && rm -rf "$SANDBOX/root/var/log/journal/"*; cat "$SANDBOX/journal" 2>/dev/null ;;
 esac
 exit 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from edge.doctor.patient import Who
-from edge.doctor.words import Kind, Mark
+from edge.doctor.words import Mark
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
@@ -62,9 +62,8 @@ async def test_a_wrong_key_is_named_with_the_right_one(sandbox):
     finding = await sandbox.sees("config")
     assert finding.mark is Mark.FAIL
     assert "uplink.hots: unknown key" in finding.said
-    assert finding.fix.kind is Kind.EDIT
-    assert finding.fix.text == f"in {sandbox.config}: did you mean uplink.host?"
-    sandbox.config.write_text(sandbox.config.read_text().replace("hots", "host"))
+    assert finding.fix.text == f"in {sandbox.config}: [uplink] write host instead of hots"
+    sandbox.edits(finding)
     assert (await sandbox.sees("config")).mark is Mark.OK
 
 
