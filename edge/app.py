@@ -9,11 +9,12 @@ import secrets
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from edge import __version__, settings as configuration
+from edge import __version__, rewire, settings as configuration, settings_again
 from edge.alarms import AlarmClock
 from edge.amenities import Amenities
 from edge.audit import AuditLog, filtered_line
@@ -29,7 +30,6 @@ from edge.core.ids import new_call_id
 from edge.core.loader import Limits as Offers
 from edge.core.loader_rules import Facts, UserRules
 from edge.core.own import Own
-from edge.core.policy import VoiceBudget
 from edge.enrol import Enrolment
 from edge.enrol_store import EnrolmentFiles
 from edge.events import Alarmed, ToolsFiltered
@@ -40,16 +40,17 @@ from edge.link_finder import BleFinder
 from edge.link_manager import LinkManager
 from edge.local_tools import LocalTools
 from edge.metrics import Gauges, Metrics
-from edge.orchestrator import Limits, Orchestrator, Policy, Shelves
+from edge.orchestrator import Orchestrator, Shelves
 from edge.own_tools import OwnTools
 from edge.pairing import PairingDesk
 from edge.ports import EnrolRefused
 from edge.pulse import Pulse
 from edge.registry_cache import RegistryCache
+from edge.reload import Reload, on_hangup
 from edge.render.stage import Stage
 from edge.render.voice import Voice
 from edge.sdnotify import Notifier
-from edge.settings import Rate, Settings
+from edge.settings import Settings
 from edge.settings_rules import BadSettings
 from edge.status import Layers, document
 from edge.store.calls import CallStore
@@ -73,7 +74,6 @@ from edge.uplink.service import MqttUplink
 from edge.vigil import Vigil
 from firmware_bridge import catalog
 from tools_cache.shelf import Shelf
-from tools_cache.tool import RateLimit
 
 log = logging.getLogger(__name__)
 
@@ -87,8 +87,8 @@ class Daemon:
 
     def __init__(
         self, settings: Settings, env: Mapping[str, str], *, air: object | None = None, clock: Clock | None = None,
-        hide: Callable[[str], None] = lambda _secret: None, shelf: Shelf | None = None,
-        own: Own = _NO_OWN,
+        hide: Callable[[str], None] = lambda _secret: None, shelf: Shelf | None = None, own: Own = _NO_OWN,
+        config: Path | None = None,
     ) -> None:  # fmt: skip
         self.settings = settings
         self.env = env
@@ -103,6 +103,7 @@ class Daemon:
         self._hide = hide
         self._shelf = shelf
         self._own = own
+        self._config = config
         self._alarms: dict[str, str] = {}
 
     # -------------------------------------------------------------- building
@@ -163,7 +164,7 @@ class Daemon:
         self.registry = RegistryCache(
             builtin=built / "tool_registry.json", state=self.state_dir / "registry", bus=self.bus, clock=self.clock,
             cloud=self.cloud.registry(), refresh_s=s.cloud.refresh_s,
-            disabled=s.policy.disabled_tools if s.policy.tools_enabled else ("*",), within=self.vigil.within, boundary=self.turns.boundary,
+            disabled=rewire.disabled(s), within=self.vigil.within, boundary=self.turns.boundary, locked=s.registry.locked,
             per_tool_hardware=s.registry.per_tool_hardware,
         )  # fmt: skip
         self.registry.load(self._shelf)
@@ -225,7 +226,7 @@ class Daemon:
 
     async def _open_choice(self, stack: AsyncExitStack) -> None:
         t, p = self.settings.tools, self.settings.policy
-        users = {user: UserRules(rules.disabled_tools, _rates(rules.rate_limits)) for user, rules in p.users.items()}
+        users = {user: UserRules(rules.disabled_tools, rewire.rates(rules.rate_limits)) for user, rules in p.users.items()}
         self.choice = ToolChoice(
             registry=self.registry, store=ToolChoices(self.db, self.clock), bus=self.bus, clock=self.clock, facts=self._facts,
             limits=Offers(t.offered_max, t.idle_turns), essential=t.essential, users=users, user_id=self.settings.edge.user_id,
@@ -258,20 +259,19 @@ class Daemon:
             glasses=self.link, bus=self.bus, clock=self.clock, notes=self.notes, voice=self.voice,
             within=self.vigil.within,
         )  # fmt: skip
-        budget = VoiceBudget(calls=s.policy.voice_total_calls, retrievals=s.policy.voice_retrieval_calls)
         self.calls = Orchestrator(
             registry=self.registry, local=self.gateway, shelves=self.shelves, confirmations=self.confirmations,
             sessions=self.sessions, notes=self.notes, uplink=self.uplink, glasses=self.link, stage=self.stage,
             ask=self.stage, bus=self.bus, clock=self.clock, on_registry=self.registry.notice, audit=self._note_call, turns=self.turns,
-            limits=Limits(voice=budget, confirm_s=s.policy.confirmation_s, turn_latency_ms=s.policy.voice_latency_ms),
-            policy_=Policy(
-                enabled=s.policy.tools_enabled, user_id=s.edge.user_id, strict_registry=s.policy.strict_registry,
-                rates=_rates(s.policy.rate_limits), choice=self.choice, language=s.audio.voice,
-            ),
+            limits=rewire.limits(s), policy_=rewire.policy(s, choice=self.choice, language=s.audio.voice),
         )  # fmt: skip
         self.tools.compose(
             self.calls.call, present=self.stage.present, state=lambda: self.calls.session.described(self.clock.boot())
         )
+        self.reload = Reload(
+            s, read=partial(settings_again.read, self._config, self.env), bus=self.bus, notifier=self.notifier, within=self.vigil.within,
+            roof=rewire.Rewire(cloud=self.cloud, uplink=self.uplink, registry=self.registry, calls=self.calls, tools=self.tools),
+        )  # fmt: skip
         self.herald = Herald(
             bus=self.bus, glasses=self.link, uplink=self.uplink, registry=self.registry, clock=self.clock,
             host={"speech": not self.voice.why_not(), "version": __version__},
@@ -310,6 +310,7 @@ class Daemon:
             Service("tools list", self.registry.news.run),
             Service("tool choice", self.choice.run),
             Service("enrolment", self.enrolment.run),
+            Service("reload", self.reload.run),
             Service("link", self.link.run),
             Service("bell", bell.run),
             Service("pulse", pulse.run),
@@ -349,24 +350,24 @@ class Daemon:
             uplink=self.uplink.status(), source=self.cloud.source, certificate_left_s=self._certificate_left_s(), registry=self.registry.describe(),
             calls={"running": self.calls.running - self.calls.waiting, "pending": self.calls.waiting, **self.metrics.summary()},
             audio={"speech": self.settings.audio.speech, "voice": self.voice.why_not() or self.settings.audio.voice},
-            services=services, alarms={**self._alarms, **self.desk.alarms()}, config_path=str(self.settings.source or ""),
+            services=services, alarms={**self._alarms, **self.desk.alarms()}, config_path=str(self.settings.source or ""), configuration=self.reload.describe(),
         ), self.clock.boot())  # fmt: skip
 
     def _certificate_left_s(self) -> float | None:
         return self.enrolment.left_s() if self.cloud.source == "enrolled" else None
 
 
-def _rates(configured: Mapping[str, Rate]) -> dict[str, RateLimit]:
-    return {name: RateLimit(rate.calls, rate.window) for name, rate in configured.items()}
-
-
-async def serve(settings: Settings, *, hide: Callable[[str], None], shelf: Shelf | None = None, own: Own = _NO_OWN) -> int:
+async def serve(
+    settings: Settings, *, hide: Callable[[str], None], shelf: Shelf | None = None, own: Own = _NO_OWN, config: Path | None = None
+) -> int:
     """Run the daemon until it is told to stop; the exit code of `glassd run`. `hide` keeps a secret out of the log,
-    `shelf` is what was read of the registries on disk (None: read them here), `own` the owner's own tools.
+    `shelf` is what was read of the registries on disk (None: read them here), `own` the owner's own tools, `config` the file
+    that was named, if one was.
     """
     async with AsyncExitStack() as stack:
-        daemon = Daemon(settings, os.environ, hide=hide, shelf=shelf, own=own)
+        daemon = Daemon(settings, os.environ, hide=hide, shelf=shelf, own=own, config=config)
         await daemon.open(stack)
+        stack.enter_context(on_hangup(daemon.reload.ask))
         await daemon.run()
     return 0
 

@@ -26,6 +26,16 @@ class CloudChoice:
         self._enrolment = enrolment
         self._edge_id = edge_id
         self._secret = secret
+        self.given: UplinkOptions | None = None
+        """The options of the uplink that were asked for last."""
+
+    def under(self, settings: Settings) -> "CloudChoice":
+        """Give the choice as it would be with other settings."""
+        return CloudChoice(settings, self._env, self._enrolment, edge_id=self._edge_id, secret=self._secret)
+
+    def take(self, settings: Settings) -> None:
+        """Choose by these from now on."""
+        self._s = settings
 
     @property
     def source(self) -> str:
@@ -40,6 +50,10 @@ class CloudChoice:
 
     def uplink(self) -> UplinkOptions:
         """Give the options of the uplink as things are now."""
+        self.given = self._uplink()
+        return self.given
+
+    def _uplink(self) -> UplinkOptions:
         u, kept = self._s.uplink, self._enrolment.current
         common = UplinkOptions(
             edge_id=self._edge_id, tenant=self._s.edge.tenant, pool=u.pool, version=__version__, keepalive_s=u.keepalive_s,

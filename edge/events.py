@@ -147,6 +147,15 @@ class ToolSwitched(Happening):
 
 
 @dataclass(frozen=True, slots=True)
+class ConfigurationReloaded(Happening):
+    """The configuration was read again: which changed keys are in force now, and which need a restart."""
+
+    kind = "configuration.reloaded"
+    live: tuple[str, ...] = ()
+    needs_restart: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class UplinkChanged(Happening):
     """`up` tells which of the two wire names this has: `uplink.up` or `uplink.down`."""
 

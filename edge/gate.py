@@ -6,7 +6,7 @@ Refuses to route, to run, to ask anybody and to answer: it lets a ticket pass, o
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
 from edge.choice_ports import GatePort
@@ -25,9 +25,11 @@ _PINNED: Final = 64
 """Turns whose snapshot is kept; a turn has ended long before that many others began."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Limits:
-    """How long and how many. Seconds; tests shorten them."""
+    """How long and how many. Seconds; tests shorten them. The parts of the orchestrator share one: what `take` sets counts at
+    their next look.
+    """
 
     running: int = 32
     retry_after_s: float = 1.0
@@ -41,6 +43,11 @@ class Limits:
     confirm_s: float = 300.0
     turn_latency_ms: int = 1500
     voice: policy.VoiceBudget = field(default_factory=policy.VoiceBudget)
+
+    def take(self, other: "Limits") -> None:
+        """Be as the other is: the owner changed the configuration."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(other, each.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +101,10 @@ class Gate:
         self._pinned: OrderedDict[tuple[str, str], SnapshotPort] = OrderedDict()
         self._turns = TurnLedger()
         self._used = RateLimits()
+
+    def adopt(self, *, enabled: bool, rates: Mapping[str, RateLimit], strict: bool) -> None:
+        """Judge the next call by these."""
+        self._enabled, self._rates, self._strict = enabled, rates, strict
 
     async def check(self, ticket: Ticket) -> None:
         """The checks, in the order of C-13. Raises `Refused` or `Known`."""

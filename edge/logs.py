@@ -102,10 +102,14 @@ def set_up(level: str, env: Mapping[str, str], *, stream: TextIO | None = None) 
     redact = Redactor()
     handler = logging.StreamHandler(out)
     handler.setFormatter(LineFormatter(redact, journal=is_journal(out, env)))
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(level.upper())
+    logging.getLogger().handlers[:] = [handler]
+    set_level(level)
+    return redact
+
+
+def set_level(level: str) -> None:
+    """Say this much from now on."""
+    logging.getLogger().setLevel(level.upper())
     for name in _NOISY:
         quiet = logging.ERROR if name == "bleak" else logging.WARNING  # the link says once a cycle what bleak warns of
         logging.getLogger(name).setLevel(logging.NOTSET if level == "debug" else quiet)
-    return redact

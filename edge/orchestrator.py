@@ -84,9 +84,7 @@ class Orchestrator:
             registry=registry, shelves=shelves, sessions=sessions, uplink=uplink, glasses=glasses, stage=stage, bus=bus,
             clock=clock, audit=audit, limits=self._limits,
         )  # fmt: skip
-        self._confirmer = Confirmer(
-            store=confirmations, ask=ask, bus=bus, clock=clock, new_token=new_token
-        )
+        self._confirmer = Confirmer(store=confirmations, ask=ask, bus=bus, clock=clock, new_token=new_token)
         self._attendance = Attendance(
             uplink=uplink, stage=stage, bus=bus, clock=clock, ending=self._ending, confirmer=self._confirmer, limits=self._limits
         )
@@ -103,6 +101,12 @@ class Orchestrator:
         self._cloud = CloudDesk(
             uplink=uplink, ending=self._ending, tickets=self._tickets, call=self.call, cancel=self.cancel, on_registry=on_registry
         )
+
+    def adopt(self, limits: Limits, policy_: Policy) -> None:
+        """What the owner changed counts from the next call on."""
+        self._limits.take(limits)
+        self._policy = replace(self._policy, enabled=policy_.enabled, rates=policy_.rates, strict_registry=policy_.strict_registry)
+        self._gate.adopt(enabled=policy_.enabled, rates=policy_.rates, strict=policy_.strict_registry)
 
     @property
     def session(self) -> SessionController:

@@ -21,6 +21,7 @@ from edge.core.registry import Snapshot, Union
 from edge.core.sync import Fetched, Pace, RegistrySource, SyncFailed
 from edge.events import Alarmed, RegistrySynced, ToolsFiltered
 from edge.ports import BusPort, RegistryNotice
+from edge.registry_lock import EMPTY, Installed
 from edge.registry_news import Boundary, ListNews, no_turns
 from edge.vigil import Within, unwatched
 from firmware_bridge.capabilities import Capabilities
@@ -37,7 +38,6 @@ SHOWN_FILTERED: Final = 50
 SYNC_S: Final = 300.0
 """Fetching, checking and storing one registry has deadlines far below this."""
 IDLE_S: Final = 3600.0
-EMPTY: Final = Registry(version="1.0.00000000", sha256="", apps=())
 ALARM: Final = "registry"
 BUILTIN_ALARM: Final = "registry.builtin"
 
@@ -50,7 +50,7 @@ class RegistryCache:
     def __init__(
         self, *, builtin: Path, state: Path, bus: BusPort, clock: Clock, cloud: RegistrySource | None = None,
         refresh_s: float = 300.0, retry_s: tuple[float, float] = (1.0, 300.0), disabled: Collection[str] = (),
-        per_tool_hardware: bool = False, within: Within = unwatched, boundary: Boundary = no_turns,
+        per_tool_hardware: bool = False, within: Within = unwatched, boundary: Boundary = no_turns, locked: bool = True,
     ) -> None:  # fmt: skip
         self._within = within
         self._builtin = builtin
@@ -65,7 +65,8 @@ class RegistryCache:
         self._record: Capabilities | None = None
         self._stale = False
         self._filtered: dict[str, tuple[str, ...]] = {}
-        self._local = EMPTY
+        self.installed = Installed()
+        self._locks = locked
         self._own = Own()
         self._withheld: Mapping[str, str] = MappingProxyType({})
         self._remote: Registry | None = None
@@ -127,13 +128,19 @@ class RegistryCache:
         self._cloud = cloud
         self._wake.set()
 
+    def heed(self, *, disabled: Collection[str], refresh_s: float) -> None:
+        """The owner changed what is wanted, and how often to look."""
+        self._disabled = frozenset(disabled)
+        self._pace.every(refresh_s)
+        self.rebuild()
+
     def describe(self) -> dict[str, Json]:
         """One layer of `status`."""
         entries = self._snapshot.entries()
         return {
             "version": self._snapshot.version, "tools": len(entries), "compatible": len(self._snapshot.in_force),
             "origin": self._origin, "age_s": self._age(), "stale": self._stale,
-            "local": {"version": self._local.version}, "cloud": self._describe_cloud(), "dropped": list(self._dropped()),
+            "local": self.installed.describe(), "cloud": self._describe_cloud(), "dropped": list(self._dropped()),
         }  # fmt: skip
 
     # -------------------------------------------------------------- start
@@ -145,7 +152,7 @@ class RegistryCache:
         base = self._cloud.url if self._cloud else None
         found = found or shelf.read(self._builtin, self._state, base=base, per_tool_hardware=self._per_tool_hardware)
         if found.local is not None:
-            self._local = found.local
+            self.installed.load(found.local)
         else:
             self._alarm(BUILTIN_ALARM, f"the built-in tools cannot be read ({found.problem}): run glassd registry build")
         if found.remote is not None:
@@ -153,7 +160,25 @@ class RegistryCache:
         if found.complaints:
             served = "the one before it serves" if self._remote else "only local tools until the cloud is reached"
             self._alarm(ALARM, f"a stored registry is damaged ({'; '.join(found.complaints)}): {served}")
+        if self._locks:
+            self.installed.lock()
         self._adopt()
+
+    async def read_installed(self) -> str:
+        """Read the tools of this installation anew, where they are not locked. Says what of it needs a restart, or ""."""
+        if self.installed.locked:
+            there = await asyncio.to_thread(reader.version_in, self._builtin)
+            mine = self.installed.registry.version
+            return "" if there in ("", mine) else f"tools of this installation ({there} is on disk, {mine} is locked)"
+        try:
+            found = await reader.read(await asyncio.to_thread(self._builtin.read_bytes), kind=reader.INSTALLED)
+        except (OSError, BadManifest, reader.ReaderFailed) as e:
+            self._alarm(BUILTIN_ALARM, f"the built-in tools cannot be read ({e}); those before stay: run glassd registry build")
+            return ""
+        self.installed.load(found.registry)
+        self._alarm_over(BUILTIN_ALARM, "the built-in tools were read anew")
+        self._adopt()
+        return ""
 
     # -------------------------------------------------------------- service
 
@@ -247,7 +272,7 @@ class RegistryCache:
 
     def _adopt(self) -> None:
         """Join what lives here and what the cloud offers, and judge it by the glasses."""
-        self._union = Union.of(self._local.apps, self._remote.apps if self._remote else (), own=self._own.apps)
+        self._union = Union.of(self.installed.registry.apps, self._remote.apps if self._remote else (), own=self._own.apps)
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -276,8 +301,8 @@ class RegistryCache:
     def _version(self) -> str:
         """Name the union by its parts' hashes, in the form of C-09."""
         if self._remote is None and not self._own.digest:
-            return self._local.version
-        parts = (self._local.sha256, self._remote.sha256 if self._remote else "", *filter(None, (self._own.digest,)))
+            return self.installed.registry.version
+        parts = (self.installed.registry.sha256, self._remote.sha256 if self._remote else "", *filter(None, (self._own.digest,)))
         both = sha256("|".join(parts).encode()).hexdigest()
         return f"1.0.{both[:8]}"
 
@@ -285,7 +310,7 @@ class RegistryCache:
         """Say what was left out, of either side, and why."""
         remote = self._remote.dropped if self._remote else ()
         refused = self._generation.refused.items() if self._generation else ()
-        dropped = (*self._local.dropped, *self._own.problems, *self._union.refused, *remote, *(Dropped(*item) for item in refused))
+        dropped = (*self.installed.registry.dropped, *self._own.problems, *self._union.refused, *remote, *(Dropped(*item) for item in refused))
         shown = tuple(f"{d.name}: {d.reason}" for d in dropped[:SHOWN_DROPPED])
         return (*shown, f"… and {len(dropped) - len(shown)} more") if len(dropped) > len(shown) else shown
 

@@ -145,6 +145,7 @@ class Policy:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registry:
     per_tool_hardware: bool = False
+    locked: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,6 +31,7 @@ class Layers:
     bond: str = ""
     """How our glasses were paired, `lost`, or empty when none are."""
     config_path: str = ""
+    configuration: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
     """Where the broker's address comes from: config, enrolled, or nowhere."""
     certificate_left_s: float | None = None
@@ -56,6 +57,7 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
         "audio": dict(layers.audio),
         "services": [dict(service) for service in layers.services],
         "alarms": dict(layers.alarms),
+        "configuration": dict(layers.configuration),
         "next_action": next_action(layers),
     }  # fmt: skip
 
@@ -106,6 +108,9 @@ def next_action(layers: Layers) -> str:
         return f"service {crashed[0]} keeps failing: glassd doctor looks for the cause; see also the log (journalctl -u glassd)"
     if glasses.hint:
         return glasses.hint
+    held = layers.configuration.get("needs_restart")
+    if held:
+        return f"What changed in the configuration needs a restart to take force ({', '.join(held)}): systemctl restart glassd"
     if not glasses.ready and glasses.capabilities is None:
         return "Switch your glasses on near this machine, or try the mock ones: glassd demo"
     if not glasses.ready:

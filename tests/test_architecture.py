@@ -27,7 +27,7 @@ ROOMS = {
 OF_ROOM = {
     "edge.tool_box": "edge.tool_choice",
     "edge.enrol": "edge.uplink", "edge.enrol_http": "edge.uplink", "edge.enrol_keys": "edge.uplink", "edge.enrol_store": "edge.uplink",
-    "edge.gateway_http": "edge.gateway", "edge.registry_http": "edge.registry_cache", "edge.registry_news": "edge.registry_cache", "edge.link_finder": "edge.link_manager", "edge.link_wishes": "edge.link_manager",
+    "edge.gateway_http": "edge.gateway", "edge.registry_http": "edge.registry_cache", "edge.registry_news": "edge.registry_cache", "edge.registry_lock": "edge.registry_cache", "edge.link_finder": "edge.link_manager", "edge.link_wishes": "edge.link_manager",
     "edge.link_knowledge": "edge.link_manager", "edge.alarms": "edge.local_tools",
     "edge.tool_context": "edge.local_tools", "edge.tool_loader": "edge.local_tools", "edge.tool_results": "edge.local_tools",
     "edge.pipeline": "edge.orchestrator", "edge.gate": "edge.orchestrator", "edge.ticket": "edge.orchestrator",

@@ -153,4 +153,5 @@ class Head(_Document):
     version: Annotated[StrictStr, Field(min_length=1, max_length=64)]
     sha256: Annotated[StrictStr, Field(pattern=r"^[0-9a-fA-F]{64}$")]
     envelope_version: StrictStr | None = None
+    git_commit: Annotated[StrictStr, Field(max_length=64)] | None = None
     apps: list[Any]

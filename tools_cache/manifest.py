@@ -135,7 +135,7 @@ def _registry(head: documents.Head, raw_apps: list[Json], source: Source, *, per
     seen: set[str] = set()
     apps = [_app(raw, source, dropped, seen, per_tool_hardware=per_tool_hardware) for raw in raw_apps]
     kept = tuple(app for app in apps if app is not None)
-    return Registry(version=head.version, sha256=head.sha256.lower(), apps=kept, dropped=tuple(dropped))
+    return Registry(version=head.version, sha256=head.sha256.lower(), apps=kept, dropped=tuple(dropped), commit=head.git_commit or "")
 
 
 def _app(

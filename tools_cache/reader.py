@@ -5,22 +5,26 @@ The child runs `main`: the document on stdin, what was found on stdout.
 """
 
 import asyncio
+import json
 import logging
 import pickle
 import struct
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 from tools_cache.errors import BadDefinition, BadManifest
 from tools_cache.registry import Dropped, Registry
-from tools_cache.tool import Json
+from tools_cache.tool import Json, Source
 
 LIMIT_S: Final = 30.0
 """1,000 tools are read and compiled in a second on a PC; a Raspberry Pi also starts an interpreter."""
 _CHILD: Final = "import sys; from tools_cache import reader; reader.main(*sys.argv[1:])"
 """Not `-m`: what it pickles would be of `__main__`."""
+INSTALLED: Final = "installed"
+"""Kind of the document that our own build made: its tools live here, and it was checked when it was built."""
 _LENGTH: Final = struct.Struct("<Q")
 
 logger = logging.getLogger(__name__)
@@ -97,10 +101,21 @@ def document(body: bytes, *, kind: str, per_tool_hardware: bool = False) -> Docu
     """Check one document, in this process. Raises `BadManifest`."""
     from tools_cache import manifest  # noqa: PLC0415 - pydantic, 13 MiB, comes with it
 
+    if kind == INSTALLED:
+        return Document(body, manifest.load(body, source=Source.LOCAL, trusted=True), (), {})
     nameless: tuple[Dropped, ...] = ()
     if kind == "tools":
         body, nameless = manifest.from_tool_list(body)
     return Document(body, manifest.load(body, per_tool_hardware=per_tool_hardware), nameless, None)
+
+
+def version_in(path: Path) -> str:
+    """Give the version a registry file names; "" when it cannot be read. Blocking."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return ""
+    return str(document.get("version", "")) if isinstance(document, dict) else ""
 
 
 def uncompilable(schemas: Mapping[str, Json]) -> dict[str, str]:
@@ -137,7 +152,7 @@ def main(kind: str, per_tool_hardware: str, known_sha256: str) -> None:
     except BadManifest as e:
         found = e
     _write((found, said.lines))
-    if isinstance(found, Document) and found.registry.sha256 != known_sha256:
+    if isinstance(found, Document) and found.refused is None and found.registry.sha256 != known_sha256:
         _write(uncompilable({tool.name: tool.input_schema for app in found.registry.apps for tool in app.tools}))
     else:
         _write({})

@@ -64,3 +64,5 @@ class Registry:
     sha256: str
     apps: tuple[App, ...]
     dropped: tuple[Dropped, ...] = ()
+    commit: str = ""
+    """The commit it was built from, where the build said it."""

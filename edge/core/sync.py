@@ -55,6 +55,10 @@ class Pace:
         self.wanted = ""
         """Hash of the announced registry that has not come yet."""
 
+    def every(self, refresh_s: float) -> None:
+        """Look this often from the next look on."""
+        self._refresh_s = refresh_s
+
     def announced(self, sha256: str) -> bool:
         """A registry is announced; True when that is news."""
         news = sha256 != self.wanted

@@ -16,7 +16,8 @@ from edge.verbs.screen import CliError, Screen
 
 
 def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is called alike
-    reading = begin(Path(args.config) if args.config else None, os.environ)
+    config = Path(args.config) if args.config else None
+    reading = begin(config, os.environ)
     app = load("edge.app", "run")  # meanwhile: two cores start sooner than one
     try:
         read = reading.result()
@@ -25,7 +26,8 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
     found = read.settings
     redact = logs.set_up(found.log.level, os.environ)
     try:
-        return run_until_told(lambda: app.serve(found, hide=redact.hide, shelf=read.shelf, own=read.own), fast=True)
+        return run_until_told(
+            lambda: app.serve(found, hide=redact.hide, shelf=read.shelf, own=read.own, config=config), fast=True)  # fmt: skip
     except SocketTaken as e:
         raise CliError("SOCKET_TAKEN", str(e)) from None
     except BadSettings as e:  # a secret's file that went away meanwhile

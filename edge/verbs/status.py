@@ -24,6 +24,9 @@ def run(args: Namespace, screen: Screen) -> int:
         if name == "glasses":
             _sides(screen, (document.get(name) or {}).get("sides") or {})
     _services(screen, document.get("services") or [])
+    held = (document.get("configuration") or {}).get("needs_restart") or []
+    if held:
+        screen.line(f"{screen.paint('restart', 'yellow'):<9} needed for {plain(', '.join(map(str, held)))}")
     for name, text in (document.get("alarms") or {}).items():
         screen.line(f"{screen.paint('alarm', 'red'):<9} {plain(name)}: {plain(text)}")
     screen.line(f"\nNext: {plain(action)}" if action else "\nAll is well.")

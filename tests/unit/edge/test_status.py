@@ -31,6 +31,7 @@ def test_when_all_is_well_there_is_nothing_to_do():
     ("changes", "says"),
     [
         ({"alarms": {"db": "The database was damaged"}}, "The database was damaged"),
+        ({"configuration": {"needs_restart": ["glasses.radio"]}}, "What changed in the configuration needs a restart to take force (glasses.radio): systemctl restart glassd"),
         ({"services": [{"name": "uplink", "state": "crashed"}]}, "service uplink keeps failing"),
         ({"glasses": GlassesStatus(state="RESTING", hint="bluetoothctl power on")}, "bluetoothctl power on"),
         ({"glasses": GlassesStatus(state="SEEKING")}, "Switch your glasses on"),
@@ -54,7 +55,7 @@ def test_the_document_names_every_layer_and_ages_the_capabilities():
     shown = document(layers(), now=15.0)
     assert list(shown) == [
         "version", "edge_id", "adapter", "link", "glasses", "uplink", "registry", "outbox", "calls", "audio",
-        "services", "alarms", "next_action",
+        "services", "alarms", "configuration", "next_action",
     ]  # fmt: skip
     assert shown["glasses"]["capabilities"]["display"] == {"value": True, "origin": "firmware", "ageS": 5.0}
     assert shown["adapter"]["state"] == "ok"

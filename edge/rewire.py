@@ -1,0 +1,86 @@
+"""Puts another configuration in force in the rooms of a running daemon: cloud, broker, policy, log level, tools in development.
+
+Part of the roof, beside `app.py`. Refuses to read the configuration and to decide what may change live (`core/reload.py` does).
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+from edge import logs
+from edge.cloud_choice import CloudChoice
+from edge.core.policy import VoiceBudget
+from edge.local_tools import LocalTools
+from edge.orchestrator import Limits, Orchestrator, Policy
+from edge.registry_cache import RegistryCache
+from edge.settings import Rate, Settings
+from edge.tool_loader import BadHandler
+from edge.uplink.service import MqttUplink
+from tools_cache.tool import RateLimit
+
+EVERY_TOOL: Final = ("*",)
+
+
+class Rewire:
+    """Implements what `Reload` asks of the roof."""
+
+    def __init__(
+        self, *, cloud: CloudChoice, uplink: MqttUplink, registry: RegistryCache, calls: Orchestrator, tools: LocalTools
+    ) -> None:
+        self._cloud = cloud
+        self._uplink = uplink
+        self._registry = registry
+        self._calls = calls
+        self._tools = tools
+
+    def prepared(self, wanted: Settings) -> Callable[[], None]:
+        """Read secrets and certificates of these settings; gives what puts them in force. Raises `BadSettings`."""
+        cloud = self._cloud.under(wanted)
+        broker, source = cloud.uplink(), cloud.registry()
+
+        before = self._cloud.given
+
+        def take() -> None:
+            self._cloud.take(wanted)
+            self._registry.heed(disabled=disabled(wanted), refresh_s=wanted.cloud.refresh_s)
+            self._registry.follow(source)
+            if broker != before:
+                self._uplink.use(self._cloud.uplink())
+            self._calls.adopt(limits(wanted), policy(wanted))
+            logs.set_level(wanted.log.level)
+
+        return take
+
+    async def read_tools(self) -> str:
+        """In development read the tools of this installation anew, their handlers too; else say whether they changed."""
+        before = self._registry.installed.registry
+        held = await self._registry.read_installed()
+        if self._registry.installed.registry is not before:
+            for tool in (tool for app in before.apps for tool in app.tools):
+                with suppress(BadHandler):  # it names no folder, so nothing of it was loaded
+                    self._tools.unload(tool)
+        return held
+
+
+def disabled(settings: Settings) -> tuple[str, ...]:
+    """Name the tools that the owner does not want."""
+    return settings.policy.disabled_tools if settings.policy.tools_enabled else EVERY_TOOL
+
+
+def limits(settings: Settings) -> Limits:
+    p = settings.policy
+    voice = VoiceBudget(calls=p.voice_total_calls, retrievals=p.voice_retrieval_calls)
+    return Limits(voice=voice, confirm_s=p.confirmation_s, turn_latency_ms=p.voice_latency_ms)
+
+
+def policy(settings: Settings, **more: Any) -> Policy:
+    """Give the owner's policy; `more` are what does not stand in the settings."""
+    p = settings.policy
+    return Policy(
+        enabled=p.tools_enabled, user_id=settings.edge.user_id, strict_registry=p.strict_registry,
+        rates=rates(p.rate_limits), **more,
+    )  # fmt: skip
+
+
+def rates(configured: Mapping[str, Rate]) -> dict[str, RateLimit]:
+    return {name: RateLimit(rate.calls, rate.window) for name, rate in configured.items()}

@@ -1,0 +1,61 @@
+"""Reads the settings once more while the daemon runs, in a child of its own: pydantic and its 13 MiB stay out of this process.
+
+Refuses to compare and to apply. The child runs `main`: the file's name comes as an argument, pickled settings go to stdout.
+"""
+
+import asyncio
+import os
+import pickle
+import sys
+from pathlib import Path
+from typing import Final
+
+from edge.paths import Env
+from edge.settings import Settings
+from edge.settings_rules import BadSettings
+
+LIMIT_S: Final = 30.0
+"""A Raspberry Pi with a cold disk starts an interpreter and loads pydantic in three."""
+_CHILD: Final = "import sys; from edge import settings_again; settings_again.main(*sys.argv[1:])"
+
+
+async def read(config: Path | None, env: Env, *, limit_s: float = LIMIT_S) -> Settings:
+    """Read the file of `config`, or the first there is, under `env`. Raises `BadSettings`."""
+    try:
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _CHILD, str(config or ""), env=dict(env), stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL)  # fmt: skip
+    except OSError as e:
+        raise BadSettings(f"the configuration cannot be read now: no child process: {e.strerror}") from None
+    try:
+        async with asyncio.timeout(limit_s):
+            packed, _ = await child.communicate()
+    except TimeoutError:
+        raise BadSettings(f"the configuration was not read in {limit_s:.0f} s") from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    return _answer(packed, child.returncode)
+
+
+def _answer(packed: bytes, code: int | None) -> Settings:
+    try:
+        found: Settings | str = pickle.loads(packed)  # noqa: S301 - of our own child
+    except (EOFError, pickle.UnpicklingError):
+        raise BadSettings(f"the configuration could not be read: its reader ended with {code}") from None
+    if isinstance(found, str):
+        raise BadSettings(found)
+    return found
+
+
+def main(config: str) -> None:
+    """Be the child."""
+    from edge import settings_reading  # noqa: PLC0415 - pydantic, for the child alone
+
+    found: Settings | str
+    try:
+        found = settings_reading.load(Path(config) if config else None, os.environ)
+    except BadSettings as e:
+        found = str(e)
+    sys.stdout.buffer.write(pickle.dumps(found))
