@@ -269,8 +269,8 @@ class Daemon:
             self.calls.call, present=self.stage.present, state=lambda: self.calls.session.described(self.clock.boot())
         )
         self.reload = Reload(
-            s, read=partial(settings_again.read, self._config, self.env), bus=self.bus, notifier=self.notifier, within=self.vigil.within,
-            roof=rewire.Rewire(cloud=self.cloud, uplink=self.uplink, registry=self.registry, calls=self.calls, tools=self.tools),
+            s, read=partial(settings_again.read, self._config, self.env), bus=self.bus, notifier=self.notifier, turns=self.turns, within=self.vigil.within,
+            roof=rewire.Rewire(cloud=self.cloud, uplink=self.uplink, registry=self.registry, calls=self.calls, tools=self.tools, own=self.own_tools),
         )  # fmt: skip
         self.herald = Herald(
             bus=self.bus, glasses=self.link, uplink=self.uplink, registry=self.registry, clock=self.clock,

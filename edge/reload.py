@@ -17,6 +17,7 @@ from edge.ports import BusPort
 from edge.sdnotify import Notifier
 from edge.settings import Settings
 from edge.settings_rules import BadSettings
+from edge.turns import OpenTurns
 from edge.vigil import Within, unwatched
 
 ALARM: Final = "configuration"
@@ -32,8 +33,10 @@ class Applies(Protocol):
     def prepared(self, wanted: Settings) -> Callable[[], None]:
         """Read what a configuration needs (secrets, certificates); gives what puts it in force. Raises `BadSettings`."""
 
-    async def read_tools(self) -> str:
-        """Read the tools of this installation anew; says why they need a restart, or "". Raises `BadSettings`."""
+    async def read_tools(self, wanted: Settings) -> str:
+        """Read the owner's own tools anew, and those of this installation; says what of them needs a restart, or "". Raises
+        `BadSettings`.
+        """
 
 
 class Reload:
@@ -41,13 +44,14 @@ class Reload:
 
     def __init__(
         self, settings: Settings, *, read: Callable[[], Awaitable[Settings]], roof: Applies, bus: BusPort, notifier: Notifier,
-        within: Within = unwatched,
+        turns: OpenTurns, within: Within = unwatched,
     ) -> None:  # fmt: skip
         self.settings = settings
         self._read = read
         self._roof = roof
         self._bus = bus
         self._notifier = notifier
+        self._turns = turns
         self._within = within
         self._asked = asyncio.Event()
         self._restart: tuple[str, ...] = ()
@@ -71,10 +75,18 @@ class Reload:
 
     async def once(self) -> None:
         """Read, and take what can be taken; what is wrong is told and changes nothing."""
+        whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._turns.begin(whole)  # all that changes is one change to whoever lists tools
+        try:
+            await self._once()
+        finally:
+            whole.cancel()
+
+    async def _once(self) -> None:
         try:
             found = plan(self.settings, await self._read())
             take = self._roof.prepared(found.effective)
-            held = await self._roof.read_tools()
+            held = await self._roof.read_tools(found.effective)
         except BadSettings as e:
             self._refuse(str(e))
             return

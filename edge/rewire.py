@@ -12,8 +12,10 @@ from edge.cloud_choice import CloudChoice
 from edge.core.policy import VoiceBudget
 from edge.local_tools import LocalTools
 from edge.orchestrator import Limits, Orchestrator, Policy
+from edge.own_tools import NotRead, OwnTools
 from edge.registry_cache import RegistryCache
 from edge.settings import Rate, Settings
+from edge.settings_rules import BadSettings
 from edge.tool_loader import BadHandler
 from edge.uplink.service import MqttUplink
 from tools_cache.tool import RateLimit
@@ -25,13 +27,14 @@ class Rewire:
     """Implements what `Reload` asks of the roof."""
 
     def __init__(
-        self, *, cloud: CloudChoice, uplink: MqttUplink, registry: RegistryCache, calls: Orchestrator, tools: LocalTools
+        self, *, cloud: CloudChoice, uplink: MqttUplink, registry: RegistryCache, calls: Orchestrator, tools: LocalTools, own: OwnTools
     ) -> None:
         self._cloud = cloud
         self._uplink = uplink
         self._registry = registry
         self._calls = calls
         self._tools = tools
+        self._own = own
 
     def prepared(self, wanted: Settings) -> Callable[[], None]:
         """Read secrets and certificates of these settings; gives what puts them in force. Raises `BadSettings`."""
@@ -51,8 +54,14 @@ class Rewire:
 
         return take
 
-    async def read_tools(self) -> str:
-        """In development read the tools of this installation anew, their handlers too; else say whether they changed."""
+    async def read_tools(self, wanted: Settings) -> str:
+        """Read the owner's own tools anew; in development those of this installation too, with their handlers: else say whether
+        they changed.
+        """
+        try:
+            await self._own.reload(wanted)
+        except NotRead as e:
+            raise BadSettings(f"the tools of your own cannot be read: {e}") from None
         before = self._registry.installed.registry
         held = await self._registry.read_installed()
         if self._registry.installed.registry is not before:

@@ -23,7 +23,9 @@ from edge.sdnotify import Notifier
 from edge.settings import Settings
 from edge.settings_reading import formed
 from edge.settings_rules import BadSettings
+from edge.turns import OpenTurns
 from tests.unit.edge.test_cli import DEADLINE_S, environment, glassd
+from tests.unit.edge.test_own_reading import WEATHER
 
 pytestmark = pytest.mark.enable_socket
 
@@ -96,14 +98,14 @@ class Roof:
             raise BadSettings(self.broken)
         return lambda: self.taken.append(wanted)
 
-    async def read_tools(self):
+    async def read_tools(self, wanted):
         return self.held
 
 
 class Rig:
     def __init__(self):
         self.roof, self.bus, self.wanted = Roof(), Bus(), Settings()
-        self.reload = Reload(Settings(), read=self.read, roof=self.roof, bus=self.bus, notifier=Notifier({}))
+        self.reload = Reload(Settings(), read=self.read, roof=self.roof, bus=self.bus, notifier=Notifier({}), turns=OpenTurns())
 
     async def read(self):
         if isinstance(self.wanted, BadSettings):
@@ -246,16 +248,19 @@ async def running(folder, text):
         it._notify.close()
 
 
-@pytest.mark.requirement("I5-reload-live", "I5-reload-refused", "I5-list-changed")
+@pytest.mark.requirement("I5-reload-live", "I5-reload-refused", "I5-list-changed", "S3-37")
 async def test_a_hangup_changes_what_can_change_and_says_what_cannot(tmp_path):
     notes = {"notes:add", "notes:list", "notes:search"}
     async with running(tmp_path, "") as daemon:
         assert notes <= await daemon.offered()
+        (tmp_path / "tools.d").mkdir()
+        (tmp_path / "tools.d" / "weather.toml").write_text(WEATHER)
 
         await daemon.reload('[policy]\ndisabled_tools = ["notes:*"]\n[glasses]\nscan_s = 3.0\n[log]\nlevel = "debug"\n')
-        assert not notes & await daemon.offered()
+        offered = await daemon.offered()
+        assert (notes & offered, "my:weather" in offered) == (set(), True)
         told = await daemon.ask("events", "--kind", "tools_list_changed", "--count", "1", "--after", "0-0")
-        assert (told["event"], set(told["removed"]), told["added"]) == ("tools_list_changed", notes, [])
+        assert (told["event"], set(told["removed"]), told["added"]) == ("tools_list_changed", notes, ["my:weather"])
         status = await daemon.ask("status")
         assert status["configuration"]["needs_restart"] == [RESTART]
 
