@@ -10,7 +10,7 @@ from typing import Final
 
 from edge.clock import Clock
 from edge.confirm import Confirmer
-from edge.core import confirmation, results
+from edge.core import confirmation, results, visibility
 from edge.core.call_state import CallState
 from edge.core.routing import Route, RouteKind
 from edge.ending import Ending
@@ -148,7 +148,7 @@ class Attendance:
         for name in [name for name, at in due.items() if at <= now and name != "end"]:
             del due[name]
             if name == "working":
-                self.mark(ticket, "Working…")
+                self.mark(ticket, visibility.working(tool))
             elif name == "accept" and tool is not None and not tool.queueable:
                 await self.withdraw(ticket, "nobody accepted it in time")
                 ticket.route = Route(RouteKind.FALLBACK, "nobody accepted it in time", ErrorCode.NOT_ACCEPTED)
@@ -197,8 +197,8 @@ class Attendance:
         self._ending.answer(ticket, pending, "pending", final=False)
 
     def mark(self, ticket: Ticket, text: str, *, brief: bool = True) -> None:
-        """Put a word on the lens beside the call, without waiting for it."""
-        if self.tasks is not None and not ticket.unseen:
+        """Put a word on the lens beside the call, without waiting for it; of a call that is not shown there is none."""
+        if self.tasks is not None and visibility.shown(ticket.call, ticket.tool):
             scene = f"{ticket.call.call_id}/word"
             self.tasks.create_task(self._tell(text, scene, brief=brief), name="call.word")
 

@@ -27,7 +27,7 @@ _log: Final = logging.getLogger(__name__)
 KEYS: Final = (
     "ts", "callId", "toolId", "version", "registryVersion", "category", "mode", "turnId", "idempotencyKey", "argsHash",
     "origin", "route", "duration", "outcome", "ok", "errorType", "errorCode", "reason", "delivery", "attempts",
-    "overBudget", "turnOverBudget", "defaultsApplied",
+    "overBudget", "turnOverBudget", "defaultsApplied", "stages",
 )  # fmt: skip
 """On every line, null where there is nothing to say (S2-101). `duration` is whole milliseconds. Nothing else a record
 holds is written, but `args` where that was asked for: what is not on this list cannot leak."""

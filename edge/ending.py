@@ -14,17 +14,17 @@ from datetime import UTC, datetime
 from typing import Final
 
 from edge.clock import Clock
-from edge.core import idempotency, latency, results
+from edge.core import idempotency, latency, results, visibility
 from edge.core.call_state import CallState
 from edge.core.routing import RouteKind
 from edge.core.session import FAREWELL, SessionController
 from edge.events import CallAnswered, CallCompleted
 from edge.gate import Limits, Refused
-from edge.ports import BusPort, GlassesPort, RegistryPort, RenderPort, UplinkMessage, UplinkPort
+from edge.ports import BusPort, GlassesPort, GlassesStatus, RegistryPort, RenderPort, UplinkMessage, UplinkPort
 from edge.store_ports import CallStorePort, PendingStorePort, ResultCachePort, SessionStorePort
 from edge.ticket import Ticket
 from tools_cache.names import flaw
-from tools_cache.tool import Delivery, DeliveryReport, ErrorCode, Json, Mode, ToolError, ToolResponse
+from tools_cache.tool import Delivery, DeliveryReport, ErrorCode, Json, Mode, ToolCall, ToolError, ToolResponse
 
 _log: Final = logging.getLogger(__name__)
 _audit_log: Final = logging.getLogger("edge.audit")
@@ -71,6 +71,8 @@ class Ending:
         self._latency = latency.LatencyLedger()
         self._slow_tools: set[str] = set()
         self._insisting = 0
+        self._began = clock.boot()
+        self._unseen = False
         self.tasks: asyncio.TaskGroup | None = None
         self.session = SessionController()
 
@@ -195,11 +197,9 @@ class Ending:
     async def _present(self, ticket: Ticket, response: ToolResponse) -> DeliveryReport:
         if ticket.expired:
             return DeliveryReport(Delivery.EXPIRED)
-        if ticket.unseen:
-            return DeliveryReport(Delivery.NONE)
         if response.ok and ticket.route is not None and ticket.route.kind is RouteKind.WEARER:
             return DeliveryReport(Delivery.NONE)  # the wearer's own answer is no news to the wearer
-        if not results.concerns_wearer(ticket.call, response):
+        if not visibility.told(ticket.call, ticket.tool, response):
             return DeliveryReport(Delivery.NONE)
         if ticket.early and self._glasses.status().worn is False:
             return DeliveryReport(Delivery.DROPPED, "the glasses are not worn")
@@ -207,6 +207,10 @@ class Ending:
         if response.error is not None and not ticket.early and glasses.capabilities is not None and not glasses.ready:
             # Kept for their return it would be old news, and push away what the wearer was reading.
             return DeliveryReport(Delivery.DROPPED, "glasses away")
+        if not self._surface(glasses, ticket.call):
+            return DeliveryReport(Delivery.DROPPED, "no glasses" if glasses.capabilities is None else "glasses away")
+        response = visibility.dressed(response, ticket.tool)
+        ticket.stages.append("posted")
         if self.session.silent(self._clock.boot()):
             response = replace(response, render={**(response.render or {}), "suppressVoiceResponse": True})
         if ticket.route is None or ticket.route.code is None:
@@ -216,6 +220,15 @@ class Ending:
                 return await self._stage.present(ticket.call.call_id, response)
         except TimeoutError:
             return DeliveryReport(Delivery.SENT, "the glasses have not confirmed it yet")
+
+    def _surface(self, glasses: GlassesStatus, call: ToolCall) -> bool:
+        """Is there anything to show it on? That there is not is said once, until there is again (S3-10)."""
+        there = visibility.surface(glasses, began=self._began, now=self._clock.boot())
+        if not there:
+            level = logging.DEBUG if self._unseen else logging.WARNING
+            _log.log(level, "no glasses are there to show results on; they go to their callers only, the first is of %s", call.tool)
+        self._unseen = not there
+        return there
 
     async def refuse(self, ticket: Ticket, refused: Refused) -> None:
         ticket.reason = refused.reason
@@ -281,7 +294,7 @@ class Ending:
             "ok": response.ok, "errorType": error.type.value if error else None,
             "errorCode": error.code.value if error else None, "reason": ticket.reason,
             "argsHash": idempotency.args_digest(call.args), "args": dict(call.args), "category": tool.category if tool else None,
-            "delivery": response.meta.get("delivery"), "attempts": ticket.attempts,
+            "delivery": response.meta.get("delivery"), "attempts": ticket.attempts, "stages": " ".join(ticket.stages),
             "overBudget": over_tool, "turnOverBudget": over_turn,
             "defaultsApplied": ", ".join(ticket.defaulted)[:255] or None,
         })  # fmt: skip

@@ -28,6 +28,8 @@ MAX_FILE: Final = 64 * 1024
 MAX_FILES: Final = 200
 MAX_ALL: Final = 1000
 """Tools of all files."""
+CARD: Final = "card"
+"""How a result is shown whose author does not say: its tool's title above it."""
 _HIDDEN: Final = ("execution", "activationPhrases")
 """What of a file is not the tool's definition: how it is asked is nobody's business but ours."""
 _BODILESS: Final = frozenset({"GET", "DELETE"})
@@ -217,7 +219,8 @@ def _tool(document: Mapping[str, Json]) -> tuple[ToolDefinition, Plan | None]:
         raw["mentraExtensions"] = {"activationPhrases": document["activationPhrases"]}
     tool = definition(name.package, raw, source=Source.LOCAL)
     timeout_s = execution.get("timeout", 30_000) / 1000
-    return replace(tool, endpoint="" if plan is None or plan.later else "http", timeout_s=timeout_s), plan
+    endpoint = "" if plan is None or plan.later else "http"
+    return replace(tool, endpoint=endpoint, timeout_s=timeout_s, custom_ui=tool.custom_ui or CARD), plan
 
 
 def _plan(kind: ExecutionType, execution: Mapping[str, Json], schema: Mapping[str, Json]) -> Plan | None:

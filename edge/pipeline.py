@@ -76,6 +76,7 @@ class Pipeline:
         self._bus.publish(CallReceived(call.call_id, call.tool[:255], call.origin.value))
         try:
             await self._gate.check(ticket)
+            ticket.stages.append("configured")
             await self._serve(ticket)
         except Refused as e:
             await self._ending.refuse(ticket, e)
@@ -85,7 +86,7 @@ class Pipeline:
             self._ending.answer(ticket, replay, "replay")
         except Exception:  # noqa: BLE001 - S2-45: it becomes an answer, its cause stays in the log
             _log.exception("call %s failed inside the daemon", call.call_id)
-            await self._ending.end(ticket, _internal(call.tool))
+            await self._ending.end(ticket, results.internal(call.tool))
 
     async def _serve(self, ticket: Ticket) -> None:
         """A yes where one is needed, route, admit, run, end."""
@@ -100,7 +101,10 @@ class Pipeline:
         ticket.call = replace(ticket.call, ttl_s=routing.life_s(ticket.call, tool, route))
         if not ticket.admitted:
             await self._admit(ticket, tool, route)
-        await self._ending.end(ticket, await self._served(ticket, tool, route, life_s))
+        ticket.stages.append("built")
+        response = await self._served(ticket, tool, route, life_s)
+        ticket.stages += ["executed"] * (route.code is None)
+        await self._ending.end(ticket, response)
 
     async def _served(self, ticket: Ticket, tool: ToolDefinition, route: Route, life_s: float) -> ToolResponse:
         if route.code is not None:
@@ -297,11 +301,12 @@ class Pipeline:
     async def take_up(self, ticket: Ticket, left: Unfinished) -> None:
         """Bring a call of the last daemon to its one answer; nothing unsafe runs twice."""
         ticket.begun = left.state != CallState.AWAITING_CONFIRMATION
+        ticket.stages += ["configured", "built"]
         try:
             response = await self._taken_up(ticket, CallState(left.state))
         except Exception:  # noqa: BLE001 - as in `live`: it becomes an answer
             _log.exception("call %s could not be taken up", ticket.call.call_id)
-            response = _internal(ticket.call.tool)
+            response = results.internal(ticket.call.tool)
         await self._ending.end(ticket, response)
 
     async def _taken_up(self, ticket: Ticket, state: CallState) -> ToolResponse:
@@ -391,8 +396,3 @@ async def _as_coroutine(
 
 def _not_taken(why: object) -> ToolError:
     return ToolError.of(ErrorCode.TOOL_UNAVAILABLE, f"No new work is taken now: {why}")
-
-
-def _internal(tool: str) -> ToolResponse:
-    """S2-45: the cause is in the log, never in the answer."""
-    return ToolResponse.failure(ErrorCode.INTERNAL, f"Internal error executing {tool}", partial_side_effects=True)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from edge.core.routing import Route
 from edge.ports import CallAccepted, CallProgress, CallResult, Progress, SnapshotPort, Wait
-from tools_cache.tool import ExecutionType, Json, ToolCall, ToolDefinition, ToolError, ToolResponse
+from tools_cache.tool import Json, ToolCall, ToolDefinition, ToolError, ToolResponse
 
 WORDS: Final = 64
 """Words from whoever runs the call that may wait; progress beyond it is dropped, an answer never is."""
@@ -67,6 +67,8 @@ class Ticket:
     clamped: dict[str, Json] = field(default_factory=dict)
     defaulted: tuple[str, ...] = ()
     reason: str = ""
+    stages: list[str] = field(default_factory=list)
+    """How far it came, the same for every kind of tool (S3-40): configured, built, executed, posted."""
     admitted: bool = False
     begun: bool = False
     kept: bool = True
@@ -108,11 +110,6 @@ class Ticket:
             self.answer = _future()
         self.early = False
         return self.answer
-
-    @property
-    def unseen(self) -> bool:
-        """Is this an internal tool's, which no lens shows and no ear hears, whatever it is configured to be (S3-05)?"""
-        return self.tool is not None and self.tool.execution_type is ExecutionType.INTERNAL
 
     @property
     def key(self) -> tuple[str, str, str] | None:

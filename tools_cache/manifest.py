@@ -111,11 +111,23 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
         latency_budget_ms=int(tool.latency_budget_ms), timeout_s=tool.timeout_s, queueable=tool.queueable,
         queue_ttl_s=tool.queue_ttl_s, execution_type=ExecutionType(tool.execution_type),
         endpoint=tool.execution.url or tool.execution.webhook_url or "", pending_ttl_s=tool.pending_ttl_s,
-        cache_ttl_s=_cache_ttl_s(tool), rate_limit=_rate_limit(tool),
+        visible=_visible(raw), custom_ui=_custom_ui(raw), cache_ttl_s=_cache_ttl_s(tool), rate_limit=_rate_limit(tool),
         available_when=FrozenDict({str(fact): wanted for fact, wanted in tool.available_when.items()}),
         activation_phrases=tuple(tool.mentra_extensions.activation_phrases), depends_on=tuple(dict.fromkeys(tool.depends_on)),
         local_phrases=_local_phrases(tool), raw=raw,
     )  # fmt: skip
+
+
+def _visible(raw: Mapping[str, Json]) -> bool | None:
+    """What it says of being shown; words that mean something else elsewhere are no reason to refuse a tool."""
+    found = raw.get("visible")
+    return found if isinstance(found, bool) else None
+
+
+def _custom_ui(raw: Mapping[str, Json]) -> str:
+    display = raw.get("display")
+    found = display.get("customUI") if isinstance(display, Mapping) else None
+    return found[:80] if isinstance(found, str) else ""
 
 
 def problem_of(error: ValidationError) -> str:

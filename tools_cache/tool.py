@@ -225,6 +225,8 @@ class ToolDefinition:
     queue_ttl_s: float = 3600.0
     execution_type: ExecutionType = ExecutionType.GATEWAY
     endpoint: str = ""
+    visible: bool | None = None
+    custom_ui: str = ""
     pending_ttl_s: float = 3600.0
     cache_ttl_s: float | None = None
     rate_limit: RateLimit | None = None

@@ -256,6 +256,11 @@ def interrupted(tool: ToolDefinition | None, *, started: bool) -> ToolResponse:
     )  # fmt: skip
 
 
+def internal(tool: str) -> ToolResponse:
+    """A fault of ours (S2-45): its cause is in the log, never in the answer."""
+    return ToolResponse.failure(ErrorCode.INTERNAL, f"Internal error executing {tool}", partial_side_effects=True)
+
+
 def undecided() -> ToolResponse:
     """A call that was accepted, that the disk let nobody begin, and that the next daemon may still take up."""
     return ToolResponse.failure(

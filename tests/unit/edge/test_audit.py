@@ -25,6 +25,7 @@ RECORD = {
     "route": "local", "duration": 12, "outcome": "answered", "ok": True, "errorType": None, "errorCode": None,
     "reason": "lives on this edge", "delivery": "shown", "attempts": 1, "overBudget": False, "turnOverBudget": False,
     "defaultsApplied": "/limit",
+    "stages": "configured built executed posted",
 }  # fmt: skip
 
 

@@ -271,7 +271,7 @@ async def test_glasses_tools_need_glasses_but_reading_their_status_does_not(tmp_
         away = await h.call("glasses:show_text", {"text": "x"})
         assert away.error.type is ErrorType.SESSION_INACTIVE
         assert away.meta["route"] == "fallback"
-        status = await h.call("glasses:status")
+        status = await h.call("glasses:status", origin=CallOrigin.GLASSES)
         assert status.ok
         assert status.meta["route"] == "glasses"
         assert status.meta["delivery"] == {"state": "queued", "reason": "glasses away"}
