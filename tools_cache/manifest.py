@@ -7,7 +7,7 @@ neighbours; a document that cannot be trusted as a whole raises `BadManifest`.
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, Never
 
 from pydantic import ValidationError
@@ -24,6 +24,8 @@ MAX_NESTING: Final = 200
 """Levels of a document; a schema may have 64 of them."""
 CATEGORIES: Final = frozenset({"retrieval", "action", "utility", "productivity", "media", "communication", "other"})
 """Policy categories (S2-03) and MentraOS ones (S0-38)."""
+_READ: Final = frozenset({"version", "sha256", "envelopeVersion", "apps"})
+"""Of a whole document. Our own artifact holds four times as much for models beside it, which costs a daemon nothing."""
 _EXACT: Final = 2**53
 """Above this an integer is not exact in JSON's numbers; RFC 8785 hashes it as the double it is read as elsewhere."""
 _NONE: Final = FrozenDict()
@@ -43,14 +45,16 @@ def digest(apps: Json) -> str:
     return hashlib.sha256(canonical(apps)).hexdigest()
 
 
-def parse_json(body: bytes) -> Json:
-    """Read a document's bytes, bounded. Raises `BadManifest`."""
+def parse_json(body: bytes, *, wanted: Collection[str] = ()) -> Json:
+    """Read a document's bytes, bounded; of its own keys only those `wanted`, if any are named. Raises `BadManifest`."""
     if len(body) > MAX_BYTES:
         raise BadManifest(f"the registry is {len(body)} bytes; at most {MAX_BYTES} are taken")
     try:
         document = json.loads(body, parse_constant=_no_constant)
     except (ValueError, RecursionError) as e:
         raise BadManifest(f"the registry is not JSON: {str(e)[:120]}") from None
+    if wanted and isinstance(document, dict):
+        document = {key: value for key, value in document.items() if key in wanted}
     if _depth_over(document, MAX_NESTING):
         raise BadManifest(f"the registry is nested deeper than {MAX_NESTING} levels")
     return document
@@ -64,7 +68,7 @@ def load(
     `source` is where its tools live; only our own build (LOCAL) may say GLASSES of a tool. `trusted` skips the hash:
     the bytes are a copy that was checked when it was written and is unchanged since.
     """
-    document = parse_json(body)
+    document = parse_json(body, wanted=_READ)
     try:
         head = documents.Head.model_validate(document)
     except ValidationError as e:

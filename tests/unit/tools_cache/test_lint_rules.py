@@ -1,6 +1,7 @@
 """Every rule of the build has a folder that breaks it and nothing else; its words name folder, file and field."""
 
 import json
+import re
 
 import pytest
 
@@ -245,3 +246,8 @@ def test_a_prompt_that_names_what_is_not_there_fails_the_build(tmp_path, text):
     (texts / "voice.md").write_text(text)
     (only,) = build.compile_tools(tmp_path / "tools", texts).failures
     assert (only.finding.rule, str(only).partition(":")[0]) == ("reference", "texts/voice.md")
+
+
+def test_the_table_of_rules_for_authors_is_what_is_held():
+    page = (build.TOOLS.parents[1] / "docs" / "tools.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([a-z-]+)` \| (.+) \|$", page, re.MULTILINE)[: len(RULES)] == list(RULES.items())

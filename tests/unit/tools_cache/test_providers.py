@@ -13,6 +13,7 @@ from tools_cache.providers import openai
 from tools_cache.providers.forms import MAKERS, PROVIDERS, find, form_of, forms
 from tools_cache.providers.words import Told, Withheld
 from tools_cache.schema import compile_schema
+from tools_cache.tool import Source
 
 SEARCH = {
     "type": "object", "additionalProperties": False, "required": ["query"],
@@ -284,9 +285,15 @@ def test_all_forms_of_what_we_ship_are_made_and_known_by_one_alias():
 
 
 def test_the_daemon_reads_none_of_it(tmp_path):
-    """What models are told costs the daemon nothing: it is not in what `manifest` keeps."""
+    """What models are told costs the daemon nothing: it is not in what `manifest` keeps, nor looked through."""
     text = build.compile_tools(write(tmp_path, parameters=closed(only_here={"type": "string"}))).text
     (app,) = manifest.load(text.encode()).apps
     (tool,) = app.tools
     assert "providerSchemas" not in str(tool.raw)
     assert str(tool.raw).count("only_here") == 1
+    document = json.loads(text)
+    deep: list = []
+    for _ in range(manifest.MAX_NESTING + 5):
+        deep = [deep]
+    document["tools"] = deep
+    assert manifest.load(json.dumps(document).encode(), source=Source.LOCAL).version == document["version"]
