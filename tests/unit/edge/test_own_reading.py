@@ -207,7 +207,7 @@ def test_a_body_written_as_text_is_the_json_it_spells(tmp_path, body):
     assert found.plans["my:tool"].body == {"q": "{{input.x}}"}
 
 
-@pytest.mark.requirement("S3-15", "S3-16")
+@pytest.mark.requirement("S3-15")
 @pytest.mark.parametrize("config", [{"agentConfig": {"model": "m"}, "includeContext": True, "timeout": 60_000}, {"provider": "p", "model": "m", "size": "s", "quality": "q"}])
 def test_what_only_a_cloud_runs_is_known_for_what_it_is(tmp_path, config):
     found = read(tmp_path, t_json=tool(execution=config))

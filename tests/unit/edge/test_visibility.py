@@ -14,6 +14,7 @@ from firmware_bridge.messages import Answer
 from tests.unit.edge import orchestrator_house
 from tests.unit.edge.orchestrator_house import QUICK, FakeTools, house, make, tool
 from tests.unit.render.fakes import AUDIO, DISPLAY
+from tools_cache import build, lint
 from tools_cache.tool import CallOrigin, ErrorCode as Code, ExecutionType, Mode, Source, ToolError, ToolResponse
 
 GATEWAY, EXTERNAL, SPACE, INTERNAL = ExecutionType
@@ -272,3 +273,12 @@ async def _told(h):
     async with asyncio.timeout(10):
         while not h.tools.handed:
             await asyncio.sleep(0.01)
+
+
+# ------------------------------------------------------------------ the rows of the seed that are about what is not there
+
+
+@pytest.mark.requirement("S3-20", "S3-19")
+def test_nothing_of_the_seeds_second_version_and_none_of_its_system_tools_is_among_ours():
+    built = {path.name.partition("_")[2] for path in lint.folders(build.TOOLS)} | {path.name for path in lint.folders(build.TOOLS)}
+    assert not built & {"stop_run", "absorb_run", "get_my_runs", "enter_space", "send_message", "read_messages"}
