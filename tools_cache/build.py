@@ -133,6 +133,8 @@ def _entry(folder: lint.Folder) -> dict[str, Json]:
             "docSha256": _sha256(folder.doc), "handlerSha256": _sha256(folder.handler),
         },
     }  # fmt: skip
+    if folder.config:
+        meta[BUILD_KEY]["configSha256"] = _sha256(folder.config)
     if schema.get("hardware"):
         meta[HARDWARE_KEY] = schema["hardware"]
     copied = {key: schema[key] for key in _COPIED if key in schema}

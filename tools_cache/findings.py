@@ -53,6 +53,7 @@ RULES: Final[Mapping[str, str]] = {
     "handler-parts": "a tool's constructor asks only for what can be handed in",
     "handler-import": "the handler imports nothing of the daemon: everything is handed in",
     "handler-success": "a result is {data, render, intents}: success is told by the daemon",
+    "config": "settings are a model `Config` with `enabled: bool`, every key with its default",
     "loadable": "the loader takes it as it was built",
     "twice": "no two folders make the same tool",
 }

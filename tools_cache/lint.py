@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from tools_cache import documents, lint_handler, lint_parameters, lint_texts
+from tools_cache import config_form, documents, lint_handler, lint_parameters, lint_texts
 from tools_cache.errors import BadDefinition, BadToolName
 from tools_cache.findings import DOC, HANDLER, SCHEMA, SUMMARY, Finding
 from tools_cache.manifest import definition, problem_of
@@ -41,6 +41,7 @@ class Folder:
     summary: str
     doc: str
     handler: str
+    config: str = ""
 
 
 def folders(tools: Path) -> list[Path]:
@@ -52,11 +53,11 @@ def read(folder: Path) -> tuple[Folder | None, list[Finding]]:
     """Read one folder: (the folder, nothing) or (nothing, what is missing or unreadable)."""
     texts: dict[str, str] = {}
     found = []
-    for file in FILES:
+    for file in (*FILES, config_form.FILE):
         try:
             texts[file] = (folder / file).read_text(encoding="utf-8")
         except FileNotFoundError:
-            found.append(Finding("file-missing", file, f"Missing required file: {file}"))
+            found += [Finding("file-missing", file, f"Missing required file: {file}")] if file in FILES else []
         except (OSError, UnicodeDecodeError) as e:
             found.append(Finding("file-unreadable", file, f"cannot be read: {e}"))
     try:
@@ -70,12 +71,14 @@ def read(folder: Path) -> tuple[Folder | None, list[Finding]]:
         found = [f for f in found if f.file != HANDLER]
     if found:
         return None, found
-    return Folder(folder.name, schema, texts[SUMMARY].strip(), texts[DOC], texts[HANDLER]), []
+    config = texts.get(config_form.FILE, "")
+    return Folder(folder.name, schema, texts[SUMMARY].strip(), texts[DOC], texts[HANDLER], config), []
 
 
 def failures(folder: Folder) -> list[Finding]:
     """Say everything that is wrong with a folder; empty when it may be built."""
     beside = [*lint_texts.summary(folder.summary), *lint_texts.doc(folder.doc), *_handler(folder)]
+    beside += config_form.read(folder.config)[1] if folder.config else []
     missing = [_schema("field-missing", f, f"Missing required field: {f}") for f in REQUIRED if f not in folder.schema]
     if missing:
         return [*missing, *beside]

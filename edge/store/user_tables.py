@@ -123,7 +123,7 @@ def _create(c: Connection, table: str, columns: Mapping[str, str], statement: ta
     there = [row["name"] for row in c.execute("SELECT name FROM pragma_table_info(?)", (table,))]
     if there:
         for change in tables.add_columns(table, columns, there):
-            execute_in(c, *change)
+            c.execute(*change)  # all ours; SQLite looks through the rows by a PRAGMA, which SQL of a tool's own may not
         return
     number: int = c.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'").fetchone()[0]
     if number >= MAX_TABLES:

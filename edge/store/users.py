@@ -67,14 +67,16 @@ class Users:
     async def database(self, user: str, package: str) -> AsyncIterator[Database]:
         """Hold the database file open while inside. Raises StoreError."""
         path = self.folder(user, package) / "data.db"
-        async with self._opening:
-            held = self._open.get(path)
-            if held is None:
-                await self._make_room()
-                await asyncio.to_thread(self.made, user, package)
-                held = self._open[path] = _Open(await Database.open(path, (), max_bytes=FILE_BYTES, ballast=False))
-            self._open.move_to_end(path)
-            held.in_use += 1
+        held = self._open.get(path)
+        if held is None:
+            async with self._opening:
+                held = self._open.get(path)  # whoever waited for the lock finds what the one before opened
+                if held is None:
+                    await self._make_room()
+                    await asyncio.to_thread(self.made, user, package)
+                    held = self._open[path] = _Open(await Database.open(path, (), max_bytes=FILE_BYTES, ballast=False))
+        self._open.move_to_end(path)
+        held.in_use += 1
         try:
             yield held.database
         finally:

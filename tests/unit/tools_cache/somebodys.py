@@ -1,0 +1,8 @@
+"""A tool of somebody else's, to be imported by handlers of the tests."""
+
+from tools_cache.base import Tool
+
+
+class Somebodys(Tool):
+    async def run(self, args):
+        return None
