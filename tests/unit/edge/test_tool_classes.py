@@ -25,7 +25,7 @@ async def classes(make, tmp_path):  # noqa: F811
 
     def of(handler, **options):
         notes = []
-        rig = make(handler, private=stores.of, note=notes.append, **options)
+        rig = make(handler, private=stores.of, note=notes.append, glasses_do=nobody, **options)
         rig.shown, rig.notes, rig.state = [], notes, {"voice_active": True}
 
         async def present(scene, response):
@@ -129,14 +129,14 @@ async def test_a_constructor_that_raises_is_the_tools_fault_and_told_without_its
 async def test_each_parameter_gets_what_its_type_says(classes):
     kinds = {kind: part for kind, part in INJECTED.items() if part}
     names = {kind.__name__: kind for kind in kinds}
-    imports = "from tools_cache.handed import *\nfrom tools_cache.handed import KV, ToolStorage, Alarms, Session, Audit\n"
+    imports = "from tools_cache.handed import *\nfrom tools_cache.handed import KV, ToolStorage, Alarms, Session, Audit, Deeds\n"
     init = ", ".join(f"p{n}: {'logging.Logger' if name == 'Logger' else name}" for n, name in enumerate(names))
     rig = classes(tool("return [type(p).__name__ for p in self.parts]", init=init, head=HEAD + imports))
     got = (await rig.run("demo:do")).data
     assert dict(zip(names, got, strict=True)) == {
         "ToolStorage": "PackageStorage", "Database": "UserTables", "Files": "UserFiles", "KV": "_Kept", "Alarms": "AlarmClock",
         "Display": "_Shown", "Audio": "_Said", "Cloud": "_Others", "Clock": "_Wall", "Session": "_Seen", "Audit": "_Noted",
-        "Config": "mappingproxy", "Logger": "Logger", "ToolCall": "ToolCall",
+        "Config": "mappingproxy", "Logger": "Logger", "ToolCall": "ToolCall", "Deeds": "function",
     }  # fmt: skip
 
 
@@ -187,13 +187,14 @@ async def test_no_part_of_the_context_is_a_radio_a_socket_or_makes_intents(class
         "Database": {"create_table", "insert", "select", "update", "delete", "execute", "fetch"},
         "KV": {"get", "set", "delete", "keys"}, "Alarms": {"set", "pending", "cancel"}, "Display": {"show"}, "Audio": {"say"},
         "Cloud": {"call"}, "Clock": {"now"}, "Session": {"state"}, "Audit": {"log"}, "Config": {"get"},
+        "Deeds": set(),
     }  # fmt: skip
     offered = {k.__name__: _words(k) for k in INJECTED if k.__module__ == handed.__name__}
     assert offered == known
     assert not [w for words in (*offered.values(), _words(ToolContext)) for w in words if "intent" in w or w in {"publish", "send_bytes", "mqtt", "ble", "driver"}]
     assert _words(Context) - {"call", "now", "glasses", "progress", "call_tool"} <= {
         "storage", "db", "files", "kv", "alarms", "display", "audio", "cloud", "clock", "session", "audit", "config", "log",
-        "knowledge", "calendars", "voice_active",
+        "knowledge", "calendars", "voice_active", "glasses_do",
     }  # fmt: skip
 
 
