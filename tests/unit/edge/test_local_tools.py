@@ -44,7 +44,7 @@ class Rig:
         artifact.write_text(text)
         self.wall = WALL
         self.clock = Clock(boot=time.monotonic, wall=lambda: self.wall, boot_id="b")
-        self.registry = RegistryCache(builtin=artifact, state=tmp_path / "registry", bus=Bus(), clock=self.clock)
+        self.registry = RegistryCache(builtin=artifact, state=tmp_path / "registry", bus=Bus(), clock=self.clock, locked=False)
         self.registry.load()
         self.packages = Packages(tmp_path / "packages")
         self.status = GlassesStatus()
