@@ -160,15 +160,15 @@ class Launcher:
         assert seat.child is not None
         try:
             async with asyncio.timeout(self._connect_s):
-                while seat.child.running:
-                    if await self._answers(app, seat.url):
-                        seat.connected = True
-                        await self._tell(app.package, seat)
-                        return
-                    await asyncio.sleep(self._poll_s)
+                while seat.child.running and not seat.connected:
+                    seat.connected = await self._answers(app, seat.url) is True
+                    if not seat.connected:
+                        await asyncio.sleep(self._poll_s)
         except TimeoutError:
             raise self._too_late(app) from None
         await self._tell(app.package, seat)
+        if seat.connected:
+            return
         words = seat.child.last_words()
         raise ActivationFailed(f"Failed to activate app: {app.package} ended at once: {words or 'without a word'}")
 

@@ -61,9 +61,9 @@ class Shelf:
         """Begin a session, or prolong it. Raises ShelfFull."""
 
         def work(db: Connection) -> None:
-            db.execute("DELETE FROM sessions WHERE ends_wall < ?", (now,))
+            db.execute("DELETE FROM sessions WHERE ends_wall < ? OR user = ?", (now, user))
             _bound(db, "sessions", MAX_SESSIONS)
-            db.execute("INSERT OR REPLACE INTO sessions (user, ends_wall) VALUES (?,?)", (user, ends_wall))
+            db.execute("INSERT INTO sessions (user, ends_wall) VALUES (?,?)", (user, ends_wall))
             _changed(db)
 
         await self._db.write(work)

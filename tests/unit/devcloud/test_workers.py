@@ -1,0 +1,183 @@
+"""Several workers over one file, as several processes have it: whose a call is, who lives, and what a dead one leaves."""
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import subprocess
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from edge.devcloud.database import MIGRATIONS, open_shared
+from edge.devcloud.job import ELSEWHERE, SENT, TAKEN
+from edge.devcloud.journal import Journal
+from edge.devcloud.roster import Roster, alone
+from edge.store.db import Database
+from tests.unit.devcloud.test_journal import Wall, a_job
+from tests.unit.devcloud.test_keys import a_job as keyed
+from tools_cache.tool import ErrorCode, ToolResponse
+
+pytestmark = pytest.mark.requirement("I5-cloud-workers")
+GOOD = ToolResponse(data="done")
+
+
+class Desk:
+    """One worker's journal and roster entry; `die` is what the kernel does for a killed process."""
+
+    def __init__(self, journal, roster):
+        self.journal, self._roster = journal, roster
+
+    def die(self):
+        os.close(self._roster._handle)
+        self._roster._handle = None
+
+
+@contextlib.asynccontextmanager
+async def desks(tmp_path, count=2):
+    async with AsyncExitStack() as stack:
+        made = []
+        for number in range(count):
+            roster = stack.enter_context(Roster(tmp_path, f"w{number}"))
+            journal = Journal(await open_shared(tmp_path / "j.db"), wall=Wall(), me=roster.name, alive=roster.alive)
+            stack.push_async_callback(journal.close)
+            made.append(Desk(journal, roster))
+        yield made
+
+
+# ------------------------------------------------------------------ who lives
+
+
+def test_a_worker_lives_until_it_leaves(tmp_path):
+    with Roster(tmp_path, "other") as other:
+        with Roster(tmp_path, "me") as me:
+            assert (me.alive("me"), me.alive("other"), other.alive("me"), me.alive("nobody"), me.alive("")) == (True, True, True, False, False)
+        assert (other.alive("me"), me.alive("me")) == (False, False)
+
+
+def test_a_killed_worker_is_known_at_once(tmp_path):
+    code = ("import sys, pathlib; sys.path.insert(0, sys.argv[2]); from edge.devcloud.roster import Roster\n"
+            "with Roster(pathlib.Path(sys.argv[1]), 'child'): print('in', flush=True); sys.stdin.read()")
+    with Roster(tmp_path, "me") as me:
+        child = subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(Path.cwd())], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        with child:
+            assert child.stdout.readline() == b"in\n"
+            assert me.alive("child") is True
+            child.kill()
+        assert me.alive("child") is False
+        assert not (tmp_path / "workers" / "child").exists(), "what it left is cleared away"
+
+
+def test_a_name_is_taken_once(tmp_path):
+    with Roster(tmp_path, "me"), pytest.raises(OSError, match="another worker has this name"), Roster(tmp_path, "me"):
+        pass
+
+
+def test_openings_do_not_cross(tmp_path):
+    def free():
+        handle = os.open(path, os.O_RDWR)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(handle)
+        return True
+
+    path = tmp_path / "deep" / "door"
+    with alone(path):
+        assert free() is False
+    assert free() is True
+
+
+# ------------------------------------------------------------------ whose a call is
+
+
+async def test_a_duplicate_at_another_worker_is_left_to_the_one_that_has_it(tmp_path):
+    async with desks(tmp_path) as (a, b):
+        assert (await a.journal.take(a_job())).fresh is True
+        assert (await b.journal.take(a_job())).state == ELSEWHERE
+        await a.journal.sending(a_job())
+        assert (await b.journal.take(a_job())).state == ELSEWHERE
+        assert (await a.journal.take(a_job())).state == SENT
+        await a.journal.finish(a_job(), GOOD)
+        assert (await b.journal.take(a_job())).response.data == "done"
+
+
+async def test_a_duplicate_of_a_dead_ones_call_makes_it_ours_as_far_as_it_got(tmp_path):
+    async with desks(tmp_path, 3) as (a, b, c):
+        await a.journal.take(a_job())
+        await a.journal.sending(a_job())
+        a.die()
+        assert (await b.journal.take(a_job())).state == SENT
+        assert (await c.journal.take(a_job())).state == ELSEWHERE, "the first who asked has it now"
+        assert [left.state for left in await b.journal.left()] == [SENT]
+
+
+async def test_of_a_dead_workers_estate_each_call_goes_to_exactly_one(tmp_path):
+    async with desks(tmp_path, 3) as (a, b, c):
+        await a.journal.take(a_job())
+        await a.journal.take(a_job("e2"))
+        await a.journal.finish(a_job("e2"), GOOD)
+        assert await b.journal.inherited() == [], "it lives"
+        a.die()
+        found = await b.journal.inherited()
+        assert [(left.job.edge, left.state, left.response and left.response.data) for left in found] == [
+            ("e1", TAKEN, None), ("e2", "done", "done")]
+        assert (await b.journal.inherited(), await c.journal.inherited(), await c.journal.left()) == ([], [], [])
+        assert len(await b.journal.left()) == 2
+
+
+async def test_what_was_told_is_nobodys_estate(tmp_path):
+    async with desks(tmp_path) as (a, b):
+        await a.journal.take(a_job())
+        await a.journal.finish(a_job(), GOOD)
+        await a.journal.told(a_job())
+        a.die()
+        assert await b.journal.left(by_the_dead=True) == []
+
+
+async def test_a_starting_worker_takes_the_estate_with_its_own(tmp_path):
+    async with desks(tmp_path) as (a, b):
+        await a.journal.take(a_job())
+        a.die()
+        assert [left.state for left in await b.journal.left(by_the_dead=True)] == [TAKEN]
+
+
+async def test_whoever_answers_a_call_that_waited_owns_it_until_it_is_told(tmp_path):
+    async with desks(tmp_path, 3) as (a, b, c):
+        await a.journal.take(a_job())
+        assert await a.journal.hold(a_job(), {"n": 1}) is True
+        assert (await b.journal.finish(a_job(), GOOD, only_held=True)).stands is True
+        b.die()
+        (left,) = await c.journal.inherited()
+        assert left.response.data == "done"
+
+
+async def test_the_heir_of_a_key_runs_where_its_first_call_ended(tmp_path):
+    async with desks(tmp_path) as (a, b):
+        first, second = keyed(1), keyed(2)
+        await a.journal.take(first)
+        await b.journal.take(second)
+        ended = await a.journal.finish(first, ToolResponse.failure(ErrorCode.RATE_LIMIT, "m", retryable=True))
+        assert ended.heir.key == second.key
+        assert (await b.journal.take(second)).state == ELSEWHERE
+
+
+async def test_two_that_write_at_once_wait_for_each_other(tmp_path):
+    """A read before the write would fail at once if the transaction did not begin as a writer's."""
+    async with desks(tmp_path) as (a, b):
+        await asyncio.gather(*(d.journal.take(keyed(n)) for n in range(1, 41) for d in (a, b)))
+        totals = await a.journal.totals()
+        assert totals["calls"] == 40
+
+
+async def test_a_file_of_one_workers_time_is_taken_over(tmp_path):
+    old = await Database.open(tmp_path / "j.db", MIGRATIONS[:2])
+    insert = ("INSERT INTO calls (edge, id, tool, state, request, ends_wall, taken_wall) VALUES ('e1', ?, 'com.x.app:read', 'taken', ?, 1, 1)")
+    await old.write(lambda db: db.execute(insert, (a_job().call.call_id, a_job().text())).rowcount)
+    await old.close()
+    async with desks(tmp_path, 1) as (a,):
+        assert [left.state for left in await a.journal.left(by_the_dead=True)] == [TAKEN]
