@@ -1,10 +1,11 @@
-"""The HTTP face of a mini-app: `POST /tool`, `GET /health`, progress as NDJSON, one process per app.
+"""The HTTP face of a mini-app: `POST /tool`, `GET /health`, `GET /manifest`, progress as NDJSON, one process per app.
 
 Refuses to know the cloud: it answers whoever holds its key and never calls back.
 """
 
 import asyncio
 import contextlib
+import hashlib
 import hmac
 import inspect
 import json
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 API_KEY_ENV: Final = "GLASSD_APP_API_KEY_HASH"
 """Where the cloud puts the key (already hashed) it will send as `X-App-API-Key`; without it every caller is served."""
+KEY_ENV: Final = "GLASSD_APP_API_KEY"
+"""Where a developer puts the key that the console gave out."""
 MAX_BODY: Final = 1 << 20
 """Bytes of one request: four times what a call over MQTT may carry, for photographs sent over plain HTTP."""
 NDJSON: Final = "application/x-ndjson"
@@ -44,7 +47,7 @@ class AppServer:
         self.package_name = package_name
         self.name = name or package_name
         self._hardware = [dict(h) for h in hardware_requirements]
-        self._key = api_key_hash if api_key_hash is not None else os.environ.get(API_KEY_ENV, "")
+        self._key = _key_hash() if api_key_hash is None else api_key_hash
         self._tools: dict[str, AppTool] = {}
 
     def register_tool(self, tool: AppTool) -> None:
@@ -74,6 +77,7 @@ class AppServer:
         return Starlette(routes=[
             Route("/tool", self._tool, methods=["POST"]),
             Route("/health", self._health, methods=["GET"]),
+            Route("/manifest", self._manifest, methods=["GET"]),
         ])  # fmt: skip
 
     def run(self, port: int | None = None, *, host: str = "127.0.0.1") -> None:
@@ -88,6 +92,10 @@ class AppServer:
     async def _health(self, _: "Request") -> "Response":
         return _json({"status": "ok", "packageName": self.package_name, "tools": len(self._tools)})
 
+    async def _manifest(self, request: "Request") -> "Response":
+        """What the developer console takes: the definitions, and where this app was reached just now."""
+        return _json({**self.manifest(), "publicUrl": str(request.base_url).rstrip("/")})
+
     async def _tool(self, request: "Request") -> "Response":
         if self._key and not hmac.compare_digest(request.headers.get("x-app-api-key", "").encode(), self._key.encode()):
             return _json(failure("AUTH", "Missing or wrong X-App-API-Key header"), status=401)
@@ -99,6 +107,12 @@ class AppServer:
         if tool is None:
             return _json(failure("TOOL_NOT_FOUND", f"Tool {call['name'][:80]} not found"), status=404)
         return await _answer(tool, call, request)
+
+
+def _key_hash() -> str:
+    """The hash that callers must send, as `office.hashed` makes it; empty where everybody is served."""
+    key = os.environ.get(KEY_ENV, "")
+    return hashlib.sha256(key.encode()).hexdigest() if key else os.environ.get(API_KEY_ENV, "")
 
 
 async def _read_call(request: "Request") -> dict[str, Any]:

@@ -83,6 +83,7 @@ class _Hardware(_Open):
 class _Submission(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
+    packageName: str | None = None  # noqa: N815
     name: Text | None = None
     publicUrl: Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#]+[^\s?#]*$", max_length=500)] | None = None  # noqa: N815
     apiKeyHash: Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{8,200}$")] | None = None  # noqa: N815
@@ -132,6 +133,8 @@ def check_submission(package: str, body: Json) -> Submission:
         parsed = _Submission.model_validate(document)
     except ValidationError as e:
         raise BadSubmission(mistakes + _mistakes(e, "")) from None
+    if parsed.packageName not in (None, package):
+        mistakes.append(Mistake("packageName", f"is {str(parsed.packageName)[:80]!r}", f"send it to /api/apps/{parsed.packageName}/tools"))
     tools: list[dict[str, Json]] = []
     for i, submitted in enumerate(parsed.tools):
         try:

@@ -154,7 +154,11 @@ class Runner:
         if _deferred(found.tool):
             message = f"{call.tool} is answered later, and whoever asks this way cannot wait; call it over MQTT"
             return ToolResponse.failure(ErrorCode.UNSUPPORTED, message)
-        if not (found.app.command or found.app.public_url):
+        has_route = bool(found.app.command or found.app.public_url)
+        if not has_route and (model := _model(found.tool)):
+            message = f"{call.tool} needs {model}, which this cloud does not run; give its app an address that does"
+            return ToolResponse.failure(ErrorCode.UNSUPPORTED, message)
+        if not has_route:
             return ToolResponse.failure(ErrorCode.APP_NOT_AVAILABLE, f"App {found.app.package} has no public URL")
         return _Plan(call, found.app, found.tool, checked.args, now + call.ttl_s)
 
@@ -224,6 +228,15 @@ def _repeatable(tool: Mapping[str, Json]) -> bool:
 def _deferred(tool: Mapping[str, Json]) -> bool:
     kind, execution = tool.get("executionType"), tool.get("execution") or {}
     return kind == "space" or (kind == "external" and not (execution.get("url") or execution.get("webhookUrl")))
+
+
+def _model(tool: Mapping[str, Json]) -> str:
+    """What a tool's execution needs beside its app (S3-15, S3-16): an app that runs it is asked like any other."""
+    execution = tool.get("execution")
+    said = execution if isinstance(execution, dict) else {}
+    if isinstance(said.get("agentConfig"), dict):
+        return "a sub-agent"
+    return "an image model" if said.get("provider") and said.get("model") else ""
 
 
 class _BadAnswer(Exception):

@@ -9,6 +9,7 @@ import sys
 import uuid
 from collections import Counter
 
+import httpx
 import pytest
 
 from edge.uplink import wire
@@ -60,13 +61,20 @@ class Crew:
 
     async def hire(self, *apps):
         """Start one more; gives its name when it takes calls."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", WORKER, str(self.folder), self.broker, json.dumps(apps), stdout=asyncio.subprocess.PIPE)
+        facts = await self.start("-c", WORKER, str(self.folder), self.broker, json.dumps(apps))
+        return facts["worker"]
+
+    async def start(self, *words):
+        """Start a Python program that announces itself; gives what it said."""
+        process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=asyncio.subprocess.PIPE)
         self.processes[f"starting {process.pid}"] = process
         async with asyncio.timeout(LONG_S):
-            name = json.loads(await process.stdout.readline())["worker"]
-        self.processes[name] = self.processes.pop(f"starting {process.pid}")
-        return name
+            facts = json.loads(await process.stdout.readline())
+        self.processes[facts.get("worker", "cloud")] = self.processes.pop(f"starting {process.pid}")
+        return facts
+
+    async def glassd(self, *words):
+        return await self.start("-m", "edge.cli", "devcloud", "--broker", self.broker, "--state", str(self.folder), "--json", *words)
 
     def look(self, question, *values):
         with contextlib.closing(sqlite3.connect(self.folder / "devcloud.db", timeout=10)) as db:
@@ -173,3 +181,17 @@ async def test_workers_share_one_process_of_an_app_and_start_another_when_its_wo
         await crew.kill9(crew.look("SELECT worker FROM seats"))
         again = await edge.ask("com.test.bench:bump")
         assert (again.data["count"], again.meta["activatedForTool"]) == (1, True)
+
+
+@pytest.mark.requirement("I5-cloud-workers")
+async def test_a_worker_of_the_command_line_serves_on_when_the_cloud_it_stands_beside_is_killed(tmp_path):
+    app = HeldApp()
+    app.open.set()
+    async with serving(app.serve) as port, a_crew(tmp_path) as (crew, edge):
+        cloud = await crew.glassd("--http", f"{HOST}:0")
+        await crew.glassd("--worker")
+        async with httpx.AsyncClient(base_url=cloud["http"], trust_env=False, timeout=LONG_S) as http:
+            body = {"tools": [tool("go")], "publicUrl": f"http://{HOST}:{port}"}
+            assert (await http.post("/api/apps/com.test.held/tools", json=body)).status_code == 201
+        await crew.kill9("cloud")
+        assert (await edge.ask("com.test.held:go")).data == "answer 1"

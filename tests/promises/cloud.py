@@ -7,6 +7,7 @@ from tests.promises.words import Promise
 PROMISES: Final[dict[str, Promise]] = {
     "I5-cloud-keys": Promise("An app's key is told once, kept as its hash, and from then on nobody else changes the app.", "issue 5, Devcloud; S0-56"),
     "I5-cloud-one-app": Promise("Workers share one process of a mini-app, and start another when its worker died.", "issue 5, Devcloud; S0-18"),
+    "I5-cloud-sdk": Promise("The guide's mini-app of ten lines runs as it is printed.", "issue 5, Devcloud"),
     "I5-cloud-sessions": Promise("A user has a session and apps of one's own; both outlive a restart.", "issue 5, Devcloud; S0-27"),
     "I5-cloud-workers": Promise("Of two workers on one broker one is killed mid call: exactly one answer comes.", "issue 5, Devcloud; C-43"),
     "S0-17": Promise("A call starts its app if that does not run, once, and tells it so.", "seed S0-17, S0-18, S0-19"),
@@ -30,6 +31,7 @@ PROMISES: Final[dict[str, Promise]] = {
     "S0-63": Promise("A mini-app that breaks answers 500 with the message.", "seed S0-63"),
     "S0-64": Promise("A mini-app gives its definitions out in the order they were registered.", "seed S0-64"),
     "S0-67": Promise("The removed endpoints are 404.", "seed S0-67"),
+    "S3-15": Promise("A tool that needs a sub-agent or an image model is run by its app, or is unsupported.", "seed S3-15, S3-16"),
     "S0-68": Promise("With the compatibility flag the removed endpoints serve old clients in their old shapes.", "seed S0-68"),
 }
 

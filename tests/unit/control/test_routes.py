@@ -105,6 +105,13 @@ async def test_an_unknown_path_is_a_404_in_json(tmp_path, path):
     assert body["error"]["fix"]
 
 
+@pytest.mark.requirement("S0-34")
+async def test_the_daemon_is_no_developer_console(tmp_path):
+    async with open_house(tmp_path) as house:
+        status, body = await house.ask("POST", "/api/apps/com.x.app/tools", {"tools": []})
+    assert (status, body["error"]["code"]) == (404, "NOT_FOUND")
+
+
 @pytest.mark.parametrize(("method", "path", "allow"), [("POST", "/v1/status", "GET"), ("GET", "/v1/call", "POST")])
 async def test_a_wrong_method_is_a_405_that_names_the_right_one(tmp_path, method, path, allow):
     async with open_house(tmp_path) as house:

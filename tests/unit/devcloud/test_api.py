@@ -7,6 +7,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
+from edge.devcloud.activation import ActivationTimeout
 from edge.devcloud.api import Api, matches
 from edge.devcloud.console import Console
 from edge.devcloud.door import Door
@@ -37,7 +38,7 @@ async def cloud(tmp_path, *, token="", app=None, legacy=False):
         transport = httpx.ASGITransport(Starlette(routes=routes))
         async with httpx.AsyncClient(transport=transport, base_url="http://cloud") as client:
             client.office, client.registry, client.edges = office, registry, office.people._edges
-            client.changes, client.network = changes, network
+            client.changes, client.network, client.launcher = changes, network, made._launcher
             yield client
 
 
@@ -173,3 +174,38 @@ async def test_with_a_token_nobody_is_served_without_it(tmp_path):
 async def test_the_old_endpoints_are_gone(tmp_path, method, path):
     async with cloud(tmp_path) as c:
         assert (await c.request(method, path, headers=ME)).status_code == 404
+
+
+@pytest.mark.parametrize(("method", "path", "part", "body"), [
+    ("GET", "/api/tools", "listing", {"error": "Internal server error"}),
+    ("POST", "/api/tools/execute", "find", {"success": False, "error": {
+        "code": "EXECUTION_ERROR", "message": "Internal server error", "retryable": False}}),
+])
+async def test_a_fault_of_our_own_is_500_and_its_words_stay_in_the_log(tmp_path, caplog, monkeypatch, method, path, part, body):
+    def breaks(*_args, **_more):
+        raise RuntimeError("secret words")
+
+    async with cloud(tmp_path) as c:
+        monkeypatch.setattr(c.registry, part, breaks)
+        answer = await c.request(method, path, headers=ME, json={"name": "com.x.app:read"})
+        assert (answer.status_code, answer.json()) == (500, body)
+        assert "secret words" in caplog.text
+
+
+@pytest.mark.requirement("S0-29")
+async def test_arguments_that_are_null_are_none_at_all(tmp_path):
+    async with cloud(tmp_path) as c:
+        assert (await execute(c, {"name": "com.x.app:read", "arguments": None}))[0] == 200
+        assert c.network.bodies[0]["arguments"] == {"n": 7}
+
+
+@pytest.mark.requirement("C-12", "S0-31")
+async def test_an_activation_that_times_out_is_500_on_the_seeds_route(tmp_path):
+    async with cloud(tmp_path) as c:
+        async def ensure(_):
+            raise ActivationTimeout("App com.x.app did not connect within 10000ms")
+
+        c.launcher.ensure = ensure
+        assert await execute(c, {"name": "com.x.app:read"}) == (500, {"success": False, "error": {
+            "code": "APP_ACTIVATION_TIMEOUT", "message": "App com.x.app did not connect within 10000ms", "retryable": True}})
+        assert c.network.requests == []

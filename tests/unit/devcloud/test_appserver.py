@@ -8,6 +8,8 @@ import pytest
 
 from edge.devcloud import appserver
 from edge.devcloud.appserver import AppServer
+from edge.devcloud.definitions import BadSubmission, check_submission
+from edge.devcloud.office import hashed
 from edge.devcloud.sdk import Progress, create_tool, params
 
 ANY = params()
@@ -171,3 +173,23 @@ async def test_a_caller_who_hangs_up_cancels_the_handler():
         await app_with(handler).asgi()(scope, receive, send)
     assert cancelled.is_set()
     assert sent[0]["status"] == 499
+
+
+@pytest.mark.requirement("S0-64")
+async def test_the_manifest_is_what_the_console_takes_and_names_where_the_app_was_reached():
+    app = app_with(lambda a, c: 1, name="Y", hardware_requirements=[{"type": "CAMERA", "level": "REQUIRED"}])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app.asgi()), base_url="http://app:8001") as client:
+        said = (await client.get("/manifest")).json()
+    assert said == {**app.manifest(), "publicUrl": "http://app:8001"}
+    submission = check_submission("com.x.y", said)
+    assert (submission.name, submission.public_url, list(submission.tools)) == ("Y", "http://app:8001", app.get_tool_definitions())
+    with pytest.raises(BadSubmission, match="packageName"):
+        check_submission("com.x.z", said)
+
+
+@pytest.mark.requirement("I5-cloud-keys")
+async def test_an_app_with_the_consoles_key_serves_whoever_sends_its_hash(monkeypatch):
+    monkeypatch.setenv("GLASSD_APP_API_KEY", "gak_x")
+    app = app_with(lambda a, c: {"data": 1})
+    for sent, status in (("gak_x", 401), ("", 401), (hashed("gak_x"), 200)):
+        assert (await post(app, {"name": "go"}, headers={"X-App-API-Key": sent})).status_code == status

@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from edge.devcloud import runner as runner_module
-from tests.unit.devcloud.parts import APP, FakeApp, a_call, a_runner
+from edge.devcloud.registry import App
+from tests.unit.devcloud.parts import APP, READ, FakeApp, a_call, a_runner
 from tools_cache.tool import ErrorCode, ErrorType
 
 
@@ -223,3 +224,29 @@ async def test_asking_twice_is_safe_only_when_the_tool_says_so(tmp_path):
         found = {name: runner.repeatable(f"com.x.app:{name}") for name in ("read", "write", "gone")}
         assert found == {"read": True, "write": False, "gone": True}
         assert runner.repeatable("nocolon") is True
+
+
+AGENT = {**READ, "name": "agent", "execution": {"agentConfig": {"prompt": "p", "includeContext": True}, "timeout": 60_000}}
+IMAGE = {**READ, "name": "image", "execution": {"provider": "p", "model": "m", "size": "64x64", "quality": "low"}}
+
+
+@pytest.mark.requirement("S3-15")
+@pytest.mark.parametrize(("tool", "needs"), [(AGENT, "a sub-agent"), (IMAGE, "an image model")])
+async def test_a_tool_that_needs_a_model_is_unsupported_unless_its_app_runs_one(tmp_path, tool, needs):
+    bitmap = {"layout": "bitmap_view", "width": 8, "height": 1, "data": "/w=="}
+    reply = FakeApp(lambda r: httpx.Response(200, json={"data": "drawn", "render": {"display": bitmap}}))
+    apps = [App("com.x.none", "N", (tool,)), App("com.x.app", "X", (tool,), public_url="http://app")]
+    async with a_runner(tmp_path, reply, apps=apps) as (runner, app):
+        error = (await runner.run(a_call(f"com.x.none:{tool['name']}", n=1))).error
+        assert (error.code, error.retryable) == ("UNSUPPORTED", False)
+        assert error.message.startswith(f"com.x.none:{tool['name']} needs {needs}, which this cloud does not run")
+        assert app.requests == []
+        response = await runner.run(a_call(f"com.x.app:{tool['name']}", n=1))
+        assert (response.data, response.render) == ("drawn", {"display": bitmap})
+
+
+async def test_a_tool_that_its_user_took_off_is_not_found(tmp_path):
+    async with a_runner(tmp_path, installed=lambda user, package: (user, package) != ("u", "com.x.app")) as (runner, app):
+        response = await runner.run(a_call(n=1))
+        assert (response.error.code, response.error.message) == ("TOOL_NOT_FOUND", "Tool com.x.app:read not found")
+        assert app.requests == []

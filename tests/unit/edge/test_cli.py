@@ -377,7 +377,8 @@ async def test_the_registry_is_built_checked_and_shown(tmp_path):
     assert (await glassd("registry", "show", "--file", file)).code == 1
 
 
-@pytest.mark.parametrize("words", [("sim", "mock:nope"), ("sim", "mock:display", "--mtu", "5"), ("devcloud", "--http", "nonsense")])
+@pytest.mark.parametrize("words", [("sim", "mock:nope"), ("sim", "mock:display", "--mtu", "5"), ("devcloud", "--http", "nonsense"),
+                                   ("devcloud", "--worker", "--broker", "127.0.0.1:1"), ("devcloud", "--worker", "--state", "nowhere")])
 async def test_a_simulator_or_cloud_that_cannot_be_is_wrong_usage(words):
     ran = await glassd(*words)
     assert (ran.code, ran.out) == (2, "")

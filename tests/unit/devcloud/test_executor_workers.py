@@ -1,0 +1,110 @@
+"""A worker beside others over one file: what it takes over from one that died, and leaves to one that lives."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from edge.devcloud.executor import LOOK_S, Executor
+from edge.devcloud.job import Job
+from edge.uplink.wire import Kind
+from tests.unit.devcloud.parts import FakeApp, a_call, a_runner
+from tests.unit.devcloud.test_executor import EDGE, FakeLink, Worker, kinds, response_of
+from tests.unit.devcloud.test_workers import desks
+from tools_cache.tool import ErrorCode, ToolResponse
+
+pytestmark = pytest.mark.requirement("I5-cloud-workers")
+
+
+def a_job(tool="com.x.app:read"):
+    return Job("e1", a_call(tool, n=1), EDGE.result, False, 1_000_040.0)
+
+
+@contextlib.asynccontextmanager
+async def beside(tmp_path, *, prepare, refresh=None, look_s=0.01):
+    """A worker, and the journal of another one that `prepare` does something with before this one starts to look."""
+    async with desks(tmp_path) as (other, mine), a_runner(tmp_path, FakeApp()) as (runner, app):
+        await prepare(other.journal)
+        link = FakeLink()
+        executor = Executor(mine.journal, runner, tenant="default", pool="tools", look_s=look_s, wall=lambda: 1_000_000.0,
+                            **({"refresh": refresh} if refresh else {}))
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(executor.run(link))
+            await asyncio.sleep(0)
+            yield Worker(executor, link, mine.journal, app, tasks), other
+            running.cancel()
+
+
+def sent_with(tool):
+    async def prepare(journal):
+        await journal.take(a_job(tool))
+        await journal.sending(a_job(tool))
+
+    return prepare
+
+
+def test_dead_workers_are_looked_for_every_second():
+    assert LOOK_S == 1.0
+
+
+async def test_what_a_dead_worker_had_asked_is_asked_again_when_that_does_no_harm(tmp_path):
+    async with beside(tmp_path, prepare=sent_with("com.x.app:read")) as (w, other):
+        other.die()
+        said = await w.link.next(2)
+        assert (kinds(said), response_of(said[1]).data) == ([Kind.ACCEPTED, Kind.RESULT], "done")
+        assert len(w.app.requests) == 1
+
+
+async def test_what_a_dead_worker_may_have_written_is_not_written_again(tmp_path):
+    async with beside(tmp_path, prepare=sent_with("com.x.app:write")) as (w, other):
+        other.die()
+        error = response_of((await w.link.next())[0]).error
+        assert (error.code, error.partial_side_effects) == (ErrorCode.INTERRUPTED, True)
+        assert (w.app.requests, w.link.said.empty()) == ([], True)
+
+
+async def test_what_a_dead_worker_had_answered_and_told_nobody_is_told(tmp_path):
+    async def prepare(journal):
+        await journal.take(a_job())
+        await journal.finish(a_job(), ToolResponse(data="before"))
+
+    async with beside(tmp_path, prepare=prepare) as (w, other):
+        other.die()
+        said = await w.link.next()
+        assert (kinds(said), response_of(said[0]).data, w.app.requests) == ([Kind.RESULT], "before", [])
+
+
+async def test_a_duplicate_of_a_call_that_another_worker_runs_is_accepted_and_no_more(tmp_path):
+    async with beside(tmp_path, prepare=sent_with("com.x.app:read")) as (w, other):
+        await w.call()
+        assert kinds(await w.link.next()) == [Kind.ACCEPTED]
+        await other.journal.finish(a_job(), ToolResponse(data="theirs"))
+        await w.call()
+        said = await w.link.next()
+        assert (kinds(said), response_of(said[0]).data, w.app.requests) == ([Kind.RESULT], "theirs", [])
+
+
+async def test_a_duplicate_that_comes_before_the_death_is_noticed_takes_the_call_over(tmp_path):
+    async with beside(tmp_path, prepare=sent_with("com.x.app:read"), look_s=1e6) as (w, other):
+        await w.journal.totals()  # it has looked for what was left when it began
+        other.die()
+        await w.call()
+        said = await w.link.next(2)
+        assert kinds(said) == [Kind.ACCEPTED, Kind.RESULT]
+        assert len(w.app.requests) == 1
+
+
+async def test_a_tool_that_another_process_was_told_of_is_known_before_the_call_runs(tmp_path):
+    order = []
+
+    async def refresh():
+        order.append("refreshed")
+
+    async def nothing(_):
+        return None
+
+    async with beside(tmp_path, prepare=nothing, refresh=refresh) as (w, _):
+        w.executor._runner._registry.find = lambda name, find=w.executor._runner._registry.find: order.append("asked") or find(name)
+        await w.call()
+        await w.link.next(2)
+        assert order[0] == "refreshed"
