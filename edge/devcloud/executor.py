@@ -73,6 +73,7 @@ class Executor:
         self._look_s = look_s
         self._refresh = refresh
         self._link: Link | None = None
+        self._began = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[tuple[str, str], _Work] = {}
         self._turns = asyncio.Semaphore(max_running)
@@ -97,6 +98,7 @@ class Executor:
             for left in await self._journal.left(by_the_dead=True):
                 if left.response is None:
                     self._resume(left)
+            self._began.set()
             while True:
                 await asyncio.sleep(self._look_s)
                 await self._inherit()
@@ -117,7 +119,8 @@ class Executor:
             self.deferred.look()
 
     async def resend(self) -> None:
-        """Tell results the broker never got: it was away when they were ready."""
+        """Tell results the broker never got: it was away when they were ready. And, first of all, those of the dead."""
+        await self._began.wait()
         for left in await self._journal.left():
             if left.response is not None and left.job.key not in self._running:
                 await self._tell(left.job, left.response)

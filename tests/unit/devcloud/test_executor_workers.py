@@ -30,7 +30,8 @@ async def beside(tmp_path, *, prepare, refresh=None, look_s=0.01):
                             **({"refresh": refresh} if refresh else {}))
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(executor.run(link))
-            await asyncio.sleep(0)
+            async with asyncio.timeout(10):
+                await executor._began.wait()
             yield Worker(executor, link, mine.journal, app, tasks), other
             running.cancel()
 
@@ -86,7 +87,6 @@ async def test_a_duplicate_of_a_call_that_another_worker_runs_is_accepted_and_no
 
 async def test_a_duplicate_that_comes_before_the_death_is_noticed_takes_the_call_over(tmp_path):
     async with beside(tmp_path, prepare=sent_with("com.x.app:read"), look_s=1e6) as (w, other):
-        await w.journal.totals()  # it has looked for what was left when it began
         other.die()
         await w.call()
         said = await w.link.next(2)
@@ -108,3 +108,19 @@ async def test_a_tool_that_another_process_was_told_of_is_known_before_the_call_
         await w.call()
         await w.link.next(2)
         assert order[0] == "refreshed"
+
+
+async def test_what_was_left_untold_before_a_worker_began_is_told_on_its_first_connection(tmp_path):
+    async def prepare(journal):
+        await journal.take(a_job())
+        await journal.finish(a_job(), ToolResponse(data="before"))
+
+    async with beside(tmp_path, prepare=prepare, look_s=1e6) as (w, other):
+        other.die()
+        w.executor._began.clear()
+        telling = asyncio.create_task(w.executor.resend())
+        await w.journal.left(by_the_dead=True)
+        assert w.link.said.empty(), "not before it has looked"
+        w.executor._began.set()
+        assert response_of((await w.link.next())[0]).data == "before"
+        await telling
