@@ -6,10 +6,16 @@ Refuses to know the work. For the start of a program only: before any thread, lo
 import logging
 import os
 import pickle
+import select
+import signal
+import time
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
+LIMIT_S: Final = 30.0
+"""Settings and registries are read in a tenth of a second; an SD card that has gone to sleep takes seconds."""
+CHUNK: Final = 256 * 1024
 
 log = logging.getLogger(__name__)
 
@@ -26,11 +32,11 @@ class Apart(Generic[T]):
             _be_the_child(work, writes)
         os.close(writes)
 
-    def result(self) -> T:
-        """Give what the work gave, or raise what it raised. A child that died is no answer: then it is done here."""
-        with os.fdopen(self._reads, "rb") as pipe:
-            packed = pipe.read()
-        os.waitpid(self._child, 0)
+    def result(self, limit_s: float = LIMIT_S) -> T:
+        """Give what the work gave, or raise what it raised. A child that died, or took too long, is no answer: then it is
+        done here.
+        """
+        packed = self._said(limit_s)
         try:
             good, answer = pickle.loads(packed)  # noqa: S301 - of our own child
         except (EOFError, pickle.UnpicklingError):
@@ -40,6 +46,23 @@ class Apart(Generic[T]):
             raise answer
         result: T = answer
         return result
+
+
+    def _said(self, limit_s: float) -> bytes:
+        """Read all that the child says, and see it end; one that does not is ended."""
+        parts, ends = [], time.monotonic() + limit_s
+        with os.fdopen(self._reads, "rb", buffering=0) as pipe:
+            while select.select([pipe], [], [], max(0.0, ends - time.monotonic()))[0]:
+                part = pipe.read(CHUNK)
+                if not part:
+                    break
+                parts.append(part)
+            else:
+                log.warning("a child process did not answer within %g s", limit_s)
+                parts.clear()
+                os.kill(self._child, signal.SIGKILL)
+        os.waitpid(self._child, 0)
+        return b"".join(parts)
 
 
 def _be_the_child(work: Callable[[], object], writes: int) -> None:

@@ -233,7 +233,7 @@ def _sim(verb: argparse.ArgumentParser) -> None:
         "--pairing", metavar="HOW", choices=("none", "just_works", "passkey", "compare"),
         help="none, just_works, passkey or compare: nobody may write before (default: as the model is paired, strangers may write until somebody is)",
     )  # fmt: skip
-    verb.set_defaults(words=_sim_words)
+    verb.set_defaults(words=_sim_words, offered=MOCKS)
     verb.formatter_class = argparse.RawDescriptionHelpFormatter
 
 

@@ -104,10 +104,21 @@ def find(path: Path | None, env: Env) -> Path | None:
     """Give the file to read: the one named, else the first there is, else None. Raises `BadSettings`."""
     named = path or (Path(env["GLASSD_CONFIG"]) if env.get("GLASSD_CONFIG") else None)
     if named is not None:
-        if not named.exists():
+        if not _there(named):
             raise BadSettings(f"{named}: there is no such file; create it, or leave out --config and GLASSD_CONFIG")
         return named
-    return next((p for p in config_candidates(env) if p.exists()), None)
+    return next((p for p in config_candidates(env) if _there(p)), None)
+
+
+def _there(path: Path) -> bool:
+    """Tell whether there is such a file. Raises `BadSettings` where we may not even look: a configuration that is there and
+    not ours to read must not be taken for none.
+    """
+    try:
+        return path.exists()
+    except PermissionError as e:
+        fix = f"ask for the right to enter {path.parent} (its group: ls -ld {path.parent}), or name another file: --config FILE"
+        raise BadSettings(f"{path}: cannot be looked at: {(e.strerror or 'permission denied').lower()}; {fix}") from None
 
 
 def _read(source: Path) -> dict[str, Any]:

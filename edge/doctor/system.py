@@ -80,7 +80,7 @@ class System:
     def _bad(self, told: str) -> Finding:
         """One problem a line, `FILE: KEY: problem; fix`; the fix of the first is the thing to do now."""
         patient = self._patient
-        if "permission denied" in told.lower() and not self._may_read():
+        if "permission denied" in told.lower() and ("cannot be looked at" in told or not self._may_read()):
             return skip(f"{told} (the daemon may be allowed)", patient.machine.as_root("glassd doctor"))
         first = told.splitlines()[0]
         file = str(patient.config or first.partition(": ")[0])

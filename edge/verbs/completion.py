@@ -59,6 +59,7 @@ def _verb(name: str, text: str, verb: ArgumentParser) -> Verb:
             options.append(_option(action))
         else:
             words += [str(choice) for choice in action.choices or ()]
+    words += verb.get_default("offered") or ()
     return Verb(name, text, tuple(options), tuple(words))
 
 
@@ -77,13 +78,25 @@ def bash(verbs: list[Verb]) -> str:
     return f"""\
 # bash completion of glassd: source <(glassd completion bash)
 _glassd() {{
-    local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}}
+    local words=() word glue= i
+    for (( i = 0; i <= COMP_CWORD; i++ )); do  # bash takes mock:full for three words
+        word=${{COMP_WORDS[i]}}
+        if [[ -n $glue || $word == :* ]]; then words[${{#words[@]}}-1]+=$word; else words+=("$word"); fi
+        if [[ $word == *: ]]; then glue=1; else glue=; fi
+    done
+    local cur=${{words[${{#words[@]}}-1]}} prev=${{words[${{#words[@]}}-2]}}
     COMPREPLY=()
-    if (( COMP_CWORD == 1 )); then
+    _glassd_words
+    if [[ $cur == *:* && ${{COMP_WORDBREAKS-}} == *:* ]]; then
+        COMPREPLY=("${{COMPREPLY[@]#"${{cur%"${{cur##*:}}"}}"}}")
+    fi
+}}
+_glassd_words() {{
+    if (( ${{#words[@]}} == 2 )); then
         COMPREPLY=($(compgen -W "{names} --help --version" -- "$cur"))
         return
     fi
-    case "${{COMP_WORDS[1]}}" in
+    case "${{words[1]}}" in
 {cases}
     esac
 }}

@@ -84,8 +84,14 @@ def collect(wheels: Path, *, target: Target, extras: str = EXTRAS) -> None:
         constraints = ROOT / "constraints.txt"
         env = {**os.environ, "PIP_CONSTRAINT": str(constraints), "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", "1577836800")}
         _run([*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), str(source)], env=env)
-        ours = f"{_our_wheel(wheels)}[{extras}]"
+        ours = f"{_our_wheel(wheels)}{with_extras(extras)}"
         _run([*pip, "download", "--quiet", *_for(target), "--constraint", str(constraints), "--dest", str(wheels), ours])
+
+
+def with_extras(extras: str) -> str:
+    """Give the extras as a requirement has them; none are no brackets."""
+    words = [word.strip() for word in extras.split(",") if word.strip()]
+    return f"[{','.join(words)}]" if words else ""
 
 
 def _copy_of_sources(to: Path) -> Path:
@@ -143,7 +149,7 @@ def make(tree: Path, wheels: Path, *, target: Target, extras: str = EXTRAS) -> N
     """Lay the venv out in `tree`, to be found at /opt/glassd."""
     site = tree / target.site
     site.mkdir(parents=True)
-    what = f"glassd[{extras}]=={our_version(wheels)}"
+    what = f"glassd{with_extras(extras)}=={our_version(wheels)}"
     with tempfile.TemporaryDirectory(prefix="glassd-pip-") as scratch:
         pip = _pip(target.version, Path(scratch))
         _run([

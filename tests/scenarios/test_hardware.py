@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import re
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -153,3 +156,40 @@ async def test_glasses_without_a_brightness_refuse_it_with_the_reason(tmp_path):
         assert refused.error.code == "HARDWARE_MISSING"
         assert "needs a display that lets its brightness be set" in refused.error.message
         assert refused.error.details == {"missing": ["DISPLAY.adjustBrightness"]}
+
+
+# ------------------------------------------------------------------ what the README shows
+
+
+def labels(printed):
+    """{layer: the words before its values} of what `glassd status` prints."""
+    found = {}
+    for line in printed.splitlines()[1:]:
+        layer, rest = line[:9].strip(), line[10:]
+        if not line or line.startswith("Next:"):
+            break
+        state = rest[:15].strip() if layer in {"adapter", "link", "glasses", "uplink"} else ""
+        details = rest[15:] if state else rest
+        found[layer] = {re.sub(r" (\d[\d.]* (ms|s|min|h|d)|\S+)$", "", detail.strip()) for detail in details.split(", ")}
+    return found
+
+
+async def test_the_readme_shows_status_as_it_is(tmp_path, capsys):
+    sample = Path("README.md").read_text(encoding="utf-8").partition("\nglassd status\n```\n```\n")[2].partition("```")[0]
+    async with world(tmp_path) as place:
+        await place.switch_glasses_on()
+        await place.start_daemon()
+        await place.ready()
+
+        async def now():
+            capsys.readouterr()
+            assert await asyncio.to_thread(main, ["status", "--socket", str(place.socket)]) == 0
+            return labels(capsys.readouterr().out)
+
+        shown = await now()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(15):
+                while shown != labels(sample):
+                    await asyncio.sleep(0.05)
+                    shown = await now()
+        assert shown == labels(sample), "the sample in the README is of another version: take a new one"

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import threading
 
 import pytest
 
@@ -54,3 +55,28 @@ def test_the_child_runs_none_of_our_cleanups(tmp_path):
         with mark.open("a") as file:
             file.write("x")
     assert mark.read_text() == "x"
+
+
+def test_the_work_of_a_child_that_hangs_is_done_here(caplog):
+    parent, never = os.getpid(), threading.Event()
+
+    def work():
+        if os.getpid() != parent:
+            never.wait()
+        return "here"
+
+    apart = Apart(work)
+    assert apart.result(limit_s=0.05) == "here"
+    assert "did not answer within 0.05 s" in caplog.text
+    with pytest.raises(ChildProcessError):
+        os.waitpid(apart._child, os.WNOHANG)
+
+
+def test_half_an_answer_of_a_child_that_hangs_counts_for_nothing():
+    parent, never = os.getpid(), threading.Event()
+
+    class Slow:
+        def __reduce__(self):
+            never.wait()
+
+    assert Apart(lambda: Slow() if os.getpid() != parent else "whole").result(limit_s=0.05) == "whole"

@@ -473,7 +473,7 @@ def complete(*words):
     """What bash offers at the end of `glassd words…`."""
     script = completion.bash(completion.verbs_of(build_parser()))
     line = " ".join(f"'{word}'" for word in ("glassd", *words))
-    ask = f'{script}\nCOMP_WORDS=({line}); COMP_CWORD={len(words)}; _glassd; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    ask = f'{script}\nCOMP_WORDBREAKS=:; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _glassd; printf "%s\\n" "${{COMPREPLY[@]}}"'
     ran = subprocess.run(["bash", "-u"], input=ask, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
     assert ran.stderr == ""
     return set(ran.stdout.split())
@@ -486,6 +486,15 @@ def test_bash_completes_verbs_options_and_values():
     assert complete("registry", "") >= {"build", "check", "show", "--json"}
     assert complete("completion", "") >= {"bash", "zsh", "fish"}
     assert "pyproject.toml" not in complete("call", "--key", "")
+
+
+def test_bash_completes_the_models_of_mocks_which_it_takes_for_three_words():
+    assert complete("sim", "") >= {"mock:display", "mock:audio", "mock:full", "sim:even_g1"}
+    assert complete("sim", "mock") == {"mock:display", "mock:audio", "mock:full"}
+    assert complete("sim", "mock", ":") == {"display", "audio", "full"}, "bash puts what it offers behind the last colon"
+    assert complete("sim", "mock", ":", "d") == {"display"}
+    assert complete("demo", "--glasses", "sim", ":") == {"even_g1"}
+    assert "--radio" in complete("sim", "mock", ":", "full", "--")
 
 
 def test_the_scripts_are_good_shell():

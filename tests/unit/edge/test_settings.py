@@ -297,3 +297,18 @@ def test_a_damaged_name_is_made_anew(tmp_path, damage):
     name = settings.edge_id_in(tmp_path)
     assert name.startswith("edge-")
     assert settings.edge_id_in(tmp_path) == name
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_configuration_we_may_not_even_look_at_is_told_and_not_taken_for_none(tmp_path, monkeypatch, named):
+    closed = tmp_path / "closed" / "glassd.toml"
+
+    def exists(path):
+        if path == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return False
+
+    monkeypatch.setattr(paths, "_SYSTEM_CONFIG", closed)
+    monkeypatch.setattr(Path, "exists", exists)
+    with pytest.raises(BadSettings, match="cannot be looked at: permission denied; ask for the right to enter"):
+        load(closed if named else None, NOBODY)

@@ -10,7 +10,7 @@ import install as installing
 import pytest
 from install import Machine, Refused, install, main, uninstall
 from places import CONFIG, OPT, Layout
-from venv_tree import EXTRAS, CannotBuild
+from venv_tree import EXTRAS, CannotBuild, with_extras
 
 from tests.unit.packaging.conftest import PYTHON, ROOT, VERSION, tiny_wheel
 
@@ -164,3 +164,8 @@ def test_a_prefix_that_is_none_is_refused(prefix, monkeypatch, capsys, tmp_path)
     monkeypatch.setattr(sys, "argv", ["install.py", "install", "--prefix", prefix, "--destdir", str(tmp_path)])
     assert main() == 1
     assert "absolute path" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("extras", "said"), [("", ""), (" , ", ""), ("voice", "[voice]"), (" voice, enrol ", "[voice,enrol]")])
+def test_no_extras_are_no_brackets(extras, said):
+    assert with_extras(extras) == said
