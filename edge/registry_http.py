@@ -17,8 +17,8 @@ from tools_cache.registry import MAX_BYTES
 if TYPE_CHECKING:
     import httpx
 
-FETCH_S: Final = 30.0
-"""One fetch, whatever the cloud does: 4 MiB over a slow mobile link."""
+FETCH_S: Final = 60.0
+"""One fetch, whatever the cloud does: 8 MiB over a slow mobile link."""
 STALL_S: Final = 10.0
 """Connecting, or silence within a fetch."""
 NO_SUCH_PATH: Final = frozenset({404, 405, 410, 501})

@@ -17,8 +17,8 @@ from typing import Any, Final
 FORMAT: Final = 1
 NAMES: Final = ("current.json", "previous.json")
 DAMAGED: Final = "damaged.json"
-MAX_FILE: Final = 6 * 1024 * 1024
-"""A document (4 MiB) and its header."""
+MAX_FILE: Final = 12 * 1024 * 1024
+"""A document (8 MiB) and its header, which names the tools that were refused."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,18 @@ from tools_cache import documents, legacy
 from tools_cache.errors import BadDefinition, BadManifest, BadToolName
 from tools_cache.frozen import FrozenDict, frozen
 from tools_cache.names import check_local_name, parse
+from tools_cache.packed import Packed
 from tools_cache.registry import HARDWARE_KEY, MAX_BYTES, App, Detail, Dropped, Registry, Requirement
 from tools_cache.tool import ENVELOPE_VERSION, ExecutionType, Json, Mode, RateLimit, SideEffects, Source, ToolDefinition
 
-MAX_TOOLS: Final = 5000
+MAX_TOOLS: Final = 20_000
 MAX_NESTING: Final = 200
 """Levels of a document; a schema may have 64 of them."""
 CATEGORIES: Final = frozenset({"retrieval", "action", "utility", "productivity", "media", "communication", "other"})
 """Policy categories (S2-03) and MentraOS ones (S0-38)."""
+_MODES: Final = {frozenset(modes): frozenset(map(Mode, modes)) for modes in (("text", "voice"), ("text",), ("voice",))}
+"""One object for all tools that say the same; the likes of it cost a megabyte in ten thousand."""
+_ALWAYS: Final = FrozenDict()
 _READ: Final = frozenset({"version", "sha256", "envelopeVersion", "apps"})
 """Of a whole document. Our own artifact holds four times as much for models beside it, which costs a daemon nothing."""
 _EXACT: Final = 2**53
@@ -42,7 +46,13 @@ def canonical(value: Json) -> bytes:
 
 def digest(apps: Json) -> str:
     """Hash of a document: sha256 over the canonical JSON of its `apps`, in hex. Raises ValueError."""
-    return hashlib.sha256(canonical(apps)).hexdigest()
+    if not isinstance(apps, list):
+        return hashlib.sha256(canonical(apps)).hexdigest()
+    whole = hashlib.sha256(b"[")
+    for number, app in enumerate(apps):  # one by one: the canonical text of all of them at once would cost three times as much
+        whole.update((b"," if number else b"") + canonical(app))
+    whole.update(b"]")
+    return whole.hexdigest()
 
 
 def parse_json(body: bytes, *, wanted: Collection[str] = ()) -> Json:
@@ -107,19 +117,28 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
         raise BadDefinition(problem_of(e)) from None
     check_local_name(tool.name)
     name = str(parse(f"{package}:{tool.name}"))
-    raw = frozen(raw)
+    written, schema = _kept(raw, source)
     return ToolDefinition(
-        name=name, description=tool.description, input_schema=raw["inputSchema"], source=source, version=tool.version,
+        name=name, description=tool.description, input_schema=schema, source=source, version=tool.version,
         category=_category(name, tool), side_effects=SideEffects(tool.side_effects), idempotent=tool.idempotent,
-        requires_confirmation=tool.requires_confirmation, allowed_modes=frozenset(map(Mode, tool.allowed_modes)),
+        requires_confirmation=tool.requires_confirmation, allowed_modes=_MODES[frozenset(tool.allowed_modes)],
         latency_budget_ms=int(tool.latency_budget_ms), timeout_s=tool.timeout_s, queueable=tool.queueable,
         queue_ttl_s=tool.queue_ttl_s, execution_type=ExecutionType(tool.execution_type),
         endpoint=tool.execution.url or tool.execution.webhook_url or "", pending_ttl_s=tool.pending_ttl_s,
         visible=_visible(raw), custom_ui=_custom_ui(raw), cache_ttl_s=_cache_ttl_s(tool), rate_limit=_rate_limit(tool),
-        available_when=FrozenDict({str(fact): wanted for fact, wanted in tool.available_when.items()}),
+        available_when=FrozenDict({str(f): wanted for f, wanted in tool.available_when.items()}) if tool.available_when else _ALWAYS,
         activation_phrases=tuple(tool.mentra_extensions.activation_phrases), depends_on=tuple(dict.fromkeys(tool.depends_on)),
-        local_phrases=_local_phrases(tool), raw=raw,
+        local_phrases=_local_phrases(tool), raw=written,
     )  # fmt: skip
+
+
+def _kept(raw: dict[str, Json], source: Source) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
+    """The definition as it was written, and its schema. Others' tools may be ten thousand, so theirs are packed."""
+    if source is Source.CLOUD:
+        packed = Packed.of(raw)
+        return packed, packed.part("inputSchema")
+    whole = frozen(raw)
+    return whole, whole["inputSchema"]
 
 
 def _visible(raw: Mapping[str, Json]) -> bool | None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from tools_cache.defaults import fill_defaults
 from tools_cache.errors import BadDefinition
+from tools_cache.packed import Packed
 
 MAX_DEPTH: Final = 64
 """Levels of nesting; the validator gives up near 500, people stop near 10."""
@@ -88,7 +89,7 @@ _kept: OrderedDict[str, Validator] = OrderedDict()
 
 def compile_schema(schema: Any) -> Validator:
     """Compile, or take from the last used ones. Raises `BadDefinition` that says what is wrong with the schema."""
-    text = _bounded(schema)
+    text = _bounded(schema.opened() if isinstance(schema, Packed) else schema)
     found = _kept.pop(text, None) or _compile(text)
     _kept[text] = found
     if len(_kept) > KEPT:
@@ -98,7 +99,7 @@ def compile_schema(schema: Any) -> Validator:
 
 def check_schema(schema: Any) -> None:
     """Compile and forget. Raises `BadDefinition`."""
-    _compile(_bounded(schema))
+    _compile(_bounded(schema.opened() if isinstance(schema, Packed) else schema))
 
 
 def _compile(text: str) -> Validator:

@@ -4,7 +4,7 @@ Pure: apps and capabilities in, a snapshot out. Refuses to know where the docume
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from edge.core.compatibility import Verdict, judge
@@ -24,7 +24,7 @@ class Snapshot:
 
     version: str
     _entries: tuple[Entry, ...]
-    _by_name: Mapping[str, Entry]
+    _by_name: Mapping[str, Entry] = field(compare=False)
 
     @classmethod
     def of(cls, version: str, entries: Iterable[Entry]) -> "Snapshot":

@@ -204,7 +204,7 @@ def test_a_document_nested_too_deep_is_refused_whole():
         load(b'{"apps": ' + b"[" * 500 + b"]" * 500 + b"}")
 
 
-def test_a_document_over_4_mib_is_refused_whole():
+def test_a_document_over_8_mib_is_refused_whole():
     with pytest.raises(BadManifest, match="at most"):
         load(b" " * (manifest.MAX_BYTES + 1))
 

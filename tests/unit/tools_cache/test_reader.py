@@ -9,7 +9,7 @@ import pytest
 
 from tools_cache import manifest, reader
 from tools_cache.errors import BadManifest
-from tools_cache.frozen import FrozenDict
+from tools_cache.packed import Packed
 from tools_cache.reader import ReaderFailed, document, read, uncompilable
 
 pytestmark = pytest.mark.enable_socket
@@ -33,7 +33,7 @@ async def test_a_child_reads_what_we_would_read_here():
     assert (found.body, found.registry, found.nameless) == (here.body, here.registry, here.nameless)
     assert sorted(found.refused) == ["a:bad", "a:bomb"]
     raw = found.registry.apps[0].tools[0].raw
-    assert isinstance(raw, FrozenDict)
+    assert isinstance(raw, Packed)
     with pytest.raises(TypeError, match="read-only"):
         raw["name"] = "other"
 
