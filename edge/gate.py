@@ -204,9 +204,8 @@ class Gate:
     def arguments(self, ticket: Ticket, tool: ToolDefinition) -> dict[str, Json]:
         """Defaults, then the clamp, then validation (C-08). Raises `Refused`."""
         args, problems = self._registry.check_args(tool, ticket.call.args)
-        if args != ticket.call.args:
-            ticket.defaulted = tuple(newly_filled(ticket.call.args, args))
         if not problems:
+            ticket.defaulted = tuple(newly_filled(ticket.call.args, args))
             args, clamped = policy.clamp(args, ticket.call.mode, self._limits.voice)
             if clamped:
                 ticket.clamped = dict(clamped)

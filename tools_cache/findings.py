@@ -28,6 +28,7 @@ RULES: Final[Mapping[str, str]] = {
     "modes": "allowedModes is a non-empty list of text, voice",
     "flag": "what is yes or no is true or false",
     "text": "version and description are text",
+    "text-long": "a description has at most 1024 characters",
     "number": "durations are positive numbers",
     "running": "how it is run, and how often, is told as the loader reads it",
     "hardware": "hardware is a list of {type, level, description?}",

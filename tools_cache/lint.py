@@ -30,6 +30,8 @@ CONFIRMATIONS: Final = ("never", "policy", "always")
 HERE: Final = (Source.LOCAL.value, Source.GLASSES.value)
 FILES: Final = (SCHEMA, SUMMARY, DOC, HANDLER)
 SECTIONS: Final = lint_texts.SECTIONS
+MAX_DESCRIPTION: Final = 1024
+"""Characters that every provider has always taken; what is longer belongs into doc.md (facts/providers.md 6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,12 @@ def failures(folder: Folder) -> list[Finding]:
 
 
 def warnings(folder: Folder) -> list[Finding]:
-    """Say what is allowed and still worth a look (S2-11)."""
+    """Say what is allowed in a good folder and still worth a look (S2-11)."""
     s = folder.schema
-    writes = s.get("sideEffects") == SideEffects.WRITES and s.get("requiresConfirmation") == "never"
+    writes = s["sideEffects"] == SideEffects.WRITES and s["requiresConfirmation"] == "never"
     text = "requiresConfirmation: action that writes asks for no confirmation"
-    return [_schema("unconfirmed", "requiresConfirmation", text)] if writes and s.get("category") == "action" else []
+    unasked = [_schema("unconfirmed", "requiresConfirmation", text)] if writes and s["category"] == "action" else []
+    return [*unasked, *lint_parameters.warnings(s["parameters"])]
 
 
 def _schema(rule: str, field: str, text: str) -> Finding:
@@ -144,6 +147,8 @@ def _texts(folder: Folder) -> Iterator[Finding]:
         value = folder.schema[field]
         if not isinstance(value, str) or not value.strip():
             yield _schema("text", field, f"{field}: must be text")
+        elif len(value) > MAX_DESCRIPTION:
+            yield _schema("text-long", field, f"{field}: too long ({len(value)} chars, max {MAX_DESCRIPTION})")
 
 
 def _category(folder: Folder) -> Iterator[Finding]:

@@ -32,6 +32,9 @@ KEYWORDS: Final = BY_NAME | ONE | MANY | frozenset({
     "required", "dependentRequired", "format", "contentEncoding", "contentMediaType", "contentSchema", "title",
     "description", "default", "deprecated", "readOnly", "writeOnly", "examples",
 })  # fmt: skip
+HARD: Final = ("$ref", "allOf", "oneOf", "not", "if")
+MAX_LEVELS: Final = 2
+"""Objects in objects, below the root."""
 _SHARED: Final = ("$schema", "$defs", "definitions")
 """What a `$ref` of a part points into."""
 
@@ -76,6 +79,18 @@ def findings(parameters: Any) -> list[Finding]:
         for check in (_keywords, _format, _required):
             found += check(part)
         found += _default(part, {key: parameters[key] for key in _SHARED if key in parameters})
+    return found
+
+
+def warnings(parameters: Mapping[str, Any]) -> list[Finding]:
+    """Say what is valid and not every model understands (facts/providers.md 6): of good parameters."""
+    found = []
+    for part in subschemas(parameters):
+        found += [_finding("parameters-plain", f"{part.path}/{key}", "some models do not understand it") for key in HARD if key in part.schema]
+        if any(not isinstance(value, str | None) for value in part.schema.get("enum", ())):
+            found.append(_finding("parameters-plain", f"{part.path}/enum", "some models take enums of text only"))
+        if "properties" in part.schema and part.path.count("/properties/") > MAX_LEVELS:
+            found.append(_finding("parameters-plain", part.path, f"nested deeper than {MAX_LEVELS} levels of objects"))
     return found
 
 

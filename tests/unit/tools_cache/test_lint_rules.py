@@ -40,6 +40,7 @@ BROKEN = [
     *(("text", f"{S}: ", field, f"{field}: must be text", {field: bad}) for field in ("version", "description") for bad in (" ", 1)),
     *(("number", f"{S}: ", "latencyBudgetMs", "latencyBudgetMs: must be a positive number, not ", {"latencyBudgetMs": bad})
       for bad in (0, -1, "5", True, None)),
+    ("text-long", f"{S}: ", "description", "description: too long (1025 chars, max 1024)", {"description": "x" * 1025}),
     ("number", f"{S}: ", "timeoutS", "timeoutS: must be a positive number", {"timeoutS": 0}),
     ("running", f"{S}: ", "rateLimit", "rateLimit.calls: ", {"rateLimit": {"calls": 0, "window": 1}}),
     ("hardware", f"{S}: ", "hardware", "hardware: must be a list of ", {"hardware": ["DISPLAY"]}),
@@ -201,6 +202,19 @@ def test_an_action_that_writes_without_confirmation_is_warned_of_and_built(tmp_p
     report = build.compile_tools(write(tmp_path, requiresConfirmation="never"))
     assert [str(w) for w in report.warnings] == ["demo_do/schema.json: requiresConfirmation: action that writes asks for no confirmation"]
     assert report.text is not None
+
+
+@pytest.mark.parametrize(("schema", "says"), [
+    ({**closed(a={"$ref": "#/$defs/A"}), "$defs": {"A": {"type": "string"}}}, ["/properties/a/$ref: some models do not understand it"]),
+    (closed(a={"oneOf": [{"type": "string"}, {"type": "null"}]}), ["/properties/a/oneOf: some models do not understand it"]),
+    (closed(a={"type": "integer", "enum": [1, 2]}), ["/properties/a/enum: some models take enums of text only"]),
+    (closed(a=closed(b=closed(c=closed(d={"type": "string"})))), ["/properties/a/properties/b/properties/c: nested deeper than 2 levels of objects"]),
+    (closed(a=closed(b=closed(c={"type": "string"}))), []),
+    (closed(a=closed(b={"type": "string", "enum": ["x", None]})), []),
+])  # fmt: skip
+def test_what_not_every_model_understands_is_warned_of(tmp_path, schema, says):
+    report = build.compile_tools(write(tmp_path, parameters=schema))
+    assert [str(w) for w in report.warnings] == [f"demo_do/schema.json: parameters{s}" for s in says]
 
 
 @pytest.mark.requirement("C-20")
