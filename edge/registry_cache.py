@@ -141,6 +141,7 @@ class RegistryCache:
             "version": self._snapshot.version, "tools": len(entries), "compatible": len(self._snapshot.in_force),
             "origin": self._origin, "age_s": self._age(), "stale": self._stale,
             "local": self.installed.describe(), "cloud": self._describe_cloud(), "dropped": list(self._dropped()),
+            "own": {"tools": len(self._own.tools), "withheld": dict(self._withheld)},
         }  # fmt: skip
 
     # -------------------------------------------------------------- start

@@ -6,13 +6,17 @@ import subprocess
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from edge.doctor.own import OwnTools
+from edge.doctor.patient import Machine, Patient
 from edge.doctor.words import Mark
+from edge.settings import Settings
 from edge.store.db import Database
 from edge.store.migrations import MIGRATIONS
 from edge.store.probe import look
@@ -267,3 +271,32 @@ def test_a_check_of_every_page_is_given_up_in_time(tmp_path):
     connection.close()
     assert look(path, seconds=-1).unfinished
     assert not look(path, seconds=60).unfinished
+
+
+# ------------------------------------------------------------------ the owner's own tools
+
+
+@pytest.mark.requirement("S3-11")
+async def test_a_slip_in_a_tool_of_the_owners_is_named_with_its_file_and_what_waits_for_a_secret_too(sandbox):
+    folder = sandbox.config.parent / "tools.d"
+    assert (await sandbox.sees("own")).mark is Mark.SKIP
+    folder.mkdir()
+    tool = {"name": "my:lamp", "description": "d", "execution": {"url": "https://h.example/${env.LAMP}"}}
+    (folder / "lamp.json").write_text(json.dumps(tool))
+    assert (await sandbox.sees("own")).mark is Mark.OK
+    (folder / "oops.json").write_text(json.dumps({**tool, "exection": {}}))
+    finding = await sandbox.sees("own")
+    assert (finding.mark, finding.said) == (Mark.WARN, "oops.json (my:lamp): exection: there is no such field; did you mean execution?")
+    assert f"correct {folder / 'oops.json'}, then: systemctl reload glassd" in finding.fix.text
+    (folder / "oops.json").unlink()
+    assert (await sandbox.sees("own")).mark is Mark.OK
+
+
+async def test_what_waits_for_a_secret_is_told_as_the_running_daemon_says_it(tmp_path):
+    (tmp_path / "tools.d").mkdir()
+    (tmp_path / "tools.d" / "lamp.json").write_text(json.dumps({"name": "my:lamp", "description": "d", "execution": {"url": "https://h/${env.L}"}}))
+    settings = replace(Settings(), source=tmp_path / "glassd.toml")
+    status = {"registry": {"own": {"tools": 1, "withheld": {"my:lamp": "${env.L} is not set"}}}}
+    finding = await OwnTools(Patient(Machine(), settings=settings, status=status))._own()
+    assert (finding.mark, finding.said) == (Mark.WARN, "my:lamp is hidden: ${env.L} is not set")
+    assert "then restart glassd" in finding.fix.text

@@ -1,0 +1,56 @@
+"""The check of the tools an owner made: every file that cannot be used, every tool that waits for something.
+
+Refuses to look at secrets: what a tool waits for, the running daemon says.
+"""
+
+from pathlib import Path
+
+from edge import own_tools
+from edge.core.own import Own
+from edge.doctor.aside import in_thread
+from edge.doctor.patient import Patient
+from edge.doctor.words import Check, Finding, do, ok, skip, warn
+
+
+class OwnTools:
+    """The checks of this layer."""
+
+    def __init__(self, patient: Patient) -> None:
+        self._patient = patient
+
+    def checks(self) -> tuple[Check, ...]:
+        return (Check(id="own", layer="tools", title="your own tools", examine=self._own, needs=("config",), after=("daemon",)),)
+
+    async def _own(self) -> Finding:
+        settings = self._patient.settings
+        assert settings is not None
+        places = own_tools.folders(settings, self._patient.env)
+        found = await in_thread(lambda: _read(places))
+        if found.problems:
+            name, reason = found.problems[0]
+            more = f", and {len(found.problems) - 1} more" if len(found.problems) > 1 else ""
+            return warn(f"{name}: {reason}{more}", do(f"correct {_path(places, name)}, then: systemctl reload glassd"))
+        if not found.apps:
+            return skip(f"there are none in {places[0]}")
+        withheld = self._withheld()
+        for tool in found.tools:
+            if tool.name in withheld:
+                return warn(f"{tool.name} is hidden: {withheld[tool.name]}", do(f"give it what it waits for ({withheld[tool.name]}), then restart glassd"))
+        return ok(f"{len(found.tools)} tools in {', '.join(str(place) for place in places if place.is_dir())}")
+
+    def _withheld(self) -> dict[str, str]:
+        own = self._patient.layer("registry").get("own")
+        found = own.get("withheld") if isinstance(own, dict) else None
+        return found if isinstance(found, dict) else {}
+
+
+def _read(places: tuple[Path, ...]) -> Own:
+    from edge import own_reading  # noqa: PLC0415 - pydantic and the validator, only for who has such files
+
+    return own_reading.read(places)
+
+
+def _path(places: tuple[Path, ...], name: str) -> Path:
+    """The file a problem is of; its name may be followed by the tool's."""
+    file = name.partition(" (")[0]
+    return next((place / file for place in places if (place / file).exists()), Path(file))
