@@ -7,7 +7,6 @@ from tests.promises.words import Promise
 PROMISES: Final[dict[str, Promise]] = {
     "S0-41": Promise("A tool that wants no voice is shown and not spoken.", "seed S0-41"),
     "S0-42": Promise("Follow-ups a tool suggests reach its caller as they were said.", "seed S0-42"),
-    "S0-61": Promise("A fault inside is an answer with a code, and no secret is in it.", "seed S0-61"),
     "S3-05": Promise("An internal tool puts nothing before the wearer, whatever it is configured to or answers.", "seed S3-05"),
     "S3-06": Promise("Tools are visible unless they say otherwise; internal ones never are.", "seed S3-06"),
     "S3-07": Promise("Another server's tools are not shown unless that is configured.", "seed S3-07"),
@@ -18,7 +17,6 @@ PROMISES: Final[dict[str, Promise]] = {
     "S3-12": Promise("A secret stands in no file: what has none is hidden with a reason and never leaves; no value is logged.", "seed S3-12"),
     "S3-13": Promise("What a caller sends stays a value: it breaks no body, no address and no header.", "seed S3-13"),
     "S3-14": Promise("A tool is asked by the address, method, headers, body and time its author wrote.", "seed S3-14"),
-    "S3-15": Promise("A sub-agent or an image model is for a cloud; on an edge such a tool is hidden and says so.", "seed S3-15, S3-16"),
     "S3-17": Promise("A webhook is told a call that is answered later, once, and again only where twice does no harm.", "seed S3-17"),
     "S3-18": Promise("A result is laid out as its tool says, and as text where nobody knows that component.", "seed S3-18"),
     "S3-19": Promise("A file that names a built-in tool, or its package, is refused.", "seed S3-19"),

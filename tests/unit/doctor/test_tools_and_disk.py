@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from edge.doctor.own import OwnTools
-from edge.doctor.patient import Machine, Patient
+from edge.doctor.patient import Machine, Patient, Who
 from edge.doctor.words import Mark
 from edge.settings import Settings
 from edge.store.db import Database
@@ -297,6 +297,6 @@ async def test_what_waits_for_a_secret_is_told_as_the_running_daemon_says_it(tmp
     (tmp_path / "tools.d" / "lamp.json").write_text(json.dumps({"name": "my:lamp", "description": "d", "execution": {"url": "https://h/${env.L}"}}))
     settings = replace(Settings(), source=tmp_path / "glassd.toml")
     status = {"registry": {"own": {"tools": 1, "withheld": {"my:lamp": "${env.L} is not set"}}}}
-    finding = await OwnTools(Patient(Machine(), settings=settings, status=status))._own()
+    finding = await OwnTools(Patient(Machine(env={}, me=Who(1000, "u"), sockets=()), settings=settings, status=status))._own()
     assert (finding.mark, finding.said) == (Mark.WARN, "my:lamp is hidden: ${env.L} is not set")
     assert "then restart glassd" in finding.fix.text
