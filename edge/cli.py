@@ -95,6 +95,7 @@ def _tools(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("tool", metavar="TOOL", nargs="?", help="package:tool")
     verb.add_argument("--all", action="store_true", help="also the hidden ones, and why they are hidden")
     verb.add_argument("--category", metavar="C", help="only this category")
+    verb.add_argument("--mode", choices=("text", "voice"), help="only what a caller of this mode is offered")
 
 
 def _call(verb: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from edge.choice_ports import AVAILABLE, HIDDEN, OFFERED, Choice, SwitchStorePort, Used
 from edge.clock import Clock
-from edge.core import loader, loader_rules, routing
+from edge.core import loader, loader_rules, policy, routing
 from edge.core.loader import Event, Kind, Limits, Loader
 from edge.core.loader_rules import HERE, Catalogue, Facts, Switched, UserRules
 from edge.events import (
@@ -128,8 +128,8 @@ class ToolChoice:
         loaded = tool.name in self._offered
         if why := off or entry.hidden or self._shut(tool):
             return Choice(HIDDEN, why, on=not off, loaded=loaded)
-        if mode is not None and mode not in tool.allowed_modes:
-            return Choice(HIDDEN, f"not for {mode} mode", loaded=loaded)
+        if why := policy.not_offered(tool, mode):
+            return Choice(HIDDEN, why, loaded=loaded)
         if loaded:
             return Choice(OFFERED)
         if loader_rules.built_in(tool):

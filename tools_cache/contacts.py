@@ -13,7 +13,7 @@ from tools_cache.tool import Json
 MAX_CONTACTS: Final = 100
 _EMAIL: Final = re.compile(r"(?<![\w.+-])[A-Za-z0-9_%+-]{1,64}(?:\.[A-Za-z0-9_%+-]{1,64}){0,8}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
 _PHONE: Final = re.compile(r"(?<![\w.,:/+-])\+?(?:\(\d{1,5}\)|\d)(?:[ ./-]?(?:\(\d{1,5}\)|\d)){5,19}(?![\w:/-]|[.,]\d)")
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.\d{2}[ -]+\d{1,2}\.\d{2}")
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.\d{2}[ -]+\d{1,2}\.\d{2}|^\d+\.\d+$")
 _NAME: Final = re.compile(r"[^\W\d_][^\W\d_'’.-]*(?:['’-][^\W\d_]+)*")
 _JOINS: Final = frozenset({"von", "van", "de", "der", "den", "da", "di", "du", "la", "le", "al", "bin", "zu"})
 _NO_NAMES: Final = frozenset({

@@ -94,7 +94,7 @@ class KnowledgeContext(ToolContext, Protocol):
 def terms(query: str) -> tuple[str, ...]:
     """Give the words of a query, each once, in their order; whatever else is in it is no syntax."""
     words = _WORD.findall(unicodedata.normalize("NFKC", query))
-    return tuple(dict.fromkeys(word.casefold() for word in words))[:MAX_TERMS]
+    return tuple(dict.fromkeys(word.lower() for word in words))[:MAX_TERMS]
 
 
 def ranked(found: Iterable[Evidence], limit: int) -> list[Evidence]:

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import Final
 from urllib.parse import quote, urlsplit
 from xml.etree import ElementTree as ET
@@ -68,8 +68,8 @@ class Server:
             connection.connect()
             sent = True  # from here on nobody knows how much of it the server had
             connection.request(method, path, body, {**headers, **({"Authorization": f"Basic {self._auth}"} if self._auth else {})})
-            response = connection.getresponse()
-            return response.status, {k.lower(): v for k, v in response.getheaders()}, _body(response)
+            with connection.getresponse() as response:
+                return response.status, {k.lower(): v for k, v in response.getheaders()}, _body(response)
         except (OSError, HTTPException) as e:
             why = f"The calendar server cannot be reached: {type(e).__name__}"
             raise CalendarTrouble(Trouble.AWAY, why, uncertain=writes and sent) from None
@@ -86,6 +86,8 @@ def _body(response: HTTPResponse) -> bytes:
     body = response.read(MAX_ANSWER + 1)
     if len(body) > MAX_ANSWER:
         raise CalendarTrouble(Trouble.REFUSED, f"The calendar server's answer is larger than {MAX_ANSWER >> 20} MiB")
+    if response.length:
+        raise IncompleteRead(body, response.length)
     return body
 
 

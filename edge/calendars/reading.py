@@ -221,8 +221,7 @@ def _repeated(event: Event, end: datetime) -> list[datetime]:
     last = _wall_in(end, event.zone) + timedelta(days=1)
     last = min(last, event.until) if event.until else last
     rule: Any = rrulestr(f"{event.rule};UNTIL={last:%Y%m%dT%H%M%S}", dtstart=event.start)
-    most = MAX_STEPS if event.count is None else event.count
-    walls = list(islice(rule, min(most, MAX_STEPS + 1)))
+    walls = list(islice(rule, min(MAX_STEPS + 1, event.count or MAX_STEPS + 1)))
     if len(walls) > MAX_STEPS:
         raise ValueError("too many repetitions")
     return walls

@@ -9,6 +9,7 @@ from edge.choice_ports import AVAILABLE, HIDDEN, OFFERED, Choice, ChoicePort
 from edge.control import reading
 from edge.control.handed import Ports
 from edge.control.http import Refused, Reply, Request
+from edge.core import policy
 from edge.core.loader_rules import CannotSwitch
 from edge.ports import Entry
 from tools_cache.tool import CallOrigin, Json, Mode
@@ -74,7 +75,7 @@ class ToolRoutes:
     def _stands(self, entry: Entry, mode: Mode | None = None) -> Choice:
         if self._ports.choice is not None:
             return self._ports.choice.choice(entry, self._ports.user_id, mode)
-        return unchosen(entry)
+        return unchosen(entry, mode)
 
     def _choice(self) -> ChoicePort:
         if self._ports.choice is None:
@@ -82,9 +83,10 @@ class ToolRoutes:
         return self._ports.choice
 
 
-def unchosen(entry: Entry) -> Choice:
-    """Give how a tool stands where nobody chooses: as the registry says."""
-    return Choice(HIDDEN, entry.hidden) if entry.hidden else Choice(OFFERED)
+def unchosen(entry: Entry, mode: Mode | None = None) -> Choice:
+    """Give how a tool stands where nobody chooses: as the registry says, for this way of talking."""
+    hidden = entry.hidden or policy.not_offered(entry.definition, mode)
+    return Choice(HIDDEN, hidden) if hidden else Choice(OFFERED)
 
 
 def listed(entry: Entry, stands: Choice) -> dict[str, Json]:

@@ -97,6 +97,11 @@ def mode_problem(tool: ToolDefinition, mode: Mode) -> ToolError | None:
     )
 
 
+def not_offered(tool: ToolDefinition, mode: Mode | None) -> str:
+    """Why a caller of this mode is not offered a tool it would be refused (S2-130); "" when it is, or has no mode yet."""
+    return "" if mode is None or mode in tool.allowed_modes else f"not for {mode} mode"
+
+
 def registry_changed() -> ToolError:
     """Development only: in production a turn goes on with the registry it began with (S2-66)."""
     return ToolError.of(ErrorCode.INTERNAL, "Registry version mismatch detected - restart server")

@@ -46,7 +46,8 @@ def _document(args: Namespace) -> dict[str, Any]:
 
     from edge.verbs.talk import ask  # noqa: PLC0415 - see above
 
-    query = {"all": "1" if args.all else "0", **({"category": args.category} if args.category else {})}
+    given = {"category": args.category, "mode": args.mode}
+    query = {"all": "1" if args.all else "0", **{key: value for key, value in given.items() if value}}
     try:
         document: dict[str, Any] = ask(args, "GET", f"/v1/tools?{urlencode(query)}")
     except CliError as e:
@@ -76,11 +77,16 @@ def _cold(args: Namespace) -> dict[str, Any]:
     from edge import cold  # noqa: PLC0415 - see above
 
     found = cold.read(os.environ, now=time.time())
-    shown = [t for t in found.tools if (args.all or not t["hidden"]) and args.category in (None, "", t["category"])]
+    tools = [t | {"hidden": t["hidden"] or _not_offered(t, args.mode)} for t in found.tools]
+    shown = [t for t in tools if (args.all or not t["hidden"]) and args.category in (None, "", t["category"])]
     return {
         "version": found.registry["version"], "tools": shown, "running": False, "registry": found.registry,
         "warnings": found.warnings,
     }  # fmt: skip
+
+
+def _not_offered(tool: dict[str, Any], mode: str | None) -> str:
+    return f"not for {mode} mode" if mode and mode not in tool["allowedModes"] else ""
 
 
 def _about(tool: dict[str, Any], *, warn: bool) -> str:

@@ -4,6 +4,19 @@ from typing import Final
 
 from tests.promises.words import Promise
 
-PROMISES: Final[dict[str, Promise]] = {}
+PROMISES: Final[dict[str, Promise]] = {
+    "S2-119": Promise("What the knowledge base finds is evidence: best first, each document once; nothing found is no error.", "seed S2-119"),
+    "S2-120": Promise("A search takes exactly what its schema says, and every filter is kept.", "seed S2-120"),
+    "S2-121": Promise("A voice gets at most three results, also when it asked for no number, and is told so.", "seed S2-121, C-08"),
+    "S2-122": Promise("Free time is asked for between two moments, at most 31 days apart, in text mode.", "seed S2-122, C-18"),
+    "S2-123": Promise("Busy times are joined, free slots counted in whole minutes, also on the nights the clocks change.", "seed S2-123, C-16"),
+    "S2-124": Promise("A calendar that is asked too often, refuses us or is away says which, and what to do.", "seed S2-124, C-10"),
+    "S2-125": Promise("An event is made after a yes, in text mode, once a call, and its file is whole.", "seed S2-125, C-24"),
+    "S2-126": Promise("A voice session is begun from text, under a name of its own, and not twice.", "seed S2-126, C-19"),
+    "S2-127": Promise("A voice session is ended by voice only, after the farewell.", "seed S2-127"),
+    "S2-128": Promise("Told to leave the wearer alone, it says farewell, and then neither speaks nor acts on speech until the time is over.", "seed S2-128"),
+    "S2-129": Promise("What each tool is, in which mode, how fast and after which question, is read from the schemas, and they are obeyed.", "seed S2-129, C-18, C-19"),
+    "S2-130": Promise("A tool that would be refused in a mode is not offered in it.", "seed S2-130"),
+}
 
 DECLINED: Final[dict[str, str]] = {}

@@ -1,6 +1,7 @@
 """The paths of the control API: what each answers, and what is refused in words."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -156,3 +157,16 @@ async def test_a_bad_request_does_not_end_the_connection(tmp_path):
         raw = await house.exchange(bad + b"GET /v1/lens HTTP/1.1\r\nHost: x\r\n\r\n")
     assert b" 400 " in raw
     assert json.loads(raw.rsplit(b"\r\n\r\n", 1)[1])["lines"] == ["Hello"]
+
+
+@pytest.mark.requirement("S2-130")
+async def test_tools_can_be_asked_for_by_mode_and_the_others_say_why_they_are_not_there(tmp_path):
+    async with open_house(tmp_path) as house:
+        first = house.registry.list[0]
+        house.registry.list = (replace(first, definition=replace(first.definition, allowed_modes=frozenset({Mode.TEXT}))),)
+        _, text = await house.ask("GET", "/v1/tools?mode=text")
+        _, voice = await house.ask("GET", "/v1/tools?mode=voice")
+        _, everything = await house.ask("GET", "/v1/tools?mode=voice&all=1")
+        status, _ = await house.ask("GET", "/v1/tools?mode=song")
+    assert ([t["name"] for t in text["tools"]], voice["tools"], status) == (["notes:add"], [], 400)
+    assert everything["tools"][0]["hidden"] == "not for voice mode"
