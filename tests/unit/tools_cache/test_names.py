@@ -1,6 +1,7 @@
 """Names: split at the first colon, refused by one sentence; aliases that every provider takes and nothing confuses."""
 
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
@@ -8,6 +9,7 @@ from hypothesis import example, given, settings, strategies as st
 from tools_cache.errors import BadToolName
 from tools_cache.names import MAX_ALIAS, alias, aliases, canonical, parse
 
+ROOT = Path(__file__).parents[3]
 EVERYWHERE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 """What OpenAI, Anthropic, Gemini and MCP all take."""
 AWKWARD = "abx_-025f.é:Z"
@@ -91,3 +93,11 @@ def test_the_table_refuses_two_tools_with_one_alias(monkeypatch):
     monkeypatch.setattr("tools_cache.names.alias", lambda name: "same")
     with pytest.raises(BadToolName, match=r"a:b and c:d have the same alias same|c:d and a:b have the same alias same"):
         aliases(["a:b", "c:d"])
+
+
+@pytest.mark.requirement("C-05")
+def test_nothing_that_serves_reads_an_alias_back():
+    """`canonical` is for people and tests: a call is looked up in the table of its snapshot."""
+    sources = [*(ROOT / "edge").rglob("*.py"), *(ROOT / "tools_cache").rglob("*.py")]
+    used = {file.name for file in sources if re.search(r"names import [^\n]*\bcanonical\b|names\.canonical\(", file.read_text(encoding="utf-8"))}
+    assert not used

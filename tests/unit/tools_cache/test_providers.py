@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 from tests.unit.tools_cache.folders import closed, named, write
 from tools_cache import build, manifest
 from tools_cache.errors import MissingForm
+from tools_cache.names import aliases
 from tools_cache.providers import openai
 from tools_cache.providers.forms import MAKERS, PROVIDERS, find, form_of, forms
 from tools_cache.providers.words import Told, Withheld
@@ -282,6 +283,7 @@ def test_all_forms_of_what_we_ship_are_made_and_known_by_one_alias():
         names = {(f.get("function") or f)["name"] for f in made.values()}
         assert names == {tool["encodedName"]}
         assert find(document, tool["encodedName"]) is tool
+        assert aliases(t["name"] for t in document["tools"])[tool["encodedName"]] == tool["name"]
 
 
 def test_the_daemon_reads_none_of_it(tmp_path):
