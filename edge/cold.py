@@ -35,6 +35,8 @@ class Config(NamedTuple):
     cloud: str
     """Address of the cloud in force; "" when there is none."""
     disabled: tuple[str, ...] = ()
+    folders: tuple[Path, ...] = ()
+    """Where tools of the owner's may be."""
 
 
 class Cold(NamedTuple):
@@ -53,6 +55,7 @@ def read(env: Mapping[str, str], *, now: float, builtin: Path = BUILTIN) -> Cold
     local = _local(builtin, warnings)
     version, kept = str(local.get("version", "")), _kept(config, warnings)
     rows = list(_rows(local, "local", {}, config.disabled))
+    rows += _own(config, {row["name"].partition(":")[0] for row in rows})
     registry: Row = {"origin": "local", "version": version, "age_s": None, "file": str(builtin)}
     if kept is not None:
         header, document, path = kept
@@ -82,7 +85,16 @@ def _config(env: Mapping[str, str], warnings: list[str]) -> Config:
     policy = section("policy")
     listed = policy.get("disabled_tools")
     off = tuple(map(str, listed)) if isinstance(listed, list) else ()
-    return Config(state, cloud, off if policy.get("tools_enabled") is not False else ("*",))
+    more = section("tools").get("folders")
+    named = tuple(map(Path, map(str, more))) if isinstance(more, list) else ()
+    return Config(state, cloud, off if policy.get("tools_enabled") is not False else ("*",), (*_beside(env), *named))
+
+
+def _beside(env: Mapping[str, str]) -> tuple[Path, ...]:
+    """The folder beside the configuration there is, else beside each one there could be."""
+    places = (Path(env["GLASSD_CONFIG"]),) if env.get("GLASSD_CONFIG") else config_candidates(env)
+    found = next((path for path in places if path.exists()), None)
+    return tuple(path.parent / "tools.d" for path in ((found,) if found else places))
 
 
 def _toml(env: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
@@ -166,6 +178,22 @@ def _copy(content: bytes) -> tuple[Row, Row]:
     if header["format"] != 1 or sha256(body).hexdigest() != header["sha256"] or not isinstance(document, dict):
         raise ValueError("not what was written")
     return {**header, "refused": dict(header["refused"]), "fetched_wall": float(header["fetched_wall"])}, document
+
+
+def _own(config: Config, taken: set[str]) -> list[Row]:
+    """The owner's own tools; a package of this installation is not theirs."""
+    folders = [folder for folder in config.folders if folder.is_dir()]
+    if not folders:
+        return []
+    from edge import cold_own  # noqa: PLC0415 - most edges have none
+
+    found: dict[str, Row] = {}
+    for package, tool in cold_own.documents(folders):
+        row = _row({"packageName": package}, tool, "local")
+        if package not in taken and row is not None:
+            row["hidden"] = _hidden(row["name"], package, {}, config.disabled)
+            found.setdefault(row["name"], row)
+    return list(found.values())
 
 
 def _rows(document: Row, source: str, refused: Mapping[str, Any], disabled: tuple[str, ...]) -> Iterator[Row]:

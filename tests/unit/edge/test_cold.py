@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from edge import cold
+from edge import cold, own_reading
 from edge.beginning import read as begin
 from edge.control.tools import listed, unchosen
 from edge.core.registry import DISABLED, Union
@@ -208,3 +208,46 @@ def test_the_systems_state_is_read_where_this_user_has_none(tmp_path, monkeypatc
     assert of_the_cloud(machine.read()) == ["com.calc:add"]
     (tmp_path / ".local" / "state" / "glassd").mkdir(parents=True)
     assert of_the_cloud(machine.read()) == []
+
+
+# ------------------------------------------------------------------ tools the owner made
+
+
+OWN = {"name": "my:lamp", "description": "Switch it.", "execution": {"url": "https://h/x"}, "activationPhrases": ["lamp"]}
+
+
+def test_the_owners_own_tools_are_told_as_a_daemon_would_list_them(tmp_path):
+    machine, folder = Machine(tmp_path), tmp_path / ".config" / "glassd" / "tools.d"
+    folder.mkdir()
+    weather = {"name": "my:weather", "description": "Now.", "execution": {"url": "https://h/{{input.town}}", "method": "GET"},
+               "inputSchema": {"type": "object", "properties": {"town": {"type": "string"}}}, "sideEffects": "none"}  # fmt: skip
+    (folder / "b.json").write_text(json.dumps({"tools": [OWN, weather]}))
+    (folder / "read.toml").write_text('name = "my:read"\ndescription = "Reads."\n[execution]\nmethod = "GET"\nurl = "https://h"\n')
+    found = named(machine.read())
+    apps = {tool.name: tool for tool in own_reading.read([folder]).tools}
+    assert set(apps) == {name for name in found if name.startswith("my:")} == {"my:lamp", "my:weather", "my:read"}
+    for name, tool in apps.items():
+        row = found[name]
+        assert (row["description"], row["inputSchema"], row["sideEffects"]) == (tool.description, tool.input_schema, tool.side_effects)
+        assert (row["source"], row["app"], row["category"], row["hidden"]) == ("local", "my", tool.category, "")
+        assert tuple(row["activationPhrases"]) == tool.activation_phrases
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", '{"tools": 5}', '{"tools": [5, {"name": 5}]}', '{"name": "x", "description": "d"}',
+                                     '{"name": ":x", "description": "d"}', '{"name": "clock:now", "description": "Mine."}',
+                                     '{"name": "my:x", "description": "d", "activationPhrases": 5, "execution": 5, "inputSchema": 5}'])
+def test_what_is_no_tool_of_the_owners_is_passed_by(tmp_path, content):
+    machine, folder = Machine(tmp_path), tmp_path / ".config" / "glassd" / "tools.d"
+    folder.mkdir()
+    before = named(machine.read())
+    (folder / "t.json").write_text(content)
+    (folder / "t.toml").mkdir()
+    assert named(machine.read()) == before
+
+
+def test_folders_the_settings_name_are_looked_into_too_and_what_is_off_is_hidden(tmp_path):
+    folder = tmp_path / "more"
+    folder.mkdir()
+    (folder / "t.json").write_text(json.dumps(OWN))
+    machine = Machine(tmp_path, config=f'version = 1\n[tools]\nfolders = ["{folder}", "/nowhere"]\n[policy]\ndisabled_tools = ["my:*"]\n')
+    assert named(machine.read())["my:lamp"]["hidden"] == DISABLED

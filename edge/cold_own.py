@@ -1,0 +1,54 @@
+"""The tools an owner made, as their files stand, for `glassd tools` while no daemon runs.
+
+Refuses to judge: what is wrong with a file, `glassd doctor` tells. Loaded only where such a folder is.
+"""
+
+import json
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+MAX_FILE: Final = 64 * 1024
+MAX_FILES: Final = 200
+Row = dict[str, Any]
+
+
+def documents(folders: Iterable[Path]) -> Iterator[tuple[str, Row]]:
+    """Give (package, tool as a registry lists it) for everything that looks like one."""
+    for folder in folders:
+        try:
+            files = sorted(p for p in folder.iterdir() if p.suffix in {".toml", ".json"} and p.is_file())[:MAX_FILES]
+        except OSError:
+            continue
+        for file in files:
+            document = _document(file)
+            listed = document.get("tools", [document])
+            for tool in listed if isinstance(listed, list) else ():
+                if (found := _tool(tool)) is not None:
+                    yield found
+
+
+def _document(file: Path) -> Row:
+    try:
+        with file.open("rb") as opened:
+            raw = opened.read(MAX_FILE)
+        found = json.loads(raw) if file.suffix == ".json" else tomllib.loads(raw.decode())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _tool(tool: Any) -> tuple[str, Row] | None:
+    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+        return None
+    package, _, name = tool["name"].partition(":")
+    if not package or not name:
+        return None
+    execution = tool.get("execution")
+    reads = isinstance(execution, dict) and execution.get("method") == "GET"
+    return package, {
+        "sideEffects": "read_only" if reads else "writes", "inputSchema": {"type": "object", "properties": {}, "additionalProperties": False},
+        **{key: value for key, value in tool.items() if key != "execution"}, "name": name, "source": "local",
+        "mentraExtensions": {"activationPhrases": tool.get("activationPhrases", [])},
+    }  # fmt: skip
