@@ -274,7 +274,7 @@ class Daemon:
         )  # fmt: skip
         self.herald = Herald(
             bus=self.bus, glasses=self.link, uplink=self.uplink, registry=self.registry, clock=self.clock,
-            host={"speech": not self.voice.why_not(), "version": __version__},
+            host={"speech": not self.voice.why_not(), "version": __version__}, shown=self.choice.callable,
         )  # fmt: skip
         self.control = ControlServer(
             s.socket_path(self.env), calls=self.calls, registry=self.registry, render=self.stage, store=self.store,

@@ -4,13 +4,21 @@ Refuses to decide anything about a call; it only carries news from the bus to th
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from edge.clock import Clock
-from edge.events import CapabilitiesLearned, GlassesLost, GlassesReady, GlassesSaid, Happening, RegistrySynced
-from edge.ports import BusPort, GlassesPort, SnapshotPort, UplinkPort
+from edge.events import (
+    CapabilitiesLearned,
+    GlassesLost,
+    GlassesReady,
+    GlassesSaid,
+    Happening,
+    RegistrySynced,
+    ToolSwitched,
+)
+from edge.ports import BusPort, Entry, GlassesPort, SnapshotPort, UplinkPort
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.messages import BatteryChanged, Event, Gesture, Gestured, Transcript, WornChanged
 from tools_cache.tool import Json, Source
@@ -36,11 +44,13 @@ class RegistryDesk(Protocol):
 
 
 class Herald:
-    """`run()` is the service; what happened before it began is read from the status of the glasses."""
+    """`run()` is the service; what happened before it began is read from the status of the glasses. `shown` tells which
+    tools of this edge the cloud hears of.
+    """
 
     def __init__(
         self, *, bus: BusPort, glasses: GlassesPort, uplink: UplinkPort, registry: RegistryDesk, clock: Clock,
-        host: Mapping[str, Json],
+        host: Mapping[str, Json], shown: Callable[[Entry], bool] = lambda entry: not entry.hidden,
     ) -> None:  # fmt: skip
         self._bus = bus
         self._glasses = glasses
@@ -48,6 +58,7 @@ class Herald:
         self._registry = registry
         self._clock = clock
         self._host = dict(host)
+        self._shown = shown
         self._stale_report = asyncio.Event()
         self._ready = asyncio.Event()
 
@@ -67,7 +78,7 @@ class Herald:
             case GlassesReady():
                 self._ready.set()
                 self._stale_report.set()
-            case GlassesLost() | RegistrySynced():
+            case GlassesLost() | RegistrySynced() | ToolSwitched():
                 self._stale_report.set()
             case GlassesSaid(event=event):
                 await self._tell(event)
@@ -121,7 +132,7 @@ class Herald:
         if status.capabilities is None:
             return None
         snapshot = self._registry.snapshot()
-        ours = [e.definition for e in snapshot.entries() if not e.hidden and e.definition.source is not Source.CLOUD]
+        ours = [e.definition for e in snapshot.entries() if e.definition.source is not Source.CLOUD and self._shown(e)]
         return {
             "model": status.model, "firmware": status.firmware, "battery": status.battery, "worn": status.worn,
             "connected": status.ready, "stale": status.stale,

@@ -128,6 +128,10 @@ class Tools:
     idle_turns: Annotated[int, Ge(1), Le(1000)] = 8
     essential: Annotated[tuple[str, ...], Tidy(rules.listed), Rule(rules.tool_names)] = ()
 
+    def __post_init__(self) -> None:
+        if len(self.essential) > self.offered_max - 4:
+            raise ValueError(f"essential may name {self.offered_max - 4} tools at most: offered_max, less four for finding the others")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:

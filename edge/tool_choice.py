@@ -88,9 +88,11 @@ class ToolChoice:
         self._judged: tuple[SnapshotPort, Facts] | None = None
         self._turns: OrderedDict[str, None] = OrderedDict()
         self._offered: tuple[str, ...] = ()
+        self._listed_now: frozenset[str] = frozenset()
         self._counted: dict[tuple[str, str], Used] = {}
         self._favourites: dict[str, int] = {}
         self._unlisted = asyncio.Event()
+        self._switching = asyncio.Lock()
 
     # -------------------------------------------------------------- is it on?
 
@@ -125,7 +127,7 @@ class ToolChoice:
     def choice(self, entry: Entry, user_id: str, mode: Mode | None = None) -> Choice:
         tool = entry.definition
         off = self._off(user_id, tool)
-        loaded = tool.name in self._offered
+        loaded = tool.name in self._listed_now
         if why := off or entry.hidden or self._shut(tool):
             return Choice(HIDDEN, why, on=not off, loaded=loaded)
         if why := policy.not_offered(tool, mode):
@@ -135,6 +137,10 @@ class ToolChoice:
         if loader_rules.built_in(tool):
             return Choice(AVAILABLE, "offered once there are more tools than fit", loaded=False)
         return Choice(AVAILABLE, loader_rules.UNLOADED, loaded=False)
+
+    def callable(self, entry: Entry) -> bool:
+        """Is this a tool others may call for this device's user now? Ours for finding tools are for models on this device."""
+        return self.choice(entry, self._user_id).state != HIDDEN and not loader_rules.built_in(entry.definition)
 
     def offered(self, user_id: str, mode: Mode | None = None) -> Sequence[Entry]:
         snapshot = self._registry.snapshot()
@@ -208,10 +214,12 @@ class ToolChoice:
     # -------------------------------------------------------------- switching
 
     async def enable(self, user_id: str, tool: str, *, origin: str) -> Switched:
-        return await self._switch(user_id, loader_rules.enable(tool, self._catalogue(user_id)), origin)
+        async with self._switching:
+            return await self._switch(user_id, loader_rules.enable(tool, self._catalogue(user_id)), origin)
 
     async def disable(self, user_id: str, tool: str, *, origin: str) -> Switched:
-        return await self._switch(user_id, loader_rules.disable(tool, self._catalogue(user_id)), origin)
+        async with self._switching:
+            return await self._switch(user_id, loader_rules.disable(tool, self._catalogue(user_id)), origin)
 
     def _catalogue(self, user_id: str) -> Catalogue:
         snapshot = self._registry.snapshot()
@@ -317,23 +325,27 @@ class ToolChoice:
     def _move(self, step: loader.Step) -> None:
         self._loader, events = step
         for event in events:
+            _log.debug("tools: %s %s %s", event.kind.value, event.tool, event.why)
+            moved = event.kind in (Kind.LOADED, Kind.UNLOADED)
+            if moved and not self._loader.crowded:
+                continue  # all there are come and go with what is in force, which is told already
             self._bus.publish(LoaderMoved(event.kind.value, self._loader.turn, event.tool, event.why))
-            self._note(event)
+            if moved:
+                self._note(event)
 
     def _note(self, event: Event) -> None:
         """A line in the audit log for what came and went; a use has its call's own line."""
-        _log.debug("tools: %s %s %s", event.kind.value, event.tool, event.why)
-        if self._audit is not None and event.kind in (Kind.LOADED, Kind.UNLOADED) and self._loader.crowded:
+        if self._audit is not None:
             self._audit({"toolId": event.tool, "outcome": f"tool_{event.kind.value}", "origin": "loader", "ok": True, "reason": event.why})
 
     def _swap(self) -> None:
         """Offer what is loaded; whoever lists tools hears of it once."""
         now, snapshot = self._loader, self._registry.snapshot()
         there = [name for name in (*loader_rules.META, loader_rules.DESCRIBE) if self._callable(snapshot, name)]
-        helpers = loader_rules.helpers(in_force=len(now.available), crowded=now.crowded, there=there)
+        helpers = loader_rules.helpers(now, there)
         fresh = tuple(sorted((*now.loaded, *helpers)))
         if fresh != self._offered:
-            self._offered = fresh
+            self._offered, self._listed_now = fresh, frozenset(fresh)
             self._listed()
 
     @staticmethod

@@ -14,6 +14,8 @@ PASSING_TURNS: Final = 1
 """Whole turns without use after which a tool goes that was brought in for one call."""
 META_TOOLS: Final = 3
 """Places kept for search, load and invoke while not everything is offered."""
+DESCRIBE_FROM: Final = 20
+"""Tools from which on one more place is kept: for documentation by the piece (S2-118)."""
 NOTHING: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
 
@@ -63,14 +65,19 @@ class Loader:
     needs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
+    def many(self) -> bool:
+        """Are there so many tools that their documentation is told by the piece?"""
+        return len(self.available) >= DESCRIBE_FROM
+
+    @property
     def crowded(self) -> bool:
         """Are there more tools than may be offered? Only then anything is ever unloaded."""
-        return len(self.available) > self.limits.offered
+        return len(self.available) + self.many > self.limits.offered
 
     @property
     def room(self) -> int:
         """How many tools may be loaded."""
-        return max(0, self.limits.offered - META_TOOLS) if self.crowded else self.limits.offered
+        return max(0, self.limits.offered - self.many - (META_TOOLS if self.crowded else 0))
 
     def with_needs(self, names: Iterable[str]) -> tuple[str, ...]:
         """Give these and all they depend on, each once, a dependency after what needs it."""

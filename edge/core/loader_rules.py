@@ -7,18 +7,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from edge.core.loader import closure
+from edge.core.loader import Loader, closure
+from edge.core.registry import DISABLED
 from tools_cache.tool import ErrorCode, ExecutionType, RateLimit, Source, ToolDefinition, ToolError
 
-BY_OWNER: Final = "disabled in the configuration"
+BY_OWNER: Final = DISABLED
 BY_USER: Final = "disabled: glassd tools enable {name}"
 NOT_ALLOWED: Final = "tools of other servers are off until somebody enables them: glassd tools enable {name}"
 UNLOADED: Final = "not loaded: registry:search and registry:load bring it"
 META: Final = ("registry:search", "registry:load", "registry:invoke")
 """Offered while not everything is."""
 DESCRIBE: Final = "registry:describe"
-DESCRIBE_FROM: Final = 20
-"""Tools from which on documentation by the piece is worth a place (S2-118)."""
 HERE: Final = frozenset({Source.LOCAL, Source.GLASSES})
 
 
@@ -161,9 +160,9 @@ def _there(name: str, known: Catalogue) -> ToolDefinition:
 # ------------------------------------------------------------------ our own tools for finding tools
 
 
-def helpers(*, in_force: int, crowded: bool, there: Collection[str]) -> tuple[str, ...]:
+def helpers(now: Loader, there: Collection[str]) -> tuple[str, ...]:
     """Which of our own tools for finding others are worth a place in the list now."""
-    wanted = (*(META if crowded else ()), *((DESCRIBE,) if in_force >= DESCRIBE_FROM else ()))
+    wanted = (*(META if now.crowded else ()), *((DESCRIBE,) if now.many else ()))
     return tuple(name for name in wanted if name in there)
 
 

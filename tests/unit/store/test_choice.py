@@ -1,0 +1,68 @@
+"""Switched tools and counted calls: kept over a restart, bounded, each user's own."""
+
+import sqlite3
+from dataclasses import replace
+
+import pytest
+
+from edge.choice_ports import Used
+from edge.store.choice import ToolChoices
+from edge.store.db import Database, StoreFull
+from edge.store.migrations import MIGRATIONS
+from tests.unit.store.support import Hands, open_db
+
+
+@pytest.fixture
+async def db(tmp_path):
+    opened = await open_db(tmp_path)
+    yield opened
+    await opened.close()
+
+
+async def test_what_users_switched_is_there_after_a_restart_each_its_own(tmp_path):
+    db = await open_db(tmp_path)
+    kept = ToolChoices(db, Hands().clock)
+    await kept.switch("ann", {"notes:add": False, "timer:start": False})
+    await kept.switch("bob", {"notes:add": False})
+    await kept.switch("ann", {"notes:add": True})
+    await db.close()
+    db = await open_db(tmp_path)
+    assert await ToolChoices(db, Hands().clock).switches() == {
+        "ann": {"notes:add": True, "timer:start": False}, "bob": {"notes:add": False},
+    }  # fmt: skip
+    await db.close()
+
+
+async def test_a_full_table_takes_no_new_switch_and_keeps_the_old_ones(db):
+    kept = ToolChoices(db, Hands().clock, switch_rows=2)
+    await kept.switch("ann", {"a:a": False, "b:b": False})
+    with pytest.raises(StoreFull):
+        await kept.switch("ann", {"a:a": True, "c:c": False})
+    assert await kept.switches() == {"ann": {"a:a": False, "b:b": False}}, "all of a change, or nothing of it"
+    await kept.switch("ann", {"b:b": True})
+    assert (await kept.switches())["ann"]["b:b"] is True
+
+
+@pytest.mark.requirement("S0-69")
+async def test_counted_calls_add_up_and_the_oldest_make_room(db):
+    kept = ToolChoices(db, Hands().clock, usage_rows=2)
+    await kept.add_usage("ann", [Used("a:a", 2, 1, 10.0), Used("b:b", 1, 0, 11.0)])
+    await kept.add_usage("ann", [Used("a:a", 3, 0, 20.0)])
+    assert await kept.usage("ann") == [Used("a:a", 5, 1, 20.0), Used("b:b", 1, 0, 11.0)]
+    await kept.add_usage("bob", [Used("c:c", 1, 0, 30.0)])
+    assert [await kept.usage(user) for user in ("ann", "bob")] == [[Used("a:a", 5, 1, 20.0)], [Used("c:c", 1, 0, 30.0)]]
+
+
+async def test_a_database_of_the_schema_before_takes_both_tables_and_keeps_its_rows(tmp_path):
+    await (await Database.open(tmp_path / "glassd.db", MIGRATIONS[:2])).close()
+    connection = sqlite3.connect(tmp_path / "glassd.db")
+    connection.execute("INSERT INTO notes VALUES ('glasses', '\"AA\"')")
+    connection.commit()
+    connection.close()
+    for _ in range(2):  # and opens again
+        db = await open_db(tmp_path)
+        kept = ToolChoices(db, replace(Hands().clock, wall=lambda: 5.0))
+        await kept.switch("ann", {"a:a": False})
+        assert await kept.switches() == {"ann": {"a:a": False}}
+        assert await db.read(lambda c: c.execute("SELECT value FROM notes").fetchone()[0]) == '"AA"'
+        await db.close()
