@@ -27,8 +27,7 @@ from edge.control.server import ControlServer
 from edge.core import call_state, idempotency
 from edge.core.backoff import Backoff
 from edge.core.ids import new_call_id
-from edge.core.loader import Limits as Offers
-from edge.core.loader_rules import Facts, UserRules
+from edge.core.loader_rules import Facts
 from edge.core.own import Own
 from edge.enrol import Enrolment
 from edge.enrol_store import EnrolmentFiles
@@ -225,12 +224,9 @@ class Daemon:
         )  # fmt: skip
 
     async def _open_choice(self, stack: AsyncExitStack) -> None:
-        t, p = self.settings.tools, self.settings.policy
-        users = {user: UserRules(rules.disabled_tools, rewire.rates(rules.rate_limits)) for user, rules in p.users.items()}
         self.choice = ToolChoice(
             registry=self.registry, store=ToolChoices(self.db, self.clock), bus=self.bus, clock=self.clock, facts=self._facts,
-            limits=Offers(t.offered_max, t.idle_turns), essential=t.essential, users=users, user_id=self.settings.edge.user_id,
-            audit=self.audit, listed=self.registry.news.swapped, boundary=self.turns.boundary,
+            user_id=self.settings.edge.user_id, **rewire.choice(self.settings), audit=self.audit, listed=self.registry.news.swapped, boundary=self.turns.boundary,
             tools=Path(str(resources.files("tools_cache"))) / "tools",
         )  # fmt: skip
         self.registry.news.follow(lambda: self.choice.offered(self.settings.edge.user_id))
@@ -270,7 +266,7 @@ class Daemon:
         )
         self.reload = Reload(
             s, read=partial(settings_again.read, self._config, self.env), bus=self.bus, notifier=self.notifier, turns=self.turns, within=self.vigil.within,
-            roof=rewire.Rewire(cloud=self.cloud, uplink=self.uplink, registry=self.registry, calls=self.calls, tools=self.tools, own=self.own_tools),
+            roof=rewire.Rewire(cloud=self.cloud, uplink=self.uplink, registry=self.registry, calls=self.calls, tools=self.tools, own=self.own_tools, choice=self.choice),
         )  # fmt: skip
         self.herald = Herald(
             bus=self.bus, glasses=self.link, uplink=self.uplink, registry=self.registry, clock=self.clock,

@@ -104,7 +104,7 @@ class Gate:
 
     def adopt(self, *, enabled: bool, rates: Mapping[str, RateLimit], strict: bool) -> None:
         """Judge the next call by these."""
-        self._enabled, self._rates, self._strict = enabled, rates, strict
+        self._policy = replace(self._policy, enabled=enabled, rates=rates, strict_registry=strict)
 
     async def check(self, ticket: Ticket) -> None:
         """The checks, in the order of C-13. Raises `Refused` or `Known`."""

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 from edge import logs
 from edge.cloud_choice import CloudChoice
+from edge.core.loader import Limits as Offers
+from edge.core.loader_rules import UserRules
 from edge.core.policy import VoiceBudget
 from edge.local_tools import LocalTools
 from edge.orchestrator import Limits, Orchestrator, Policy
@@ -16,6 +18,7 @@ from edge.own_tools import NotRead, OwnTools
 from edge.registry_cache import RegistryCache
 from edge.settings import Rate, Settings
 from edge.settings_rules import BadSettings
+from edge.tool_choice import ToolChoice
 from edge.tool_loader import BadHandler
 from edge.uplink.service import MqttUplink
 from tools_cache.tool import RateLimit
@@ -27,14 +30,16 @@ class Rewire:
     """Implements what `Reload` asks of the roof."""
 
     def __init__(
-        self, *, cloud: CloudChoice, uplink: MqttUplink, registry: RegistryCache, calls: Orchestrator, tools: LocalTools, own: OwnTools
-    ) -> None:
+        self, *, cloud: CloudChoice, uplink: MqttUplink, registry: RegistryCache, calls: Orchestrator, tools: LocalTools, own: OwnTools,
+        choice: ToolChoice,
+    ) -> None:  # fmt: skip
         self._cloud = cloud
         self._uplink = uplink
         self._registry = registry
         self._calls = calls
         self._tools = tools
         self._own = own
+        self._choice = choice
 
     def prepared(self, wanted: Settings) -> Callable[[], None]:
         """Read secrets and certificates of these settings; gives what puts them in force. Raises `BadSettings`."""
@@ -50,6 +55,7 @@ class Rewire:
             if broker != before:
                 self._uplink.use(self._cloud.uplink())
             self._calls.adopt(limits(wanted), policy(wanted))
+            self._choice.adopt(**choice(wanted))
             logs.set_level(wanted.log.level)
 
         return take
@@ -89,6 +95,15 @@ def policy(settings: Settings, **more: Any) -> Policy:
         enabled=p.tools_enabled, user_id=settings.edge.user_id, strict_registry=p.strict_registry,
         rates=rates(p.rate_limits), **more,
     )  # fmt: skip
+
+
+def choice(settings: Settings) -> dict[str, Any]:
+    """What of the settings decides which tools are offered, and to whom they are denied."""
+    t, users = settings.tools, settings.policy.users
+    return {
+        "limits": Offers(t.offered_max, t.idle_turns), "essential": t.essential,
+        "users": {user: UserRules(said.disabled_tools, rates(said.rate_limits)) for user, said in users.items()},
+    }  # fmt: skip
 
 
 def rates(configured: Mapping[str, Rate]) -> dict[str, RateLimit]:

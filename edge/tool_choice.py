@@ -94,6 +94,13 @@ class ToolChoice:
         self._unlisted = asyncio.Event()
         self._switching = asyncio.Lock()
 
+    def adopt(self, *, limits: Limits, essential: Sequence[str], users: Mapping[str, UserRules]) -> None:
+        """Go on by these; what is loaded stays as far as it fits."""
+        self._users, self._judged = users, None
+        self._loader = replace(self._loader, limits=limits, essential=frozenset(essential))
+        self._refresh()
+        self._swap()
+
     # -------------------------------------------------------------- is it on?
 
     def why_not(self, user_id: str, tool: ToolDefinition) -> str:

@@ -7,14 +7,6 @@ from tests.promises.words import Promise
 PROMISES: Final[dict[str, Promise]] = {
     "S0-37": Promise("What the wearer says offline finds its local tool, in the language that is configured.", "seed S0-37"),
     "S0-69": Promise("A user's denied tools are hidden and refused, calls are counted, and rates are the user's own.", "seed S0-69"),
-    "S2-58": Promise("A tool's documentation is read when somebody asks for it; an unknown tool has none.", "seed S2-58"),
-    "S2-59": Promise("The eight policy fields of a tool are told; of an unknown one nothing.", "seed S2-59"),
-    "S2-60": Promise("Tools are listed by category.", "seed S2-60"),
-    "S2-118": Promise("From twenty tools on `registry:describe` is offered, which tells a tool's documentation without running it.", "seed S2-118"),
-    "S3-05": Promise("What an internal tool answers is never shown nor said, whatever it is configured to be.", "seed S3-05, S3-08"),
-    "S3-19": Promise("Our own built-in tools cannot be switched off, denied, or replaced by a configuration.", "seed S3-19"),
-    "S3-20": Promise("Nothing of the tools that version 2 removed is listed.", "seed S3-20"),
-    "S4-11": Promise("A tool that needs something is hidden with the reason, and there by itself when it has it.", "seed S4-11"),
     "S4-17": Promise("Enabling a tool enables what it depends on, all the way down; a circle ends.", "seed S4-17"),
     "S4-18": Promise("A gated tool cannot be enabled, and its reason is told.", "seed S4-18"),
     "S4-19": Promise("Disabling a tool names those that depend on it.", "seed S4-19"),
@@ -28,6 +20,7 @@ PROMISES: Final[dict[str, Promise]] = {
     "S4-55": Promise("At turn boundaries idle tools are unloaded: those for one call after a turn, others after the configured ones.", "seed S4-55"),
     "S4-56": Promise("What the loader does is told in order, on the bus and in the audit log.", "seed S4-56"),
     "S4-57": Promise("A tool that is not offered is found by words, loaded, and called by its name.", "seed S4-57"),
+    "I5-tools-switch": Promise("`glassd tools enable` and `disable` switch a tool, say what hangs on it, and outlive a restart.", "issue 5, Runtime"),
     "C-37": Promise("Own and cloud tools are on until switched off; those of other servers off until switched on.", "seed C-37"),
 }
 

@@ -156,3 +156,18 @@ def test_the_longer_phrase_wins_over_the_earlier_one() -> None:
 def test_no_sentence_breaks_the_matching(sentence: str) -> None:
     match(sentence, TOOLS)
     match("set a timer " + sentence, TOOLS)
+
+
+CLOCK = ToolDefinition(
+    name="clock:now", description="", input_schema={}, source=Source.LOCAL, activation_phrases=("what time is it",),
+    local_phrases={"de": ("wie spät ist es",), "de-AT": ("wie spät is",)},
+)  # fmt: skip
+
+
+@pytest.mark.requirement("S0-37", "S0-69")
+@pytest.mark.parametrize(("sentence", "language", "found"), [
+    ("Wie spät ist es?", "de-DE", True), ("Wie spät ist es?", "de-AT", True), ("wie spät is", "de-AT", True), ("wie spät is", "de-DE", False),
+    ("Wie spät ist es?", "en-GB", False), ("Wie spät ist es?", "", False), ("what time is it", "de-DE", True),
+])  # fmt: skip
+def test_phrases_of_the_configured_language_count_beside_the_tools_own(sentence, language, found):
+    assert (match(sentence, [CLOCK], language) is not None) is found
