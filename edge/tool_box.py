@@ -10,12 +10,14 @@ from typing import Final
 
 from edge.choice_ports import HIDDEN, Choice, LoadingPort
 from edge.core import loader_rules, loader_search
-from edge.ports import Entry, RegistryPort
+from edge.ports import RegistryPort
 from tools_cache.about import summary
 from tools_cache.tool import Json, ToolCall
 
 IN_A_THREAD: Final = 500
 """Tools from which on a search takes milliseconds that the others should not wait for."""
+SPARE: Final = 100
+"""Of the best so many may be switched off or unavailable without that one further down is missed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +29,19 @@ class ToolBox:
     choice: LoadingPort
 
     async def search(self, query: str, limit: int) -> Sequence[Mapping[str, Json]]:
-        found = [(entry, stands) for entry in self.registry.snapshot().entries() if (stands := self._stands(entry)).state != HIDDEN]
-        tools = [entry.definition for entry, _ in found if not loader_rules.is_helper(entry.definition.name)]
-        if len(tools) < IN_A_THREAD:
-            best = loader_search.search(query, tools, limit)
+        entries = self.registry.snapshot().entries()
+        there = [e.definition for e in entries if not e.hidden and not loader_rules.is_helper(e.definition.name)]
+        if len(there) < IN_A_THREAD:
+            best = loader_search.search(query, there, limit + SPARE)
         else:
-            best = await asyncio.to_thread(loader_search.search, query, tools, limit)
-        loaded = {entry.definition.name: stands.loaded for entry, stands in found}
-        return [
-            {"tool": t.name, "summary": summary(t), "category": t.category, "loaded": loaded[t.name]} for t in best
-        ]
+            best = await asyncio.to_thread(loader_search.search, query, there, limit + SPARE)
+        found = [(tool, stands) for tool in best if (stands := self._now(tool.name)).state != HIDDEN][:limit]
+        return [{"tool": t.name, "summary": summary(t), "category": t.category, "loaded": stands.loaded} for t, stands in found]
 
     async def load(self, tools: Sequence[str], *, passing: bool = False) -> Mapping[str, Json]:
         refused, wanted = [], []
         for name in dict.fromkeys(tools):
-            entry = self.registry.snapshot().find(name)
-            stands = self._stands(entry) if entry is not None else Choice(HIDDEN, "there is no such tool")
+            stands = self._now(name)
             if stands.state == HIDDEN:
                 refused.append({"tool": name, "reason": stands.reason})
             else:
@@ -54,5 +53,8 @@ class ToolBox:
     async def describe(self, tool: str) -> Mapping[str, Json] | None:
         return await self.choice.described(tool, self.call.user_id, self.call.mode)
 
-    def _stands(self, entry: Entry) -> Choice:
+    def _now(self, name: str) -> Choice:
+        entry = self.registry.snapshot().find(name)
+        if entry is None:
+            return Choice(HIDDEN, "there is no such tool")
         return self.choice.choice(entry, self.call.user_id, self.call.mode)

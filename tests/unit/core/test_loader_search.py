@@ -17,7 +17,7 @@ TOOLS = (
     tool("com.mail:send", "Send a mail, for example about a meeting."),
     tool("com.meeting:list", "Tells what is planned."),
     tool("timer:start", "Begins a countdown.", "remind me", local_phrases={"de": ("erinnere mich",)}),
-    tool("com.sky:now", "Wetter und Regen.", raw={"_meta": {"io.glassd/summary": "Forecast for the coming hours."}}),
+    tool("com.sky:now", "Forecast for the coming hours."),
 )
 
 
