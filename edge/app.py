@@ -125,7 +125,7 @@ class Daemon:
         stack.push_async_callback(self.db.close)
         self.packages = Packages(self.state_dir / "packages")
         stack.push_async_callback(self.packages.close)
-        key = configuration.credential("", "tools.key", self.env)
+        key = configuration.credential("", "glassd-tools-key", self.env)
         self.private = PrivateStores(self.state_dir / "users", key=self.state_dir / "tools.key", credential=key)
         stack.push_async_callback(self.private.close)
         self.notes = Notes(self.db)
@@ -163,7 +163,7 @@ class Daemon:
         self.registry = RegistryCache(
             builtin=built / "tool_registry.json", state=self.state_dir / "registry", bus=self.bus, clock=self.clock,
             cloud=self.cloud.registry(), refresh_s=s.cloud.refresh_s,
-            disabled=rewire.disabled(s), within=self.vigil.within, boundary=self.turns.boundary, locked=s.registry.locked,
+            disabled=rewire.disabled(s), off=s.tool.off, within=self.vigil.within, boundary=self.turns.boundary, locked=s.registry.locked,
             per_tool_hardware=s.registry.per_tool_hardware,
         )  # fmt: skip
         self.registry.load(self._shelf)
@@ -176,7 +176,7 @@ class Daemon:
         stack.push_async_callback(self.lending.close)
         self.tools = LocalTools(
             registry=self.registry, tools=built / "tools", storage_for=self._storage, alarms=self.alarms,
-            clock=self.clock, glasses=self.link.status, full=(StoreFull,), private=self.private.of, note=self.audit,
+            clock=self.clock, glasses=self.link.status, full=(StoreFull,), private=self.private.of, note=self.audit, configs=s.tool.values,
             glasses_do=Amenities(self.link, self.clock),
             lent=replace(self.lending.lent(), toolbox=lambda call: ToolBox(call, self.registry, self.choice)),
         )  # fmt: skip

@@ -55,6 +55,10 @@ class LocalTools:
         """
         self._hands = replace(self._hands, call=call, present=present, state=state)
 
+    def configure(self, configs: Mapping[str, Mapping[str, Json]]) -> None:
+        """These are the tools' settings from the next call on."""
+        self._hands = replace(self._hands, configs=configs)
+
     def unload(self, definition: ToolDefinition) -> None:
         """Let go of a tool's code until it is called again; running calls are not touched. Raises `BadHandler`."""
         self._handlers.unload(definition)

@@ -51,6 +51,7 @@ class RegistryCache:
         self, *, builtin: Path, state: Path, bus: BusPort, clock: Clock, cloud: RegistrySource | None = None,
         refresh_s: float = 300.0, retry_s: tuple[float, float] = (1.0, 300.0), disabled: Collection[str] = (),
         per_tool_hardware: bool = False, within: Within = unwatched, boundary: Boundary = no_turns, locked: bool = True,
+        off: Mapping[str, str] = MappingProxyType({}),
     ) -> None:  # fmt: skip
         self._within = within
         self._builtin = builtin
@@ -60,6 +61,7 @@ class RegistryCache:
         self._clock = clock
         self._cloud = cloud
         self._disabled = frozenset(disabled)
+        self._off = off
         self._per_tool_hardware = per_tool_hardware
         self._pace = Pace(refresh_s, retry_s, random.random)
         self._record: Capabilities | None = None
@@ -128,9 +130,9 @@ class RegistryCache:
         self._cloud = cloud
         self._wake.set()
 
-    def heed(self, *, disabled: Collection[str], refresh_s: float) -> None:
-        """The owner changed what is wanted, and how often to look."""
-        self._disabled = frozenset(disabled)
+    def heed(self, *, disabled: Collection[str], refresh_s: float, off: Mapping[str, str] = MappingProxyType({})) -> None:
+        """The owner changed what is wanted, and how often to look. `off`: tools whose own settings keep them off, and why."""
+        self._disabled, self._off = frozenset(disabled), off
         self._pace.every(refresh_s)
         self.rebuild()
 
@@ -281,7 +283,7 @@ class RegistryCache:
         unusable = self._generation.refused if self._generation else MappingProxyType({})
         fresh = self._union.snapshot(
             self._version(), self._record, stale=self._stale, unusable=unusable, disabled=self._disabled,
-            withheld=self._withheld)  # fmt: skip
+            withheld={**self._withheld, **self._off})  # fmt: skip
         if fresh == self._snapshot:
             return
         self._snapshot = fresh

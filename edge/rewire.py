@@ -50,7 +50,8 @@ class Rewire:
 
         def take() -> None:
             self._cloud.take(wanted)
-            self._registry.heed(disabled=disabled(wanted), refresh_s=wanted.cloud.refresh_s)
+            self._registry.heed(disabled=disabled(wanted), refresh_s=wanted.cloud.refresh_s, off=wanted.tool.off)
+            self._tools.configure(wanted.tool.values)
             self._registry.follow(source)
             if broker != before:
                 self._uplink.use(self._cloud.uplink())

@@ -4,9 +4,10 @@ Refuses to know what a value is used for, and never holds a secret: only the nam
 """
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from annotated_types import Ge, Gt, Le
 
@@ -192,6 +193,14 @@ class Log:
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
+@dataclass(frozen=True, slots=True)
+class ToolSettings:
+    """What is set for single tools, checked (`tool_settings.py`): canonical name → values, and name → why it is off."""
+
+    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    off: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The whole configuration. A key that is not written has its default, so `Settings()` is a working daemon."""
@@ -209,6 +218,8 @@ class Settings:
     calendar: Calendar = Calendar()
     control: Control = Control()
     log: Log = Log()
+    tool: ToolSettings = field(default_factory=ToolSettings, compare=False)
+    """Of `[tool.PACKAGE.NAME]`. Its form is not ours but each tool's own."""
     source: Path | None = field(default=None, compare=False)
     """The file these settings came from; None when there is none. No key."""
 

@@ -32,7 +32,7 @@ def overlay(model: type[BaseModel], document: dict[str, Any], env: Mapping[str, 
         if not name.startswith(PREFIX) or "__" not in name:
             continue
         if name not in known:
-            problems.append(Problem("", "no setting has this name", _did_you_mean(name, known), name))
+            problems.append(Problem("", "no setting has this name", did_you_mean(name, known), name))
             continue
         section, key = known[name]
         table = document.setdefault(section, {})
@@ -127,7 +127,7 @@ def _unknown(model: type[BaseModel], where: Where) -> Problem:
     """Name the nearest key: in the same section, else anywhere (a good key in the wrong place)."""
     if len(where) == 1:
         homes = [f"{section}.{key}" for section, key in every_key(model) if key == where[0]]
-        fix = f"did you mean {homes[0]}?" if homes else _did_you_mean(where[0], model.model_fields)
+        fix = f"did you mean {homes[0]}?" if homes else did_you_mean(where[0], model.model_fields)
         return Problem(where[0], "unknown section" if not homes else "unknown key", fix)
     section, key = where[:2]
     near = _nearest(key, _section(model, section).model_fields)
@@ -137,7 +137,8 @@ def _unknown(model: type[BaseModel], where: Where) -> Problem:
     return Problem(".".join(where), "unknown key", f"did you mean {path}?" if path else known)
 
 
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Name the nearest of what is known, else all of it."""
     choices = list(known)
     near = _nearest(word, choices)
     return f"did you mean {near}?" if near else "known: " + ", ".join(choices)

@@ -7,13 +7,14 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar, Final, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 
-from edge import settings_explain as explain
+from edge import settings_explain as explain, tool_settings
 from edge.paths import Env, config_candidates
 from edge.settings import Settings
 from edge.settings_rules import BadSettings, Problem
@@ -21,6 +22,8 @@ from edge.settings_rules import BadSettings, Problem
 VERSION: Final = 1
 MAX_FILE: Final = 256 * 1024
 """Bytes of a configuration file; the commented sample has 5 KiB."""
+
+TOOLS: Final = Path(str(resources.files("tools_cache"))) / "tools"
 
 # ------------------------------------------------------------------ the form
 
@@ -88,6 +91,7 @@ def load(path: Path | None, env: Env) -> Settings:
     """Read the settings in force. Raises `BadSettings`: one message with every problem, one a line."""
     source = find(path, env)
     document = _read(source) if source else {}
+    single, wrong_tools = tool_settings.read(document.pop(tool_settings.SECTION, {}), TOOLS)
     from_env, problems = explain.overlay(FORM, document, env)
     try:
         settings = formed(document)
@@ -95,9 +99,10 @@ def load(path: Path | None, env: Env) -> Settings:
         problems += explain.problems(FORM, wrong, from_env)
     else:
         problems += _unreadable_files(settings, from_env)
+    problems += wrong_tools
     if problems:
         raise BadSettings.of(problems, str(source) if source else "the environment")
-    return replace(settings, source=source)
+    return replace(settings, source=source, tool=single)
 
 
 def find(path: Path | None, env: Env) -> Path | None:

@@ -37,6 +37,8 @@ _KV_THERE: Final = "SELECT 1 FROM sqlite_master WHERE name = '_kv'"
 _KV_SET: Final = "INSERT INTO _kv (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 T = TypeVar("T")
+UNSET: Final[Mapping[str, Json]] = MappingProxyType({"enabled": True})
+"""The settings of a tool that has none (S4-16)."""
 Call = Callable[[ToolCall], Awaitable[ToolResponse]]
 Present = Callable[[str, ToolResponse], Awaitable[DeliveryReport]]
 
@@ -117,7 +119,7 @@ class Context:
 
     @property
     def config(self) -> handed.Config:
-        return self._hands.configs.get(self.call.tool, MappingProxyType({}))
+        return self._hands.configs.get(self.call.tool, UNSET)
 
     @property
     def glasses_do(self) -> handed.Deeds:

@@ -32,12 +32,13 @@ def plan(now: Any, wanted: Any) -> Plan:
     """Compare the settings in force with those that were read."""
     changed = sorted(key for key, value in _flat(wanted).items() if value != _flat(now).get(key))
     live = tuple(key for key in changed if key in LIVE)
-    effective = replace(now, source=wanted.source)
+    effective = replace(now, source=wanted.source, tool=wanted.tool)
     for section in {key.partition(".")[0] for key in live}:
         fresh = getattr(wanted, section)
         keys = {key.partition(".")[2] for key in LIVE if key.startswith(f"{section}.")}
         taken = {name: getattr(fresh, name) for name in keys}
         effective = replace(effective, **{section: replace(getattr(effective, section), **taken)})
+    live += ("tool",) if wanted.tool != now.tool else ()
     return Plan(effective, live, tuple(key for key in changed if key not in LIVE))
 
 

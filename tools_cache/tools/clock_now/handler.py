@@ -8,8 +8,8 @@ from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailur
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
-    """Give the moment in `timezone`, or in the machine's own zone."""
-    zone = args.get("timezone")
+    """Give the moment in `timezone`, else in the configured zone, else in the machine's own."""
+    zone = args.get("timezone") or ctx.config.get("timezone", "")
     now = datetime.fromtimestamp(ctx.now(), UTC)
     local = now.astimezone(_zone(zone)) if zone else now.astimezone()
     text = f"{local:%H:%M}, {local:%A} {local.day} {local:%B %Y}"

@@ -1,0 +1,18 @@
+"""What the owner may set for clock:now. Read where settings are, never by the daemon itself."""
+
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, Field, field_validator
+
+
+class Config(BaseModel):
+    enabled: bool = True
+    timezone: str = Field("", description="The zone told when a call names none, such as Europe/Berlin; empty: the machine's own.")
+
+    @field_validator("timezone")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        try:
+            return ZoneInfo(value).key if value else value
+        except (KeyError, ValueError, OSError):
+            raise ValueError(f"{value!r} is not a known time zone; give an IANA name such as Europe/Berlin") from None
