@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import calls, durable, lens, listing, process
+from benchmarks import calls, durable, lens, listing, process, registry
 
 CONFIG = 'version = 1\n[glasses]\nradio = "bluez"\n'
 
@@ -75,6 +75,12 @@ def tools_listed(runs: int) -> None:
     print(f"{'':<46} {listing.BAR_MS:9.1f} ms   is the bar of S0-44 for listing 1,000 cached tools, p99")
 
 
+def ten_thousand(runs: int) -> None:
+    for line in registry.measure(runs):
+        row(*line)
+    print(f"{'':<46} {registry.BAR:9.1f} x    is the bar for `glassd tools` without a daemon")
+
+
 SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "commands": lambda chosen: commands(chosen.runs),
     "idle": lambda chosen: idle(chosen.idle),
@@ -82,6 +88,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "calls": lambda chosen: per_call(chosen.calls),
     "durable": lambda _: admissions(),
     "listing": lambda chosen: tools_listed(chosen.lists),
+    "registry": lambda chosen: ten_thousand(chosen.runs),
 }
 """What can be measured alone, in the order of the table."""
 
