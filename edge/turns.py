@@ -4,6 +4,7 @@ Refuses to decide what a repetition is (`core/turns.py` does) and what is done i
 """
 
 import asyncio
+import hashlib
 import logging
 import secrets
 from dataclasses import replace
@@ -59,7 +60,7 @@ class VoiceTurns:
 
     async def turn(self, text: str, fresh_id: str) -> tuple[str, bool]:
         """(turn id, whether it is a repetition); a new turn is on disk when this returns, if the disk takes it."""
-        heard = Turn(fresh_id, text, self._clock.boot_id, self._clock.boot(), self._link)
+        heard = Turn(fresh_id, _digest(text), self._clock.boot_id, self._clock.boot(), self._link)
         try:
             last = last_turn(await self._notes.get(NOTE))
             if last is not None and is_replay(last, heard):
@@ -70,3 +71,8 @@ class VoiceTurns:
         except Exception as e:  # noqa: BLE001 - without it a repetition after a crash is a new turn, no more
             _log.warning("the turn of an utterance is not on disk: %s", e)
         return fresh_id, False
+
+
+def _digest(text: str) -> str:
+    """Words are known again without being kept (S0-01)."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

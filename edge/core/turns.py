@@ -15,7 +15,7 @@ REPLAY_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One utterance: its id, its words, when it was heard (boot clock of `boot_id`), over which connection of the link."""
+    """One utterance: its id, its words (or what stands for them), when it was heard (boot clock of `boot_id`), over which connection of the link."""
 
     turn_id: str
     text: str

@@ -127,6 +127,7 @@ async def test_a_result_is_data_with_render_hints_or_any_plain_json(make, result
     "{'ok': True, 'error': {'type': 'TRANSIENT', 'message': 'm'}}",
     "{1, 2}", "b'x'", "float('nan')", "object()", f"'x' * {MAX_RESULT_BYTES + 1}", "[[]].append(1) or ctx",
 ])  # fmt: skip
+@pytest.mark.requirement("S2-46", "S2-47")
 async def test_a_malformed_result_is_internal_and_no_crash(make, caplog, result):
     response = await make(body(f"return {result}")).run("demo:do")
     assert (response.error.type, response.error.code) == (ErrorType.INTERNAL, ErrorCode.HANDLER_ERROR)
@@ -139,12 +140,14 @@ async def test_a_result_that_contains_itself_is_internal(make):
     assert response.error.code is ErrorCode.HANDLER_ERROR
 
 
+@pytest.mark.requirement("S2-43")
 async def test_a_failure_the_handler_returns_passes_through(make):
     error = "{'type': 'TRANSIENT', 'message': 'later', 'retryable': True, 'retryAfterMs': 5}"
     response = await make(body(f"return {{'ok': False, 'error': {error}}}")).run("demo:do")
     assert (response.error.type, response.error.message, response.error.retry_after_ms) == (ErrorType.TRANSIENT, "later", 5)
 
 
+@pytest.mark.requirement("S2-44")
 async def test_a_failure_the_handler_raises_keeps_its_type(make):
     imports = "from tools_cache.tool import ToolError, ToolFailure, ErrorCode\n"
     raises = "raise ToolFailure(ToolError.of(ErrorCode.CONFLICT, 'taken', suggestion='wait'))"

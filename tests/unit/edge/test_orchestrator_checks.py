@@ -13,6 +13,7 @@ from tests.unit.edge.orchestrator_house import QUICK, house, make
 from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, Mode, ToolResponse
 
 
+@pytest.mark.requirement("S2-42")
 async def test_a_good_call_runs_once_is_shown_and_carries_the_contracts_meta(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
         answer = await h.call("notes:add", {"text": "milk"})

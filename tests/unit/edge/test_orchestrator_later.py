@@ -390,6 +390,7 @@ async def test_the_third_retrieval_of_a_turn_is_refused_before_anything_leaves_a
 
 @pytest.mark.requirement("S2-138", "C-36")
 @pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.requirement("S2-65", "S2-66")
 async def test_a_turn_goes_on_with_the_registry_it_began_with_and_development_refuses(tmp_path, strict, caplog):
     async with house(tmp_path, policy_=Policy(strict_registry=strict)) as h:
         first = await h.call("notes:list", turn_id="t")

@@ -420,6 +420,7 @@ async def test_a_registry_of_unknown_length_is_cut_at_the_limit(tmp_path, cloud)
         await Rig(tmp_path, cloud).cache.sync()
 
 
+@pytest.mark.requirement("I5-tools-only")
 async def test_a_cloud_that_has_only_a_tool_list_will_do(tmp_path, cloud):
     cloud.has_registry = False
     cloud.tools = {"tools": [{"name": "com.calc:add", "description": "d", "inputSchema": {"type": "object"}},

@@ -75,6 +75,7 @@ def test_category_is_the_policy_one_or_else_the_mentra_one(tool, read):
     assert only(load(body(document({**TOOL, **tool})))).category == read
 
 
+@pytest.mark.requirement("S0-38")
 def test_an_unknown_category_reads_other_with_a_warning(caplog):
     with caplog.at_level(logging.WARNING):
         assert only(load(body(document({**TOOL, "category": "weird"})))).category == "other"
@@ -101,6 +102,7 @@ def test_an_unknown_category_reads_other_with_a_warning(caplog):
     ({"queue_ttl_s": 0}, "queue_ttl_s"),
     ({"mentraExtensions": {"activationPhrases": [1]}}, "activationPhrases"),
 ])  # fmt: skip
+@pytest.mark.requirement("S0-35")
 def test_one_bad_tool_is_dropped_by_name_and_the_rest_serve(bad, says):
     registry = load(body(document({**TOOL, **bad}, {**TOOL, "name": "good"}), document(TOOL, package="org.y")))
     assert tools_of(registry) == ["com.x:good", "org.y:add"]
@@ -222,6 +224,7 @@ def test_a_wrong_hash_is_refused_whole_unless_the_copy_is_our_own():
     assert tools_of(load(wrong, trusted=True)) == ["com.x:add"]
 
 
+@pytest.mark.requirement("S2-49")
 def test_a_wrong_envelope_version_is_refused_whole():
     with pytest.raises(BadManifest, match=r"Incompatible ToolResponse schema version: 2\.0\.0"):
         load(body(document(TOOL), envelopeVersion="2.0.0"))
