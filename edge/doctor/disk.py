@@ -36,7 +36,7 @@ class Disk:
     def checks(self) -> tuple[Check, ...]:
         return (
             Check(id="space", layer="disk", title="free space", examine=self._space, needs=("config",)),
-            Check(id="database", layer="disk", title="database", examine=self._database, needs=("config",), deadline_s=4.0),
+            Check(id="database", layer="disk", title="database", examine=self._database, needs=("config",), after=("daemon",), deadline_s=4.0),
         )
 
     # -------------------------------------------------------------- room

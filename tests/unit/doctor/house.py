@@ -114,14 +114,14 @@ class Sandbox:
             assert child.stdout.readline().startswith(ready)
         return child
 
-    def start_bus(self, config: str = BUS) -> None:
+    def start_bus(self, config: str = BUS) -> subprocess.Popen:
         needs_dbus()
         file = self.folder / "bus.conf"
         file.write_text(config.format(address=self.bus))
-        self.start("dbus-daemon", f"--config-file={file}", "--nofork", "--print-address=1", "--nosyslog", ready=self.bus)
+        return self.start("dbus-daemon", f"--config-file={file}", "--nofork", "--print-address=1", "--nosyslog", ready=self.bus)
 
-    def start_bluez(self, *words: str) -> None:
-        self.start(sys.executable, str(FAKE_BLUEZ), self.bus, *words, ready="ready")
+    def start_bluez(self, *words: str) -> subprocess.Popen:
+        return self.start(sys.executable, str(FAKE_BLUEZ), self.bus, *words, ready="ready")
 
     def stop(self) -> None:
         for child in reversed(self._children):
@@ -131,12 +131,30 @@ class Sandbox:
         for pid in self.folder.glob("*.pid"):
             subprocess.run(["kill", pid.read_text().strip()], check=False, capture_output=True)
 
+    def install(self) -> None:
+        """`glassd` is a command here, and it is ours."""
+        program = self.bin / "glassd"
+        program.write_text(f'#!/bin/bash\nexec {sys.executable} -m edge.cli "$@"\n')
+        program.chmod(0o755)
+
+    def starts(self, finding) -> None:
+        """Open a terminal and leave running there what an instruction for hands ends with."""
+        assert finding.fix.kind is Kind.DO, finding
+        self.start("bash", "-c", "exec " + finding.fix.text.rpartition(": ")[2])
+
+    async def comes_to_see(self, name: str, within_s: float = 20.0):
+        """Look again until the check is OK: what was started takes its moment."""
+        async with asyncio.timeout(within_s):
+            while (finding := await self.sees(name)).mark is not Mark.OK:
+                await asyncio.sleep(0.05)
+        return finding
+
     # -------------------------------------------------------------- the doctor comes
 
     async def sees(self, name: str):
         """Climb as far as one check needs, and give its finding."""
         patient = Patient(self.machine, config=self.config, env=self.machine.env)
-        checks = _needed(every(patient, named=self.named), name)
+        checks = needed(every(patient, named=self.named), name)
         try:
             async with Ladder(checks, now=time.monotonic).climbing() as entries:
                 found = {entry.check.id: entry.finding async for entry in entries}
@@ -182,20 +200,17 @@ class Sandbox:
             _write(Path(file), section, key, _toml(known.pop(key)) if "<" in value else value)
         assert not known, f"the edit leaves no place for {known}"
 
-    async def does(self, finding, *, known=()) -> str:
-        """Run the command that an instruction for hands ends with; `known` replaces words it leaves to the owner."""
+    async def does(self, finding, *, ends=0) -> str:
+        """Run the command that an instruction for hands ends with."""
         assert finding.fix.kind is Kind.DO, finding
         command = finding.fix.text.rpartition(": ")[2]
-        for word, value in known:
-            assert word in command
-            command = command.replace(word, value)
-        process = await asyncio.create_subprocess_exec("bash", "-c", command, env=self.env, stdout=asyncio.subprocess.PIPE)
-        said, _ = await asyncio.wait_for(process.communicate(), 20)
-        assert process.returncode == 0, command
+        process = await asyncio.create_subprocess_exec("bash", "-c", command, env=self.env, cwd=self.folder, stdout=asyncio.subprocess.PIPE)
+        said, _ = await asyncio.wait_for(process.communicate(), 30)
+        assert process.returncode == ends, command
         return said.decode()
 
 
-def _needed(checks, name: str):
+def needed(checks, name: str):
     """The checks that one check waits for, in their order."""
     by_id = {check.id: check for check in checks}
     wanted, new = {name}, {name}

@@ -7,6 +7,7 @@ import pytest
 
 from edge.doctor.patient import Who
 from edge.doctor.words import Kind, Mark
+from tests.e2e.broker import free_port
 from tests.unit.doctor.house import BUS, FAKE_BLUEZ, needs_dbus
 
 WAIT = "for _ in $(seq 500); do {} && exit 0; sleep 0.01; done; exit 1"
@@ -19,6 +20,12 @@ def radio(sandbox):
     (sandbox.folder / "bluez-version").write_text("5.66")
     sandbox.unit("bluetooth")
     return sandbox
+
+
+def serves(radio, *words):
+    """What bluetoothd does when it starts."""
+    return (f"{sys.executable} {FAKE_BLUEZ} {radio.bus} {' '.join(words)} > {radio.folder}/said 2>&1 & echo $! > {radio.folder}/bluez.pid; "
+            + WAIT.format(f"grep -q ready {radio.folder}/said"))  # fmt: skip
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
@@ -87,6 +94,18 @@ async def test_a_dongle_that_the_units_sandbox_hides_is_shown_to_it(sandbox):
     assert (sandbox.root / "etc/udev/rules.d/70-glassd-usb.rules").exists()
 
 
+@pytest.mark.enable_socket
+@pytest.mark.requirement("I4-doctor-fixes")
+async def test_a_mock_that_does_not_run_is_started_in_a_terminal_of_its_own(sandbox):
+    sandbox.install()
+    sandbox.configure(glasses={"radio": f"tcp:127.0.0.1:{free_port()}"})
+    finding = await sandbox.sees("adapter")
+    assert finding.mark is Mark.FAIL
+    assert finding.fix.text.startswith("start the mock, in a terminal of its own: glassd sim")
+    sandbox.starts(finding)
+    assert (await sandbox.comes_to_see("adapter")).said.endswith("a mock listens there")
+
+
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_bus_that_does_not_run_is_started(radio):
     needs_dbus()
@@ -101,8 +120,7 @@ async def test_a_bus_that_does_not_run_is_started(radio):
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_bluetoothd_that_does_not_run_is_started(radio):
     radio.start_bus()
-    radio.hook("bluetooth-started", f"{sys.executable} {FAKE_BLUEZ} {radio.bus} > {radio.folder}/said 2>&1 & echo $! > {radio.folder}/bluez.pid; "
-               + WAIT.format(f"grep -q ready {radio.folder}/said"))  # fmt: skip
+    radio.hook("bluetooth-started", serves(radio))
     await radio.fails_until_cured("bluez", "bluetoothd does not run")
 
 
@@ -110,7 +128,9 @@ async def test_bluetoothd_that_does_not_run_is_started(radio):
 async def test_without_systemd_services_are_started_the_old_way(radio):
     shutil.rmtree(radio.root / "run")
     radio.start_bus()
-    assert (await radio.sees("bluez")).fix.text.endswith("service bluetooth start")
+    radio.hook("bluetooth-started", serves(radio))
+    finding = await radio.fails_until_cured("bluez", "does not run")
+    assert finding.fix.text.endswith("service bluetooth start")
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
@@ -118,8 +138,7 @@ async def test_bluez_that_is_not_installed_is_installed(radio):
     (radio.folder / "bluez-version").unlink()
     radio.start_bus()
     radio.hook("bluez-installed", f"echo 5.82 > {radio.folder}/bluez-version")
-    radio.hook("bluetooth-started", f"{sys.executable} {FAKE_BLUEZ} {radio.bus} > {radio.folder}/said 2>&1 & echo $! > {radio.folder}/bluez.pid; "
-               + WAIT.format(f"grep -q ready {radio.folder}/said"))  # fmt: skip
+    radio.hook("bluetooth-started", serves(radio))
     await radio.fails_until_cured("bluez", "not installed")
 
 
@@ -142,12 +161,27 @@ async def test_an_adapter_without_power_is_switched_on(radio):
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_an_adapter_that_bluez_does_not_show_makes_it_start_again(radio):
     radio.start_bus()
-    radio.start_bluez("--no-adapter")
-    finding = await radio.sees("power")
-    assert finding.mark is Mark.FAIL
+    there = radio.start_bluez("--no-adapter")
+    radio.hook("bluetooth-started", f"kill {there.pid}; {serves(radio)}")
+    finding = await radio.fails_until_cured("power", "shows no adapter")
     assert finding.fix.text.endswith("systemctl restart bluetooth")
+
+
+@pytest.mark.requirement("I4-doctor-fixes")
+async def test_whom_bluez_does_not_talk_to_joins_its_group(radio):
+    """The bus refuses for real, by its policy; a login with the new group is another policy."""
+    policy = radio.start_bus(BUS.replace("</policy>", '<deny send_destination="org.bluez"/></policy>'))
+    radio.start_bluez()
+    finding = await radio.sees("bluez")
+    assert finding.mark is Mark.FAIL
+    assert "BlueZ does not talk to wearer" in finding.said
     await radio.cures(finding)
-    assert "systemctl restart bluetooth" in radio.ran
+    assert "usermod -aG bluetooth wearer" in radio.ran
+    policy.kill()
+    policy.wait(10)
+    radio.start_bus()
+    radio.start_bluez()
+    assert (await radio.sees("bluez")).mark is Mark.OK
 
 
 @pytest.mark.requirement("I4-doctor-fixes")

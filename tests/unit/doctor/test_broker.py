@@ -13,7 +13,7 @@ import pytest
 from edge.doctor.words import Mark
 from tests.e2e.broker import MOSQUITTO, free_port, mosquitto, serving
 from tests.unit.doctor.certificates import Authority
-from tests.unit.doctor.test_service import FAKE_DAEMON, STATUS
+from tests.unit.doctor.test_service import FAKE_DAEMON, STATUS, answers
 
 pytestmark = [
     pytest.mark.enable_socket, pytest.mark.skipif(not Path(MOSQUITTO).exists(), reason="mosquitto is not installed"),
@@ -231,10 +231,33 @@ async def test_a_refusal_that_is_meant_for_the_doctors_name_only_is_a_warning(sa
         assert "2 calls wait" in (await sandbox.sees("uplink")).said
 
 
+@pytest.mark.requirement("I4-doctor-broker")
+async def test_a_place_where_nobody_listens_is_corrected(sandbox, monkeypatch):
+    for name in ("PLAIN", "SECURE"):
+        monkeypatch.setattr(f"edge.doctor.broker.{name}", free_port())
+    with mosquitto(sandbox.folder) as broker:
+        sandbox.configure(uplink={"host": "127.0.0.1", "port": free_port(), "tls": False})
+        finding = await only_fails(sandbox, "tcp")
+        assert "nothing listens here" in finding.fix.text
+        sandbox.edits(finding, host="localhost", port=broker.port)
+        await all_ok(sandbox)
+
+
+@pytest.mark.requirement("I4-doctor-broker")
+async def test_a_daemon_started_before_its_configuration_is_restarted(sandbox):
+    sandbox.unit("glassd")
+    sandbox.named = False
+    (sandbox.root / "var/lib/glassd").mkdir(parents=True, mode=0o700)
+    answers(sandbox, uplink={"state": "not configured", "since_s": 2.0})
+    sandbox.configure(uplink={"host": "127.0.0.1", "port": free_port(), "tls": False})
+    after = json.dumps({**STATUS, "uplink": {"state": "up", "broker": "b"}, "outbox": {"waiting": 0}})
+    sandbox.hook("glassd-started", f"echo '{after}' > {sandbox.folder}/status.json")
+    await sandbox.fails_until_cured("uplink", "before [uplink] was written", mark=Mark.WARN)
+
+
 @pytest.mark.parametrize(("layer", "mark", "word"), [
     ({"state": "down", "since_s": 300.0, "reason": "not authorised"}, Mark.FAIL, "not authorised"),
     ({"state": "down", "since_s": 2.0, "reason": "connecting"}, Mark.WARN, "connecting since 2 s"),
-    ({"state": "not configured", "since_s": 2.0}, Mark.WARN, "before [uplink] was written"),
 ])  # fmt: skip
 @pytest.mark.requirement("I4-doctor-broker")
 async def test_the_daemons_own_connection_is_told_too(sandbox, layer, mark, word):
@@ -244,6 +267,8 @@ async def test_the_daemons_own_connection_is_told_too(sandbox, layer, mark, word
     finding = await sandbox.sees("uplink")
     assert finding.mark is mark
     assert word in finding.said
+    (sandbox.folder / "status.json").write_text(json.dumps({**STATUS, "uplink": {"state": "up", "broker": "b"}}))
+    assert (await sandbox.sees("uplink")).mark is Mark.OK, "it came by itself, as the fix says"
 
 
 @pytest.mark.requirement("I4-doctor-broker")

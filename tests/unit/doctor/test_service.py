@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from edge import __version__
 from edge.doctor.patient import Who
 from edge.doctor.words import Kind, Mark
 from tests.unit.doctor.house import closed, forbidden
@@ -31,6 +32,14 @@ def answers(sandbox, **status):
     """A daemon that says this of itself."""
     (sandbox.folder / "status.json").write_text(json.dumps({**STATUS, **status}))
     sandbox.start(sys.executable, str(FAKE_DAEMON), str(sandbox.folder / "c.sock"), str(sandbox.folder / "status.json"), ready="ready")
+
+
+def comes_up(service):
+    """What the service does when it starts."""
+    (service.folder / "status.json").write_text(json.dumps(STATUS))
+    said = service.folder / "said"
+    return (f"{sys.executable} {FAKE_DAEMON} {service.folder}/c.sock {service.folder}/status.json > {said} 2>&1 & echo $! > {service.folder}/glassd.pid; "
+            f"for _ in $(seq 500); do grep -q ready {said} && exit 0; sleep 0.01; done; exit 1")  # fmt: skip
 
 
 # ------------------------------------------------------------------ unit
@@ -97,10 +106,7 @@ async def test_the_environment_of_the_unit_counts(service):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_daemon_that_does_not_answer_is_started_again(service):
-    socket_, status = service.folder / "c.sock", service.folder / "status.json"
-    status.write_text(json.dumps(STATUS))
-    service.hook("glassd-started", f"{sys.executable} {FAKE_DAEMON} {socket_} {status} > {service.folder}/said 2>&1 & echo $! > {service.folder}/glassd.pid; "
-                 f"for _ in $(seq 500); do grep -q ready {service.folder}/said && exit 0; sleep 0.01; done; exit 1")  # fmt: skip
+    service.hook("glassd-started", comes_up(service))
     await service.fails_until_cured("daemon", "not running")
 
 
@@ -114,6 +120,22 @@ async def test_a_daemon_that_hangs_is_told_apart_from_one_that_is_not_there(serv
     assert finding.mark is Mark.FAIL
     assert "did not answer within" in finding.said
     assert finding.fix.text.endswith("systemctl restart glassd")
+    monkeypatch.undo()
+    service.hook("glassd-started", f"rm {service.folder}/c.sock; {comes_up(service)}")
+    await service.cures(finding)
+    assert (await service.sees("daemon")).mark is Mark.OK
+
+
+@pytest.mark.enable_socket
+@pytest.mark.requirement("I4-doctor-fixes")
+async def test_a_daemon_of_nobody_is_started_in_a_terminal_of_its_own(sandbox):
+    sandbox.install()
+    sandbox.configure(glasses={"radio": "tcp:127.0.0.1:1"}, control={"socket": sandbox.folder / "c.sock", "group": ""})
+    finding = await sandbox.sees("daemon")
+    assert finding.fix.text == f"start it, in a terminal of its own: glassd run --config {sandbox.config}"
+    sandbox.changed = {"version": __version__}
+    sandbox.starts(finding)
+    assert "edge edge-doctored" in (await sandbox.comes_to_see("daemon")).said
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
@@ -150,6 +172,8 @@ async def test_a_daemon_of_another_configuration_is_examined_by_its_own_radio(sa
     assert "its radio is inproc, the configuration examined here says bluez" in daemon.said
     assert daemon.fix.text.endswith("glassd doctor --config FILE")
     assert (adapter.mark, bus.mark) == (Mark.SKIP, Mark.SKIP)
+    sandbox.configure(glasses={"radio": "inproc"})  # the FILE it was started with
+    assert (await sandbox.sees("daemon")).mark is Mark.OK
 
 
 @pytest.mark.requirement("I4-doctor-fixes")

@@ -22,6 +22,7 @@ from edge.store.migrations import MIGRATIONS
 from edge.store.probe import look
 from tests.e2e.broker import free_port
 from tests.unit.doctor.house import NOW, copied
+from tests.unit.doctor.test_service import answers
 from tools_cache import build
 from tools_cache.generations import Generation, Generations
 
@@ -35,9 +36,7 @@ pytestmark = pytest.mark.enable_socket
 async def test_a_damaged_registry_of_this_installation_is_built_again(sandbox):
     artifact = copied(build.ARTIFACT, sandbox.folder / "tool_registry.json")
     artifact.write_bytes(artifact.read_bytes().replace(b"the", b"eht", 1))
-    program = sandbox.bin / "glassd"
-    program.write_text(f'#!/bin/bash\nexec {sys.executable} -m edge.cli "$@"\n')
-    program.chmod(0o755)
+    sandbox.install()
     sandbox.changed = {"registry": artifact}
     await sandbox.fails_until_cured("builtin", "sha256 is")
     artifact.unlink()
@@ -245,6 +244,17 @@ async def test_a_damaged_database_of_the_service_is_put_aside_by_a_restart(sandb
     sandbox.hook("glassd-started", f"exec {sys.executable} {script} {path}")
     finding = await sandbox.fails_until_cured("database", "damaged")
     assert finding.fix.text.endswith("systemctl restart glassd")
+
+
+@pytest.mark.requirement("I4-doctor-fixes")
+async def test_a_damaged_database_of_a_daemon_in_a_terminal_is_put_aside_by_starting_it_again(sandbox):
+    answers(sandbox)
+    path = sandbox.state / "glassd.db"
+    path.write_bytes(b"not a database at all, and long enough to have a header of its own" * 100)
+    finding = await sandbox.sees("database")
+    assert finding.fix.text == "stop glassd run, and start it again: it puts the file aside and begins a fresh one"
+    await (await Database.open(path, MIGRATIONS)).close()  # what a daemon that starts does
+    assert (await sandbox.sees("database")).mark is Mark.OK
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
