@@ -274,6 +274,7 @@ def _registry(verb: argparse.ArgumentParser) -> None:
     ):
         action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
         action.add_argument("--file", metavar="FILE", help="the registry (default: the one of this installation)")
+        action.add_argument("--tools", metavar="DIR", help="the folder of tool folders (default: those of this installation)")
         _json(action)
         if name == "build":
             action.add_argument("--losses", action="store_true", help="tell everything that a provider's form leaves out")

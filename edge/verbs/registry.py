@@ -24,11 +24,11 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _build(args: Namespace, file: Path, screen: Screen) -> int:
-    report = _compiled(screen)
+    report = _compiled(args, screen)
     if report.text is None:
         return 1
     try:
-        build.write(report.text, file, made=stamp(build.TOOLS, os.environ))
+        build.write(report.text, file, made=stamp(_folders(args), os.environ))
     except OSError as e:
         raise CliError("CANNOT_WRITE", f"{file}: cannot be written: {e.strerror}", "choose another: --file") from None
     if args.losses and not screen.as_json:
@@ -37,10 +37,10 @@ def _build(args: Namespace, file: Path, screen: Screen) -> int:
     return _summary(report, file, screen)
 
 
-def _check(args: Namespace, file: Path, screen: Screen) -> int:  # noqa: ARG001 - actions are called alike
+def _check(args: Namespace, file: Path, screen: Screen) -> int:
     if not file.is_file():
         raise CliError("NOT_BUILT", f"{file}: there is no such file", f"glassd registry build --file {file}")
-    report = _compiled(screen)
+    report = _compiled(args, screen)
     if report.text is None:
         return 1
     if not build.up_to_date(report.text, file):
@@ -48,9 +48,16 @@ def _check(args: Namespace, file: Path, screen: Screen) -> int:  # noqa: ARG001 
     return _summary(report, file, screen)
 
 
-def _compiled(screen: Screen) -> build.Report:
+def _folders(args: Namespace) -> Path:
+    return Path(args.tools) if args.tools else build.TOOLS
+
+
+def _compiled(args: Namespace, screen: Screen) -> build.Report:
     """Compile, and tell everything that was found; with `--json` the failures as data."""
-    report = build.compile_tools()
+    try:
+        report = build.compile_tools(_folders(args))
+    except OSError as e:
+        raise CliError("CANNOT_READ", f"{_folders(args)}: cannot be read: {e.strerror}", "choose another: --tools") from None
     for warning in report.warnings if not screen.as_json else ():
         screen.note(f"warning: {warning}")
     if report.text is None:
@@ -100,7 +107,9 @@ def _show(args: Namespace, file: Path, screen: Screen) -> int:
         told = find(document, args.tool)
         if told is None:
             raise CliError("TOOL_NOT_FOUND", f"there is no tool {args.tool} in {file}", "glassd registry show", exit_code=4)
-        return _form(told, args.provider, screen) if args.provider else _tool(told, registry, screen)
+        if args.provider:
+            return _form(told, args.provider, screen)
+        return _tool(told, registry, _folders(args), screen)
     if screen.as_json:
         screen.json(document)
         return 0
@@ -136,10 +145,10 @@ def _form(told: Any, provider: str, screen: Screen) -> int:
     return 0
 
 
-def _tool(told: Any, registry: Registry, screen: Screen) -> int:
+def _tool(told: Any, registry: Registry, folders: Path, screen: Screen) -> int:
     """Print all there is to know of one tool."""
     tool = next(t for app in registry.apps for t in app.tools if t.name == told["name"])
-    doc = about.documentation(tool, build.TOOLS)
+    doc = about.documentation(tool, folders)
     known = {**about.metadata(tool), "encodedName": told["encodedName"], "summary": about.summary(tool)}
     if screen.as_json:
         screen.json({**known, "description": tool.description, "parameters": tool.raw["inputSchema"], "documentation": doc,

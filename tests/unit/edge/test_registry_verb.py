@@ -5,22 +5,18 @@ import json
 import pytest
 
 from edge import cli
-from edge.verbs import registry as verb
 from tests.unit.tools_cache.folders import DOC, closed, named, write
-from tools_cache import build
 from tools_cache.providers.forms import PROVIDERS
 
 
 @pytest.fixture
-def desk(tmp_path, monkeypatch, capsys):
+def desk(tmp_path, capsys):
     """`glassd registry …` over folders of our own: (folders, run), run giving (code, out, err)."""
-    folders, real = tmp_path / "tools", build.compile_tools
+    folders = tmp_path / "tools"
     folders.mkdir()
-    monkeypatch.setattr(verb.build, "TOOLS", folders)
-    monkeypatch.setattr(verb.build, "compile_tools", lambda: real(folders))
 
     def run(*words):
-        code = cli.main(["registry", words[0], "--file", str(tmp_path / "r.json"), *words[1:]])
+        code = cli.main(["registry", words[0], "--file", str(tmp_path / "r.json"), "--tools", str(folders), *words[1:]])
         return code, *capsys.readouterr()
 
     return folders, run
@@ -109,6 +105,13 @@ def test_show_prints_all_there_is_to_know_of_a_tool(desk):
     assert known["parameters"] == closed()
     code, _, err = run("show", "demo:none")
     assert (code, "there is no tool demo:none" in err) == (4, True)
+
+
+def test_a_folder_that_is_not_there_is_told(desk):
+    folders, run = desk
+    folders.rmdir()
+    code, _, err = run("build")
+    assert (code, f"{folders}: cannot be read: No such file" in err) == (1, True)
 
 
 def test_a_provider_without_a_tool_is_wrong_usage(desk):
