@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from edge.verbs.screen import CliError, Screen, for_people
-from tools_cache import about, build, manifest
+from tools_cache import about, build, describe, manifest
 from tools_cache.errors import BadManifest, MissingForm
 from tools_cache.providers.forms import PROVIDERS, find, form_of
 from tools_cache.registry import Registry
@@ -150,11 +150,13 @@ def _tool(told: Any, registry: Registry, folders: Path, screen: Screen) -> int:
     tool = next(t for app in registry.apps for t in app.tools if t.name == told["name"])
     doc = about.documentation(tool, folders)
     known = {**about.metadata(tool), "encodedName": told["encodedName"], "summary": about.summary(tool)}
+    written = describe.read(tool, build.TOOLS)
     if screen.as_json:
-        screen.json({**known, "description": tool.description, "parameters": tool.raw["inputSchema"], "documentation": doc,
+        screen.json({**known, **describe.data(tool, written), "description": tool.description, "parameters": tool.raw["inputSchema"], "documentation": doc,
                      "providers": sorted(told.get("providerSchemas", {})), "withheld": told.get("withheld", {})})  # fmt: skip
         return 0
     screen.table([(key, for_people(value).replace("\n", " ")) for key, value in known.items()])
+    screen.line("\n" + for_people(describe.text(tool, written)))
     screen.line("\n" + for_people(_plain(tool)))
     screen.line("\n" + (doc or "(no documentation)").strip())
     return 0

@@ -21,6 +21,8 @@ PROMISES: Final[dict[str, Promise]] = {
     "S4-06": Promise("A row of one user is invisible to every other.", "seed S4-06"),
     "S4-07": Promise("What a tool logs carries its name.", "seed S4-07"),
     "S4-08": Promise("A tool whose settings are wrong is off, with the reason; the others go on.", "seed S4-08"),
+    "S4-09": Promise("A tool names the tools it depends on; it depends on none unless it says so.", "seed S4-09"),
+    "S4-10": Promise("`glassd registry show TOOL` tells parameters, settings and what a tool asks for, without running it.", "seed S4-10"),
     "S4-11": Promise("A tool that says it is not available is refused with its reason, asked at each call.", "seed S4-11"),
     "S4-12": Promise("A tool's files are below its folder: no ../, no absolute path, no link leads out.", "seed S4-12"),
     "S4-13": Promise("A tool's settings are a model of its own with enabled; a file that cannot serve is refused when built.", "seed S4-13"),
