@@ -76,7 +76,7 @@ def compile_tools(tools: Path = TOOLS, texts: Path = prompts.TEXTS) -> Report:
             warnings += _placed(folder.name, lint.warnings(folder))
             built += [one] if isinstance(one, _Built) else []
         failures += _placed(path.name, findings)
-    failures += _together(built) + (_prompts(texts, built) if not failures else [])
+    failures += _together(built) + (_prompts(texts, built) + _dependencies(built) if not failures else [])
     built.sort(key=lambda b: b.name)
     if failures:
         return Report(None, len(built), "", tuple(failures), tuple(warnings))
@@ -199,6 +199,15 @@ def _together(built: list[_Built]) -> list[Placed]:
         for file, text in texts.items():
             failures += _placed(one.folder.name, _unknown(file, text, first))
     return failures
+
+
+def _dependencies(built: list[_Built]) -> list[Placed]:
+    """What a tool depends on is enabled with it, so it must be there; a tool that needs itself says nothing (S4-17)."""
+    known = {one.name for one in built}
+    return [
+        Placed(one.folder.name, Finding("depends-on", SCHEMA, f"dependsOn: {name} {'is this tool itself' if name == one.name else 'is no tool here'}", "dependsOn"))
+        for one in built for name in one.definition.depends_on if name == one.name or name not in known
+    ]  # fmt: skip
 
 
 def _prompts(texts: Path, built: list[_Built]) -> list[Placed]:

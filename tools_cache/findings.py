@@ -46,6 +46,7 @@ RULES: Final[Mapping[str, str]] = {
     "summary-empty": "the summary says something",
     "summary-long": "the summary has at most 250 characters",
     "section": "doc.md has its seven sections",
+    "depends-on": "a tool depends on others that are there",
     "reference": "texts name only tools that exist",
     "handler-python": "the handler is Python",
     "handler-execute": "the handler exports `async def execute(args, ctx)`, or has a class derived from Tool",

@@ -1,0 +1,112 @@
+"""`/v1/tools`: what there is and how it stands, one tool whole, switched, counted; and each way to ask wrongly."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from edge.choice_ports import AVAILABLE, HIDDEN, OFFERED, Choice, Used
+from edge.core.loader_rules import CannotSwitch, Switched
+from tests.unit.control.house import Full, open_house
+
+pytestmark = pytest.mark.enable_socket
+
+
+class Chosen:
+    """`ChoicePort` by hand."""
+
+    def __init__(self):
+        self.stands = {"notes:add": Choice(AVAILABLE, "not loaded", loaded=False), "cam:shot": Choice(HIDDEN, "needs a camera")}
+        self.acts = []
+        self.fails = None
+
+    def choice(self, entry, user_id, mode=None):
+        return Choice(HIDDEN, f"not for {mode} mode") if mode else self.stands.get(entry.definition.name, Choice(OFFERED))
+
+    def describe(self):
+        return {"turn": 3, "loaded": {}}
+
+    async def described(self, tool, user_id, mode=None):
+        return None if tool == "no:such" else {"tool": tool, "documentation": "# it"}
+
+    async def enable(self, user_id, tool, *, origin):
+        if self.fails:
+            raise self.fails
+        self.acts.append((user_id, tool, True, origin))
+        return Switched(tool, True, (tool, "b:b"), ("it depends on c:c, which is not there",))
+
+    async def disable(self, user_id, tool, *, origin):
+        self.acts.append((user_id, tool, False, origin))
+        return Switched(tool, False, (tool,))
+
+    async def usage(self, user_id):
+        return [Used("notes:add", 3, 1, 5.0)]
+
+
+@pytest.fixture
+def chosen():
+    return Chosen()
+
+
+async def test_a_listing_tells_state_reason_counts_and_the_loader(tmp_path, chosen):
+    async with open_house(tmp_path, choice=chosen) as house:
+        _, listed = await house.ask("GET", "/v1/tools")
+        _, everything = await house.ask("GET", "/v1/tools?all=1")
+        _, voice = await house.ask("GET", "/v1/tools?mode=voice")
+    assert [(t["name"], t["state"], t["reason"], t["hidden"]) for t in listed["tools"]] == [("notes:add", AVAILABLE, "not loaded", "")]
+    assert [(t["name"], t["hidden"]) for t in everything["tools"]] == [("notes:add", ""), ("cam:shot", "needs a camera")]
+    assert (everything["counts"], everything["loader"]["turn"]) == ({"offered": 0, "available": 1, "hidden": 1}, 3)
+    assert voice["tools"] == []
+
+
+async def test_a_switch_says_what_changed_and_what_to_know(tmp_path, chosen):
+    async with open_house(tmp_path, choice=chosen) as house:
+        status, done = await house.ask("PUT", "/v1/tools", {"tool": "notes:add", "enabled": True})
+        assert (status, done) == (200, {
+            "tool": "notes:add", "enabled": True, "changed": ["notes:add", "b:b"], "state": AVAILABLE, "reason": "not loaded",
+            "warnings": ["it depends on c:c, which is not there"],
+        })  # fmt: skip
+        assert (await house.ask("PUT", "/v1/tools", {"tool": "notes:add", "enabled": False, "origin": "mcp"}))[0] == 200
+    assert chosen.acts == [("local", "notes:add", True, "cli"), ("local", "notes:add", False, "mcp")]
+
+
+@pytest.mark.parametrize(("fails", "status", "code"), [
+    (CannotSwitch("NOT_FOUND", "there is no tool x:y", "see"), 404, "NOT_FOUND"),
+    (CannotSwitch("CONFLICT", "x:y cannot be enabled: it works only while the glasses are worn", "wait"), 409, "CONFLICT"),
+    (Full("no room"), 507, "DISK_FULL"),
+])  # fmt: skip
+async def test_what_cannot_be_switched_is_told_with_its_reason(tmp_path, chosen, fails, status, code):
+    chosen.fails = fails
+    async with open_house(tmp_path, choice=chosen) as house:
+        answered, error = await house.ask("PUT", "/v1/tools", {"tool": "x:y", "enabled": True})
+    assert (answered, error["error"]["code"], str(fails) in error["error"]["message"]) == (status, code, True)
+
+
+@pytest.mark.parametrize(("body", "field"), [
+    ({"enabled": True}, "tool"), ({"tool": "a:b"}, "enabled"), ({"tool": "a:b", "enabled": "yes"}, "enabled"),
+    ({"tool": 5, "enabled": True}, "tool"), ({"tool": "a:b", "enabled": True, "more": 1}, "more"),
+    ({"tool": "a:b", "enabled": True, "origin": "cloud"}, "origin"), ({"tool": "a" * 256, "enabled": True}, "tool"),
+])  # fmt: skip
+async def test_a_switch_that_cannot_be_read_names_the_field(tmp_path, chosen, body, field):
+    async with open_house(tmp_path, choice=chosen) as house:
+        status, error = await house.ask("PUT", "/v1/tools", body)
+    assert (status, error["error"]["message"].startswith(field)) == (400, True)
+    assert chosen.acts == []
+
+
+@pytest.mark.requirement("S2-58", "S2-59")
+async def test_one_tool_is_told_whole_and_an_unknown_one_is_not_found(tmp_path, chosen):
+    async with open_house(tmp_path, choice=chosen) as house:
+        assert (await house.ask("GET", "/v1/tools/one?tool=notes:add"))[1] == {"tool": "notes:add", "documentation": "# it"}
+        assert (await house.ask("GET", "/v1/tools/one?tool=no:such"))[0] == 404
+        assert (await house.ask("GET", "/v1/tools/one"))[0] == 400
+        assert (await house.ask("GET", "/v1/tools?mode=song"))[0] == 400
+        _, usage = await house.ask("GET", "/v1/tools/usage")
+    assert usage == {"user": "local", "tools": [{"tool": "notes:add", "calls": 3, "failed": 1, "last_wall": 5.0}]}
+
+
+async def test_a_daemon_without_a_choice_lists_what_the_registry_says_and_switches_nothing(tmp_path):
+    async with open_house(tmp_path) as house:
+        _, listed = await house.ask("GET", "/v1/tools?all=1")
+        assert [(t["name"], t["state"]) for t in listed["tools"]] == [("notes:add", OFFERED), ("cam:shot", HIDDEN)]
+        assert (await house.ask("PUT", "/v1/tools", {"tool": "notes:add", "enabled": True}))[0] == 501
+    assert SimpleNamespace(**listed["counts"]).hidden == 1
