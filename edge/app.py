@@ -227,7 +227,7 @@ class Daemon:
         self.choice = ToolChoice(
             registry=self.registry, store=ToolChoices(self.db, self.clock), bus=self.bus, clock=self.clock, facts=self._facts,
             user_id=self.settings.edge.user_id, **rewire.choice(self.settings), audit=self.audit, listed=self.registry.news.swapped, boundary=self.turns.boundary,
-            tools=Path(str(resources.files("tools_cache"))) / "tools",
+            tools=Path(str(resources.files("tools_cache"))) / "tools", forget=self.tools.forget,
         )  # fmt: skip
         self.registry.news.follow(lambda: self.choice.offered(self.settings.edge.user_id))
         await self.choice.load()

@@ -8,6 +8,7 @@ import asyncio
 import copy
 import logging
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -62,6 +63,12 @@ class LocalTools:
     def unload(self, definition: ToolDefinition) -> None:
         """Let go of a tool's code until it is called again; running calls are not touched. Raises `BadHandler`."""
         self._handlers.unload(definition)
+
+    def forget(self, definition: ToolDefinition) -> None:
+        """Let go of the code of whatever tool it is, if there is any here."""
+        if definition.source in HERE:
+            with suppress(BadHandler):  # it names no folder, so nothing of it was loaded
+                self.unload(definition)
 
     async def run(self, call: ToolCall, progress: Progress) -> ToolResponse:
         """Run one call. Never raises, but for its own cancellation."""

@@ -60,7 +60,7 @@ class ToolChoice:
 
     `facts` are the world as it is now; `gates` more reasons why a tool may be unavailable; `listed` is called after the
     offered list changed, `boundary` returns when no turn is under way; `tools` is the folder of
-    the tools' folders, for their documentation.
+    the tools' folders, for their documentation; `forget` lets go of the code of a tool that lives here and was unloaded.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ToolChoice:
         limits: Limits | None = None, essential: Sequence[str] = (), users: Mapping[str, UserRules] | None = None,
         user_id: str = "local", gates: Sequence[Gate] = (), audit: Audit | None = None,
         listed: Callable[[], None] = lambda: None, boundary: Callable[[], Awaitable[None]] = _at_once,
-        tools: Path = NOWHERE,
+        tools: Path = NOWHERE, forget: Callable[[ToolDefinition], None] = lambda _tool: None,
     ) -> None:  # fmt: skip
         self._registry = registry
         self._store = store
@@ -82,6 +82,7 @@ class ToolChoice:
         self._listed = listed
         self._boundary = boundary
         self._tools = tools
+        self._forget = forget
         self._switches: dict[str, dict[str, bool]] = {}
         self._loader = Loader(essential=frozenset(essential), limits=limits or Limits())
         self._began = False
@@ -337,6 +338,8 @@ class ToolChoice:
         for event in events:
             _log.debug("tools: %s %s %s", event.kind.value, event.tool, event.why)
             moved = event.kind in (Kind.LOADED, Kind.UNLOADED)
+            if event.kind is Kind.UNLOADED and (gone := self._registry.snapshot().find(event.tool)) is not None:
+                self._forget(gone.definition)
             if moved and not self._loader.crowded:
                 continue  # all there are come and go with what is in force, which is told already
             self._bus.publish(LoaderMoved(event.kind.value, self._loader.turn, event.tool, event.why))

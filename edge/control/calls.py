@@ -85,9 +85,7 @@ class CallRoutes:
     # -------------------------------------------------------------- reading a call
 
     async def _tool_call(self, body: Mapping[str, Json]) -> ToolCall:
-        args = body.get("args", {})
-        if not isinstance(args, dict):
-            raise reading.malformed("args: must be an object", 'for example {"text": "milk"}')
+        args = reading.arguments(body)
         session = reading.text(body, "session", most=MAX_SESSION, default="")
         fields: dict[str, Any] = {
             "tool": reading.text(body, "tool", most=255), "args": args, "session": session,

@@ -60,6 +60,19 @@ def text(body: Mapping[str, Json], key: str, *, most: int, default: str | None =
     return value
 
 
+def arguments(body: Mapping[str, Json]) -> dict[str, Json]:
+    """Read a call's arguments: an object, or the JSON text of one, as models send them (S4-24)."""
+    found = body.get("args", {})
+    if isinstance(found, str):
+        try:
+            found = json.loads(found, parse_constant=_no_constant)
+        except (ValueError, RecursionError) as e:
+            raise malformed(f"args: is text that is not JSON: {str(e)[:120]}", 'for example {"text": "milk"}') from None
+    if not isinstance(found, dict):
+        raise malformed("args: must be an object", 'for example {"text": "milk"}')
+    return found
+
+
 def same_text(body: Mapping[str, Json], *keys: str, most: int) -> str:
     """Read a text that may come under several names; "" when it came under none."""
     found = [(key, value) for key in keys if (value := text(body, key, most=most, default=""))]

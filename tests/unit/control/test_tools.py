@@ -110,3 +110,14 @@ async def test_a_daemon_without_a_choice_lists_what_the_registry_says_and_switch
         assert [(t["name"], t["state"]) for t in listed["tools"]] == [("notes:add", OFFERED), ("cam:shot", HIDDEN)]
         assert (await house.ask("PUT", "/v1/tools", {"tool": "notes:add", "enabled": True}))[0] == 501
     assert SimpleNamespace(**listed["counts"]).hidden == 1
+
+
+@pytest.mark.requirement("S4-24")
+async def test_arguments_come_as_an_object_or_as_its_json_text(tmp_path):
+    async with open_house(tmp_path) as house:
+        assert (await house.ask("POST", "/v1/call", {"tool": "notes:add", "args": '{"a": 1}'}))[0] == 200
+        for wrong in ("x", "[1]", '{"a": NaN}', 5, "[" * 5000):
+            status, error = await house.ask("POST", "/v1/call", {"tool": "notes:add", "args": wrong})
+            assert (status, error["error"]["message"].startswith("args: ")) == (400, True), wrong
+    ((call, _),) = house.calls.seen
+    assert call.args == {"a": 1}

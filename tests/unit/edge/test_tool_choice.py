@@ -386,3 +386,12 @@ async def test_another_configuration_takes_force_at_once(tmp_path):
         assert h.refusal("home:one").code is ErrorCode.USER_DISABLED
         h.choice.adopt(limits=Limits(60, 2), essential=(), users={})
         assert {"home:one", "far:t29"} <= set(h.names())
+
+
+async def test_the_code_of_an_unloaded_tool_is_let_go(tmp_path):
+    gone = []
+    async with house(tmp_path, MANY, limits=SMALL, forget=lambda t: gone.append(t.name)) as h:
+        for turn in ("t1", "t2", "t3"):
+            h.choice.turn(turn)
+        assert "home:one" in gone
+        assert h.stands("home:one")[0] == AVAILABLE
