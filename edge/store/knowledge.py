@@ -25,6 +25,8 @@ RACY_S: Final = 2.0
 """A file that changed this shortly before it was read may change again without its time showing it."""
 CANDIDATES: Final = 50
 SNIPPET_WORDS: Final = 24
+PREFIX: Final = 3
+"""Letters from which on a word stands for all that begin with it; the index keeps these beginnings."""
 BATCH: Final = 32
 NOTE: Final = "note"
 MIGRATIONS: Final = (
@@ -200,23 +202,33 @@ def _drop(c: Connection, names: Sequence[str]) -> None:
 
 def _search(c: Connection, question: Question) -> list[Evidence]:
     """The best by FTS5's own rank, then by how many of the words they have: one rare word is not an answer to five."""
+    phrases = [_phrase(term) for term in question.terms]
     where, values = _filters(question)
-    phrases = [f'"{term}" *' for term in question.terms]  # quoted, so nothing of it is syntax; a word also begins longer ones
-    rows = c.execute(
-        f"SELECT d.*, w.title AS title, bm25(words, 4.0, 1.0, 2.0) AS rank,"  # noqa: S608 - only placeholders are put in
-        f" snippet(words, 1, '', '', '…', {SNIPPET_WORDS}) AS snippet"
-        f" FROM words AS w JOIN documents AS d ON d.row = w.rowid WHERE words MATCH ? {where} ORDER BY rank LIMIT {CANDIDATES}",
-        (" OR ".join(phrases), *values),
-    ).fetchall()
-    if not rows:
-        return []
-    held = {row["row"]: 0 for row in rows}
-    marks = ",".join("?" * len(held))
-    for phrase in phrases:
-        for hit in c.execute(f"SELECT rowid FROM words WHERE words MATCH ? AND rowid IN ({marks})", (phrase, *held)):  # noqa: S608 - as above
-            held[hit[0]] += 1
-    best = min(row["rank"] for row in rows)
-    return ranked((_evidence(row, held[row["row"]] / len(phrases), row["rank"] / best if best else 1.0) for row in rows), question.limit)
+    ranks = {row["row"]: row["rank"] for row in c.execute(
+        "SELECT d.row, bm25(words, 4.0, 1.0, 2.0) AS rank FROM words AS w JOIN documents AS d ON d.row = w.rowid"  # noqa: S608 - only placeholders are put in
+        f" WHERE words MATCH ? {where} ORDER BY rank LIMIT {CANDIDATES}", (" OR ".join(phrases), *values),
+    )}  # fmt: skip
+    held = dict.fromkeys(ranks, 0)
+    for phrase in phrases if held else ():
+        # Read to the end and looked up here: with the rows named in the query FTS5 would begin anew for each.
+        for hit in c.execute("SELECT rowid FROM words WHERE words MATCH ?", (phrase,)):
+            if hit[0] in held:
+                held[hit[0]] += 1
+    best = min(ranks.values(), default=0.0)
+    scores = {row: _score(held[row] / len(phrases), ranks[row] / best if best else 1.0) for row in ranks}
+    chosen = sorted(scores, key=lambda row: -scores[row])
+    least = scores[chosen[question.limit - 1]] if len(chosen) > question.limit else 0.0
+    kept = {row: score for row, score in scores.items() if score >= least}  # equals are told apart by their age
+    return ranked((_evidence(c, row, score, phrases) for row, score in kept.items()), question.limit)
+
+
+def _phrase(term: str) -> str:
+    """Quoted, so nothing of it is syntax; a word also begins longer ones, unless it is so short that it begins everything."""
+    return f'"{term}" *' if len(term) >= PREFIX else f'"{term}"'
+
+
+def _score(share: float, rank: float) -> float:
+    return max(0.0, min(1.0, 0.7 * share + 0.3 * rank))
 
 
 def _filters(question: Question) -> tuple[str, list[object]]:
@@ -237,11 +249,15 @@ def _filters(question: Question) -> tuple[str, list[object]]:
     return "".join(f" AND {clause}" for clause in clauses), plain
 
 
-def _evidence(row: Row, share: float, rank: float) -> Evidence:
-    score = max(0.0, min(1.0, 0.7 * share + 0.3 * rank))
+def _evidence(c: Connection, number: int, score: float, phrases: Sequence[str]) -> Evidence:
+    row = c.execute(
+        f"SELECT d.*, w.title AS title, snippet(words, 1, '', '', '…', {SNIPPET_WORDS}) AS snippet FROM words AS w"  # noqa: S608 - as above
+        " JOIN documents AS d ON d.row = w.rowid WHERE words MATCH ? AND w.rowid = ?", (" OR ".join(phrases), number),
+    ).fetchone()  # fmt: skip
     metadata = {"namespace": row["namespace"], "tags": json.loads(row["tags"])}
+    passage = " ".join(row["snippet"].split()).removeprefix(f"# {row['title']}").lstrip()  # which the title says already
     return Evidence(
-        id=row["id"], type=row["kind"], title=row["title"], snippet=" ".join(row["snippet"].split()), score=score,
+        id=row["id"], type=row["kind"], title=row["title"], snippet=passage, score=score,
         source_type=row["source"], updated=row["updated"], url=row["url"], metadata=metadata,
     )  # fmt: skip
 

@@ -318,3 +318,38 @@ def test_a_documents_head_is_read(tmp_path, text, title, tags, body):
     (one,) = shelves.standing(tmp_path)[0]
     leaf = shelves.read(one)
     assert (leaf.title, leaf.tags, leaf.body, leaf.url) == (title, tags, body, None)
+
+
+async def test_passages_are_cut_only_for_what_is_told(house, monkeypatch):
+    """Cutting them for every match made a search of 2,000 documents take ten seconds."""
+    from edge.store import knowledge
+
+    cut = []
+    real = knowledge._evidence
+    monkeypatch.setattr(knowledge, "_evidence", lambda c, row, *rest: cut.append(row) or real(c, row, *rest))
+    for n in range(30):
+        house.write(f"{n:02}.txt", "word " + "filler " * 9 * n)
+    assert await house.find("word", limit=2) == ["00.txt", "01.txt"]
+    assert len(cut) == 2
+
+
+async def test_looking_that_is_cut_short_goes_on_from_there(house, monkeypatch, reads):
+    from edge.store import knowledge
+
+    monkeypatch.setattr(knowledge, "BATCH", 2)
+    for n in range(6):
+        house.write(f"{n}.txt")
+    real, done = KnowledgeBase._take_in, []
+
+    async def cut_short(self, db, batch, known):
+        if len(done) == 1:
+            done.append("cut")
+            raise TimeoutError
+        done.append("in")
+        await real(self, db, batch, known)
+
+    monkeypatch.setattr(KnowledgeBase, "_take_in", cut_short)
+    with pytest.raises(TimeoutError):
+        await house.find("word")
+    assert sorted(await house.find("word", limit=10)) == [f"{n}.txt" for n in range(6)]
+    assert len(reads) == len(set(reads)) == 6
