@@ -6,6 +6,7 @@ Refuses to look at secrets and to ask anybody. A file that cannot be used costs 
 import difflib
 import hashlib
 import json
+import os
 import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -73,11 +74,15 @@ def read(folders: Sequence[Path]) -> Own:
 def _files(folders: Sequence[Path], problems: list[Dropped]) -> Iterator[Path]:
     for folder in folders:
         try:
+            open_to_all = folder.stat().st_mode & stat.S_IWOTH
             names = sorted(p for p in folder.iterdir() if p.suffix in {".toml", ".json"} and not p.name.startswith("."))
         except FileNotFoundError:
             continue
         except OSError as e:
             problems.append(Dropped(str(folder), f"cannot be read: {e.strerror}; check who may read it"))
+            continue
+        if open_to_all and names:
+            problems.append(Dropped(str(folder), "anybody may put files into it, and they decide where your secrets go: chmod o-w"))
             continue
         if len(names) > MAX_FILES:
             problems.append(Dropped(str(folder), f"{len(names)} files; the first {MAX_FILES} are read"))
@@ -86,8 +91,9 @@ def _files(folders: Sequence[Path], problems: list[Dropped]) -> Iterator[Path]:
 
 def _bytes(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            mode = path.stat().st_mode
+        # Without waiting: a pipe of that name must not keep a daemon from starting.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 raise BadFile("is no file")
             if mode & stat.S_IWOTH:

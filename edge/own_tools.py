@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from edge.core.own import Own, Secret, ready
 from edge.gateway import Gateway
@@ -45,6 +46,8 @@ class OwnTools:
     def use(self, own: Own) -> None:
         """From now on these; a call under way ends as it began."""
         made = ready(own, secrets(self._settings, self._env, self._hide))
+        for value in made.used:
+            self._hide(quote(value, safe=""))  # as it stands in an address
         self._gateway.use(made.plans)
         self._registry.use_own(own, made.withheld)
 

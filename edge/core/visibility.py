@@ -41,12 +41,14 @@ def shown(call: ToolCall, tool: ToolDefinition | None) -> bool:
 
 
 def told(call: ToolCall, tool: ToolDefinition | None, response: ToolResponse) -> bool:
-    """Does the wearer get this answer? A built-in tool whose very effect is a picture or a voice has it all the same."""
+    """Does the wearer get this answer? A built-in tool whose very effect is a picture or a voice has it all the same,
+    and that it came to nothing is told.
+    """
     if not concerns_wearer(call, response):
         return False
     if tool is None or tool.execution_type is ExecutionType.INTERNAL:
         return tool is None
-    return shown(call, tool) or (tool.source is Source.GLASSES and response.ok and response.render is not None)
+    return shown(call, tool) or (tool.source is Source.GLASSES and (response.render is not None or not response.ok))
 
 
 def asked(call: ToolCall) -> bool:

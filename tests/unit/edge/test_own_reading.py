@@ -158,13 +158,22 @@ def test_a_file_that_anybody_may_write_decides_nothing(tmp_path):
     assert "anybody may write it" in found.problems[0].reason
 
 
+def test_a_folder_that_anybody_may_put_files_into_decides_nothing(tmp_path):
+    (tmp_path / "t.toml").write_text(WEATHER)
+    tmp_path.chmod(0o777)
+    found = own_reading.read([tmp_path])
+    assert found.tools == ()
+    assert "anybody may put files into it" in found.problems[0].reason
+
+
 def test_what_is_no_file_of_tools_is_passed_by_and_a_missing_folder_is_no_problem(tmp_path):
     (tmp_path / "x.toml").mkdir()
     for name in (".hidden.toml", "README", "t.toml~"):
         (tmp_path / name).write_text("no")
-    os.mkfifo(tmp_path / "pipe")
+    os.mkfifo(tmp_path / "pipe.toml")
     found = own_reading.read([tmp_path / "gone", tmp_path])
-    assert [problem.name for problem in found.problems] == ["x.toml"]
+    assert [problem.name for problem in found.problems] == ["pipe.toml", "x.toml"]
+    assert found.problems[0].reason == "is no file"
     assert found.digest == ""
 
 
