@@ -170,6 +170,8 @@ def labels(printed):
             break
         state = rest[:15].strip() if layer in {"adapter", "link", "glasses", "uplink"} else ""
         details = rest[15:] if state else rest
+        if layer == "services":
+            details = re.sub(r"\d+ ", "", details) + " N"
         found[layer] = {re.sub(r" (\d[\d.]* (ms|s|min|h|d)|\S+)$", "", detail.strip()) for detail in details.split(", ")}
     return found
 

@@ -142,7 +142,7 @@ class Sandbox:
         assert finding.fix.kind is Kind.DO, finding
         self.start("bash", "-c", "exec " + finding.fix.text.rpartition(": ")[2])
 
-    async def comes_to_see(self, name: str, within_s: float = 20.0):
+    async def comes_to_see(self, name: str, within_s: float = 60.0):
         """Look again until the check is OK: what was started takes its moment."""
         async with asyncio.timeout(within_s):
             while (finding := await self.sees(name)).mark is not Mark.OK:
@@ -167,7 +167,7 @@ class Sandbox:
         assert finding.fix.kind is Kind.RUN, finding
         process = await asyncio.create_subprocess_exec(
             "bash", "-c", finding.fix.text, env=self.env, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)  # fmt: skip
-        said, _ = await asyncio.wait_for(process.communicate(), 20)
+        said, _ = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode == 0, (finding.fix.text, said.decode())
 
     async def fails_until_cured(self, name: str, *words: str, mark: Mark = Mark.FAIL):
@@ -205,7 +205,7 @@ class Sandbox:
         assert finding.fix.kind is Kind.DO, finding
         command = finding.fix.text.rpartition(": ")[2]
         process = await asyncio.create_subprocess_exec("bash", "-c", command, env=self.env, cwd=self.folder, stdout=asyncio.subprocess.PIPE)
-        said, _ = await asyncio.wait_for(process.communicate(), 30)
+        said, _ = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode == ends, command
         return said.decode()
 

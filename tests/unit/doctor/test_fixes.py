@@ -44,6 +44,8 @@ DONE = {
     "the cloud has a problem of its own": "test_a_cloud_with_a_problem_of_its_own",
     "it comes by itself when the cloud is reached": "test_what_is_kept_of_the_cloud_comes_by_itself_when_glassd_runs",
     "it is fetched again by itself": "test_what_is_kept_of_the_cloud_comes_by_itself_when_glassd_runs",
+    "correct {}, then: systemctl reload glassd": "test_a_slip_in_a_tool_of_ones_own_is_corrected_in_the_file_that_is_named",
+    "give it what it waits for": "test_a_tool_that_waits_for_a_secret_is_given_it",
     "start it, in a terminal of its own": "test_a_daemon_of_nobody_is_started_in_a_terminal_of_its_own",
     "examine what it was started with": "test_a_daemon_of_another_configuration_is_examined_by_its_own_radio",
     "correct the line it names": "test_toml_that_does_not_parse_names_its_line",

@@ -1,0 +1,45 @@
+"""The tools an owner made: a slip is corrected where the doctor says, what a tool waits for is given to it."""
+
+import json
+
+import pytest
+
+from edge.doctor.words import Mark
+from tests.unit.doctor.test_service import STATUS, answers
+
+WEATHER = """name = "my:weather"
+description = "The weather of a town."
+[inputSchema]
+type = "object"
+[execution]
+methd = "GET"
+url = "https://weather.example/today"
+headers = { Authorization = "Bearer ${env.WEATHER_TOKEN}" }
+"""
+
+
+@pytest.mark.requirement("I4-doctor-fixes")
+async def test_a_slip_in_a_tool_of_ones_own_is_corrected_in_the_file_that_is_named(sandbox):
+    file = sandbox.folder / "tools.d" / "weather.toml"
+    file.parent.mkdir()
+    file.write_text(WEATHER)
+    finding = await sandbox.sees("own")
+    assert finding.mark is Mark.WARN
+    assert "did you mean method?" in finding.said
+    assert finding.fix.text == f"correct {file}, then: systemctl reload glassd"
+    file.write_text(WEATHER.replace("methd", "method"))
+    await sandbox.does(finding)
+    assert "systemctl reload glassd" in sandbox.ran
+    assert (await sandbox.sees("own")).mark is Mark.OK
+
+
+@pytest.mark.requirement("I4-doctor-fixes")
+async def test_a_tool_that_waits_for_a_secret_is_given_it(sandbox):
+    (sandbox.folder / "tools.d").mkdir()
+    (sandbox.folder / "tools.d" / "weather.toml").write_text(WEATHER.replace("methd", "method"))
+    answers(sandbox, registry={"own": {"withheld": {"my:weather": "the secret WEATHER_TOKEN is not there"}}})
+    finding = await sandbox.sees("own")
+    assert finding.mark is Mark.WARN
+    assert finding.fix.text == "give it what it waits for (the secret WEATHER_TOKEN is not there), then restart glassd"
+    (sandbox.folder / "status.json").write_text(json.dumps(STATUS))  # what a daemon says that was started with it
+    assert (await sandbox.sees("own")).mark is Mark.OK
