@@ -65,7 +65,7 @@ MIGRATIONS: Final = (_CALLS, keys.TABLES, _SHARED)
 
 
 async def open_shared(path: Path) -> Database:
-    """Open or create it. Raises StoreError."""
+    """Open or create it. Raises StoreError, OSError."""
     # One process at a time: two that create, upgrade or put aside the same file would undo each other's work.
-    with alone(path.with_name(path.name + ".opening")):
+    async with alone(path.with_name(path.name + ".opening")):
         return await Database.open(path, MIGRATIONS, shared=True)

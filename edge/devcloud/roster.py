@@ -3,19 +3,22 @@
 Refuses to know calls, clocks and the network. Workers of one roster share one file system, as they share one database.
 """
 
+import asyncio
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 FOLDER: Final = "workers"
+ALONE_S: Final = 30.0
+LOOK_S: Final = 0.02
 
 
 class Roster:
-    """`with Roster(folder, name):` is being alive; `alive(name)` tells about anybody. From any thread, never blocking."""
+    """`with Roster(folder, name):` is being alive; `alive(name)` tells about anybody. From any thread, never waiting."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder / FOLDER
@@ -53,13 +56,20 @@ class Roster:
         return False
 
 
-@contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Wait until no other process is inside with the same path; for openings that must not cross, a moment each."""
+@asynccontextmanager
+async def alone(path: Path, *, within_s: float = ALONE_S) -> AsyncIterator[None]:
+    """Wait until nobody else is inside with the same path; for openings that must not cross, a moment each.
+
+    Raises OSError when somebody stays.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        async with asyncio.timeout(within_s):
+            while (handle := _locked(path, os.O_CREAT)) is None:  # noqa: ASYNC110 - no event comes from another process
+                await asyncio.sleep(LOOK_S)
+    except TimeoutError:
+        raise OSError(f"{path}: another process has held it for {within_s:g} s") from None
+    try:
         yield
     finally:
         os.close(handle)

@@ -28,6 +28,7 @@ from edge.devcloud.roster import Roster
 from edge.devcloud.runner import TOOL_TIMEOUT_S, Runner
 from edge.devcloud.seats import Seats
 from edge.devcloud.shelf import Shelf
+from edge.store.db import Database, StoreError
 from edge.uplink.mqtt import BrokerOptions
 from edge.uplink.wire import check_word
 
@@ -69,10 +70,10 @@ class Worker:
 async def a_worker(
     apps: Sequence[App], *, state_dir: Path, tenant: str, pool: str, limits: Limits, users: Collection[str] = (),
 ) -> AsyncIterator[Worker]:  # fmt: skip
-    """Build one; on the way out its apps are ended and its file is closed. Raises OSError, StoreError."""
+    """Build one; on the way out its apps are ended and its file is closed. Raises OSError."""
     name = f"devcloud-{secrets.token_hex(8)}"
     with Roster(state_dir, name) as roster:
-        db = await open_shared(state_dir / DATABASE)
+        db = await _database(state_dir / DATABASE)
         journal = Journal(db, me=name, alive=roster.alive)
         edges = Edges(tenant)
         office = Office(Registry(apps), People(edges, standing=users), Shelf(db), session_s=limits.session_s)
@@ -128,6 +129,13 @@ async def first_connect(link: Link, address: tuple[str, int], *, within_s: float
             await link.connected.wait()
     except TimeoutError:
         raise BrokerFailed(f"no MQTT 5 broker answers at {address[0]}:{address[1]}") from None
+
+
+async def _database(path: Path) -> Database:
+    try:
+        return await open_shared(path)
+    except StoreError as e:
+        raise OSError(f"{path}: {e}") from None
 
 
 @asynccontextmanager

@@ -1,9 +1,14 @@
 """The developer console and the removed endpoints over HTTP; only the socket is replaced."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from edge.devcloud.definitions import check_submission
 from edge.devcloud.legacy_api import legacy_schema
-from tests.unit.devcloud.parts import READ
+from edge.devcloud.notice import Notice
+from edge.devcloud.runner import nothing_new
+from tests.unit.devcloud.parts import READ, an_office
 from tests.unit.devcloud.test_api import ME, cloud, execute
 from tools_cache.legacy import migrate
 
@@ -47,6 +52,20 @@ async def test_the_console_gives_a_key_once_and_then_wants_it(tmp_path, caplog):
         for secret in (key, sent):
             assert secret not in caplog.text
             assert secret not in (await c.get("/api/registry")).text
+
+
+@pytest.mark.requirement("S0-34")
+async def test_what_another_process_was_handed_is_listed_and_announced_here(tmp_path):
+    async with cloud(tmp_path) as c, an_office(tmp_path) as elsewhere:
+        await elsewhere.submit(check_submission("com.n.new", [READ]))
+        assert "com.n.new:read" in [t["name"] for t in (await c.get("/api/tools", headers=ME)).json()["tools"]]
+        said = []
+        await elsewhere.submit(check_submission("com.n.next", [READ]))
+        notice = Notice(c.office, topic="t", url="u")
+        notice.link = SimpleNamespace(publish=lambda *args, **_: nothing_new() if said.append(args) is None else None)
+        await notice.publish()
+        assert said[0][2] == {"version": c.registry.version, "sha256": c.registry.sha256, "url": "u"}
+        assert c.registry.app("com.n.next") is not None
 
 
 async def test_where_nothing_can_be_stored_it_is_said_and_nothing_changes(tmp_path):

@@ -86,6 +86,8 @@ async def test_whoever_has_the_key_is_the_only_one_to_change_the_app(tmp_path):
         with pytest.raises(NotYours):
             await office.submit(new(), key=first)
         await office.submit(new(), key=second)
+        with pytest.raises(NotYours):
+            await office.submit(new())
         assert office.registry.app("com.n.new").name == "Still mine"
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from copy import deepcopy
 
 import pytest
 import rfc8785
@@ -93,12 +94,12 @@ def test_there_is_room_for_so_many_apps_and_an_update_needs_none(monkeypatch):
 
 
 def test_what_a_listing_gives_away_is_a_copy():
-    registry = Registry(two_apps())
+    registry = Registry([App("com.a.first", "A", (deepcopy(TOOL),))])
     before = registry.body
     listed = registry.listing(None)
     listed[0]["inputSchema"]["properties"].clear()
     listed[0]["description"] = "mine"
-    assert (registry.body, registry.listing(None)[0]["inputSchema"]) == (before, TOOL["inputSchema"])
+    assert (registry.body, registry.listing(None)[0]["inputSchema"]) == (before, {"type": "object", "properties": {"n": {"type": "integer"}}})
 
 
 def test_what_a_user_took_off_is_not_listed():

@@ -15,6 +15,7 @@ from edge.devcloud.database import MIGRATIONS, open_shared
 from edge.devcloud.job import ELSEWHERE, SENT, TAKEN
 from edge.devcloud.journal import Journal
 from edge.devcloud.roster import Roster, alone
+from edge.devcloud.worker import Limits, a_worker
 from edge.store.db import Database
 from tests.unit.devcloud.test_journal import Wall, a_job
 from tests.unit.devcloud.test_keys import a_job as keyed
@@ -75,7 +76,7 @@ def test_a_name_is_taken_once(tmp_path):
         pass
 
 
-def test_openings_do_not_cross(tmp_path):
+async def test_openings_do_not_cross(tmp_path):
     def free():
         handle = os.open(path, os.O_RDWR)
         try:
@@ -87,9 +88,27 @@ def test_openings_do_not_cross(tmp_path):
         return True
 
     path = tmp_path / "deep" / "door"
-    with alone(path):
+    async with alone(path):
         assert free() is False
+        with pytest.raises(OSError, match=r"door: another process has held it for 0\.05 s"):
+            async with alone(path, within_s=0.05):
+                pass
     assert free() is True
+
+
+async def test_many_may_open_at_once(tmp_path):
+    opened = await asyncio.gather(*(open_shared(tmp_path / "j.db") for _ in range(4)))
+    assert [await db.read(lambda c: c.execute("PRAGMA user_version").fetchone()[0]) for db in opened] == [len(MIGRATIONS)] * 4
+    for db in opened:
+        await db.close()
+
+
+async def test_a_file_of_a_newer_cloud_is_said_in_words(tmp_path):
+    newer = await Database.open(tmp_path / "devcloud.db", (*MIGRATIONS, "CREATE TABLE later (x);"))
+    await newer.close()
+    with pytest.raises(OSError, match=r"devcloud\.db: the database is of schema 4, this program knows 3"):
+        async with a_worker([], state_dir=tmp_path, tenant="default", pool="tools", limits=Limits()):
+            pass
 
 
 # ------------------------------------------------------------------ whose a call is
