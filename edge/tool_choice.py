@@ -253,6 +253,8 @@ class ToolChoice:
             self._bus.publish(ToolSwitched(wanted.tool, user_id, wanted.on, also))
             self._judged = None
             self._refresh()
+            if wanted.on:  # who switches a tool on wants it offered
+                self._move(loader.load(self._loader, wanted.changed))
             self._swap()
         if self._audit is not None:
             for name in wanted.changed:

@@ -73,4 +73,5 @@ def _usage(args: Namespace, screen: Screen) -> int:
 
 def _row(used: dict[str, Any]) -> tuple[str, ...]:
     failed = f"{used['failed']} failed" if used["failed"] else ""
-    return used["tool"], f"{used['calls']} calls", failed, time.strftime("last %Y-%m-%d %H:%M", time.localtime(used["last_wall"]))
+    calls = f"{used['calls']} call{'s' * (used['calls'] != 1)}"
+    return used["tool"], calls, failed, time.strftime("last %Y-%m-%d %H:%M", time.localtime(used["last_wall"]))

@@ -31,6 +31,9 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.line("No tools" + (f" of category {plain(args.category)}" if args.category else "") + ". See also: glassd tools --all")
     else:
         screen.table([(t["name"], t["category"], t["source"], _about(t, warn=args.all)) for t in tools])
+    if (document.get("loader") or {}).get("crowded"):
+        counts = document["counts"]
+        screen.line(f"{counts['offered']} of {counts['offered'] + counts['available']} are offered to models; they find the others with registry:search")
     if told := _age(document):
         screen.line(plain(told))
     if document.get("running") is False:

@@ -133,6 +133,15 @@ async def test_a_tool_that_is_switched_off_is_hidden_refused_and_off_after_a_res
         assert (h.stands("notes:add"), h.refusal("notes:add")) == ((OFFERED, ""), None), "enabled with what depends on it"
 
 
+async def test_of_many_tools_one_that_is_switched_on_is_offered_at_once(tmp_path):
+    async with house(tmp_path, MANY, limits=SMALL) as h:
+        await h.choice.disable(ME, "far:t29", origin="cli")
+        assert "far:t29" not in h.names()
+        await h.choice.enable(ME, "far:t29", origin="cli")
+        assert "far:t29" in h.names()
+        assert len(h.names()) == 10
+
+
 async def test_a_switch_is_told_on_the_bus_and_in_the_audit_log(tmp_path):
     async with house(tmp_path) as h:
         await h.choice.disable(ME, "notes:add", origin="cli")
