@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from edge import __version__, rewire, settings as configuration, settings_again
 from edge.alarms import AlarmClock
@@ -66,13 +66,16 @@ from edge.store.private import PrivateStores
 from edge.store.results import ResultCache
 from edge.store.sessions import Sessions
 from edge.supervisor import Service, Supervisor
-from edge.tool_box import ToolBox
 from edge.tool_choice import ToolChoice
 from edge.turns import OpenTurns
 from edge.uplink.service import MqttUplink
 from edge.vigil import Vigil
 from firmware_bridge import catalog
 from tools_cache.shelf import Shelf
+
+if TYPE_CHECKING:
+    from edge.tool_box import ToolBox
+    from tools_cache.tool import ToolCall
 
 log = logging.getLogger(__name__)
 
@@ -178,7 +181,7 @@ class Daemon:
             registry=self.registry, tools=built / "tools", storage_for=self._storage, alarms=self.alarms,
             clock=self.clock, glasses=self.link.status, full=(StoreFull,), private=self.private.of, note=self.audit, configs=s.tool.values,
             glasses_do=Amenities(self.link, self.clock),
-            lent=replace(self.lending.lent(), toolbox=lambda call: ToolBox(call, self.registry, self.choice)),
+            lent=replace(self.lending.lent(), toolbox=self._toolbox),
         )  # fmt: skip
         self.gateway = Gateway(self.tools.run, self.registry)
         stack.push_async_callback(self.gateway.close)
@@ -279,6 +282,11 @@ class Daemon:
             session_state=lambda: self.calls.session.described(self.clock.boot()), user_id=s.edge.user_id, group=s.control.group,
             full=(StoreFull,), metrics=self.metrics.openmetrics, pairing=self.desk, enrol=self.enrol, choice=self.choice,
         )  # fmt: skip
+
+    def _toolbox(self, call: "ToolCall") -> "ToolBox":
+        from edge.tool_box import ToolBox  # noqa: PLC0415 - only who looks for tools needs the search
+
+        return ToolBox(call, self.registry, self.choice)
 
     def _storage(self, package: str) -> PackageStorage:
         return PackageStorage(self.packages, package)

@@ -135,7 +135,7 @@ def disable(name: str, known: Catalogue) -> Switched:
     if built_in(tool):
         raise CannotSwitch("CONFLICT", f"{name} is built in and not configurable", "leave it: it is offered only where it is needed")
     left = dependants(name, known)
-    warnings = tuple(f"{other} depends on it and will not work" for other in left)
+    warnings = tuple(f"{other} depends on it and may not work without it" for other in left)
     return Switched(name, False, () if known.off(tool) else (name,), warnings)
 
 

@@ -121,7 +121,7 @@ async def test_a_tool_that_is_switched_off_is_hidden_refused_and_off_after_a_res
         assert h.stands("notes:add") == (OFFERED, "")
         assert h.refusal("notes:add") is None
         done = await h.choice.disable(ME, "notes:add", origin="cli")
-        assert done.warnings == ("notes:list depends on it and will not work",)
+        assert done.warnings == ("notes:list depends on it and may not work without it",)
     async with house(tmp_path) as h:
         assert h.stands("notes:add") == (HIDDEN, "disabled: glassd tools enable notes:add")
         assert "notes:add" not in h.names()
