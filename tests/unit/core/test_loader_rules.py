@@ -57,7 +57,7 @@ def test_a_gated_tool_cannot_be_enabled_and_its_reason_is_told():
 def test_disabling_a_tool_names_those_that_need_it():
     done = disable("c:c", catalogue(*CHAIN))
     assert (done.changed, done.on) == (("c:c",), False)
-    assert done.warnings == ("a:a depends on it and may not work without it", "b:b depends on it and will not work")
+    assert done.warnings == ("a:a depends on it and may not work without it", "b:b depends on it and may not work without it")
     done = disable("c:c", catalogue(*CHAIN, switches={"a:a": False}))
     assert done.warnings == ("b:b depends on it and may not work without it",), "what is off already misses nothing"
     assert disable("y:y", catalogue(*CHAIN)).warnings == ("x:x depends on it and may not work without it",)
