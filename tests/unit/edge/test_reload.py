@@ -26,6 +26,7 @@ from edge.settings_rules import BadSettings
 from edge.turns import OpenTurns
 from tests.unit.edge.test_cli import DEADLINE_S, environment, glassd
 from tests.unit.edge.test_own_reading import WEATHER
+from tests.unit.edge.test_registry_cache import cloud  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.enable_socket
 
@@ -279,6 +280,24 @@ async def test_a_hangup_changes_what_can_change_and_says_what_cannot(tmp_path):
     log = (tmp_path / "log").read_text()
     assert f"needs a restart to take force: {RESTART}" in log
     assert "Traceback" not in log
+
+
+@pytest.mark.requirement("I5-reload-live", "S3-37")
+async def test_another_cloud_and_another_broker_are_followed_without_a_restart(tmp_path, cloud):  # noqa: F811
+    async with running(tmp_path, "") as daemon:
+        assert (await daemon.ask("status"))["uplink"]["state"] == "not configured"
+        await daemon.reload(f'[cloud]\nurl = "{cloud.url}"\n[uplink]\nhost = "127.0.0.1"\nport = 1\ntls = false\n')
+        async with asyncio.timeout(2 * DEADLINE_S):
+            while "com.calc:add" not in await daemon.offered():
+                pass
+            while (await daemon.ask("status"))["uplink"]["broker"] != "127.0.0.1:1":
+                pass
+        await daemon.reload("")
+        async with asyncio.timeout(2 * DEADLINE_S):
+            while "com.calc:add" in await daemon.offered():
+                pass
+            while (await daemon.ask("status"))["uplink"]["state"] != "not configured":
+                pass
 
 
 @pytest.mark.parametrize("unit", ["glassd.service", "user/glassd.service"])
