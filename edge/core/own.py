@@ -122,7 +122,7 @@ def address_problem(url: str) -> str:
     scheme, colon, host = start.partition("://")
     if scheme not in {"http", "https"} or not colon or not host:
         return "execution.url: must begin with https:// (or http:// on your own network) and a host"
-    if templates.slots(start) or "{" in start or "}" in start:
+    if "{" in start or "}" in start:
         return "execution.url: a call's values may not choose the host; put {{input.…}} behind it"
     if "@" in host:
         return "execution.url: must not hold a password; put it into headers, as ${env.NAME}"

@@ -25,7 +25,7 @@ method = "GET"
 url = "{url}/{{{{input.town}}}}"
 headers = {{ Authorization = "Bearer ${{env.WEATHER_TOKEN}}" }}
 """
-TOKEN = "hush-hush-0451"
+TOKEN = "hush/hush+0451"
 
 
 class Station:
@@ -88,7 +88,7 @@ async def test_a_file_becomes_a_tool_that_answers_on_the_lens_and_waits_for_its_
         hidden_in_logs = []
         place.daemon.own_tools._hide = hidden_in_logs.append
         await place.daemon.own_tools.reload()
-        assert TOKEN in hidden_in_logs
+        assert {TOKEN, "hush%2Fhush%2B0451"} <= set(hidden_in_logs)
         answer = await place.call("my:weather", {"town": "Rome"})
         assert answer.data == {"text": "Sunny, twelve degrees"}
         assert (answer.meta["route"], answer.meta["delivery"]) == ("gateway", "shown")

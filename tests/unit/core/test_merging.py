@@ -45,6 +45,12 @@ def test_of_two_tools_of_one_name_the_earlier_source_stands():
     assert [(d.name, "the cloud's is refused" in d.reason) for d in union.refused] == [("my:tool", True)]
 
 
+def test_what_is_refused_is_not_there_at_all():
+    apps, refused = merged([Offer("this device's", (app("a", "x"),)), Offer("the cloud's", (app("a", "x", "y"),))])
+    assert names(apps) == ["a:x", "a:y"]
+    assert [d.name for d in refused] == ["a:x"]
+
+
 def test_a_source_is_no_rival_of_itself():
     apps, refused = merged([Offer("your own", (app("my", "a"), app("my", "b")), namespaced=True)])
     assert (names(apps), refused) == (["my:a", "my:b"], ())

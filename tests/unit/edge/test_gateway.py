@@ -42,6 +42,8 @@ class Server:
     body: bytes = b'{"text": "sunny"}'
     silent: bool = False
     hang_up: bool = False
+    endless: bool = False
+    started: bool = False
 
     @property
     def url(self):
@@ -57,6 +59,11 @@ class Server:
             self.heard.append((method, target, headers, body))
             if self.silent:
                 await reader.read()
+            while self.endless:
+                writer.write(b"" if self.started else b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+                self.started = True
+                writer.write(b"x" * 65536)
+                await writer.drain()
             if not (self.silent or self.hang_up):
                 length = f"Content-Length: {len(self.body)}\r\n"
                 writer.write(f"HTTP/1.1 {self.status}\r\n{length}{self.headers}\r\n".encode() + self.body)
@@ -182,7 +189,9 @@ async def test_a_tool_without_a_plan_is_not_ours_to_ask():
     ({"success": True, "content": "hi"}, "hi"), ({"success": True, "content": {"a": 1}}, {"a": 1}), ({"ok": True, "data": [1]}, [1]),
     # Half the world's services say ok or success in a way of their own; none of it is lost.
     ({"ok": True, "result": {"id": 5}}, {"ok": True, "result": {"id": 5}}), ({"success": True, "items": [1]}, {"success": True, "items": [1]}),
-    ({"success": "yes", "content": 1}, {"success": "yes", "content": 1}), ({"ok": True}, {"ok": True}), ({"data": 1}, {"data": 1}), ([1], [1]), (5, 5),
+    ({"success": "yes", "content": 1}, {"success": "yes", "content": 1}), ({"ok": True}, {"ok": True}),
+    ({"success": True, "content": 1, "page": 2}, {"success": True, "content": 1, "page": 2}), ({"ok": True, "data": 1, "next": 2}, {"ok": True, "data": 1, "next": 2}),
+    ({"data": 1}, {"data": 1}), ([1], [1]), (5, 5),
 ])  # fmt: skip
 async def test_a_tools_result_is_read_as_one_and_any_other_json_is_the_data(server, said, data):
     server.body = json.dumps(said).encode()
@@ -225,6 +234,12 @@ async def test_what_is_neither_json_nor_text_or_too_large_is_an_error(server, he
     error = (await asked(Plan(url=server.url))).error
     assert (error.code, error.type) == (ErrorCode.EXECUTION_ERROR, ErrorType.INTERNAL)
     assert told in error.message
+
+
+async def test_an_answer_without_end_is_left_at_the_limit(server):
+    server.endless = True
+    error = (await asked(Plan(url=server.url), tool=replace(TOOL, timeout_s=60.0))).error
+    assert (error.code, error.message) == (ErrorCode.EXECUTION_ERROR, "The answer is larger than 128 KiB")
 
 
 # ------------------------------------------------------------------ how it fails
