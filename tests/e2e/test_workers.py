@@ -188,10 +188,11 @@ async def test_a_worker_of_the_command_line_serves_on_when_the_cloud_it_stands_b
     app = HeldApp()
     app.open.set()
     async with serving(app.serve) as port, a_crew(tmp_path) as (crew, edge):
-        cloud = await crew.glassd("--http", f"{HOST}:0")
+        cloud = await crew.glassd("--http", f"{HOST}:0", "--legacy")
         await crew.glassd("--worker")
         async with httpx.AsyncClient(base_url=cloud["http"], trust_env=False, timeout=LONG_S) as http:
             body = {"tools": [tool("go")], "publicUrl": f"http://{HOST}:{port}"}
             assert (await http.post("/api/apps/com.test.held/tools", json=body)).status_code == 201
+            assert (await http.get("/api/tools/apps/com.test.held/tools")).json() == [{"id": "go", "description": "for tests"}]
         await crew.kill9("cloud")
         assert (await edge.ask("com.test.held:go")).data == "answer 1"

@@ -48,6 +48,7 @@ def test_the_listing_names_tools_fully_and_changes_nothing_else():
     assert Registry(two_apps()).listing(None) == [{**TOOL, "name": "com.a.first:go"}, {**TOOL, "name": "com.z.last:go"}]
 
 
+@pytest.mark.requirement("S0-10", "S0-12")
 @pytest.mark.parametrize(("has", "packages"), [
     (None, ["com.a.first", "com.z.last"]), ({"camera": True}, ["com.a.first", "com.z.last"]),
     ({"camera": False}, ["com.z.last"]), ({}, ["com.z.last"]),

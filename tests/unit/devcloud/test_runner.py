@@ -47,6 +47,7 @@ async def test_the_envelope_carries_its_meta(tmp_path):
     assert datetime.fromisoformat(meta["timestamp"])
 
 
+@pytest.mark.requirement("S0-60")
 async def test_each_call_leaves_one_line(tmp_path, caplog):
     caplog.set_level("INFO")
     await answer_of(tmp_path, a_call(n=3))
@@ -83,6 +84,7 @@ async def test_bad_arguments_are_all_reported_and_neither_start_nor_ask_the_app(
     assert runner.asked == {}
 
 
+@pytest.mark.requirement("S0-45")
 async def test_invalid_arguments_are_said_before_a_missing_route(tmp_path):
     response, _ = await answer_of(tmp_path, a_call("com.x.nowhere:read", n="three"))
     assert response.error.code is ErrorCode.INVALID_ARGUMENTS
