@@ -1,6 +1,7 @@
 """Every promise has a test, every `requirement` mark names a promise."""
 
 import ast
+import re
 from pathlib import Path
 
 from tests.requirements import DECLINED, PARTS, PROMISES
@@ -43,3 +44,16 @@ def test_no_promise_is_made_twice_and_none_is_declined_as_well():
 
 def test_what_is_declined_says_why():
     assert all(reason.endswith(".") for reason in DECLINED.values())
+
+
+def _rows(seed: int, first: int, last: int) -> set[str]:
+    return {f"S{seed}-{number:02d}" for number in range(first, last + 1)}
+
+
+REGISTRY = _rows(0, 1, 70) | _rows(2, 1, 66) | _rows(2, 116, 135) | _rows(3, 1, 20) | _rows(3, 34, 40) | _rows(4, 1, 29) | _rows(4, 54, 58)
+"""The rows of the seed features that are about the registry, its tools and the cloud it mirrors."""
+
+
+def test_every_row_about_the_registry_is_promised_or_declined():
+    cited = {f"{seed}-{int(row):02d}" for promise in PROMISES.values() for seed, row in re.findall(r"(S\d)-(\d+)", promise.source)}
+    assert not REGISTRY - cited - set(PROMISES) - set(DECLINED)

@@ -19,7 +19,6 @@ PROMISES: Final[dict[str, Promise]] = {
     "S0-32": Promise("Tools come from the registry of the cloud in force alone; nothing else that is said to a running daemon adds one.", "seed S0-32"),
     "S0-35": Promise("A definition that is none costs that tool alone, and says which field is wrong.", "seed S0-35"),
     "S0-36": Promise("Schemas are JSON Schema in full: nested objects and arrays are filled and checked.", "seed S0-36"),
-    "S0-37": Promise("An activation phrase calls its local tool with the cloud away.", "seed S0-37"),
     "S0-38": Promise("An unknown category reads as other with a warning; tools are listed by category.", "seed S0-38"),
     "S0-44": Promise("Listing and finding cached tools does no work that grows with them; 1,000 are listed within 5 ms.", "seed S0-44"),
     "S0-33": Promise("What a registry hands out cannot be changed, and stays as it was checked.", "seed S0-33"),
@@ -32,7 +31,6 @@ PROMISES: Final[dict[str, Promise]] = {
     "S2-64": Promise("Production refuses to reload the installed tools; development takes the new version.", "seed S2-64"),
     "S2-65": Promise("A turn keeps the registry it began with, and every answer says which that was.", "seed S2-65"),
     "S2-66": Promise("A registry that changed within a turn is an error in development and a line in the log in production.", "seed S2-66"),
-    "C-37": Promise("What the own cloud brings is allowed unless the owner says no.", "C-37"),
     "S3-37": Promise("A new server brings new tools without new code: a reload is enough.", "seed S3-37"),
 }
 
