@@ -72,7 +72,7 @@ def _files(folder: Path) -> Iterator["os.DirEntry[str]"]:
     while waiting:
         with os.scandir(waiting.pop()) as entries:
             for entry in sorted(entries, key=lambda e: e.name):
-                if entry.name.startswith(".") or entry.is_symlink():
+                if entry.name.startswith("."):
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)

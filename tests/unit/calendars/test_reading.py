@@ -177,6 +177,7 @@ def test_what_we_write_a_library_reads_back():
     assert str(made["ORGANIZER"]) == "mailto:me@example.com"
     assert str(made["DESCRIPTION"]) == PLAN["description"] + "\n\nJoin: https://meet.example/eva?x=1;y=2"
     assert str(made["URL"]) == "https://meet.example/eva?x=1;y=2"
+    assert rb"SUMMARY:Design\; review\, \\ part 1\nof 2" in raw.replace(b"\r\n ", b""), "strict readers need it so"
     assert told(raw)[0] == [("23 14:00", "23 15:00")]
 
 
