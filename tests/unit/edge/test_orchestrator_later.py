@@ -337,14 +337,15 @@ async def test_a_refusal_before_execution_has_no_side_effects_and_only_waiting_h
 
 @pytest.mark.requirement("S2-91", "S2-92", "S2-94")
 async def test_slowness_is_told_and_blocks_nothing(tmp_path, caplog):
-    tools = FakeTools()
+    tools, now = FakeTools(), [1000.0]
 
     async def slow(call, _):
-        await asyncio.sleep(0.03)
+        now[0] += 0.03
         return ToolResponse(data="done")
 
     tools.handler = slow
-    async with house(tmp_path, tools=tools, limits=replace(QUICK, turn_latency_ms=40)) as h:
+    clock = Clock(boot=lambda: now[0], wall=lambda: 1_795_257_000.0, boot_id="b")
+    async with house(tmp_path, tools=tools, limits=replace(QUICK, turn_latency_ms=40), clock=clock) as h:
         entry = h.registry.entries["notes:list"]
         h.registry.entries["notes:list"] = replace(entry, definition=replace(entry.definition, latency_budget_ms=1))
         for _ in range(2):
