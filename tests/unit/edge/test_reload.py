@@ -92,7 +92,7 @@ class Roof:
 
     def __init__(self):
         self.taken = []
-        self.broken = self.held = ""
+        self.broken = self.unread = self.held = ""
 
     def prepared(self, wanted):
         if self.broken:
@@ -100,6 +100,8 @@ class Roof:
         return lambda: self.taken.append(wanted)
 
     async def read_tools(self, wanted):
+        if self.unread:
+            raise BadSettings(self.unread)
         return self.held
 
 
@@ -126,20 +128,21 @@ class Rig:
 
 
 @pytest.mark.requirement("I5-reload-refused")
-@pytest.mark.parametrize("where", ["the file", "its secrets"])
+@pytest.mark.parametrize("where", ["the file", "its secrets", "its tools"])
 async def test_a_bad_configuration_is_refused_whole_and_the_old_one_stays_until_a_good_one_comes(where, caplog):
     rig = Rig()
     if where == "the file":
         rig.wanted = BadSettings("c.toml: uplink.hots: unknown key")
     else:
-        rig.wanted, rig.roof.broken = formed({"log": {"level": "debug"}}), "/x: cannot be read"
+        rig.wanted = formed({"log": {"level": "debug"}})
+        setattr(rig.roof, "broken" if where == "its secrets" else "unread", "/x: cannot be read")
     (alarm,) = await rig.once()
     assert (alarm.alarm, alarm.over) == ("configuration", False)
-    assert str(rig.roof.broken or rig.wanted) in alarm.text
+    assert ("/x: cannot be read" if where != "the file" else "unknown key") in alarm.text
     assert (rig.roof.taken, rig.reload.settings) == ([], Settings())
     assert rig.reload.describe()["error"] == alarm.text
     assert "the one before stays in force" in caplog.text
-    rig.wanted, rig.roof.broken = formed({"log": {"level": "debug"}}), ""
+    rig.wanted, rig.roof.broken, rig.roof.unread = formed({"log": {"level": "debug"}}), "", ""
     over, told = await rig.once()
     assert over == Alarmed("configuration", "the configuration is good again", over=True)
     assert told == ConfigurationReloaded(("log.level",), ())
