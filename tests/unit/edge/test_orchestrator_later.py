@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from edge.clock import Clock
 from edge.events import CallCompleted, CallOff, CallReceived, PendingResolved
 from edge.orchestrator import Policy
 from edge.ports import CallAccepted, CallResult, Submission
