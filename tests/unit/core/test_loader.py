@@ -98,11 +98,12 @@ def test_loading_brings_dependencies_and_makes_room_of_what_was_used_longest_ago
 
 def test_what_is_loaded_for_one_call_makes_room_first_and_asked_for_it_stays():
     state, _ = begun()
+    state, _ = loader.turn(state)
     state, _ = loader.load(state, ["p:t050"], passing=True)
     state, _ = loader.load(state, ["p:t000"], passing=True)
-    assert state.loaded["p:t000"] == Held(0), "what is here to stay does not become a guest"
+    assert state.loaded["p:t000"] == Held(1), "what is here to stay does not become a guest"
     state, events = loader.load(state, ["p:t060"])
-    assert [e.tool for e in events if e.kind is Kind.UNLOADED] == ["p:t050"]
+    assert [e.tool for e in events if e.kind is Kind.UNLOADED] == ["p:t050"], "though it was used last"
     state, _ = loader.load(state, ["p:t050"], passing=True)
     state, events = loader.load(state, ["p:t050"])
     assert (state.loaded["p:t050"].passing, events) == (False, ())
