@@ -19,6 +19,7 @@ MAX_CONFIG: Final = 256 * 1024
 HARDWARE_KEY: Final = "io.glassd/hardware"
 """As in `tools_cache.registry`, which would bring dataclasses with it."""
 OFF: Final = "disabled in the configuration"
+SWITCHED_OFF: Final = "disabled: glassd tools enable {name}"
 _CATEGORIES: Final = frozenset({"retrieval", "action", "utility", "productivity", "media", "communication", "other"})
 _PLAIN: Final = {
     "sideEffects": "writes", "requiresConfirmation": "never", "allowedModes": ["text", "voice"], "queueable": False, "version": "0",
@@ -37,6 +38,7 @@ class Config(NamedTuple):
     disabled: tuple[str, ...] = ()
     folders: tuple[Path, ...] = ()
     """Where tools of the owner's may be."""
+    user: str = "local"
 
 
 class Cold(NamedTuple):
@@ -63,6 +65,10 @@ def read(env: Mapping[str, str], *, now: float, builtin: Path = BUILTIN) -> Cold
         rows += [row for row in _rows(document, "cloud", header["refused"], config.disabled) if row["name"] not in mine]
         age = round(max(0.0, now - float(header["fetched_wall"])), 1)
         registry = {"origin": "disk", "version": str(document.get("version", "")), "age_s": age, "file": str(path)}
+    switched_off = _switched_off(config)
+    for row in rows:
+        if row["name"] in switched_off and not row["hidden"]:
+            row["hidden"] = SWITCHED_OFF.format(name=row["name"])
     return Cold(sorted(rows, key=lambda row: str(row["name"])), registry, warnings)
 
 
@@ -87,7 +93,7 @@ def _config(env: Mapping[str, str], warnings: list[str]) -> Config:
     off = tuple(map(str, listed)) if isinstance(listed, list) else ()
     more = section("tools").get("folders")
     named = tuple(map(Path, map(str, more))) if isinstance(more, list) else ()
-    return Config(state, cloud, off if policy.get("tools_enabled") is not False else ("*",), (*_beside(env), *named))
+    return Config(state, cloud, off if policy.get("tools_enabled") is not False else ("*",), (*_beside(env), *named), str(section("edge").get("user_id") or "local"))
 
 
 def _beside(env: Mapping[str, str]) -> tuple[Path, ...]:
@@ -166,6 +172,13 @@ def _kept(config: Config, warnings: list[str]) -> tuple[Row, Row, Path] | None:
             if header["base"] == config.cloud:
                 return header, document, path
     return None
+
+
+def _switched_off(config: Config) -> frozenset[str]:
+    """Name what this user switched off, by the copy the daemon keeps beside its database."""
+    with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
+        return frozenset(map(str, json.loads((config.state / "tools_off.json").read_bytes()).get(config.user, ())))
+    return frozenset()
 
 
 def _copy(content: bytes) -> tuple[Row, Row]:

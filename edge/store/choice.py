@@ -1,6 +1,13 @@
-"""Which tools users switched on and off, and how often they called each. Refuses to know what a switch is good for."""
+"""Which tools users switched on and off, and how often they called each. Refuses to know what a switch is good for.
 
+A copy of what is off stands in a small file beside the database, for who looks while no daemon runs (`edge/cold.py`).
+"""
+
+import asyncio
+import json
+import logging
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from edge.choice_ports import Used
@@ -11,6 +18,10 @@ SWITCH_ROWS: Final = 5000
 """Of all users together; a row is some 60 bytes."""
 USAGE_ROWS: Final = 5000
 """Of all users together; those used longest ago go first."""
+
+
+COPY: Final = "tools_off.json"
+_log: Final = logging.getLogger(__name__)
 
 
 class ToolChoices:
@@ -45,6 +56,7 @@ class ToolChoices:
 
         # Switching off is a person's no: it must be taken on a full store too.
         await self._db.write(work, grows=any(changes.values()))
+        await asyncio.to_thread(_copied, self._db.path.with_name(COPY), await self.switches())
 
     async def usage(self, user_id: str) -> Sequence[Used]:
         sql = "SELECT * FROM tool_usage WHERE user_id = ? ORDER BY calls DESC, tool"
@@ -66,3 +78,14 @@ class ToolChoices:
             )  # fmt: skip
 
         await self._db.write(work)
+
+
+def _copied(path: Path, switches: Mapping[str, Mapping[str, bool]]) -> None:
+    """Blocking. A copy that cannot be written costs a listing without a daemon its truth, nothing else."""
+    off = {user: sorted(tool for tool, on in tools.items() if not on) for user, tools in switches.items()}
+    half = path.with_name(path.name + ".new")
+    try:
+        half.write_text(json.dumps({user: tools for user, tools in off.items() if tools}), encoding="utf-8")
+        half.replace(path)
+    except OSError as e:
+        _log.warning("%s cannot be written: %s", path, e.strerror)

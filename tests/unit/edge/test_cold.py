@@ -8,9 +8,14 @@ import pytest
 
 from edge import cold, own_reading
 from edge.beginning import read as begin
+from edge.clock import Clock
 from edge.control.tools import listed, unchosen
+from edge.core.loader_rules import BY_USER
 from edge.core.registry import DISABLED, Union
 from edge.enrol_store import Enrolled, EnrolmentFiles
+from edge.store.choice import ToolChoices
+from edge.store.db import Database
+from edge.store.migrations import MIGRATIONS
 from tests.test_imports import loaded
 from tests.unit.control.house import open_house
 from tests.unit.edge.test_cli import glassd
@@ -119,7 +124,23 @@ def test_it_lists_what_the_daemon_would_list(tmp_path):
         assert set(row["needs"]) == set(theirs[name]["missing"]) or row["hidden"]
     assert ours["com.calc:sub"]["hidden"] == theirs["com.calc:sub"]["hidden"] == "its schema does not compile"
     assert ours["glasses:say"]["needs"] == ["SPEAKER"]
-    assert (cold.HARDWARE_KEY, cold.OFF) == (HARDWARE_KEY, DISABLED)
+    assert (cold.HARDWARE_KEY, cold.OFF, cold.SWITCHED_OFF) == (HARDWARE_KEY, DISABLED, BY_USER)
+
+
+async def test_what_a_user_switched_off_is_told_as_off(tmp_path):
+    machine = Machine(tmp_path)
+    machine.state.mkdir(parents=True, exist_ok=True)
+    db = await Database.open(machine.state / "glassd.db", MIGRATIONS, ballast=False)
+    kept = ToolChoices(db, Clock())
+    await kept.switch("local", {"notes:add": False, "clock:now": False, "timer:list": True})
+    await kept.switch("ann", {"timer:start": False})
+    await kept.switch("local", {"clock:now": True})
+    await db.close()
+    assert [row["name"] for row in machine.read().tools if row["hidden"]] == ["notes:add"]
+    assert named(machine.read())["notes:add"]["hidden"] == "disabled: glassd tools enable notes:add"
+    for damage in ("", "[1]", '{"local": 5}', "{"):
+        (machine.state / "tools_off.json").write_text(damage)
+        assert not [row for row in machine.read().tools if row["hidden"]]
 
 
 @pytest.mark.requirement("I5-cold-damaged")
