@@ -72,10 +72,10 @@ def test_it_starts_without_any_secret(service):
 
 def test_every_credential_the_daemon_reads_is_loaded_and_told_in_the_sample(service):
     """The daemon's own names are read from its source: (configured, name, …) of `credential` and its `_secret`."""
-    roof = ast.parse((SYSTEMD.parent / "edge" / "cloud_choice.py").read_text(encoding="utf-8"))
-    calls = [n for n in ast.walk(roof) if isinstance(n, ast.Call) and ast.unparse(n.func).endswith(("credential", "_secret"))]
+    roof = [ast.parse((SYSTEMD.parent / "edge" / f"{name}.py").read_text(encoding="utf-8")) for name in ("cloud_choice", "lending", "app")]
+    calls = [n for tree in roof for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func).endswith(("credential", "_secret"))]
     read = {n.args[1].value for n in calls if isinstance(n.args[1], ast.Constant)}
-    assert len(read) == 4
+    assert len(read) == 6
     assert set(service["LoadCredential"]) == read
     sample = (SYSTEMD / "glassd.toml").read_text(encoding="utf-8")
     assert not [name for name in read if name not in sample]
