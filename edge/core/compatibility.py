@@ -71,8 +71,6 @@ def _lack(need: Requirement, record: Capabilities | None) -> words.Lack | None:
 
 def _fits(wanted: Detail, value: Scalar | None) -> bool:
     """Unknown never fits. A text that is a list (`opus,pcm16`) fits when it holds the word."""
-    if value is None:
-        return False
     if wanted.equal is None:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return number and (wanted.least is None or value >= wanted.least) and (wanted.most is None or value <= wanted.most)  # type: ignore[operator]

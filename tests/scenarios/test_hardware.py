@@ -3,14 +3,20 @@
 import asyncio
 import json
 import re
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from edge.app import Daemon
+from edge.beginning import read
 from edge.cli import main
+from edge.settings import Control
 from firmware_bridge.sides import Side
 from tests.scenarios.world import until, world
+from tools_cache.generations import Generation, Generations
+from tools_cache.manifest import digest
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -156,6 +162,29 @@ async def test_glasses_without_a_brightness_refuse_it_with_the_reason(tmp_path):
         assert refused.error.code == "HARDWARE_MISSING"
         assert "needs a display that lets its brightness be set" in refused.error.message
         assert refused.error.details == {"missing": ["DISPLAY.adjustBrightness"]}
+
+
+# ------------------------------------------------------------------ a tool's own needs
+
+
+@pytest.mark.requirement("S0-09")
+@pytest.mark.parametrize("switched_on", [False, True])
+async def test_a_tools_own_needs_are_heeded_from_the_first_moment_where_the_owner_wants_it(tmp_path, switched_on):
+    picky = {"name": "t", "description": "d", "inputSchema": {"type": "object"}, "_meta": {"io.glassd/hardware": [{"type": "LIGHT", "level": "REQUIRED"}]}}
+    apps = [{"packageName": "com.x", "hardwareRequirements": [], "tools": [picky]}]
+    body = json.dumps({"version": "1", "sha256": digest(apps), "apps": apps}).encode()
+    Generations(tmp_path / "state" / "registry").save(Generation(body, "http://127.0.0.1:1", fetched_wall=1.0))
+    config = tmp_path / "glassd.toml"
+    config.write_text(f'version = 1\n[edge]\nstate_dir = "{tmp_path}/state"\n[cloud]\nurl = "http://127.0.0.1:1"\n'
+                      f"[registry]\nper_tool_hardware = {str(switched_on).lower()}\n")  # fmt: skip
+    begun = read(config, {})
+    assert (begun.shelf.remote.apps[0].tool_requirements != {}) is switched_on
+    for shelf in (begun.shelf, None):  # read before the daemon, or by it
+        async with AsyncExitStack() as stack:
+            daemon = Daemon(replace(begun.settings, control=Control(socket=str(tmp_path / "c.sock"), group="")), {}, shelf=shelf)
+            await daemon.open(stack)
+            reason = "needs a light; no glasses are known yet" if switched_on else ""
+            assert daemon.registry.snapshot().find("com.x:t").hidden == reason
 
 
 # ------------------------------------------------------------------ what the README shows

@@ -109,6 +109,7 @@ def test_details_of_hardware_that_is_not_there_are_left_over_and_count_for_nothi
     none = glasses(display=False, **{"display.lines": 5})
     verdict = judge(display(Detail("lines", least=5)), none, stale=False)
     assert (verdict.missing_required, verdict.reason) == (("DISPLAY",), "needs a display; these glasses have none")
+    assert none.detail(Hardware.DISPLAY, "lines") is None
 
 
 def test_a_flag_without_details_is_there_and_nothing_more_is_known_of_it():
