@@ -85,7 +85,7 @@ _STATUS: Final[dict[type[Exception], tuple[int, str]]] = {
 
 
 async def read_json(request: "Request", limit: int, refuse: Callable[[str], Refusal]) -> Any:
-    """Read a bounded JSON body. Raises what `refuse` makes of the trouble."""
+    """Read a bounded JSON body; none at all is null. Raises what `refuse` makes of the trouble."""
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -94,7 +94,7 @@ async def read_json(request: "Request", limit: int, refuse: Callable[[str], Refu
             refusal.status = 413
             raise refusal
     try:
-        return json.loads(bytes(body))
+        return json.loads(bytes(body) or b"null")
     except (ValueError, RecursionError):
         raise refuse("body: not JSON") from None
 

@@ -505,6 +505,37 @@ async def test_execute_over_http_runs_the_same_tools(tmp_path):
         assert answer.json()["content"]["text"].endswith("two and two. Together that makes four.")
 
 
+@pytest.mark.requirement("S0-26", "S0-31", "S0-46", "S0-67", "C-12")
+async def test_the_seeds_words_come_over_a_real_socket(tmp_path):
+    me = {"X-User-Id": "local"}
+
+    def failed(code, message, **more):
+        return {"success": False, "error": {"code": code, "message": message, **more}}
+
+    async with a_cloud(tmp_path, apps=[App("com.test.homeless", "H", tools("go"))]) as cloud:
+        async def said(method, path, body=None, headers=me):
+            answer = await cloud.http.request(method, path, json=body, headers=headers)
+            return answer.status_code, answer.json() if answer.headers["content-type"] == "application/json" else None
+
+        for method, path in (("GET", "/api/tools"), ("POST", "/api/tools/execute")):
+            assert await said(method, path, headers={}) == (401, {"error": "Missing X-User-Id header"})
+            assert await said(method, path, headers={"X-User-Id": "nobody"}) == (401, {"error": "No active session for user"})
+        listed = {"name": "com.test.homeless:go", "description": "for tests", "inputSchema": {"type": "object", "properties": {}}}
+        assert await said("GET", "/api/tools") == (200, {"tools": [listed]})
+        nameless = (400, failed("INVALID_REQUEST", "Missing or invalid tool name"))
+        for body in ({}, {"name": 5}, {"name": ""}, [], None):
+            assert await said("POST", "/api/tools/execute", body) == nameless
+        for name, status, code, message, more in (
+            ("com.test.homeless:gone", 404, "TOOL_NOT_FOUND", "Tool com.test.homeless:gone not found", {}),
+            ("nocolon", 500, "INVALID_TOOL_NAME", "Invalid tool name format: nocolon. Expected format: packageName:toolName", {"retryable": False}),
+            ("com.test.homeless:go", 500, "APP_NOT_AVAILABLE", "App com.test.homeless has no public URL", {"retryable": False}),
+        ):
+            assert await said("POST", "/api/tools/execute", {"name": name}) == (status, failed(code, message, **more))
+        for method, path in (("GET", "/api/tools/apps/com.test.homeless/tools"), ("GET", "/api/tools/users/local/tools"),
+                             ("POST", "/api/tools/apps/com.test.homeless/tool")):
+            assert (await said(method, path))[0] == 404
+
+
 @BOTH
 async def test_a_broker_comes_back_on_its_own_port_and_refuses_a_taken_one(kind):
     broker = EmbeddedBroker(kind)
