@@ -33,6 +33,14 @@ pytestmark = pytest.mark.enable_socket
 RESTART = "glasses.scan_s"
 
 
+@pytest.fixture(autouse=True)
+def _hangups_count():
+    """Under nohup SIGHUP is ignored, by us and by every child; these tests are about what it does otherwise."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 # ------------------------------------------------------------------ the plan
 
 
