@@ -104,4 +104,10 @@ FILE: Final[dict[str, Any]] = {
         },
     ],
 }  # fmt: skip
-"""One tool, or a list of them and of MCP servers."""
+"""One tool, or a list of them and of MCP servers. `python -m edge.own_schema` prints it, for an editor that completes by it."""
+
+if __name__ == "__main__":
+    import json
+    import sys
+
+    sys.stdout.write(json.dumps(FILE, indent=2) + "\n")

@@ -3,6 +3,8 @@
 import json
 import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -241,3 +243,8 @@ def test_the_digest_changes_with_any_file(tmp_path):
     first = read(tmp_path, weather_toml=WEATHER).digest
     assert first == own_reading.read([tmp_path]).digest != ""
     assert read(tmp_path, weather_toml=WEATHER.replace("now", "then")).digest != first
+
+
+def test_the_schema_can_be_printed_for_an_editor():
+    printed = subprocess.run([sys.executable, "-m", "edge.own_schema"], capture_output=True, check=True, timeout=30)
+    assert json.loads(printed.stdout) == own_schema.FILE
