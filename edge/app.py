@@ -269,7 +269,7 @@ class Daemon:
         )
         self.reload = Reload(
             s, read=partial(settings_again.read, self._config, self.env), bus=self.bus, notifier=self.notifier, turns=self.turns, within=self.vigil.within,
-            roof=rewire.Rewire(cloud=self.cloud, uplink=self.uplink, registry=self.registry, calls=self.calls, tools=self.tools, own=self.own_tools, choice=self.choice),
+            roof=rewire.Rewire(cloud=self.cloud, uplink=self.uplink, registry=self.registry, calls=self.calls, tools=self.tools, own=self.own_tools, choice=self.choice, lending=self.lending),
         )  # fmt: skip
         self.herald = Herald(
             bus=self.bus, glasses=self.link, uplink=self.uplink, registry=self.registry, clock=self.clock,

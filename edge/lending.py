@@ -3,19 +3,23 @@
 Part of the roof: reads settings, hands values in. Refuses to cost an idle daemon anything.
 """
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge.clock import Clock
 from edge.settings import Settings
+from edge.settings_rules import BadSettings
 from edge.tool_context import Lent
 from tools_cache.handed import ToolStorage
+from tools_cache.tool import ErrorCode, ToolError, ToolFailure
 
 if TYPE_CHECKING:
     from edge.store.knowledge import KnowledgeBase
     from tools_cache.calendars import Calendars
 
+log = logging.getLogger(__name__)
 Secret = Callable[[str, str], str | None]
 """Reads a secret: (configured file, name of the credential)."""
 
@@ -38,30 +42,48 @@ class Lending:
     def lent(self) -> Lent:
         return Lent(self.knowledge, self.calendars, self._voice_active)
 
+    def use(self, settings: Settings) -> None:
+        """From the next question on, other folders or another server."""
+        self._settings = settings
+        self._calendars = None
+        if self._knowledge is not None:
+            self._knowledge.follow(self._folder())
+
+    def _folder(self) -> Path | None:
+        return Path(self._settings.kb.folder) if self._settings.kb.folder else None
+
     def knowledge(self) -> "KnowledgeBase":
         """Give the knowledge base; its file is opened at its first question."""
         if self._knowledge is None:
             from edge.store.knowledge import KnowledgeBase  # noqa: PLC0415 - see the top
 
-            folder = self._settings.kb.folder
             self._knowledge = KnowledgeBase(
-                self._state / "knowledge.db", folder=Path(folder) if folder else None, notes=self._all_notes, clock=self._clock
+                self._state / "knowledge.db", folder=self._folder(), notes=self._all_notes, clock=self._clock
             )
         return self._knowledge
 
     def calendars(self) -> "Calendars":
-        """Give the calendars. Raises BadSettings when the password cannot be read."""
+        """Give the calendars. Raises `ToolFailure` when the password cannot be read: then a later call may have it."""
         if self._calendars is None:
             from edge.calendars.room import CalendarRoom, Place  # noqa: PLC0415 - see the top
 
             c = self._settings.calendar
-            password = self._secret(c.password_file, "glassd-calendar-password") if c.url and c.username else None
+            password = self._password() if c.url and c.username else ""
             place = Place(
                 folder=Path(c.folder) if c.folder else self._state / "calendars", url=c.url, username=c.username,
-                password=password or "", email=c.email, meeting_url=c.meeting_url,
+                password=password, email=c.email, meeting_url=c.meeting_url,
             )  # fmt: skip
             self._calendars = CalendarRoom(place, now=self._clock.wall)
         return self._calendars
+
+    def _password(self) -> str:
+        try:
+            return self._secret(self._settings.calendar.password_file, "glassd-calendar-password") or ""
+        except BadSettings as e:
+            log.warning("%s", e)
+            raise ToolFailure(ToolError.of(
+                ErrorCode.AUTH, "The calendar's password cannot be read", suggestion="Check calendar.password_file, and who may read it",
+            )) from e  # fmt: skip
 
     async def _all_notes(self) -> list[tuple[str, str, float]]:
         """The wearer's notes, the newest thousand."""

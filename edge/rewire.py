@@ -12,6 +12,7 @@ from edge.cloud_choice import CloudChoice
 from edge.core.loader import Limits as Offers
 from edge.core.loader_rules import UserRules
 from edge.core.policy import VoiceBudget
+from edge.lending import Lending
 from edge.local_tools import LocalTools
 from edge.orchestrator import Limits, Orchestrator, Policy
 from edge.own_tools import NotRead, OwnTools
@@ -31,7 +32,7 @@ class Rewire:
 
     def __init__(
         self, *, cloud: CloudChoice, uplink: MqttUplink, registry: RegistryCache, calls: Orchestrator, tools: LocalTools, own: OwnTools,
-        choice: ToolChoice,
+        choice: ToolChoice, lending: Lending,
     ) -> None:  # fmt: skip
         self._cloud = cloud
         self._uplink = uplink
@@ -40,6 +41,7 @@ class Rewire:
         self._tools = tools
         self._own = own
         self._choice = choice
+        self._lending = lending
 
     def prepared(self, wanted: Settings) -> Callable[[], None]:
         """Read secrets and certificates of these settings; gives what puts them in force. Raises `BadSettings`."""
@@ -57,6 +59,7 @@ class Rewire:
                 self._uplink.use(self._cloud.uplink())
             self._calls.adopt(limits(wanted), policy(wanted))
             self._choice.adopt(**choice(wanted))
+            self._lending.use(wanted)
             logs.set_level(wanted.log.level)
 
         return take

@@ -77,6 +77,11 @@ class KnowledgeBase:
                 ErrorCode.TOOL_UNAVAILABLE, "The knowledge base cannot be read", suggestion="Restart glassd: it is made anew then",
             )) from e  # fmt: skip
 
+    def follow(self, folder: Path | None) -> None:
+        """From the next question on the documents are those of this folder."""
+        self._folder = folder
+        self._looked = float("-inf")
+
     async def close(self) -> None:
         """Fine when it was never opened."""
         if self._db is not None:

@@ -264,20 +264,16 @@ async def test_a_key_that_is_no_file_name_becomes_one(key, tmp_path):
 
 @pytest.mark.requirement("S2-82")
 async def test_a_child_that_never_ends_is_ended_and_what_it_may_have_written_is_said(tmp_path):
-    stuck = room(Place(folder=tmp_path), deadline_s=0.3, child=("sh", "-c", "echo $$ > pid; exec sleep 600"))
-    where = Path.cwd()
-    os.chdir(tmp_path)
-    try:
-        for asking, uncertain in ((stuck.between(START, END, calendars=["primary"]), False), (stuck.make(PLAN), True)):
-            with pytest.raises(CalendarTrouble) as e:
-                await asking
-            assert (e.value.trouble, e.value.uncertain) == (Trouble.AWAY, uncertain)
-    finally:
-        os.chdir(where)
     pid = tmp_path / "pid"
-    if pid.exists():
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(pid.read_text()), 0)
+    script = f"echo $$ > {pid}.half; mv {pid}.half {pid}; exec sleep 600"
+    stuck = room(Place(folder=tmp_path), deadline_s=0.3, child=("sh", "-c", script))
+    for asking, uncertain in ((stuck.between(START, END, calendars=["primary"]), False), (stuck.make(PLAN), True)):
+        with pytest.raises(CalendarTrouble) as e:
+            await asking
+        assert (e.value.trouble, e.value.uncertain) == (Trouble.AWAY, uncertain)
+        if pid.exists():  # on a very busy machine it was ended before it could say who it is
+            with pytest.raises(ProcessLookupError):
+                os.kill(int(pid.read_text()), 0)
 
 
 @pytest.mark.parametrize("child", [("true",), ("sh", "-c", "echo no json"), ("sh", "-c", "head -c 5000000 /dev/zero"), ("/no/such/program",)])
