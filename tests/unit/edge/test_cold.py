@@ -1,6 +1,7 @@
 """`glassd tools` without a daemon: from real files, as a whole process and as the reading alone."""
 
 import json
+import socket
 from importlib import resources
 from pathlib import Path
 
@@ -95,6 +96,17 @@ async def test_a_daemon_that_was_named_is_not_answered_for(tmp_path):
     machine = Machine(tmp_path)
     ran = await glassd("tools", GLASSD_SOCKET=str(tmp_path / "none.sock"), **machine.env)
     assert (ran.code, ran.out) == (3, "")
+
+
+async def test_a_daemon_that_died_and_left_its_socket_is_no_daemon(tmp_path):
+    machine = Machine(tmp_path)
+    machine.keep(app("com.calc", "add"))
+    left = tmp_path / "run" / "glassd" / "control.sock"
+    left.parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(left))
+    ran = await glassd("tools", "--json", **machine.env)
+    assert (ran.code, ran.json["running"], ran.json["registry"]["origin"]) == (0, False, "disk")
 
 
 def test_reading_the_disk_loads_no_library_that_costs():
