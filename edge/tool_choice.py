@@ -197,7 +197,14 @@ class ToolChoice:
         self._swap()
 
     def observe(self, record: Mapping[str, Json]) -> None:
-        """Take one audit record: a call that ran used its tool. Ours for finding others are no use of their own (S4-27)."""
+        """Take one audit record: a call that ran used its tool. Never raises: the call it tells of has its answer."""
+        try:
+            self._observe(record)
+        except Exception:  # noqa: BLE001 - see above
+            _log.exception("a use is not counted")
+
+    def _observe(self, record: Mapping[str, Json]) -> None:
+        """Ours for finding other tools are no use of their own (S4-27)."""
         name, user = str(record.get("toolId", "")), str(record.get("userId", ""))
         ran = record.get("outcome") in RAN and record.get("version") is not None and record.get("route") != routing.RouteKind.FALLBACK
         if not ran or loader_rules.is_helper(name):

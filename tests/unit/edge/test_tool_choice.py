@@ -405,3 +405,10 @@ async def test_the_code_of_an_unloaded_tool_is_let_go(tmp_path):
             h.choice.turn(turn)
         assert "home:one" in gone
         assert h.stands("home:one")[0] == AVAILABLE
+
+
+async def test_a_mistake_in_counting_costs_no_call_its_answer(tmp_path, caplog):
+    async with house(tmp_path) as h:
+        h.choice._bus = None
+        h.ran("notes:add")
+        assert "a use is not counted" in caplog.text
