@@ -4,6 +4,7 @@ Refuses to know tools. Every step of a path is opened below the one before it (o
 """
 
 import asyncio
+import errno
 import os
 import stat
 import threading
@@ -90,7 +91,12 @@ class UserFiles:
             with self._changing, _opened(folder) as root:
                 return work(root)
 
-        return await asyncio.to_thread(run)
+        try:
+            return await asyncio.to_thread(run)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise StoreFull("the disk is full") from error
+            raise
 
     async def _look(self, work: Callable[[int], T]) -> T:
         def run() -> T:
@@ -157,10 +163,15 @@ def _write(root: int, steps: tuple[str, ...], body: bytes) -> None:
         with suppress(FileNotFoundError):
             os.unlink(_HALF, dir_fd=parent)
         handle = os.open(_HALF, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            with suppress(OSError):
+                os.unlink(_HALF, dir_fd=parent)  # a full disk gets its room back
+            raise
         os.replace(_HALF, steps[-1], src_dir_fd=parent, dst_dir_fd=parent)
         os.fsync(parent)
 

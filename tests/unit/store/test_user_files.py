@@ -1,6 +1,7 @@
 """One user's own files: whatever name comes from outside, nothing beyond the folder is read, written or told of."""
 
 import asyncio
+import errno
 import os
 
 import pytest
@@ -129,3 +130,18 @@ async def test_half_a_file_that_a_crash_left_is_neither_seen_nor_in_the_way(file
     assert await files.names() == ["a"]
     await files.write("a", "new")
     assert (await files.read("a"), (folder / ".half").exists()) == (b"new", False)
+
+
+async def test_a_full_disk_is_told_as_that_and_the_file_before_stays(files, folder, monkeypatch):
+    await files.write("a", "whole")
+
+    def full(_handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(user_files.os, "fsync", full)
+        with pytest.raises(StoreFull, match="the disk is full"):
+            await files.write("a", "new")
+    assert (await files.read("a"), [p.name for p in folder.iterdir()]) == (b"whole", ["a"])
+    await files.write("a", "new")
+    assert await files.read("a") == b"new"
