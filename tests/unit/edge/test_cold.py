@@ -83,6 +83,15 @@ async def test_a_category_without_tools_is_exit_4_from_disk_too(tmp_path):
     assert (await glassd("tools", "--category", "media", **Machine(tmp_path).env)).code == 4
 
 
+@pytest.mark.requirement("S2-130")
+async def test_what_a_voice_is_offered_is_told_from_disk_too(tmp_path):
+    env = Machine(tmp_path).env
+    voice, whole = await glassd("tools", "--mode", "voice", "--json", **env), await glassd("tools", "--mode", "voice", "--all", "--json", **env)
+    assert "voice:start" not in (offered := {t["name"] for t in voice.json["tools"]})
+    assert "voice:end" in offered
+    assert {t["hidden"] for t in whole.json["tools"] if t["name"] == "voice:start"} == {"not for voice mode"}
+
+
 @pytest.mark.requirement("I5-cold-tools")
 async def test_a_running_daemon_says_how_old_its_tools_are(tmp_path):
     async with open_house(tmp_path) as house:
