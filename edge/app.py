@@ -169,6 +169,7 @@ class Daemon:
             disabled=rewire.disabled(s), off=s.tool.off, within=self.vigil.within, boundary=self.turns.boundary, locked=s.registry.locked,
             per_tool_hardware=s.registry.per_tool_hardware,
         )  # fmt: skip
+        rewire.tell_off(s)
         self.registry.load(self._shelf)
         self._shelf = None
         self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)

@@ -3,6 +3,7 @@
 Part of the roof, beside `app.py`. Refuses to read the configuration and to decide what may change live (`core/reload.py` does).
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
@@ -25,6 +26,8 @@ from edge.uplink.service import MqttUplink
 from tools_cache.tool import RateLimit
 
 EVERY_TOOL: Final = ("*",)
+
+log = logging.getLogger(__name__)
 
 
 class Rewire:
@@ -54,6 +57,7 @@ class Rewire:
             self._cloud.take(wanted)
             self._registry.heed(disabled=disabled(wanted), refresh_s=wanted.cloud.refresh_s, off=wanted.tool.off)
             self._tools.configure(wanted.tool.values)
+            tell_off(wanted)
             self._registry.follow(source)
             if broker != before:
                 self._uplink.use(self._cloud.uplink())
@@ -79,6 +83,12 @@ class Rewire:
                 with suppress(BadHandler):  # it names no folder, so nothing of it was loaded
                     self._tools.unload(tool)
         return held
+
+
+def tell_off(settings: Settings) -> None:
+    """Say which tools their own settings keep off: one that is wrong should not be found out by calling it."""
+    for name, why in settings.tool.off.items():
+        log.info("tool %s is off: %s", name, why)
 
 
 def disabled(settings: Settings) -> tuple[str, ...]:

@@ -260,7 +260,7 @@ async def running(folder, text):
         it._notify.close()
 
 
-@pytest.mark.requirement("I5-reload-live", "I5-reload-refused", "I5-list-changed", "S3-37")
+@pytest.mark.requirement("I5-reload-live", "I5-reload-refused", "I5-list-changed", "S3-37", "S4-08", "S4-13")
 async def test_a_hangup_changes_what_can_change_and_says_what_cannot(tmp_path):
     notes = {"notes:add", "notes:list", "notes:search"}
     async with running(tmp_path, "") as daemon:
@@ -268,7 +268,8 @@ async def test_a_hangup_changes_what_can_change_and_says_what_cannot(tmp_path):
         (tmp_path / "tools.d").mkdir()
         (tmp_path / "tools.d" / "weather.toml").write_text(WEATHER)
 
-        await daemon.reload('[policy]\ndisabled_tools = ["notes:*"]\n[glasses]\nscan_s = 3.0\n[log]\nlevel = "debug"\n')
+        await daemon.reload('[policy]\ndisabled_tools = ["notes:*"]\n[glasses]\nscan_s = 3.0\n[log]\nlevel = "debug"\n[tool.clock.now]\ntimezone = "Asia/Tokyo"\n')
+        assert (await daemon.ask("call", "clock:now"))["data"]["timezone"] == "Asia/Tokyo"
         offered = await daemon.offered()
         assert (notes & offered, "my:weather" in offered) == (set(), True)
         told = await daemon.ask("events", "--kind", "tools_list_changed", "--count", "1", "--after", "0-0")
@@ -282,13 +283,20 @@ async def test_a_hangup_changes_what_can_change_and_says_what_cannot(tmp_path):
         assert status["next_action"] == status["alarms"]["configuration"] == status["configuration"]["error"]
         assert not notes & await daemon.offered()
 
+        await daemon.reload("[tool.clock.now]\nenabled = false\n[tool.timer.list]\nenabled = 3\n")
+        hidden = {tool["name"]: tool["reason"] for tool in (await daemon.ask("tools", "--all"))["tools"] if tool["reason"]}
+        assert hidden["clock:now"] == "switched off ([tool.clock.now] enabled = false)"
+        assert "its settings are wrong ([tool.timer.list] enabled: " in hidden["timer:list"]
+
         await daemon.reload("")
+        assert {"clock:now", "timer:list"} <= await daemon.offered()
         status = await daemon.ask("status")
-        assert (status["configuration"]["error"], status["configuration"]["needs_restart"], status["configuration"]["reloads"]) == ("", [], 2)
+        assert (status["configuration"]["error"], status["configuration"]["needs_restart"], status["configuration"]["reloads"]) == ("", [], 3)
         assert "configuration" not in status["alarms"]
         assert notes <= await daemon.offered()
     assert daemon.process.returncode == 0
     log = (tmp_path / "log").read_text()
+    assert "tool timer:list is off: its settings are wrong" in log
     assert f"needs a restart to take force: {RESTART}" in log
     assert "Traceback" not in log
 
