@@ -74,7 +74,7 @@ class Orchestrator:
         self._stage = stage
         self._bus = bus
         self._clock = clock
-        self._limits = limits or Limits()
+        self._limits = replace(limits) if limits is not None else Limits()  # our own: `adopt` changes it in place
         self._policy = policy_ or Policy()
         self._voice = VoiceTurns(notes, clock)
         self._turns = turns or OpenTurns()
