@@ -12,7 +12,7 @@ from tools_cache.tool import ToolDefinition
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 """One registry document: 10,000 tools of 800 bytes. In force it costs eight times its size, and reading it in a child, for a
-moment, sixteen times: a daemon that took a second one of that size was at 215 MiB, child included, below the unit's MemoryMax=."""
+moment, sixteen times: a daemon that took a second one of that size was at about 215 MiB, child included, below the unit's MemoryMax=."""
 HARDWARE_KEY: Final = "io.glassd/hardware"
 BUILD_KEY: Final = "io.glassd/build"
 
