@@ -48,6 +48,9 @@ class OwnTools:
         made = ready(own, secrets(self._settings, self._env, self._hide))
         for value in made.used:
             self._hide(quote(value, safe=""))  # as it stands in an address
+        if own.servers:
+            names = ", ".join(server.name for server in own.servers)
+            log.warning("own tools: this version connects to no MCP server, so nothing of these comes in: %s", names)
         self._gateway.use(made.plans)
         self._registry.use_own(own, made.withheld)
 
