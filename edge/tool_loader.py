@@ -47,11 +47,6 @@ class Handlers:
         if self._loaded.pop(folder, None) is not None:
             sys.modules.pop(_module_name(folder), None)
 
-    def loaded(self) -> frozenset[str]:
-        """Name the folders whose code is in memory."""
-        return frozenset(self._loaded)
-
-
 def folder_of(definition: ToolDefinition) -> str:
     """Give the folder the registry names for a tool. Raises `BadHandler`."""
     build = (definition.raw.get("_meta") or {}).get(BUILD_KEY) or {}
