@@ -47,6 +47,7 @@ class Handlers:
         if self._loaded.pop(folder, None) is not None:
             sys.modules.pop(_module_name(folder), None)
 
+
 def folder_of(definition: ToolDefinition) -> str:
     """Give the folder the registry names for a tool. Raises `BadHandler`."""
     build = (definition.raw.get("_meta") or {}).get(BUILD_KEY) or {}
