@@ -7,7 +7,7 @@ that are ready. Whatever the other side does, the caller gets exactly one well-f
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -46,12 +46,15 @@ class Gateway:
         self._local = local
         self._registry = registry
         self._plans: Mapping[str, Plan] = MappingProxyType({})
+        self._secrets: frozenset[str] = frozenset()
         self._asking: Asking | None = None
         self._opening = asyncio.Lock()
 
-    def use(self, plans: Mapping[str, Plan]) -> None:
-        """From now on these; calls under way end as they began."""
+    def use(self, plans: Mapping[str, Plan], secrets: Iterable[str] = ()) -> None:
+        """From now on these; calls under way end as they began. `secrets` are taken out of what comes back, but for the hosts."""
         self._plans = plans
+        hosts = [templates.origin(plan.url) for plan in plans.values()]
+        self._secrets = frozenset(value for value in secrets if not any(value in host for host in hosts))
 
     async def close(self) -> None:
         if self._asking is not None:
@@ -89,7 +92,7 @@ class Gateway:
         except Exception:
             logger.exception("asking for %s (call %s)", call.tool, call.call_id)  # our own fault: the trace is for us
             return ToolResponse.failure(ErrorCode.INTERNAL, f"Internal error executing {call.tool}", partial_side_effects=True)
-        return response_of(answer, tool, taken=plan.later)
+        return response_of(answer, tool, taken=plan.later, secrets=self._secrets)
 
     async def _ready(self) -> "Asking":
         async with self._opening:
@@ -140,22 +143,23 @@ def _body(call: ToolCall, plan: Plan, scope: Mapping[str, Json]) -> bytes:
 # ------------------------------------------------------------------ what comes back
 
 
-def response_of(answer: "Answer", tool: ToolDefinition, *, taken: bool = False) -> ToolResponse:
+def response_of(answer: "Answer", tool: ToolDefinition, *, taken: bool = False, secrets: Iterable[str] = ()) -> ToolResponse:
     """Read an answer: a tool's result where it has the shape of one (S0-40), else its JSON or text is the data. `taken`: that it
-    was heard is all there is to say, the result comes later.
+    was heard is all there is to say, the result comes later. A server that says a secret back is not quoted.
     """
+    text = str(templates.without_secrets(answer.text, secrets))
     if answer.failed:
         maybe_done = answer.sent and not _repeatable(tool)
         return ToolResponse.failure(answer.code, answer.failed, partial_side_effects=maybe_done)
     if not 200 <= answer.status < 300:
         moved = " (redirects are not followed: write the final address)" if 300 <= answer.status < 400 else ""
-        return answers.of_status(answer.status, answer.text + moved)
+        return answers.of_status(answer.status, text + moved)
     if taken or not answer.text.strip():
         return ToolResponse(data=None)
     try:
-        value = json.loads(answer.text, parse_constant=_no_number)
+        value = templates.without_secrets(json.loads(answer.text, parse_constant=_no_number), secrets)
     except (ValueError, RecursionError):
-        return _as_text(answer)
+        return _as_text(answer.type, text)
     if _is_result(value):
         return answers.of_app(value, tool.name)
     return ToolResponse(data=value)
@@ -171,10 +175,10 @@ def _is_result(value: Json) -> bool:
     return isinstance(value.get("ok"), bool) and keys <= _ENVELOPE and ("data" in keys or isinstance(value.get("error"), dict))
 
 
-def _as_text(answer: "Answer") -> ToolResponse:
-    if answer.type.startswith("text/") or not answer.type:
-        return ToolResponse(data={"text": answer.text})
-    kind = answers.clean(answer.type)[:60]
+def _as_text(kind: str, text: str) -> ToolResponse:
+    if kind.startswith("text/") or not kind:
+        return ToolResponse(data={"text": text})
+    kind = answers.clean(kind)[:60]
     return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, f"The answer ({kind}) is neither JSON nor text")
 
 

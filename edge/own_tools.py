@@ -51,7 +51,7 @@ class OwnTools:
         if own.servers:
             names = ", ".join(server.name for server in own.servers)
             log.warning("own tools: this version connects to no MCP server, so nothing of these comes in: %s", names)
-        self._gateway.use(made.plans)
+        self._gateway.use(made.plans, made.used)
         self._registry.use_own(own, made.withheld)
 
     async def reload(self, settings: Settings | None = None) -> Own:

@@ -110,7 +110,7 @@ class RegistryCache:
         """These are the owner's own tools from now on; the `withheld` ones are hidden, each for its reason."""
         self._own, self._withheld = own, withheld
         self._adopt()
-        for name, reason in (*own.problems, *(d for d in self._union.refused if d.name in {t.name for t in own.tools})):
+        for name, reason in self._own_problems():
             logger.warning("own tools: %s: %s", name, reason)
 
     async def notice(self, notice: RegistryNotice) -> None:
@@ -143,7 +143,7 @@ class RegistryCache:
             "version": self._snapshot.version, "tools": len(entries), "compatible": len(self._snapshot.in_force),
             "origin": self._origin, "age_s": self._age(), "stale": self._stale,
             "local": self.installed.describe(), "cloud": self._describe_cloud(), "dropped": list(self._dropped()),
-            "own": {"tools": len(self._own.tools), "withheld": dict(self._withheld)},
+            "own": {"tools": len(self._own.tools), "withheld": dict(self._withheld), "problems": [f"{d.name}: {d.reason}" for d in self._own_problems()]},
         }  # fmt: skip
 
     # -------------------------------------------------------------- start
@@ -316,6 +316,11 @@ class RegistryCache:
         dropped = (*self.installed.registry.dropped, *self._own.problems, *self._union.refused, *remote, *(Dropped(*item) for item in refused))
         shown = tuple(f"{d.name}: {d.reason}" for d in dropped[:SHOWN_DROPPED])
         return (*shown, f"… and {len(dropped) - len(shown)} more") if len(dropped) > len(shown) else shown
+
+    def _own_problems(self) -> tuple[Dropped, ...]:
+        """Say what of the owner's own files costs a tool; a name that is taken too."""
+        named = {tool.name for tool in self._own.tools}
+        return (*self._own.problems, *(refused for refused in self._union.refused if refused.name in named))
 
     def _age(self) -> float | None:
         """Seconds since the cloud last confirmed what we have; None when it never did."""

@@ -120,7 +120,16 @@ def next_action(layers: Layers) -> str:
         return f"The {lost[0]} side of the glasses is away, the other carries on; it is being looked for. Is it out of its case?"
     if uplink.configured and not uplink.up:
         return uplink.hint or f"The broker {uplink.broker} is not reachable; local tools work meanwhile. Where it ends: glassd doctor"
+    if own := _own_tools(layers.registry.get("own") or {}):
+        return own
     if not uplink.configured:
         where = layers.config_path or "/etc/glassd/glassd.toml"
         return f"Local tools work. For the cloud's tools: glassd up CODE, or set [uplink] host and [cloud] url in {where}"
     return ""
+
+
+def _own_tools(own: Mapping[str, Any]) -> str:
+    """Say what keeps one of the owner's own tools out, and of how many."""
+    wrong = [*own.get("problems", ()), *(f"{name}: {reason}" for name, reason in own.get("withheld", {}).items())]
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return f"One of your own tools is left out{more}: {wrong[0]}; glassd doctor tells where" if wrong else ""

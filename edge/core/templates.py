@@ -6,7 +6,7 @@ key, nor leave its place in a path, and what stands in it is never a template it
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -18,6 +18,9 @@ _ENV: Final = re.compile(r"\$\{env\.([A-Za-z_][A-Za-z0-9_]{0,63})\}")
 _DOTS: Final = frozenset({".", ".."})
 ABSENT: Final = object()
 """What a placeholder is that the call has nothing for."""
+HIDDEN: Final = "***"
+SHORTEST: Final = 4
+"""Characters of a secret that is looked for in what comes back, as in the log."""
 Values = Mapping[str, str]
 
 
@@ -88,6 +91,27 @@ def with_secrets(template: Json, values: Values, *, encoded: bool = False) -> Js
         return _quoted(value) if encoded and match.start() and match.end() > start else value
 
     return _ENV.sub(secret, template)
+
+
+def without_secrets(value: Json, secrets: Iterable[str]) -> Json:
+    """Take secrets out of what somebody said back, also as they stand in an address or in JSON. Short ones would hide words."""
+    return _without(value, sorted({form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret)}, key=len, reverse=True))
+
+
+def _forms(secret: str) -> tuple[str, ...]:
+    return secret, _quoted(secret), json.dumps(secret)[1:-1]
+
+
+def _without(value: Json, forms: Sequence[str]) -> Json:
+    if isinstance(value, str):
+        for form in forms:
+            value = value.replace(form, HIDDEN)
+        return value
+    if isinstance(value, Mapping):
+        return {str(_without(key, forms)): _without(inner, forms) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without(inner, forms) for inner in value]
+    return value
 
 
 def filled(template: Json, scope: Mapping[str, Json]) -> Json:

@@ -74,5 +74,6 @@ def _failure(envelope: dict[str, Any]) -> CliError:
     token = token_of(envelope)
     fix = how_to_confirm(token) if token else error.get("suggestion") or ""
     problems = error.get("details")
-    listed = "".join(f"\n  {p.get('path', '')}: {p.get('problem', '')}" for p in problems if isinstance(p, dict)) if isinstance(problems, list) else ""
+    faults = [p for p in problems if isinstance(p, dict) and p.get("problem")] if isinstance(problems, list) else []
+    listed = "".join(f"\n  {p.get('path') or 'root'}: {p['problem']}" for p in faults)  # details of another kind stand in the message
     return CliError(str(error.get("code", "")), f"{error.get('message', '')} ({error.get('code', '')}){listed}", str(fix))

@@ -1,5 +1,6 @@
 """`glassd tools show|enable|disable TOOL` and `glassd tools usage`: one tool told whole, switched, counted."""
 
+import json
 import time
 from argparse import Namespace
 from typing import Any
@@ -41,6 +42,9 @@ def _show(args: Namespace, screen: Screen) -> int:
         screen.json(tool)
         return 0
     screen.table([(name, plain(_text(value))) for name, value in _facts(tool)])
+    if rows := _parameters(tool.get("inputSchema") or {}):
+        screen.line("\nparameters")
+        screen.table(rows, indent="  ")
     if tool["documentation"]:
         screen.line()
         for line in tool["documentation"].splitlines():
@@ -52,6 +56,23 @@ def _facts(tool: dict[str, Any]) -> list[tuple[str, Any]]:
     state = f"{tool['state']}: {tool['reason']}" if tool["reason"] else tool["state"]
     rows = [("tool", tool["tool"]), ("about", tool["summary"]), ("app", tool["app"]), ("source", tool["source"]), ("state", state)]
     return [*rows, *tool["policy"].items(), *([("dependsOn", tool["dependsOn"])] if tool["dependsOn"] else [])]
+
+
+def _parameters(schema: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """What may be said to it: name, type, what it is for; a star marks what must be there. The schema is somebody else's."""
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, dict):
+        return []
+    needed = required if isinstance(required, list) else []
+    return [(name + "*" * (name in needed), *_told(value)) for name, value in properties.items()]
+
+
+def _told(value: Any) -> tuple[str, str]:
+    if not isinstance(value, dict):
+        return "anything", ""
+    kind = _text(value.get("enum") or value.get("const") or value.get("type") or "anything")
+    default = f" (default {json.dumps(value['default'], ensure_ascii=False)})" if "default" in value else ""
+    return kind, f"{value.get('description', '')}{default}".strip()
 
 
 def _text(value: Any) -> str:

@@ -249,6 +249,13 @@ async def test_a_failed_call_says_why_and_what_next_on_stderr(tmp_path):
     assert (program.code, program.err, program.json["error"]["code"]) == (1, "", "INVALID_ARGUMENTS")
 
 
+async def test_details_that_are_no_faults_of_arguments_cost_no_empty_line(tmp_path):
+    async with open_house(tmp_path) as house:
+        house.calls.answers["registry:load"] = ToolResponse.failure(ErrorCode.TOOL_NOT_FOUND, "Nothing was loaded", details=[{"tool": "a:b", "reason": "no such tool"}])
+        ran = await glassd("call", "registry:load", "--socket", str(house.path))
+    assert ran.err == "error: Nothing was loaded (TOOL_NOT_FOUND)\n"
+
+
 async def test_text_from_a_tool_cannot_reach_the_terminal_as_control_codes(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.answers["notes:list"] = ToolResponse(data="evil \x1b]0;title\x07 text")

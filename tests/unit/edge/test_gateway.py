@@ -257,6 +257,30 @@ async def test_a_status_other_than_2xx_is_told_and_only_the_servers_own_faults_m
     assert (error.code, error.message, error.retryable) == (ErrorCode.HTTP_ERROR, message, retryable)
 
 
+@pytest.mark.parametrize(("status", "body"), [
+    ("500 X", b"no: Bearer s3cr3t/abc, s3cr3t%2Fabc"), ("200 OK", b'{"s3cr3t/abc": ["Bearer s3cr3t\\/abc", 1]}'),
+    ("200 OK", b'{"success": false, "error": {"code": "X", "message": "s3cr3t/abc?"}}'), ("200 OK", b'{"success": true, "content": "s3cr3t/abc"}'),
+    ("200 OK", b"it is s3cr3t/abc {"), ("200 OK", b'{"a": ' * 600 + b'"s3cr3t/abc"' + b"}" * 600),
+])  # fmt: skip
+async def test_a_server_that_says_a_secret_back_is_not_quoted(server, status, body):
+    server.status, server.body = status, body
+    server.headers = "" if body.endswith(b"{") else server.headers
+    async with gateway() as made:
+        plan = Plan(url=server.url, headers={"Authorization": "Bearer s3cr3t/abc"})
+        made.use(MappingProxyType({"my:tool": plan}), {"s3cr3t/abc", "1"})
+        said = str(await made.run(call(), nowhere))
+    assert server.heard[-1][2]["authorization"] == "Bearer s3cr3t/abc"
+    assert "s3cr3t" not in said
+    assert "***" in said or "neither JSON" in said
+
+
+async def test_a_host_that_was_set_as_a_secret_is_an_ordinary_word_in_answers(server):
+    server.body = b'{"at": "127.0.0.1"}'
+    async with gateway() as made:
+        made.use(MappingProxyType({"my:tool": Plan(url=server.url)}), {"127.0.0.1"})
+        assert (await made.run(call(), nowhere)).data == {"at": "127.0.0.1"}
+
+
 async def test_a_redirect_is_not_followed(server):
     server.status, server.headers, server.body = "302 Found", f"Location: {server.url}/elsewhere\r\n", b""
     error = (await asked(Plan(url=server.url, headers={"A": "hush"}))).error

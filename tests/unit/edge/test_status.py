@@ -39,7 +39,10 @@ def test_when_all_is_well_there_is_nothing_to_do():
         ({"glasses": replace(READY, sides={Side.LEFT: SideStatus(), Side.RIGHT: SideStatus("lost")})}, "The right side of the glasses is away"),
         ({"uplink": UplinkStatus(configured=True, broker="b:1")}, "broker b:1 is not reachable"),
         ({"uplink": UplinkStatus(configured=True, hint="wrong password")}, "wrong password"),
-        ({"uplink": UplinkStatus(), "config_path": "/x.toml"}, "[uplink] host and [cloud] url in /x.toml"),
+        ({"registry": {"own": {"problems": ["a.toml: is no TOML"], "withheld": {"my:b": "no secret"}}}, "uplink": UplinkStatus()},
+         "One of your own tools is left out (and 1 more): a.toml: is no TOML; glassd doctor"),
+        ({"registry": {"own": {"problems": [], "withheld": {"my:b": "no secret"}}}}, "left out: my:b: no secret"),
+        ({"registry": {"own": {"problems": [], "withheld": {}}}, "uplink": UplinkStatus(), "config_path": "/x.toml"}, "[uplink] host and [cloud] url in /x.toml"),
     ],
 )
 def test_the_next_action_is_the_one_that_helps(changes, says):

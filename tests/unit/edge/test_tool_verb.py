@@ -46,6 +46,20 @@ def test_a_tool_is_told_with_its_policy_and_documentation(person):
     assert "\x1b" not in "".join(told)
 
 
+def test_a_tool_is_told_with_what_may_be_said_to_it(person):
+    properties = {
+        "id": {"type": "string", "description": "Its id."}, "part": {"enum": ["all", 1], "default": "all"}, "odd": True, "many": {"type": ["string", "null"]},
+    }  # fmt: skip
+    told = {
+        "tool": "my:a", "summary": "s", "app": "my", "source": "local", "state": "offered", "reason": "", "policy": {}, "dependsOn": [],
+        "documentation": "", "inputSchema": {"properties": properties, "required": ["id"]},
+    }  # fmt: skip
+    assert [line.split(maxsplit=1) for line in person("show", told)[5:]] == [
+        [], ["parameters"], ["id*", "string        Its id."], ["part", 'all, 1        (default "all")'], ["odd", "anything"], ["many", "string, null"],
+    ]  # fmt: skip
+    assert "parameters" not in person("show", {**told, "inputSchema": {"type": "object", "properties": 5}})
+
+
 def test_usage_is_a_table_and_nothing_is_said_plainly(person):
     used = {"tools": [{"tool": "kb:get", "calls": 1, "failed": 0, "last_wall": 0.0}, {"tool": "a:b", "calls": 12, "failed": 3, "last_wall": 0.0}]}
     lines = person("usage", used, None)
