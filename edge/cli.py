@@ -252,10 +252,10 @@ def _sim_words() -> str:
 
 
 def _devcloud(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--http", metavar="HOST:PORT", default="127.0.0.1:8787", help="where the registry is served")
+    verb.add_argument("--http", metavar="HOST:PORT", default="127.0.0.1:8787", help="where the registry is served (default 127.0.0.1:8787)")
     verb.add_argument("--broker", default="embedded", help="embedded (default), mosquitto, or HOST:PORT of one that runs already")
-    verb.add_argument("--tenant", default="default", help="topic level of the tenant")
-    verb.add_argument("--pool", default="tools", help="worker pool")
+    verb.add_argument("--tenant", default="default", help="topic level of the tenant (default: default)")
+    verb.add_argument("--pool", default="tools", help="worker pool (default: tools)")
     verb.add_argument("--state", metavar="DIR", help="where it keeps what it must not forget (default: a temporary directory)")
     verb.add_argument("--worker", action="store_true", help="only one more worker, beside a cloud of the same --state and --broker HOST:PORT")
     verb.add_argument("--legacy", action="store_true", help="also serve the endpoints that the tool redesign removed")
@@ -273,13 +273,13 @@ def _registry(verb: argparse.ArgumentParser) -> None:
         ("show", "print the built tools"),
     ):
         action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
-        action.add_argument("--file", metavar="FILE", help="the registry (default: the one of this installation)")
+        action.add_argument("--file", metavar="FILE", help="the registry (default: the one of this installation; with --tools, tool_registry.json in DIR)")
         action.add_argument("--tools", metavar="DIR", help="the folder of tool folders (default: those of this installation)")
         _json(action)
         if name == "build":
             action.add_argument("--losses", action="store_true", help="tell everything that a provider's form leaves out")
         if name == "show":
-            action.add_argument("tool", nargs="?", help="one tool, with its documentation")
+            action.add_argument("tool", metavar="TOOL", nargs="?", help="one tool, with its documentation")
             action.add_argument("--provider", choices=FORMS, help="the form in which models of this provider are told of the tool")
             action.add_argument("--prompt", choices=("text", "voice"), help="what models are told of all tools that may be called so")
 

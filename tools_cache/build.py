@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -76,7 +76,7 @@ def compile_tools(tools: Path = TOOLS, texts: Path = prompts.TEXTS) -> Report:
             warnings += _placed(folder.name, lint.warnings(folder))
             built += [one] if isinstance(one, _Built) else []
         failures += _placed(path.name, findings)
-    failures += _together(built) + (_prompts(texts, built) + _dependencies(built) if not failures else [])
+    failures += _together(built, {placed.folder.replace("-", "_") for placed in failures}) + (_prompts(texts, built) + _dependencies(built) if not failures else [])
     built.sort(key=lambda b: b.name)
     if failures:
         return Report(None, len(built), "", tuple(failures), tuple(warnings))
@@ -185,8 +185,10 @@ def _apps(built: list[_Built]) -> list[dict[str, Json]]:
     ]
 
 
-def _together(built: list[_Built]) -> list[Placed]:
-    """What no folder can know alone: no two make one tool, and their texts name tools that exist (C-21)."""
+def _together(built: list[_Built], broken: Collection[str]) -> list[Placed]:
+    """What no folder can know alone: no two make one tool, and their texts name tools that exist (C-21). A tool whose folder is
+    `broken` exists too: that one mistake is told once.
+    """
     first: dict[str, str] = {}
     failures: list[Placed] = []
     for one in built:
@@ -197,7 +199,8 @@ def _together(built: list[_Built]) -> list[Placed]:
     for one in built:
         texts = {SCHEMA: json.dumps(one.folder.schema, ensure_ascii=False), SUMMARY: one.folder.summary, DOC: one.folder.doc}
         for file, text in texts.items():
-            failures += _placed(one.folder.name, _unknown(file, text, first))
+            unknown = _unknown(file, text, first)
+            failures += _placed(one.folder.name, [f for f in unknown if f.field.replace(":", "_") not in broken])
     return failures
 
 

@@ -16,7 +16,7 @@ from tools_cache.tool import Source, ToolDefinition
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    file = Path(args.file) if args.file else build.ARTIFACT
+    file = Path(args.file) if args.file else Path(args.tools, build.ARTIFACT.name) if args.tools else build.ARTIFACT
     return {"build": _build, "check": _check, "show": _show}[args.action](args, file, screen)
 
 
@@ -39,13 +39,18 @@ def _build(args: Namespace, file: Path, screen: Screen) -> int:
 
 def _check(args: Namespace, file: Path, screen: Screen) -> int:
     if not file.is_file():
-        raise CliError("NOT_BUILT", f"{file}: there is no such file", f"glassd registry build --file {file}")
+        raise CliError("NOT_BUILT", f"{file}: there is no such file", _again(args))
     report = _compiled(args, screen)
     if report.text is None:
         return 1
     if not build.up_to_date(report.text, file):
-        raise CliError("NOT_UP_TO_DATE", f"{file} is not what the tools compile to", "glassd registry build")
+        raise CliError("NOT_UP_TO_DATE", f"{file} is not what the tools compile to", _again(args))
     return _summary(report, file, screen)
+
+
+def _again(args: Namespace) -> str:
+    """Say how this very registry is built."""
+    return " ".join(["glassd registry build", *(f"--{name} {value}" for name in ("tools", "file") if (value := getattr(args, name)))])
 
 
 def _folders(args: Namespace) -> Path:
@@ -83,7 +88,7 @@ def _summary(report: build.Report, file: Path, screen: Screen) -> int:
         for provider, why in told.withheld.items():
             screen.note(f"note: {name} is withheld from {provider}: {why}")
     screen.line("forms: " + ", ".join(f"{provider} {forms[provider]}" for provider in PROVIDERS))
-    screen.line(f"{report.tools} tools, version {report.version}: {file}")
+    screen.line(f"{report.tools} tool{'s' * (report.tools != 1)}, version {report.version}: {file}")
     return 0
 
 
@@ -98,7 +103,7 @@ def _told(report: build.Report) -> list[str]:
 
 
 def _show(args: Namespace, file: Path, screen: Screen) -> int:
-    document, registry = _read(file)
+    document, registry = _read(file, _again(args))
     if args.prompt:
         return _print(document.get("prompts", {}).get(args.prompt, ""), {"prompt": args.prompt}, screen)
     if args.provider and not args.tool:
@@ -119,14 +124,14 @@ def _show(args: Namespace, file: Path, screen: Screen) -> int:
     return 0
 
 
-def _read(file: Path) -> tuple[dict[str, Any], Registry]:
+def _read(file: Path, again: str) -> tuple[dict[str, Any], Registry]:
     try:
         body = file.read_bytes()
         return manifest.parse_json(body), manifest.load(body, source=Source.LOCAL, per_tool_hardware=True)
     except OSError as e:
-        raise CliError("NOT_BUILT", f"{file}: cannot be read: {e.strerror}", "glassd registry build", exit_code=4) from None
+        raise CliError("NOT_BUILT", f"{file}: cannot be read: {e.strerror}", again, exit_code=4) from None
     except BadManifest as e:
-        raise CliError("BAD_REGISTRY", f"{file}: {e}", "glassd registry build") from None
+        raise CliError("BAD_REGISTRY", f"{file}: {e}", again) from None
 
 
 def _form(told: Any, provider: str, screen: Screen) -> int:
@@ -150,12 +155,12 @@ def _tool(told: Any, registry: Registry, folders: Path, screen: Screen) -> int:
     tool = next(t for app in registry.apps for t in app.tools if t.name == told["name"])
     doc = about.documentation(tool, folders)
     known = {**about.metadata(tool), "encodedName": told["encodedName"], "summary": about.summary(tool)}
-    written = describe.read(tool, build.TOOLS)
+    written = describe.read(tool, folders)
     if screen.as_json:
         screen.json({**known, **describe.data(tool, written), "description": tool.description, "parameters": tool.raw["inputSchema"], "documentation": doc,
                      "providers": sorted(told.get("providerSchemas", {})), "withheld": told.get("withheld", {})})  # fmt: skip
         return 0
-    screen.table([(key, for_people(value).replace("\n", " ")) for key, value in known.items()])
+    screen.table([(key, ", ".join(value) if isinstance(value, list) else for_people(value)) for key, value in known.items()])
     screen.line("\n" + for_people(describe.text(tool, written)))
     screen.line("\n" + for_people(_plain(tool)))
     screen.line("\n" + (doc or "(no documentation)").strip())

@@ -6,6 +6,7 @@ import pytest
 
 from edge import cli
 from tests.unit.tools_cache.folders import DOC, closed, named, write
+from tools_cache import build
 from tools_cache.providers.forms import PROVIDERS
 
 
@@ -146,3 +147,23 @@ def test_the_whole_registry_is_exported_as_it_was_built(desk, tmp_path):
 
 def test_the_command_line_knows_every_form():
     assert cli.FORMS == PROVIDERS
+
+
+def test_folders_of_ones_own_are_built_beside_themselves_and_never_over_the_installations_registry(tmp_path, capsys, monkeypatch):
+    installed = tmp_path / "installed" / "tool_registry.json"
+    monkeypatch.setattr(build, "ARTIFACT", installed)
+    tools = write(tmp_path / "mine")
+    (tools / "demo_do" / "config.py").write_text(
+        "from pydantic import BaseModel\n\nclass Config(BaseModel):\n    enabled: bool = True\n    most: int = 5\n"
+    )
+
+    def run(*words):
+        return cli.main(["registry", *words, "--tools", str(tools)]), *capsys.readouterr()
+
+    code, _, err = run("check")
+    assert (code, f"next:  glassd registry build --tools {tools}\n" in err) == (1, True)
+    assert run("build")[0] == run("check")[0] == 0
+    assert (tools / "tool_registry.json").exists()
+    assert not installed.parent.exists()
+    code, out, _ = run("show", "demo:do")
+    assert (code, "most     int = 5" in out, "allowedModes          text, voice\n" in out) == (0, True, True)

@@ -246,6 +246,13 @@ def test_a_tool_is_there_with_its_folder_and_gone_without(tmp_path):
     assert names() == ["demo:do"]
 
 
+def test_a_tool_that_is_broken_is_there_for_those_that_name_it(tmp_path):
+    write(tmp_path, doc=f"{DOC}\nSee demo:more.\n")
+    named(tmp_path, "demo_more")
+    (tmp_path / "demo_more" / "schema.json").write_text("{")
+    assert [str(placed).partition(":")[0] for placed in build.compile_tools(tmp_path).failures] == ["demo_more/schema.json"]
+
+
 def test_what_only_looks_like_a_reference_is_none(tmp_path):
     text = 'At 12:30, see http://demo.example/x, `{"a":"b"}`, `notes:`, VALIDATION: no. Also `demo:do` and demo:do.'
     assert found(write(tmp_path, doc=f"{DOC}\n{text}\n")) == []
