@@ -105,8 +105,9 @@ def test_systemd_verifies_the_users_unit(tmp_path):
 
 def test_the_users_unit_is_watched_like_the_systems_and_gives_way_to_it():
     system, user = settings(SYSTEMD / "glassd.service"), settings(SYSTEMD / "user/glassd.service")
-    for key in ("Type", "ExecStart", "WatchdogSec", "Restart", "RestartSec", "RestartPreventExitStatus", "UMask"):
+    for key in ("Type", "WatchdogSec", "Restart", "RestartSec", "RestartPreventExitStatus", "UMask"):
         assert user[key] == system[key], key
+    assert user["ExecStart"].endswith(f"exec {system['ExecStart']}' %E/glassd/glassd.toml"), "the session's own settings first"
     assert "is-active" in user["ExecCondition"]
     assert "StateDirectory" not in user  # 252 would put it into ~/.config
 
