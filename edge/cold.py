@@ -202,7 +202,10 @@ def _own(config: Config, taken: set[str]) -> list[Row]:
 
     found: dict[str, Row] = {}
     for package, tool in cold_own.documents(folders):
-        row = _row({"packageName": package}, tool, "local")
+        try:
+            row = _row({"packageName": package}, tool, "local")
+        except (AttributeError, KeyError, TypeError):  # written by hand and checked by nobody: it costs itself
+            continue
         if package not in taken and row is not None:
             row["hidden"] = _hidden(row["name"], package, {}, config.disabled)
             found.setdefault(row["name"], row)

@@ -14,7 +14,7 @@ from typing import Any, Final
 LIMIT_S: Final = 20.0
 """An interpreter's start and one key: 0.2 s on a PC."""
 MAX_ANSWER: Final = 64 * 1024
-_CHILD: Final = (sys.executable, "-c", "from edge.enrol_keys import main; main()")
+_CHILD: Final = (sys.executable, "-P", "-c", "from edge.enrol_keys import main; main()")
 
 
 class BadCertificate(ValueError):

@@ -150,7 +150,8 @@ def response_of(answer: "Answer", tool: ToolDefinition, *, taken: bool = False, 
     text = str(templates.without_secrets(answer.text, secrets))
     if answer.failed:
         maybe_done = answer.sent and not _repeatable(tool)
-        return ToolResponse.failure(answer.code, answer.failed, partial_side_effects=maybe_done)
+        why = str(templates.without_secrets(answer.failed, secrets))
+        return ToolResponse.failure(answer.code, why, partial_side_effects=maybe_done)
     if not 200 <= answer.status < 300:
         moved = " (redirects are not followed: write the final address)" if 300 <= answer.status < 400 else ""
         return answers.of_status(answer.status, text + moved)

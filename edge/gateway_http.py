@@ -64,12 +64,14 @@ class Asking:
             return Answer(failed=f"{host} cannot be reached: {_why(e)}", code=ErrorCode.NETWORK_ERROR)
         except httpx.TimeoutException:
             return Answer(failed=f"{host}: timeout", code=ErrorCode.TIMEOUT, sent=True)
+        except httpx.LocalProtocolError:  # its words quote the header, and with it the secret in it
+            return Answer(failed="The request cannot be sent: a header of it begins or ends with a space, or holds what none may")
         except httpx.TransportError as e:
             return Answer(failed=f"{host} broke off: {_why(e)}", code=ErrorCode.NETWORK_ERROR, sent=True)
 
 
 def _why(error: Exception) -> str:
-    """What the operating system or TLS said; httpx puts neither address nor header into it."""
+    """What the operating system, TLS or the other side said; what is wrong with our own request never comes here."""
     return clean(str(error)) or type(error).__name__
 
 

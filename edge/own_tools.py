@@ -96,7 +96,7 @@ async def read_again(places: Sequence[Path], *, limit_s: float = LIMIT_S) -> Own
     """Read all files in a child process. Raises `NotRead`."""
     try:
         child = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", _CHILD, *map(str, places), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+            sys.executable, "-P", "-c", _CHILD, *map(str, places), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
         )  # fmt: skip
     except OSError as e:
@@ -112,7 +112,10 @@ async def read_again(places: Sequence[Path], *, limit_s: float = LIMIT_S) -> Own
             await child.wait()
     if child.returncode != 0:
         raise NotRead(f"the child ended with {child.returncode}")
-    found: Own = pickle.loads(answer)  # noqa: S301 - of a process that is ours
+    try:
+        found: Own = pickle.loads(answer)  # noqa: S301 - of a process that is ours
+    except Exception as e:  # noqa: BLE001 - after an upgrade on disk it may speak of what this version does not know
+        raise NotRead(f"the child is of another version ({type(e).__name__}): restart glassd") from None
     return found
 
 

@@ -23,7 +23,7 @@ async def read(config: Path | None, env: Env, *, limit_s: float = LIMIT_S) -> Se
     """Read the file of `config`, or the first there is, under `env`. Raises `BadSettings`."""
     try:
         child = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", _CHILD, str(config or ""), env=dict(env), stdin=asyncio.subprocess.DEVNULL,
+            sys.executable, "-P", "-c", _CHILD, str(config or ""), env=dict(env), stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL)  # fmt: skip
     except OSError as e:
         raise BadSettings(f"the configuration cannot be read now: no child process: {e.strerror}") from None
@@ -42,7 +42,7 @@ async def read(config: Path | None, env: Env, *, limit_s: float = LIMIT_S) -> Se
 def _answer(packed: bytes, code: int | None) -> Settings:
     try:
         found: Settings | str = pickle.loads(packed)  # noqa: S301 - of our own child
-    except (EOFError, pickle.UnpicklingError):
+    except Exception:  # noqa: BLE001 - after an upgrade on disk the child may answer in words of another version, too
         raise BadSettings(f"the configuration could not be read: its reader ended with {code}") from None
     if isinstance(found, str):
         raise BadSettings(found)

@@ -19,6 +19,9 @@ MAX_TERMS: Final = 16
 """Words of a query that are looked for; a question of more is a text."""
 MAX_TEXT_BYTES: Final = 128 * 1024
 """Of one answer, as JSON: what `kb:get` gives fits a result (192 KiB) with all that is around it."""
+_FIRST: Final = -62_135_596_800.0
+_LAST: Final = 253_402_300_799.0
+"""The years 1 and 9999."""
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
@@ -107,8 +110,8 @@ def ranked(found: Iterable[Evidence], limit: int) -> list[Evidence]:
 
 
 def moment(wall: float) -> str:
-    """Give a moment as text, in UTC."""
-    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="seconds")
+    """Give a moment as text, in UTC; one that no calendar has (a disk may hold any) as the nearest."""
+    return datetime.fromtimestamp(min(max(wall, _FIRST), _LAST), UTC).isoformat(timespec="seconds")
 
 
 def cut(text: str, offset: int, most: int) -> str:

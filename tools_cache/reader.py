@@ -54,7 +54,7 @@ async def read(
 
     The schemas of the registry of `known_sha256` are not compiled again. Where no child can be started it is done here.
     """
-    question = [sys.executable, "-c", _CHILD, kind, str(int(per_tool_hardware)), known_sha256]
+    question = [sys.executable, "-P", "-c", _CHILD, kind, str(int(per_tool_hardware)), known_sha256]
     try:
         child = await asyncio.create_subprocess_exec(
             *question, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL)  # fmt: skip

@@ -115,7 +115,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _answers(body: bytes) -> list[bytes]:
-    if b"<!DOCTYPE" in body or b"<!ENTITY" in body:  # entities could make much of little
+    if b"<!DOCTYPE" in body or b"<!ENTITY" in body or b"\0" in body:  # entities could make much of little; UTF-16 would hide them
         raise CalendarTrouble(Trouble.REFUSED, "The calendar server's answer is not understood")
     try:
         root = ET.fromstring(body)  # noqa: S314 - bounded, and without entities

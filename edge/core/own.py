@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
+from urllib.parse import urlsplit
 
 from edge.core import templates
 from tools_cache.frozen import FrozenDict
@@ -99,8 +100,9 @@ def ready(own: Own, secret: Secret) -> Ready:
 
 
 def _with(plan: Plan, values: Mapping[str, str]) -> Plan:
+    headers = {name: text.strip() for name, text in templates.with_secrets(plan.headers, values).items()}  # HTTP allows no space there
     return replace(
-        plan, url=templates.with_secrets(plan.url, values, encoded=True), headers=templates.with_secrets(plan.headers, values),
+        plan, url=templates.with_secrets(plan.url, values, encoded=True), headers=headers,
         query=templates.with_secrets(plan.query, values), body=templates.with_secrets(plan.body, values),
     )  # fmt: skip
 
@@ -130,4 +132,11 @@ def address_problem(url: str) -> str:
         return "execution.url: holds a # or a backslash, which no server is sent"
     if any(c.isspace() or not c.isprintable() for c in templates.origin(url)):
         return "execution.url: holds a character no host has"
-    return ""
+    return "" if _is_host(start) else "execution.url: the host or its port is none (a port is a number up to 65535)"
+
+
+def _is_host(start: str) -> bool:
+    try:
+        return urlsplit(start).port != 0
+    except ValueError:
+        return False

@@ -26,7 +26,7 @@ def escaped(word: str) -> str:
     """Make any text a file's name, one to one: `/`, a leading `.` and what is too long are written another way."""
     if not word:
         return "%"
-    plain = quote(word, safe="").replace("~", "%7E")
+    plain = quote(word.encode("utf-8", "surrogatepass"), safe="").replace("~", "%7E")
     if plain.startswith("."):
         plain = "%2E" + plain[1:]
     return plain if len(plain) <= _LONGEST else "~" + hashlib.sha256(word.encode("utf-8", "surrogatepass")).hexdigest()[:40]

@@ -115,6 +115,15 @@ async def test_a_child_that_gives_no_answer_changes_nothing(tmp_path, monkeypatc
     monkeypatch.setattr(own_tools, "_CHILD", "import time; time.sleep(60)")
     with pytest.raises(own_tools.NotRead, match="no answer"):
         await own_tools.read_again([tmp_path], limit_s=0.05)
+    monkeypatch.setattr(own_tools, "_CHILD", "import sys; sys.stdout.write('cedge.core.own\\nNewer\\n.')")
+    with pytest.raises(own_tools.NotRead, match=r"another version \(AttributeError\): restart glassd"):
+        await own_tools.read_again([tmp_path])
+
+
+async def test_what_lies_in_the_working_directory_is_no_library_of_the_child(tmp_path, monkeypatch):
+    (tmp_path / "tomllib.py").write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path)
+    assert (await own_tools.read_again([tmp_path])).problems == ()
 
 
 async def test_what_the_child_reads_is_what_is_read_here(tmp_path):

@@ -188,7 +188,8 @@ def test_signing_in_again_is_asked_for_when_the_server_refuses_us(dav):
 
 
 @pytest.mark.parametrize("body", [
-    b"", b"<", b"<a><b></a>", b'<!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>', b"\xff\xfe", b"<x>" + b"a" * MAX_ANSWER,
+    b"", b"<", b"<a><b></a>", b'<!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>',
+    '<?xml version="1.0" encoding="utf-16"?><!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>'.encode("utf-16"), b"\xff\xfe", b"<x>" + b"a" * MAX_ANSWER,
 ])  # fmt: skip
 def test_an_answer_that_is_none_is_refused(dav, body):
     server, url = dav

@@ -132,6 +132,11 @@ def test_a_secret_that_would_end_a_header_is_not_used_and_not_told(value):
     assert value not in repr(made)
 
 
+def test_a_space_around_a_secret_never_reaches_a_header():
+    made = made_ready(Plan(url="https://h", headers={"A": " Bearer ${env.K} "}), K=" a b ")
+    assert made.plans["my:tool"].headers == {"A": "Bearer  a b"}
+
+
 def test_no_secret_is_printed():
     assert "hush" not in repr(made_ready(Plan(url="https://h", headers={"A": "${env.K}"}), K="hush"))
 
@@ -140,6 +145,7 @@ def test_no_secret_is_printed():
     ("ftp://h", "must begin with https"), ("h/x", "must begin"), ("https://", "must begin"), ("https://{{input.h}}/", "may not choose the host"),
     ("https://a.{{input.h}}", "may not choose the host"), ("https://u:p@h/", "must not hold a password"), ("https://h/#x", "a #"),
     ("https://h\\@evil/", "backslash"), ("https:///x", "must begin"), ("file:///etc/passwd", "must begin"),
+    ("https://h:65536/", "its port"), ("https://h:a/", "its port"), ("https://h:0", "its port"), ("https://[::1/x", "the host"), ("https://\u2100.h/", "the host"),
 ])  # fmt: skip
 def test_an_address_that_cannot_be_asked_is_said_why(url, told):
     assert told in address_problem(url)

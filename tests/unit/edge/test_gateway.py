@@ -349,6 +349,21 @@ async def test_a_fault_of_ours_is_an_answer_and_no_secret_is_in_it(server, monke
     assert "hush" not in caplog.text
 
 
+async def test_a_header_that_cannot_be_sent_is_not_quoted(server):
+    error = (await asked(Plan(url=server.url, headers={"Authorization": "Bearer hushhush "}))).error
+    assert (error.code, error.partial_side_effects, server.heard) == (ErrorCode.EXECUTION_ERROR, False, [])
+    assert "hush" not in error.message
+
+
+async def test_what_another_side_that_speaks_no_http_says_back_is_not_quoted(server):
+    server.status = "hushhush"
+    async with gateway(Plan(url=server.url, headers={"Authorization": "hushhush"})) as made:
+        made.use(made._plans, ["hushhush"])
+        error = (await made.run(call(), nowhere)).error
+    assert error.code is ErrorCode.NETWORK_ERROR
+    assert "hush" not in error.message
+
+
 async def test_a_caller_that_goes_away_takes_its_request_along(server):
     server.silent = True
     async with gateway(Plan(url=server.url)) as made:

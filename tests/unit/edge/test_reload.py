@@ -73,6 +73,14 @@ async def test_settings_are_read_in_a_child_with_the_environment_on_top(tmp_path
     assert (found.glasses.model, found.log.level, found.source) == ("mock:audio", "debug", config)
 
 
+async def test_what_lies_in_the_working_directory_is_no_library_of_the_reader(tmp_path, monkeypatch):
+    (tmp_path / "pydantic.py").write_text("raise SystemExit(9)")
+    monkeypatch.chdir(tmp_path)
+    config = tmp_path / "c.toml"
+    config.write_text("version = 1\n")
+    assert (await settings_again.read(config, os.environ)).source == config
+
+
 async def test_what_is_wrong_is_told_in_the_words_of_the_start(tmp_path):
     config = tmp_path / "c.toml"
     config.write_text("version = 1\n[uplink]\nhots = 1\n")
@@ -83,6 +91,9 @@ async def test_what_is_wrong_is_told_in_the_words_of_the_start(tmp_path):
 async def test_a_reader_that_gives_nothing_is_a_refusal(tmp_path, monkeypatch):
     monkeypatch.setattr(settings_again, "_CHILD", "import sys; sys.exit(3)")
     with pytest.raises(BadSettings, match="its reader ended with 3"):
+        await settings_again.read(None, os.environ)
+    monkeypatch.setattr(settings_again, "_CHILD", "import sys; sys.stdout.write('cedge.settings\\nNewer\\n.')")  # of another version
+    with pytest.raises(BadSettings, match="its reader ended with 0"):
         await settings_again.read(None, os.environ)
     monkeypatch.setattr(settings_again, "_CHILD", "import time; time.sleep(600)")
     with pytest.raises(BadSettings, match="was not read in 0 s"):

@@ -22,6 +22,11 @@ def test_a_piece_of_evidence_has_these_fields_in_this_order():
     assert piece("a").to_json(["title"]) == {"id": "a", "title": "a"}
 
 
+@pytest.mark.parametrize(("mtime", "told"), [(1e15, "9999-12-31T23:59:59+00:00"), (-1e15, "0001-01-01T00:00:00+00:00")])
+def test_a_file_of_an_impossible_year_costs_the_others_nothing(mtime, told):
+    assert piece("a", updated=mtime).to_json(["last_updated"])["last_updated"] == told
+
+
 @pytest.mark.requirement("S2-119")
 def test_evidence_is_best_first_each_document_once_and_the_younger_of_equals_first():
     found = [piece("a", 0.2), piece("b", 0.9), piece("a", 0.4), piece("c", 0.4, updated=5.0), piece("d", 0.4)]
