@@ -278,7 +278,7 @@ def test_the_owners_own_tools_are_told_as_a_daemon_would_list_them(tmp_path):
 @pytest.mark.parametrize("content", ["{", "[1]", '{"tools": 5}', '{"tools": [5, {"name": 5}]}', '{"name": "x", "description": "d"}',
                                      '{"name": ":x", "description": "d"}', '{"name": "clock:now", "description": "Mine."}',
                                      '{"name": "my:x", "description": "d", "activationPhrases": 5, "execution": 5, "inputSchema": 5}',
-                                     '{"name": "my:x", "description": "d", "category": []}', '{"name": "my:x", "description": "d", "_meta": 5}',
+                                     '{"name": "my:x", "description": "d", "category": ["x"]}', '{"name": "my:x", "description": "d", "_meta": 5}',
                                      '{"name": "my:x", "description": "d", "_meta": {"io.glassd/hardware": [{}]}}'])
 def test_what_is_no_tool_of_the_owners_is_passed_by(tmp_path, content):
     machine, folder = Machine(tmp_path), tmp_path / ".config" / "glassd" / "tools.d"
