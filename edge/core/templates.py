@@ -95,11 +95,12 @@ def with_secrets(template: Json, values: Values, *, encoded: bool = False) -> Js
 
 def without_secrets(value: Json, secrets: Iterable[str]) -> Json:
     """Take secrets out of what somebody said back, also as they stand in an address or in JSON. Short ones would hide words."""
-    return _without(value, sorted({form for secret in secrets if len(secret) >= SHORTEST for form in _forms(secret)}, key=len, reverse=True))
+    return _without(value, sorted({form for secret in secrets if len(secret.strip()) >= SHORTEST for form in _forms(secret)}, key=len, reverse=True))
 
 
 def _forms(secret: str) -> tuple[str, ...]:
-    return secret, _quoted(secret), json.dumps(secret)[1:-1]
+    bare = secret.strip()  # as a header sends it
+    return secret, bare, _quoted(secret), _quoted(bare), json.dumps(bare)[1:-1]
 
 
 def _without(value: Json, forms: Sequence[str]) -> Json:

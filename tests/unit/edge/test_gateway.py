@@ -267,7 +267,7 @@ async def test_a_server_that_says_a_secret_back_is_not_quoted(server, status, bo
     server.headers = "" if body.endswith(b"{") else server.headers
     async with gateway() as made:
         plan = Plan(url=server.url, headers={"Authorization": "Bearer s3cr3t/abc"})
-        made.use(MappingProxyType({"my:tool": plan}), {"s3cr3t/abc", "1"})
+        made.use(MappingProxyType({"my:tool": plan}), {"s3cr3t/abc ", "1", "    "})
         said = str(await made.run(call(), nowhere))
     assert server.heard[-1][2]["authorization"] == "Bearer s3cr3t/abc"
     assert "s3cr3t" not in said
