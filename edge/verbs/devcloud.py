@@ -1,5 +1,6 @@
 """`glassd devcloud`: the reference cloud alone, until Ctrl-C; with `--tls` it shows the first code, to paste or to scan."""
 
+import errno
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Mapping
@@ -28,7 +29,13 @@ def run(args: Namespace, screen: Screen) -> int:
         except ValueError as e:
             raise CliError("USAGE", str(e), "see: glassd devcloud --help", exit_code=2) from None
         except OSError as e:
-            raise CliError("DEVCLOUD_FAILED", str(e), "see: glassd devcloud --help") from None
+            raise _failed(e, args.http) from None
+
+
+def _failed(error: OSError, http: str) -> CliError:
+    if error.errno == errno.EADDRINUSE:
+        return CliError("DEVCLOUD_FAILED", f"{http}: somebody listens there already", "choose another, or any that is free: --http 127.0.0.1:0")
+    return CliError("DEVCLOUD_FAILED", str(error), "see: glassd devcloud --help")
 
 
 def _worker(args: Namespace, screen: Screen, cloud: Any) -> int:

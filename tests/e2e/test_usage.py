@@ -1,5 +1,6 @@
 """Wrong usage of the verbs that run on: exit code 2, one sentence with its cure, never a traceback (contract §1)."""
 
+import socket
 import subprocess
 
 import pytest
@@ -41,6 +42,15 @@ def test_a_configuration_that_cannot_work_is_2_so_that_systemd_does_not_try_for_
     assert done.returncode == 2, done.stderr
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.enable_socket
+def test_a_cloud_whose_port_is_taken_says_which_and_how_to_have_another():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = run("devcloud", "--http", place)
+    assert done.returncode == 1
+    assert f"error: {place}: somebody listens there already\nnext:  choose another, or any that is free: --http 127.0.0.1:0" in done.stderr
 
 
 def test_a_registry_that_was_never_built_is_named(tmp_path):
