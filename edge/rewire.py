@@ -88,7 +88,7 @@ class Rewire:
 def tell_off(settings: Settings) -> None:
     """Say which tools their own settings keep off: one that is wrong should not be found out by calling it."""
     for name, why in settings.tool.off.items():
-        log.info("tool %s is off: %s", name, why)
+        log.log(logging.WARNING if name in settings.tool.wrong else logging.INFO, "tool %s is off: %s", name, why)
 
 
 def disabled(settings: Settings) -> tuple[str, ...]:

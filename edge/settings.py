@@ -193,12 +193,21 @@ class Log:
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
+SWITCHED_OFF: Final = "switched off"
+"""Begins the reason of a tool that its owner does not want."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
     """What is set for single tools, checked (`tool_settings.py`): canonical name → values, and name → why it is off."""
 
     values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     off: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def wrong(self) -> Mapping[str, str]:
+        """Those that nobody switched off."""
+        return {name: why for name, why in self.off.items() if not why.startswith(SWITCHED_OFF)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from edge import settings_explain as explain
-from edge.settings import ToolSettings
+from edge.settings import SWITCHED_OFF, ToolSettings
 from edge.settings_rules import Problem
 from tools_cache.config_form import CLASS, FILE
 from tools_cache.frozen import FrozenDict
@@ -76,7 +76,7 @@ def _checked(name: str, given: Mapping[str, Any], folder: Path) -> tuple[dict[st
         told = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in wrong.errors(include_url=False, include_input=False))
         return {}, f"its settings are wrong ([{section}] {told})"[:MAX_REASON], unknown
     made = value.model_dump(mode="json")
-    return made, "" if made.get("enabled") is True else f"switched off ([{section}] enabled = false)", unknown
+    return made, "" if made.get("enabled") is True else f"{SWITCHED_OFF} ([{section}] enabled = false)", unknown
 
 
 def _form(folder: Path) -> type[BaseModel]:

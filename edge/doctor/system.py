@@ -10,7 +10,7 @@ from typing import Final
 
 from edge import settings_reading as configuration
 from edge.doctor.patient import Patient
-from edge.doctor.words import Check, Finding, Fix, Kind, do, edit, fail, ok, quoted, run, skip
+from edge.doctor.words import Check, Finding, Fix, Kind, do, edit, fail, ok, quoted, run, skip, warn
 from edge.settings_rules import BadSettings
 
 OLDEST_PYTHON: Final = (3, 11, 0)
@@ -75,6 +75,9 @@ class System:
             return skip(f"you may not look at {e.filename}", patient.machine.as_root("glassd doctor"))
         if patient.settings.source is None:
             return ok("there is none; every key has its default")
+        if patient.settings.tool.wrong:
+            name, why = next(iter(patient.settings.tool.wrong.items()))
+            return warn(f"{name} is off: {why}", do(f"correct {patient.settings.source}, then: systemctl reload glassd"))
         return ok(f"{patient.settings.source} is read without a complaint")
 
     def _bad(self, told: str) -> Finding:

@@ -81,6 +81,17 @@ async def test_a_wrong_key_is_named_with_the_right_one(sandbox):
     assert (await sandbox.sees("config")).mark is Mark.OK
 
 
+async def test_a_tool_that_its_settings_cost_is_a_warning_and_one_that_was_switched_off_is_none(sandbox):
+    whole = sandbox.config.read_text()
+    sandbox.config.write_text(whole + '[tool.notes.add]\nenabled = false\n[tool.clock.now]\ntimezone = "Mars"\n')
+    finding = await sandbox.sees("config")
+    assert finding.mark is Mark.WARN
+    assert finding.said.startswith("clock:now is off: its settings are wrong ([tool.clock.now] timezone: ")
+    assert finding.fix.text == f"correct {sandbox.config}, then: systemctl reload glassd"
+    sandbox.config.write_text(whole + "[tool.notes.add]\nenabled = false\n")
+    assert (await sandbox.sees("config")).mark is Mark.OK
+
+
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_toml_that_does_not_parse_names_its_line(sandbox):
     sandbox.config.write_text("version = 1\n[uplink\n")

@@ -307,7 +307,7 @@ async def test_a_hangup_changes_what_can_change_and_says_what_cannot(tmp_path):
         assert notes <= await daemon.offered()
     assert daemon.process.returncode == 0
     log = (tmp_path / "log").read_text()
-    assert "tool timer:list is off: its settings are wrong" in log
+    assert "WARNING edge.rewire: tool timer:list is off: its settings are wrong" in log
     assert f"needs a restart to take force: {RESTART}" in log
     assert "Traceback" not in log
 
