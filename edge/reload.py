@@ -9,9 +9,8 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from edge.core.reload import Plan, plan
 from edge.events import Alarmed, ConfigurationReloaded
 from edge.ports import BusPort
 from edge.sdnotify import Notifier
@@ -19,6 +18,9 @@ from edge.settings import Settings
 from edge.settings_rules import BadSettings
 from edge.turns import OpenTurns
 from edge.vigil import Within, unwatched
+
+if TYPE_CHECKING:
+    from edge.core.reload import Plan
 
 ALARM: Final = "configuration"
 LONGEST_S: Final = 90.0
@@ -83,6 +85,8 @@ class Reload:
             whole.cancel()
 
     async def _once(self) -> None:
+        from edge.core.reload import plan  # noqa: PLC0415 - most daemons are never reloaded
+
         try:
             found = plan(self.settings, await self._read())
             take = self._roof.prepared(found.effective)
@@ -104,7 +108,7 @@ class Reload:
         log.error("%s", self._error)
         self._bus.publish(Alarmed(ALARM, self._error))
 
-    def _tell(self, found: Plan, held: str) -> None:
+    def _tell(self, found: "Plan", held: str) -> None:
         self._count += 1
         self._restart = (*found.restart, *((held,) if held else ()))
         log.info("the configuration was read again; changed now: %s", ", ".join(found.live) or "nothing")

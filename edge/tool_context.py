@@ -4,7 +4,6 @@ Refuses to hand out what it was handed: a tool gets verbs, never a room, a radio
 """
 
 import itertools
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,15 +25,9 @@ if TYPE_CHECKING:  # they are read at the first call that needs them
     from tools_cache.toolbox import Toolbox
 
 MAX_PROGRESS: Final = 500
-MAX_EVENT: Final = 200
 MAX_DEPTH: Final = 3
 """Tools that call tools that call tools: deeper is a loop (S2-134)."""
 LOG: Final = "glassd.tool."
-MAX_KEY: Final = 200
-_KV: Final = "CREATE TABLE IF NOT EXISTS _kv (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
-"""No table a tool can name: those begin with a letter."""
-_KV_THERE: Final = "SELECT 1 FROM sqlite_master WHERE name = '_kv'"
-_KV_SET: Final = "INSERT INTO _kv (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 T = TypeVar("T")
 UNSET: Final[Mapping[str, Json]] = MappingProxyType({"enabled": True})
@@ -111,7 +104,9 @@ class Context:
 
     @property
     def kv(self) -> handed.KV:
-        return _Kept(self._private.db)
+        from edge.tool_parts import Kept  # noqa: PLC0415 - see there
+
+        return Kept(self._private.db)
 
     @property
     def alarms(self) -> handed.Alarms:
@@ -141,23 +136,33 @@ class Context:
 
     @property
     def display(self) -> handed.Display:
-        return _Shown(self._present)
+        from edge.tool_parts import Shown  # noqa: PLC0415 - see there
+
+        return Shown(self._present)
 
     @property
     def audio(self) -> handed.Audio:
-        return _Said(self._present)
+        from edge.tool_parts import Said  # noqa: PLC0415 - see there
+
+        return Said(self._present)
 
     @property
     def cloud(self) -> handed.Cloud:
-        return _Others(self.call_tool)
+        from edge.tool_parts import Others  # noqa: PLC0415 - see there
+
+        return Others(self.call_tool)
 
     @property
     def clock(self) -> handed.Clock:
-        return _Wall(self._hands.clock.wall)
+        from edge.tool_parts import Wall  # noqa: PLC0415 - see there
+
+        return Wall(self._hands.clock.wall)
 
     @property
     def session(self) -> handed.Session:
-        return _Seen(_there(self._hands.state, "a voice session"))
+        from edge.tool_parts import Seen  # noqa: PLC0415 - see there
+
+        return Seen(_there(self._hands.state, "a voice session"))
 
     @property
     def voice_active(self) -> bool:
@@ -165,7 +170,9 @@ class Context:
 
     @property
     def audit(self) -> handed.Audit:
-        return _Noted(self.call, self._hands.note)
+        from edge.tool_parts import Noted  # noqa: PLC0415 - see there
+
+        return Noted(self.call, self._hands.note)
 
     @property
     def log(self) -> logging.Logger:
@@ -218,82 +225,3 @@ def _there(part: T | None, what: str) -> T:
     if part is None:
         raise ToolFailure(ToolError.of(ErrorCode.UNSUPPORTED, f"There is no {what} here"))
     return part
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    _present: Callable[[dict[str, Json]], Awaitable[str]]
-
-    async def show(self, text: str, *, title: str = "") -> str:
-        layout = {"layout": "reference_card", "title": title} if title else {"layout": "text_wall"}
-        return await self._present({"display": {**layout, "text": text}, "audio": {"suppressVoiceResponse": True}})
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    _present: Callable[[dict[str, Json]], Awaitable[str]]
-
-    async def say(self, text: str) -> str:
-        return await self._present({"audio": {"text": text}})
-
-
-@dataclass(frozen=True, slots=True)
-class _Others:
-    _call: Callable[[str, Mapping[str, Json]], Awaitable[ToolResponse]]
-
-    async def call(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json]:
-        return (await self._call(tool, args)).to_json()
-
-
-@dataclass(frozen=True, slots=True)
-class _Wall:
-    now: Callable[[], float]
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    _state: Callable[[], Mapping[str, Json]]
-
-    def state(self) -> dict[str, Json]:
-        return dict(self._state())
-
-
-@dataclass(frozen=True, slots=True)
-class _Noted:
-    _call: ToolCall
-    _note: Callable[[Mapping[str, Json]], None] | None
-
-    def log(self, event: str) -> None:
-        """Without an audit log there is nowhere to write it, and the tool need not mind."""
-        if self._note is not None:
-            self._note({"callId": self._call.call_id, "toolId": self._call.tool, "turnId": self._call.turn_id or None,
-                        "origin": self._call.origin.value, "outcome": "noted", "reason": event[:MAX_EVENT]})  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """`KV` in a table of the user's own file. Looking makes no table: reads go on when the disk is full."""
-
-    _db: handed.Database
-
-    async def get(self, key: str, default: Json = None) -> Json:
-        rows = await self._look("SELECT value FROM _kv WHERE key = ?", key)
-        return json.loads(rows[0]["value"]) if rows else default
-
-    async def set(self, key: str, value: Json) -> None:
-        if not 0 < len(key) <= MAX_KEY:
-            raise ValueError(f"a key has 1 to {MAX_KEY} characters")
-        await self._db.execute(_KV)
-        await self._db.execute(_KV_SET, key, json.dumps(value, allow_nan=False))
-
-    async def delete(self, key: str) -> bool:
-        return bool(await self._look("SELECT 1 FROM _kv WHERE key = ?", key)) and (
-            await self._db.execute("DELETE FROM _kv WHERE key = ?", key) > 0
-        )
-
-    async def keys(self) -> list[str]:
-        return [row["key"] for row in await self._look("SELECT key FROM _kv ORDER BY key")]
-
-    async def _look(self, sql: str, *params: Json) -> list[dict[str, Json]]:
-        there = await self._db.fetch(_KV_THERE)
-        return await self._db.fetch(sql, *params) if there else []

@@ -6,7 +6,6 @@ Refuses to do I/O and to know who asked: the devcloud asks mini-apps, an edge as
 
 import logging
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any, Final
 
 from tools_cache.tool import ErrorCode, ErrorType, Json, ToolResponse
@@ -112,6 +111,8 @@ def clean(text: str) -> str:
 
 def of_status(status: int, text: str) -> ToolResponse:
     """A response other than 2xx: `HTTP S: text`, retryable from 500 on (S0-58)."""
+    from http import HTTPStatus  # noqa: PLC0415 - a table of all of them, for the day one is needed
+
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:

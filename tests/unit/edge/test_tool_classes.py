@@ -134,8 +134,8 @@ async def test_each_parameter_gets_what_its_type_says(classes):
     rig = classes(tool("return [type(p).__name__ for p in self.parts]", init=init, head=HEAD + imports))
     got = (await rig.run("demo:do")).data
     assert dict(zip(names, got, strict=True)) == {
-        "ToolStorage": "PackageStorage", "Database": "UserTables", "Files": "UserFiles", "KV": "_Kept", "Alarms": "AlarmClock",
-        "Display": "_Shown", "Audio": "_Said", "Cloud": "_Others", "Clock": "_Wall", "Session": "_Seen", "Audit": "_Noted",
+        "ToolStorage": "PackageStorage", "Database": "UserTables", "Files": "UserFiles", "KV": "Kept", "Alarms": "AlarmClock",
+        "Display": "Shown", "Audio": "Said", "Cloud": "Others", "Clock": "Wall", "Session": "Seen", "Audit": "Noted",
         "Config": "mappingproxy", "Logger": "Logger", "ToolCall": "ToolCall", "Deeds": "function",
     }  # fmt: skip
 
