@@ -125,7 +125,7 @@ class RegistryCache:
     def follow(self, cloud: RegistrySource | None) -> None:
         """Take another cloud's registry from now on; what the one before brought is not its to offer."""
         if (cloud and cloud.url) != (self._cloud and self._cloud.url):
-            self._remote, self._generation, self._origin = None, None, "local"
+            self._remote, self._generation, self._origin, self._confirmed_boot = None, None, "local", None
             self._adopt()
         self._cloud = cloud
         self._wake.set()

@@ -284,6 +284,7 @@ async def test_a_cloud_enrolled_with_while_we_run_is_followed_at_once(tmp_path, 
         rig.cache.follow(CloudRegistry(cloud.url, token="another"))  # the same cloud: its tools stay
         assert "com.calc:add" in rig.names()
         rig.cache.follow(CloudRegistry("http://127.0.0.1:1"))
+        assert (rig.cache.describe()["origin"], rig.cache.describe()["age_s"]) == ("local", None)
         assert "com.calc:add" not in rig.names()
 
 
