@@ -41,6 +41,13 @@ _CLOUD_ONLY: Final = {
 }  # fmt: skip
 
 
+_UNQUOTED: Final = {
+    "/headers": "must be text by name, each in plain ASCII, on one line, of 4000 characters at most",
+    "/url": "must be an address, without a space in it", "/webhookUrl": "must be an address, without a space in it",
+}  # fmt: skip
+"""Where an author may have written a secret down: what is wrong there is said without what stands there."""
+
+
 class BadFile(Exception):
     """This file (or one tool of it) cannot be used: field, problem, fix."""
 
@@ -188,6 +195,8 @@ def _checked(document: Json, schema: Mapping[str, Any]) -> None:
     field_ = "" if path == "root" else path.strip("/").replace("/", ".") + ": "
     if path == "/name":
         problem = "must be package:tool in small letters, for example my:weather"
+    elif found := next((words for place, words in _UNQUOTED.items() if place in path), ""):
+        problem = found
     raise BadFile(field_ + problem)
 
 

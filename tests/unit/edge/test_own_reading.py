@@ -212,6 +212,17 @@ def test_an_external_tool_may_be_answered_later_with_or_without_somebody_to_tell
 
 
 @pytest.mark.requirement("S3-13")
+@pytest.mark.parametrize("document", [
+    tool(execution={"url": "https://h", "headers": {"Authorization": "Bearer hushhush\n"}}), tool(execution={"url": "https://h", "headers": {"A": "hushhush\u00e9"}}),
+    tool(execution={"url": "https://h", "headers": "hushhush"}), tool(execution={"url": "https://h/?key=hushhush x"}), tool(execution={"webhookUrl": "https://hushhush \n"}),
+    {"servers": [{"name": "s", "url": "https://s", "headers": {"A": "hushhush\n"}}]}, {"servers": [{"name": "s", "url": "https://hushhush /"}]},
+])  # fmt: skip
+def test_what_may_be_a_secret_somebody_wrote_down_is_not_quoted(tmp_path, document):
+    (problem,) = read(tmp_path, t_json=document).problems
+    assert "hush" not in problem.reason
+    assert " must be " in problem.reason
+
+
 @pytest.mark.parametrize("body", ['{"q": "{{input.x}}"}', {"q": "{{input.x}}"}])
 def test_a_body_written_as_text_is_the_json_it_spells(tmp_path, body):
     found = read(tmp_path, t_json=tool(execution={"url": "https://h", "body": body}, inputSchema={"type": "object"}))
