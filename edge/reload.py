@@ -111,7 +111,7 @@ class Reload:
     def _tell(self, found: "Plan", held: str) -> None:
         self._count += 1
         self._restart = (*found.restart, *((held,) if held else ()))
-        log.info("the configuration was read again; changed now: %s", ", ".join(found.live) or "nothing")
+        log.info("the configuration and your own tools were read again; settings that changed now: %s", ", ".join(found.live) or "nothing")
         if self._restart:
             log.warning("needs a restart to take force: %s", ", ".join(self._restart))
         if self._error:
