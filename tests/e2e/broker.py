@@ -5,6 +5,7 @@ Knows nothing of glassd's own topics.
 
 import asyncio
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -20,9 +21,14 @@ HOST = "127.0.0.1"
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
+    """A port for a process that binds it later. Not of those from which the kernel takes the near ends of connections: one of
+    the many that other tests open meanwhile would be in its way.
+    """
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind((HOST, port))
+            return port
 
 
 @dataclass
