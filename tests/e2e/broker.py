@@ -18,6 +18,7 @@ from pathlib import Path
 
 MOSQUITTO = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
 HOST = "127.0.0.1"
+_given: set[int] = set()
 
 
 def free_port() -> int:
@@ -28,7 +29,9 @@ def free_port() -> int:
         port = 20_000 + secrets.randbelow(12_000)
         with socket.socket() as probe, suppress(OSError):
             probe.bind((HOST, port))
-            return port
+            if port not in _given:  # who asks twice wants two
+                _given.add(port)
+                return port
 
 
 @dataclass
