@@ -13,6 +13,7 @@ from typing import Any
 
 CLI = [sys.executable, "-m", "edge.cli"]
 SOON_S = 30.0
+WILL_DELAY_S = 4
 
 
 class Child:
@@ -98,6 +99,7 @@ host = "{host}"
 port = {port}
 tls = false
 reconnect_max_s = 1.0
+will_delay_s = {WILL_DELAY_S}
 [cloud]
 url = "{self.cloud.announcement['http']}"
 [control]

@@ -9,7 +9,8 @@ import zlib
 
 import pytest
 
-from tests.e2e.processes import House
+from edge.settings import Uplink
+from tests.e2e.processes import WILL_DELAY_S, House
 
 MOSQUITTO = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/bin:/usr/local/sbin")
 MOSQUITTO_SUB = shutil.which("mosquitto_sub")
@@ -119,7 +120,8 @@ def test_a_stock_client_sees_retained_state_and_the_will_of_a_killed_daemon(hous
     seen = subscribe(house, f"{prefix}/presence", 30, messages=2)
     wills = [at for at, _, body in seen if body["state"] == "offline"]
     assert len(wills) == 1, seen
-    assert 14.0 <= wills[0] <= 25.0
+    assert wills[0] >= WILL_DELAY_S - 1
+    assert Uplink().will_delay_s == 15
 
 
 @pytest.mark.requirement("M-kill-glasses")
