@@ -282,6 +282,7 @@ class Daemon:
             new_id=lambda: new_call_id(self.clock), confirmations=self.confirmations, sessions=self.sessions,
             session_state=lambda: self.calls.session.described(self.clock.boot()), user_id=s.edge.user_id, group=s.control.group,
             full=(StoreFull,), metrics=self.metrics.openmetrics, pairing=self.desk, enrol=self.enrol, choice=self.choice,
+            sync=self.registry.sync,
         )  # fmt: skip
 
     def _toolbox(self, call: "ToolCall") -> "ToolBox":

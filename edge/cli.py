@@ -271,8 +271,13 @@ def _registry(verb: argparse.ArgumentParser) -> None:
         ("build", "compile the tools into tool_registry.json"),
         ("check", "verify that it is as the tools are"),
         ("show", "print the built tools"),
+        ("sync", "have the daemon fetch the cloud's registry now"),
     ):
         action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+        if name == "sync":
+            _socket(action)
+            _json(action)
+            continue
         action.add_argument("--file", metavar="FILE", help="the registry (default: the one of this installation; with --tools, tool_registry.json in DIR)")
         action.add_argument("--tools", metavar="DIR", help="the folder of tool folders (default: those of this installation)")
         _json(action)
@@ -312,7 +317,7 @@ VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("doctor", "examine this machine: numbered checks, each with the exact fix", _doctor),
     ("sim", "mock glasses on a virtual radio", _sim),
     ("devcloud", "the reference cloud alone", _devcloud),
-    ("registry", "build, verify and print the tools of this installation", _registry),
+    ("registry", "build, verify and print the tools of this installation; fetch the cloud's", _registry),
     ("completion", "shell completion", _completion),
 )
 

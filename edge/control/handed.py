@@ -12,6 +12,8 @@ from tools_cache.tool import Json, ToolResponse
 
 Enrol = Callable[[str], Awaitable[Mapping[str, Json]]]
 """A code in, what may be shown of the enrolment out; raises what has `code` and `fix`."""
+Sync = Callable[[], Awaitable[Mapping[str, Json]]]
+"""Fetch the registry now; the registry layer of `status` out. Raises `SyncFailed`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,4 +37,5 @@ class Ports:
     pairing: PairingPort | None = None
     enrol: Enrol | None = None
     choice: ChoicePort | None = None
+    sync: Sync | None = None
     user_id: str = "local"

@@ -20,6 +20,7 @@ from edge.control.http import Limits, Refused, Reply, Request
 from edge.control.pairing import PairingRoutes
 from edge.control.places import Places
 from edge.control.stream import Stream
+from edge.control.synced import synced
 from edge.control.tools import ToolRoutes
 
 MAX_TEXT: Final = 4000
@@ -73,6 +74,7 @@ class Routes:
             ("DELETE", r"/v1/bonds", pairing.unpair),
             ("DELETE", r"/v1/bonds/([^/]{1,64})", pairing.unpair),
             ("POST", r"/v1/enrol", partial(enrolled, ports.enrol)),
+            ("POST", r"/v1/registry/sync", partial(synced, ports.sync)),
         ))  # fmt: skip
 
     async def answer(self, request: Request) -> Reply | Follow | Stream:

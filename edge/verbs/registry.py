@@ -1,12 +1,13 @@
-"""`glassd registry`: the tools of this installation, as the daemon starts with them. Needs no daemon."""
+"""`glassd registry`: the tools of this installation, as the daemon starts with them; only `sync` needs a daemon."""
 
 import os
 from argparse import Namespace
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from edge.verbs.screen import CliError, Screen, for_people
+from edge.verbs.talk import ask
 from tools_cache import about, build, describe, manifest
 from tools_cache.errors import BadManifest, MissingForm
 from tools_cache.providers.forms import PROVIDERS, find, form_of
@@ -14,10 +15,29 @@ from tools_cache.registry import Registry
 from tools_cache.stamp import stamp
 from tools_cache.tool import Source, ToolDefinition
 
+SYNC_S: Final = 150.0
+"""The daemon itself gives up sooner."""
+
 
 def run(args: Namespace, screen: Screen) -> int:
+    if args.action == "sync":
+        return _sync(args, screen)
     file = Path(args.file) if args.file else Path(args.tools, build.ARTIFACT.name) if args.tools else build.ARTIFACT
     return {"build": _build, "check": _check, "show": _show}[args.action](args, file, screen)
+
+
+def _sync(args: Namespace, screen: Screen) -> int:
+    """Fetch now, and say what came."""
+    layer = ask(args, "POST", "/v1/registry/sync", {}, timeout_s=SYNC_S)
+    if screen.as_json:
+        screen.json(layer)
+        return 0
+    cloud = layer["cloud"]
+    screen.line(f"registry {cloud['version']} of {cloud['url']} is in force")
+    screen.line(f"{layer['tools']} tools with those of this installation, {layer['compatible']} for these glasses")
+    for dropped in layer["dropped"]:
+        screen.note(f"left out: {dropped}")
+    return 0
 
 
 # ------------------------------------------------------------------ build, check

@@ -31,6 +31,7 @@ PROMISES: Final[dict[str, Promise]] = {
     "S2-64": Promise("Production refuses to reload the installed tools; development takes the new version.", "seed S2-64"),
     "S2-65": Promise("A turn keeps the registry it began with, and every answer says which that was.", "seed S2-65"),
     "S2-66": Promise("A registry that changed within a turn is an error in development and a line in the log in production.", "seed S2-66"),
+    "K1-sync": Promise("`glassd registry sync` fetches the cloud's registry now, or says why not and changes nothing.", "contract §1"),
     "S3-37": Promise("A new server brings new tools without new code: a reload is enough.", "seed S3-37"),
 }
 

@@ -1,7 +1,9 @@
 """Story: the cloud's tools change, vanish, break or lie; the last good registry serves until a better one is verified."""
 
+import asyncio
 import hashlib
 import json
+import sys
 
 import pytest
 import rfc8785
@@ -174,3 +176,34 @@ async def test_a_damaged_copy_falls_back_to_the_one_before_and_an_alarm_says_so(
 async def alarmed(place):
     await until(lambda: "damaged" in place.daemon.status()["next_action"], "an alarm in status")
     return True
+
+
+@pytest.mark.requirement("K1-sync")
+async def test_on_demand_the_registry_is_fetched_now_and_a_cloud_that_is_away_changes_nothing(tmp_path):
+    shelf = Shelf(document(tool("first")))
+    async with world(tmp_path) as place:
+        async with web(shelf) as url:
+            await place.start_daemon(cloud={"url": url, "refresh_s": 3600})
+            await until(lambda: names(place) == {"com.test.shelf:first"}, "the first registry")
+            shelf.found = document(tool("first"), tool("second"))
+            code, said = await sync(place)
+            assert (code, said["cloud"]["version"], said["origin"]) == (0, shelf.found["version"], "cloud")
+            assert "com.test.shelf:second" in names(place)
+        code, said = await sync(place)
+        assert (code, said["error"]["code"]) == (1, "SYNC_FAILED")
+        assert said["error"]["message"].startswith("the registry was not fetched")
+        assert "com.test.shelf:second" in names(place)
+
+
+async def sync(place):
+    words = ("registry", "sync", "--socket", str(place.socket), "--json")
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "edge.cli", *words, stdout=asyncio.subprocess.PIPE)
+    out, _ = await process.communicate()
+    return process.returncode, json.loads(out)
+
+
+async def test_without_a_cloud_a_sync_says_what_to_configure(tmp_path):
+    async with world(tmp_path) as place:
+        await place.start_daemon()
+        code, said = await sync(place)
+        assert (code, "cloud.url" in said["error"]["fix"]) == (1, True)
