@@ -154,7 +154,7 @@ def test_a_python_that_cannot_serve_is_refused(python, why, tmp_path, wheels):
 
 
 def test_a_python_in_a_home_directory_is_refused_as_the_service_cannot_see_it(monkeypatch):
-    monkeypatch.setattr(os.path, "realpath", lambda _path: "/root/.pyenv/versions/3.11.7/bin/python3.11")
+    monkeypatch.setattr(os.path, "realpath", lambda _path: "/root/pythons/bin/python3.11")
     with pytest.raises(Refused, match="home directories"):
         installing._target(Machine(""), "/usr/bin/python3")
 
