@@ -63,11 +63,11 @@ $(VENV)/bin/python:
 # The registry is compiled while the package is built, so what compiles it comes first.
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@$(PIP) hatchling jsonschema-rs pydantic rfc8785
-	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice]'
+	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice,mcp]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice,dev]'
+	@$(PIP) --no-build-isolation --editable '.[sim,devcloud,voice,mcp,dev]'
 	@touch $@
 
 # What an installation is made of: systemd/packaging/. SYSTEM_PYTHON is the machine's own, which runs the daemon.
@@ -78,7 +78,7 @@ PURGE ?=
 SUITES ?=
 ARCH ?=
 SYSTEM_PYTHON ?= /usr/bin/python3
-EXTRAS ?= calendar,sim,devcloud,enrol,voice,metrics
+EXTRAS ?= calendar,sim,devcloud,enrol,mcp,voice,metrics
 INSTALLER = $(PYTHON) -B systemd/packaging/install.py
 
 install:  ## onto this machine, as root: venv in /opt/glassd, unit, command (PREFIX, DESTDIR, WHEELS, SYSTEM_PYTHON)

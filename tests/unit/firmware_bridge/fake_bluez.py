@@ -193,6 +193,8 @@ class FakeBluez:
             ))  # fmt: skip
 
     def _asked(self, message):
+        if self._bus is None:
+            return True  # killed with the question unread: nobody answers it, and the bus tells who asked
         if message.message_type is not MessageType.METHOD_CALL or message.destination not in (BLUEZ, self._bus.unique_name):
             return None
         self.calls.append((message.member, message.path))
