@@ -17,7 +17,7 @@ demo: $(VENV)/.demo $(REGISTRY)  ## everything on this machine: mock glasses, a 
 	@$(BIN)/glassd demo $(ARGS)
 
 test: $(VENV)/.dev $(REGISTRY) mosquitto lint types  ## every check
-	@$(BIN)/python -m pytest --numprocesses=auto --maxprocesses=4 --dist=loadfile $(ARGS)
+	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile $(ARGS)
 
 test-all:  ## `make test` on Python 3.11, 3.12 and 3.13, each in its own venv
 	@.ci/each-python 3.11 3.12 3.13

@@ -33,6 +33,9 @@ ALLOWED_SKIPS: dict[str, str] = {
 """Test id (prefix) → why it may be skipped in CI. Nothing else may."""
 
 _skipped: list[tuple[str, str]] = []
+_failed: dict[str, None] = {}
+_not_tests: list[str] = []
+"""Files that could not be read, and the like: nothing that another try could cure."""
 
 
 class _StrictHandler(logging.Handler):
@@ -72,7 +75,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.disable_socket)
 
 
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.failed:
+        _not_tests.append(report.nodeid)
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed:
+        _failed[report.nodeid] = None
     if report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         _skipped.append((report.nodeid, reason))
@@ -85,8 +95,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if os.environ.get("CI") == "true" and _refused() and session.exitstatus == 0:
+    skipped_too_much = os.environ.get("CI") == "true" and bool(_refused())
+    if skipped_too_much and session.exitstatus == 0:
         session.exitstatus = 1
+    listed = os.environ.get("GLASSD_FAILED_LIST")
+    if listed and not skipped_too_much and not _not_tests and not hasattr(session.config, "workerinput"):
+        Path(listed).write_text("".join(f"{name}\n" for name in _failed), encoding="utf-8")
 
 
 def _refused() -> list[tuple[str, str]]:
