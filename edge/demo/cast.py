@@ -19,6 +19,9 @@ from edge.devcloud.children import bound_to_us
 STARTED_WITHIN_S: Final = 20.0
 """A cold Pi needs several seconds to import a Bluetooth stack; nobody waits longer than this."""
 ENDED_WITHIN_S: Final = 6.0
+READY_S: Final = 15.0
+SIMULATED: Final = "sim:"
+"""A simulated real family is known to the daemon by its own name."""
 LINE_BYTES: Final = 1 << 20
 
 
@@ -111,3 +114,19 @@ class Member:
 def glassd(*words: str) -> list[str]:
     """Argument vector for another glassd process of this very installation."""
     return [sys.executable, "-m", "edge.cli", *words]
+
+
+async def until_there(control: Path, daemon: Member) -> None:
+    """Wait until the daemon answers on its socket. Raises `CastError`."""
+    try:
+        async with asyncio.timeout(READY_S):
+            while True:
+                try:
+                    _, writer = await asyncio.open_unix_connection(str(control))
+                except OSError:
+                    await asyncio.sleep(0.02)
+                else:
+                    writer.close()
+                    return
+    except TimeoutError:
+        raise CastError(f"the daemon did not start: {daemon.last_words()}") from None

@@ -13,17 +13,14 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from edge.demo.cast import CastError, Member, glassd
+from edge.demo.cast import SIMULATED, CastError, Member, glassd, until_there
 from edge.demo.play import Play, Unmet
 from edge.demo.script import VERBS, BadScript, Step, load, parse_line
 from edge.demo.view import View
 from edge.demo.wires import CloudWire, DaemonWire, MockWire
 
 DEFAULT_GLASSES: Final = "mock:full"
-SIMULATED: Final = "sim:"
-"""A simulated real family is known to the daemon by its own name."""
 EDGE_ID: Final = "demo"
-READY_S: Final = 15.0
 READ_BYTES: Final = 65536
 
 CONFIG: Final = """\
@@ -95,28 +92,12 @@ async def _open(
         edge_id=EDGE_ID, state=out / "state", radio=mock["radio"], model=model.removeprefix(SIMULATED), host=host, port=port,
         http=cloud["http"], socket=control,
     ), encoding="utf-8")  # fmt: skip
-    await _until_there(control, await start("daemon", "run", "--config", str(config), announces=False))
+    await until_there(control, await start("daemon", "run", "--config", str(config), announces=False))
     show({"event": "cast", "name": "the daemon", "where": f"{config} (logs, lens.png and sound beside it)"})
     daemon, cloud_wire = DaemonWire(control), CloudWire(cloud["http"])
     stack.push_async_callback(daemon.close)
     stack.push_async_callback(cloud_wire.close)
     return Play(daemon, MockWire(out / "mock.sock"), cloud_wire, emit=show, edge_id=EDGE_ID, out=out, forgiving=forgiving)
-
-
-async def _until_there(control: Path, daemon: Member) -> None:
-    """Wait until the daemon answers on its socket. Raises `CastError`."""
-    try:
-        async with asyncio.timeout(READY_S):
-            while True:
-                try:
-                    _, writer = await asyncio.open_unix_connection(str(control))
-                except OSError:
-                    await asyncio.sleep(0.02)
-                else:
-                    writer.close()
-                    return
-    except TimeoutError:
-        raise CastError(f"the daemon did not start: {daemon.last_words()}") from None
 
 
 async def _scripted(steps: list[Step]) -> AsyncIterator[Step]:
