@@ -78,7 +78,7 @@ PURGE ?=
 SUITES ?=
 ARCH ?=
 SYSTEM_PYTHON ?= /usr/bin/python3
-EXTRAS ?= calendar,sim,devcloud,enrol,mcp,voice,metrics
+EXTRAS ?= calendar,sim,devcloud,enrol,images,mcp,voice,metrics
 INSTALLER = $(PYTHON) -B systemd/packaging/install.py
 
 install:  ## onto this machine, as root: venv in /opt/glassd, unit, command (PREFIX, DESTDIR, WHEELS, SYSTEM_PYTHON)

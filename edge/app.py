@@ -74,6 +74,7 @@ from firmware_bridge import catalog
 from tools_cache.shelf import Shelf
 
 if TYPE_CHECKING:
+    from edge.render.pictures import Pictures
     from edge.tool_box import ToolBox
     from tools_cache.tool import ToolCall
 
@@ -182,7 +183,7 @@ class Daemon:
             registry=self.registry, tools=built / "tools", storage_for=self._storage, alarms=self.alarms,
             clock=self.clock, glasses=self.link.status, full=(StoreFull,), private=self.private.of, note=self.audit, configs=s.tool.values,
             glasses_do=Amenities(self.link, self.clock),
-            lent=replace(self.lending.lent(), toolbox=self._toolbox),
+            lent=replace(self.lending.lent(), toolbox=self._toolbox, pictures=self._pictures),
         )  # fmt: skip
         self.gateway = Gateway(self.tools.run, self.registry)
         stack.push_async_callback(self.gateway.close)
@@ -289,6 +290,11 @@ class Daemon:
         from edge.tool_box import ToolBox  # noqa: PLC0415 - only who looks for tools needs the search
 
         return ToolBox(call, self.registry, self.choice)
+
+    def _pictures(self) -> "Pictures":
+        from edge.render.pictures import Pictures  # noqa: PLC0415 - only who shows a picture needs one made ready
+
+        return Pictures(self.link.status)
 
     def _storage(self, package: str) -> PackageStorage:
         return PackageStorage(self.packages, package)

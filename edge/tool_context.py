@@ -22,6 +22,7 @@ from tools_cache.tool import DeliveryReport, ErrorCode, ToolCall, ToolError, Too
 if TYPE_CHECKING:  # they are read at the first call that needs them
     from tools_cache.calendars import Calendars
     from tools_cache.knowledge import Knowledge
+    from tools_cache.pictures import Pictures
     from tools_cache.toolbox import Toolbox
 
 MAX_PROGRESS: Final = 500
@@ -57,6 +58,7 @@ class Lent:
     calendars: "Callable[[], Calendars]" = _nothing
     voice_active: Callable[[], bool] = lambda: False
     toolbox: "Callable[[ToolCall], Toolbox]" = lambda _call: _nothing()
+    pictures: "Callable[[], Pictures]" = _nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +133,10 @@ class Context:
     @property
     def toolbox(self) -> "Toolbox":
         return self._hands.lent.toolbox(self.call)
+
+    @property
+    def pictures(self) -> "Pictures":
+        return self._hands.lent.pictures()
 
     # -------------------------------------------------------------- what is to be seen, heard and asked
 

@@ -34,6 +34,7 @@ _TWO: Final = {
     LayoutKind.DOUBLE_TEXT_WALL: ("topText", "bottomText"),
     LayoutKind.DASHBOARD_CARD: ("leftText", "rightText"),
     LayoutKind.REFERENCE_CARD: ("title", "text"),
+    LayoutKind.BITMAP_VIEW: ("", "beside"),
 }
 
 

@@ -6,7 +6,7 @@ Refuses to decide what is shown when: that is the stage's. It plans, sends, and 
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from edge.clock import Clock
@@ -31,6 +31,10 @@ DEFAULT_FONT: Final = "lens-22"
 _DEFAULT_BYTES: Final = 390
 """UTF-8 bytes of a page where glasses do not say: the smallest safe payload known (Even G1)."""
 IMAGE_DWELL_S: Final = 10.0
+_GUTTER: Final = 12
+"""Pixels between a picture and the words beside it."""
+_LEAST_BESIDE: Final = 0.4
+"""Share of the lens that words need beside a picture; with less they get a page of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,29 @@ def plan(rendering: Rendering, capabilities: Capabilities) -> Plan:
         return Plan(())
     if rendering.layout is LayoutKind.BITMAP_VIEW:
         try:
-            return Plan((_image(rendering, capabilities),))
+            return _pictured(rendering, capabilities)
         except BadImage as e:
             _log.debug("an image is shown as words: %s", e)
             return _words(rendering, capabilities, downgrade="image→text", why=str(e))
     return _words(rendering, capabilities)
+
+
+def _pictured(rendering: Rendering, capabilities: Capabilities) -> Plan:
+    """The picture; its words to the right of it, or before it where a page holds either pixels or words."""
+    sheet, width = _image(rendering, capabilities), _size(capabilities)[0]
+    if not rendering.second.strip():
+        return Plan((sheet,))
+    canvas, face = canvas_of(capabilities), typeface_of(capabilities)
+    tile = replace(sheet.tiles[0], x=0)
+    room = Canvas(canvas.width - tile.width - _GUTTER, canvas.lines, canvas.page_bytes)
+    if capabilities.get("display.tiles") is not True or room.width < width * _LEAST_BESIDE:
+        said = lay_out(rendering.second, canvas, face)
+        return Plan((*map(_sheet, said.pages), sheet), remark=_remarks(said))
+    said = lay_out(rendering.second, room, face)
+    first = said.pages[0].lines if said.pages else ()
+    lines = tuple(replace(line, x=line.x + tile.width + _GUTTER) for line in first if line.text)
+    remark = _remarks(said) or ("the text was cut" if len(said.pages) > 1 else "")
+    return Plan((Sheet(lines, (tile,), max(sheet.dwell_s, dwell_s(said.pages[0].words if said.pages else 0))),), remark=remark)
 
 
 def _image(rendering: Rendering, capabilities: Capabilities) -> Sheet:
@@ -85,12 +107,12 @@ def _words(rendering: Rendering, capabilities: Capabilities, *, downgrade: str =
     laid = _laid_out(rendering, canvas_of(capabilities), typeface_of(capabilities))
     if not laid.pages:
         raise CannotShow(why or "there is nothing to show")
-    remarks = [why] if why else []
-    if laid.replaced:
-        remarks.append(f"{laid.replaced} characters have no glyph on this lens and were replaced")
-    if laid.cut:
-        remarks.append("the text was cut")
-    return Plan(tuple(map(_sheet, laid.pages)), downgrade, "; ".join(remarks))
+    return Plan(tuple(map(_sheet, laid.pages)), downgrade, "; ".join(filter(None, (why, _remarks(laid)))))
+
+
+def _remarks(laid: Layout) -> str:
+    remarks = [f"{laid.replaced} characters have no glyph on this lens and were replaced"] if laid.replaced else []
+    return "; ".join([*remarks, *["the text was cut"] * laid.cut])
 
 
 def _laid_out(rendering: Rendering, canvas: Canvas, face: Typeface) -> Layout:

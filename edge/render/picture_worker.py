@@ -1,0 +1,131 @@
+"""Pictures for a lens: a child process that fits photographs and draws QR codes (the only importer of Pillow and segno here).
+
+Knows no glasses, no tools and no network: one question on stdin, one answer on stdout, and it ends.
+
+Question: JSON `{do: "fit", image, width, height, bpp}` or `{do: "qr", text, side}`. Answer: JSON `{png}` (base64, grey, as many
+shades as the lens has) or `{problem}`.
+"""
+
+import base64
+import binascii
+import io
+import json
+import resource
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+MAX_QUESTION: Final = 2 * 1024 * 1024
+MAX_PIXELS: Final = 24_000_000
+"""A photograph of a good camera; its pixels take 72 MB while it is scaled."""
+MAX_PNG: Final = 130_000
+"""Bytes of a fitted picture: as base64, and with its envelope, it must fit one result (192 KiB)."""
+QUIET: Final = 2
+"""Modules of light around a QR code. The norm wants 4; readers find it with 2, and a lens has no rows to give away."""
+LEAST_SCALE: Final = 2
+"""Pixels of a module: below it no camera reads a code off a lens."""
+_MEMORY: Final = 1 << 30
+_CPU_S: Final = 15
+
+
+class Unfit(Exception):
+    """It cannot be drawn; the text says why."""
+
+
+def fitted(image: bytes, width: int, height: int, bpp: int) -> bytes:
+    """Scale down into the canvas (never up), make grey, spread the error over the shades there are. Raises `Unfit`."""
+    picture = _grey(image, width, height)
+    for dither in (True, False):
+        raw = _png(_shaded(picture, bpp, dither=dither), bpp)
+        if len(raw) <= MAX_PNG:
+            return raw
+    return fitted(_png(picture, 8), width * 3 // 4, height * 3 // 4, bpp)
+
+
+def _grey(image: bytes, width: int, height: int) -> "Image.Image":
+    from PIL import Image, ImageOps, UnidentifiedImageError  # noqa: PLC0415 - the extra may be missing: then an answer says so
+
+    try:
+        picture: Image.Image = Image.open(io.BytesIO(image), formats=("PNG", "JPEG"))
+        if picture.width * picture.height > MAX_PIXELS:
+            raise Unfit(f"the image has {picture.width} × {picture.height} pixels; at most {MAX_PIXELS} in all")
+        picture.draft("L", (width * 2, height * 2))  # a JPEG is read at the size that is needed
+        picture = ImageOps.exif_transpose(picture)
+        lit = Image.new("RGBA", picture.size, (0, 0, 0, 255))
+        lit.alpha_composite(picture.convert("RGBA"))  # what is clear stays dark: on a lens that is clear
+        grey = lit.convert("L")
+    except UnidentifiedImageError:
+        raise Unfit("the image is neither a PNG nor a JPEG") from None
+    except (OSError, ValueError, SyntaxError, MemoryError, Image.DecompressionBombError) as e:
+        raise Unfit(f"the image is damaged ({type(e).__name__})") from None
+    grey.thumbnail((width, height), Image.Resampling.LANCZOS)
+    return grey
+
+
+def _shaded(picture: "Image.Image", bpp: int, *, dither: bool) -> "Image.Image":
+    """Bring it to the shades of the lens, as grey values that the lens's own rounding leaves as they are."""
+    from PIL import Image  # noqa: PLC0415 - as above
+
+    shades = 1 << bpp
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([round(at * 255 / (shades - 1)) for at in range(shades) for _ in "rgb"])
+    how = Image.Dither.FLOYDSTEINBERG if dither else Image.Dither.NONE
+    return picture.convert("RGB").quantize(colors=shades, palette=palette, dither=how).convert("L")
+
+
+def _png(picture: "Image.Image", bpp: int) -> bytes:
+    from PIL import Image  # noqa: PLC0415 - as above
+
+    out = io.BytesIO()
+    (picture.convert("1", dither=Image.Dither.NONE) if bpp == 1 else picture).save(out, format="PNG", optimize=True)
+    return out.getvalue()
+
+
+def code(text: str, side: int) -> bytes:
+    """Draw a QR code of at most `side` pixels, lit where it is light. Raises `Unfit`."""
+    import segno  # noqa: PLC0415 - as above
+
+    try:
+        made = segno.make(text, error="l", boost_error=False, micro=False)
+    except segno.encoder.DataOverflowError:
+        raise Unfit("the text is too long for a QR code") from None
+    scale = side // made.symbol_size(scale=1, border=QUIET)[0]
+    if scale < LEAST_SCALE:
+        raise Unfit("the QR code has more detail than this lens")
+    out = io.BytesIO()
+    made.save(out, kind="png", scale=scale, border=QUIET)
+    return out.getvalue()
+
+
+def answer(question: bytes) -> dict[str, Any]:
+    """Carry one question out; any failure becomes a problem told, so that the parent never waits in vain."""
+    try:
+        asked = json.loads(question)
+        if asked["do"] == "qr":
+            made = code(asked["text"], asked["side"])
+        else:
+            made = fitted(base64.b64decode(asked["image"], validate=True), asked["width"], asked["height"], asked["bpp"])
+    except Unfit as e:
+        return {"problem": str(e)}
+    except ImportError as e:
+        return {"problem": f"{e.name} is not installed", "absent": e.name}
+    except binascii.Error:
+        return {"problem": "the image is not base64"}
+    except Exception as e:  # noqa: BLE001 - a foreign library; its errors are told, not raised, across the pipe
+        return {"problem": f"the image could not be read ({type(e).__name__})"}
+    return {"png": base64.b64encode(made).decode()}
+
+
+def main() -> None:
+    """Pictures come from anywhere: whatever one of them does to a decoder, it does to this process alone."""
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+    question = sys.stdin.buffer.read(MAX_QUESTION + 1)
+    told = answer(question) if len(question) <= MAX_QUESTION else {"problem": "the question is too long"}
+    sys.stdout.buffer.write(json.dumps(told).encode())
+
+
+if __name__ == "__main__":
+    main()

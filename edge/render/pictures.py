@@ -1,0 +1,115 @@
+"""Pictures made ready for the lens in use: each by a child process of its own, which is ended when it takes too long.
+
+Implements `tools_cache.pictures.Pictures`. Refuses to load a picture library into the daemon, and to show anything.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from edge.ports import GlassesStatus
+from edge.render.bitmap import BadImage, decode
+from firmware_bridge.capabilities import Capabilities
+from tools_cache.tool import ErrorCode, ToolError, ToolFailure
+
+_log: Final = logging.getLogger(__name__)
+DEADLINE_S: Final = 8.0
+MAX_ANSWER: Final = 1024 * 1024
+CHILD: Final = (sys.executable, "-P", "-m", "edge.render.picture_worker")
+"""-P: the working directory cannot put another module in a library's place."""
+INSTALL: Final = "Install the picture library: pip install 'glassd[images]'"
+
+
+class Pictures:
+    """One per daemon; holds nothing between two pictures."""
+
+    def __init__(
+        self, glasses: Callable[[], GlassesStatus], *, deadline_s: float = DEADLINE_S, child: Sequence[str] = CHILD
+    ) -> None:
+        self._glasses = glasses
+        self._deadline_s = deadline_s
+        self._child = tuple(child)
+        self._turns = asyncio.Semaphore(2)
+
+    async def fitted(self, image: str) -> str:
+        """See `tools_cache.pictures.Pictures`."""
+        width, height, bpp = _canvas(self._glasses().capabilities)
+        told = await self._asked({"do": "fit", "image": image, "width": width, "height": height, "bpp": bpp})
+        if "png" in told:
+            return str(told["png"])
+        if told.get("absent") == "PIL":
+            return await asyncio.to_thread(_as_it_is, image)
+        raise _wrong(f"image: {told['problem']}")
+
+    async def code(self, text: str) -> str:
+        """A QR code of the text for this lens, as base64 PNG; empty when there is none to be had: words go on alone."""
+        known = self._glasses().capabilities
+        if known is None or known.get("display.bitmap") is not True:
+            return ""
+        width, height, _ = _canvas(known)
+        try:
+            told = await self._asked({"do": "qr", "text": text, "side": min(width, height)})
+        except ToolFailure as e:
+            told = {"problem": e.error.message}
+        if "png" not in told:
+            _log.debug("no QR code: %s", told.get("problem"))
+        return str(told.get("png", ""))
+
+    async def _asked(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(self._deadline_s), self._turns:
+                told: dict[str, Any] = json.loads(await self._exchange(json.dumps(question).encode()))
+        except TimeoutError:
+            raise _wrong(f"image: it took longer than {self._deadline_s:g} s to read") from None
+        except OSError as e:
+            text = f"Pictures cannot be read now: {e.strerror}"
+            raise ToolFailure(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text)) from None
+        except ValueError:  # it was ended: too much memory, too much time
+            raise _wrong("image: it cannot be read") from None
+        return told
+
+    async def _exchange(self, question: bytes) -> bytes:
+        child = await asyncio.create_subprocess_exec(
+            *self._child, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+            limit=MAX_ANSWER,
+        )  # fmt: skip
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            child.stdin.write(question)
+            with contextlib.suppress(ConnectionError):  # one that died says so by saying nothing
+                await child.stdin.drain()
+            child.stdin.close()
+            answer = bytearray()
+            while len(answer) <= MAX_ANSWER and (piece := await child.stdout.read(65536)):
+                answer += piece
+            return bytes(answer)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                child.kill()
+            await child.wait()
+
+
+def _canvas(known: Capabilities | None) -> tuple[int, int, int]:
+    """Width, height and bits a pixel; what glasses do not say is believed to be small."""
+    width = int(known.get("display.width", 0) or 576) if known is not None else 576
+    height = int(known.get("display.height", 0) or 136) if known is not None else 136
+    bpp = known.get("display.bpp", 1) if known is not None else 1
+    return width, height, bpp if bpp in (1, 2, 4) else 1
+
+
+def _as_it_is(image: str) -> str:
+    """Without the library a PNG goes on as it came, and is fitted plainly."""
+    try:
+        decode(image)
+    except BadImage as e:
+        raise _wrong(f"image: {e}", INSTALL) from None
+    return image
+
+
+def _wrong(message: str, suggestion: str | None = None) -> ToolFailure:
+    return ToolFailure(ToolError.of(ErrorCode.INVALID_ARGUMENTS, message, suggestion=suggestion))
