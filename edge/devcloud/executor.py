@@ -16,14 +16,15 @@ from edge.devcloud.deferred import BUSY_MS, Deferred
 from edge.devcloud.envelope import clean
 from edge.devcloud.job import BUSY, ELSEWHERE, PENDING, SENT, WAITS, Job, Left, Taken, fitting
 from edge.devcloud.journal import Journal
-from edge.devcloud.link import Link, NotConnected, Route
+from edge.devcloud.link import Link, Route
 from edge.devcloud.race import run_unless
+from edge.devcloud.replies import RESULT_EXPIRY_S, Replies
 from edge.devcloud.runner import Runner, nothing_new
 from edge.store.db import StoreError
 from edge.uplink import wire
 from edge.uplink.mqtt import Inbound
 from edge.uplink.wire import Kind, Topics, WireCode, WireError, WireMessage
-from tools_cache.tool import ErrorCode, Json, ToolResponse
+from tools_cache.tool import ErrorCode, ToolResponse
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +32,6 @@ MAX_RUNNING: Final = 32
 """Calls under way at once; one more is told to come back, which costs its edge one retry."""
 MAX_WAITING: Final = 1024
 """Calls that may wait, taken and waiting for their turn; one more is not taken, and so offered again by its edge."""
-MAX_REPLIES: Final = 256
-"""Words to edges on their way at once; one more is not said: whoever misses it asks again."""
-RESULT_EXPIRY_S: Final = 24 * 3600.0
-"""A result outlives its call: the edge stores it, marked late (contract §4)."""
 PROGRESS_FREELY: Final = 20
 PROGRESS_EVERY_S: Final = 0.25
 """After the first twenty, words of progress are thinned out, so that a chatty tool cannot delay its own result."""
@@ -72,12 +69,11 @@ class Executor:
         self._wall = wall
         self._look_s = look_s
         self._refresh = refresh
-        self._link: Link | None = None
+        self._replies = Replies(journal)
         self._began = asyncio.Event()
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[tuple[str, str], _Work] = {}
         self._turns = asyncio.Semaphore(max_running)
-        self._replies = 0
         self._withdrawn: OrderedDict[tuple[str, str], str] = OrderedDict()
         self.deferred = Deferred(journal, runner, self._conclude)
         self.seen = 0
@@ -92,16 +88,27 @@ class Executor:
 
     async def run(self, link: Link) -> None:
         """Finish what earlier lives and dead workers left undone, and whatever comes, until cancelled."""
-        self._link = link
         async with asyncio.TaskGroup() as self._tasks:
+            self._replies.link, self._replies.tasks = link, self._tasks
             self._tasks.create_task(self.deferred.expire(), name="ends of deferred calls")
-            for left in await self._journal.left(by_the_dead=True):
+            for left in await self._left_undone():
                 if left.response is None:
                     self._resume(left)
             self._began.set()
             while True:
                 await asyncio.sleep(self._look_s)
                 await self._inherit()
+
+    async def _left_undone(self) -> list[Left]:
+        """A store that does not answer (another process writes for long) is asked again: it must not end the cloud."""
+        level = logging.WARNING
+        while True:
+            try:
+                return await self._journal.left(by_the_dead=True)
+            except StoreError as e:
+                log.log(level, "what was left undone cannot be read: %s", e)
+                level = logging.DEBUG
+            await asyncio.sleep(self._look_s)
 
     async def _inherit(self) -> None:
         try:
@@ -114,16 +121,21 @@ class Executor:
             if left.response is None:
                 self._resume(left)
             else:
-                self._beside(partial(self._tell, left.job, left.response))
+                self._replies.beside(partial(self._replies.tell, left.job, left.response))
         if found:
             self.deferred.look()
 
     async def resend(self) -> None:
         """Tell results the broker never got: it was away when they were ready. And, first of all, those of the dead."""
         await self._began.wait()
-        for left in await self._journal.left():
+        try:
+            untold = await self._journal.left()
+        except StoreError as e:
+            log.warning("results that nobody has yet cannot be read: %s", e)  # whoever misses one asks again
+            return
+        for left in untold:
             if left.response is not None and left.job.key not in self._running:
-                await self._tell(left.job, left.response)
+                await self._replies.tell(left.job, left.response)
 
     @property
     def running(self) -> int:
@@ -137,13 +149,13 @@ class Executor:
             job = self._read(inbound)
         except WireError as e:
             log.warning("a call on %.120r cannot be read: %s", inbound.topic, e)
-            self._beside(partial(self._refuse, inbound, e))
+            self._replies.beside(partial(self._refuse, inbound, e))
             inbound.ack()
             return
         work = self._running.get(job.key)
         if work is not None and not work.ended:  # an impatient edge must not cost the disk anything
             inbound.ack()
-            self._beside(partial(self._accept, job))
+            self._replies.beside(partial(self._replies.accept, job))
             return
         await self._refresh()  # it may be a tool that another process was told of
         may_wait = self._runner.queueable(job.call.tool)
@@ -161,17 +173,17 @@ class Executor:
     def _go_on(self, job: Job, taken: Taken, *, may_wait: bool = False) -> None:
         """Do what is right for a call that the journal knows this much of."""
         if taken.response is not None:
-            self._beside(partial(self._tell, job, fitting(job, taken.response)))
+            self._replies.beside(partial(self._replies.tell, job, fitting(job, taken.response)))
         elif taken.state == BUSY and may_wait:
             log.debug("call %s is not taken now: too many wait already", job.call.call_id)  # its edge offers it again
         elif taken.state == BUSY:
             busy = ToolResponse.failure(ErrorCode.RATE_LIMIT, "Every worker is busy", retry_after_ms=BUSY_MS)
-            self._beside(partial(self._say, job, Kind.RESULT, wire.result_body(job.call.call_id, busy)))
+            self._replies.beside(partial(self._replies.say, job, Kind.RESULT, wire.result_body(job.call.call_id, busy)))
         elif taken.state in (WAITS, PENDING):
             self.deferred.look()
-            self._beside(partial(self._wait_on, job))
+            self._replies.beside(partial(self._wait_on, job))
         elif taken.state == ELSEWHERE or self._journal.claimed(job.key):
-            self._beside(partial(self._accept, job))
+            self._replies.beside(partial(self._replies.accept, job))
         elif taken.fresh:
             self._begin(job)
         else:
@@ -211,7 +223,7 @@ class Executor:
         except (WireError, wire.BadTopicWord):
             return
         response = ToolResponse.failure(ErrorCode.INVALID_REQUEST, str(error), details=error.to_json())
-        await self._send(
+        await self._replies.send(
             topic, Kind.RESULT, wire.result_body(call_id, response), call_id=call_id, life_s=RESULT_EXPIRY_S,
             as_json=wire.wants_json(inbound.content_type),
         )  # fmt: skip
@@ -233,7 +245,7 @@ class Executor:
         self._withdrawn[key] = reason  # the call itself may still be on its way
         if len(self._withdrawn) > CANCELLED_KEPT:
             self._withdrawn.popitem(last=False)
-        self._beside(partial(self._call_off_waiting, key, reason))
+        self._replies.beside(partial(self._call_off_waiting, key, reason))
 
     async def _call_off_waiting(self, key: tuple[str, str], reason: str) -> None:
         if await self._call_off(key, reason) or self._break_off(key, reason):
@@ -254,26 +266,13 @@ class Executor:
             return False
 
     async def _wait_on(self, job: Job) -> None:
-        await self._accept(job)
+        await self._replies.accept(job)
         await self._forestall(job)
 
     async def _forestall(self, job: Job) -> None:
         """A cancel that came before its call finds it now that it waits."""
         if job.key in self._withdrawn:
             await self._call_off(job.key, self._withdrawn.pop(job.key))
-
-    def _beside(self, reply: Callable[[], Awaitable[object]]) -> None:
-        """Say something without waiting for it: a publish waits for its PUBACK, which is read by whoever brought us here."""
-        if self._tasks is None or self._replies >= MAX_REPLIES:
-            return
-        self._replies += 1
-        self._tasks.create_task(self._replied(reply), name="reply")
-
-    async def _replied(self, reply: Callable[[], Awaitable[object]]) -> None:
-        try:
-            await reply()
-        finally:
-            self._replies -= 1
 
     # -------------------------------------------------------------- doing
 
@@ -298,11 +297,18 @@ class Executor:
             ErrorCode.INTERRUPTED, "The worker stopped while the tool ran; whether it was done is not known",
             partial_side_effects=True, suggestion="Look before asking again",
         )  # fmt: skip
-        self._tasks.create_task(self._conclude(left.job, lost.with_meta(tool=left.job.call.tool, callId=left.job.call.call_id)))
+        lost = lost.with_meta(tool=left.job.call.tool, callId=left.job.call.call_id)
+        self._tasks.create_task(self._give_up(left.job, lost), name=f"call {left.job.call.call_id}")
+
+    async def _give_up(self, job: Job, lost: ToolResponse) -> None:
+        try:
+            await self._conclude(job, lost)
+        except StoreError as e:
+            log.warning("call %s cannot be ended: %s", job.call.call_id, e)  # its edge asks again
 
     async def _work(self, work: _Work) -> None:
         try:
-            await self._accept(work.job)
+            await self._replies.accept(work.job)
             response = await (self._put_off(work) if self._runner.deferred(work.job.call.tool) else self._run(work))
             work.ended = True
             if response is not None:
@@ -341,18 +347,13 @@ class Executor:
         ended = await self._journal.finish(job, response, only_held=only_held)
         if not ended.stands:
             return False
-        await self._tell(job, response)
+        await self._replies.tell(job, response)
         for left in ended.followers:
             if left.response is not None:
-                await self._tell(left.job, fitting(left.job, left.response))
+                await self._replies.tell(left.job, fitting(left.job, left.response))
         if ended.heir is not None:
             self._begin(ended.heir)
         return True
-
-    # -------------------------------------------------------------- out
-
-    async def _accept(self, job: Job) -> None:
-        await self._say(job, Kind.ACCEPTED, {"id": job.call.call_id})
 
     async def _progress(self, work: _Work, text: str) -> None:
         now = time.monotonic()
@@ -360,32 +361,7 @@ class Executor:
             return
         work.words += 1
         work.last_word_at = now
-        await self._say(work.job, Kind.PROGRESS, {"id": work.job.call.call_id, "text": text})
-
-    async def _tell(self, job: Job, response: ToolResponse) -> None:
-        """Publish a stored answer; once the broker has it, it is not told again by itself."""
-        if await self._say(job, Kind.RESULT, wire.result_body(job.call.call_id, response)):
-            try:
-                await self._journal.told(job)
-            except StoreError as e:
-                log.debug("call %s: told, but not noted: %s", job.call.call_id, e)
-
-    async def _say(self, job: Job, kind: Kind, body: dict[str, Json]) -> bool:
-        """Words on the way are of no use after the call's end; a result is."""
-        life = RESULT_EXPIRY_S if kind is Kind.RESULT else max(1.0, job.call.ttl_s)
-        return await self._send(job.reply_to, kind, body, as_json=job.as_json, call_id=job.call.call_id, life_s=life)
-
-    async def _send(
-        self, topic: str, kind: Kind, body: dict[str, Json], *, as_json: bool, call_id: str, life_s: float,
-    ) -> bool:  # fmt: skip
-        assert self._link is not None
-        correlation = wire.correlation_of(call_id)
-        try:
-            await self._link.publish(topic, kind, body, json=as_json, correlation=correlation, expiry_s=life_s)
-        except NotConnected as e:
-            log.debug("%s of %s waits for the broker: %s", kind.value, call_id, e)
-            return False
-        return True
+        await self._replies.say(work.job, Kind.PROGRESS, {"id": work.job.call.call_id, "text": text})
 
 
 def _reason(message: WireMessage) -> str:

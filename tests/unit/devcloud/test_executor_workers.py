@@ -7,6 +7,7 @@ import pytest
 
 from edge.devcloud.executor import LOOK_S, Executor
 from edge.devcloud.job import Job
+from edge.store.db import StoreError
 from edge.uplink.wire import Kind
 from tests.unit.devcloud.parts import FakeApp, a_call, a_runner
 from tests.unit.devcloud.test_executor import EDGE, FakeLink, Worker, kinds, response_of
@@ -124,3 +125,57 @@ async def test_what_was_left_untold_before_a_worker_began_is_told_on_its_first_c
         w.executor._began.set()
         assert response_of((await w.link.next())[0]).data == "before"
         await telling
+
+
+class Stumbling:
+    """A journal whose named method fails so many times; the disk below is fine otherwise."""
+
+    def __init__(self, journal, method, times):
+        self._journal, self._method, self.left_to_fail = journal, method, times
+
+    def __getattr__(self, name):
+        found = getattr(self._journal, name)
+        if name != self._method:
+            return found
+
+        async def fails(*args, **more):
+            if self.left_to_fail > 0:
+                self.left_to_fail -= 1
+                raise StoreError("database is locked")
+            return await found(*args, **more)
+
+        return fails
+
+
+async def test_a_store_that_is_locked_at_the_start_is_asked_again(tmp_path):
+    async with desks(tmp_path) as (other, mine), a_runner(tmp_path, FakeApp()) as (runner, _):
+        await sent_with("com.x.app:read")(other.journal)
+        other.die()
+        journal, link = Stumbling(mine.journal, "left", 2), FakeLink()
+        executor = Executor(journal, runner, tenant="default", pool="tools", look_s=0.01, wall=lambda: 1_000_000.0)
+        running = asyncio.create_task(executor.run(link))
+        assert kinds(await link.next(2)) == [Kind.ACCEPTED, Kind.RESULT]
+        assert journal.left_to_fail == 0
+        running.cancel()
+        await asyncio.wait({running})
+
+
+async def test_a_store_that_is_locked_does_not_end_the_worker_that_gives_a_dead_ones_call_up(tmp_path):
+    async with beside(tmp_path, prepare=sent_with("com.x.app:write")) as (w, other):
+        w.executor._journal = Stumbling(w.journal, "finish", 1)
+        other.die()
+        async with asyncio.timeout(20):
+            while w.executor._journal.left_to_fail:
+                await asyncio.sleep(0.01)
+        await w.call("com.x.app:write")  # its edge asks again, and is told the truth
+        assert response_of((await w.link.next())[0]).error.code is ErrorCode.INTERRUPTED
+
+
+async def test_a_store_that_is_locked_does_not_end_the_connection_that_resends(tmp_path):
+    async def nothing(_):
+        return None
+
+    async with beside(tmp_path, prepare=nothing) as (w, _):
+        w.executor._journal = Stumbling(w.journal, "left", 1)
+        await w.executor.resend()
+        assert w.executor._journal.left_to_fail == 0
