@@ -112,6 +112,8 @@ class Desk:
         member = self._members.get(edge_id)
         if member and not again and code.edge_id != edge_id and not (_same(member.token, proof) and not member.revoked):
             raise DeskRefused(409, "EDGE_TAKEN", "An edge of this id is enrolled already; it needs a code made for it")
+        if again and member and member.revoked:
+            raise DeskRefused(403, "EDGE_REVOKED", "This edge was revoked")
         if code.edge_id not in ("", edge_id):
             raise DeskRefused(403, "CODE_OF_ANOTHER", "This code was made for another edge")
         if member is None and len(self._members) >= MAX_EDGES:
@@ -141,8 +143,8 @@ class Desk:
     # -------------------------------------------------------------- edges
 
     def knows_token(self, token: str) -> bool:
-        """Tell whether a bearer token is one of our edges'."""
-        return any(_same(m.token, token) for m in self._members.values() if not m.revoked)
+        """Tell whether a bearer token is one of our edges'. From any thread: one that redeems may add a member meanwhile."""
+        return any(_same(m.token, token) for m in tuple(self._members.values()) if not m.revoked)
 
     def revoke(self, edge_id: str) -> bool:
         """Let an edge in no more."""

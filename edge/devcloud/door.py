@@ -85,7 +85,10 @@ _STATUS: Final[dict[type[Exception], tuple[int, str]]] = {
 
 
 async def read_json(request: "Request", limit: int, refuse: Callable[[str], Refusal]) -> Any:
-    """Read a bounded JSON body; none at all is null. Raises what `refuse` makes of the trouble."""
+    """Read a bounded JSON body; none at all is null. Raises what `refuse` makes of the trouble.
+
+    Half a surrogate pair is refused: JSON can say it, but no disk, hash or wire of ours takes it.
+    """
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -94,9 +97,14 @@ async def read_json(request: "Request", limit: int, refuse: Callable[[str], Refu
             refusal.status = 413
             raise refusal
     try:
-        return json.loads(bytes(body) or b"null")
+        value = json.loads(bytes(body) or b"null")
+        if b"\\u" in body:
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise refuse("body: holds half a surrogate pair; send valid Unicode text") from None
     except (ValueError, RecursionError):
         raise refuse("body: not JSON") from None
+    return value
 
 
 def answer(value: Json, *, status: int = 200) -> "Response":

@@ -52,6 +52,17 @@ async def test_the_registry_has_an_etag_and_says_304_to_who_has_it(tmp_path):
         assert (await c.get("/api/registry", headers={"If-None-Match": '"old"'})).status_code == 200
 
 
+async def test_half_a_surrogate_pair_is_the_callers_mistake(tmp_path, caplog):
+    async with cloud(tmp_path) as c:
+        for text in (rb'{"name": "com.x.app:read", "arguments": {"n": "\ud800"}}', rb'{"name": "com.x.app:read", "\uD800": 1}'):
+            answer = await c.post("/api/tools/execute", content=text, headers=ME)
+            assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
+            assert "surrogate" in answer.json()["error"]["message"]
+        whole = await c.post("/api/tools/execute", content=rb'{"name": "com.x.app:read", "arguments": {"n": 1}, "x": "\ud83d\ude00"}', headers=ME)
+        assert whole.status_code == 200
+        assert not caplog.records or all(r.exc_info is None for r in caplog.records)
+
+
 @pytest.mark.parametrize(("header", "same"), [('"a"', True), ('W/"a"', True), ('"b", "a"', True), ("*", True), ('"b"', False),
                                               ("", False), ("a", False)])
 def test_if_none_match_is_a_list_of_tags(header, same):

@@ -65,6 +65,27 @@ def test_an_answer_that_was_lost_is_given_again_to_who_asked_and_only_for_a_whil
     assert counter.refused(secret) == "CODE_USED"
 
 
+def test_a_revoked_edge_does_not_come_back_by_asking_for_its_lost_answer_again(counter):
+    secret = counter.desk.issue()
+    counter.redeem(secret)
+    counter.desk.revoke("edge-1")
+    assert counter.refused(secret) == "EDGE_REVOKED"
+    assert counter.desk.edges() == []
+
+
+def test_an_edge_that_enrols_meanwhile_does_not_disturb_who_shows_a_token(counter):
+    class Meanwhile(str):
+        __slots__ = ()
+
+        def encode(self, *args):
+            counter.redeem(counter.desk.issue(), f"edge-{len(counter.desk.edges()) + 1}")
+            return super().encode(*args)
+
+    for each in (1, 2):
+        token = counter.redeem(counter.desk.issue(), f"edge-{each}").token
+    assert counter.desk.knows_token(Meanwhile(token))
+
+
 def test_a_code_is_too_old_after_its_time_and_is_forgotten_at_last(counter):
     secret = counter.desk.issue()
     counter.now += CODE_S + 1
