@@ -137,6 +137,7 @@ class Enrolment:
             answer = await self._told(partial(self._redeem, offer, ca_pem, asked), where)
             enrolled = await self._keep(offer, ca_pem, asked, answer)
         self.current = enrolled
+        self._tell("")
         self._changed.set()
         _log.info("enrolled with %s as %s/%s, by %s", enrolled.host, enrolled.tenant, enrolled.edge_id, enrolled.how)
         return enrolled
@@ -230,7 +231,7 @@ class Enrolment:
             self._note_failure(kept, e, now)
             return max(self._retry_s[0] / 2, backoff.after(0.0))
         backoff.after(float("inf"))
-        return 0.0
+        return self._retry_s[0] / 2  # not at once: a cloud's certificate may be due as it comes
 
     async def _renew(self, kept: Enrolled) -> None:
         """Ask for the next certificate, of a new key, with the present one as our passport."""
@@ -270,10 +271,10 @@ class Enrolment:
 
     def _tell(self, text: str) -> None:
         """Say what a person should do; "" takes it back."""
+        self._trouble = self._trouble if text else ""
         if text == self._alarm:
             return
         self._alarm = text
-        self._trouble = self._trouble if text else ""
         self._bus.publish(Alarmed(ALARM, text, over=not text))
 
     # -------------------------------------------------------------- what goes wrong

@@ -78,7 +78,12 @@ async def _exchange(
     writer.write(sent)
     status, found = 0, bytearray()
     while True:
-        event = http.next_event()
+        try:
+            event = http.next_event()
+        except h11.RemoteProtocolError:
+            if status and reader.at_eof():  # lost on the way, which asking again may mend
+                raise ConnectionResetError("it hung up in the middle of its answer") from None
+            raise
         if event is h11.NEED_DATA:
             received = await reader.read(16 * 1024)
             if not received and not status:

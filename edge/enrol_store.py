@@ -13,6 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from edge.core.enrolment import misplaced
+
 FOLDER: Final = "enrolled"
 DOCUMENT: Final = "enrolment.json"
 MAX_DOCUMENT: Final = 256 * 1024
@@ -102,6 +104,8 @@ class EnrolmentFiles:
 
 def _read(raw: bytes) -> Enrolled:
     document: Any = json.loads(raw)
+    if not isinstance(document, dict):
+        raise TypeError
     if document.pop("version") != VERSION or len(raw) > MAX_DOCUMENT:
         raise ValueError
     known = {f.name: f.type for f in fields(Enrolled)}
@@ -111,7 +115,9 @@ def _read(raw: bytes) -> Enrolled:
         value = getattr(enrolled, name)
         if not isinstance(value, {str: str, int: int, float: int | float}[kind]):  # type: ignore[index]  # three kinds
             raise TypeError
-    if "/" in enrolled.identity:
+    if "/" in enrolled.identity or misplaced(
+        tenant=enrolled.tenant, host=enrolled.host, port=enrolled.port, pool=enrolled.pool, cloud_url=enrolled.cloud_url
+    ):
         raise ValueError
     return enrolled
 

@@ -27,8 +27,8 @@ _VALUE: Final = {c: i for i, c in enumerate(_ALPHABET)} | {"O": 0, "I": 1, "L": 
 _DATA: Final = 7
 """Message characters of a full group."""
 _SUM_BYTES: Final = 4
-_HOST: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*|[0-9A-Fa-f:.]{2,45}")
-_TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+HOST: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*|[0-9A-Fa-f:.]{2,45}")
+TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 class BadCode(ValueError):
@@ -53,12 +53,12 @@ class Offer:
 
     def __post_init__(self) -> None:
         for name, host in (("broker_host", self.broker_host), ("enrol_host", self.enrol_host)):
-            if not _HOST.fullmatch(host):
+            if not HOST.fullmatch(host):
                 raise ValueError(f"{name}: must be a host name or address, at most {MAX_HOST} characters")
         for name, port in (("broker_port", self.broker_port), ("enrol_port", self.enrol_port)):
             if not 0 < port < 65536:
                 raise ValueError(f"{name}: must be 1 to 65535")
-        if not _TENANT.fullmatch(self.tenant):
+        if not TENANT.fullmatch(self.tenant):
             raise ValueError("tenant: may hold letters, digits and . _ - only, at most 63")
         if len(self.ca_sha256) != FINGERPRINT_BYTES:
             raise ValueError(f"ca_sha256: must have {FINGERPRINT_BYTES} bytes")

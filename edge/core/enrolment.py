@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
+from urllib.parse import urlsplit
+
+from edge.core.enrol_code import HOST, TENANT
 
 VERSION: Final = 1
 PATH: Final = "/enrol/v1"
@@ -56,7 +59,23 @@ def granted(body: Mapping[str, object], *, edge_id: str, certificate: bool) -> G
         raise BadAnswer("certificate: is missing")
     if not certificate and not (found.username and found.password):
         raise BadAnswer("username, password: are missing")
+    if problem := misplaced(tenant=found.tenant, host=found.host, port=found.port, pool=found.pool, cloud_url=found.cloud_url):
+        raise BadAnswer(problem)
     return found
+
+
+def misplaced(*, tenant: str, host: str, port: int, pool: str, cloud_url: str) -> str:
+    """Say what of a place in a cloud no uplink and no registry could be made of; "" when all of it can. Kept, it would end
+    every daemon that begins with it.
+    """
+    for name, word in (("tenant", tenant), ("pool", pool or "tools")):
+        if not TENANT.fullmatch(word):
+            return f"{name}: may hold letters, digits and . _ - only, at most 63"
+    if not HOST.fullmatch(host):
+        return "broker.host: must be a host name or address"
+    if not 0 < port < 65536:
+        return "broker.port: must be 1 to 65535"
+    return "" if not cloud_url or _is_address(cloud_url) else "cloud.url: must begin with https:// (or http://) and a host"
 
 
 def renewed(body: Mapping[str, object]) -> str:
@@ -104,6 +123,14 @@ def _text(body: Mapping[str, object], key: str, default: str | None = None, *, m
     if most == MAX_WORD and not value.isprintable():
         raise BadAnswer(f"{key}: must be printable")
     return value
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
+    except ValueError:
+        return False
 
 
 def _port(broker: Mapping[str, object]) -> int:

@@ -14,8 +14,9 @@ from edge.verbs.screen import CliError, Screen, plain
 from edge.verbs.talk import ask
 
 MAX_CODE: Final = 2000
-SPEND_S: Final = 75.0
-"""Fetching the authority and three tries of the exchange, each with the daemon's own deadline of 20 s."""
+SPEND_S: Final = 130.0
+"""Fetching the authority, three tries of the exchange and two looks at a key, each with the daemon's own deadline of 20 s: who
+gives up sooner has spent the code without hearing so."""
 LINK_S: Final = 20.0
 POLL_S: Final = 0.3
 

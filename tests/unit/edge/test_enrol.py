@@ -14,6 +14,7 @@ import pytest
 
 from edge.bus import Bus
 from edge.clock import Clock
+from edge.core.backoff import Backoff
 from edge.core.enrol_code import Offer, encode
 from edge.enrol import Enrolment
 from edge.enrol_http import MAX_ANSWER
@@ -39,7 +40,8 @@ GOOD = {
 
 
 class Counter:
-    """A cloud's endpoint that says what a test tells it; an answer that is bytes is written as it is, None hangs up."""
+    """A cloud's endpoint that says what a test tells it; an answer that is bytes is written as it is, None hangs up
+    (as one does that ends within its JSON)."""
 
     def __init__(self, folder, **server):
         self.ca = Authority(folder)
@@ -66,13 +68,15 @@ class Counter:
         answer = self._answer(path)
         if answer is None:
             return
+        cut = isinstance(answer, bytes) and answer.endswith(b"{")
         if not isinstance(answer, bytes):
             status, content = answer
             content = content if isinstance(content, bytes) else json.dumps(content).encode()
             answer = b"HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n%s" % (status, len(content), content)
         writer.write(answer)
         await writer.drain()
-        await reader.read()
+        if not cut:
+            await reader.read()
 
     def _answer(self, path):
         if path == "ca" and "ca" not in self.answers:
@@ -160,7 +164,7 @@ async def test_what_a_cloud_grants_is_kept_and_its_secrets_are_hidden_from_the_l
 async def test_an_answer_lost_on_the_way_is_asked_for_again_by_the_same_request(tmp_path, here, monkeypatch):
     monkeypatch.setattr("edge.enrol.AGAIN_S", 0.01)
     async with counter(tmp_path) as there:
-        there.answers["redeem"] = [None, None, (200, GOOD)]
+        there.answers["redeem"] = [None, b"HTTP/1.1 200 x\r\nContent-Length: 999\r\n\r\n{", (200, GOOD)]
         await here.enrolment.enrol(there.code())
         asked = [body["request_id"] for path, body, _ in there.asked if path == "redeem"]
         assert len(asked) == 3
@@ -183,6 +187,11 @@ async def test_an_answer_lost_on_the_way_is_asked_for_again_by_the_same_request(
     ((200, {**GOOD, "password": ""}), "BAD_ANSWER", "are missing"),
     ((200, {**GOOD, "tenant": "x" * 600}), "BAD_ANSWER", "tenant: must be text"),
     ((200, {**GOOD, "tenant": "a\nb"}), "BAD_ANSWER", "tenant: must be printable"),
+    ((200, {**GOOD, "tenant": "a/b"}), "BAD_ANSWER", "tenant: may hold letters"),
+    ((200, {**GOOD, "pool": "+"}), "BAD_ANSWER", "pool: may hold letters"),
+    ((200, {**GOOD, "broker": {"host": "mqtt://h", "port": 8883}}), "BAD_ANSWER", "broker.host: must be a host"),
+    ((200, {**GOOD, "cloud": {"url": "file:///etc"}}), "BAD_ANSWER", "cloud.url: must begin with https"),
+    ((200, {**GOOD, "cloud": {"url": "https://h:x"}}), "BAD_ANSWER", "cloud.url: must begin with https"),
     ((200, b" " * (MAX_ANSWER + 1)), "BAD_ANSWER", "more than 64 KiB"),
     (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "BAD_ANSWER", "does not speak HTTP"),
     (b"HTTP/1.1 200 x\r\nX: " + b"y" * 20_000, "BAD_ANSWER", "does not speak HTTP"),
@@ -274,6 +283,17 @@ async def test_what_is_damaged_on_disk_is_an_alarm_and_as_if_it_were_not_there(t
     assert "enrol again: glassd up CODE" in again.alarms[0].text
 
 
+async def test_an_alarm_of_what_was_damaged_is_over_with_the_next_enrolment(tmp_path):
+    (tmp_path / "state" / "enrolled").mkdir(parents=True)
+    (tmp_path / "state" / "enrolled" / "enrolment.json").write_text("null")
+    here = Here(tmp_path / "state")
+    async with counter(tmp_path) as there, here.running():
+        await until(lambda: here.alarms, what="an alarm")
+        there.answers["redeem"] = 200, GOOD  # a password: there is no renewal that would take it back
+        await here.enrolment.enrol(there.code())
+        await until(lambda: here.alarms[-1].over, what="the alarm over")
+
+
 # ------------------------------------------------------------------ certificates
 
 
@@ -359,6 +379,25 @@ async def test_a_renewal_that_fails_is_tried_again_and_told_when_time_runs_out(t
             await until(lambda: one.alarms[-1].over, what="the alarm over")
         warned = [r for r in caplog.records if "is not renewed" in r.getMessage() and r.levelname == "WARNING"]
         assert len(warned) == 1
+
+
+async def test_a_certificate_that_is_due_as_it_comes_is_not_renewed_without_a_pause(tmp_path):
+    async with certified(tmp_path) as (one, _):
+        one.wall = one.enrolment.current.begins + 61 * 86400
+        assert await one.enrolment._step(Backoff(random.random, first_s=0.02, most_s=0.05)) > 0
+
+
+async def test_the_next_renewal_that_fails_is_a_warning_again(tmp_path, caplog):
+    async with certified(tmp_path) as (one, there):
+        backoff = Backoff(random.random, first_s=0.02, most_s=0.05)
+        one.wall = one.enrolment.current.begins + 61 * 86400
+        for answer in ((503, {}), None, (503, {})):
+            if answer:
+                there.answers["renew"] = answer
+            else:
+                del there.answers["renew"]
+            await one.enrolment._step(backoff)
+        assert len([r for r in caplog.records if "is not renewed" in r.getMessage() and r.levelname == "WARNING"]) == 2
 
 
 async def test_a_revoked_edge_hears_so_at_once(tmp_path):

@@ -74,7 +74,7 @@ def test_a_power_cut_between_any_two_steps_leaves_the_old_identity_or_the_new_on
 
 
 @pytest.mark.parametrize("content", [
-    b"", b"[]", b"{}", b"\xff", b'{"version": 2}', b'{"version": 1, "edge_id": 3}', b"[" * 100_000, b"x" * 300_000,
+    b"", b"[]", b"{}", b"\xff", b'{"version": 2}', b'{"version": 1, "edge_id": 3}', b"[" * 100_000, b"x" * 300_000, b"null", b'"x"',
 ])  # fmt: skip
 def test_a_damaged_document_is_said_with_what_to_do(files, tmp_path, content):
     files.save(KEPT)
@@ -83,7 +83,7 @@ def test_a_damaged_document_is_said_with_what_to_do(files, tmp_path, content):
         files.load()
 
 
-@pytest.mark.parametrize("change", [{"port": "8883"}, {"identity": "../../etc/shadow"}, {"ends": None}])
+@pytest.mark.parametrize("change", [{"port": "8883"}, {"identity": "../../etc/shadow"}, {"ends": None}, {"tenant": "a/b"}, {"host": ""}, {"pool": "#"}, {"cloud_url": "h"}])
 def test_a_document_that_says_what_cannot_be_is_damaged(files, tmp_path, change):
     files.save(KEPT)
     path = tmp_path / "enrolled" / "enrolment.json"
