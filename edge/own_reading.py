@@ -68,10 +68,10 @@ def read(folders: Sequence[Path]) -> Own:
     for path in _files(folders, found.problems):
         try:
             raw = _bytes(path)
-            digest.update(path.name.encode() + b"\0" + raw + b"\0")
-            _take(path.name, _parsed(path, raw), found)
+            digest.update(os.fsencode(path.name) + b"\0" + raw + b"\0")
+            _take(_named(path), _parsed(path, raw), found)
         except BadFile as e:
-            found.problems.append(Dropped(path.name, str(e)))
+            found.problems.append(Dropped(_named(path), str(e)))
     return Own(
         apps=tuple(_apps(found.tools)), plans=found.plans, servers=tuple(found.servers), problems=tuple(found.problems),
         folders=tuple(map(str, folders)), digest=digest.hexdigest() if found.tools or found.servers else "",
@@ -96,6 +96,11 @@ def _files(folders: Sequence[Path], problems: list[Dropped]) -> Iterator[Path]:
         yield from names[:MAX_FILES]
 
 
+def _named(path: Path) -> str:
+    """A file's name as text that can be sent and logged: on disk it may be any bytes."""
+    return os.fsencode(path.name).decode("utf-8", "replace")
+
+
 def _bytes(path: Path) -> bytes:
     try:
         # Without waiting: a pipe of that name must not keep a daemon from starting.
@@ -116,7 +121,7 @@ def _bytes(path: Path) -> bytes:
 def _parsed(path: Path, raw: bytes) -> dict[str, Json]:
     try:
         document = json.loads(raw) if path.suffix == ".json" else tomllib.loads(raw.decode())
-        json.dumps(document, allow_nan=False)
+        json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, RecursionError):
         raise BadFile("holds a date, or goes too deep; JSON has neither: write it as text") from None
     except ValueError as e:
@@ -278,9 +283,12 @@ def _body(execution: Mapping[str, Json], method: str) -> Json:
     if not isinstance(body, str) or templates.slots(body) == {body.strip("{} \t")}:
         return body
     try:
-        return json.loads(body)
-    except ValueError as e:
+        made: Json = json.loads(body)
+    except (ValueError, RecursionError) as e:
         raise BadFile(f"execution.body: is no JSON ({e}); placeholders stand within quotes there, or write it as a table") from None
+    if problems := compile_schema({}).errors(made):  # its size and depth, and NaN, which no JSON has
+        raise BadFile(f"execution.body: {problems[0]['problem']}")
+    return made
 
 
 def _judged(plan: Plan, schema: Mapping[str, Json]) -> None:

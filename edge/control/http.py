@@ -87,8 +87,9 @@ def _target(text: str) -> tuple[str, dict[str, str]]:
 
 def _written(reply: Reply) -> bytes:
     if reply.content_type != "application/json":
-        return str(reply.body).encode()
-    return json.dumps(reply.body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        return str(reply.body).encode(errors="replace")
+    # Half a character that got in somewhere (a file's name, a registry's text) costs itself, not the whole answer.
+    return json.dumps(reply.body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
 
 
 class Connection:
@@ -193,7 +194,7 @@ class Connection:
 
     async def event(self, text: str) -> None:
         """Send one event block (or comment), its blank line added."""
-        await self._send(h11.Data(data=text.encode() + b"\n\n"))
+        await self._send(h11.Data(data=text.encode(errors="replace") + b"\n\n"))
 
     async def end_events(self) -> None:
         """End a stream that has said everything, and the connection with it."""

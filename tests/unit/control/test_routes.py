@@ -18,6 +18,13 @@ async def test_status_is_what_the_daemon_says(tmp_path):
         assert await house.ask("GET", "/v1/status") == (200, house.status)
 
 
+async def test_half_a_character_costs_itself_and_not_the_answer(tmp_path):
+    async with open_house(tmp_path) as house:
+        house.status["own"] = "\ud800.toml"
+        status, told = await house.ask("GET", "/v1/status")
+    assert (status, told["own"]) == (200, "?.toml")
+
+
 async def test_tools_in_force_leave_out_the_hidden_ones(tmp_path):
     async with open_house(tmp_path) as house:
         _, listed = await house.ask("GET", "/v1/tools")

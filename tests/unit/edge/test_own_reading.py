@@ -140,6 +140,7 @@ def test_a_slip_is_told_by_file_field_and_fix(tmp_path, document, told):
 @pytest.mark.parametrize(("name", "text", "told"), [
     ("t.toml", "name = ", "is not valid TOML"), ("t.json", "{", "is not valid JSON"), ("t.toml", "when = 2026-01-01", "holds a date"),
     ("t.toml", "x = nan", "is not valid TOML"), ("t.json", "[" * 5000 + "]" * 5000, ""), ("t.json", " " * 70_000, "is larger than 64 KiB"),
+    ("t.json", '{"name": "\\ud800"}', "is not valid JSON"),
 ])  # fmt: skip
 def test_a_file_that_cannot_be_read_at_all_says_why_and_costs_nobody_else(tmp_path, name, text, told):
     (tmp_path / "good.toml").write_text(WEATHER)
@@ -149,6 +150,22 @@ def test_a_file_that_cannot_be_read_at_all_says_why_and_costs_nobody_else(tmp_pa
     (problem,) = found.problems
     assert problem.name == name
     assert told in problem.reason
+
+
+@pytest.mark.parametrize("body", ["[" * 3000 + "]" * 3000, "[" * 300 + "]" * 300, '{"a": NaN}'])
+def test_a_body_written_as_text_is_held_to_what_json_is(tmp_path, body):
+    (tmp_path / "good.toml").write_text(WEATHER)
+    found = read(tmp_path, t_json=tool(execution={"url": "https://h.example/x", "body": body}))
+    assert [made.name for made in found.tools] == ["my:weather"]
+    assert "execution.body: " in found.problems[0].reason
+
+
+def test_a_file_of_any_name_a_disk_can_have_costs_nobody_else(tmp_path):
+    (tmp_path / "good.toml").write_text(WEATHER)
+    (tmp_path / os.fsdecode(b"\xff.toml")).write_text("name =")
+    found = own_reading.read([tmp_path])
+    assert [made.name for made in found.tools] == ["my:weather"]
+    assert found.problems[0].name.encode() == "\ufffd.toml".encode()
 
 
 def test_a_file_that_anybody_may_write_decides_nothing(tmp_path):
