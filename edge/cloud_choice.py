@@ -5,7 +5,7 @@ Refuses to mix the two: a file that names a broker says everything about it, and
 
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from edge import __version__, settings as configuration
 from edge.enrol import Enrolment
@@ -15,6 +15,25 @@ from edge.uplink.service import UplinkOptions
 
 Secret = Callable[[str, str], str | None]
 """(configured file, credential's name) → the secret's text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """Makes the configured context anew: files that were renewed serve the next connection. Two of the same files are equal, so
+    that a reload that changes nothing ends no link.
+    """
+
+    ca: str
+    cert: str
+    key: str
+    env: Mapping[str, str] = field(repr=False)
+
+    def __call__(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self.ca or None)
+        certificate = configuration.credential(self.cert, "glassd-mqtt-cert.pem", self.env)
+        if certificate is not None:
+            context.load_cert_chain(certificate, configuration.credential(self.key, "glassd-mqtt-key.pem", self.env))
+        return context
 
 
 class CloudChoice:
@@ -63,7 +82,8 @@ class CloudChoice:
         if u.host or kept is None:
             return replace(
                 common, host=u.host or None, port=u.port_in_use, username=u.username or None,
-                password=self._secret(u.password_file, "glassd-mqtt-password"), tls=self._context if u.host and u.tls else None,
+                password=self._secret(u.password_file, "glassd-mqtt-password"),
+                tls=Certificates(u.ca_file, u.cert_file, u.key_file, self._env) if u.host and u.tls else None,
             )  # fmt: skip
         return replace(
             common, host=kept.host, port=kept.port, tenant=kept.tenant, pool=kept.pool or u.pool, username=kept.username or None,
@@ -78,12 +98,3 @@ class CloudChoice:
         if kept is None or not kept.cloud_url or self._s.uplink.host:
             return None
         return CloudRegistry(kept.cloud_url, token=kept.cloud_token, user_id=user, tls=self._enrolment.cloud_context)
-
-    def _context(self) -> ssl.SSLContext:
-        """Make the configured context anew: files that were renewed serve the next connection."""
-        u = self._s.uplink
-        context = ssl.create_default_context(cafile=u.ca_file or None)
-        certificate = configuration.credential(u.cert_file, "glassd-mqtt-cert.pem", self._env)
-        if certificate is not None:
-            context.load_cert_chain(certificate, configuration.credential(u.key_file, "glassd-mqtt-key.pem", self._env))
-        return context

@@ -1,11 +1,12 @@
 """One HTTP request of a user-made tool, bounded: the gateway's only importer of httpx, loaded with the first call.
 
-Refuses to follow, inflate, exceed and guess: no redirects, no environment, no compression (the size limit counts real bytes),
+Refuses to follow, inflate, exceed and guess: no redirects, no cookies, no environment, no compression (the size limit counts real bytes),
 TLS verified. How it failed is told by what happened, not by words (S0-59).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -45,6 +46,7 @@ class Asking:
         self._client = httpx.AsyncClient(
             follow_redirects=False, trust_env=False, limits=limits, timeout=httpx.Timeout(None, connect=CONNECT_S),
             headers={"User-Agent": "glassd", "Accept-Encoding": "identity"},
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # nothing of one answer goes out with another tool's call
         )  # fmt: skip
 
     async def close(self) -> None:

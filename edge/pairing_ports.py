@@ -55,7 +55,7 @@ class Step:
 
 
 class DeskRefused(Exception):
-    """The desk does not do this now. `code` BUSY, NOT_FOUND or NOTHING_ASKED; `fix` is the next thing to do."""
+    """The desk does not do this now. `code` BUSY, AMBIGUOUS, NOT_FOUND, NOTHING_ASKED or NOT_SAVED; `fix` is the next thing to do."""
 
     def __init__(self, code: str, message: str, fix: str = "") -> None:
         super().__init__(message)

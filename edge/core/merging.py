@@ -29,6 +29,7 @@ def merged(offers: Sequence[Offer]) -> tuple[tuple[App, ...], tuple[Dropped, ...
     taken: set[str] = set()
     packages: set[str] = set()
     for offer in offers:
+        begun = len(apps)
         for app in offer.apps:
             if offer.namespaced and app.package in packages:
                 why = f"the package {app.package} is taken; {offer.whose} tools need another one"
@@ -37,8 +38,8 @@ def merged(offers: Sequence[Offer]) -> tuple[tuple[App, ...], tuple[Dropped, ...
             refused += [Dropped(tool.name, f"{BUILT_IN}{offer.whose} is refused") for tool in app.tools if tool.name in taken]
             kept = tuple(tool for tool in app.tools if tool.name not in taken)
             apps.append(app if len(kept) == len(app.tools) else replace(app, tools=kept))
-        packages.update(app.package for app in offer.apps)
-        taken.update(tool.name for app in offer.apps for tool in app.tools)
+        packages.update(app.package for app in apps[begun:])  # what was refused takes nobody's name
+        taken.update(tool.name for app in apps[begun:] for tool in app.tools)
     return tuple(apps), tuple(refused)
 
 

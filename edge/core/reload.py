@@ -31,7 +31,8 @@ class Plan:
 
 def plan(now: Any, wanted: Any) -> Plan:
     """Compare the settings in force with those that were read."""
-    changed = sorted(key for key, value in _flat(wanted).items() if value != _flat(now).get(key))
+    before = _flat(now)
+    changed = sorted(key for key, value in _flat(wanted).items() if value != before.get(key))
     live = tuple(key for key in changed if key in LIVE)
     effective = replace(now, source=wanted.source, tool=wanted.tool)
     for section in {key.partition(".")[0] for key in live}:

@@ -51,6 +51,12 @@ def test_what_is_refused_is_not_there_at_all():
     assert [d.name for d in refused] == ["a:x"]
 
 
+def test_what_is_refused_takes_nobody_elses_name():
+    union = Union.of([BUILT_IN], [app("glasses", "another", source=Source.CLOUD)], own=[app("glasses", "another")])
+    assert union.snapshot("1", None, stale=False).find("glasses:another").definition.source is Source.CLOUD
+    assert len(union.refused) == 1
+
+
 def test_a_source_is_no_rival_of_itself():
     apps, refused = merged([Offer("your own", (app("my", "a"), app("my", "b")), namespaced=True)])
     assert (names(apps), refused) == (["my:a", "my:b"], ())

@@ -153,6 +153,14 @@ async def test_what_leaves_is_what_the_plan_says_with_the_calls_values_in(server
     assert server.json == {"t": HOSTILE, "n": 7}
 
 
+async def test_what_a_server_would_have_remembered_is_not_sent_with_the_next_call(server):
+    server.headers += "Set-Cookie: session=of-the-first-caller; Path=/\r\n"
+    async with gateway(Plan(url=server.url)) as made:
+        for _ in range(2):
+            assert (await made.run(call(), nowhere)).ok
+    assert ["cookie" in headers for _, _, headers, _ in server.heard] == [False, False]
+
+
 async def test_without_a_body_of_its_own_a_post_sends_the_arguments_and_a_get_sends_none(server):
     await asked(Plan(url=server.url), a=[1, {"b": None}])
     assert server.json == {"a": [1, {"b": None}]}

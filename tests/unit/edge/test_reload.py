@@ -16,7 +16,11 @@ import pytest
 
 from edge import reload, settings_again
 from edge.bus import Bus
+from edge.clock import Clock
+from edge.cloud_choice import Certificates, CloudChoice
 from edge.core.reload import LIVE, plan
+from edge.enrol import Enrolment
+from edge.enrol_store import EnrolmentFiles
 from edge.events import Alarmed, ConfigurationReloaded
 from edge.reload import Reload
 from edge.sdnotify import Notifier
@@ -178,6 +182,19 @@ async def test_what_needs_a_restart_is_named_until_it_is_taken_back(caplog):
     rig.roof.held, rig.wanted = "", Settings()
     assert await rig.once() == [ConfigurationReloaded((), ())]
     assert rig.reload.describe() == {"file": "", "reloads": 2, "needs_restart": [], "error": ""}
+
+
+async def test_a_reload_that_changes_nothing_of_the_broker_ends_no_link(tmp_path):
+    def of(**more):
+        return formed({"uplink": {"host": "broker.example", **more}})
+
+    enrolment = Enrolment(EnrolmentFiles(tmp_path), edge_id="e", version="1", bus=Bus(), clock=Clock.system(), chance=lambda: 0.5, with_keys=False)
+    choice = CloudChoice(of(), {}, enrolment, edge_id="e", secret=lambda _file, _name: None)
+    assert choice.uplink().tls is not None
+    assert choice.under(of()).uplink() == choice.given
+    assert choice.under(of(username="u")).uplink() != choice.given
+    assert choice.under(formed({"uplink": {"host": "broker.example", "tls": False}})).uplink() != choice.given
+    assert Certificates("/a", "", "", {}) != Certificates("/b", "", "", {})
 
 
 # ------------------------------------------------------------------ the signal
