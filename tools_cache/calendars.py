@@ -4,18 +4,20 @@ Refuses to know files, servers and iCalendar: whoever lends calendars to the too
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, Protocol
 
-from tools_cache.tool import ErrorCode, ToolContext, ToolError, ToolFailure
+from tools_cache.tool import ErrorCode, Json, ToolContext, ToolError, ToolFailure
 
 PRIMARY: Final = "primary"
 RETRY_AFTER_S: Final = 60.0
 """How long to wait for a server that says it is asked too often, and not for how long (S2-124)."""
 MOST_RETRY_AFTER_S: Final = 3600.0
+YEARS: Final = range(1900, 9999)
+"""What calendars are asked about: around the first and the last year a window of ours has no room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,22 @@ class CalendarContext(ToolContext, Protocol):
 
     @property
     def calendars(self) -> Calendars: ...
+
+
+def moment(args: Mapping[str, Json], name: str) -> datetime:
+    """Read an argument of the format date-time. Raises `ToolFailure`: that format also has a small `t` and `z`, which are
+    understood, and leap seconds and a year 0, which no clock of ours shows.
+    """
+    try:
+        read = datetime.fromisoformat(str(args[name]).upper())
+        known = read.astimezone(UTC).year in YEARS
+    except (ValueError, OverflowError):
+        known = False
+    if not known:
+        raise ToolFailure(ToolError.of(
+            ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: /{name} is no moment of the years {YEARS[0]} to {YEARS[-1]}",
+            suggestion="Give it like 2026-11-23T09:00:00+01:00"))  # fmt: skip
+    return read
 
 
 def failure(trouble: CalendarTrouble) -> ToolFailure:

@@ -79,14 +79,16 @@ def taken(texts: Iterable[bytes], start: datetime, end: datetime) -> tuple[list[
             continue
         try:
             walls = [w for w in _times(event, end) if event.instead_of is not None or (event.uid, event.at(w)) not in moved]
+            out += _within(event, walls, start, end)
         except (ValueError, OverflowError):
             unread += 1
-            continue
-        for wall in walls:
-            begins, ends = event.at(wall), event.ends(wall)
-            if begins < end and ends > start and begins < ends:
-                out.append(Taken(begins, ends, event.title, event.all_day))
     return out, unread
+
+
+def _within(event: Event, walls: Iterable[datetime], start: datetime, end: datetime) -> list[Taken]:
+    """What of an event lies in the window. Raises OverflowError for one that ends in no year of ours."""
+    spans = [(event.at(wall), event.ends(wall)) for wall in walls]
+    return [Taken(b, e, event.title, event.all_day) for b, e in spans if b < end and e > start and b < e]
 
 
 def understood(text: bytes, start: datetime, end: datetime) -> tuple[list[Event], int]:

@@ -49,6 +49,12 @@ def test_single_events_take_the_time_they_say(lines, spans):
     assert told(text(f"UID:1\n{lines}")) == (spans, 0)
 
 
+@pytest.mark.parametrize("lines", ["DTSTART:20261123T090000Z\nDURATION:P99999999D", "DTSTART;VALUE=DATE:20261123\nDURATION:P99999999D"])
+def test_an_event_that_ends_in_no_year_of_ours_costs_the_others_nothing(lines):
+    good = "UID:2\nDTSTART:20261124T090000Z\nDTEND:20261124T100000Z"
+    assert told(text(f"UID:1\n{lines}", good)) == ([("24 09:00", "24 10:00")], 1)
+
+
 @pytest.mark.parametrize(("lines", "spans"), [
     ("RRULE:FREQ=DAILY;COUNT=3", ["20 09:00", "21 09:00", "22 09:00"]),
     ("RRULE:FREQ=WEEKLY;BYDAY=FR", ["20 09:00", "27 09:00"]),

@@ -234,12 +234,22 @@ async def test_results_carry_the_fields_asked_for(house):
     ("calendar:get_availability", {"start": HOUR["end"], "end": HOUR["start"]}), ("calendar:get_availability", {**HOUR, "end": HOUR["start"]}),
     ("calendar:get_availability", {**HOUR, "end": "2026-12-24T09:00:01Z"}), ("calendar:create_event", {"title": "x", "start": HOUR["end"], "end": HOUR["start"]}),
     ("calendar:get_availability", {**HOUR, "calendars": ["../x"]}),
+    ("calendar:get_availability", {**HOUR, "start": "0000-01-01T00:00:00Z"}), ("calendar:get_availability", {**HOUR, "end": "2026-12-31T23:59:60Z"}),
+    ("calendar:create_event", {"title": "x", "start": "0001-01-01T00:00:00+10:00", "end": HOUR["end"]}),
+    ("calendar:create_event", {"title": "x", "start": HOUR["start"], "end": "9999-12-31T23:59:59-10:00"}),
+    ("kb:search", {"query": "x", "filters": {"date_range": {"from": "0000-01-01"}}}),
 ])  # fmt: skip
 @pytest.mark.requirement("S2-122")
 async def test_what_no_schema_can_say_is_a_validation_error_too(house, tool, args):
     response, _ = await house.asked(tool, args)
     assert (response.error.type, response.error.retryable) == (ErrorType.VALIDATION, False)
     assert response.error.suggestion
+
+
+async def test_a_moment_may_be_written_in_small_letters(house):
+    small = {key: value.lower() for key, value in HOUR.items()}
+    told = (await house.good("calendar:get_availability", small)).data["available_slots"]
+    assert told == (await house.good("calendar:get_availability", HOUR)).data["available_slots"]
 
 
 async def test_a_long_document_comes_in_parts_that_fit(house):

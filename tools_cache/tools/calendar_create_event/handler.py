@@ -1,15 +1,14 @@
 """Puts an event into the calendar it is lent. Confirmation is not its business: it runs only when somebody said yes."""
 
 from collections.abc import Mapping
-from datetime import datetime
 
-from tools_cache.calendars import CalendarContext, CalendarTrouble, Plan, failure
+from tools_cache.calendars import CalendarContext, CalendarTrouble, Plan, failure, moment
 from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: CalendarContext) -> Json:
     """Make the event; its name comes from the call, so that a second run of the same call makes no second one."""
-    start, end = (datetime.fromisoformat(args[key]) for key in ("start", "end"))
+    start, end = moment(args, "start"), moment(args, "end")
     if start >= end:
         raise ToolFailure(ToolError.of(
             ErrorCode.INVALID_ARGUMENTS, "Invalid parameters: /start must be before /end", suggestion="Swap start and end"))

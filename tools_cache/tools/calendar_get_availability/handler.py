@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
 
 from tools_cache import agenda
-from tools_cache.calendars import PRIMARY, Busy, CalendarContext, CalendarTrouble, failure
+from tools_cache.calendars import PRIMARY, Busy, CalendarContext, CalendarTrouble, failure, moment
 from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
 
 LONGEST = timedelta(days=31)
@@ -12,7 +12,7 @@ LONGEST = timedelta(days=31)
 
 async def execute(args: Mapping[str, Json], ctx: CalendarContext) -> Json:
     """Give busy periods and the free slots between them."""
-    start, end = (datetime.fromisoformat(args[key]) for key in ("start", "end"))
+    start, end = moment(args, "start"), moment(args, "end")
     _check(start, end)
     try:
         found = await ctx.calendars.between(start, end, calendars=args.get("calendars", [PRIMARY]))

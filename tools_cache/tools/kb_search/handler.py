@@ -32,10 +32,13 @@ def _question(args: Mapping[str, Json]) -> Question:
 
 
 def _midnight(day: str | None, *, after: bool = False) -> float | None:
-    """Give the moment a day begins, or the one after it ends, in UTC."""
+    """Give the moment a day begins, or the one after it ends, in UTC. Raises `ToolFailure`."""
     if day is None:
         return None
-    begins = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
+    try:
+        begins = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
+    except ValueError:  # the format "date" has a year 0, which no clock shows
+        raise _invalid(f"/filters/date_range {day} is no day", "Give days like 2026-11-23") from None
     return begins.timestamp() + (timedelta(days=1).total_seconds() if after else 0)
 
 
