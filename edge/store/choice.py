@@ -32,6 +32,7 @@ class ToolChoices:
         self._clock = clock
         self._switch_rows = switch_rows
         self._usage_rows = usage_rows
+        self._copying = asyncio.Lock()
 
     async def switches(self) -> Mapping[str, Mapping[str, bool]]:
         rows = await self._db.read(lambda c: c.execute("SELECT user_id, tool, enabled FROM tool_switches").fetchall())
@@ -56,7 +57,8 @@ class ToolChoices:
 
         # Switching off is a person's no: it must be taken on a full store too.
         await self._db.write(work, grows=any(changes.values()))
-        await asyncio.to_thread(_copied, self._db.path.with_name(COPY), await self.switches())
+        async with self._copying:  # two at once would write one half file, and the older could be the last
+            await asyncio.to_thread(_copied, self._db.path.with_name(COPY), await self.switches())
 
     async def usage(self, user_id: str) -> Sequence[Used]:
         sql = "SELECT * FROM tool_usage WHERE user_id = ? ORDER BY calls DESC, tool"

@@ -156,7 +156,7 @@ class KnowledgeBase:
 
     def _say(self, left_out: int, trouble: str = "") -> None:
         """The first failure of a cycle is a warning, its end a word; what stays the same is said once."""
-        text = trouble or (f"{left_out} documents are left out of the knowledge base (too large, too many, or no text)" if left_out else "")
+        text = trouble or (f"{left_out} documents are left out of the knowledge base (too large, too many, no text, or not ours to read)" if left_out else "")
         if text and text != self._told:
             _log.warning("%s", text)
         elif self._told and not text:

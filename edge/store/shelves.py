@@ -48,10 +48,15 @@ class Leaf:
 
 
 def standing(folder: Path) -> tuple[list[Standing], int]:
-    """List the documents, and count those left out: too large, too many, or of a name that cannot be said. Raises OSError."""
+    """List the documents, and count those left out: too large, too many, of a name that cannot be said,
+    or a whole folder that may not be read. Raises OSError.
+    """
     found: list[Standing] = []
     left_out = 0
     for entry in _files(folder):
+        if entry is None:
+            left_out += 1
+            continue
         named = os.path.relpath(entry.path, folder)
         top = named.partition(os.sep)[0]
         try:
@@ -67,17 +72,27 @@ def standing(folder: Path) -> tuple[list[Standing], int]:
     return found, left_out
 
 
-def _files(folder: Path) -> Iterator["os.DirEntry[str]"]:
-    waiting = [os.fspath(folder)]
+def _files(folder: Path) -> Iterator["os.DirEntry[str] | None"]:
+    """All that may be documents; None for a folder below that may not be looked into: one `lost+found` must not cost all."""
+    top = os.fspath(folder)
+    waiting = [top]
     while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in sorted(entries, key=lambda e: e.name):
-                if entry.name.startswith("."):
-                    continue
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
-                elif entry.is_file(follow_symlinks=False) and Path(entry.name).suffix.lower() in KINDS:
-                    yield entry
+        at = waiting.pop()
+        try:
+            with os.scandir(at) as entries:
+                found = sorted(entries, key=lambda e: e.name)
+        except PermissionError:
+            if at == top:
+                raise
+            yield None
+            continue
+        for entry in found:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+            elif entry.is_file(follow_symlinks=False) and Path(entry.name).suffix.lower() in KINDS:
+                yield entry
 
 
 def read(one: Standing) -> Leaf | None:

@@ -27,10 +27,13 @@ def is_sealed(column: str) -> bool:
 
 
 def name(word: object, what: str) -> str:
-    """Give the name as it stands in a statement. Raises BadSql: a name from outside is never taken on trust."""
+    """Give the name as it stands in a statement. Raises BadSql: a name from outside is never taken on trust.
+
+    In brackets, for SQLite reads a double-quoted name that is no column's as a text: `delete(where={"nmae": "nmae"})` meant all rows.
+    """
     if not isinstance(word, str) or not _NAME.fullmatch(word) or word.lower().startswith("sqlite_"):
         raise BadSql(f"{str(word)[:40]!r} is no name of a {what}: letters, digits and _ only, a letter first, 63 at most")
-    return f'"{word}"'
+    return f"[{word}]"
 
 
 def create(table: str, columns: Mapping[str, str]) -> Statement:

@@ -9,7 +9,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Final, TypeVar
 
 from edge.store.db import MIB, StoreFull
@@ -41,7 +41,9 @@ class UserFiles:
     """Made for each call; makes nothing on disk before something is written."""
 
     _changing = threading.Lock()
-    """A quota that two writers looked at together would be passed by both."""
+    """A quota that two writers looked at together would be passed by both; and what is deleted while it is walked over
+    would look like an error of the walk.
+    """
 
     def __init__(self, users: Users, *, user: str, package: str) -> None:
         self._users = users
@@ -74,14 +76,14 @@ class UserFiles:
         """Raises BadName; OSError when it is a folder with something in it."""
         steps = _steps(name)
         with suppress(FileNotFoundError):
-            await self._look(lambda root: _delete(root, steps))
+            await self._look(lambda root: _delete(root, steps), alone=True)
             return True
         return False
 
     async def names(self, folder: str = "") -> list[str]:
         steps = _steps(folder) if folder else ()
         with suppress(FileNotFoundError):
-            return await self._look(lambda root: _names(root, steps))
+            return await self._look(lambda root: _names(root, steps), alone=True)
         return []
 
     async def _change(self, work: Callable[[int], T]) -> T:
@@ -98,9 +100,9 @@ class UserFiles:
                 raise StoreFull("the disk is full") from error
             raise
 
-    async def _look(self, work: Callable[[int], T]) -> T:
+    async def _look(self, work: Callable[[int], T], *, alone: bool = False) -> T:
         def run() -> T:
-            with _opened(self._users.folder(self._user, self._package) / "files") as root:
+            with self._changing if alone else nullcontext(), _opened(self._users.folder(self._user, self._package) / "files") as root:
                 return work(root)
 
         return await asyncio.to_thread(run)

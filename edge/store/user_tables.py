@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from edge.store import tables
-from edge.store.db import Connection, StoreFull
-from edge.store.packages import BadSql, execute_in, fetch_in
+from edge.store.db import Connection, SqlError, StoreFull
+from edge.store.packages import BadSql, complaint, execute_in, fetch_in
 from edge.store.sealed import Keyring
 from edge.store.users import Users
 from tools_cache.handed import Json
@@ -65,7 +65,7 @@ class UserTables:
             return await self._write(lambda c: execute_in(c, *tables.update(table, row, where)))
 
         def work(c: Connection) -> int:
-            numbers = [found["id"] for found in c.execute(*tables.ids(table, where))]
+            numbers = _ids(c, tables.ids(table, where))
             for number in numbers:  # one by one: a sealed value is of one row
                 execute_in(c, *tables.update(table, self._sealed(table, row, number), {"id": number}))
             return len(numbers)
@@ -129,6 +129,14 @@ def _create(c: Connection, table: str, columns: Mapping[str, str], statement: ta
     if number >= MAX_TABLES:
         raise StoreFull(f"there are {MAX_TABLES} tables already; drop one")
     execute_in(c, *statement)
+
+
+def _ids(c: Connection, statement: tables.Statement) -> list[int]:
+    """All of them, more than `fetch_in` gives at once. Raises BadSql."""
+    try:
+        return [found["id"] for found in c.execute(*statement)]
+    except SqlError as error:
+        raise complaint(error, statement.sql) from error
 
 
 def _count(c: Connection, table: str) -> int:

@@ -1,11 +1,15 @@
 """Switched tools and counted calls: kept over a restart, bounded, each user's own."""
 
+import asyncio
+import json
 import sqlite3
+import threading
 from dataclasses import replace
 
 import pytest
 
 from edge.choice_ports import Used
+from edge.store import choice
 from edge.store.choice import ToolChoices
 from edge.store.db import Database, StoreFull
 from edge.store.migrations import MIGRATIONS
@@ -41,6 +45,25 @@ async def test_a_full_table_takes_no_new_switch_and_keeps_the_old_ones(db):
     assert await kept.switches() == {"ann": {"a:a": False, "b:b": False}}, "all of a change, or nothing of it"
     await kept.switch("ann", {"b:b": True})
     assert (await kept.switches())["ann"]["b:b"] is True
+
+
+async def test_the_copy_for_who_looks_without_a_daemon_ends_as_what_was_switched_last(tmp_path, db, monkeypatch):
+    kept, entered, go, real = ToolChoices(db, Hands().clock), threading.Event(), threading.Event(), choice._copied
+
+    def slow_at_first(path, switches):
+        if not entered.is_set():
+            entered.set()
+            go.wait(30)
+        real(path, switches)
+
+    monkeypatch.setattr(choice, "_copied", slow_at_first)
+    first = asyncio.create_task(kept.switch("ann", {"a:a": False}))
+    assert await asyncio.to_thread(entered.wait, 30)
+    second = asyncio.create_task(kept.switch("ann", {"b:b": False}))
+    await asyncio.wait({second}, timeout=0.2)  # time enough, were nobody in the way
+    go.set()
+    await asyncio.gather(first, second)
+    assert json.loads((tmp_path / choice.COPY).read_text()) == {"ann": ["a:a", "b:b"]}
 
 
 @pytest.mark.requirement("S0-69")

@@ -249,7 +249,7 @@ async def test_what_is_no_text_or_too_large_is_left_out_with_one_word(house, cap
     assert await house.find("word") == ["good.txt"]
     assert await house.find("word") == ["good.txt"]
     assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
-        "5 documents are left out of the knowledge base (too large, too many, or no text)"]  # fmt: skip
+        "5 documents are left out of the knowledge base (too large, too many, no text, or not ours to read)"]  # fmt: skip
     assert reads.count("binary.txt") == 1, "and not looked at again before it changes"
     house.write("binary.txt", "word", mtime=WALL - 10)
     assert sorted(await house.find("word")) == ["binary.txt", "good.txt"]
@@ -267,6 +267,25 @@ async def test_a_folder_that_is_away_for_a_while_costs_nothing(house, caplog):
     (house.root / "a.md").unlink()
     assert await house.find("word") == []
     assert "whole again" in caplog.text
+
+
+async def test_a_folder_below_that_may_not_be_read_costs_only_itself(house, monkeypatch, caplog):
+    house.write("a.md")
+    house.write("studio/b.md")
+    house.write("lost+found/c.md")
+    shut, real = {str(house.root / "lost+found")}, os.scandir
+
+    def scandir(path):
+        if path in shut:
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(shelves.os, "scandir", scandir)
+    assert sorted(await house.find("word")) == ["a.md", "studio/b.md"]
+    assert [r.getMessage()[:26] for r in caplog.records if r.levelname == "WARNING"] == ["1 documents are left out o"]
+    shut.add(str(house.root))
+    assert sorted(await house.find("word")) == ["a.md", "studio/b.md"], "what was known stays"
+    assert "cannot be read: Permission denied" in caplog.text
 
 
 async def test_a_damaged_index_is_made_anew(tmp_path):

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import os
+import threading
 
 import pytest
 
@@ -122,6 +123,30 @@ async def test_many_writers_at_once_stay_within_the_bounds(files, monkeypatch):
     assert sum(d is None for d in done) == 10
     assert {type(d) for d in done if d is not None} == {StoreFull}
     assert len(await files.names()) == 10
+
+
+async def test_what_is_deleted_while_others_look_is_no_error_of_theirs(files, monkeypatch):
+    """The walk over the files is stopped half way; a delete that were not waiting would take what comes next from under it."""
+    for n in range(3):
+        await files.write(f"f{n}", b"x")
+    walking, go, real = threading.Event(), threading.Event(), user_files._walk
+
+    def slow(*args):
+        for n, found in enumerate(real(*args)):
+            if n == 0:
+                walking.set()
+                go.wait(30)
+            yield found
+
+    monkeypatch.setattr(user_files, "_walk", slow)
+    writing = asyncio.create_task(files.write("new", b"x"))
+    assert await asyncio.to_thread(walking.wait, 30)
+    deleting = [asyncio.create_task(files.delete(f"f{n}")) for n in range(3)]
+    await asyncio.wait(deleting, timeout=0.2)  # time enough, were nobody in the way
+    go.set()
+    await writing
+    assert await asyncio.gather(*deleting) == [True, True, True]
+    assert await files.names() == ["new"]
 
 
 async def test_half_a_file_that_a_crash_left_is_neither_seen_nor_in_the_way(files, folder):

@@ -89,6 +89,11 @@ async def test_a_name_that_is_none_is_refused_wherever_it_stands(db, name):
     (lambda db: db.insert("things", {"name": None}), "NOT NULL"),
     (lambda db: db.insert("nowhere", {"name": 1}), "no such table"),
     (lambda db: db.insert("things", {"nothing": 1}), "no column named nothing"),
+    (lambda db: db.update("things", {"encrypted__pin": 1}, where={"nothing": 1}), "no such column: nothing"),
+    (lambda db: db.select("things", where={"nothing": "nothing"}), "no such column: nothing"),
+    (lambda db: db.select("things", columns=["nothing"]), "no such column: nothing"),
+    (lambda db: db.select("things", order="-nothing"), "no such column: nothing"),
+    (lambda db: db.update("nowhere", {"encrypted__pin": 1}, where={}), "no such table"),
     (lambda db: db.execute("ATTACH DATABASE '/etc/x' AS x"), "not authorized"),
     (lambda db: db.execute("PRAGMA journal_mode = DELETE"), "not authorized"),
     (lambda db: db.fetch("DELETE FROM things"), "not authorized"),
@@ -97,6 +102,22 @@ async def test_what_cannot_be_done_is_said_and_changes_nothing(db, attempt, says
     with pytest.raises(BadSql, match=says):
         await attempt(db)
     assert await db.select("things") == []
+
+
+async def test_a_misspelt_column_never_means_all_rows(db):
+    await db.insert("things", {"name": "pen"})
+    for attempt in (db.delete("things", where={"nmae": "nmae"}), db.update("things", {"size": 9}, where={"nmae": "nmae"})):
+        with pytest.raises(BadSql, match="no such column: nmae"):
+            await attempt
+    assert await db.select("things", columns=["name", "size"]) == [{"name": "pen", "size": None}]
+
+
+async def test_words_of_sql_are_names_like_others(db):
+    await db.create_table("order", {"select": "TEXT UNIQUE", "encrypted__from": "TEXT"})
+    await db.insert("order", {"select": "a", "encrypted__from": [1]})
+    await db.create_table("order", {"group": "TEXT"})
+    assert await db.update("order", {"group": "g"}, where={"select": "a"}) == 1
+    assert await db.select("order", order="-group") == [{"id": 1, "select": "a", "encrypted__from": [1], "group": "g"}]
 
 
 async def test_a_table_that_is_there_gets_the_columns_it_lacks(db):
