@@ -345,5 +345,7 @@ class RenderPort(Protocol):
     async def tell(self, text: str, *, scene: str = ..., brief: bool = ...) -> DeliveryReport:
         """Show (or say) a short word of our own: progress, fallback, alarm. `brief` never interrupts a result."""
 
-    def lens(self) -> Mapping[str, Json]:
-        """What the glasses last acknowledged: `{scene, page, pages, lines, at}`; empty lines mean dark."""
+    def lens(self, *, exact: bool = ...) -> Mapping[str, Json]:
+        """What the glasses last acknowledged: `{scene, page, pages, lines, at}`; no page means dark. `exact` adds `drawn`,
+        from which it can be drawn again: `{lines: [{row, text, x}], tiles: [{x, y, width, height, bpp, pixels}]}`.
+        """

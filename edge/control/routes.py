@@ -118,8 +118,9 @@ class Routes:
         moves = await self._ports.sessions.transitions(limit) if self._ports.sessions else []
         return Reply(200, {"state": dict(self._ports.session_state()), "transitions": [dict(move) for move in moves]})
 
-    async def _lens(self, _request: Request) -> Reply:
-        return Reply(200, dict(self._ports.render.lens()))
+    async def _lens(self, request: Request) -> Reply:
+        """With `exact`, every line at its place and every picture's pixels too."""
+        return Reply(200, dict(self._ports.render.lens(exact=reading.flag(request, "exact"))))
 
     async def _events(self, request: Request) -> Follow:
         return Follow(request.headers.get("last-event-id"))

@@ -14,6 +14,7 @@ from edge.control.http import Refused, Reply, Request
 from edge.core import policy
 from edge.core.loader_rules import CannotSwitch
 from edge.ports import Entry
+from tools_cache import about
 from tools_cache.tool import CallOrigin, Json, Mode
 
 BREATH: Final = 500
@@ -102,7 +103,7 @@ def unchosen(entry: Entry, mode: Mode | None = None) -> Choice:
 def listed(entry: Entry, stands: Choice) -> dict[str, Json]:
     d = entry.definition
     return {
-        "name": d.name, "description": d.description, "category": d.category, "source": d.source.value,
+        "name": d.name, "description": d.description, "summary": about.summary(d), "category": d.category, "source": d.source.value,
         "app": entry.app_name, "version": d.version, "inputSchema": dict(d.input_schema),
         "sideEffects": d.side_effects.value, "requiresConfirmation": d.requires_confirmation,
         "allowedModes": sorted(d.allowed_modes), "queueable": d.queueable,

@@ -4,9 +4,10 @@ Refuses to decide what is shown when: that is the stage's. It plans, sends, and 
 """
 
 import asyncio
+import base64
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from edge.clock import Clock
@@ -163,6 +164,7 @@ class Lens:
         self._min_gap_s = min_gap_s
         self._sent_at = float("-inf")
         self._last = LensChanged("", 0, 0, ())
+        self._sheet = Sheet()
         self._at: float | None = None
         self._link = 0
 
@@ -197,7 +199,7 @@ class Lens:
             ShowPage(scene, number, len(sheets), sheet.lines, sheet.tiles), timeout_s=ANSWER_S
         )
         self._link = link
-        self._acknowledged(LensChanged(scene, number, len(sheets), rows_of(sheet.lines)))
+        self._acknowledged(LensChanged(scene, number, len(sheets), rows_of(sheet.lines)), sheet)
         return done
 
     async def turn(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> bool:
@@ -219,7 +221,7 @@ class Lens:
         """Let the glasses put a question of theirs over the page. Raises what `GlassesPort.request` raises."""
         await self._pace()
         done = await self._glasses.request(Prompt(number, sheet.lines, timeout_s), timeout_s=ANSWER_S)
-        self._acknowledged(LensChanged(scene, 1, 1, rows_of(sheet.lines)))
+        self._acknowledged(LensChanged(scene, 1, 1, rows_of(sheet.lines)), sheet)
         return done
 
     async def clear(self, *, at_once: bool = False) -> None:
@@ -233,14 +235,19 @@ class Lens:
         except (CommandRefused, CommandTimeout) as e:
             _log.debug("lens: not cleared: %s", e)
         else:
-            self._acknowledged(LensChanged("", 0, 0, ()))
+            self._acknowledged(LensChanged("", 0, 0, ()), Sheet())
 
-    def report(self) -> Mapping[str, Json]:
+    def report(self, *, exact: bool = False) -> Mapping[str, Json]:
+        """What is on it; `exact` adds `drawn`: each line with its place, each picture with its pixels (base64)."""
         last = self._last
-        return {"scene": last.scene, "page": last.page, "pages": last.pages, "lines": list(last.lines), "at": self._at}
+        told = {"scene": last.scene, "page": last.page, "pages": last.pages, "lines": list(last.lines), "at": self._at}
+        if exact:
+            tiles = [{**asdict(tile), "pixels": base64.b64encode(tile.pixels).decode()} for tile in self._sheet.tiles]
+            told["drawn"] = {"lines": [asdict(line) for line in self._sheet.lines], "tiles": tiles}
+        return told
 
-    def _acknowledged(self, happening: LensChanged) -> None:
-        self._last, self._at = happening, self._clock.wall()
+    def _acknowledged(self, happening: LensChanged, sheet: Sheet) -> None:
+        self._last, self._at, self._sheet = happening, self._clock.wall(), sheet
         self._bus.publish(happening)
 
     async def _pace(self) -> None:

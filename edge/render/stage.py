@@ -115,8 +115,8 @@ class Stage:
         """See `AskPort`."""
         return await self._asker.ask(question)
 
-    def lens(self) -> Mapping[str, Json]:
-        return self._lens.report()
+    def lens(self, *, exact: bool = False) -> Mapping[str, Json]:
+        return self._lens.report(exact=exact)
 
     async def run(self) -> None:
         """Be the actor until cancelled; the scene that was on the lens when the last daemon ended comes back."""

@@ -24,14 +24,15 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _look(args: Namespace, screen: Screen, *, lines: bool) -> None:
-    lens = ask(args, "GET", "/v1/lens")
+    lens = ask(args, "GET", "/v1/lens?exact=true" if args.png else "/v1/lens")
     glasses = str(ask(args, "GET", "/v1/status").get("glasses", {}).get("state", ""))
     if glasses == NEVER and not args.watch:
         raise CliError("NO_GLASSES", "no glasses were ever connected", "switch them on; see: glassd status", exit_code=4)
     if args.png:
         _draw(args, lens)
     if screen.as_json:
-        screen.json({**lens, "png": args.png} if args.png else lens, lines=lines)
+        told = {key: value for key, value in lens.items() if key != "drawn"}
+        screen.json({**told, "png": args.png} if args.png else told, lines=lines)
         return
     if lines:
         screen.clear()
@@ -64,25 +65,13 @@ def _below(lens: dict[str, Any]) -> str:
 
 
 def _draw(args: Namespace, lens: dict[str, Any]) -> None:
-    """Draw the acknowledged lines with the mock's own font, on a display of these glasses' size."""
-    drawing, messages = load("firmware_bridge.sim.lens", "lens --png"), load("firmware_bridge.messages", "lens --png")
+    """Draw what was acknowledged with the mock's own font, on a display of these glasses' size."""
+    drawing = load("firmware_bridge.sim.portrait", "lens --png")
     known = ask(args, "GET", "/v1/status").get("glasses", {}).get("capabilities") or {}
-    width, height, rows = (_number(known, f"display.{key}", default) for key, default in _SIZE.items())
-    picture = drawing.Lens(width, height, 1, rows)
-    texts = [_text(line) for line in lens.get("lines") or []]
-    if texts:
-        shown = tuple(messages.TextLine(row, text) for row, text in enumerate(texts[:rows]))
-        picture.show(messages.ShowPage(scene=str(lens.get("scene") or "lens"), page=1, pages=1, lines=shown))
+    picture = drawing.png(lens, known)
+    beside = Path(args.png).with_suffix(".tmp")
     try:
-        picture.png(Path(args.png))
+        beside.write_bytes(picture)
+        beside.replace(args.png)  # whoever looks sees a whole file or the one before
     except OSError as e:
         raise CliError("CANNOT_WRITE", f"{args.png}: cannot be written: {e.strerror}", "choose another file") from None
-
-
-_SIZE: Final = {"width": 576, "height": 136, "lines": 5}
-
-
-def _number(known: dict[str, Any], key: str, default: int) -> int:
-    value = known.get(key)
-    found = value.get("value") if isinstance(value, dict) else value
-    return found if isinstance(found, int) and 0 < found <= 4096 else default

@@ -7,6 +7,8 @@ from tests.promises.words import Promise
 PROMISES: Final[dict[str, Promise]] = {
     "I6-sign-in": Promise("A sign-in is on the lens as a short code to type, and as a QR code where these glasses draw pixels.", "issue 6, Client"),
     "I6-show-image": Promise("A PNG or JPEG is fitted to this lens in the shades it has; what is no picture is refused with what is wrong with it.", "issue 6, Server"),
+    "I6-resources": Promise("An MCP client reads the registry, each tool's documentation, the lens to the pixel and the status, but no address.", "issue 6, Server"),
+    "I6-prompts": Promise("The agent loop is generated: it names the tools that are offered, by their names on this server, and no other.", "issue 6, Server; C-21"),
 }
 
 DECLINED: Final[dict[str, str]] = {}

@@ -211,6 +211,7 @@ async def open_house(tmp_path: Path, *, limits: Limits | None = None, ring: int 
     calls.gate.set()
     calls.answers["notes:add"] = ToolResponse(data={"id": 1, "text": "milk"})
     lens = {"scene": "s", "page": 1, "pages": 1, "lines": ["Hello"], "at": 1.0}
+    drawn = {"lines": [{"row": 0, "text": "Hello", "x": 0}], "tiles": []}
 
     async def heard(text):
         said.append(text)
@@ -219,7 +220,7 @@ async def open_house(tmp_path: Path, *, limits: Limits | None = None, ring: int 
     store, confirmations, sessions, registry = Store(), Confirmations(), Sessions(), Registry()
     ports = {"confirmations": confirmations, "sessions": sessions, "session_state": lambda: {"voice": True}, **more}
     server = ControlServer(
-        path, calls=calls, registry=registry, render=SimpleNamespace(lens=lambda: lens), store=store, bus=bus,
+        path, calls=calls, registry=registry, render=SimpleNamespace(lens=lambda *, exact=False: {**lens, "drawn": drawn} if exact else lens), store=store, bus=bus,
         clock=Clock(), status=lambda: status, heard=heard, new_id=lambda: f"id-{next(numbers)}", full=(Full,),
         limits=limits, ring=ring, **ports,
     )  # fmt: skip

@@ -513,3 +513,16 @@ async def test_a_speech_that_breaks_leaves_no_stream_open(open_stage) -> None:
         await stage.present("c1", loud, wait=Wait.DELIVERY)
         told = [type(command).__name__ for command in glasses.told]
         assert told.count("StartAudio") == told.count("EndAudio") == 1
+
+
+async def test_the_lens_is_told_to_the_pixel_when_that_is_asked_for(open_stage) -> None:
+    async with open_stage(DISPLAY) as (stage, _):
+        picture = png(16, 2, bytes([255] * 16 + [0] * 16))
+        await stage.present("c1", ToolResponse(data={}, render={"display": {"layout": "bitmap_view", "data": picture}}))
+        drawn = stage.lens(exact=True)["drawn"]
+        (tile,) = drawn["tiles"]
+        assert (drawn["lines"], tile["width"], base64.b64decode(tile["pixels"])) == ([], 16, b"\xff\xff\0\0")
+        assert "drawn" not in stage.lens()
+        await stage.present("c2", ToolResponse(data={"text": "words"}))
+        drawn = stage.lens(exact=True)["drawn"]
+        assert (drawn["lines"], drawn["tiles"]) == ([{"row": 0, "text": "words", "x": 0}], [])
