@@ -11,6 +11,7 @@ from typing import Final
 SOCKET_NAME: Final = "control.sock"
 _SYSTEM_CONFIG: Final = Path("/etc/glassd/glassd.toml")
 _SYSTEM_RUN: Final = Path("/run/glassd")
+_SESSIONS: Final = Path("/run/user")
 
 Env = Mapping[str, str]
 
@@ -38,12 +39,16 @@ def runtime_dir(env: Env, *, uid: int | None = None) -> Path:
     return _SYSTEM_RUN if (os.getuid() if uid is None else uid) == 0 else state_dir(env)
 
 
-def client_sockets(env: Env) -> tuple[Path, ...]:
-    """List the sockets a client tries when none is named, best first."""
+def client_sockets(env: Env, *, uid: int | None = None) -> tuple[Path, ...]:
+    """List the sockets a client tries when none is named, best first.
+
+    Agents start their MCP servers with PATH and HOME and hardly more, so a session's directory is also looked for where it
+    usually is.
+    """
     if env.get("GLASSD_SOCKET"):
         return (Path(env["GLASSD_SOCKET"]),)
-    places = [Path(env["XDG_RUNTIME_DIR"]) / "glassd"] if env.get("XDG_RUNTIME_DIR") else []
-    return tuple(place / SOCKET_NAME for place in (*places, _SYSTEM_RUN, state_dir(env)))
+    session = Path(env.get("XDG_RUNTIME_DIR") or _SESSIONS / str(os.getuid() if uid is None else uid))
+    return tuple(place / SOCKET_NAME for place in (session / "glassd", _SYSTEM_RUN, state_dir(env)))
 
 
 def _given(env: Env, name: str) -> Path | None:

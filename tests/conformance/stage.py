@@ -32,6 +32,8 @@ socket = "{socket}"
 group = ""
 [tools]
 offered_max = 128
+"""
+UPSTREAM: Final = """\
 [[mcp.servers]]
 id = "fixtures"
 command = "{python}"
@@ -45,13 +47,26 @@ confirm = "never"
 
 
 @contextmanager
-def daemon(folder: Path) -> Iterator[Path]:
-    """Give the control socket of a daemon in whose registry the fixtures are."""
+def daemon(folder: Path, *, upstream: bool = True) -> Iterator[Path]:
+    """Give the control socket of a daemon that answers; with `upstream` once the fixtures are in its registry."""
     control, config = folder / "control.sock", folder / "glassd.toml"
-    config.write_text(CONFIG.format(state=folder / "state", socket=control, python=sys.executable, root=ROOT), encoding="utf-8")
+    text = CONFIG + UPSTREAM if upstream else CONFIG
+    config.write_text(text.format(state=folder / "state", socket=control, python=sys.executable, root=ROOT), encoding="utf-8")
     with process([sys.executable, "-m", "edge.cli", "run", "--config", str(config)], folder / "daemon.log"):
-        _until_listed(control, folder / "daemon.log")
+        _until_listed(control, folder / "daemon.log", f"{FIXTURES}:" if upstream else "clock:")
         yield control
+
+
+@contextmanager
+def served(folder: Path, control: Path) -> Iterator[str]:
+    """Give the address of a `glassd mcp --http` in fixture mode."""
+    command = [sys.executable, "-m", "tests.conformance.serve", "--http", "127.0.0.1:0", "--socket", str(control)]
+    with process(command, folder / "mcp.log") as server:
+        assert server.stdout is not None
+        line = server.stdout.readline()
+        if not line:
+            raise RuntimeError(f"glassd mcp did not start:\n{(folder / 'mcp.log').read_text(errors='replace')[-2000:]}")
+        yield str(json.loads(line)["url"])
 
 
 @contextmanager
@@ -75,16 +90,16 @@ def process(command: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
         child.stdout.close()
 
 
-def _until_listed(control: Path, log: Path) -> None:
+def _until_listed(control: Path, log: Path, name: str) -> None:
     client, end = ControlClient((control,)), time.monotonic() + READY_S
     seen: Any = None
     while time.monotonic() < end:
         try:
             _, seen = client.request("GET", "/v1/tools")
-            if any(f"{FIXTURES}:" in json.dumps(tool) for tool in seen["tools"]):
+            if any(tool["name"].startswith(name) for tool in seen["tools"]):
                 return
         except ControlError as e:
             seen = e.message
         time.sleep(0.05)
     words = log.read_text(encoding="utf-8", errors="replace")[-2000:]
-    raise RuntimeError(f"the fixtures were not listed in {READY_S:.0f} s: {str(seen)[:300]}\n{words}")
+    raise RuntimeError(f"{name} was not listed in {READY_S:.0f} s: {str(seen)[:300]}\n{words}")

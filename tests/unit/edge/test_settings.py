@@ -280,6 +280,7 @@ def test_settings_overrule_the_places(tmp_path):
 
 def test_clients_look_where_the_contract_says():
     assert paths.client_sockets({"GLASSD_SOCKET": "/x.sock", "HOME": "/h"}) == (Path("/x.sock"),)
+    assert paths.client_sockets({"HOME": "/h"}, uid=1000)[0] == Path("/run/user/1000/glassd/control.sock")  # an agent's child
     first, second, *_ = paths.client_sockets({"XDG_RUNTIME_DIR": "/run/user/1", "HOME": "/h"})
     assert (first, second) == (Path("/run/user/1/glassd/control.sock"), Path("/run/glassd/control.sock"))
 
