@@ -117,6 +117,8 @@ class Gate:
         tool = ticket.tool = entry.definition
         if error := policy.hidden(call.tool, entry.hidden, entry.missing, stale=entry.stale):
             raise Refused(error, error.code.value.lower())
+        if call.outside:
+            raise Refused(policy.out_of_scope(call.tool), "scope")
         if self._choice is not None and (off := self._choice.refusal(call, tool)) is not None:
             raise Refused(off, off.code.value.lower())
         await self._known_before(ticket)

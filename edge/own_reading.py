@@ -161,16 +161,31 @@ def _take_tool(file: str, where: str, document: Json, found: _Found) -> None:
 
 def _take_server(file: str, where: str, document: Json, found: _Found) -> None:
     try:
+        _one_way(document)
         _checked(document, own_schema.SERVER)
-        templates.check([document["url"], document.get("headers", {})])
+        templates.check([document.get(key, "") for key in ("url", "headers", "env", "args")])
         _first(document["name"], [other.name for other in found.servers])
     except (BadFile, templates.BadTemplate) as e:
         found.problems.append(Dropped(file, where + str(e)))
         return
-    found.servers.append(Server(
-        name=document["name"], url=document["url"], transport=document.get("transport", "http"),
-        headers=frozen(document.get("headers", {})), allowed_tools=frozenset(document.get("allowedTools", ())),
-    ))  # fmt: skip
+    found.servers.append(_server(document))
+
+
+def _one_way(document: Json) -> None:
+    if isinstance(document, dict) and ("url" in document) is ("command" in document):
+        raise BadFile("url: a server has an address, or a command that runs it: write one of them")
+
+
+def _server(document: Mapping[str, Json]) -> Server:
+    plain = {"title": "title", "url": "url", "transport": "transport", "command": "command", "enabled": "enabled", "idle": "idle_s",
+             "prompt": "prompt", "visible": "visible", "requiresConfirmation": "confirm", "trusted": "trusted"}  # fmt: skip
+    given: dict[str, Any] = {ours: document[theirs] for theirs, ours in plain.items() if theirs in document}
+    if "timeout" in document:
+        given["timeout_s"] = document["timeout"] / 1000
+    return Server(
+        name=document["name"], headers=frozen(document.get("headers", {})), env=frozen(document.get("env", {})), args=tuple(document.get("args", ())),
+        allowed_tools=frozenset(document.get("allowedTools", ())), tool_prompts=frozen(document.get("toolPrompts", {})), **given,
+    )  # fmt: skip
 
 
 def _first(name: str, taken: list[str]) -> None:

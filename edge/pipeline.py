@@ -173,7 +173,7 @@ class Pipeline:
             )
         except Exception as e:
             _log.warning("call %s is not on disk: %s", ticket.call.call_id, e)
-            if not (tool.read_only and route.kind in (RouteKind.LOCAL, RouteKind.GATEWAY, RouteKind.GLASSES)) and route.code is None:
+            if not (tool.read_only and route.kind in _HERE) and route.code is None:
                 raise Refused(_not_taken(e), "store") from e
             return
         if not admission.fresh:
@@ -383,6 +383,8 @@ class Pipeline:
 
 # ------------------------------------------------------------------ words of ours
 
+_HERE: Final = frozenset({RouteKind.LOCAL, RouteKind.GATEWAY, RouteKind.GLASSES, RouteKind.UPSTREAM})
+"""Routes that this process runs itself."""
 _AWAY: Final = frozenset({ErrorCode.OFFLINE, ErrorCode.NOT_ACCEPTED, ErrorCode.TIMEOUT, ErrorCode.NETWORK_ERROR})
 """Failures of the way to a tool, not of the tool: its last good result still says something."""
 

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -28,7 +28,7 @@ from firmware_bridge.capabilities import Capabilities
 from tools_cache import reader, shelf
 from tools_cache.errors import BadDefinition, BadManifest
 from tools_cache.generations import Generation, Generations
-from tools_cache.registry import Dropped, Registry
+from tools_cache.registry import App, Dropped, Registry
 from tools_cache.schema import compile_schema
 from tools_cache.shelf import Shelf
 from tools_cache.tool import Json, ToolDefinition
@@ -71,6 +71,9 @@ class RegistryCache:
         self._locks = locked
         self._own = Own()
         self._withheld: Mapping[str, str] = MappingProxyType({})
+        self._upstream: tuple[App, ...] = ()
+        self._away: Mapping[str, str] = MappingProxyType({})
+        self._upstream_digest = ""
         self._remote: Registry | None = None
         self._generation: Generation | None = None
         self._union = Union.of((), ())
@@ -112,6 +115,15 @@ class RegistryCache:
         self._adopt()
         for name, reason in self._own_problems():
             logger.warning("own tools: %s: %s", name, reason)
+
+    def use_upstream(self, apps: Sequence[App], away: Mapping[str, str], digest: str) -> tuple[Dropped, ...]:
+        """These are other servers' tools from now on, `away` those that cannot be called, each with why. Gives what of them is
+        refused, for it would take the place of a tool that is there (C-17).
+        """
+        self._upstream, self._away, self._upstream_digest = tuple(apps), away, digest
+        self._adopt()
+        names = {tool.name for app in apps for tool in app.tools}
+        return tuple(refused for refused in self._union.refused if refused.name in names)
 
     async def notice(self, notice: RegistryNotice) -> None:
         """The cloud says which registry is in force; fetch it unless it is the one we have."""
@@ -275,7 +287,7 @@ class RegistryCache:
 
     def _adopt(self) -> None:
         """Join what lives here and what the cloud offers, and judge it by the glasses."""
-        self._union = Union.of(self.installed.registry.apps, self._remote.apps if self._remote else (), own=self._own.apps)
+        self._union = Union.of(self.installed.registry.apps, self._remote.apps if self._remote else (), own=self._own.apps, upstream=self._upstream)
         self.rebuild()
 
     def rebuild(self) -> None:
@@ -283,7 +295,7 @@ class RegistryCache:
         unusable = self._generation.refused if self._generation else MappingProxyType({})
         fresh = self._union.snapshot(
             self._version(), self._record, stale=self._stale, unusable=unusable, disabled=self._disabled,
-            withheld={**self._withheld, **self._off})  # fmt: skip
+            withheld={**self._withheld, **self._away, **self._off})  # fmt: skip
         if fresh == self._snapshot:
             return
         self._snapshot = fresh
@@ -303,9 +315,10 @@ class RegistryCache:
 
     def _version(self) -> str:
         """Name the union by its parts' hashes, in the form of C-09."""
-        if self._remote is None and not self._own.digest:
+        more = tuple(filter(None, (self._own.digest, self._upstream_digest)))
+        if self._remote is None and not more:
             return self.installed.registry.version
-        parts = (self.installed.registry.sha256, self._remote.sha256 if self._remote else "", *filter(None, (self._own.digest,)))
+        parts = (self.installed.registry.sha256, self._remote.sha256 if self._remote else "", *more)
         both = sha256("|".join(parts).encode()).hexdigest()
         return f"1.0.{both[:8]}"
 

@@ -18,6 +18,8 @@ from edge.settings_rules import BadSettings, Rule, Tidy
 MAX_SECRET: Final = 64 * 1024
 """Bytes of a secret; the longest in use are certificate chains."""
 
+MAX_SERVERS: Final = 32
+
 Scalar = bool | int | float | str
 
 Word = Annotated[str, Rule(rules.word)]
@@ -183,6 +185,55 @@ class Calendar:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class McpServer:
+    """Another MCP server whose tools become ours: a program to run, or an address. `${env.NAME}` in `args`, `env`, `headers` and
+    `url` is a secret; `secret_files` names the file it stands in.
+    """
+
+    id: Annotated[str, Rule(rules.matching(rules.SERVER, "small letters, digits and . _ - (63 at most), beginning with a letter or digit", empty=False))]
+    name: str = ""
+    command: str = ""
+    args: Annotated[tuple[str, ...], Tidy(rules.listed)] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    cwd: Path_ = ""
+    url: Annotated[str, Rule(rules.url)] = ""
+    transport: Literal["http", "sse"] = "http"
+    headers: Annotated[dict[str, str], Rule(rules.headers)] = field(default_factory=dict)
+    secret_files: dict[str, Path_] = field(default_factory=dict)
+    allowed_tools: Annotated[tuple[str, ...], Tidy(rules.listed)] = ()
+    enabled: bool = True
+    idle_s: Seconds = 1800.0
+    timeout_s: Annotated[float, Gt(0), Le(600)] = 30.0
+    prompt: str = ""
+    tool_prompts: dict[str, str] = field(default_factory=dict)
+    visible: bool = False
+    confirm: Literal["policy", "always", "never"] = "policy"
+    trusted: bool = False
+
+    def __post_init__(self) -> None:
+        if bool(self.command) == bool(self.url):
+            raise ValueError("a server is a command or a url: set one of them")
+        if self.url and (self.args or self.env or self.cwd):
+            raise ValueError("args, env and cwd belong to a command; a url takes headers")
+        if self.command and self.headers:
+            raise ValueError("headers belong to a url; a command takes args and env")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mcp:
+    """The other MCP servers, `[[mcp.servers]]`."""
+
+    servers: Annotated[tuple[McpServer, ...], Tidy(rules.listed)] = ()
+
+    def __post_init__(self) -> None:
+        ids = [server.id for server in self.servers]
+        if len(ids) > MAX_SERVERS:
+            raise ValueError(f"there may be {MAX_SERVERS} servers at most")
+        if twice := next((one for one in ids if ids.count(one) > 1), ""):
+            raise ValueError(f"two servers have the id {twice}: an id names one")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
     socket: Annotated[str, Rule(rules.socket)] = ""
     group: str = "glassd"
@@ -225,6 +276,7 @@ class Settings:
     audit: Audit = Audit()
     kb: Kb = Kb()
     calendar: Calendar = Calendar()
+    mcp: Mcp = Mcp()
     control: Control = Control()
     log: Log = Log()
     tool: ToolSettings = field(default_factory=ToolSettings, compare=False)

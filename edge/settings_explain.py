@@ -89,11 +89,13 @@ def _problem(model: type[BaseModel], error: Any, from_env: Mapping[Where, str]) 
     context = error.get("ctx") or {}
     if error["type"] == "value_error":
         return Problem(".".join(where), str(context["error"]), "", source)
-    key = ".".join(where[:2])
+    if error["type"] == "missing":
+        return Problem(".".join(where), "missing", "write it down", source)
+    key = ".".join(where if _inner(model, where) else where[:2])
     if len(where) == 1:
         return Problem(key, f"must be a section, got {_shown(error['input'])}", f"write [{key}] on a line of its own, its keys below")
     problem = f"{_must(error['type'], context) or error['msg']}, got {_shown(error['input'])}"
-    return Problem(key, problem, _example(model, *where[:2]), source)
+    return Problem(key, problem, _example(_inner(model, where) or _section(model, where[0]), where[-1] if _inner(model, where) else where[1]), source)
 
 
 _MUST: Final[Mapping[str, str]] = types.MappingProxyType({
@@ -109,8 +111,10 @@ def _must(kind: str, context: Mapping[str, Any]) -> str:
     return _MUST.get(kind, "").format(**context)
 
 
-def _example(model: type[BaseModel], section: str, key: str) -> str:
-    default = _section(model, section).model_fields[key].get_default(call_default_factory=True)
+def _example(form: type[BaseModel], key: str) -> str:
+    if key not in form.model_fields or form.model_fields[key].is_required():
+        return ""
+    default = form.model_fields[key].get_default(call_default_factory=True)
     if default in ("", {}, ()):
         return ""
     return f"the default is {key} = {_shown(default)}"
@@ -129,12 +133,22 @@ def _unknown(model: type[BaseModel], where: Where) -> Problem:
         homes = [f"{section}.{key}" for section, key in every_key(model) if key == where[0]]
         fix = f"did you mean {homes[0]}?" if homes else did_you_mean(where[0], model.model_fields)
         return Problem(where[0], "unknown section" if not homes else "unknown key", fix)
+    if (inner := _inner(model, where)) is not None:
+        return Problem(".".join(where), "unknown key", did_you_mean(where[-1], inner.model_fields))
     section, key = where[:2]
     near = _nearest(key, _section(model, section).model_fields)
     everywhere = {k: f"{s}.{k}" for s, k in every_key(model)}
     path = everywhere.get(key) or (near and f"{section}.{near}") or everywhere.get(_nearest(key, everywhere), "")
     known = "known here: " + ", ".join(_section(model, section).model_fields)
     return Problem(".".join(where), "unknown key", f"did you mean {path}?" if path else known)
+
+
+def _inner(model: type[BaseModel], where: Where) -> type[BaseModel] | None:
+    """Give the form of one entry of a list or table of them (`mcp.servers.0.url`); None for a section's own keys."""
+    if len(where) < 4 or where[1] not in _section(model, where[0]).model_fields:
+        return None
+    found = typing.get_args(_annotation(model, *where[:2]))
+    return next((one for one in found if isinstance(one, type) and issubclass(one, BaseModel)), None)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

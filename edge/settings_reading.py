@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any, ClassVar, Final, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Final, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
@@ -47,6 +47,8 @@ class _Form(BaseModel):
 def _made(value: Any) -> Any:
     if isinstance(value, _Form):
         return value.made()
+    if isinstance(value, tuple):
+        return tuple(_made(item) for item in value)
     return {key: _made(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
@@ -59,9 +61,14 @@ def _form(plain: type) -> type[_Form]:
 
 
 def _formed(hint: Any) -> Any:
-    """Put forms where plain classes stand, also as the values of a table."""
+    """Put forms where plain classes stand, also as the values of a table and the members of a list."""
     if isinstance(hint, type) and is_dataclass(hint):
         return _form(hint)
+    if get_origin(hint) is Annotated:
+        plain, *marks = get_args(hint)
+        return Annotated[_formed(plain), *marks]
+    if get_origin(hint) is tuple:
+        return tuple.__class_getitem__(tuple(part if part is Ellipsis else _formed(part) for part in get_args(hint)))
     if get_origin(hint) is dict:
         key, value = get_args(hint)
         return dict.__class_getitem__((key, _formed(value)))

@@ -18,6 +18,9 @@ WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 """What may stand as one level of an MQTT topic, and as a file name."""
 VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 """A name in an environment."""
+SERVER: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+"""Another MCP server's id: the package its tools are in."""
+_SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key"})
 MAC: Final = re.compile(r"(?:[0-9A-F]{2}:){5}[0-9A-F]{2}", re.IGNORECASE)
 RADIO: Final = re.compile(r"bluez|inproc|usb:\d{1,3}|tcp:[^\s/]+:\d{1,5}")
 
@@ -77,9 +80,9 @@ def word(value: str) -> str:
     return value
 
 
-def matching(pattern: re.Pattern[str], form: str) -> Any:
+def matching(pattern: re.Pattern[str], form: str, *, empty: bool = True) -> Any:
     def check(value: str) -> str:
-        if value and not pattern.fullmatch(value):
+        if (value or not empty) and not pattern.fullmatch(value):
             raise ValueError(f"must be {form}")
         return value
 
@@ -98,6 +101,18 @@ def url(value: str) -> str:
     if "@" in value.partition("://")[2].partition("/")[0]:
         raise ValueError("must not hold a password; put the token into a file and name it in cloud.token_file")
     return value.rstrip("/")
+
+
+def headers(value: dict[str, str]) -> dict[str, str]:
+    """Header lines as they are sent; one that is a secret by its name must name it, and not hold it."""
+    for name, text in value.items():
+        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", name):
+            raise ValueError(f"{name[:64]!r} is no header's name")
+        if not (text.isascii() and text.isprintable()):
+            raise ValueError(f"{name}: must be plain ASCII on one line")
+        if name.lower() in _SECRET_HEADERS and "${env." not in text:
+            raise ValueError(f'{name}: must not hold the secret itself; write ${{env.NAME}} in its place and name its file: secret_files = {{ NAME = "/path" }}')
+    return value
 
 
 def absolute(value: str) -> str:

@@ -31,7 +31,7 @@ from edge.events import (
 from edge.ports import BusPort, Entry, RegistryPort, SnapshotPort
 from firmware_bridge.messages import WornChanged
 from tools_cache import about
-from tools_cache.tool import CallOrigin, Json, Mode, RateLimit, Source, ToolCall, ToolDefinition, ToolError
+from tools_cache.tool import CallOrigin, Json, Mode, RateLimit, ToolCall, ToolDefinition, ToolError
 
 TURNS: Final = 64
 """Turns known by name; a call that comes later than that many others begins its turn anew."""
@@ -332,7 +332,7 @@ class ToolChoice:
         here = [e.definition for e in snapshot.entries() if not e.hidden and not loader_rules.is_helper(e.definition.name)]
         self._conditional = bool(self._gates) or any(tool.available_when for tool in here)
         said = self._rules(self._user_id).denied or self._switches.get(self._user_id) or self._gates
-        tools = [t for t in here if not (said or t.available_when or t.source is Source.UPSTREAM) or not self.why_not(self._user_id, t)]
+        tools = [t for t in here if not (said or t.available_when) or not self.why_not(self._user_id, t)]
         tools.sort(key=lambda tool: (-self._favourites.get(tool.name, 0), tool.source not in HERE, tool.name))
         available = tuple(tool.name for tool in tools)
         needs = {tool.name: tool.depends_on for tool in tools if tool.depends_on}

@@ -39,7 +39,7 @@ class Source(StrEnum):
     LOCAL = "local"
     GLASSES = "glasses"
     CLOUD = "cloud"
-    UPSTREAM = "upstream"
+    UPSTREAM = "mcp"
 
 
 class SideEffects(StrEnum):
@@ -252,7 +252,8 @@ class ToolCall:
     """One request, identified end to end by `call_id` (UUIDv7, text form). `ttl_s` is what is left of its life.
 
     `session` "" is a session of its own; `ordinal` its place within the model's message; `replayed`: again, after a reconnect.
-    `depth` counts the tools it was called `through`, and that is the last of them.
+    `depth` counts the tools it was called `through`, and that is the last of them. `input`: what a tool of another server asked
+    for, brought with the same call again. `outside`: the tool is beyond its caller's scope.
     """
 
     call_id: str
@@ -270,6 +271,8 @@ class ToolCall:
     replayed: bool = False
     depth: int = 0
     through: str = ""
+    input: Mapping[str, Json] | None = None
+    outside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ MAX_SESSION: Final = 64
 
 _CALL_KEYS: Final = (
     "tool", "args", "mode", "wait", "ask", "confirm", "confirmation_token", "idempotency_key", "ttl_s", "turn_id", "origin",
-    "session", "provider_call_id", "ordinal", "replayed",
+    "session", "provider_call_id", "ordinal", "replayed", "input", "scope",
 )  # fmt: skip
 _ENVELOPE_KEYS: Final = ("ok", "data", "error", "intents", "render", "meta")
 _T = TypeVar("_T")
@@ -95,10 +95,18 @@ class CallRoutes:
             "idempotency_key": reading.text(body, "idempotency_key", most=255, default="") or None,
             "provider_call_id": reading.text(body, "provider_call_id", most=255, default="") or None,
             "ordinal": reading.count(body, "ordinal"), "replayed": reading.boolean(body, "replayed", default=False),
+            "input": _input(body),
         }  # fmt: skip
+        fields["outside"] = self._outside(fields["tool"], body.get("scope"))
         wanted = Mode(reading.one_of(body, "mode", tuple(Mode))) if "mode" in body else None
         mode = await self._mode(session, wanted)  # last: a request that cannot be read makes no session
         return ToolCall(call_id=self._ports.new_id(), user_id=self._ports.user_id, mode=mode, **fields)
+
+    def _outside(self, tool: str, given: Json) -> bool:
+        """Is this a tool of another server that the caller's scope leaves out?"""
+        seen = reading.scope(given)
+        entry = self._ports.registry.snapshot().find(tool)
+        return seen is not None and entry is not None and not seen(entry.definition)
 
     async def _mode(self, session: str, wanted: Mode | None) -> Mode:
         """A session keeps the mode it was made with (S2-83); a call outside of one has its own."""
@@ -150,6 +158,14 @@ class CallRoutes:
         if story is None:
             return unknown(call_id)
         return Refused(409, "CONFLICT", f"the call {call_id} is {story.get('state')}: {problem}", f"see it: glassd calls {call_id}")
+
+
+def _input(body: Mapping[str, Json]) -> Mapping[str, Json] | None:
+    """What a tool of another server asked for, brought with the same call: `{inputResponses?, requestState?}`."""
+    found = body.get("input")
+    if found is not None and (not isinstance(found, dict) or not found.keys() <= {"inputResponses", "requestState"}):
+        raise reading.malformed("input: must be an object with inputResponses and requestState", "they answer error.details of the call before")
+    return found
 
 
 def _wait(body: Mapping[str, Json]) -> Wait | None:

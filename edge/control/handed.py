@@ -1,7 +1,8 @@
 """What the control API is handed: every port and value its paths need. No code runs here."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from edge.choice_ports import ChoicePort
 from edge.control.counted import Exposition
@@ -9,6 +10,28 @@ from edge.pairing_ports import PairingPort
 from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
 from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort
 from tools_cache.tool import Json, ToolResponse
+
+
+class ServersPort(Protocol):
+    """Implemented by `servers.py`: the other MCP servers whose tools are ours. Secrets never come out of it."""
+
+    def describe(self) -> Sequence[Mapping[str, Json]]:
+        """Every configured server, by id."""
+
+    async def refresh(self, server: str) -> None:
+        """List its tools anew, connecting first where it is not. Raises `NoServer`."""
+
+    async def authorize(self, server: str, code: str, state: str) -> None:
+        """Finish its authorization with what the browser was sent back with. Raises `NoServer`."""
+
+
+class NoServer(Exception):
+    """There is no such server, or nothing of this kind to do with it; the text says which, `fix` what to do."""
+
+    def __init__(self, text: str, fix: str = "see all of them: glassd servers") -> None:
+        super().__init__(text)
+        self.fix = fix
+
 
 Enrol = Callable[[str], Awaitable[Mapping[str, Json]]]
 """A code in, what may be shown of the enrolment out; raises what has `code` and `fix`."""
@@ -38,4 +61,5 @@ class Ports:
     enrol: Enrol | None = None
     choice: ChoicePort | None = None
     sync: Sync | None = None
+    servers: ServersPort | None = None
     user_id: str = "local"

@@ -5,11 +5,12 @@ Refuses to know what the values are for.
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from edge.control.http import Refused, Request
-from tools_cache.tool import Json
+from tools_cache.tool import Json, ToolDefinition
 
 MAX_COUNT: Final = 1_000_000
 
@@ -120,6 +121,26 @@ def flag(request: Request, key: str) -> bool:
     if value not in {"0", "1", "true", "false"}:
         raise malformed(f"{key}: must be 1 or 0")
     return value in {"1", "true"}
+
+
+def scope(given: Json) -> Callable[[ToolDefinition], bool] | None:
+    """Read a caller's scope, `{mentions?, allowedMcpServers?}`: may it see this tool? None: it has no scope, and sees all."""
+    if given is None:
+        return None
+    from edge.core.scope import Scope, admits  # noqa: PLC0415 - only agents beside other servers have one
+
+    try:
+        return partial(admits, Scope.of(given))
+    except ValueError as e:
+        raise malformed(str(e), 'for example {"mentions": [{"type": "mcpServer", "serverId": "files"}]}') from None
+
+
+def scope_of(request: Request) -> Callable[[ToolDefinition], bool] | None:
+    """Read `scope`, JSON, from the query."""
+    try:
+        return scope(json.loads(request.query.get("scope", "null")))
+    except (json.JSONDecodeError, RecursionError):
+        raise malformed("scope: must be JSON", 'for example {"mentions": []}') from None
 
 
 def number(request: Request, key: str, *, default: int, most: int) -> int:

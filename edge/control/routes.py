@@ -19,6 +19,7 @@ from edge.control.handed import Ports
 from edge.control.http import Limits, Refused, Reply, Request
 from edge.control.pairing import PairingRoutes
 from edge.control.places import Places
+from edge.control.servers import ServerRoutes
 from edge.control.stream import Stream
 from edge.control.synced import synced
 from edge.control.tools import ToolRoutes
@@ -46,6 +47,7 @@ class Routes:
         self._polls = Places(limits.polls, "too many clients wait for an answer", "ask without wait, or again in a moment")
         calls, grants = CallRoutes(ports, self._answers, begins=limits.begins), GrantRoutes(ports)
         pairing, tools = PairingRoutes(ports.pairing), ToolRoutes(ports)
+        servers = ServerRoutes(ports.servers)
         self._table: tuple[tuple[str, re.Pattern[str], Any], ...] = tuple((method, re.compile(path), handler) for method, path, handler in (
             ("GET", r"/v1/status", self._status),
             ("GET", r"/v1/tools", tools.show),
@@ -75,6 +77,9 @@ class Routes:
             ("DELETE", r"/v1/bonds/([^/]{1,64})", pairing.unpair),
             ("POST", r"/v1/enrol", partial(enrolled, ports.enrol)),
             ("POST", r"/v1/registry/sync", partial(synced, ports.sync)),
+            ("GET", r"/v1/servers", servers.show),
+            ("POST", r"/v1/servers/([^/]{1,63})/refresh", servers.refresh),
+            ("POST", r"/v1/servers/([^/]{1,63})/authorize", servers.authorize),
         ))  # fmt: skip
 
     async def answer(self, request: Request) -> Reply | Follow | Stream:

@@ -20,7 +20,7 @@ from edge.choice_ports import ChoicePort
 from edge.clock import Clock
 from edge.control.counted import Exposition
 from edge.control.feed import RING, Feed, missed
-from edge.control.handed import Enrol, Ports, Sync
+from edge.control.handed import Enrol, Ports, ServersPort, Sync
 from edge.control.http import Connection, Limits, Refused, Reply, Request, failure
 from edge.control.routes import Follow, Routes
 from edge.control.stream import Stream
@@ -55,7 +55,7 @@ class ControlServer:
         session_state: Callable[[], Mapping[str, Json]] = dict, user_id: str = "local", group: str = "",
         full: tuple[type[Exception], ...] = (), limits: Limits | None = None, ring: int = RING,
         metrics: Exposition | None = None, pairing: PairingPort | None = None, enrol: Enrol | None = None,
-        choice: ChoicePort | None = None, sync: Sync | None = None,
+        choice: ChoicePort | None = None, sync: Sync | None = None, servers: ServersPort | None = None,
     ) -> None:  # fmt: skip
         self._path = path
         self._group = group
@@ -65,7 +65,7 @@ class ControlServer:
         self._routes = Routes(Ports(
             calls=calls, registry=registry, render=render, store=store, bus=bus, status=status, heard=heard, new_id=new_id,
             confirmations=confirmations, sessions=sessions, session_state=session_state, metrics=metrics,
-            user_id=user_id, pairing=pairing, enrol=enrol, choice=choice, sync=sync,
+            user_id=user_id, pairing=pairing, enrol=enrol, choice=choice, sync=sync, servers=servers,
         ), self._limits)  # fmt: skip
         self._tasks: asyncio.TaskGroup | None = None
         self._socket: socket.socket | None = None

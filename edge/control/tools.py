@@ -15,7 +15,7 @@ from edge.core import policy
 from edge.core.loader_rules import CannotSwitch
 from edge.ports import Entry
 from tools_cache import about
-from tools_cache.tool import CallOrigin, Json, Mode
+from tools_cache.tool import CallOrigin, Json, Mode, Source, ToolDefinition
 
 BREATH: Final = 500
 """Tools between two looks at everybody else: ten thousand take a third of a second on a PC."""
@@ -32,12 +32,13 @@ class ToolRoutes:
         """Those in force; with `all` the hidden too. `mode` asks what is there for one way of talking."""
         everything, category = reading.flag(request, "all"), request.query.get("category", "")
         mode = Mode(reading.one_of(request.query, "mode", tuple(Mode))) if "mode" in request.query else None
+        seen = reading.scope_of(request)
         snapshot = self._ports.registry.snapshot()
         counts, shown = Counter[str](), []
         for number, entry in enumerate(snapshot.entries(), 1):
             if number % BREATH == 0:
                 await asyncio.sleep(0)
-            if category in {"", entry.definition.category}:
+            if category in {"", entry.definition.category} and (seen is None or seen(entry.definition)):
                 stands = self._stands(entry, mode)
                 counts[stands.state] += 1
                 if everything or stands.state != HIDDEN:
@@ -110,4 +111,19 @@ def listed(entry: Entry, stands: Choice) -> dict[str, Json]:
         "activationPhrases": list(d.activation_phrases), "dependsOn": list(d.depends_on),
         "state": stands.state, "reason": stands.reason, "enabled": stands.on,
         "hidden": stands.reason if stands.state == HIDDEN else "", "missing": list(entry.missing), "without": list(entry.without), "warnings": list(entry.warnings), "stale": entry.stale,
+        **{key: d.raw[key] for key in _VERBATIM if key in d.raw}, **_of_another_server(d),
     }  # fmt: skip
+
+
+_VERBATIM: Final = ("title", "outputSchema", "annotations", "icons", "_meta")
+"""What of a definition is passed on as its author wrote it."""
+
+
+def _of_another_server(tool: ToolDefinition) -> dict[str, Json]:
+    """The seed's id beside the provenance, for who still knows it by that; nobody is called by it (C-05)."""
+    if tool.source is not Source.UPSTREAM:
+        return {}
+    from edge.core import scope, seed_ids  # noqa: PLC0415 - a daemon without such servers never loads them
+
+    found = scope.origin(tool)
+    return {} if found is None else {"compatId": seed_ids.tool_id(found.server, found.tool)}

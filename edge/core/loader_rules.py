@@ -13,7 +13,6 @@ from tools_cache.tool import ErrorCode, ExecutionType, RateLimit, Source, ToolDe
 
 BY_OWNER: Final = DISABLED
 BY_USER: Final = "disabled: glassd tools enable {name}"
-NOT_ALLOWED: Final = "tools of other servers are off until somebody enables them: glassd tools enable {name}"
 UNLOADED: Final = "not loaded: registry:search and registry:load bring it"
 META: Final = ("registry:search", "registry:load", "registry:invoke")
 """Offered while not everything is."""
@@ -68,17 +67,14 @@ def built_in(tool: ToolDefinition) -> bool:
 
 
 def off_because(tool: ToolDefinition, rules: UserRules, switches: Mapping[str, bool]) -> str:
-    """Why this tool is off for a user; empty when it is on. Own and cloud tools are on until switched off, those of other
-    servers off until switched on (C-37).
+    """Why this tool is off for a user; empty when it is on. All are on until switched off: of other servers only what the owner
+    named is there at all (C-37).
     """
     if built_in(tool):
         return ""
     if named(tool.name, rules.denied):
         return BY_OWNER
-    wanted = switches.get(tool.name)
-    if wanted is False:
-        return BY_USER.format(name=tool.name)
-    return NOT_ALLOWED.format(name=tool.name) if wanted is None and tool.source is Source.UPSTREAM else ""
+    return BY_USER.format(name=tool.name) if switches.get(tool.name) is False else ""
 
 
 def refused(name: str, why: str) -> ToolError:

@@ -3,11 +3,10 @@
 Pure. Refuses to replace: a tool is never another one's stand-in, whoever offers it (C-17). What is left out is named.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from edge.core.own import Server
 from tools_cache.registry import App, Dropped
 
 BUILT_IN: Final = "a tool of this device has that name; "
@@ -42,25 +41,3 @@ def merged(offers: Sequence[Offer]) -> tuple[tuple[App, ...], tuple[Dropped, ...
         taken.update(tool.name for app in apps[begun:] for tool in app.tools)
     return tuple(apps), tuple(refused)
 
-
-# ------------------------------------------------------------------ other servers
-
-
-def admitted(server: Server, app: App) -> App:
-    """Take in what the owner allowed of a server, in a package named like it: nothing comes in unnamed (C-37, S3-34)."""
-    allowed = (tool for tool in app.tools if tool.name.partition(":")[2] in server.allowed_tools)
-    tools = (replace(tool, name=f"{server.name}:{tool.name.partition(':')[2]}") for tool in allowed)
-    return replace(app, package=server.name, tools=tuple(tools))
-
-
-def settled(listed: Mapping[str, App | Exception], servers: Iterable[Server]) -> tuple[tuple[App, ...], tuple[Dropped, ...]]:
-    """What each server listed, or how it failed: a server that is down costs its own tools only (S3-35)."""
-    apps: list[App] = []
-    away: list[Dropped] = []
-    for server in servers:
-        found = listed.get(server.name)
-        if isinstance(found, App):
-            apps.append(admitted(server, found))
-        else:
-            away.append(Dropped(server.name, f"its tools cannot be listed: {found or 'it was not asked yet'}"))
-    return tuple(apps), tuple(away)

@@ -41,13 +41,36 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """One MCP server of the owner's (S3-34); `allowed_tools` is an allow-list: nothing of a third party comes in unnamed (C-37)."""
+    """One MCP server of the owner's (S3-34): a program to run, or an address. `name` is its id and the package its tools are in.
+
+    `allowed_tools` is an allow-list: nothing of a third party comes in unnamed (C-37), `*` names all. Texts of `args`, `env`,
+    `headers` and `url` may hold `${env.NAME}`; `secret_files` says in which file such a secret stands. `trusted`: what it says of
+    its tools' effects is believed. `prompt` goes before each of its descriptions, `tool_prompts` stand in their place (S1-45).
+    """
 
     name: str
-    url: str
+    url: str = ""
     transport: str = "http"
     headers: Mapping[str, str] = field(default_factory=FrozenDict)
     allowed_tools: frozenset[str] = frozenset()
+    title: str = ""
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=FrozenDict)
+    cwd: str = ""
+    secret_files: Mapping[str, str] = field(default_factory=FrozenDict)
+    enabled: bool = True
+    idle_s: float = 1800.0
+    timeout_s: float = 30.0
+    prompt: str = ""
+    tool_prompts: Mapping[str, str] = field(default_factory=FrozenDict)
+    visible: bool | None = None
+    confirm: str = "policy"
+    trusted: bool = False
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        return templates.secrets([self.url, dict(self.headers), dict(self.env), list(self.args)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +120,21 @@ def ready(own: Own, secret: Secret) -> Ready:
             withheld[name] = reason
             plans.pop(name, None)
     return Ready(MappingProxyType(plans), MappingProxyType(withheld), frozenset(used))
+
+
+def ready_server(server: Server, secret: Secret) -> tuple[Server, frozenset[str]]:
+    """Put the owner's secrets into one server's settings; give also their values. Raises ValueError with why it must wait."""
+    values = {key: value for key in sorted(server.secrets) if (value := secret(key))}
+    if problem := _lacking(lacking) if (lacking := sorted(server.secrets - values.keys())) else _unfit(values):
+        raise ValueError(problem)
+    headers = {name: text.strip() for name, text in templates.with_secrets(server.headers, values).items()}
+    made = replace(
+        server, url=templates.with_secrets(server.url, values, encoded=True), headers=headers,
+        env=templates.with_secrets(server.env, values), args=tuple(templates.with_secrets(server.args, values)),
+    )  # fmt: skip
+    if made.url and (problem := address_problem(made.url)):
+        raise ValueError(problem.replace("execution.url", "url"))
+    return made, frozenset(values.values())
 
 
 def _with(plan: Plan, values: Mapping[str, str]) -> Plan:

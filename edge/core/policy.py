@@ -68,6 +68,13 @@ def rate_problem(tool: ToolDefinition, wait_s: float) -> ToolError | None:
     )  # fmt: skip
 
 
+def out_of_scope(name: str) -> ToolError:
+    """The caller's scope leaves this tool out (S1-13)."""
+    return ToolError.of(
+        ErrorCode.DENIED, f"Tool {name} is not in this caller's scope", suggestion="Mention its server, or allow it: scope.allowedMcpServers"
+    )
+
+
 def unknown(name: str) -> ToolError:
     """There is no such tool in this snapshot (S0-47)."""
     return ToolError.of(ErrorCode.TOOL_NOT_FOUND, f"Tool {name} not found", suggestion="glassd tools --all")

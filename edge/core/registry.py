@@ -77,7 +77,7 @@ class Union:
         withheld: Mapping[str, str] = MappingProxyType({}),
     ) -> Snapshot:  # fmt: skip
         """Judge every tool by these glasses. `unusable`: cloud tools whose schema failed, with why; `withheld`: the owner's
-        tools that cannot be asked as things are, with why; `disabled`: names
+        tools, and those of other servers, that cannot be asked as things are, with why; `disabled`: names
         (`package:tool`, `package:*` for all of a package, `*` for all) that the owner does not want.
         """
         entries: dict[str, Entry] = {}

@@ -290,7 +290,7 @@ def concerns_wearer(call: ToolCall, response: ToolResponse) -> bool:
     return asked or error is None or (error.type not in _OWN_BUSINESS and error.code is not ErrorCode.DENIED)
 
 
-_FROM_AFAR: Final = ("activatedForTool", "clamped", "stale", "ageS", "toolVersion", "mentraExtensions")
+_FROM_AFAR: Final = ("activatedForTool", "clamped", "stale", "ageS", "toolVersion", "mentraExtensions", "content")
 
 
 def stamped(

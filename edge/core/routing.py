@@ -21,6 +21,8 @@ class RouteKind(StrEnum):
     QUEUE = "queue"
     WEARER = "wearer"
     """asked on the glasses: a `space` tool (S3-04)"""
+    UPSTREAM = "upstream"
+    """asked of another MCP server"""
     LATER = "later"
     """whoever asked for it hands the result in (S3-03)"""
     CACHE = "cache"
@@ -70,7 +72,7 @@ def choose(tool: ToolDefinition, now: Circumstances) -> Route:
     if tool.source is Source.GLASSES:
         return _on_glasses(tool, now)
     if tool.source is Source.UPSTREAM:
-        return Route(RouteKind.FALLBACK, "no upstream server is connected", ErrorCode.TOOL_UNAVAILABLE)
+        return Route(RouteKind.UPSTREAM, "a tool of another server")
     return _in_the_cloud(tool, now)
 
 

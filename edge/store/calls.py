@@ -224,6 +224,7 @@ def _request(call: ToolCall, keys: tuple[str, ...]) -> dict[str, Any]:
         "mode": call.mode.value, "turn_id": call.turn_id, "user_id": call.user_id,
         "idempotency_key": call.idempotency_key, "session": call.session, "provider_call_id": call.provider_call_id,
         "ordinal": call.ordinal, "replayed": call.replayed, "through": call.through, "keys": list(keys),
+        **({"input": dict(call.input)} if call.input is not None else {}),
     }  # fmt: skip
 
 
@@ -234,5 +235,5 @@ def _call(row: Row, ttl_s: float) -> ToolCall:
         mode=Mode(kept["mode"]), turn_id=kept["turn_id"], user_id=kept["user_id"],
         idempotency_key=kept["idempotency_key"], ttl_s=ttl_s, session=kept.get("session", ""),
         provider_call_id=kept.get("provider_call_id"), ordinal=kept.get("ordinal"), replayed=kept.get("replayed", False),
-        through=kept.get("through", ""),
+        through=kept.get("through", ""), input=kept.get("input"),
     )  # fmt: skip

@@ -21,7 +21,7 @@ PROMISES: Final[dict[str, Promise]] = {
     "S4-56": Promise("What the loader does is told in order, on the bus and in the audit log.", "seed S4-56"),
     "S4-57": Promise("A tool that is not offered is found by words, loaded, and called by its name.", "seed S4-57"),
     "I5-tools-switch": Promise("`glassd tools enable` and `disable` switch a tool, say what hangs on it, and outlive a restart.", "issue 5, Runtime"),
-    "C-37": Promise("Own and cloud tools are on until switched off; those of other servers off until switched on.", "seed C-37"),
+    "C-37": Promise("Own and cloud tools are on until switched off; of other servers only what the owner named comes in.", "seed C-37"),
 }
 
 DECLINED: Final[dict[str, str]] = {

@@ -2,8 +2,7 @@
 
 import pytest
 
-from edge.core.merging import Offer, admitted, merged, settled
-from edge.core.own import Server
+from edge.core.merging import Offer, merged
 from edge.core.registry import Union
 from tools_cache.registry import App
 from tools_cache.tool import Source, ToolDefinition
@@ -67,32 +66,3 @@ def test_a_tool_of_the_owners_that_cannot_be_asked_is_hidden_with_its_reason():
     snapshot = union.snapshot("1", None, stale=False, withheld={"my:tool": "${env.X} is not set", "c:x": "no business of this"})
     assert snapshot.find("my:tool").hidden == "${env.X} is not set"
     assert not snapshot.find("c:x").hidden
-
-
-# ------------------------------------------------------------------ other servers
-
-HOME = Server(name="home", url="https://h", allowed_tools=frozenset({"light", "show_text"}))
-
-
-@pytest.mark.requirement("S3-34")
-def test_only_what_the_owner_named_comes_in_and_under_the_servers_own_name():
-    found = admitted(HOME, app("whatever", "light", "unlock_door", "show_text", source=Source.UPSTREAM))
-    assert (found.package, names([found])) == ("home", ["home:light", "home:show_text"])
-    assert names([admitted(Server(name="s", url="https://s"), app("s", "x"))]) == []
-
-
-@pytest.mark.requirement("S3-36")
-def test_a_server_that_offers_show_text_does_not_replace_ours():
-    came = admitted(HOME, app("glasses", "show_text", source=Source.UPSTREAM, said="evil"))
-    snapshot = Union.of([BUILT_IN], [], upstream=[came]).snapshot("1", None, stale=False)
-    assert snapshot.find("glasses:show_text").definition.description != "evil"
-    assert snapshot.find("home:show_text").definition.description == "evil"
-
-
-@pytest.mark.requirement("S3-35")
-def test_one_of_three_servers_that_is_down_costs_its_own_tools_only():
-    servers = [Server(name=n, url="https://s", allowed_tools=frozenset({"x"})) for n in ("a", "b", "c")]
-    apps, away = settled({"a": app("a", "x"), "b": ConnectionError("refused"), "c": app("c", "x")}, servers)
-    assert names(apps) == ["a:x", "c:x"]
-    assert [(d.name, d.reason) for d in away] == [("b", "its tools cannot be listed: refused")]
-    assert settled({}, servers[:1])[1][0].reason == "its tools cannot be listed: it was not asked yet"

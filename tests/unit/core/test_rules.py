@@ -92,7 +92,7 @@ def world(**more) -> Circumstances:
         (tool(Source.CLOUD, queueable=True), world(uplink_up=False, uplink_configured=False), RouteKind.FALLBACK,
          ErrorCode.OFFLINE),
         (tool(Source.CLOUD), world(origin=CallOrigin.CLOUD), RouteKind.FALLBACK, ErrorCode.UNSUPPORTED),
-        (tool(Source.UPSTREAM), world(), RouteKind.FALLBACK, ErrorCode.TOOL_UNAVAILABLE),
+        (tool(Source.UPSTREAM), world(uplink_up=False, glasses_ready=False), RouteKind.UPSTREAM, None),
         (tool(Source.LOCAL), world(time_left_s=0), RouteKind.FALLBACK, ErrorCode.DEADLINE_EXPIRED),
     ],
 )  # fmt: skip

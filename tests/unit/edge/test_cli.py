@@ -34,7 +34,7 @@ class Ran:
 
 
 def environment(**more):
-    kept = {k: v for k, v in os.environ.items() if k in {"PATH", "LANG", "LC_ALL", "VIRTUAL_ENV"}}
+    kept = {k: v for k, v in os.environ.items() if k in {"PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTHONPATH"}}
     return {**kept, "HOME": "/nonexistent", "PYTHONIOENCODING": "utf-8", **more}
 
 

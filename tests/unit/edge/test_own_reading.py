@@ -126,7 +126,7 @@ SLIPS = [
     (tool(inputSchema={"type": "array"}), "inputSchema.type: "), (tool(inputSchema={"type": "object", "properties": 5}), "Invalid JSON Schema"),
     (tool(cacheTtlS=5), "cacheTtlS: only a tool that writes nothing"),
     ([tool()], "must be an object with name"), ({"tools": [], "name": "x"}, "name: stands beside a list"), ({"tools": {}}, "tools: must be a list"),
-    ({"tools": [5]}, "tools.0: must be a table"), ({"servers": [{"name": "s"}]}, 'servers.0: "url" is a required'),
+    ({"tools": [5]}, "tools.0: must be a table"), ({"servers": [{"name": "s"}]}, "servers.0: url: a server has an address"),
     ({"servers": [{"name": "s", "url": "https://s", "headers": {"A": "${x}"}}]}, "servers.0: a ${ that is no"),
 ]  # fmt: skip
 

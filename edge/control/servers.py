@@ -1,0 +1,56 @@
+"""The other MCP servers as a person sees them: their state, a fresh look at their tools, the end of an authorization.
+
+Refuses to know how anybody is asked, and sees no secret: the port gives none.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Final
+
+from edge.control import reading
+from edge.control.handed import NoServer, ServersPort
+from edge.control.http import Refused, Reply, Request
+from tools_cache.tool import Json
+
+LONGEST_S: Final = 60.0
+"""Starting a program and listing what it offers; npx may fetch it first."""
+MAX_CODE: Final = 4096
+
+
+class ServerRoutes:
+    """`/v1/servers`."""
+
+    def __init__(self, servers: ServersPort | None) -> None:
+        self._servers = servers
+
+    async def show(self, _request: Request) -> Reply:
+        return Reply(200, {"servers": self._all()})
+
+    async def refresh(self, request: Request, server: str) -> Reply:
+        """Look again; the reply is the server as it is then."""
+        reading.json_object(request, (), empty=True)
+        return await self._done(server, self._port().refresh(server))
+
+    async def authorize(self, request: Request, server: str) -> Reply:
+        """Finish an authorization; without `state` the one that is under way is meant."""
+        body = reading.json_object(request, ("code", "state"))
+        code = reading.text(body, "code", most=MAX_CODE)
+        return await self._done(server, self._port().authorize(server, code, reading.text(body, "state", most=MAX_CODE, default="")))
+
+    async def _done(self, server: str, work: Awaitable[None]) -> Reply:
+        try:
+            async with asyncio.timeout(LONGEST_S):
+                await work
+        except NoServer as e:
+            raise Refused(404, "NOT_FOUND", str(e), e.fix) from None
+        except TimeoutError:
+            raise Refused(504, "TIMEOUT", f"{server} gave no answer in {LONGEST_S:.0f} s", "see: glassd servers") from None
+        return Reply(200, next((one for one in self._all() if one["id"] == server), {}))
+
+    def _all(self) -> list[dict[str, Json]]:
+        return [dict(one) for one in self._servers.describe()] if self._servers is not None else []
+
+    def _port(self) -> ServersPort:
+        if self._servers is None:
+            raise Refused(501, "UNSUPPORTED", "this daemon knows no other servers", "update glassd")
+        return self._servers
