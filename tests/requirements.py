@@ -6,10 +6,10 @@ A test says which it proves with `@pytest.mark.requirement("id")`; `tests/test_r
 
 from typing import Final
 
-from tests.promises import base, build, cloud, execution, glasses, hardware, loader, shipped, sync
+from tests.promises import base, build, cloud, execution, glasses, hardware, loader, shipped, sync, upstream
 from tests.promises.words import Promise
 
-PARTS: Final = (base, build, cloud, execution, glasses, hardware, loader, shipped, sync)
+PARTS: Final = (base, build, cloud, execution, glasses, hardware, loader, shipped, sync, upstream)
 
 PROMISES: Final[dict[str, Promise]] = {
     # ------------------------------------------------------------ the main job
