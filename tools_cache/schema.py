@@ -7,6 +7,7 @@ fetching anything (`offline`), formats asserted (2020-12 does not by default; C-
 import json
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from tools_cache.defaults import fill_defaults
@@ -27,6 +28,10 @@ MAX_PROBLEM: Final = 300
 """Characters of one problem: the library quotes the offending value, however long it is."""
 KEPT: Final = 128
 """Compiled validators kept, last used first: about 14 kB each, so 2 MiB (1,000 tools would be 14 MiB)."""
+
+BEFORE: Final = "x-glassd-before"
+"""Beside `properties`: one moment → the moment it must come before. JSON Schema cannot say so, and whoever is asked for a yes should
+not be asked about what cannot be."""
 
 Problem = dict[str, str]
 """`{path, problem}`: a JSON pointer (`root` for the whole) and words for a person."""
@@ -61,6 +66,7 @@ class Validator:
             if count == MAX_ERRORS:
                 return
             yield {"path": pointer(error.instance_path), "problem": _short(error.message)}
+        yield from _out_of_order(self._schema.get(BEFORE), value)
 
     def _holds(self, condition: Mapping[str, Any], value: Any) -> bool:
         """Ask an `if`; its `$ref`s point into the whole schema's definitions."""
@@ -69,6 +75,24 @@ class Validator:
             return bool(compile_schema({**shared, **condition})._compiled.is_valid(value))  # noqa: SLF001 - own class
         except (BadDefinition, ValueError, RecursionError):
             return False
+
+
+def _out_of_order(pairs: Any, value: Any) -> Iterator[Problem]:
+    """Look at moments that must follow one another; what is no moment, the schema's formats have told already."""
+    if not isinstance(pairs, dict) or not isinstance(value, dict):
+        return
+    for first, then in pairs.items():
+        begins, ends = _moment(value.get(first)), _moment(value.get(then) if isinstance(then, str) else None)
+        if begins is not None and ends is not None and begins >= ends:
+            yield {"path": pointer([first]), "problem": f"must be before {pointer([then])}"}
+
+
+def _moment(text: Any) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return found if found is not None and found.tzinfo is not None else None
 
 
 def _deeper_than(value: Any, levels: int) -> bool:

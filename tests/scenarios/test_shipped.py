@@ -29,6 +29,8 @@ async def test_a_wearer_looks_something_up_agrees_to_an_event_and_is_left_alone(
         assert (said.ok, len(said.data["results"]), said.meta["clamped"]) == (True, 3, {"top_k": [5, 3]})
         await place.lens_shows("Policy", "returns")
 
+        backwards = await place.call("calendar:create_event", {**EVENT, "start": EVENT["end"], "end": EVENT["start"]})
+        assert "/start must be before /end" in backwards.error.message, "nobody is asked about what cannot be"
         place.start_call("calendar:create_event", EVENT)
         await place.lens_shows("Create calendar event with 1 attendees")
         assert not (state / "calendars").exists(), "not before the yes"

@@ -47,6 +47,20 @@ def test_an_integer_is_a_whole_number_and_nothing_is_coerced(value, good):
     assert (paths({**GOOD, "n": value}) == []) is good
 
 
+@pytest.mark.parametrize(("start", "end", "wrong"), [
+    ("2026-11-21T10:00:00Z", "2026-11-21T10:00:00+00:00", ["/from"]), ("2026-11-21T11:00:00+02:00", "2026-11-21T09:00:01Z", []),
+    ("2026-11-21T10:00:00Z", "2026-11-21T09:59:59.9Z", ["/from"]), ("soon", "2026-11-21T09:00:00Z", []), ("2026-11-21T10:00:00Z", 5, []),
+    ("2026-11-21T10:00:00", "2026-11-21T09:00:00Z", []),
+])  # fmt: skip
+def test_one_moment_can_be_told_to_come_before_another(start, end, wrong):
+    assert paths({"from": start, "to": end}, {"type": "object", "x-glassd-before": {"from": "to", "to": ["x"]}}) == wrong
+
+
+@pytest.mark.parametrize("said", [["from"], "from", {"from": {}}, None])
+def test_an_order_that_is_none_is_heeded_by_nobody(said):
+    assert paths({"from": "2026-11-21T10:00:00Z"}, {"type": "object", "x-glassd-before": said}) == []
+
+
 def test_null_is_no_object():
     assert paths({**GOOD, "o": None}) == ["/o"]
 

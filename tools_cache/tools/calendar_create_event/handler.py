@@ -3,15 +3,12 @@
 from collections.abc import Mapping
 
 from tools_cache.calendars import CalendarContext, CalendarTrouble, Plan, failure, moment
-from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
+from tools_cache.tool import Json
 
 
 async def execute(args: Mapping[str, Json], ctx: CalendarContext) -> Json:
     """Make the event; its name comes from the call, so that a second run of the same call makes no second one."""
     start, end = moment(args, "start"), moment(args, "end")
-    if start >= end:
-        raise ToolFailure(ToolError.of(
-            ErrorCode.INVALID_ARGUMENTS, "Invalid parameters: /start must be before /end", suggestion="Swap start and end"))
     plan = Plan(
         key=ctx.call.idempotency_key or ctx.call.call_id, title=args["title"], start=start, end=end,
         attendees=tuple(args.get("attendees", ())), description=args.get("description", ""), online=args.get("zoom", True),
