@@ -201,7 +201,7 @@ def _pair(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     verb.add_argument("address", metavar="ADDRESS", nargs="?", help="these glasses (see: glassd scan); without it the only ones there are")
     _code(verb)
-    verb.add_argument("--seconds", metavar="N", type=_seconds, default=120.0, help="how long the pairing window stays open (default 120)")
+    verb.add_argument("--seconds", metavar="N", type=_seconds, default=120.0, help="how long the pairing window stays open (default 120, which is the most)")
     verb.add_argument("--cancel", action="store_true", help="close a window that somebody else has open")
 
 

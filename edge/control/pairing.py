@@ -12,13 +12,14 @@ from typing import Any, Final
 from edge.control import reading
 from edge.control.http import Refused, Reply, Request
 from edge.control.stream import Stream
-from edge.pairing_ports import DeskRefused, Heard, PairingPort, Step
+from edge.pairing_ports import DeskRefused, Heard, Limits, PairingPort, Step
 from firmware_bridge.errors import RadioError, RadioReason
 from tools_cache.tool import Json
 
 MAX_SCAN_S: Final = 120.0
 SCAN_S: Final = 5.0
-MAX_WINDOW_S: Final = 600.0
+MAX_WINDOW_S: Final = Limits().window_s
+"""Asked for more, it is said: a window that closes sooner than its client thinks is worse than none."""
 MAX_NAME: Final = 64
 _STATUS: Final = {"BUSY": 409, "NOTHING_ASKED": 409, "AMBIGUOUS": 409, "NOT_FOUND": 404, "NOT_SAVED": 507}
 

@@ -82,7 +82,7 @@ class SessionController:
         """The state as others read it: what is left of a quiet time instead of its end, which is a moment on our clock."""
         state = asdict(self._state)
         del state["quiet_until"]
-        return {**state, "quiet_s": round(self.quiet_s(now))}
+        return {**state, "voice_active": self.voice_active(now), "quiet_s": round(self.quiet_s(now))}
 
     def begin_voice(self, now: float = 0.0) -> bool:
         """Note that the wearer speaks with us; suppression of an earlier session ends. False in a quiet time."""

@@ -39,7 +39,7 @@ def run(args: Namespace, screen: Screen) -> int:
 def glasses_up(args: Namespace, screen: Screen) -> dict[str, Any]:
     """Have glasses of ours connected, pairing them if need be; gives `glasses` of the status document. Raises `CliError`."""
     status = ask(args, "GET", "/v1/status").get("glasses") or {}
-    if _is_up(status) and args.address in {None, status.get("address")}:
+    if _is_up(status) and (args.address or str(status.get("address"))).upper() == str(status.get("address")).upper():
         return dict(status)
     wanted = args.address or _chosen(args, screen)
     step = paired(args, screen, wanted, seconds=WINDOW_S)

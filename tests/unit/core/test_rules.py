@@ -12,7 +12,7 @@ from edge.core.call_state import ANSWERED_STATES, RECOVERY, STEPS, CallState, Re
 from edge.core.ids import new_call_id
 from edge.core.rates import RateLimits
 from edge.core.routing import Circumstances, RouteKind, choose
-from edge.core.session import MAX_TURNS, SessionController, TurnLedger
+from edge.core.session import IDLE_S, MAX_TURNS, SessionController, TurnLedger
 from edge.core.turns import Turn
 from tools_cache.tool import CallOrigin, ErrorCode, RateLimit, SideEffects, Source, ToolDefinition, ToolResponse
 
@@ -150,6 +150,13 @@ def test_a_call_without_a_turn_is_a_turn_of_its_own_and_old_turns_are_forgotten(
     for n in range(MAX_TURNS):
         ledger.spend("u", f"n{n}", retrieval=False)
     assert ledger.spent("u", "t").calls == 0
+
+
+def test_a_session_that_fell_silent_is_not_described_as_going_on() -> None:
+    session = SessionController()
+    session.begin_voice(100.0)
+    assert session.described(100.0 + IDLE_S)["voice_active"]
+    assert not session.described(100.1 + IDLE_S)["voice_active"]
 
 
 def test_intents_move_the_session_and_each_move_names_its_cause(caplog) -> None:

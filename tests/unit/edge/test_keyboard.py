@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from argparse import Namespace
 
 import pytest
 
@@ -45,6 +46,15 @@ def test_glasses_are_chosen_by_number_or_name(keyboard, line, chosen):
     asked = io.StringIO()
     assert up._asked(Screen(io.StringIO(), asked, {}, as_json=False), ["A", "B"]).upper() == chosen
     assert asked.getvalue() == "Which ones? [1-2] "
+
+
+def test_glasses_that_are_up_are_not_paired_anew_however_their_address_is_written(monkeypatch):
+    glasses = {"state": "ready", "bond": "passkey", "address": "F0:5A:6F:52:8B:15"}
+    monkeypatch.setattr(up, "ask", lambda *_: {"glasses": glasses})
+    monkeypatch.setattr(up, "paired", lambda *_, **__: pytest.fail("their bond would be forgotten first"))
+    screen = Screen(io.StringIO(), io.StringIO(), {}, as_json=False)
+    for address in (None, "F0:5A:6F:52:8B:15", "f0:5a:6f:52:8b:15"):
+        assert up.glasses_up(Namespace(address=address), screen) == glasses
 
 
 @pytest.mark.parametrize("line", ["0\n", "3\n", "C\n", "\n", ""])
