@@ -60,7 +60,9 @@ ONLY_IN = {
     "starlette": ("edge/devcloud/",),
     "uvicorn": ("edge/devcloud/",),
     "iotcore": ("edge/devcloud/",),
-    "mcp": (),
+    "mcp": ("edge/upstream/", "edge/facades/"),
+    "mcp_types": ("edge/upstream/", "edge/facades/"),
+    "httpx2": ("edge/upstream/http.py", "edge/upstream/oauth.py"),
     "prometheus_client": ("edge/metrics.py",),
     "requests": (),
 }

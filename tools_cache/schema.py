@@ -44,10 +44,10 @@ class Validator:
         self._schema = schema
         self._compiled = compiled
 
-    def errors(self, value: Any) -> list[Problem]:
+    def errors(self, value: Any, *, most_bytes: int = MAX_ARGS_BYTES) -> list[Problem]:
         """All that is wrong with `value`, at most `MAX_ERRORS`; empty when it is good. Never raises."""
         try:
-            return list(self._problems(value))
+            return list(self._problems(value, most_bytes))
         except (TypeError, ValueError, RecursionError) as e:
             return [{"path": "root", "problem": f"cannot be checked: {_short(e)}"}]
 
@@ -55,9 +55,9 @@ class Validator:
         """Give a copy of `value` with this schema's defaults in it."""
         return fill_defaults(self._schema, value, self._holds)
 
-    def _problems(self, value: Any) -> Iterator[Problem]:
-        if len(json.dumps(value, allow_nan=False)) > MAX_ARGS_BYTES:
-            yield {"path": "root", "problem": f"is larger than {MAX_ARGS_BYTES // 1024} KiB"}
+    def _problems(self, value: Any, most_bytes: int) -> Iterator[Problem]:
+        if len(json.dumps(value, allow_nan=False)) > most_bytes:
+            yield {"path": "root", "problem": f"is larger than {most_bytes // 1024} KiB"}
             return
         if _deeper_than(value, MAX_ARGS_DEPTH):
             yield {"path": "root", "problem": f"is nested deeper than {MAX_ARGS_DEPTH} levels"}

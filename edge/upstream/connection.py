@@ -1,0 +1,247 @@
+"""One connection to one MCP server, from opening to its end; used once. Refuses to know calls, idleness and retries.
+
+`run` holds it in one task, as the SDK's contexts want. `settled` is set when it is open, has failed, or waits for a
+person's authorisation; `problem` says which.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import mcp_types as types
+from mcp import ClientSession, MCPError
+from mcp.client.session import ClientRequestContext, ElicitationFnT
+from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost, listen
+from mcp_types import CONNECTION_CLOSED
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
+
+from edge.logs import clean
+from edge.upstream.flight import FLIGHT, Flight
+from edge.upstream.listing import Listing
+from edge.upstream.session import US, Dispatcher, Session, agree
+from edge.upstream.stdio import stdio_wire
+from edge.upstream.words import Fault, McpServer
+
+AUTHORIZE_S: Final = 600.0
+"""How long a person has to authorise; then the server is asked for a new address."""
+MIN_TTL_S: Final = 60.0
+MAX_TTL_S: Final = 24 * 3600.0
+MAX_MESSAGE: Final = 300
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why there is no connection."""
+
+    kind: Fault
+    message: str
+    authorize_url: str = ""
+
+
+class Connection:
+    """`on_change` is called when `settled`, `problem` or `listing` changed, and when the tools should be listed again
+    (`stale` is set then).
+    """
+
+    def __init__(
+        self, config: McpServer, *, on_change: Callable[[], None], legacy: bool = False, elicit: ElicitationFnT | None = None,
+        auth: Any = None,
+    ) -> None:  # fmt: skip
+        self.config = config
+        self.settled = asyncio.Event()
+        self.problem: Problem | None = None
+        self.listing = Listing(config.max_tools)
+        self.listed = False
+        self.stale = asyncio.Event()
+        self.lost = True
+        """Whether it ended by itself: not because we closed it."""
+        self._over = asyncio.Event()
+        self._legacy = legacy
+        self._elicit = elicit
+        self._auth = auth
+        self._on_change = on_change
+        self._session: Session | None = None
+        self._dispatcher: Dispatcher | None = None
+        self._why: Callable[[], str] = str
+        self._deadline: asyncio.Timeout | None = None
+        self.probing = False
+        self.declined = ""
+        """What the server last asked a person for, and was not given."""
+
+    @property
+    def session(self) -> ClientSession:
+        """Of an open connection only."""
+        assert self._session is not None
+        return self._session
+
+    @property
+    def open(self) -> bool:
+        return self.settled.is_set() and self.problem is None and not self._over.is_set()
+
+    @property
+    def over(self) -> bool:
+        return self._over.is_set()
+
+    @property
+    def session_known(self) -> bool:
+        """Whether it came as far as to know the era."""
+        return self._session is not None and self._session.protocol_version is not None
+
+    @property
+    def legacy(self) -> bool:
+        return self._session is not None and self._session.protocol_version not in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def why(self) -> str:
+        """Why it ended, for a person."""
+        return self._why() or "the connection ended"
+
+    def close(self) -> None:
+        """End it soon."""
+        self.lost = False
+        self._over.set()
+
+    async def run(self) -> None:
+        """Open it, hold it until it ends, close it. Never raises, but for its own cancellation."""
+        flight = Flight()
+        FLIGHT.set(flight)
+        try:
+            async with self._wire() as (read, write):
+                self._dispatcher = Dispatcher(read, write)
+                async with self._made(self._dispatcher) as session:
+                    await self._opened(session)
+                    async with asyncio.TaskGroup() as group:
+                        follower = group.create_task(self._follow(session))
+                        await self._over.wait()
+                        follower.cancel()
+        except Exception as e:  # noqa: BLE001 - a server may break the SDK in any way; it is told as its fault
+            self._fail(e, flight)
+        finally:
+            self._over.set()
+            if not self.settled.is_set():
+                self._settle(Problem(Fault.UNSENT, "closed before it was open"))
+
+    @asynccontextmanager
+    async def _wire(self) -> AsyncGenerator[tuple[Any, Any]]:
+        if self.config.command:
+            async with stdio_wire(self.config, ended=self._over, say=self._say_line) as wire:
+                self._why = lambda: wire.why
+                yield wire.read, wire.write
+        else:
+            raise OSError("servers behind an address come with the next commit")
+
+    def _made(self, dispatcher: Dispatcher) -> Session:
+        return Session(
+            dispatcher=dispatcher, client_info=US, message_handler=self._heard, list_roots_callback=_no_roots,
+            elicitation_callback=self._elicit or self._decline,
+        )  # fmt: skip
+
+    async def _opened(self, session: Session) -> None:
+        self._session = session
+        async with asyncio.timeout(self.config.start_timeout_s) as self._deadline:
+            self.probing = not self._legacy
+            await agree(session, legacy=self._legacy)
+            self.probing = False
+            await self.list_tools()
+        self._settle(None)
+
+    async def list_tools(self) -> None:
+        """Read the list of tools. Raises what the session raises."""
+        capabilities = self.session.server_capabilities
+        listing = Listing(self.config.max_tools)
+        if capabilities is not None and capabilities.tools is not None:
+            assert self._dispatcher is not None
+            self._dispatcher.checked = listing.checked
+            await listing.read(self.session)
+        self.listing, self.listed = listing, True
+
+    # -------------------------------------------------------------- authorisation
+
+    def wants(self, url: str) -> None:
+        """A person has to open this address; the start's deadline waits for them."""
+        if self._deadline is not None and not self.settled.is_set():
+            self._deadline.reschedule(asyncio.get_running_loop().time() + AUTHORIZE_S)
+        self._settle(Problem(Fault.AUTH, "authorisation is needed: open the address given by `glassd servers`", url))
+
+    def authorized(self) -> None:
+        """They did; go on."""
+        if self._deadline is not None and not self._deadline.expired():
+            self._deadline.reschedule(asyncio.get_running_loop().time() + self.config.start_timeout_s)
+
+    # -------------------------------------------------------------- what happens to it
+
+    def _settle(self, problem: Problem | None) -> None:
+        self.problem = problem
+        self.settled.set()
+        self._on_change()
+
+    def _fail(self, error: BaseException, flight: Flight) -> None:
+        cause = _first(error)
+        if self.open:
+            log.debug("%s: the connection ended: %r", self.config.id, cause)
+            self._why = self._why if self._why() else lambda: words(cause)
+            return
+        if flight.fault is not None and not isinstance(cause, OSError):
+            self._settle(Problem(flight.fault, flight.message))
+        elif isinstance(cause, TimeoutError) and self.problem is not None:
+            self._settle(Problem(Fault.AUTH, "nobody authorised it in time"))
+        elif isinstance(cause, TimeoutError):
+            self._settle(Problem(Fault.UNSENT, f"did not start within {self.config.start_timeout_s:g} s"))
+        elif isinstance(cause, ValidationError):
+            self._settle(Problem(Fault.INVALID, f"speaks no MCP: {words(cause)}"))
+        elif isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
+            self._settle(Problem(Fault.UNSENT, self.why))
+        else:
+            self._settle(Problem(Fault.UNSENT, words(cause)))
+
+    async def _follow(self, session: ClientSession) -> None:
+        """Notice that the list of tools is no longer what it was: told by the server, or by its time to live."""
+        capabilities = session.server_capabilities
+        try:
+            if not self.legacy and capabilities is not None and capabilities.tools and capabilities.tools.list_changed:
+                async with listen(session, tools_list_changed=True) as changes:
+                    async for _ in changes:
+                        self.outdated()
+        except (MCPError, SubscriptionLost, ListenNotSupportedError, TimeoutError) as e:
+            log.debug("%s: no word of changed tools: %s", self.config.id, e)
+
+    async def _heard(self, message: object) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            self.outdated()
+
+    async def _decline(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:  # noqa: ARG002
+        """A handshake server asks within a call, which cannot wait for a person here."""
+        self.declined = clean(params.message, MAX_MESSAGE) or "something"
+        return types.ElicitResult(action="decline")
+
+    def outdated(self) -> None:
+        self.stale.set()
+        self._on_change()
+
+    def _say_line(self, line: str) -> None:
+        log.debug("[%s] %s", self.config.id, clean(line, 400))
+
+
+async def _no_roots(context: ClientRequestContext) -> types.ListRootsResult:  # noqa: ARG001 - the SDK's form
+    return types.ListRootsResult(roots=[])
+
+
+def _first(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def words(error: BaseException) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        return clean(f"{'.'.join(map(str, first['loc'][-3:]))}: {first['msg']}", MAX_MESSAGE)
+    if isinstance(error, OSError):
+        return clean(f"cannot be started: {error.strerror or error}: {error.filename or ''}".rstrip(": "), MAX_MESSAGE)
+    return clean(str(error) or type(error).__name__, MAX_MESSAGE)

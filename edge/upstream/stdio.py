@@ -1,0 +1,222 @@
+"""The stdio transport with bounds the SDK's has not: on lines, on garbage, on floods, and on what a write leaves behind.
+
+Gives the SDK its two streams. Every line of the server is untrusted: one that is too long or no MCP costs the request it
+answers, a stream of such the connection, never the process. Refuses to know sessions and tools.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import re
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Final, Self
+
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+    jsonrpc_message_adapter,
+)
+
+from edge.upstream.flight import FLIGHT, Flight
+from edge.upstream.lines import Endless, Overlong, lines
+from edge.upstream.pace import Pace
+from edge.upstream.process import Process
+from edge.upstream.words import Fault, McpServer
+
+PATIENCE: Final = 64 * 1024 * 1024
+"""Bytes of one line that are read away before the server is given up."""
+GARBAGE: Final = 1000
+"""Lines that are no MCP, between two that are."""
+MAX_VALUES: Final = 200_000
+"""Values of one message, guessed by its commas and brackets: each becomes an object of about 60 bytes, several times."""
+_ID: Final = re.compile(rb'"id"\s*:\s*("[^"]{1,64}"|\d{1,15})')
+
+log = logging.getLogger(__name__)
+
+
+class Wire:
+    """One server process and the two streams over it. `ended` is set when it says no more; `why` tells why."""
+
+    def __init__(self, server: McpServer, process: Process, ended: asyncio.Event) -> None:
+        self._limit = server.max_answer_bytes
+        self._process = process
+        self._into, self.read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        self._flying: dict[RequestId, Flight] = {}
+        self.write = Writer(process, self._flying)
+        self._ended = ended
+        self.why = ""
+        self._garbage = 0
+
+    async def listen(self) -> None:
+        """Carry what the server says to the session, until either is gone; then read on, so that it can end."""
+        try:
+            await self._carry()
+        except Endless as e:
+            self._give_up(Fault.TOO_LARGE, f"writes without end ({e})")
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            log.debug("the session is gone")
+        self._into.close()
+        self._ended.set()
+        while await self._process.stdout.read(65536):
+            continue
+
+    async def _carry(self) -> None:
+        pace = Pace()
+        async for line in lines(self._process.stdout, limit=self._limit, patience=PATIENCE):
+            await pace.take(1, len(line) if isinstance(line, bytes) else self._limit)
+            item = self._too_long(line) if isinstance(line, Overlong) else self._parsed(line)
+            if item is not None:
+                self._garbage = 0
+                await self._into.send(item)
+            elif (garbage := self._count()) > GARBAGE:
+                self._give_up(Fault.INVALID, f"writes {garbage} lines that are no MCP: its stdout must carry nothing else")
+                return
+
+    def _count(self) -> int:
+        self._garbage += 1
+        return self._garbage
+
+    def _give_up(self, kind: Fault, why: str) -> None:
+        self.why = why
+        for flight in self._flying.values():
+            flight.fail(kind, why)
+
+    def _parsed(self, line: bytes) -> SessionMessage | None:
+        if line.count(b",") + line.count(b"[") + line.count(b"{") > MAX_VALUES:
+            return self._failed(_hint(line[:256], line[-256:]), Fault.TOO_LARGE, f"answers with more than {MAX_VALUES} values")
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            return self._not_mcp(line) if line.strip() else None
+        if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
+            self._flying.pop(message.id, None)
+        return SessionMessage(message)
+
+    def _not_mcp(self, line: bytes) -> SessionMessage | None:
+        """Whose answer was it? One that is none of MCP's ends that request, anything else is garbage."""
+        try:
+            found: Any = json.loads(line)
+        except (ValueError, RecursionError):
+            return self._failed(_hint(line[:256], line[-256:]), Fault.INVALID, "answers with something that is no JSON")
+        if not isinstance(found, dict) or "method" in found:
+            return None
+        null = found.get("result", 0) is None
+        return self._failed(found.get("id"), Fault.INVALID, "answered with null" if null else "answers with something that is no MCP")
+
+    def _too_long(self, line: Overlong) -> SessionMessage | None:
+        return self._failed(_hint(line.head, line.tail), Fault.TOO_LARGE, f"answers with more than {self._limit} bytes")
+
+    def _failed(self, id_: object, kind: Fault, message: str) -> SessionMessage | None:
+        """End the request of this id, or the only one there is, with an error of ours."""
+        if not isinstance(id_, int | str) or id_ not in self._flying:
+            id_ = next(iter(self._flying)) if id_ is None and len(self._flying) == 1 else None
+        if id_ is None:
+            return None
+        self._flying.pop(id_).fail(kind, message)
+        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id_, error=ErrorData(code=PARSE_ERROR, message=message)))
+
+
+def _hint(head: bytes, tail: bytes) -> int | str | None:
+    """Guess whose answer a broken line was: its id stands near the beginning, or near the end."""
+    found = _ID.search(head) or _ID.search(tail)
+    if found is None:
+        return None
+    text = found[1].decode(errors="replace")
+    return text[1:-1] if text.startswith('"') else int(text)
+
+
+class Writer:
+    """Writes messages in their sender's own task, so that it is known how much of a request left."""
+
+    def __init__(self, process: Process, flying: dict[RequestId, Flight]) -> None:
+        self._process = process
+        self._flying = flying
+        self._turn = asyncio.Lock()
+        self._free = asyncio.Event()
+        self._closed = False
+        self._rest = b""
+        """What a cancelled sender left of its line; the next one writes it first, or the stream would be broken."""
+
+    async def send(self, item: SessionMessage) -> None:
+        """Raises anyio.BrokenResourceError when the server reads no more."""
+        message = item.message
+        line = (message.model_dump_json(by_alias=True, exclude_unset=True) + "\n").encode()
+        flight = FLIGHT.get() if isinstance(message, JSONRPCRequest) else None
+        async with self._turn:
+            await self._all(self._rest, begun=True)
+            if isinstance(message, JSONRPCRequest):
+                self._flying[message.id] = flight or Flight()
+            await self._all(line, begun=False)
+            if flight is not None:
+                flight.sent = True
+
+    async def _all(self, data: bytes, *, begun: bool) -> None:
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[await self._some(left) :]
+        finally:
+            self._rest = bytes(left) if begun or len(left) < len(data) else b""
+
+    async def _some(self, data: memoryview) -> int:
+        if self._closed or self._process.stdin < 0:
+            raise anyio.ClosedResourceError
+        try:
+            return os.write(self._process.stdin, data)
+        except BlockingIOError:
+            await self._writable()
+            return 0
+        except OSError as e:
+            raise anyio.BrokenResourceError from e
+
+    async def _writable(self) -> None:
+        loop = asyncio.get_running_loop()
+        descriptor = self._process.stdin
+        self._free.clear()
+        loop.add_writer(descriptor, self._free.set)
+        try:
+            await self._free.wait()
+        finally:
+            loop.remove_writer(descriptor)
+
+    async def aclose(self) -> None:
+        """Wake who still writes; the process's own end closes the pipe."""
+        self._closed = True
+        self._free.set()
+        await asyncio.sleep(0)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+        await self.aclose()
+
+
+@asynccontextmanager
+async def stdio_wire(server: McpServer, *, ended: asyncio.Event, say: Callable[[str], None]) -> AsyncGenerator[Wire]:
+    """Start the server's process; it has ended when this is left. `say` hears its stderr. Raises OSError."""
+    process = await Process.start(server)
+    wire = Wire(server, process, ended)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(wire.listen)
+            group.start_soon(process.tell_stderr, say)
+            try:
+                yield wire
+            finally:
+                await process.ended(0.1)  # its pipe closes a moment before it is gone
+                wire.why = wire.why or process.ending
+                with anyio.CancelScope(shield=True):
+                    await process.stop()
+                group.cancel_scope.cancel()
+    finally:
+        wire.read.close()
