@@ -6,10 +6,34 @@ A test says which it proves with `@pytest.mark.requirement("id")`; `tests/test_r
 
 from typing import Final
 
-from tests.promises import base, build, cloud, execution, glasses, hardware, loader, shipped, sync, upstream
+from tests.promises import (
+    base,
+    build,
+    cloud,
+    execution,
+    glasses,
+    hardware,
+    llm,
+    loader,
+    shipped,
+    sync,
+    upstream,
+)
 from tests.promises.words import Promise
 
-PARTS: Final = (base, build, cloud, execution, glasses, hardware, loader, shipped, sync, upstream)
+PARTS: Final = (
+    base,
+    build,
+    cloud,
+    execution,
+    glasses,
+    hardware,
+    llm,
+    loader,
+    shipped,
+    sync,
+    upstream,
+)
 
 PROMISES: Final[dict[str, Promise]] = {
     # ------------------------------------------------------------ the main job

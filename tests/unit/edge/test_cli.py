@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from edge import cli
-from edge.cli import VERBS, build_parser
+from edge.cli import build_parser
 from edge.events import CallReceived, LinkChanged
+from edge.options import VERBS
 from edge.verbs import completion, envelope
 from edge.verbs.screen import CliError
 from tests.unit.control.house import open_house

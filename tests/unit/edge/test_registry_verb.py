@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from edge import cli
+from edge import cli, options
 from tests.unit.tools_cache.folders import DOC, closed, named, write
 from tools_cache import build
 from tools_cache.providers.forms import PROVIDERS
@@ -146,7 +146,7 @@ def test_the_whole_registry_is_exported_as_it_was_built(desk, tmp_path):
 
 
 def test_the_command_line_knows_every_form():
-    assert cli.FORMS == PROVIDERS
+    assert options.FORMS == PROVIDERS
 
 
 def test_folders_of_ones_own_are_built_beside_themselves_and_never_over_the_installations_registry(tmp_path, capsys, monkeypatch):
