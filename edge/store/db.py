@@ -1,4 +1,4 @@
-"""The SQLite database: one writer thread, WAL, every commit on disk before it is acknowledged. Only importer of sqlite3.
+"""The SQLite database: one writer thread, WAL, every commit on disk before it is acknowledged. Who opens a database opens it here.
 
 Knows no table of ours: schemas come in as numbered migrations, work comes in as functions of a connection.
 """
@@ -8,10 +8,9 @@ import logging
 import queue
 import sqlite3
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -362,39 +361,3 @@ def _statements(script: str) -> list[str]:
     if rest.strip():
         raise StoreError(f"a migration ends in the middle of a statement: {rest.strip()[:60]}")
     return found
-
-
-# ------------------------------------------------------------------ SQL that is not ours
-
-_SELECTING: Final = frozenset({
-    sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
-})  # fmt: skip
-_FORBIDDEN: Final = frozenset({
-    sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA, sqlite3.SQLITE_TRANSACTION,
-    sqlite3.SQLITE_SAVEPOINT, sqlite3.SQLITE_CREATE_VTABLE, sqlite3.SQLITE_DROP_VTABLE,
-})  # fmt: skip
-
-
-@contextmanager
-def restricted(connection: sqlite3.Connection, *, select_only: bool, seconds: float, value_bytes: int) -> Iterator[None]:
-    """While inside, SQL touches this one file, cannot end our transaction, and stops after `seconds`."""
-
-    def allow(action: int, *_names: str | None) -> int:
-        refused = action not in _SELECTING if select_only else action in _FORBIDDEN
-        return sqlite3.SQLITE_DENY if refused else sqlite3.SQLITE_OK
-
-    end = time.monotonic() + seconds
-    before = connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, value_bytes)
-    connection.set_authorizer(allow)
-    # 10,000 virtual-machine steps are well under a millisecond.
-    connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
-    try:
-        yield
-    finally:
-        connection.set_progress_handler(None, 0)
-        connection.set_authorizer(None)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, before)
-
-
-SqlError: Final = (sqlite3.Error, sqlite3.Warning)
-"""What bad SQL raises; Warning is what Python 3.11 says to two statements at once."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from edge.store.db import MIB, Connection, Database, SqlError, StoreError, restricted
+from edge.store.db import MIB, Connection, Database, StoreError
+from edge.store.foreign_sql import SqlError, restricted
 from tools_cache.tool import Json
 
 MAX_ROWS: Final = 1000

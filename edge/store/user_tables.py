@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from edge.store import tables
-from edge.store.db import Connection, SqlError, StoreFull
+from edge.store.db import Connection, StoreFull
+from edge.store.foreign_sql import SqlError
 from edge.store.packages import BadSql, complaint, execute_in, fetch_in
 from edge.store.sealed import Keyring
 from edge.store.users import Users
