@@ -35,6 +35,7 @@ RULES: Final[Mapping[str, str]] = {
     "retrieval-writes": "what retrieves does not write",
     "retrieval-repeats": "what retrieves may be asked twice",
     "utility-writes": "what writes is an action",
+    "unasked": "only what writes and never asks says why (`unasked`)",
     "parameters-object": "parameters are an object",
     "parameters-closed": "unknown parameters are refused",
     "parameters-schema": "parameters are JSON Schema 2020-12, within the bounds",

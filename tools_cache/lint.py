@@ -24,7 +24,7 @@ REQUIRED: Final = (
     "allowedModes", "latencyBudgetMs", "parameters",
 )  # fmt: skip
 RUNNING: Final = ("executionType", "execution", "pendingTtlS", "cacheTtlS", "rateLimit", "availableWhen", "dependsOn")
-OPTIONAL: Final = ("source", "hardware", "timeoutS", "queueable", "queue_ttl_s", "mentraExtensions", *RUNNING)
+OPTIONAL: Final = ("unasked", "source", "hardware", "timeoutS", "queueable", "queue_ttl_s", "mentraExtensions", *RUNNING)
 CATEGORIES: Final = ("retrieval", "action", "utility")
 CONFIRMATIONS: Final = ("never", "policy", "always")
 HERE: Final = (Source.LOCAL.value, Source.GLASSES.value)
@@ -86,7 +86,7 @@ def failures(folder: Folder) -> list[Finding]:
         return [*missing, *beside]
     unknown = sorted(set(folder.schema) - {*REQUIRED, *OPTIONAL})
     found = [_schema("field-unknown", f, f"Unknown field: {f}") for f in unknown]
-    for check in (_names, _words, _modes, _flags, _texts, _category, _numbers, _running, _hardware):
+    for check in (_names, _words, _modes, _flags, _texts, _category, _unasked, _numbers, _running, _hardware):
         found += check(folder)
     return [*found, *lint_parameters.findings(folder.schema["parameters"]), *beside]
 
@@ -94,10 +94,9 @@ def failures(folder: Folder) -> list[Finding]:
 def warnings(folder: Folder) -> list[Finding]:
     """Say what is allowed in a good folder and still worth a look (S2-11)."""
     s = folder.schema
-    writes = s["sideEffects"] == SideEffects.WRITES and s["requiresConfirmation"] == "never"
-    text = "requiresConfirmation: action that writes asks for no confirmation"
-    unasked = [_schema("unconfirmed", "requiresConfirmation", text)] if writes and s["category"] == "action" else []
-    return [*unasked, *lint_parameters.warnings(s["parameters"])]
+    text = 'requiresConfirmation: action that writes asks for no confirmation; if that is right, say why in "unasked"'
+    warned = _writes_unasked(s) and s["category"] == "action" and "unasked" not in s
+    return [*([_schema("unconfirmed", "requiresConfirmation", text)] if warned else []), *lint_parameters.warnings(s["parameters"])]
 
 
 def _schema(rule: str, field: str, text: str) -> Finding:
@@ -162,6 +161,21 @@ def _category(folder: Folder) -> Iterator[Finding]:
     if s["category"] == "utility" and writes:
         text = "sideEffects: A utility tool cannot have sideEffects: writes (make it an action)"
         yield _schema("utility-writes", "sideEffects", text)
+
+
+def _unasked(folder: Folder) -> Iterator[Finding]:
+    """The author's reason, for whoever reviews the tool; it is built into nothing."""
+    s = folder.schema
+    if "unasked" not in s:
+        return
+    if not isinstance(s["unasked"], str) or not s["unasked"].strip():
+        yield _schema("unasked", "unasked", "unasked: must be text, why nobody is asked")
+    elif not _writes_unasked(s):
+        yield _schema("unasked", "unasked", "unasked: only a tool that writes and never asks says why")
+
+
+def _writes_unasked(schema: Mapping[str, Any]) -> bool:
+    return schema["sideEffects"] == SideEffects.WRITES and schema["requiresConfirmation"] == "never"
 
 
 def _numbers(folder: Folder) -> Iterator[Finding]:

@@ -65,6 +65,11 @@ BROKEN = [
     parameters("parameters-bad-default", "parameters/properties/a/default", "'3' does not fit: ", closed(a={"type": "integer", "default": "3"})),
     parameters("parameters-bad-default", "parameters/properties/a/default", "does not fit: ",
                {**closed(a={"$ref": "#/$defs/A", "default": "x"}), "$defs": {"A": {"type": "integer"}}}),
+    ("unasked", f"{S}: ", "unasked", "unasked: must be text", {"requiresConfirmation": "never", "unasked": " "}),
+    ("unasked", f"{S}: ", "unasked", "unasked: must be text", {"requiresConfirmation": "never", "unasked": True}),
+    ("unasked", f"{S}: ", "unasked", "only a tool that writes and never asks says why", {"unasked": "It only adds."}),
+    ("unasked", f"{S}: ", "unasked", "only a tool that writes and never asks says why",
+     {"sideEffects": "none", "category": "utility", "requiresConfirmation": "never", "unasked": "It only adds."}),
     ("summary-empty", "doc_summary.md: ", "", "is empty", {"summary": "\n"}),
     ("summary-long", "doc_summary.md: ", "", "too long (251 chars, max 250)", {"summary": "x" * 251}),
     ("depends-on", f"{S}: ", "dependsOn", "dependsOn: demo:do is this tool itself", {"dependsOn": ["demo:do"]}),
@@ -203,8 +208,22 @@ def test_the_send_image_sample_of_the_seed_is_no_tool(tmp_path):
 @pytest.mark.requirement("S2-11")
 def test_an_action_that_writes_without_confirmation_is_warned_of_and_built(tmp_path):
     report = build.compile_tools(write(tmp_path, requiresConfirmation="never"))
-    assert [str(w) for w in report.warnings] == ["demo_do/schema.json: requiresConfirmation: action that writes asks for no confirmation"]
+    said = 'demo_do/schema.json: requiresConfirmation: action that writes asks for no confirmation; if that is right, say why in "unasked"'
+    assert [str(w) for w in report.warnings] == [said]
     assert report.text is not None
+
+
+@pytest.mark.requirement("S2-11")
+def test_an_action_that_says_why_it_writes_unasked_is_not_warned_of(tmp_path):
+    report = build.compile_tools(write(tmp_path, requiresConfirmation="never", unasked="It only adds."))
+    assert (report.failures, report.warnings) == ((), ())
+    assert "It only adds." not in report.text, "a word for who reviews it, not for who calls it"
+
+
+@pytest.mark.requirement("S2-11")
+def test_our_own_tools_are_built_without_a_warning():
+    """Whoever adds an action that writes and never asks says why, in `unasked` of its schema.json."""
+    assert [str(w) for w in build.compile_tools().warnings] == []
 
 
 @pytest.mark.parametrize(("schema", "says"), [
