@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from email.parser import HeaderParser
@@ -87,8 +88,6 @@ def _gz(content: bytes) -> bytes:
 
 
 def _changelog(suite: Suite, version: str, epoch: int) -> str:
-    import time  # noqa: PLC0415 - only here
-
     date = time.strftime("%a, %d %b %Y %H:%M:%S +0000", time.gmtime(epoch))
     return (
         f"glassd ({version}) {suite.name}; urgency=medium\n\n  * What changed is told in CHANGELOG.md of the sources.\n\n"
@@ -160,6 +159,8 @@ def main() -> int:
     parser.add_argument("--out", default="dist")
     parser.add_argument("--wheels", default="", help="a folder of wheels: no network is needed")
     args = parser.parse_args()
+    if unknown := sorted(set(args.suites) - {s.name for s in SUITES}):
+        parser.error(f"{', '.join(unknown)}: no package is made for it; there are {', '.join(s.name for s in SUITES)}")
     os.umask(0o022)
     failed = False
     for suite in (s for s in SUITES if not args.suites or s.name in args.suites):

@@ -87,3 +87,12 @@ def test_only_purging_touches_what_is_a_persons():
     before, _, purge = (SCRIPTS / "postrm").read_text().partition('if [ "$1" = purge ]')
     assert "rm -rf" not in before
     assert "/var/lib/glassd" in purge
+
+
+def test_a_suite_that_no_package_is_made_for_is_said_and_nothing_is_built(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("sys.argv", ["deb.py", "bookworm", "bullseye", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        packing.main()
+    assert ended.value.code == 2
+    assert "bullseye: no package is made for it; there are bookworm, trixie" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
