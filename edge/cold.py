@@ -8,6 +8,7 @@ import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from edge.paths import config_candidates, state_dir
@@ -20,6 +21,8 @@ HARDWARE_KEY: Final = "io.glassd/hardware"
 """As in `tools_cache.registry`, which would bring dataclasses with it."""
 OFF: Final = "disabled in the configuration"
 SWITCHED_OFF: Final = "disabled: glassd tools enable {name}"
+SET_OFF: Final = "switched off ([tool.{key}] enabled = false)"
+_YES: Final = frozenset({"1", "yes", "on", "true"})
 _CATEGORIES: Final = frozenset({"retrieval", "action", "utility", "productivity", "media", "communication", "other"})
 _PLAIN: Final = {
     "sideEffects": "writes", "requiresConfirmation": "never", "allowedModes": ["text", "voice"], "queueable": False, "version": "0",
@@ -36,6 +39,8 @@ class Config(NamedTuple):
     cloud: str
     """Address of the cloud in force; "" when there is none."""
     disabled: tuple[str, ...] = ()
+    off: Mapping[str, str] = MappingProxyType({})
+    """Tools that their own settings keep off, each with its reason."""
     folders: tuple[Path, ...] = ()
     """Where tools of the owner's may be."""
     user: str = "local"
@@ -65,10 +70,9 @@ def read(env: Mapping[str, str], *, now: float, builtin: Path = BUILTIN) -> Cold
         rows += [row for row in _rows(document, "cloud", header["refused"], config.disabled) if row["name"] not in mine]
         age = round(max(0.0, now - float(header["fetched_wall"])), 1)
         registry = {"origin": "disk", "version": str(document.get("version", "")), "age_s": age, "file": str(path)}
-    switched_off = _switched_off(config)
+    switched_off = {name: SWITCHED_OFF.format(name=name) for name in _switched_off(config)}
     for row in rows:
-        if row["name"] in switched_off and not row["hidden"]:
-            row["hidden"] = SWITCHED_OFF.format(name=row["name"])
+        row["hidden"] = row["hidden"] or config.off.get(row["name"], "") or switched_off.get(row["name"], "")
     return Cold(sorted(rows, key=lambda row: str(row["name"])), registry, warnings)
 
 
@@ -88,12 +92,24 @@ def _config(env: Mapping[str, str], warnings: list[str]) -> Config:
     cloud = str(env.get("GLASSD_CLOUD__URL") or section("cloud").get("url") or "")
     if not cloud and not (env.get("GLASSD_UPLINK__HOST") or section("uplink").get("host")):
         cloud = _enrolled(state)
-    policy = section("policy")
-    listed = policy.get("disabled_tools")
-    off = tuple(map(str, listed)) if isinstance(listed, list) else ()
-    more = section("tools").get("folders")
-    named = tuple(map(Path, map(str, more))) if isinstance(more, list) else ()
-    return Config(state, cloud, off if policy.get("tools_enabled") is not False else ("*",), (*_beside(env), *named), str(section("edge").get("user_id") or "local"))
+    policy, wanted = section("policy"), env.get("GLASSD_POLICY__TOOLS_ENABLED")
+    enabled = policy.get("tools_enabled") is not False if wanted is None else wanted.strip().lower() in _YES
+    disabled = _listed(env.get("GLASSD_POLICY__DISABLED_TOOLS"), policy.get("disabled_tools")) if enabled else ("*",)
+    named = map(Path, _listed(env.get("GLASSD_TOOLS__FOLDERS"), section("tools").get("folders")))
+    user = str(env.get("GLASSD_EDGE__USER_ID") or section("edge").get("user_id") or "local")
+    return Config(state, cloud, disabled, _set_off(section("tool")), (*_beside(env), *named), user)
+
+
+def _listed(given: str | None, written: Any) -> tuple[str, ...]:
+    """A list of the environment, which wins, or of the file: by commas, or as TOML writes one."""
+    words = written if given is None else [word.strip(" []\"'") for word in given.split(",")]
+    return tuple(word for word in map(str, words) if word) if isinstance(words, list) else ()
+
+
+def _set_off(packages: Mapping[str, Any]) -> dict[str, str]:
+    """Name the tools that `[tool.PACKAGE.NAME] enabled = false` keeps off; whether the rest of it is right, the daemon judges."""
+    told = ((f"{package}:{name}", table) for package, tools in packages.items() if isinstance(tools, dict) for name, table in tools.items())
+    return {name: SET_OFF.format(key=name.replace(":", ".")) for name, table in told if isinstance(table, dict) and table.get("enabled") is False}
 
 
 def _beside(env: Mapping[str, str]) -> tuple[Path, ...]:
@@ -118,7 +134,7 @@ def _toml(env: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
 
         try:
             return tomllib.loads(raw.decode("utf-8"))
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             warnings.append(f"{path} is not valid TOML: {e}")
         break
     return {}
@@ -132,7 +148,7 @@ def _state(env: Mapping[str, str]) -> Path:
 
 def _enrolled(state: Path) -> str:
     """The cloud this edge enrolled with; "" when it did not, or when that is not for us to read."""
-    with contextlib.suppress(OSError, ValueError, AttributeError):
+    with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
         document = json.loads((state / "enrolled" / "enrolment.json").read_bytes())
         return str(document.get("cloud_url") or "")
     return ""
@@ -146,7 +162,7 @@ def _local(path: Path, warnings: list[str]) -> Row:
         document = json.loads(path.read_bytes())
         if isinstance(document, dict):
             return document
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         pass
     warnings.append("the built-in tools cannot be read: run glassd registry build")
     return {}
@@ -176,7 +192,7 @@ def _kept(config: Config, warnings: list[str]) -> tuple[Row, Row, Path] | None:
 
 def _switched_off(config: Config) -> frozenset[str]:
     """Name what this user switched off, by the copy the daemon keeps beside its database."""
-    with contextlib.suppress(OSError, ValueError, AttributeError, TypeError):
+    with contextlib.suppress(OSError, ValueError, AttributeError, TypeError, RecursionError):
         return frozenset(map(str, json.loads((config.state / "tools_off.json").read_bytes()).get(config.user, ())))
     return frozenset()
 
@@ -202,10 +218,7 @@ def _own(config: Config, taken: set[str]) -> list[Row]:
 
     found: dict[str, Row] = {}
     for package, tool in cold_own.documents(folders):
-        try:
-            row = _row({"packageName": package}, tool, "local")
-        except (AttributeError, KeyError, TypeError):  # written by hand and checked by nobody: it costs itself
-            continue
+        row = _row_or_none({"packageName": package}, tool, "local")
         if package not in taken and row is not None:
             row["hidden"] = _hidden(row["name"], package, {}, config.disabled)
             found.setdefault(row["name"], row)
@@ -215,21 +228,31 @@ def _own(config: Config, taken: set[str]) -> list[Row]:
 def _rows(document: Row, source: str, refused: Mapping[str, Any], disabled: tuple[str, ...]) -> Iterator[Row]:
     apps = document.get("apps")
     for app in apps if isinstance(apps, list) else ():
-        if not isinstance(app, dict) or not isinstance(app.get("packageName"), str):
+        package, tools = (app.get("packageName"), app.get("tools")) if isinstance(app, dict) else ("", ())
+        if not isinstance(package, str) or not package or ":" in package:
             continue
-        for tool in app.get("tools") or ():
-            row = _row(app, tool, source)
+        for tool in tools if isinstance(tools, list) else ():
+            row = _row_or_none(app, tool, source)
             if row is not None:
-                row["hidden"] = _hidden(row["name"], app["packageName"], refused, disabled)
+                row["hidden"] = _hidden(row["name"], package, refused, disabled)
                 yield row
 
 
-def _row(app: Row, tool: Any, source: str) -> Row | None:
-    """One tool as `GET /v1/tools` lists it; None for what the daemon would not take either."""
-    if not isinstance(tool, dict):
+def _row_or_none(app: Row, tool: Any, source: str) -> Row | None:
+    """One tool as `GET /v1/tools` lists it; None for what the daemon would not take either: it costs itself. Documents are kept as
+    they came, and what an owner wrote was checked by nobody.
+    """
+    try:
+        return _row(app, tool, source) if isinstance(tool, dict) else None
+    except (AttributeError, KeyError, TypeError):
         return None
+
+
+def _row(app: Row, tool: Row, source: str) -> Row | None:
     name, schema, about = tool.get("name"), tool.get("inputSchema"), tool.get("description")
     if not isinstance(name, str) or ":" in name or not isinstance(about, str) or not isinstance(schema, dict) or schema.get("type") != "object":
+        return None
+    if not name.isprintable() or name.split() != [name] or not isinstance(tool.get("allowedModes", []), list):
         return None
     extensions = tool.get("mentraExtensions") or {}
     category = tool.get("category") or extensions.get("category") or "utility"

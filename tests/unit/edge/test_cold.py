@@ -148,6 +148,38 @@ def test_it_lists_what_the_daemon_would_list(tmp_path):
     assert (cold.HARDWARE_KEY, cold.OFF, cold.SWITCHED_OFF) == (HARDWARE_KEY, DISABLED, BY_USER)
 
 
+TOOL = {"name": "x", "description": "d", "inputSchema": {"type": "object"}}
+
+
+@pytest.mark.parametrize("bad", [
+    {"packageName": "b", "tools": [{**TOOL, "mentraExtensions": "abc"}]}, {"packageName": "b", "tools": 5}, {"packageName": "b:b", "tools": [TOOL]},
+    {"packageName": "b", "hardwareRequirements": "CAMERA", "tools": [TOOL]}, {"packageName": "b", "hardwareRequirements": [{}], "tools": [TOOL]},
+    {"packageName": "b", "tools": [{**TOOL, "category": ["x"]}, {**TOOL, "allowedModes": None}, {**TOOL, "name": "a b"}, 7]}, [], "b",
+])  # fmt: skip
+def test_what_the_daemon_left_out_of_a_stored_copy_costs_the_others_nothing_here_either(tmp_path, bad):
+    machine = Machine(tmp_path)
+    apps = (bad, app("com.calc", "add"))
+    machine.keep(*apps)
+    theirs = manifest.load(json.dumps(document(*apps)).encode(), trusted=True)
+    assert of_the_cloud(machine.read()) == [tool.name for found in theirs.apps for tool in found.tools] == ["com.calc:add"]
+
+
+def test_the_environment_wins_here_too_and_what_is_set_off_is_told_with_its_reason(tmp_path):
+    folder, text = tmp_path / "more", "version = 1\n[policy]\ntools_enabled = false\n[tool.clock.now]\nenabled = false\n[tool.timer]\nlist = 5\n"
+    folder.mkdir()
+    (folder / "t.json").write_text(json.dumps(OWN))
+    machine = Machine(tmp_path, config=text)
+    (machine.state).mkdir(parents=True)
+    (machine.state / "tools_off.json").write_text('{"ann": ["timer:list"]}')
+    env = {"GLASSD_POLICY__TOOLS_ENABLED": "on", "GLASSD_EDGE__USER_ID": "ann", "GLASSD_TOOLS__FOLDERS": str(folder)}
+    for listed_so in ("notes:*, kb:get", '["notes:*", "kb:get"]'):
+        found = {name: row["hidden"] for name, row in named(machine.read(**env, GLASSD_POLICY__DISABLED_TOOLS=listed_so)).items()}
+        assert {name for name, why in found.items() if why == DISABLED} == {"notes:add", "notes:list", "notes:search", "kb:get"}
+    assert (found["clock:now"], found["timer:list"]) == ("switched off ([tool.clock.now] enabled = false)", BY_USER.format(name="timer:list"))
+    assert found["my:lamp"] == ""
+    assert all(row["hidden"] for row in machine.read(GLASSD_POLICY__TOOLS_ENABLED="no").tools)
+
+
 async def test_what_a_user_switched_off_is_told_as_off(tmp_path):
     machine = Machine(tmp_path)
     machine.state.mkdir(parents=True, exist_ok=True)
@@ -214,7 +246,7 @@ def test_the_owners_switches_and_directories_are_read(tmp_path):
     assert all(row["hidden"] for row in machine.read().tools)
 
 
-@pytest.mark.parametrize("text", ["[cloud", '[cloud]\nurl = 3\n[policy]\ndisabled_tools = "x"\n', "policy = 1\n"])
+@pytest.mark.parametrize("text", ["x = " + "[" * 5000, "[cloud", '[cloud]\nurl = 3\n[policy]\ndisabled_tools = "x"\n', "policy = 1\n"])
 def test_a_broken_configuration_is_said_and_stops_no_listing(tmp_path, text):
     found = Machine(tmp_path, config=text).read()
     assert named(found)["clock:now"]["hidden"] == ""
