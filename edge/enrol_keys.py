@@ -4,17 +4,18 @@ The only importer of `cryptography` (extra `enrol`), in a child process that liv
 for ever. Refuses to know where any of it is kept.
 """
 
-import asyncio
 import importlib.util
 import json
 import sys
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tools_cache import child
+
 LIMIT_S: Final = 20.0
 """An interpreter's start and one key: 0.2 s on a PC."""
 MAX_ANSWER: Final = 64 * 1024
-_CHILD: Final = (sys.executable, "-P", "-c", "from edge.enrol_keys import main; main()")
+_CHILD: Final = "from edge.enrol_keys import main; main()"
 
 
 class BadCertificate(ValueError):
@@ -62,21 +63,13 @@ async def life_of(chain_pem: str, key_pem: str) -> Life:
 
 async def _child(question: dict[str, str]) -> dict[str, Any]:
     try:
-        child = await asyncio.create_subprocess_exec(
-            *_CHILD, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL)  # fmt: skip
-    except OSError as e:
-        raise NoKeys(f"no process can be started to make a key: {e.strerror}") from None
-    try:
-        async with asyncio.timeout(LIMIT_S):
-            answer, _ = await child.communicate(json.dumps(question).encode())
+        answer, code = await child.ask(_CHILD, question=json.dumps(question).encode(), limit_s=LIMIT_S)
     except TimeoutError:
         raise NoKeys(f"making a key took more than {LIMIT_S:g} s") from None
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    if child.returncode or not answer:
-        raise NoKeys(f"the process that makes keys ended with {child.returncode}; is the extra `enrol` whole?")
+    except OSError as e:
+        raise NoKeys(f"no process can be started to make a key: {e.strerror}") from None
+    if code or not answer:
+        raise NoKeys(f"the process that makes keys ended with {code}; is the extra `enrol` whole?")
     found: dict[str, Any] = json.loads(answer)
     return found
 

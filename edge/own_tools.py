@@ -3,7 +3,6 @@
 Refuses to understand a file: own_reading.py does, in a child, since that needs libraries the daemon need not keep.
 """
 
-import asyncio
 import logging
 import os
 import pickle
@@ -19,6 +18,7 @@ from edge.paths import Env, config_candidates
 from edge.registry_cache import RegistryCache
 from edge.settings import Settings, read_secret
 from edge.settings_rules import VARIABLE, BadSettings
+from tools_cache import child
 
 FOLDER: Final = "tools.d"
 LIMIT_S: Final = 30.0
@@ -95,23 +95,13 @@ def secrets(settings: Settings, env: Env, hide: Callable[[str], None]) -> Secret
 async def read_again(places: Sequence[Path], *, limit_s: float = LIMIT_S) -> Own:
     """Read all files in a child process. Raises `NotRead`."""
     try:
-        child = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-c", _CHILD, *map(str, places), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
-    except OSError as e:
-        raise NotRead(f"no child process can be started: {e.strerror}") from None
-    try:
-        async with asyncio.timeout(limit_s):
-            answer, _ = await child.communicate()
+        answer, code = await child.ask(_CHILD, *map(str, places), limit_s=limit_s)
     except TimeoutError:
         raise NotRead(f"no answer in {limit_s:.0f} s") from None
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    if child.returncode != 0:
-        raise NotRead(f"the child ended with {child.returncode}")
+    except OSError as e:
+        raise NotRead(f"no child process can be started: {e.strerror}") from None
+    if code != 0:
+        raise NotRead(f"the child ended with {code}")
     try:
         found: Own = pickle.loads(answer)  # noqa: S301 - of a process that is ours
     except Exception as e:  # noqa: BLE001 - after an upgrade on disk it may speak of what this version does not know

@@ -3,7 +3,6 @@
 Refuses to compare and to apply. The child runs `main`: the file's name comes as an argument, pickled settings go to stdout.
 """
 
-import asyncio
 import os
 import pickle
 import sys
@@ -13,6 +12,7 @@ from typing import Final
 from edge.paths import Env
 from edge.settings import Settings
 from edge.settings_rules import BadSettings
+from tools_cache import child
 
 LIMIT_S: Final = 30.0
 """A Raspberry Pi with a cold disk starts an interpreter and loads pydantic in three."""
@@ -22,21 +22,12 @@ _CHILD: Final = "import sys; from edge import settings_again; settings_again.mai
 async def read(config: Path | None, env: Env, *, limit_s: float = LIMIT_S) -> Settings:
     """Read the file of `config`, or the first there is, under `env`. Raises `BadSettings`."""
     try:
-        child = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-c", _CHILD, str(config or ""), env=dict(env), stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL)  # fmt: skip
-    except OSError as e:
-        raise BadSettings(f"the configuration cannot be read now: no child process: {e.strerror}") from None
-    try:
-        async with asyncio.timeout(limit_s):
-            packed, _ = await child.communicate()
+        packed, code = await child.ask(_CHILD, str(config or ""), env=dict(env), limit_s=limit_s)
     except TimeoutError:
         raise BadSettings(f"the configuration was not read in {limit_s:.0f} s") from None
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    return _answer(packed, child.returncode)
+    except OSError as e:
+        raise BadSettings(f"the configuration cannot be read now: no child process: {e.strerror}") from None
+    return _answer(packed, code)
 
 
 def _answer(packed: bytes, code: int | None) -> Settings:

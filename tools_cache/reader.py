@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from tools_cache import child
 from tools_cache.errors import BadDefinition, BadManifest
 from tools_cache.registry import Dropped, Registry
 from tools_cache.tool import Json, Source
@@ -54,23 +55,14 @@ async def read(
 
     The schemas of the registry of `known_sha256` are not compiled again. Where no child can be started it is done here.
     """
-    question = [sys.executable, "-P", "-c", _CHILD, kind, str(int(per_tool_hardware)), known_sha256]
     try:
-        child = await asyncio.create_subprocess_exec(
-            *question, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL)  # fmt: skip
+        answer, code = await child.ask(_CHILD, kind, str(int(per_tool_hardware)), known_sha256, question=body, limit_s=limit_s)
+    except TimeoutError:
+        raise ReaderFailed(f"no answer in {limit_s:.0f} s") from None
     except OSError as e:
         logger.warning("registry: read without a child process: %s", e)
         return await asyncio.to_thread(document, body, kind=kind, per_tool_hardware=per_tool_hardware)
-    try:
-        async with asyncio.timeout(limit_s):
-            answer, _ = await child.communicate(body)
-    except TimeoutError:
-        raise ReaderFailed(f"no answer in {limit_s:.0f} s") from None
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-    found = _answer(answer, child.returncode)
+    found = _answer(answer, code)
     return found if found.body else replace(found, body=body)
 
 

@@ -5,7 +5,6 @@ import json
 import random
 import re
 import ssl
-import sys
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from hashlib import sha256
@@ -450,7 +449,7 @@ async def test_the_token_of_one_cloud_is_not_shown_to_another(tmp_path):
 @pytest.mark.parametrize("program", ["import sys; sys.exit(3)", "print(end='')"])
 async def test_a_process_that_makes_no_key_is_said_and_the_code_is_not_spent(tmp_path, monkeypatch, program):
     monkeypatch.undo()
-    monkeypatch.setattr("edge.enrol_keys._CHILD", (sys.executable, "-c", program))
+    monkeypatch.setattr("edge.enrol_keys._CHILD", program)
     async with Signing(tmp_path).open() as there:
         one = Here(tmp_path / "state", with_keys=True)
         e = await one.refused(there.code())

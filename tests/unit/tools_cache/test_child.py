@@ -1,0 +1,32 @@
+"""One question to a child process: what comes back, and that no child outlives its question."""
+
+import asyncio
+import signal
+
+import pytest
+
+from tools_cache import child
+
+
+async def test_words_and_question_go_in_and_what_was_written_comes_out_with_the_exit_code():
+    code = "import sys; sys.stdout.write(sys.stdin.read() + sys.argv[1]); sys.exit(3)"
+    assert await child.ask(code, "word", question=b"asked ", limit_s=60) == (b"asked word", 3)
+    assert await child.ask("import sys; print(len(sys.stdin.read()), end='')", limit_s=60) == (b"0", 0)
+
+
+@pytest.mark.parametrize("late", [True, False], ids=["late", "called off"])
+async def test_no_child_outlives_its_question(monkeypatch, late):
+    begin, begun = asyncio.create_subprocess_exec, asyncio.get_running_loop().create_future()
+
+    async def noted(*words, **more):
+        begun.set_result(await begin(*words, **more))
+        return begun.result()
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
+    asking = asyncio.ensure_future(child.ask("import time; time.sleep(600)", limit_s=0.05 if late else 600))
+    process = await begun
+    if not late:
+        asking.cancel()
+    with pytest.raises(TimeoutError if late else asyncio.CancelledError):
+        await asking
+    assert process.returncode == -signal.SIGKILL
