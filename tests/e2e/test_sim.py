@@ -32,7 +32,7 @@ async def showing(driver: Driver[Any], words: str) -> None:
 @pytest.mark.requirement("I4-show-g1")
 async def test_one_arm_is_lost_on_demand_and_the_other_carries_on() -> None:
     sim = await asyncio.create_subprocess_exec(
-        *CLI, "sim", "sim:even_g1", "--radio", "tcp:127.0.0.1:0", "--fault", "away:600:left@2s", stdout=asyncio.subprocess.PIPE
+        *CLI, "sim", "sim:even_g1", "--radio", "tcp:127.0.0.1:0", "--fault", "away:600:left@6s", stdout=asyncio.subprocess.PIPE
     )
     assert sim.stdout is not None
     try:

@@ -23,7 +23,10 @@ from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear
 
 pytestmark = pytest.mark.enable_socket
 
-QUICK = Limits(window_s=20.0, scan_s=1.0, settle_s=0.15)
+QUICK = Limits(window_s=40.0, scan_s=20.0, settle_s=0.15)
+"""A scan ends when nothing new came for a while after whole glasses: of one pair at once, however long it may take."""
+TWO = Limits(window_s=40.0, scan_s=20.0, settle_s=0.8)
+"""Where two have to be heard, the second may take a moment."""
 
 
 class Link:
@@ -141,7 +144,8 @@ async def test_a_window_closes_by_itself(tmp_path):
         assert (steps[-1].state, steps[-1].code) == (S.FAILED, "TIMEOUT")
         assert "glassd pair" in steps[-1].fix
         assert (place.link.held, place.bonds.all()) == (0, ())
-        await place.ears["mock:display"].wait("disconnected")
+        if place.ears["mock:display"].count("connected"):  # a busy machine does not get so far in that time
+            await place.ears["mock:display"].wait("disconnected")
 
 
 @pytest.mark.requirement("I4-pair-window")
@@ -163,7 +167,7 @@ async def test_a_window_closes_with_its_client(tmp_path):
 @pytest.mark.requirement("I4-pair-window")
 async def test_a_window_closes_while_it_still_listens(tmp_path):
     async with place_of(tmp_path, limits=Limits(window_s=0.3, scan_s=30.0, settle_s=0.1)) as place:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(40):
             last = (await place.steps())[-1]
         assert (last.code, last.text) == ("TIMEOUT", "the pairing window closed after 0.3 s")
 
@@ -181,7 +185,7 @@ async def test_a_client_that_hangs_up_as_soon_as_it_is_paired_leaves_no_window_b
         await asyncio.wait([client], timeout=DEADLINE_S)
         assert client.cancelled()
         assert place.desk.describe()["state"] == "IDLE"
-        assert [h.ours async for h in place.desk.scan(1.0, settle_s=0.1)] == [True]
+        assert [h.ours async for h in place.desk.scan(20.0, settle_s=0.1)] == [True]
 
 
 async def test_a_window_can_be_closed_by_somebody_else_and_its_client_hears_it(tmp_path):
@@ -261,7 +265,7 @@ async def test_nobody_and_too_many_are_told(tmp_path):
     async with place_of(tmp_path, limits=Limits(window_s=5.0, scan_s=0.2, settle_s=0.1)) as place:
         assert [(s.state, s.code) for s in await place.steps()] == [(S.SCANNING, ""), (S.FAILED, "NOT_FOUND")]
         assert (await place.steps("F0:00:00:00:00:99"))[-1].code == "NOT_FOUND"
-    async with place_of(tmp_path, "mock:display", "mock:audio") as place:
+    async with place_of(tmp_path, "mock:display", "mock:audio", limits=TWO) as place:
         ambiguous = (await place.steps())[-1]
         assert ambiguous.code == "AMBIGUOUS"
         assert all(mock.address in ambiguous.text for mock in place.mocks.values())
@@ -304,7 +308,7 @@ async def test_what_is_not_proved_is_not_kept(tmp_path):
 @pytest.mark.requirement("I4-pair-just-works")
 async def test_both_sides_of_a_pair_are_one_bond(tmp_path):
     async with place_of(tmp_path, "sim:even_g1") as place:
-        heard = [h async for h in place.desk.scan(1.0, settle_s=0.2)]
+        heard = [h async for h in place.desk.scan(20.0, settle_s=0.2)]
         assert len({h.id for h in heard}) == 1
         assert heard[-1].missing == ""
         steps = await place.steps(heard[-1].id)
@@ -336,7 +340,7 @@ async def test_a_scan_tells_what_is_heard_and_whose_it_is(tmp_path):
     async with place_of(tmp_path, "mock:display") as place:
         await place.steps()
         await place.glasses_on("mock:audio")
-        heard = {h.model: h async for h in place.desk.scan(2.0, settle_s=0.3)}
+        heard = {h.model: h async for h in place.desk.scan(20.0, settle_s=0.8)}
         assert {m: (h.ours, h.connected) for m, h in heard.items()} == {"mock:display": (True, False), "mock:audio": (False, False)}
         assert heard["mock:audio"].rssi < 0
         assert place.link.paused_for[-1] == "scanning"
@@ -347,7 +351,7 @@ async def test_a_scan_leaves_a_link_that_is_up_alone_and_tells_it_first(tmp_path
         address = place.mocks["mock:display"].address
         place.link.glasses = GlassesStatus(state="READY", ready=True, model="mock:display", address=address)
         began = asyncio.get_running_loop().time()
-        first, second = [h async for h in place.desk.scan(60.0, settle_s=0.3)][:2]
+        first, second = [h async for h in place.desk.scan(60.0, settle_s=1.5)][:2]
         assert asyncio.get_running_loop().time() - began < 20
         assert (first.id, first.title, first.connected, first.ours, first.rssi) == (address, "Mock display glasses", True, False, None)
         assert second.connected is False
@@ -359,7 +363,7 @@ async def test_a_scan_that_nobody_reads_any_more_stops_listening(tmp_path):
         async with aclosing(place.desk.scan(60.0)) as scan:
             await anext(scan)
         assert not place.radio.lock.locked()
-        assert [h.model async for h in place.desk.scan(1.0, settle_s=0.1)] == ["mock:display"]
+        assert [h.model async for h in place.desk.scan(20.0, settle_s=0.1)] == ["mock:display"]
 
 
 async def test_a_bond_that_cannot_be_taken_out_of_the_file_is_told(tmp_path):

@@ -115,7 +115,9 @@ async def test_a_passkey_is_shown_on_the_lens_and_typed_here(tmp_path):
         code = told["passkey"]
         assert told["lines"] == ["Pairing", "", f"{code[:3]} {code[3:]}", "", "type this code"]
         assert told["lit"] > 500
-        assert place.mock.glasses.lens.text() == [], "the code is gone from the lens"
+        async with asyncio.timeout(DEADLINE_S):
+            while place.mock.glasses.lens.text():  # the code goes from the lens: theirs may be the later end of it
+                await asyncio.sleep(0.005)
         assert await place.connects(), "the link is encrypted"
 
 
@@ -330,6 +332,7 @@ async def test_a_key_nobody_proved_is_not_enough_where_a_code_is_wanted(tmp_path
 async def test_a_bond_survives_both_sides_being_switched_off(tmp_path):
     async with opened(tmp_path) as place:
         await place.pair()
+        await place.ear.wait("paired")
         for side in (place.radio, place.mock):
             await side.close()
         await place.glasses_on()

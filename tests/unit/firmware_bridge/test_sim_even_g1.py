@@ -138,7 +138,11 @@ async def test_two_arms_advertise_one_channel_by_name_and_their_serial_in_the_sc
     radio = await open_radio("inproc")
     mock = await start_mock("sim:even_g1", radio.air, out_dir=tmp_path)
     try:
-        seen = await scan_all(radio, timeout_s=0.3)
+        heard = {}
+        async with asyncio.timeout(DEADLINE_S):
+            while len(heard) < 2:
+                heard |= {s.name: s for s in await scan_all(radio, timeout_s=0.3)}
+        seen = list(heard.values())
         async with BleakScanner(backend=radio.scanner) as scanner:
             _device, data = await anext(scanner.advertisement_data())
     finally:
@@ -275,7 +279,7 @@ async def test_a_notification_lies_over_the_page_for_a_while(pair: Pair) -> None
     answers = [await pair.left.ask(bytes([0x4B, 7, len(pieces), i]) + piece) for i, piece in enumerate(pieces)]
     assert [a[1] for a in answers] == [0xCB, 0xC9]
     told = await pair.ear.wait("notification")
-    assert (told["app"], told["lines"][:2]) == ("org.telegram", ["Telegram: Ada", "Lunch?"][:1] + ["", "Lunch?"][:1])
+    assert (told["app"], told["lines"][:2]) == ("org.telegram", ["Telegram: Ada", ""])
     await pair.ear.wait("lens", where=lambda e: e["sides"][L]["lines"] == ["the page"], count=2)
 
 
@@ -394,7 +398,9 @@ async def test_a_refusal_is_ca_and_nothing_is_drawn(pair: Pair) -> None:
 async def test_an_acknowledgement_can_be_lost_though_the_page_is_drawn(pair: Pair) -> None:
     await pair.inject("lose-acks:1:left")
     assert await pair.left.silent(text("unheard\n")[0].hex())
-    assert pair.mock.glasses.shown()["sides"][L]["lines"] == ["unheard"]
+    async with asyncio.timeout(DEADLINE_S):
+        while pair.mock.glasses.shown()["sides"][L]["lines"] != ["unheard"]:
+            await asyncio.sleep(0.005)
 
 
 async def test_a_link_can_end_in_the_middle_of_a_page_or_a_picture(pair: Pair) -> None:
