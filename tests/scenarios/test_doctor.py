@@ -67,7 +67,7 @@ async def test_a_good_machine_is_ok_and_the_daemon_does_not_notice_the_doctor(tm
         assert all(c["ms"] > 0 for c in report["checks"] if c["id"] in {"dns", "tcp", "connack", "suback", "trip"})
         assert place.daemon.uplink.status().up
         assert place.daemon.link.status().link == link
-        assert not [h for h in place.happened[place.marked :] if h["event"] in {"uplink.down", "link.lost"}]
+        assert not [h for h in place.happened[place.marked :] if h["event"] in {"uplink.down", "glasses.lost"}]
         with tarfile.open(tmp_path / "d.tar.gz") as tar:
             status = json.loads(tar.extractfile("glassd-doctor/status.json").read())
         assert status["edge_id"] == place.edge_id

@@ -146,7 +146,7 @@ async def test_only_glasses_of_ours_are_connected_to(tmp_path):
         await place.start_daemon(glasses={"connect": "paired"})
         await until(lambda: place.daemon.status()["link"]["issue"] == "not_paired", "nobody is ours")
         assert "glassd up" in place.daemon.status()["next_action"]
-        heard = json.loads((await glassd(place, "scan", "--seconds", "0.5", "--json")).out)["glasses"]
+        heard = json.loads((await glassd(place, "scan", "--seconds", "2", "--json")).out)["glasses"]
         assert [(g["id"], g["ours"], g["connected"]) for g in heard] == [(place.mock.address, False, False)]
         assert not [s for s in place.shown if s["event"] == "connected"]
 
@@ -156,7 +156,7 @@ async def test_only_glasses_of_ours_are_connected_to(tmp_path):
         try:
             await place.switch_glasses_off()
             await place.heard("glasses.lost")
-            listed = (await glassd(place, "scan", "--seconds", "0.6")).out.split()
+            listed = (await glassd(place, "scan", "--seconds", "2")).out.split()
             assert other.address in listed
             await until(lambda: place.daemon.status()["link"]["state"] in ("SEEKING", "RESTING"), "looked for")
             assert not other.glasses.connected

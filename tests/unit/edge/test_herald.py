@@ -179,7 +179,7 @@ async def test_events_are_told_and_a_battery_renews_the_report():
 
 @pytest.mark.requirement("I4-link-quiet")
 async def test_glasses_that_are_back_at_once_were_never_away_and_those_that_are_not_are_told(monkeypatch):
-    monkeypatch.setattr("edge.herald.QUIET_S", 0.3)
+    monkeypatch.setattr("edge.herald.QUIET_S", 60.0)
     async with herald() as (bus, glasses, uplink, _):
         before = len(uplink.announced)
         glasses.now = replace(READY, ready=False, stale=True, gone_at=100.0)
@@ -190,6 +190,7 @@ async def test_glasses_that_are_back_at_once_were_never_away_and_those_that_are_
         bus.publish(GlassesReady("m", "1", "a", 247, "tcp"))
         await told(uplink, lambda: len(uplink.announced) > before)
         assert {presence for _, presence in uplink.announced} == {"connected"}
+        monkeypatch.setattr("edge.herald.QUIET_S", 0.05)
         glasses.now = replace(READY, ready=False, stale=True, gone_at=100.0)
         bus.publish(GlassesLost("gone"))
         await told(uplink, lambda: uplink.announced[-1][1] == "away")
