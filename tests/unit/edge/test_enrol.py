@@ -47,6 +47,8 @@ class Counter:
         self.pair = self.ca.sign("server", **server)
         self.answers = {}
         self.asked = []
+        self.serves = asyncio.Event()
+        self.serves.set()
 
     @asynccontextmanager
     async def open(self):
@@ -64,6 +66,7 @@ class Counter:
         body = json.loads(await reader.readexactly(length)) if length else None
         peer = writer.get_extra_info("peercert")
         self.asked.append((path, body, peer))
+        await self.serves.wait()
         answer = self._answer(path)
         if answer is None:
             return
@@ -261,11 +264,13 @@ async def test_a_server_that_never_answers_is_given_up(tmp_path, here, monkeypat
 async def test_one_code_at_a_time_is_spent(tmp_path, here):
     async with counter(tmp_path) as there:
         there.answers["redeem"] = 200, GOOD
+        there.serves.clear()
         spending = asyncio.ensure_future(here.enrolment.enrol(there.code()))
         try:
             await until(lambda: there.asked, what="the first one at the counter")
             assert (await here.refused(there.code())).code == "BUSY"
         finally:
+            there.serves.set()
             await spending
         assert there.paths() == ["ca", "redeem"]
 
