@@ -301,8 +301,8 @@ async def test_a_redirect_is_not_followed(server):
 @pytest.mark.parametrize(("effects", "maybe_done"), [(SideEffects.WRITES, True), (SideEffects.READ_ONLY, False)])
 async def test_a_tool_that_takes_too_long_is_told_in_the_seeds_words_with_what_may_have_been_done(server, effects, maybe_done):
     server.silent = True
-    error = (await asked(Plan(url=server.url), tool=replace(TOOL, timeout_s=0.2, side_effects=effects))).error
-    assert (error.code, error.message, error.retryable) == (ErrorCode.TIMEOUT, "Tool execution timeout after 200ms", True)
+    error = (await asked(Plan(url=server.url), tool=replace(TOOL, timeout_s=1.0, side_effects=effects))).error
+    assert (error.code, error.message, error.retryable) == (ErrorCode.TIMEOUT, "Tool execution timeout after 1000ms", True)
     assert error.partial_side_effects is maybe_done
 
 
