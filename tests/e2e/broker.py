@@ -44,7 +44,7 @@ class Broker:
     env: dict[str, str] | None = None
     process: subprocess.Popen | None = None
 
-    def start(self, *, deadline_s: float = 10.0) -> "Broker":
+    def start(self, *, deadline_s: float = 40.0) -> "Broker":
         with self.log.open("ab") as out:
             # iotcore leaves when its stdin closes, so it gets a pipe that lives as long as we do.
             self.process = subprocess.Popen(self.argv, stdin=subprocess.PIPE, stdout=out, stderr=out, env=self.env)
@@ -196,7 +196,7 @@ async def serving(handler, *, tls=None) -> AsyncIterator[int]:
         await asyncio.sleep(0)  # aborted transports close in the loop's next turn
 
 
-async def until(condition, *, deadline_s: float = 10.0, what: str = "condition") -> None:
+async def until(condition, *, deadline_s: float = 40.0, what: str = "condition") -> None:
     """Wait until `condition()` is true; fails by name at the deadline. For what no event announces."""
     async with asyncio.timeout(deadline_s):
         while not condition():

@@ -149,7 +149,7 @@ async def test_a_clock_that_was_never_set_is_waited_for_and_nothing_is_tried_bef
             await until(lambda: len(looks) > before + 10, what="ten looks at the clock")
             assert not made
             wall[0] = 0.0
-            await edge.up(deadline_s=5)
+            await edge.up()
             said = [h.reason for h in edge.happened if isinstance(h, UplinkChanged) and not h.up]
             assert said == ["clock"]
 
@@ -163,12 +163,12 @@ async def test_certificates_renewed_on_disk_serve_the_next_connection(tmp_path, 
         async with opened(tmp_path / "edge", broker.port, trusting(ca, client)) as edge:
             assert (await told(edge)).reason.startswith("tls_client_expired: ")
             ca.sign("client", client=True)  # the same files
-            await edge.up(deadline_s=5)
+            await edge.up()
             ca.sign("server")
             broker.stop()
-            await edge.down(deadline_s=5)
+            await edge.down()
             broker.start()
-            await edge.up(deadline_s=5)
+            await edge.up()
 
 
 async def test_files_that_cannot_be_read_are_named_and_read_again(tmp_path, ca):
@@ -183,7 +183,7 @@ async def test_files_that_cannot_be_read_are_named_and_read_again(tmp_path, ca):
             client.key.unlink()
             await until(lambda: "No such file" in edge.uplink.status().reason, what="the missing file")
             client.key.write_bytes(key)
-            await edge.up(deadline_s=5)
+            await edge.up()
 
 
 def test_nothing_in_the_settings_and_no_context_of_the_uplink_switches_verification_off():

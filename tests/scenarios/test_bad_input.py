@@ -132,7 +132,7 @@ async def babble(place, packet):
 
 async def until_it_works(place):
     """What was sent while the link was being replaced may be lost with it; what is asked now is shown."""
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(40):
         while (await place.call("glasses:show_text", {"text": "made it"})).meta.get("delivery") != "shown":
             await asyncio.sleep(0.05)
     assert place.lens() == ["made it"]
@@ -196,7 +196,7 @@ async def control(place, method, path, body=b"", *, raw=None):
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
         writer.write(raw if raw is not None else head.encode() + body)
         await writer.drain()
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(40):
             answer = await reader.read()
     finally:
         writer.close()

@@ -219,7 +219,7 @@ async def test_the_readme_shows_status_as_it_is(tmp_path, capsys):
 
         shown = await now()
         with suppress(TimeoutError):
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(40):
                 while shown != labels(sample):
                     await asyncio.sleep(0.05)
                     shown = await now()

@@ -114,7 +114,7 @@ async def test_marked_progress_leaves_before_the_next_value_exists():
         yield {"data": 1}
 
     stream = appserver._stream(create_tool("go", "d", {"type": "object"}, handler), {"arguments": {}})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(40):
         assert json.loads(await anext(stream)) == {"progress": "now"}
     more.set()
     assert [json.loads(line) async for line in stream] == [{"result": {"data": 1}}]
@@ -169,7 +169,7 @@ async def test_a_caller_who_hangs_up_cancels_the_handler():
         sent.append(message)
 
     scope = {"type": "http", "method": "POST", "path": "/tool", "headers": [], "query_string": b"", "root_path": ""}
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(40):
         await app_with(handler).asgi()(scope, receive, send)
     assert cancelled.is_set()
     assert sent[0]["status"] == 499

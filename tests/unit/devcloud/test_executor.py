@@ -36,7 +36,7 @@ class FakeLink:
         self.said.put_nowait((topic, kind, body, json))
 
     async def next(self, count=1):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(40):
             return [await self.said.get() for _ in range(count)]
 
 
@@ -219,7 +219,7 @@ async def test_a_cancelled_call_is_broken_off_and_says_so(tmp_path):
 
     async with a_worker(tmp_path, reply) as w:
         await w.call("com.x.app:write")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(40):
             await asked.wait()
         await w.cancel()
         error = response_of((await w.link.next(2))[1]).error
@@ -246,7 +246,7 @@ async def test_one_edge_cannot_cancel_anothers_call(tmp_path):
 
 
 async def idle(worker):
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(40):
         while worker.executor.running:
             await asyncio.sleep(0)
 
@@ -296,7 +296,7 @@ async def test_a_result_the_broker_never_got_is_told_on_the_next_connect_and_the
         w.journal.finish = noting
         w.link.down = True
         await w.call()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(40):
             await answered.wait()
         await idle(w)
         w.link.down = False
@@ -427,7 +427,7 @@ async def test_a_word_that_cannot_get_out_keeps_no_other_call_from_getting_in(tm
             await publish(*words, **more)
 
         w.link.publish = never_acknowledged
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(40):
             await w.call()  # its stored answer waits for the broker
             await w.call(body=b"\xc1")  # so does the refusal of this one
             await w.call(call_id="01890000-0000-7000-8000-000000000002")

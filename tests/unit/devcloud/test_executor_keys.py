@@ -136,7 +136,7 @@ async def test_two_workers_that_share_a_journal_run_a_duplicate_once(tmp_path):
     gate = Gate({"data": 1})
     async with a_cloud(tmp_path, gate, workers=2) as (a, b):
         await a.ask()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(40):
             await gate.asked.wait()
         await b.ask()
         assert kinds(await a.link.next(2)) == [Kind.ACCEPTED] * 2
@@ -232,7 +232,7 @@ async def test_cancelling_the_running_one_reaches_the_app_and_answers_both(tmp_p
         await w.ask(key="k")
         await w.ask(key="k", call_id=other(2))
         await w.link.next(2)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(40):
             await asked.wait()
         await w.cancel()
         said = await w.link.next(2)
@@ -246,7 +246,7 @@ async def test_after_a_restart_the_first_call_goes_on_and_whoever_waited_gets_it
         await w.ask("com.x.app:read", key="k")
         await w.ask("com.x.app:read", key="k", call_id=other(2))
         await w.link.next(2)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(40):
             await gate.asked.wait()
     async with a_cloud(tmp_path) as (w,):
         said = await w.link.next(3)
@@ -259,7 +259,7 @@ async def test_after_a_restart_a_write_that_was_asked_is_run_for_nobody(tmp_path
         await w.ask(key="k")
         await w.ask(key="k", call_id=other(2))
         await w.link.next(2)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(40):
             await gate.asked.wait()
     async with a_cloud(tmp_path) as (w,):
         said = await w.link.next(2)
@@ -273,7 +273,7 @@ async def test_a_waiting_call_whose_life_is_over_is_answered_so(tmp_path):
     gate = Gate({"data": 1})
     async with a_cloud(tmp_path, gate) as (w,):
         await w.ask(key="k")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(40):
             await gate.asked.wait()
         await w.ask(key="k", call_id=other(2), ttl_s=0.2)
         await w.link.next(2)

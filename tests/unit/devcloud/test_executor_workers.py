@@ -31,7 +31,7 @@ async def beside(tmp_path, *, prepare, refresh=None, look_s=0.01):
                             **({"refresh": refresh} if refresh else {}))
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(executor.run(link))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(40):
                 await executor._began.wait()
             yield Worker(executor, link, mine.journal, app, tasks), other
             running.cancel()

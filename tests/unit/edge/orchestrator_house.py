@@ -187,7 +187,7 @@ class FakeUplink:
     async def tell_event(self, kind: str, data: Any) -> None: ...
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5), self.changed:
+        async with asyncio.timeout(40), self.changed:
             await self.changed.wait_for(condition)
 
     async def _notify(self) -> None:
@@ -224,7 +224,7 @@ class FakeAsk:
 
     async def question(self, number: int = 1) -> Question:
         """The question of this number, waited for."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(40):
             while len(self.asked) < number:
                 self._news.clear()
                 await self._news.wait()
@@ -256,7 +256,7 @@ class House:
 
     async def happened(self, kind: type, where: Callable[[Any], bool] = lambda _: True) -> Any:
         """The first happening of this kind since the house opened, waited for."""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(40):
             for at in itertools.count():
                 while at >= len(self.heard):
                     await self._more.wait()
@@ -313,7 +313,7 @@ async def house(
             await opened.wait()
             tasks += [services.create_task(stage.run()), services.create_task(orchestrator.run())]
             try:
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(40):
                     await orchestrator._open.wait()
                 yield inside
             finally:

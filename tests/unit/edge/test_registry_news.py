@@ -57,7 +57,7 @@ async def telling(rig):
         task = asyncio.ensure_future(rig.news.run())
         await asyncio.sleep(0)
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(40):
                 yield aiter(listener)
         finally:
             task.cancel()
@@ -130,7 +130,7 @@ async def test_a_call_is_a_turn_under_way_until_it_is_answered(tmp_path):
             return await h.tools.echo(call, progress)
 
         h.tools.handler = slow
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(40):
             await turns.boundary()
             call = asyncio.ensure_future(h.call("notes:list"))
             await running.wait()

@@ -206,12 +206,12 @@ async def test_a_hangup_reloads_unless_the_terminal_went_away(monkeypatch):
     monkeypatch.setattr(reload.os, "kill", lambda _pid, number: ended.set() if number == signal.SIGTERM else None)
     with reload.on_hangup(asked.set):
         signal.raise_signal(signal.SIGHUP)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(40):
             await asked.wait()
         asked.clear()
         there[0] = False
         signal.raise_signal(signal.SIGHUP)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(40):
             await ended.wait()
         assert not asked.is_set()
     asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)

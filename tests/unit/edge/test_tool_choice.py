@@ -107,7 +107,7 @@ async def house(path, there=FEW, *, running=False, clock=None, **more):
 
 
 async def until(condition):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(40):
         while not condition():
             await asyncio.sleep(0)
 

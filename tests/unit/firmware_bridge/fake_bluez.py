@@ -276,7 +276,7 @@ class FakeBluez:
         near, peer.near = peer.near, None
         if near is not None:
             near.heard.put_nowait(None)
-            await asyncio.wait([peer.serving], timeout=5)
+            await asyncio.wait([peer.serving], timeout=40)
         if tell and peer.path in self.objects:
             for gone in [p for p in self.objects if p.startswith(f"{peer.path}/")]:
                 self._remove(gone)

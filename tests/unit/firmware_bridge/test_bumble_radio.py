@@ -311,7 +311,7 @@ async def test_opening_that_is_called_off_at_any_moment_leaves_no_half_conversat
             for _ in range(turns):
                 await asyncio.sleep(0)
             opening.cancel()
-            await asyncio.wait([opening], timeout=5)
+            await asyncio.wait([opening], timeout=40)
             assert opening.done()
             await radio.close()
     finally:

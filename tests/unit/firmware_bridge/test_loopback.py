@@ -19,7 +19,7 @@ async def test_packets_arrive_in_order_in_both_directions_and_end_with_the_conne
         await glasses.write(b"up %d" % number)
     await central.close()
     await central.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(40):
         assert await collect(glasses) == [b"down 0", b"down 1", b"down 2"]
         assert await collect(central) == [b"up 0", b"up 1", b"up 2"]
 

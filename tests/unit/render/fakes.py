@@ -140,7 +140,7 @@ class FakeGlasses:
     def frames(self) -> int:
         return sum(len(frames) for _, frames in self.streams.values())
 
-    async def until(self, condition: Callable[[], bool], *, within_s: float = 20.0) -> None:
+    async def until(self, condition: Callable[[], bool], *, within_s: float = 40.0) -> None:
         async with asyncio.timeout(within_s):
             while not condition():
                 self._changed.clear()

@@ -61,7 +61,7 @@ async def test_a_child_that_went_idle_is_replaced_without_anybody_noticing() -> 
     await voice.say("One.", AudioFormat.OPUS)
     child = voice._child
     assert child is not None
-    await asyncio.wait_for(child.wait(), 5)
+    await asyncio.wait_for(child.wait(), 40)
     assert (await voice.say("Two.", AudioFormat.OPUS)).samples > 0
     await voice.close()
 

@@ -62,7 +62,7 @@ class Cloud:
     def of(self, kind: str) -> list[Heard]:
         return [h for h in self.heard if h.kind == kind]
 
-    async def wait_for(self, kind: str, count: int = 1, *, deadline_s: float = 10.0) -> list[Heard]:
+    async def wait_for(self, kind: str, count: int = 1, *, deadline_s: float = 40.0) -> list[Heard]:
         await until(lambda: len(self.of(kind)) >= count, deadline_s=deadline_s, what=f"{count} × {kind}")
         return self.of(kind)
 
@@ -156,10 +156,10 @@ class Edge:
         await self.stop()
         await self.db.close()
 
-    async def up(self, *, deadline_s: float = 10.0) -> None:
+    async def up(self, *, deadline_s: float = 40.0) -> None:
         await until(lambda: self.uplink.status().up, deadline_s=deadline_s, what="uplink up")
 
-    async def down(self, *, deadline_s: float = 10.0) -> None:
+    async def down(self, *, deadline_s: float = 40.0) -> None:
         """Wait until the link of this moment is gone; the next one may be up before anybody looks."""
         connections = self.uplink._seq
         await until(
@@ -169,7 +169,7 @@ class Edge:
     def got(self, kind: type) -> list:
         return [m for m in self.messages if isinstance(m, kind)]
 
-    async def wait_for(self, kind: type, count: int = 1, *, deadline_s: float = 10.0) -> list:
+    async def wait_for(self, kind: type, count: int = 1, *, deadline_s: float = 40.0) -> list:
         await until(lambda: len(self.got(kind)) >= count, deadline_s=deadline_s, what=f"{count} × {kind.__name__}")
         return self.got(kind)
 

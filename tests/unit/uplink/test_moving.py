@@ -57,4 +57,4 @@ async def test_an_uplink_that_rests_after_a_failure_tries_the_new_address_at_onc
 
             await until(lambda: near.uplink.status().reason.startswith("refused"), what="a refusal")
             near.uplink.use(elsewhere(near, port=broker.port))
-            await near.up(deadline_s=5)
+            await near.up()

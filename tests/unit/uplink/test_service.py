@@ -299,7 +299,7 @@ async def test_a_silent_link_is_replaced_and_nothing_is_lost(tmp_path, broker):
         calls = [a_call() for _ in range(5)]
         for call in calls:
             await near.uplink.submit(call)
-        await near.down(deadline_s=6)
+        await near.down()
         assert near.uplink.status().reason.startswith("silent")
         middle.black = False
         middle.cut()
@@ -316,7 +316,7 @@ async def test_an_idle_silent_link_is_replaced_by_its_keep_alive(tmp_path, broke
         await near.up()
         first = middle.accepted
         middle.black = True
-        await near.down(deadline_s=5)
+        await near.down()
         middle.black = False
         middle.cut()
         await near.up()
@@ -398,7 +398,7 @@ async def test_a_new_iteration_begins_with_what_was_not_handled(tmp_path, broker
         await near.up()
         await far.invoke(a_call())
         (first,) = await near.wait_for(Invoked)
-        again = await asyncio.wait_for(anext(near.uplink.messages()), 2)
+        again = await asyncio.wait_for(anext(near.uplink.messages()), 40)
         assert again is first
 
 
@@ -693,7 +693,7 @@ async def test_a_contested_identity_waits_and_raises_an_alarm(tmp_path):
 
     async with serving(takeover) as port, edge(tmp_path, port=port, takeover_wait_s=0.6) as near:
         near.start()
-        await until(lambda: len(connects) == 2, deadline_s=5)
+        await until(lambda: len(connects) == 2)
         assert connects[1] - connects[0] >= 0.6
         (alarm,) = [h for h in near.happened if isinstance(h, Alarmed)]
         assert (alarm.alarm, alarm.over) == ("uplink.taken_over", False)
@@ -715,7 +715,7 @@ async def test_a_link_that_never_lasts_is_tried_ever_more_rarely(tmp_path):
         near = await Edge(tmp_path, port=port, reconnect_min_s=0.05, reconnect_max_s=60.0, stable_s=60.0).open()
         near.uplink._backoff._chance = lambda: 1.0
         near.start()
-        await until(lambda: len(connects) == 5, deadline_s=8)
+        await until(lambda: len(connects) == 5)
         gaps = [b - a for a, b in pairwise(connects)]
         assert gaps[3] >= 0.4
         assert near.uplink._backoff._failures in (4, 5)
