@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 
 from edge.app import Daemon
+from edge.bus import Listener
 from edge.core.ids import new_call_id
 from edge.devcloud.main import run_devcloud, sample_apps
 from edge.devcloud.registry import App
@@ -70,6 +71,7 @@ class World:
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _daemon: AsyncExitStack = field(default_factory=AsyncExitStack)
     _mark: int = 0
+    _listener: Listener | None = None
     _asked: "asyncio.Future[ToolResponse] | None" = None
 
     # -------------------------------------------------------------- the cast
@@ -130,8 +132,8 @@ class World:
         """Start a daemon on this world's state; `sections` overrule keys of the configuration."""
         self.daemon = Daemon(self._settings(sections), {}, air=self.air)
         await self.daemon.open(self._daemon)
-        listener = self._daemon.enter_context(self.daemon.bus.listen())
-        hearing = asyncio.ensure_future(self._hear(listener))
+        self._listener = self._daemon.enter_context(self.daemon.bus.listen())
+        hearing = asyncio.ensure_future(self._hear(self._listener))
         self._daemon.push_async_callback(_end, hearing)
         running = asyncio.ensure_future(self.daemon.run())
         self._daemon.push_async_callback(_end, running)
@@ -140,9 +142,9 @@ class World:
     async def stop_daemon(self) -> None:
         await self._daemon.aclose()
         self._daemon = AsyncExitStack()
-        self.daemon = None
+        self.daemon = self._listener = None
 
-    async def _hear(self, listener: Any) -> None:
+    async def _hear(self, listener: Listener) -> None:
         async for happening in listener:
             assert isinstance(happening, Happening)
             self.happened.append(as_json(happening))
@@ -203,8 +205,8 @@ class World:
         return self._mark
 
     def mark(self) -> None:
-        """From here on: `heard` looks only at what comes after the last act."""
-        self._mark = len(self.happened)
+        """From here on: `heard` looks only at what comes after the last act, not at what was said and is still unread."""
+        self._mark = len(self.happened) + (len(self._listener._queue) if self._listener else 0)
 
     # -------------------------------------------------------------- sights
 
