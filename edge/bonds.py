@@ -9,6 +9,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -81,6 +82,7 @@ class Bonds:
 
     async def add(self, bond: Bond) -> None:
         """Keep a bond, instead of any that shares its id or an address. Raises OSError; then nothing changed."""
+        bond = replace(bond, name=bond.name[:MAX_TEXT])  # BlueZ gives names of 248 bytes; the next start would call it damage
         shared = {bond.id, *bond.addresses.values()}
         await self._change(lambda kept: (*(old for old in kept if not any(_is(old, name) for name in shared)), bond)[-MAX_BONDS:])
         self.put_aside = ""

@@ -175,7 +175,7 @@ def _unasked(folder: Folder) -> Iterator[Finding]:
 
 
 def _writes_unasked(schema: Mapping[str, Any]) -> bool:
-    return schema["sideEffects"] == SideEffects.WRITES and schema["requiresConfirmation"] == "never"
+    return bool(schema["sideEffects"] == SideEffects.WRITES and schema["requiresConfirmation"] == "never")
 
 
 def _numbers(folder: Folder) -> Iterator[Finding]:

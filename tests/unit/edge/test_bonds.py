@@ -56,6 +56,13 @@ async def test_pairing_again_replaces_whatever_shares_an_address(tmp_path):
     assert [b.id for b in loaded(tmp_path / "bonds.json").all()] == ["F0:00:00:00:00:0B"]
 
 
+async def test_glasses_of_a_long_name_are_ours_after_a_restart_too(tmp_path):
+    bonds = loaded(tmp_path / "bonds.json")
+    await bonds.add(bond(name="ä" * 248))
+    again = loaded(tmp_path / "bonds.json")
+    assert (again.put_aside, again.all()) == ("", bonds.all())
+
+
 async def test_the_oldest_goes_when_there_are_too_many(tmp_path):
     bonds = loaded(tmp_path / "bonds.json")
     for number in range(MAX_BONDS + 1):
