@@ -36,12 +36,13 @@ class Redactor:
     """Takes secrets out of lines: those it was told, and what looks like one."""
 
     def __init__(self) -> None:
-        self._known: set[str] = set()
+        self._known: tuple[str, ...] = ()
 
     def hide(self, secret: str | None) -> None:
         """Never let this text into a log; texts under 4 characters would hide ordinary words and are ignored."""
-        if secret and len(secret) >= 4:
-            self._known.add(secret)
+        if secret and len(secret) >= 4 and secret not in self._known:
+            # The longest first: of a secret that begins like another one no end may be left.
+            self._known = tuple(sorted((*self._known, secret), key=len, reverse=True))
 
     def __call__(self, line: str) -> str:
         for secret in self._known:

@@ -49,6 +49,14 @@ def test_below_the_level_nothing_is_written_and_libraries_speak_from_warning_on(
     assert "odd" in text()
 
 
+def test_of_a_secret_that_begins_like_another_one_no_end_is_left():
+    for number in range(12):
+        redact = logs.Redactor()
+        for secret in (f"hush-{number}", f"hush-{number}-and-more"):
+            redact.hide(secret)
+        assert redact(f"said hush-{number}-and-more, and hush-{number}") == "said ***, and ***"
+
+
 def test_for_the_journal_every_line_has_its_priority():
     levels = {"CRITICAL": 2, "ERROR": 3, "WARNING": 4, "INFO": 6, "DEBUG": 7}
     for name, number in levels.items():
