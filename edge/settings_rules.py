@@ -98,8 +98,12 @@ def host(value: str) -> str:
 def url(value: str) -> str:
     if value and not re.match(r"https?://[^/]", value):
         raise ValueError("must begin with https:// (or http:// on your own network)")
-    if "@" in value.partition("://")[2].partition("/")[0]:
-        raise ValueError("must not hold a password; put the token into a file and name it in cloud.token_file")
+    place = re.split(r"[/?#]", value.partition("://")[2])[0]
+    if "@" in place:
+        raise ValueError("must not hold a password; put it into a file, and the file's name beside the url (token_file, password_file, secret_files)")
+    port = re.search(r":([^\]:]*)$", place)
+    if port and not (re.fullmatch(r"\d{1,5}", port[1], re.ASCII) and 0 < int(port[1]) < 65536):
+        raise ValueError("must have a port from 1 to 65535, or none")
     return value.rstrip("/")
 
 
