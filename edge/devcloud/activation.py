@@ -81,12 +81,20 @@ class Launcher:
             alive = seat.child is not None and seat.child.running
             if alive and seat.connected:
                 return Running(seat.url, seat.api_key_hash, activated=False)
-            if not alive:
-                if (running := await self._elsewhere(app)) is not None:
-                    return running
-                await self._start(app, seat)
+            if not alive and (running := await self._here_or_elsewhere(app, seat)) is not None:
+                return running
             await self._connect(app, seat)
             return Running(seat.url, seat.api_key_hash, activated=not alive)
+
+    async def _here_or_elsewhere(self, app: App, seat: _Seat) -> Running | None:
+        """Start the app, unless another worker runs it. Whoever fails, or is called off, gives its seat up: others wait for it."""
+        try:
+            if (running := await self._elsewhere(app)) is None:
+                await self._start(app, seat)
+        except BaseException:
+            await asyncio.shield(self._tell(app.package, seat))
+            raise
+        return running
 
     async def _elsewhere(self, app: App) -> Running | None:
         """The app where another worker runs it; None when it is ours to start. Raises ActivationTimeout."""

@@ -125,6 +125,33 @@ async def test_one_that_ends_at_once_says_why_and_is_started_anew_next_time(tmp_
 
 
 @pytest.mark.requirement("I5-cloud-one-app")
+async def test_an_app_that_cannot_be_started_here_keeps_no_other_worker_waiting(tmp_path):
+    (tmp_path / "apps").write_text("in the place of the folder of its log")
+    async with launchers(tmp_path, Health(), count=2, connect_s=600.0) as workers, asyncio.timeout(30):
+        for each in workers:
+            with pytest.raises(ActivationFailed, match=r"^Failed to activate app: "):
+                await each.ensure(SLEEPS)
+
+
+@pytest.mark.requirement("I5-cloud-one-app")
+async def test_a_start_that_is_called_off_keeps_no_other_worker_waiting(tmp_path, monkeypatch):
+    starting = asyncio.Event()
+
+    async def never(*_args, **_more):
+        starting.set()
+        await asyncio.Event().wait()
+
+    async with launchers(tmp_path, Health(), count=2, connect_s=600.0) as (a, b), asyncio.timeout(30):
+        with monkeypatch.context() as slow:
+            slow.setattr(activation.Child, "start", never)
+            called_off = asyncio.create_task(a.ensure(SLEEPS))
+            await starting.wait()
+            called_off.cancel()
+            await asyncio.wait({called_off})
+        assert (await b.ensure(SLEEPS)).activated
+
+
+@pytest.mark.requirement("I5-cloud-one-app")
 async def test_two_workers_that_need_an_app_at_once_start_it_once(tmp_path):
     async with launchers(tmp_path, Health(silent=3), count=2) as (a, b):
         first, second = await asyncio.gather(a.ensure(SLEEPS), b.ensure(SLEEPS))
