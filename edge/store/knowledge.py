@@ -94,11 +94,13 @@ class KnowledgeBase:
             if self._db is None:
                 self._db = await Database.open(self._path, MIGRATIONS, max_bytes=FILE_BYTES, ballast=False)
             if self._clock.boot() - self._looked >= LOOK_AGAIN_S:
+                folder = self._folder
                 try:
                     await self._look(self._db)
                 except StoreFull as e:  # what is known already can still be found
                     self._say(0, f"the knowledge base takes nothing new: {e}")
-                self._looked = self._clock.boot()
+                if self._folder == folder:  # else it was told meanwhile to follow another one
+                    self._looked = self._clock.boot()
             return self._db
 
     async def _look(self, db: Database) -> None:

@@ -170,6 +170,18 @@ async def test_an_unreadable_submission_is_refused(tmp_path, content, status):
         assert (answer.status_code, answer.json()["error"]["fields"][0]["field"]) == (status, "body")
 
 
+@pytest.mark.parametrize(("token", "said", "status"), [
+    ("hush", "Bearer hush", 200), ("hush", "Bearer of-edge-1", 200), ("", "Bearer of-edge-1", 200),
+    ("hush", "Bearer else", 401), ("", "Bearer else", 401), ("", "Bearer ", 401), ("hush", "", 401), ("", "", 401),
+])  # fmt: skip
+async def test_the_clouds_own_token_and_those_of_its_edges_open_the_same_door(tmp_path, token, said, status):
+    async with an_office(tmp_path, apps=[APP]) as office, a_runner(tmp_path) as (runner, _):
+        door = Door(office, token=token, knows=lambda shown: shown == "of-edge-1")
+        transport = httpx.ASGITransport(Starlette(routes=Api(door, runner).routes()))
+        async with httpx.AsyncClient(transport=transport, base_url="http://cloud") as client:
+            assert (await client.get("/api/registry", headers={"Authorization": said} if said else {})).status_code == status
+
+
 async def test_with_a_token_nobody_is_served_without_it(tmp_path):
     async with cloud(tmp_path, token="hush") as c:
         for path in ("/api/registry", "/api/tools"):

@@ -269,6 +269,22 @@ async def test_a_folder_that_is_away_for_a_while_costs_nothing(house, caplog):
     assert "whole again" in caplog.text
 
 
+async def test_a_folder_named_while_it_looks_is_that_of_the_next_question(house, tmp_path):
+    house.write("old.md")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "new.md").write_text("word")
+
+    async def meanwhile():
+        house.base.follow(other)
+        return []
+
+    house.base._notes = meanwhile
+    house.now += LOOK_AGAIN_S
+    await house.search("word")
+    assert [e.id for e in await house.search("word")] == ["new.md"]
+
+
 async def test_a_folder_below_that_may_not_be_read_costs_only_itself(house, monkeypatch, caplog):
     house.write("a.md")
     house.write("studio/b.md")
