@@ -36,8 +36,9 @@ class MemoryCalls:
         self._by_key: dict[str, str] = {}
 
     async def admit(
-        self, call: ToolCall, route: str, *, keys: Sequence[str] = (), repeatable: bool = False, state: str = "ADMITTED"
-    ) -> Admission:
+        self, call: ToolCall, route: str, *, keys: Sequence[str] = (), repeatable: bool = False, state: str = "ADMITTED",
+        running: bool = False,
+    ) -> Admission:  # fmt: skip
         found = await self.known(call, keys=keys)
         if found is not None:
             return found

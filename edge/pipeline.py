@@ -15,7 +15,7 @@ from edge.clock import Clock
 from edge.confirm import Confirmer
 from edge.core import confirmation, idempotency, results, routing
 from edge.core.call_state import RECOVERY, CallState, Left, Recovery
-from edge.core.routing import ELSEWHERE, Circumstances, Route, RouteKind
+from edge.core.routing import ELSEWHERE, HERE, Circumstances, Route, RouteKind
 from edge.ending import Ending, Shelves
 from edge.events import CallReceived
 from edge.gate import Gate, Known, Limits, Refused, overrun
@@ -167,13 +167,15 @@ class Pipeline:
         kept = ticket.call
         if state is CallState.AWAITING_CONFIRMATION:
             kept = replace(kept, ttl_s=self._limits.confirm_s + routing.life_s(kept, tool, route))
+        safe, runs = results.repeatable(tool), route.code is None and route.kind in HERE
+        ticket.running = safe and runs and state is CallState.ADMITTED  # one write; where a second run does harm the disk tells them apart
         try:
             admission = await self._shelves.calls.admit(
-                kept, route.kind.value, keys=ticket.keys, repeatable=results.repeatable(tool), state=state.value
+                kept, route.kind.value, keys=ticket.keys, repeatable=safe, state=state.value, running=ticket.running
             )
         except Exception as e:
             _log.warning("call %s is not on disk: %s", ticket.call.call_id, e)
-            if not (tool.read_only and route.kind in _HERE) and route.code is None:
+            if not (tool.read_only and route.kind in HERE) and route.code is None:
                 raise Refused(_not_taken(e), "store") from e
             return
         if not admission.fresh:
@@ -186,7 +188,7 @@ class Pipeline:
     # ------------------------------------------------------------------ running
 
     async def here(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
-        if not await self._ending.step(ticket, CallState.RUNNING) and not results.repeatable(tool):
+        if not ticket.running and not await self._ending.step(ticket, CallState.RUNNING) and not results.repeatable(tool):
             return ToolResponse(error=_not_taken("the disk does not take it"))
         return await self._run(ticket, tool, self._run_local, end_s=self._time_limit(ticket.call, tool))
 
@@ -383,15 +385,11 @@ class Pipeline:
 
 # ------------------------------------------------------------------ words of ours
 
-_HERE: Final = frozenset({RouteKind.LOCAL, RouteKind.GATEWAY, RouteKind.GLASSES, RouteKind.UPSTREAM})
-"""Routes that this process runs itself."""
 _AWAY: Final = frozenset({ErrorCode.OFFLINE, ErrorCode.NOT_ACCEPTED, ErrorCode.TIMEOUT, ErrorCode.NETWORK_ERROR})
 """Failures of the way to a tool, not of the tool: its last good result still says something."""
 
 
-async def _as_coroutine(
-    work: Callable[[Ticket, ToolDefinition], Awaitable[None]], ticket: Ticket, tool: ToolDefinition
-) -> None:
+async def _as_coroutine(work: Callable[[Ticket, ToolDefinition], Awaitable[None]], ticket: Ticket, tool: ToolDefinition) -> None:
     # `work` is called in here: a task that is cancelled before it began must leave no coroutine behind.
     await work(ticket, tool)
 

@@ -42,9 +42,10 @@ class CallStorePort(Protocol):
     """
 
     async def admit(
-        self, call: ToolCall, route: str, *, keys: Sequence[str] = (), repeatable: bool = False, state: str = "ADMITTED"
-    ) -> Admission:
-        """Commit a call before it runs, in `state`; looking up and inserting are one transaction. A key whose answer may not
+        self, call: ToolCall, route: str, *, keys: Sequence[str] = (), repeatable: bool = False, state: str = "ADMITTED",
+        running: bool = False,
+    ) -> Admission:  # fmt: skip
+        """Commit a call before it runs, in `state` (and `running` from there on, in one); looking up and inserting are one transaction. A key whose answer may not
         be replayed (C-15) passes to this call.
         """
 
@@ -61,7 +62,7 @@ class CallStorePort(Protocol):
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport) -> None:
         """Keep how far its result got to the wearer; an unknown id is fine. SHOWN and SPOKEN move it to DELIVERED when the
-        table has that step.
+        table has that step. A word that it reached nobody is on disk soon, and before whatever is asked or written later.
         """
 
     async def unfinished(self) -> list[Unfinished]:

@@ -48,7 +48,7 @@ def _future() -> "asyncio.Future[Any]":
 class Ticket:
     """`early` once the caller got an interim answer (or nobody waits at all): its end is then a completion, not an answer.
     `waited_for`: the caller waits for the end, not only for the call to begin. `asked_s`: seconds spent waiting for a yes,
-    which are no part of its duration. `begun`: on disk as a call that may run. `kept`: its answer is on disk. `heard`: a worker
+    which are no part of its duration. `begun`: on disk as a call that may run, `running`: as one that does. `kept`: its answer is on disk. `heard`: a worker
     said in this life that it has it.
 
     `answer` resolves with what the caller is told; `first` as soon as there is something to say at all: None when the
@@ -71,6 +71,7 @@ class Ticket:
     """How far it came, the same for every kind of tool (S3-40): configured, built, executed, posted."""
     admitted: bool = False
     begun: bool = False
+    running: bool = False
     kept: bool = True
     accepted: bool = False
     expired: bool = False

@@ -30,6 +30,8 @@ class RouteKind(StrEnum):
     FALLBACK = "fallback"
 
 
+HERE: Final = frozenset({RouteKind.LOCAL, RouteKind.GATEWAY, RouteKind.GLASSES, RouteKind.UPSTREAM})
+"""Routes that this process runs itself."""
 ELSEWHERE: Final = frozenset({RouteKind.CLOUD, RouteKind.QUEUE, RouteKind.WEARER, RouteKind.LATER})
 """Routes whose answer does not depend on this process: after a restart it is waited for."""
 

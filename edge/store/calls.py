@@ -5,6 +5,7 @@ are handed in as `check` and `replayable`.
 """
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -28,6 +29,9 @@ _BEFORE: Final = "RECEIVED"
 _RUNNING: Final = "RUNNING"
 _DELIVERED: Final = "DELIVERED"
 _REACHED: Final = frozenset({Delivery.SHOWN, Delivery.SPOKEN})
+_NOWHERE: Final = frozenset({Delivery.NONE, Delivery.DROPPED})
+
+_log: Final = logging.getLogger(__name__)
 
 
 class UnknownCall(StoreError):
@@ -52,13 +56,22 @@ class CallStore:
         self._finished = 0
 
     async def admit(
-        self, call: ToolCall, route: str, *, keys: Sequence[str] = (), repeatable: bool = False, state: str = "ADMITTED"
-    ) -> Admission:
-        """Commit a call before it runs; looking up and inserting are one transaction, so of two only one is fresh.
+        self, call: ToolCall, route: str, *, keys: Sequence[str] = (), repeatable: bool = False, state: str = "ADMITTED",
+        running: bool = False,
+    ) -> Admission:  # fmt: skip
+        """Commit a call before it runs; looking up and inserting are one transaction, so of two only one is fresh. `running`:
+        the step to RUNNING is in it, too.
 
         Raises StoreFull, also when too many calls wait for an answer.
         """
-        return await self._db.write(lambda c: self._admit(c, call, route, tuple(keys), repeatable=repeatable, state=state))
+
+        def work(connection: Connection) -> Admission:
+            admission = self._admit(connection, call, route, tuple(keys), repeatable=repeatable, state=state)
+            if running and admission.fresh:
+                self._advance(connection, call.call_id, _RUNNING)
+            return admission
+
+        return await self._db.write(work)
 
     async def known(self, call: ToolCall, *, keys: Sequence[str] = ()) -> Admission | None:
         """None where `admit` would be fresh."""
@@ -71,14 +84,7 @@ class CallStore:
 
     async def advance(self, call_id: str, state: str, *, note: str = "") -> None:
         """Move a call along. Raises UnknownCall, and whatever `check` raises."""
-
-        def work(connection: Connection) -> None:
-            row = _row(connection, call_id)
-            self._steps.take(connection, row, state, note)
-            if state == _RUNNING:
-                connection.execute("UPDATE calls SET attempts = attempts + 1 WHERE seq = ?", (row["seq"],))
-
-        await self._db.write(work, grows=False)
+        await self._db.write(lambda c: self._advance(c, call_id, state, note), grows=False)
 
     async def finish(self, call_id: str, state: str, response: ToolResponse) -> bool:
         """Store the one answer; False when there is one already. Raises UnknownCall, and whatever `check` raises."""
@@ -90,7 +96,7 @@ class CallStore:
         return done
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport) -> None:
-        """Keep the newest word on how far the result got; an unknown id is fine."""
+        """Keep the newest word on how far the result got; an unknown id is fine. That it reached nobody is not waited for."""
         text = json.dumps(report.to_json(), separators=(",", ":"))
 
         def work(connection: Connection) -> None:
@@ -102,7 +108,10 @@ class CallStore:
             if report.state in _REACHED and self._steps.listed(row["state"], _DELIVERED):
                 self._steps.take(connection, row, _DELIVERED, report.state.value)
 
-        await self._db.write(work, grows=False)
+        if report.state in _NOWHERE:
+            await self._db.behind(work, failed=lambda e: _log.warning("the delivery of %s is not on disk: %s", call_id, e))
+        else:
+            await self._db.write(work, grows=False)
 
     async def unfinished(self) -> list[Unfinished]:
         """Oldest first; `call.ttl_s` of each is what is left of its life, 0 when it is over."""
@@ -167,6 +176,12 @@ class CallStore:
         if keys:
             self._keys.remember(connection, call, seq, keys, repeatable=repeatable)
         return Admission(fresh=True, call_id=call.call_id, turn_id=call.turn_id)
+
+    def _advance(self, connection: Connection, call_id: str, state: str, note: str = "") -> None:
+        row = _row(connection, call_id)
+        self._steps.take(connection, row, state, note)
+        if state == _RUNNING:
+            connection.execute("UPDATE calls SET attempts = attempts + 1 WHERE seq = ?", (row["seq"],))
 
     def _find(self, connection: Connection, call: ToolCall, keys: Sequence[str]) -> Row | None:
         row: Row | None = connection.execute("SELECT * FROM calls WHERE call_id = ? AND user_id = ?", (call.call_id, call.user_id)).fetchone()

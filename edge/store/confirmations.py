@@ -38,6 +38,9 @@ class Confirmations:
         self._steps = Steps(check, self._stamper)
         self._open_rows = open_rows
         self._used_rows = used_rows
+        self._grant_changes = 0
+        self._granted: dict[tuple[str, str], Grant] | None = None
+        """All grants, once somebody asked: nobody else writes this database, and every call asks."""
 
     async def ask(self, asked: Asked) -> None:
         """Keep an open question; an older one for the same call is void. Raises StoreFull, also when too many are open."""
@@ -110,12 +113,19 @@ class Confirmations:
             connection.execute("INSERT INTO grants VALUES (?,?,?,?)", (user_id, tool, grant.value, self._stamper.now().wall_at))
 
         # A NEVER must be taken on a full store too: it is a person's no.
-        await self._db.write(work, grows=grant is Grant.ALWAYS)
+        try:
+            await self._db.write(work, grows=grant is Grant.ALWAYS)
+        finally:
+            self._granted = None  # also when nobody knows whether it was written
+            self._grant_changes += 1
 
     async def granted(self, user_id: str, tool: str) -> Grant:
-        sql = "SELECT worth FROM grants WHERE user_id = ? AND tool = ?"
-        row = await self._db.read(lambda c: c.execute(sql, (user_id, tool)).fetchone())
-        return Grant.ONCE if row is None else Grant(row["worth"])
+        known, changes = self._granted, self._grant_changes
+        if known is None:
+            rows = await self._db.read(lambda c: c.execute("SELECT user_id, tool, worth FROM grants").fetchall())
+            known = {(row["user_id"], row["tool"]): Grant(row["worth"]) for row in rows}
+            self._granted = known if changes == self._grant_changes else None
+        return known.get((user_id, tool), Grant.ONCE)
 
     async def grants(self, user_id: str) -> list[Mapping[str, Json]]:
         """`[{tool, grant, since_wall}]` by tool."""

@@ -112,6 +112,28 @@ class Database:
         """
         return await self._submit(work, grows=grows)
 
+    async def behind(self, work: Work[None], *, failed: Callable[[BaseException], None]) -> None:
+        """Queue work nobody waits for, in its turn among all other work; it finishes what is stored. `failed` hears why it is not
+        on disk. Raises StoreClosed.
+        """
+        await self._slots.acquire()
+        if self._closed:
+            self._slots.release()
+            raise StoreClosed("the store is closed")
+        loop, job = asyncio.get_running_loop(), _Job(work, grows=False, done=Future[None]())
+
+        def over(done: "Future[None]") -> None:
+            self._slots.release()
+            if (error := done.exception()) is not None:
+                failed(error)
+
+        def in_the_thread(done: "Future[None]") -> None:
+            with suppress(RuntimeError):  # the loop has ended, and with it whoever would hear
+                loop.call_soon_threadsafe(over, done)
+
+        job.done.add_done_callback(in_the_thread)
+        self._jobs.put(job)
+
     async def read(self, work: Work[T]) -> T:
         """Run a query; sees every write that was awaited before."""
         return await self._submit(work, grows=False)
