@@ -18,6 +18,7 @@ from tests.promises import (
     shipped,
     sync,
     upstream,
+    upstream_child,
 )
 from tests.promises.words import Promise
 
@@ -33,6 +34,7 @@ PARTS: Final = (
     shipped,
     sync,
     upstream,
+    upstream_child,
 )
 
 PROMISES: Final[dict[str, Promise]] = {

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import mcp_types as types
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, HEADER_MISMATCH, INVALID_PARAMS, PARSE_ERROR, REQUEST_TIMEOUT
+from mcp_types import CONNECTION_CLOSED, HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS, PARSE_ERROR, REQUEST_TIMEOUT
 from pydantic import ValidationError
 
 from edge.logs import clean
@@ -108,21 +108,19 @@ class _Pacer:
 
 def _error(connection: Connection, flight: Flight, error: MCPError) -> Outcome:
     if flight.fault is not None:
-        return fault(flight.fault, f"the server {flight.message}" if flight.fault in _DOES else flight.message)
+        return fault(flight.fault, flight.message)
     if error.code == CONNECTION_CLOSED:
         return _unclear(flight, connection.why)
     if error.code == REQUEST_TIMEOUT:
         return fault(Fault.TIMEOUT, "no answer in time")
     message = clean(error.message or "no reason given", results.MAX_MESSAGE)
+    if flight.status >= 400 and error.code == INTERNAL_ERROR:  # the SDK's word for an answer that is no MCP
+        message = f"the server answers HTTP {flight.status}"
     if error.code == PARSE_ERROR:
         return fault(Fault.INVALID, f"the answer is no MCP: {message}")
     if error.code == INVALID_PARAMS:
         connection.outdated()  # its tools may not be what we think
     return fault(Fault.FAILED, message, code=error.code)
-
-
-_DOES: Final = (Fault.TOO_LARGE, Fault.INVALID)
-"""Faults whose message says what the server does."""
 
 
 def _unclear(flight: Flight, why: str) -> Outcome:

@@ -46,6 +46,8 @@ class Child:
             self._calls[frame["id"]].cancel()
         elif what == "refresh" and frame["server"] in self._servers:
             self._servers[frame["server"]].refresh()
+        elif what == "authorize" and frame["server"] in self._servers:
+            self._servers[frame["server"]].authorize(frame["code"], frame["state"], frame["iss"])
 
     def _configure(self, frame: frames.Frame) -> None:
         wanted = {item["config"]["id"]: item for item in frame["servers"]}

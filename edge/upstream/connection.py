@@ -8,8 +8,8 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import mcp_types as types
 from mcp import ClientSession, MCPError
@@ -27,10 +27,14 @@ from edge.upstream.stdio import stdio_wire
 from edge.upstream.words import Fault, McpServer
 
 AUTHORIZE_S: Final = 600.0
-"""How long a person has to authorise; then the server is asked for a new address."""
+"""As the flow's own patience."""
+_STEP_UP: Final = 403
 MIN_TTL_S: Final = 60.0
 MAX_TTL_S: Final = 24 * 3600.0
 MAX_MESSAGE: Final = 300
+
+if TYPE_CHECKING:
+    from edge.upstream.oauth import Authorizer
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +55,7 @@ class Connection:
 
     def __init__(
         self, config: McpServer, *, on_change: Callable[[], None], legacy: bool = False, elicit: ElicitationFnT | None = None,
-        auth: Any = None,
+        authorizer: "Authorizer | None" = None,
     ) -> None:  # fmt: skip
         self.config = config
         self.settled = asyncio.Event()
@@ -64,12 +68,14 @@ class Connection:
         self._over = asyncio.Event()
         self._legacy = legacy
         self._elicit = elicit
-        self._auth = auth
+        self._authorizer = authorizer
         self._on_change = on_change
         self._session: Session | None = None
         self._dispatcher: Dispatcher | None = None
         self._why: Callable[[], str] = str
         self._deadline: asyncio.Timeout | None = None
+        self.known = False
+        """Whether it was open once."""
         self.probing = False
         self.declined = ""
         """What the server last asked a person for, and was not given."""
@@ -107,6 +113,10 @@ class Connection:
         self.lost = False
         self._over.set()
 
+    def abandon(self) -> None:
+        """It was found dead: end it, and let it count as lost."""
+        self._over.set()
+
     async def run(self) -> None:
         """Open it, hold it until it ends, close it. Never raises, but for its own cancellation."""
         flight = Flight()
@@ -134,7 +144,11 @@ class Connection:
                 self._why = lambda: wire.why
                 yield wire.read, wire.write
         else:
-            raise OSError("servers behind an address come with the next commit")
+            from edge.upstream.http import http_wire  # noqa: PLC0415 - httpx2 is only for servers on the network
+
+            auth = None if self._authorizer is None else self._authorizer.flow(wants=self.wants, authorized=self.authorized)
+            async with http_wire(self.config, auth) as streams:
+                yield streams
 
     def _made(self, dispatcher: Dispatcher) -> Session:
         return Session(
@@ -149,6 +163,7 @@ class Connection:
             await agree(session, legacy=self._legacy)
             self.probing = False
             await self.list_tools()
+        self.known = True
         self._settle(None)
 
     async def list_tools(self) -> None:
@@ -163,16 +178,29 @@ class Connection:
 
     # -------------------------------------------------------------- authorisation
 
-    def wants(self, url: str) -> None:
-        """A person has to open this address; the start's deadline waits for them."""
-        if self._deadline is not None and not self.settled.is_set():
+    def wants(self, url: str, status: int) -> None:
+        """A person has to open this address. While it is being opened the deadline waits for them; later only a call that
+        needs more rights does (403), and all is begun anew when the server knows us no more (401).
+        """
+        problem = Problem(Fault.AUTH, "authorisation is needed: open the address that `glassd servers` shows", url)
+        if self.known and status != _STEP_UP:
+            self.problem = replace(problem, authorize_url="")
+            self._over.set()
+        elif self._deadline is not None and not self.known:
             self._deadline.reschedule(asyncio.get_running_loop().time() + AUTHORIZE_S)
-        self._settle(Problem(Fault.AUTH, "authorisation is needed: open the address given by `glassd servers`", url))
+        self._settle(problem)
 
     def authorized(self) -> None:
         """They did; go on."""
-        if self._deadline is not None and not self._deadline.expired():
+        if self.known:
+            self._settle(None)
+        elif self._deadline is not None:
             self._deadline.reschedule(asyncio.get_running_loop().time() + self.config.start_timeout_s)
+
+    def unwanted(self) -> None:
+        """The call that needed more rights has ended without them."""
+        if self.known and not self.over:
+            self._settle(None)
 
     # -------------------------------------------------------------- what happens to it
 
@@ -187,10 +215,11 @@ class Connection:
             log.debug("%s: the connection ended: %r", self.config.id, cause)
             self._why = self._why if self._why() else lambda: words(cause)
             return
-        if flight.fault is not None and not isinstance(cause, OSError):
-            self._settle(Problem(flight.fault, flight.message))
-        elif isinstance(cause, TimeoutError) and self.problem is not None:
-            self._settle(Problem(Fault.AUTH, "nobody authorised it in time"))
+        if isinstance(cause, TimeoutError) and self.problem is not None:
+            self._settle(Problem(Fault.AUTH, "nobody authorised it in time: `glassd servers refresh` asks again"))
+        elif flight.fault is not None and not isinstance(cause, OSError):
+            more = f": {words(cause)}" if flight.fault is Fault.AUTH and not isinstance(cause, MCPError) else ""
+            self._settle(Problem(flight.fault, flight.message + more))
         elif isinstance(cause, TimeoutError):
             self._settle(Problem(Fault.UNSENT, f"did not start within {self.config.start_timeout_s:g} s"))
         elif isinstance(cause, ValidationError):

@@ -10,7 +10,7 @@ import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcp import MCPError
 from mcp.client.session import ElicitationFnT
@@ -31,6 +31,9 @@ MAX_INSTRUCTIONS: Final = 4000
 RELIST_S: Final = 1.0
 """At most one listing a second, however often the list changes."""
 
+if TYPE_CHECKING:
+    from edge.upstream.oauth import Authorizer, Browser
+
 log = logging.getLogger(__name__)
 Tell = Callable[[ServerNews], None]
 Sending = Callable[[], Awaitable[None]]
@@ -39,12 +42,17 @@ Sending = Callable[[], Awaitable[None]]
 @asynccontextmanager
 async def serving(config: McpServer, **parts: Any) -> AsyncGenerator["Server"]:
     """Give a server to call; its connection has ended when this is left. `parts` are those of `Server`."""
+    failed: Exception | None = None
     async with asyncio.TaskGroup() as group:
         server = Server(config, group, **parts)
         try:
             yield server
+        except Exception as e:  # noqa: BLE001 - raised below, not as a group's
+            failed = e
         finally:
             server.close()
+    if failed is not None:
+        raise failed
 
 
 class Server:
@@ -55,6 +63,7 @@ class Server:
     def __init__(
         self, config: McpServer, group: asyncio.TaskGroup, *, tell: Tell = lambda _: None, chance: Chance = random.random,
         tools: tuple[UpstreamTool, ...] | None = None, elicit: ElicitationFnT | None = None,
+        browser: "Browser | None" = None,
     ) -> None:  # fmt: skip
         self.config = config
         self.in_progress = 0
@@ -63,10 +72,11 @@ class Server:
         self._tell = tell
         self._elicit = elicit
         self._backoff = Backoff(chance, first_s=1.0, most_s=300.0)
+        self._authorizer = _authorizer(config, browser)
         self._current: Connection | None = None
         self._problem: Problem | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._relisting = False
+        self._relisting: asyncio.Task[None] | None = None
         self._closed = False
         self._legacy = config.era == "legacy"
         self._not_before = 0.0
@@ -87,11 +97,18 @@ class Server:
         else:
             self.start()
 
+    def authorize(self, code: str, state: str, iss: str | None = None) -> None:
+        """Hand over what a browser came back with; whether it was good is news (S1-48)."""
+        if self._authorizer is None or not self._authorizer.complete(code, state, iss):
+            log.debug("%s: nothing waits for an authorisation", self.config.id)
+
     def close(self) -> None:
         """End the connection and everything that waits; the group then runs empty."""
         self._closed = True
         for timer in self._timers.values():
             timer.cancel()
+        if self._relisting is not None:
+            self._relisting.cancel()
         if self._current is not None:
             self._current.close()
 
@@ -145,9 +162,13 @@ class Server:
             if not task.done():
                 task.cancel()  # which tells the server; not waited for, as one that does not read would hold us up
         if task.done() and not task.cancelled():
-            return task.result()
-        if found.problem is not None:
-            return fault(found.problem.kind, found.problem.message, authorize_url=found.problem.authorize_url)
+            outcome = task.result()
+            if outcome.fault is Fault.UNSENT or (outcome.fault is Fault.LOST and self.config.command):
+                found.abandon()  # it is dead, even where it does not know yet
+            return outcome
+        if (problem := found.problem) is not None:
+            found.unwanted()
+            return fault(problem.kind, problem.message, authorize_url=problem.authorize_url)
         return fault(Fault.TIMEOUT, "the server did not answer in time and was told to stop; it may have been done")
 
     async def _connected(self, ends_at: float) -> Connection | Problem:
@@ -181,7 +202,7 @@ class Server:
 
     def _open(self) -> Connection:
         self._stop("retry")
-        connection = Connection(self.config, on_change=self._changed, legacy=self._legacy, elicit=self._elicit)
+        connection = Connection(self.config, on_change=self._changed, legacy=self._legacy, elicit=self._elicit, authorizer=self._authorizer)
         self._current = connection
         self._group.create_task(self._live(connection))
         self._changed()
@@ -201,7 +222,9 @@ class Server:
             return
         self._problem = (connection.problem or Problem(Fault.LOST, connection.why)) if connection.lost else None
         self._changed()
-        if self._problem is not None and self._problem.kind is not Fault.AUTH:
+        if connection.known and self._problem is not None and self._problem.kind is Fault.AUTH:
+            self.start()  # it knew us and does no more: the new connection asks for a new address
+        elif self._problem is not None and self._problem.kind is not Fault.AUTH:
             pause = self._backoff.after(_now() - began)
             self._not_before = _now() + (pause if connection.problem is not None else 0.0)
             self._later("retry", pause, self.start)
@@ -229,9 +252,8 @@ class Server:
             self._current.close()
 
     def _relist(self) -> None:
-        if not self._relisting and not self._closed:
-            self._relisting = True
-            self._group.create_task(self._relisted())
+        if self._relisting is None and not self._closed:
+            self._relisting = self._group.create_task(self._relisted())
 
     async def _relisted(self) -> None:
         """List again, and once more when it changed meanwhile."""
@@ -247,7 +269,7 @@ class Server:
                 self._changed_list(connection)
                 await asyncio.sleep(RELIST_S)
         finally:
-            self._relisting = False
+            self._relisting = None
 
     def _changed_list(self, connection: Connection) -> None:
         ttl_s = connection.listing.ttl_s
@@ -293,6 +315,14 @@ def _news(before: ServerNews, connection: Connection | None, problem: Problem | 
         title=clean(info.title or info.name, 80) if info else "", version=clean(info.version, 40) if info else "",
         instructions=(session.instructions or "")[:MAX_INSTRUCTIONS], protocol=session.protocol_version or "",
     )  # fmt: skip
+
+
+def _authorizer(config: McpServer, browser: "Browser | None") -> "Authorizer | None":
+    if not config.url or not config.oauth:
+        return None
+    from edge.upstream import oauth  # noqa: PLC0415 - only for servers that may ask for it
+
+    return oauth.Authorizer(config, browser) if oauth.wanted(config) else None
 
 
 def _now() -> float:

@@ -5,10 +5,13 @@ answers, a stream of such the connection, never the process. Refuses to know ses
 """
 
 import asyncio
+import fcntl
 import json
 import logging
 import os
 import re
+import struct
+import termios
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -38,6 +41,13 @@ GARBAGE: Final = 1000
 """Lines that are no MCP, between two that are."""
 MAX_VALUES: Final = 200_000
 """Values of one message, guessed by its commas and brackets: each becomes an object of about 60 bytes, several times."""
+REAP_S: Final = 0.2
+"""A process that dies closes its pipes a moment before it can be asked how it ended."""
+_LOST: Final = object()
+"""The id of an answer that has none; where one request is under way, it is its."""
+REMEMBERED: Final = 64
+"""Requests whose place in the pipe is remembered; a pipe holds 64 KiB."""
+_COUNT: Final = struct.Struct("i")
 _ID: Final = re.compile(rb'"id"\s*:\s*("[^"]{1,64}"|\d{1,15})')
 
 log = logging.getLogger(__name__)
@@ -61,9 +71,12 @@ class Wire:
         try:
             await self._carry()
         except Endless as e:
-            self._give_up(Fault.TOO_LARGE, f"writes without end ({e})")
+            self._give_up(Fault.TOO_LARGE, f"the server writes without end ({e})")
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             log.debug("the session is gone")
+        if await self._process.ended(REAP_S):
+            self.why = self.why or self._process.ending
+        self.write.disown()
         self._into.close()
         self._ended.set()
         while await self._process.stdout.read(65536):
@@ -78,7 +91,7 @@ class Wire:
                 self._garbage = 0
                 await self._into.send(item)
             elif (garbage := self._count()) > GARBAGE:
-                self._give_up(Fault.INVALID, f"writes {garbage} lines that are no MCP: its stdout must carry nothing else")
+                self._give_up(Fault.INVALID, f"the server writes {garbage} lines that are no MCP: its stdout must carry nothing else")
                 return
 
     def _count(self) -> int:
@@ -92,7 +105,7 @@ class Wire:
 
     def _parsed(self, line: bytes) -> SessionMessage | None:
         if line.count(b",") + line.count(b"[") + line.count(b"{") > MAX_VALUES:
-            return self._failed(_hint(line[:256], line[-256:]), Fault.TOO_LARGE, f"answers with more than {MAX_VALUES} values")
+            return self._failed(_hint(line[:256], line[-256:]), Fault.TOO_LARGE, f"the server answers with more than {MAX_VALUES} values")
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
@@ -106,30 +119,32 @@ class Wire:
         try:
             found: Any = json.loads(line)
         except (ValueError, RecursionError):
-            return self._failed(_hint(line[:256], line[-256:]), Fault.INVALID, "answers with something that is no JSON")
+            return self._failed(_hint(line[:256], line[-256:]), Fault.INVALID, "the server answers with something that is no JSON")
         if not isinstance(found, dict) or "method" in found:
             return None
         null = found.get("result", 0) is None
-        return self._failed(found.get("id"), Fault.INVALID, "answered with null" if null else "answers with something that is no MCP")
+        return self._failed(found.get("id", _LOST), Fault.INVALID, "the server answered with null" if null else "the server answers with something that is no MCP")
 
     def _too_long(self, line: Overlong) -> SessionMessage | None:
-        return self._failed(_hint(line.head, line.tail), Fault.TOO_LARGE, f"answers with more than {self._limit} bytes")
+        return self._failed(_hint(line.head, line.tail), Fault.TOO_LARGE, f"the server answers with more than {self._limit} bytes")
 
     def _failed(self, id_: object, kind: Fault, message: str) -> SessionMessage | None:
-        """End the request of this id, or the only one there is, with an error of ours."""
+        """End the request of this id with an error of ours."""
+        if id_ is _LOST and len(self._flying) == 1:
+            id_ = next(iter(self._flying))
         if not isinstance(id_, int | str) or id_ not in self._flying:
-            id_ = next(iter(self._flying)) if id_ is None and len(self._flying) == 1 else None
-        if id_ is None:
             return None
         self._flying.pop(id_).fail(kind, message)
         return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id_, error=ErrorData(code=PARSE_ERROR, message=message)))
 
 
-def _hint(head: bytes, tail: bytes) -> int | str | None:
+def _hint(head: bytes, tail: bytes) -> object:
     """Guess whose answer a broken line was: its id stands near the beginning, or near the end."""
+    if b'"jsonrpc"' not in head and b'"jsonrpc"' not in tail:
+        return None
     found = _ID.search(head) or _ID.search(tail)
     if found is None:
-        return None
+        return _LOST
     text = found[1].decode(errors="replace")
     return text[1:-1] if text.startswith('"') else int(text)
 
@@ -143,6 +158,8 @@ class Writer:
         self._turn = asyncio.Lock()
         self._free = asyncio.Event()
         self._closed = False
+        self._total = 0
+        self._ends: dict[int, Flight] = {}
         self._rest = b""
         """What a cancelled sender left of its line; the next one writes it first, or the stream would be broken."""
 
@@ -158,6 +175,18 @@ class Writer:
             await self._all(line, begun=False)
             if flight is not None:
                 flight.sent = True
+                self._ends[self._total] = flight
+                while len(self._ends) > REMEMBERED:
+                    del self._ends[next(iter(self._ends))]
+
+    def disown(self) -> None:
+        """The server is gone. A request whose last byte is still in the pipe was never read: it counts as unsent."""
+        if self._process.stdin < 0:
+            return
+        (unread,) = _COUNT.unpack(fcntl.ioctl(self._process.stdin, termios.FIONREAD, bytes(_COUNT.size)))
+        for end, flight in self._ends.items():
+            if end > self._total - unread:
+                flight.sent = False
 
     async def _all(self, data: bytes, *, begun: bool) -> None:
         left = memoryview(data)
@@ -171,12 +200,14 @@ class Writer:
         if self._closed or self._process.stdin < 0:
             raise anyio.ClosedResourceError
         try:
-            return os.write(self._process.stdin, data)
+            count = os.write(self._process.stdin, data)
         except BlockingIOError:
             await self._writable()
             return 0
         except OSError as e:
             raise anyio.BrokenResourceError from e
+        self._total += count
+        return count
 
     async def _writable(self) -> None:
         loop = asyncio.get_running_loop()
@@ -213,8 +244,6 @@ async def stdio_wire(server: McpServer, *, ended: asyncio.Event, say: Callable[[
             try:
                 yield wire
             finally:
-                await process.ended(0.1)  # its pipe closes a moment before it is gone
-                wire.why = wire.why or process.ending
                 with anyio.CancelScope(shield=True):
                     await process.stop()
                 group.cancel_scope.cancel()

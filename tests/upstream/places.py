@@ -1,0 +1,32 @@
+"""What the tests of MCP servers share: configurations of servers that are scripts, and waiting for an end state."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+from edge.upstream.words import McpServer
+
+HERE = Path(__file__).parent
+SOON_S = 40.0
+"""No wait of a test is meant to come near this; a busy machine may."""
+
+
+def raw(*flags: str, id: str = "raw", **more) -> McpServer:
+    """The server that breaks rules."""
+    return McpServer(id=id, command=sys.executable, args=("-S", str(HERE / "raw.py"), *flags), **more)
+
+
+async def until(holds, what: str = ""):
+    """Wait for an end state; gives what `holds` gave."""
+    async with asyncio.timeout(SOON_S):
+        while not (found := holds()):
+            await asyncio.sleep(0.02)
+    return found
+
+
+def runs(pid: int) -> bool:
+    """Whether a process still does anything."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
