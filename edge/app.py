@@ -49,6 +49,7 @@ from edge.reload import Reload, on_hangup
 from edge.render.stage import Stage
 from edge.render.voice import Voice
 from edge.sdnotify import Notifier
+from edge.servers import Servers
 from edge.settings import Settings
 from edge.settings_rules import BadSettings
 from edge.status import Layers, document
@@ -185,9 +186,14 @@ class Daemon:
             glasses_do=Amenities(self.link, self.clock),
             lent=replace(self.lending.lent(), toolbox=self._toolbox, pictures=self._pictures),
         )  # fmt: skip
-        self.gateway = Gateway(self.tools.run, self.registry)
+        self.servers = Servers(
+            self.tools.run, self.registry, state=self.state_dir, env=self.env, bus=self.bus, clock=self.clock, hide=self._hide, note=self.audit,
+            present=lambda scene, shown: self.stage.present(scene, shown),  # noqa: PLW0108 - the stage is built later
+            draw=lambda text: self._pictures().code(text),
+        )  # fmt: skip
+        self.gateway = Gateway(self.servers.run_tool, self.registry)
         stack.push_async_callback(self.gateway.close)
-        self.own_tools = OwnTools(self.gateway, self.registry, settings=s, env=self.env, hide=self._hide)
+        self.own_tools = OwnTools(self.gateway, self.registry, settings=s, env=self.env, hide=self._hide, servers=self.servers.use)
         self.own_tools.use(self._own)
 
     def _open_link(self) -> None:
@@ -283,7 +289,7 @@ class Daemon:
             new_id=lambda: new_call_id(self.clock), confirmations=self.confirmations, sessions=self.sessions,
             session_state=lambda: self.calls.session.described(self.clock.boot()), user_id=s.edge.user_id, group=s.control.group,
             full=(StoreFull,), metrics=self.metrics.openmetrics, pairing=self.desk, enrol=self.enrol, choice=self.choice,
-            sync=self.registry.sync,
+            sync=self.registry.sync, servers=self.servers,
         )  # fmt: skip
 
     def _toolbox(self, call: "ToolCall") -> "ToolBox":
@@ -323,6 +329,7 @@ class Daemon:
             Service("tool choice", self.choice.run),
             Service("enrolment", self.enrolment.run),
             Service("reload", self.reload.run),
+            Service("servers", self.servers.run),
             Service("link", self.link.run),
             Service("bell", bell.run),
             Service("pulse", pulse.run),

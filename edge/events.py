@@ -125,6 +125,17 @@ class ToolsFiltered(Happening):
 
 
 @dataclass(frozen=True, slots=True)
+class ServerChanged(Happening):
+    """Another MCP server fares differently now: connected, disconnected, loading, authorizing. `tools` it listed last."""
+
+    kind = "server.state"
+    server: str
+    status: str
+    tools: int
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LoaderMoved(Happening):
     """What the loader of tools did (S4-56): `what` is initialized, loaded, unloaded or used; wire name `tools.{what}`."""
 

@@ -25,6 +25,8 @@ from tools_cache.tool import Json, Source
 
 QUIET_S: Final = 5.0
 """Glasses that are back within this time were never away: nobody is told."""
+ELSEWHERE: Final = frozenset({Source.CLOUD, Source.UPSTREAM})
+"""Sources whose tools are not told to the cloud: it has its own, and which other servers a person uses is not its business."""
 SETTLE_S: Final = 0.05
 """Connecting changes capabilities, registry and presence within milliseconds: one report tells it all."""
 
@@ -132,7 +134,7 @@ class Herald:
         if status.capabilities is None:
             return None
         snapshot = self._registry.snapshot()
-        ours = [e.definition for e in snapshot.entries() if e.definition.source is not Source.CLOUD and self._shown(e)]
+        ours = [e.definition for e in snapshot.entries() if e.definition.source not in ELSEWHERE and self._shown(e)]
         return {
             "model": status.model, "firmware": status.firmware, "battery": status.battery, "worn": status.worn,
             "connected": status.ready, "stale": status.stale,

@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -19,12 +20,16 @@ from edge.registry_cache import RegistryCache
 from edge.settings import Settings, read_secret
 from edge.settings_rules import VARIABLE, BadSettings
 from tools_cache import child
+from tools_cache.registry import Dropped
 
 FOLDER: Final = "tools.d"
 LIMIT_S: Final = 30.0
 _CHILD: Final = "from edge import own_tools; own_tools.main()"
 
 log = logging.getLogger(__name__)
+
+UseServers = Callable[[Own, Settings, Secret], tuple[Dropped, ...]]
+"""`Servers.use`: the other MCP servers, of the same files."""
 
 
 class NotRead(Exception):
@@ -36,21 +41,22 @@ class OwnTools:
 
     def __init__(
         self, gateway: Gateway, registry: RegistryCache, *, settings: Settings, env: Env, hide: Callable[[str], None],
+        servers: UseServers = lambda _own, _settings, _secret: (),
     ) -> None:  # fmt: skip
         self._gateway = gateway
         self._registry = registry
         self._settings = settings
         self._env = env
         self._hide = hide
+        self._servers = servers
 
     def use(self, own: Own) -> None:
         """From now on these; a call under way ends as it began."""
-        made = ready(own, secrets(self._settings, self._env, self._hide))
+        secret = secrets(self._settings, self._env, self._hide)
+        made = ready(own, secret)
         for value in made.used:
             self._hide(quote(value, safe=""))  # as it stands in an address
-        if own.servers:
-            names = ", ".join(server.name for server in own.servers)
-            log.warning("own tools: this version connects to no MCP server, so nothing of these comes in: %s", names)
+        own = replace(own, problems=(*own.problems, *self._servers(own, self._settings, secret)))
         self._gateway.use(made.plans, made.used)
         self._registry.use_own(own, made.withheld)
 

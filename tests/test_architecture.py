@@ -26,7 +26,7 @@ ROOMS = {
 }  # fmt: skip
 OF_ROOM = {
     "edge.tool_box": "edge.tool_choice",
-    "edge.upstream_desk": "edge.upstream", "edge.upstream_answers": "edge.upstream", "edge.upstream_shelf": "edge.upstream",
+    "edge.upstream_desk": "edge.upstream", "edge.upstream_answers": "edge.upstream", "edge.upstream_shelf": "edge.upstream", "edge.upstream_known": "edge.upstream",
     "edge.enrol": "edge.uplink", "edge.enrol_http": "edge.uplink", "edge.enrol_keys": "edge.uplink", "edge.enrol_store": "edge.uplink",
     "edge.gateway_http": "edge.gateway", "edge.registry_http": "edge.registry_cache", "edge.registry_news": "edge.registry_cache", "edge.registry_lock": "edge.registry_cache", "edge.link_finder": "edge.link_manager", "edge.link_wishes": "edge.link_manager",
     "edge.link_knowledge": "edge.link_manager", "edge.alarms": "edge.local_tools",

@@ -74,6 +74,8 @@ def choose(tool: ToolDefinition, now: Circumstances) -> Route:
     if tool.source is Source.GLASSES:
         return _on_glasses(tool, now)
     if tool.source is Source.UPSTREAM:
+        if now.origin is CallOrigin.CLOUD:
+            return Route(RouteKind.FALLBACK, "other servers' tools are not the cloud's to call", ErrorCode.UNSUPPORTED)
         return Route(RouteKind.UPSTREAM, "a tool of another server")
     return _in_the_cloud(tool, now)
 

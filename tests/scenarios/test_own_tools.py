@@ -71,9 +71,9 @@ async def test_a_file_becomes_a_tool_that_answers_on_the_lens_and_waits_for_its_
         await place.ready()
         assert entry(place, "my:weather") is None  # nothing was read yet
 
-        (folder / "servers.json").write_text(json.dumps({"servers": [{"name": "home", "url": "https://h"}]}))
+        (folder / "servers.json").write_text(json.dumps({"servers": [{"name": "home", "url": "https://h", "enabled": False}]}))
         await place.daemon.own_tools.reload()
-        assert "nothing of these comes in: home" in caplog.text
+        assert [(one["id"], one["enabled"]) for one in place.daemon.servers.describe()] == [("home", False)]
         hidden = entry(place, "my:weather").hidden
         assert hidden.startswith("${env.WEATHER_TOKEN} is not set")
         refused = await place.call("my:weather", {"town": "Rome"})

@@ -93,6 +93,7 @@ def world(**more) -> Circumstances:
          ErrorCode.OFFLINE),
         (tool(Source.CLOUD), world(origin=CallOrigin.CLOUD), RouteKind.FALLBACK, ErrorCode.UNSUPPORTED),
         (tool(Source.UPSTREAM), world(uplink_up=False, glasses_ready=False), RouteKind.UPSTREAM, None),
+        (tool(Source.UPSTREAM), world(origin=CallOrigin.CLOUD), RouteKind.FALLBACK, ErrorCode.UNSUPPORTED),
         (tool(Source.LOCAL), world(time_left_s=0), RouteKind.FALLBACK, ErrorCode.DEADLINE_EXPIRED),
     ],
 )  # fmt: skip
