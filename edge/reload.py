@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from edge.core.reload import Plan
 
 ALARM: Final = "configuration"
-LONGEST_S: Final = 90.0
-"""One reload: a child that reads the settings, and one that reads the tools, each with a deadline of its own."""
+LONGEST_S: Final = 200.0
+"""One reload: a child that reads the settings, one that reads the owner's tools, and, where they are not locked, one that reads those
+of this installation, each with a deadline of its own. Sooner the watchdog would end a daemon that is only slow.
+"""
 
 log = logging.getLogger(__name__)
 

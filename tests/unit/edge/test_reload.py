@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from edge import reload, settings_again
+from edge import own_tools, reload, settings_again
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.cloud_choice import Certificates, CloudChoice
@@ -31,6 +31,7 @@ from edge.turns import OpenTurns
 from tests.unit.edge.test_cli import DEADLINE_S, environment, glassd
 from tests.unit.edge.test_own_reading import WEATHER
 from tests.unit.edge.test_registry_cache import cloud  # noqa: F401 - a fixture
+from tools_cache import reader
 
 pytestmark = pytest.mark.enable_socket
 
@@ -182,6 +183,10 @@ async def test_what_needs_a_restart_is_named_until_it_is_taken_back(caplog):
     rig.roof.held, rig.wanted = "", Settings()
     assert await rig.once() == [ConfigurationReloaded((), ())]
     assert rig.reload.describe() == {"file": "", "reloads": 2, "needs_restart": [], "error": ""}
+
+
+def test_the_watchdog_waits_for_every_child_of_a_reload():
+    assert reload.LONGEST_S > settings_again.LIMIT_S + own_tools.LIMIT_S + reader.LIMIT_S
 
 
 async def test_a_reload_that_changes_nothing_of_the_broker_ends_no_link(tmp_path):
