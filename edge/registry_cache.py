@@ -44,6 +44,10 @@ BUILTIN_ALARM: Final = "registry.builtin"
 logger = logging.getLogger(__name__)
 
 
+class _Left(SyncFailed):
+    """The cloud that was asked is not the one to ask any more."""
+
+
 class RegistryCache:
     """One per daemon. `load()` before anybody is served, then `run()` as a service."""
 
@@ -208,11 +212,13 @@ class RegistryCache:
 
     async def sync(self) -> dict[str, Json]:
         """Fetch now, for `glassd registry sync`; gives `describe()`. Raises `SyncFailed`."""
-        if self._cloud is None:
-            raise SyncFailed("no cloud is configured", hint="set cloud.url in the configuration")
         async with self._syncing:
+            if (cloud := self._cloud) is None:  # looked at here: it may have gone while we waited
+                raise SyncFailed("no cloud is configured", hint="set cloud.url in the configuration")
             try:
-                await self._sync(self._cloud)
+                await self._sync(cloud)
+            except _Left:
+                raise
             except SyncFailed as e:
                 self._trouble = e
                 raise
@@ -223,6 +229,8 @@ class RegistryCache:
         """Sync once; give the seconds to wait before the next time."""
         try:
             await self.sync()
+        except _Left:
+            return 0.0  # the other one is asked at once; nothing failed
         except SyncFailed as e:
             logger.log(logging.DEBUG if self._pace.failures else logging.WARNING, "registry: %s", e)
             return self._pace.failed(e.retry_after_s)
@@ -253,13 +261,14 @@ class RegistryCache:
             self._remote, self._generation = registry, generation
         if new and self._generation is not None:
             await self._store(self._generation)
+            self._check_followed(cloud)
         self._confirmed_boot, self._origin = self._clock.boot(), "cloud"
         self._adopt()
 
     def _check_followed(self, cloud: RegistrySource) -> None:
-        """What comes late from a cloud that was left meanwhile is not taken. Raises `SyncFailed`."""
+        """What comes late from a cloud that was left meanwhile is not taken. Raises `_Left`."""
         if cloud is not self._cloud:
-            raise SyncFailed("another cloud is followed now")
+            raise _Left("another cloud is followed now", hint="again in a moment: glassd registry sync")
 
     async def _verified(self, fetched: Fetched, body: bytes, base: str) -> tuple[Generation, Registry]:
         """Check it in a child process, whose memory is not ours to keep."""

@@ -22,6 +22,7 @@ from edge.registry_cache import RegistryCache
 from edge.registry_http import CloudRegistry
 from firmware_bridge.capabilities import Capabilities, Origin
 from tools_cache import build, reader
+from tools_cache.generations import Generations
 from tools_cache.manifest import digest
 from tools_cache.registry import MAX_BYTES
 from tools_cache.tool import Source, ToolDefinition
@@ -303,6 +304,52 @@ async def test_what_comes_late_from_a_cloud_that_was_left_is_not_taken(tmp_path,
     with pytest.raises(SyncFailed, match="another cloud"):
         await rig.cache.sync()
     assert "com.calc:add" not in rig.names()
+
+
+async def test_a_cloud_that_is_left_while_its_registry_is_kept_leaves_neither_its_tools_nor_their_age(tmp_path, cloud, monkeypatch):
+    rig = Rig(tmp_path, cloud)
+    loop, save = asyncio.get_running_loop(), Generations.save
+
+    def left_meanwhile(self, generation):
+        asyncio.run_coroutine_threadsafe(_leave(rig), loop).result()
+        return save(self, generation)
+
+    monkeypatch.setattr(Generations, "save", left_meanwhile)
+    with pytest.raises(SyncFailed, match="another cloud"):
+        await rig.cache.sync()
+    assert (rig.cache.describe()["origin"], rig.cache.describe()["age_s"], rig.names() & {"com.calc:add"}) == ("local", None, set())
+
+
+async def _leave(rig):
+    rig.cache.follow(None)
+
+
+async def test_who_waits_for_a_sync_finds_that_there_is_no_cloud_any_more(tmp_path, cloud):
+    rig = Rig(tmp_path, cloud)
+    async with rig.cache._syncing:
+        waiting = asyncio.ensure_future(rig.cache.sync())
+        await asyncio.sleep(0)
+        rig.cache.follow(None)
+    with pytest.raises(SyncFailed, match="no cloud is configured"):
+        await waiting
+
+
+async def test_that_another_cloud_is_followed_is_no_failure(tmp_path, cloud, caplog):
+    rig = Rig(tmp_path, cloud)
+
+    class Slow:
+        url = cloud.url
+
+        async def fetch(self, *args, **kwargs):
+            found = await CloudRegistry(cloud.url, token=TOKEN).fetch(*args, **kwargs)
+            rig.cache.follow(CloudRegistry(cloud.url, token=TOKEN))  # as a reload does that changes nothing of it
+            return found
+
+    rig.cache.follow(Slow())
+    async with running(rig):
+        await rig.until(lambda: "com.calc:add" in rig.names())
+    assert rig.cache.describe()["cloud"]["error"] == ""
+    assert not [r for r in caplog.records if "another cloud" in r.getMessage()]
 
 
 async def test_a_damaged_newest_copy_falls_back_to_the_one_before_and_says_so(tmp_path, cloud):
