@@ -15,12 +15,14 @@ from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.backoff import Backoff
 from edge.core.enrol_code import Offer, encode
-from edge.enrol import Enrolment
-from edge.enrol_http import MAX_ANSWER
+from edge.enrol import AGAIN_S, TRIES, Enrolment
+from edge.enrol_http import MAX_ANSWER, REQUEST_S
+from edge.enrol_keys import LIMIT_S
 from edge.enrol_store import EnrolmentFiles
 from edge.events import Alarmed
 from edge.ports import EnrolRefused
 from edge.uplink.tls import CLOCK_FLOOR
+from edge.verbs.enrolment import SPEND_S
 from tests.e2e.broker import HOST, serving, until
 from tests.e2e.certificates import DAY, Authority, keys_made_here, now
 
@@ -259,6 +261,11 @@ async def test_a_server_that_never_answers_is_given_up(tmp_path, here, monkeypat
     async with serving(lambda reader, _writer: reader.read()) as port:
         offer = Offer(broker_host="b", broker_port=1, enrol_host=HOST, enrol_port=port, tenant="t", ca_sha256=bytes(32), secret=bytes(16))
         assert (await here.refused(encode(offer))).code == "TIMEOUT"
+
+
+def test_who_spends_a_code_waits_as_long_as_that_may_take():
+    asked, keys = (1 + TRIES) * REQUEST_S + (TRIES - 1) * AGAIN_S, 2 * LIMIT_S
+    assert asked + keys < SPEND_S
 
 
 async def test_one_code_at_a_time_is_spent(tmp_path, here):
