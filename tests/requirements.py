@@ -216,7 +216,7 @@ PROMISES: Final[dict[str, Promise]] = {
     "S2-109": Promise("A validation error names every path, so that a model can mend its call.", "seed S2-109"),
     "S2-110": Promise("A permanent failure is told to the wearer.", "seed S2-110"),
     "S2-111": Promise("Intents of a failure are applied.", "seed S2-111, C-03"),
-    "S2-114": Promise("An error arrives whole, never only its data.", "seed S2-114"),
+    "I3-whole-error": Promise("An error arrives whole, never only its data.", "seed S2-114"),
     "S2-131": Promise("A tool's rate is held, and says when to come again.", "seed S2-131"),
     "S2-132": Promise("Calls, errors and times of every tool are counted, in status and as OpenMetrics text.", "seed S2-132"),
     "S2-133": Promise("A tool may declare when it works, as a table of facts; expressions are refused.", "seed S2-133"),

@@ -21,7 +21,7 @@ def failing(error):
     return tools
 
 
-@pytest.mark.requirement("S2-73", "S2-74", "S2-75", "S2-76", "S2-77", "S2-78", "S2-79", "S2-82", "S2-114")
+@pytest.mark.requirement("S2-73", "S2-74", "S2-75", "S2-76", "S2-77", "S2-78", "S2-79", "S2-82", "I3-whole-error")
 @pytest.mark.parametrize(("code", "kind", "retryable", "extra"), [
     (ErrorCode.SESSION_INACTIVE, ErrorType.SESSION_INACTIVE, False, {}),
     (ErrorCode.SESSION_ACTIVE, ErrorType.SESSION_ACTIVE, False, {}),
