@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +16,7 @@ from edge.ticket import Ticket
 from edge.tool_context import Lent
 from tests.unit.calendars.texts import text
 from tests.unit.edge.test_local_tools import Rig, call, nobody
-from tools_cache import build, contacts, lint, notes
+from tools_cache import build, lint, notes
 from tools_cache.calendars import Agenda, CalendarTrouble, Trouble
 from tools_cache.tool import ErrorCode, ErrorType, Mode
 
@@ -252,16 +251,6 @@ async def test_a_moment_may_be_written_in_small_letters(house):
     small = {key: value.lower() for key, value in HOUR.items()}
     told = (await house.good("calendar:get_availability", small)).data["available_slots"]
     assert told == (await house.good("calendar:get_availability", HOUR)).data["available_slots"]
-
-
-async def test_a_text_is_looked_through_for_contacts_beside_the_loop(tmp_path, monkeypatch):
-    threads, real = [], contacts.extract
-    monkeypatch.setattr(contacts, "extract", lambda given: threads.append(threading.get_ident()) or real(given))
-    house = House(tmp_path)
-    assert (await house.good("contacts:extract", {"text": "eva@example.com"})).data["total"] == 1
-    assert threads
-    assert threads[0] != threading.get_ident()
-    await house.close()
 
 
 async def test_a_long_document_comes_in_parts_that_fit(house):
