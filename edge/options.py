@@ -225,6 +225,15 @@ def _llm(verb: argparse.ArgumentParser) -> None:
             act.add_argument("--ttl", metavar="SECONDS", type=_seconds, default=40.0, help="how long each call may live (default 40)")
 
 
+def _mcp(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument("--demo", action="store_true", help="with mock glasses and a daemon that wears them, for as long as it runs")
+    verb.add_argument("--http", metavar="HOST:PORT", help="serve streamable HTTP there instead of stdio (or: systemd, the socket it hands over)")
+    verb.add_argument("--token-file", metavar="FILE", help="clients must bring this bearer token (default: the systemd credential mcp-token, if there is one)")
+    verb.add_argument("--allow-host", metavar="NAME", action="append", default=[], help="a further name or address clients may use; repeatable")
+    verb.add_argument("--rate", metavar="N", type=_rate, default=600, help="calls a minute, a fifth of them at once (default 600)")
+
+
 def _registry(verb: argparse.ArgumentParser) -> None:
     actions = verb.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=type(verb))
     for name, text in (
@@ -278,6 +287,7 @@ VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("doctor", "examine this machine: numbered checks, each with the exact fix", _doctor),
     ("sim", "mock glasses on a virtual radio", _sim),
     ("devcloud", "the reference cloud alone", _devcloud),
+    ("mcp", "our tools as an MCP server, for any agent", _mcp),
     ("registry", "build, verify and print the tools of this installation; fetch the cloud's", _registry),
     ("llm", "models' own tool formats: their tools, and the answers to what they ask for", _llm),
     ("completion", "shell completion", _completion),
@@ -291,6 +301,13 @@ def _seconds(text: str) -> float:
         value = 0.0
     if not 0 < value <= 86400:
         raise argparse.ArgumentTypeError("must be more than 0 and at most 86400 seconds")
+    return value
+
+
+def _rate(text: str) -> int:
+    value = int(text) if text.isdecimal() and len(text) < 7 else 0
+    if not 1 <= value <= 100_000:
+        raise argparse.ArgumentTypeError("must be a whole number from 1 to 100000")
     return value
 
 

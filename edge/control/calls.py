@@ -5,13 +5,17 @@ Refuses to know who runs a call and how: it reads the request, asks the port, an
 
 import asyncio
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 from edge.control import reading
 from edge.control.answers import Answers, unknown
 from edge.control.handed import Ports
 from edge.control.http import Refused, Reply, Request
 from edge.control.places import Places
+from edge.control.progressing import progressing
+from edge.control.stream import Stream
 from edge.core import results
 from edge.ports import Grant, Submission, Wait
 from tools_cache.tool import CallOrigin, Delivery, Json, Mode, ToolCall, ToolResponse
@@ -27,7 +31,7 @@ MAX_SESSION: Final = 64
 
 _CALL_KEYS: Final = (
     "tool", "args", "mode", "wait", "ask", "confirm", "confirmation_token", "idempotency_key", "ttl_s", "turn_id", "origin",
-    "session", "provider_call_id", "ordinal", "replayed", "input", "scope",
+    "session", "provider_call_id", "ordinal", "replayed", "input", "scope", "call_id", "progress",
 )  # fmt: skip
 _ENVELOPE_KEYS: Final = ("ok", "data", "error", "intents", "render", "meta")
 _T = TypeVar("_T")
@@ -41,13 +45,16 @@ class CallRoutes:
         self._answers = answers
         self._begins = Places(begins, "too many calls are being taken in at once", "again in a moment")
 
-    async def call(self, request: Request) -> Reply:
+    async def call(self, request: Request) -> Reply | Stream:
         body = reading.json_object(request, _CALL_KEYS)
+        told = reading.boolean(body, "progress", default=False)
         wait = _wait(body)
         ask = reading.one_of(body, "ask", ("block", "return"))
         token = reading.same_text(body, "confirm", "confirmation_token", most=MAX_TOKEN)
         if token and wait is None:
             raise reading.malformed("wait: must not be false beside confirm", "the answer is what became of the token: leave wait out")
+        if told and (token or wait is None):
+            raise reading.malformed("progress: goes with neither confirm nor wait false", "follow GET /v1/events instead")
         call = await self._tool_call(body)
         limit_s = call.ttl_s + GRACE_S
         if token:
@@ -57,6 +64,8 @@ class CallRoutes:
             return Reply(202, {"call_id": call.call_id, "state": "admitted"}) if begun is None else Reply(200, begun.to_json())
         if ask == "return" and self._may_ask(call.tool):
             return await self._asked_or_answered(call, limit_s)
+        if told:
+            return Stream(progressing(partial(self._ports.calls.call, call, wait=wait), limit_s))
         return await _envelope(self._ports.calls.call(call, wait=wait), limit_s)
 
     async def _begun(self, call: ToolCall) -> ToolResponse | None:
@@ -100,7 +109,7 @@ class CallRoutes:
         fields["outside"] = self._outside(fields["tool"], body.get("scope"))
         wanted = Mode(reading.one_of(body, "mode", tuple(Mode))) if "mode" in body else None
         mode = await self._mode(session, wanted)  # last: a request that cannot be read makes no session
-        return ToolCall(call_id=self._ports.new_id(), user_id=self._ports.user_id, mode=mode, **fields)
+        return ToolCall(call_id=_named(body) or self._ports.new_id(), user_id=self._ports.user_id, mode=mode, **fields)
 
     def _outside(self, tool: str, given: Json) -> bool:
         """Is this a tool of another server that the caller's scope leaves out?"""
@@ -166,6 +175,15 @@ def _input(body: Mapping[str, Json]) -> Mapping[str, Json] | None:
     if found is not None and (not isinstance(found, dict) or not found.keys() <= {"inputResponses", "requestState"}):
         raise reading.malformed("input: must be an object with inputResponses and requestState", "they answer error.details of the call before")
     return found
+
+
+def _named(body: Mapping[str, Json]) -> str:
+    """Read the id a client chose, so that it can call the call off before any answer; "" when it leaves that to us."""
+    told = reading.text(body, "call_id", most=36, default="")
+    try:
+        return str(UUID(told)) if told else ""
+    except ValueError:
+        raise reading.malformed("call_id: must be a UUID", "leave it out, or make a new UUIDv7 for each call") from None
 
 
 def _wait(body: Mapping[str, Json]) -> Wait | None:

@@ -108,6 +108,7 @@ def listed(entry: Entry, stands: Choice) -> dict[str, Json]:
         "app": entry.app_name, "version": d.version, "inputSchema": dict(d.input_schema),
         "sideEffects": d.side_effects.value, "requiresConfirmation": d.requires_confirmation,
         "allowedModes": sorted(d.allowed_modes), "queueable": d.queueable,
+        "idempotent": d.idempotent, "latencyBudgetMs": d.latency_budget_ms,
         "activationPhrases": list(d.activation_phrases), "dependsOn": list(d.depends_on),
         "state": stands.state, "reason": stands.reason, "enabled": stands.on,
         "hidden": stands.reason if stands.state == HIDDEN else "", "missing": list(entry.missing), "without": list(entry.without), "warnings": list(entry.warnings), "stale": entry.stale,

@@ -11,7 +11,7 @@ from edge.verbs.screen import CliError
 _EXTRA_OF: Final = {
     "bumble": "sim", "PIL": "sim", "opuslib_next": "sim", "font_source_sans_pro": "sim",
     "iotcore": "devcloud", "starlette": "devcloud", "uvicorn": "devcloud", "segno": "devcloud",
-    "cryptography": "devcloud", "py_nanotts": "voice",
+    "cryptography": "devcloud", "py_nanotts": "voice", "mcp": "mcp", "mcp_types": "mcp",
 }  # fmt: skip
 """Which extra of pyproject.toml brings which library."""
 

@@ -1,0 +1,263 @@
+"""One tool call of an MCP client, end to end: through the daemon, with its progress, its questions, and its calling off.
+
+Refuses to know the SDK and the transport: a `Caller` is what can be told to this client and asked of it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
+from urllib.parse import quote
+
+from edge.facades import mcp_ask, mcp_results
+from edge.facades.mcp_ask import Answered, Asking
+from edge.facades.mcp_daemon import Daemon, DaemonError
+from edge.facades.mcp_tools import META, Known
+
+log: Final = logging.getLogger(__name__)
+
+LIFE_S: Final = 40.0
+"""A call's life when the client names none, as everywhere (contract §3)."""
+MAX_LIFE_S: Final = 3600.0
+SLACK_S: Final = 70.0
+"""The daemon gives up 60 s after a call's own end; its word is the one to hear."""
+POLL_S: Final = 50.0
+STORY_S: Final = 900.0
+"""The longest a result is waited for that somebody else decided: a question's life and a call's."""
+OFF_S: Final = 10.0
+ROUNDS: Final = 8
+"""Questions one after the other within one call of an older client, which cannot bring a state back."""
+ASK_S: Final = 300.0
+RUNNING: Final = 24
+"""Calls at once; the daemon has 64 connections for everybody."""
+_PASSED_ON: Final = {"idempotencyKey": "idempotency_key", "turn": "turn_id", "session": "session", "mode": "mode"}
+"""Our keys in a request's `_meta` → those of `POST /v1/call`."""
+
+
+class Caller(Protocol):
+    """The client a call came from."""
+
+    modern: bool
+    """Does it bring answers back by itself (2026-07-28), or is it asked on the way (2025-11-25)?"""
+    capabilities: Mapping[str, Any]
+    listens: bool
+    """Does it want to hear how far a call is?"""
+    reachable: bool
+    """Can it be asked something now?"""
+
+    async def tell(self, step: int, text: str) -> None:
+        """Say how far it is; `step` grows by one."""
+
+    async def ask(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
+        """Ask something of an older client. Raises what `unanswered` says."""
+
+    @property
+    def unanswered(self) -> tuple[type[Exception], ...]: ...
+
+
+class LacksCapability(Exception):
+    """The tool asks what this client did not say it can answer; `required` is in MCP's form."""
+
+    def __init__(self, required: Mapping[str, Any]) -> None:
+        super().__init__("the client lacks a capability: " + ", ".join(required))
+        self.required = dict(required)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a client asked for: which tool, with what, and what it brought back from a question."""
+
+    tool: Known
+    args: Mapping[str, Any]
+    meta: Mapping[str, Any]
+    back: Answered | None = None
+
+
+class Calls:
+    """Runs calls; `tasks` is the group in which one that nobody waits for any more is called off."""
+
+    def __init__(self, daemon: Daemon, *, new_id: Callable[[], str], tasks: Callable[[], asyncio.TaskGroup]) -> None:
+        self._daemon = daemon
+        self._new_id = new_id
+        self._tasks = tasks
+        self._running = 0
+
+    async def run(self, asked: Asked, caller: Caller) -> dict[str, Any]:
+        """Give a CallToolResult or an InputRequiredResult, as a dict. Raises `LacksCapability`."""
+        if self._running >= RUNNING:
+            busy = mcp_results.refused("RATE_LIMIT", "RATE_LIMIT", f"{RUNNING} calls run already", "Wait for one of them", retryable=True)
+            return self._result(busy, asked, caller)
+        self._running += 1
+        try:
+            return await self._rounds(asked, caller)
+        finally:
+            self._running -= 1
+
+    async def _rounds(self, asked: Asked, caller: Caller) -> dict[str, Any]:
+        for _ in range(ROUNDS):
+            outcome = await self._once(asked, caller)
+            asking = outcome if isinstance(outcome, Asking) else mcp_ask.asking(outcome)
+            if asking is None:
+                return self._result(outcome, asked, caller)
+            requests = mcp_ask.askable(asking.requests, caller.capabilities)
+            able = bool(requests or not asking.requests) and (caller.modern or caller.reachable)
+            if able and caller.modern:
+                return _input_required(requests, asking)
+            if not able and not asking.token and caller.modern:
+                raise LacksCapability(mcp_ask.lacking(asking.requests, caller.capabilities))
+            if not able and isinstance(outcome, Mapping):
+                return self._result(outcome if asking.token else _unaskable(asking, caller), asked, caller)
+            back = await self._asked_now(requests, asking, caller)
+            if isinstance(back, Mapping):
+                return self._result(back, asked, caller)
+            asked = replace(asked, back=back)
+        return self._result(mcp_results.refused("UNSUPPORTED", "PERMANENT", "The tool asks again and again", "Use another tool"), asked, caller)
+
+    def _result(self, envelope: Any, asked: Asked, caller: Caller) -> dict[str, Any]:
+        return mcp_results.result(envelope, shaped=asked.tool.shaped, modern=caller.modern)
+
+    # -------------------------------------------------------------- one round
+
+    async def _once(self, asked: Asked, caller: Caller) -> Mapping[str, Any] | Asking:
+        """Ask the daemon once: the envelope, or a question of ours that has to be put again."""
+        call_id = (asked.back.call_id if asked.back else "") or self._new_id()
+        try:
+            if asked.back is not None and asked.back.token:
+                return await self._decided(asked, asked.back)
+            return await self._called(asked, call_id, caller)
+        except DaemonError as e:
+            return mcp_results.refused(*_code_of(e), e.message, e.fix, retryable=e.status == 0)
+        except asyncio.CancelledError:
+            self._tasks().create_task(self._call_off(call_id), name="mcp.cancel")
+            raise
+
+    async def _called(self, asked: Asked, call_id: str, caller: Caller) -> Mapping[str, Any]:
+        body = self._body(asked) | {"call_id": call_id, "ask": "return"}
+        if asked.back is not None:
+            body["input"] = asked.back.input
+        if caller.listens:
+            body["progress"] = True
+        step = 0
+        async with aclosing(self._daemon.told("POST", "/v1/call", body, timeout_s=body["ttl_s"] + SLACK_S)) as words:
+            async for word in words:
+                match word:
+                    case {"event": "progress", "text": text}:
+                        step += 1
+                        await caller.tell(step, str(text))
+                    case {"event": "answer", "envelope": dict(envelope)}:
+                        return envelope
+                    case {"event": "late"}:
+                        raise DaemonError("TIMEOUT", "glassd gave no answer in time", "see what became of it: glassd calls")
+                    case {"ok": _}:
+                        return dict(word)
+        raise DaemonError("NOT_RUNNING", "glassd ended the call without an answer", "see whether it runs: glassd status")
+
+    def _body(self, asked: Asked) -> dict[str, Any]:
+        body: dict[str, Any] = {"tool": asked.tool.name, "args": dict(asked.args), "origin": "mcp", "ttl_s": LIFE_S}
+        for theirs, ours in _PASSED_ON.items():
+            if isinstance(value := asked.meta.get(META + theirs), str) and value:
+                body[ours] = value
+        life = asked.meta.get(META + "ttlS")
+        if isinstance(life, int | float) and not isinstance(life, bool) and 0 < life <= MAX_LIFE_S:
+            body["ttl_s"] = life
+        return body
+
+    async def _decided(self, asked: Asked, back: Answered) -> Mapping[str, Any] | Asking:
+        """Take the user's yes or no to the daemon; of a token, a tap and a time-out only the first counts."""
+        allow = back.allowed
+        if allow is None:
+            return mcp_ask.confirmation(back.state or "this", back.token, back.call_id)
+        if allow:
+            body = self._body(asked) | {"confirm": back.token}
+            envelope = await self._daemon.ask("POST", "/v1/call", body, timeout_s=body["ttl_s"] + SLACK_S)
+        else:
+            envelope = await self._daemon.ask("POST", "/v1/confirm", {"token": back.token, "allow": False}, timeout_s=LIFE_S + SLACK_S)
+        used = (envelope.get("error") or {}).get("code") == "USED"
+        return await self.story(back.call_id, STORY_S) or envelope if used and back.call_id and allow else envelope
+
+    async def story(self, call_id: str, wait_s: float) -> Mapping[str, Any] | None:
+        """Wait for a call's final answer; None when it has none yet. Raises `DaemonError`."""
+        left = wait_s
+        while left > 0:
+            poll = min(left, POLL_S)
+            story = await self._daemon.ask("GET", f"/v1/calls/{quote(call_id, safe='')}?wait={poll:g}", timeout_s=poll + SLACK_S)
+            if story is not None and story.get("response"):
+                return dict(story["response"])
+            left -= poll
+        return None
+
+    # -------------------------------------------------------------- asking an older client on the way
+
+    async def _asked_now(self, requests: mcp_ask.Requests, asking: Asking, caller: Caller) -> Answered | Mapping[str, Any]:
+        """Ask one after the other; what came back, or the call's answer when the wearer gave theirs on the glasses meanwhile."""
+        if not asking.token:
+            return Answered(await _responses(requests, caller), asking.state)
+        theirs = asyncio.ensure_future(_responses(requests, caller))
+        wearers = asyncio.ensure_future(self._wearers(asking.call_id))
+        try:
+            await asyncio.wait({theirs, wearers}, return_when=asyncio.FIRST_COMPLETED)
+            if wearers.done() and (answer := wearers.result()) is not None:
+                return answer
+            return Answered(await theirs, asking.state, asking.token, asking.call_id)
+        except asyncio.CancelledError:
+            self._tasks().create_task(self._call_off(asking.call_id), name="mcp.cancel")
+            raise
+        finally:
+            theirs.cancel()
+            wearers.cancel()
+
+    async def _wearers(self, call_id: str) -> Mapping[str, Any] | None:
+        try:
+            return await self.story(call_id, ASK_S)
+        except DaemonError:
+            return None
+
+    async def _call_off(self, call_id: str) -> None:
+        """Have the daemon end a call nobody waits for; it may have its answer already."""
+        path = f"/v1/calls/{quote(call_id, safe='')}/cancel"
+        try:
+            await self._daemon.ask("POST", path, {"reason": "called off by the MCP client"}, timeout_s=OFF_S)
+        except DaemonError as e:
+            log.debug("the call %s was not called off: %s", call_id, e.message)
+
+
+async def _responses(requests: mcp_ask.Requests, caller: Caller) -> dict[str, Any]:
+    """Ask in order; what a client does not answer counts as not wanted."""
+    responses: dict[str, Any] = {}
+    for key, request in requests.items():
+        try:
+            responses[key] = dict(await caller.ask(request, ASK_S))
+        except caller.unanswered as e:
+            log.debug("the client did not answer %s: %s", request["method"], e)
+            responses[key] = {"action": "cancel"}
+    return responses
+
+
+def _input_required(requests: mcp_ask.Requests, asking: Asking) -> dict[str, Any]:
+    told: dict[str, Any] = {"resultType": "input_required"}
+    if asking.token or asking.state is not None or not requests:
+        told["requestState"] = asking.sealed()
+    return told | ({"inputRequests": {key: dict(request) for key, request in requests.items()}} if requests else {})
+
+
+def _unaskable(asking: Asking, caller: Caller) -> dict[str, Any]:
+    needs = ", ".join(mcp_ask.lacking(asking.requests, caller.capabilities)) or "a stream on which it can be asked"
+    return mcp_results.refused("UNSUPPORTED", "PERMANENT", f"The tool asks back, and this client lacks: {needs}", "Use a client that has it")
+
+
+def _code_of(e: DaemonError) -> tuple[str, str]:
+    """Code and type of an envelope for what the control API, or its absence, says."""
+    match e.code:
+        case "TIMEOUT":
+            return "TIMEOUT", "TRANSIENT"
+        case "INVALID_REQUEST":
+            return "INVALID_REQUEST", "VALIDATION"
+        case "CONFLICT" | "INTERNAL":
+            return e.code, e.code
+        case "BUSY":
+            return "RATE_LIMIT", "RATE_LIMIT"
+        case "PERMISSION":
+            return "DENIED", "PERMANENT"
+    return "NETWORK_ERROR", "TRANSIENT"

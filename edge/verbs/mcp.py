@@ -1,0 +1,107 @@
+"""`glassd mcp`: our tools as an MCP server, over stdio or as streamable HTTP."""
+
+import logging
+import os
+import random
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+from edge.paths import client_sockets
+from edge.verbs.announce import announcer
+from edge.verbs.extras import load, missing
+from edge.verbs.loop import run_until_told
+from edge.verbs.screen import CliError, Screen
+
+BURST_OF: Final = 5
+"""A fifth of a minute's calls may come at once."""
+CREDENTIAL: Final = "mcp-token"
+"""Its name among systemd's credentials of the unit."""
+MAX_TOKEN: Final = 4096
+HANDED: Final = "systemd"
+
+
+def run(args: Namespace, screen: Screen) -> int:
+    logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="glassd mcp: %(message)s")
+    if args.http is None and (args.token_file or args.allow_host):
+        raise CliError("USAGE", "--token-file and --allow-host are for --http: over stdio there is only one client", "see: glassd mcp --help", exit_code=2)
+    server = load("edge.facades.mcp_server", "mcp")
+    return run_until_told(lambda: _serve(args, screen, server))
+
+
+async def _serve(args: Namespace, screen: Screen, server: Any) -> int:
+    async with AsyncExitStack() as stack:
+        sockets = (Path(args.socket),) if args.socket else client_sockets(os.environ)
+        if args.demo:
+            sockets = (await _borrowed(stack),)
+        facade = server.Facade(*_ways(args, server, sockets, os.environ))
+        if args.http is None:
+            await load("edge.facades.mcp_stdio", "mcp").serve(facade)
+            return 0
+        http = load("edge.facades.mcp_http", "mcp")
+        try:
+            await http.serve(facade, _place(args, http, os.environ), announcer(screen, "mcp"))
+        except http.CannotServe as e:
+            raise CliError(e.code, str(e), e.fix) from None
+    return 0
+
+
+async def _borrowed(stack: AsyncExitStack) -> Path:
+    """Mock glasses and a daemon that wears them; gone when we are. Raises `CliError`."""
+    demo = load("edge.demo.pair", "mcp --demo")
+    try:
+        return Path(await stack.enter_async_context(demo.pair(os.environ)))
+    except demo.CastError as e:
+        raise CliError("DEMO_FAILED", str(e), "see whether it works alone: glassd demo") from None
+    except ModuleNotFoundError as e:
+        raise missing(e, "mcp --demo") from None
+
+
+def _ways(args: Namespace, server: Any, sockets: tuple[Path, ...], env: Mapping[str, str]) -> tuple[Any, Any]:
+    from edge import cold  # noqa: PLC0415 - of the verbs that run on only this one reads tools from disk
+    from edge.clock import Clock  # noqa: PLC0415
+    from edge.core.ids import new_call_id  # noqa: PLC0415
+    from tools_cache.tool import RateLimit  # noqa: PLC0415
+
+    clock = Clock.system()
+    return server.Daemon(sockets), server.Ways(
+        cold=lambda: cold.read(env, now=time.time()).tools, chance=random.random, new_id=lambda: new_call_id(clock),
+        rate=RateLimit(max(1, args.rate // BURST_OF), 60.0 / BURST_OF),
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------ where, and who may
+
+
+def _place(args: Namespace, http: Any, env: Mapping[str, str]) -> Any:
+    """Read where to listen. Raises `CliError`."""
+    token = _token(args.token_file, env, http.MIN_TOKEN)
+    if args.http == HANDED:
+        if env.get("LISTEN_PID") != str(os.getpid()) or env.get("LISTEN_FDS") != "1":
+            raise CliError("USAGE", "systemd handed no socket over", "enable glassd-mcp.socket, or name a place: --http 127.0.0.1:8788", exit_code=2)
+        return http.Place(handed=True, hosts=tuple(args.allow_host), token=token)
+    host, colon, port = args.http.rpartition(":")
+    if not (colon and port.isdecimal() and int(port) < 65536):
+        raise CliError("USAGE", f"--http {args.http}: is not HOST:PORT", "for example --http 127.0.0.1:8788 (port 0: any that is free)", exit_code=2)
+    return http.Place(host=host.strip("[]") or "127.0.0.1", port=int(port), hosts=tuple(args.allow_host), token=token)
+
+
+def _token(named: str | None, env: Mapping[str, str], least: int) -> str:
+    """Read the token: from the file that was named, else from systemd's credential; "" when there is neither."""
+    credentials = env.get("CREDENTIALS_DIRECTORY")
+    path = Path(named) if named else Path(credentials or "/nonexistent") / CREDENTIAL
+    if not named and not path.exists():
+        return ""
+    try:
+        with path.open(encoding="ascii") as file:
+            token = file.read(MAX_TOKEN).strip()
+    except (OSError, UnicodeDecodeError) as e:
+        why = e.strerror if isinstance(e, OSError) else "it holds more than plain letters"
+        raise CliError("TOKEN", f"the token in {path} cannot be read: {why}", "write one line into it: openssl rand -hex 24", exit_code=2) from None
+    if len(token) < least or not token.isprintable() or " " in token:
+        raise CliError("TOKEN", f"the token in {path} must be one word of at least {least} characters", "make one: openssl rand -hex 24", exit_code=2)
+    return token
