@@ -29,7 +29,7 @@ async def doctor(place, *words, config=None):
         sys.executable, "-m", "edge.cli", "doctor", "--json", "--config", str(config or settings(place)), *words,
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=env,
     )  # fmt: skip
-    out, err = await asyncio.wait_for(process.communicate(), 30)
+    out, err = await asyncio.wait_for(process.communicate(), 50)
     assert not err, err.decode()
     return process.returncode, json.loads(out)
 
@@ -72,6 +72,14 @@ async def test_a_good_machine_is_ok_and_the_daemon_does_not_notice_the_doctor(tm
             status = json.loads(tar.extractfile("glassd-doctor/status.json").read())
         assert status["edge_id"] == place.edge_id
 
+
+@pytest.mark.requirement("I4-doctor-good")
+async def test_glasses_that_are_away_are_no_fault_of_the_machine_and_a_broker_nobody_knows_is_one(tmp_path, cloud):
+    async with world(tmp_path) as place:
+        place.cloud = cloud
+        await place.switch_glasses_on()
+        await place.start_daemon()
+        await place.ready()
         await place.switch_glasses_off()
         await until(lambda: not place.daemon.link.status().ready, "glasses away")
         code, report = await doctor(place)
