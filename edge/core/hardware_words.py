@@ -84,7 +84,7 @@ def tail(lacks: Sequence[Lack], here: Here) -> str:
     noun = word(lacks[0].type).removeprefix("a ")
     if value is None:
         return f"{here} do not say so of their {noun}"
-    return f"{here} have no such {noun}" if isinstance(value, bool) else f"{here} have {value}"
+    return f"{here} have no such {noun}" if isinstance(value, bool) else f"{here} have {_clean(str(value))}"
 
 
 def needed(lacks: Sequence[Lack]) -> str:
@@ -126,6 +126,6 @@ def _that(key: str, wanted: Detail) -> str:
 
 
 def _clean(text: str) -> str:
-    """A word of a registry, for one line of a terminal."""
+    """A word of a registry, or of glasses, for one line of a terminal."""
     printable = "".join(c if c.isprintable() else " " for c in text)
     return " ".join(printable.split())[:MAX_WORD]

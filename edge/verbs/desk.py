@@ -106,7 +106,11 @@ def _answer(args: Namespace, screen: Screen, step: dict[str, Any]) -> None:
     except TimeoutError:
         screen.note("")
         return
-    ask(args, "POST", "/v1/pairing/answer", body)
+    try:
+        ask(args, "POST", "/v1/pairing/answer", body)
+    except CliError as error:
+        if error.code != "NOTHING_ASKED":  # then it is over meanwhile, and the window itself says why
+            raise
 
 
 def _code(screen: Screen) -> str:

@@ -36,6 +36,12 @@ def test_each_hardware_is_found_when_it_is_there_and_missed_when_unknown(hardwar
     assert judge(need(hardware.value), glasses(), stale=False).missing_required == (hardware.value,)
 
 
+def test_what_glasses_say_of_themselves_is_one_printable_line_in_a_reason():
+    odd = glasses(**{"speaker": True, "speaker.made": "by\x1b[31m\nnobody"})
+    wanted = Requirement("SPEAKER", True, details=(Detail("made", equal="here"),))
+    assert judge([wanted], odd, stale=False).reason.endswith("; these glasses have by [31m nobody")
+
+
 def test_any_glasses_satisfy_exist_and_no_glasses_do_not():
     assert judge(need("EXIST"), glasses(), stale=False).compatible
     assert judge(need("EXIST"), None, stale=False).reason == "needs glasses; no glasses are known yet"

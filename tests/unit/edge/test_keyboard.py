@@ -7,7 +7,7 @@ from argparse import Namespace
 
 import pytest
 
-from edge.verbs import up
+from edge.verbs import desk, up
 from edge.verbs.keyboard import typed
 from edge.verbs.screen import CliError, Screen
 
@@ -46,6 +46,22 @@ def test_glasses_are_chosen_by_number_or_name(keyboard, line, chosen):
     asked = io.StringIO()
     assert up._asked(Screen(io.StringIO(), asked, {}, as_json=False), ["A", "B"]).upper() == chosen
     assert asked.getvalue() == "Which ones? [1-2] "
+
+
+def test_an_answer_that_comes_too_late_is_told_by_what_ended_the_window(monkeypatch):
+    def late(*_, **__):
+        raise CliError("NOTHING_ASKED", "nothing of this kind is asked now")
+
+    def told(*_, **__):
+        yield {"event": "step", "state": "ASKING", "ask": "passkey"}
+        yield {"event": "failed", "code": "TIMEOUT", "text": "the pairing window closed", "fix": "glassd pair"}
+
+    monkeypatch.setattr(desk, "ask", late)
+    monkeypatch.setattr(desk, "stream", told)
+    screen = Screen(io.StringIO(), io.StringIO(), {}, as_json=False)
+    with pytest.raises(CliError) as caught:
+        desk._one_window(Namespace(code="012345"), screen, None, 60.0)
+    assert (caught.value.code, caught.value.exit_code) == ("TIMEOUT", 5)
 
 
 def test_glasses_that_are_up_are_not_paired_anew_however_their_address_is_written(monkeypatch):
