@@ -104,7 +104,7 @@ async def test_a_file_becomes_a_tool_that_answers_on_the_lens_and_waits_for_its_
         await place.daemon.own_tools.reload()
         assert entry(place, "my:weather") is None
         assert (await place.call("my:weather", {"town": "Rome"})).error.code == "TOOL_NOT_FOUND"
-        await until(lambda: any(h["event"] == "tools_list_changed" for h in place.happened), "list changed")
+        await until(lambda: any("my:weather" in h["removed"] for h in place.happened if h["event"] == "tools_list_changed"), "list changed")
 
 
 @pytest.mark.requirement("S3-35")

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 
 import pytest
 
@@ -80,6 +81,14 @@ def test_listing_and_finding_do_no_work_that_grows_with_the_tools():
     assert snapshot.entries() is snapshot.entries()
     assert len(snapshot.entries()) == 1000
     assert snapshot.find("com.a7:t3") is snapshot.find("com.a7:t3")
+    assert min(_took_s(snapshot.entries) for _ in range(20)) < 0.005
+
+
+def _took_s(work):
+    """Of the processor, so that what else the machine does is not measured."""
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
 
 
 @pytest.mark.requirement("S0-13", "S0-14")
