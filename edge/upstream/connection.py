@@ -184,7 +184,7 @@ class Connection:
         """
         problem = Problem(Fault.AUTH, "authorisation is needed: open the address that `glassd servers` shows", url)
         if self.known and status != _STEP_UP:
-            self.problem = replace(problem, authorize_url="")
+            problem = replace(problem, authorize_url="")  # which dies with this connection; the next one has its own
             self._over.set()
         elif self._deadline is not None and not self.known:
             self._deadline.reschedule(asyncio.get_running_loop().time() + AUTHORIZE_S)
