@@ -12,14 +12,11 @@ PROMISES: Final[dict[str, Promise]] = {
     "S1-29": Promise("A server nobody uses for a while is disconnected, and comes back with the next call.", "seed S1-29"),
     "S1-30": Promise("A running call keeps its connection, however long it takes.", "seed S1-30"),
     "S1-31": Promise("A call whose connection was lost is sent once more if it provably never left, or may be repeated.", "seed S1-31"),
-    "S1-32": Promise("A server that wants authorisation gives every call AUTH and the address to open.", "seed S1-32"),
     "S1-33": Promise("A server that answers with null is said to have done so.", "seed S1-33"),
-    "S1-34": Promise("A demand for authorisation is a state of the server, never an exception.", "seed S1-34"),
     "S1-36": Promise("A server is connected, disconnected, loading or authorizing, and every change is told.", "seed S1-36"),
     "S1-41": Promise("Cancelling a call cancels it at its server.", "seed S1-41"),
     "S1-44": Promise("When a server changes its tools, they are listed again.", "seed S1-44"),
     "S1-46": Promise("Content of every kind comes through as its server wrote it.", "seed S1-46"),
-    "S1-48": Promise("A person authorises once, on any device; the tokens are kept for us alone and renewed.", "seed S1-48"),
 }
 
 DECLINED: Final[dict[str, str]] = {}
