@@ -144,7 +144,7 @@ async def test_glasses_that_were_never_paired_are_never_connected_to(world):
     await strangers(world)
 
     async def decided() -> bool:
-        return "up" in str((await world.status()).get("next_action"))
+        return "find and pair them: glassd up" in str((await world.status()).get("next_action"))
 
     await world.until(decided, "the daemon says what to do")
     assert not world.mock.glasses.connected
