@@ -75,7 +75,6 @@ from firmware_bridge import catalog
 from tools_cache.shelf import Shelf
 
 if TYPE_CHECKING:
-    from edge.render.pictures import Pictures
     from edge.tool_box import ToolBox
     from tools_cache.tool import ToolCall
 
@@ -177,14 +176,14 @@ class Daemon:
         self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)
         self.lending = Lending(
             s, state=self.state_dir, clock=self.clock, secret=self._secret, notes=self._storage("notes"),
-            voice_active=lambda: self.calls.session.voice_active(self.clock.boot()),
+            voice_active=lambda: self.calls.session.voice_active(self.clock.boot()), glasses=self.link.status, uplink=lambda: self.uplink.status(),
         )  # fmt: skip
         stack.push_async_callback(self.lending.close)
         self.tools = LocalTools(
             registry=self.registry, tools=built / "tools", storage_for=self._storage, alarms=self.alarms,
             clock=self.clock, glasses=self.link.status, full=(StoreFull,), private=self.private.of, note=self.audit, configs=s.tool.values,
             glasses_do=Amenities(self.link, self.clock),
-            lent=replace(self.lending.lent(), toolbox=self._toolbox, pictures=self._pictures),
+            lent=replace(self.lending.lent(), toolbox=self._toolbox),
         )  # fmt: skip
         self.servers = Servers(
             self.tools.run, self.registry, state=self.state_dir, env=self.env, bus=self.bus, clock=self.clock, hide=self._hide, note=self.audit,
@@ -282,6 +281,7 @@ class Daemon:
         self.herald = Herald(
             bus=self.bus, glasses=self.link, uplink=self.uplink, registry=self.registry, clock=self.clock,
             host={"speech": not self.voice.why_not(), "version": __version__}, shown=self.choice.callable,
+            noted=self.lending.doings.note,
         )  # fmt: skip
         self.control = ControlServer(
             s.socket_path(self.env), calls=self.calls, registry=self.registry, render=self.stage, store=self.store,
@@ -296,11 +296,6 @@ class Daemon:
         from edge.tool_box import ToolBox  # noqa: PLC0415 - only who looks for tools needs the search
 
         return ToolBox(call, self.registry, self.choice)
-
-    def _pictures(self) -> "Pictures":
-        from edge.render.pictures import Pictures  # noqa: PLC0415 - only who shows a picture needs one made ready
-
-        return Pictures(self.link.status)
 
     def _storage(self, package: str) -> PackageStorage:
         return PackageStorage(self.packages, package)

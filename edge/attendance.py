@@ -17,6 +17,7 @@ from edge.ending import Ending
 from edge.events import CallProgressed
 from edge.gate import Limits
 from edge.ports import BusPort, CallAccepted, CallProgress, CallResult, RenderPort, UplinkPort
+from edge.questions import patience_s
 from edge.ticket import Cancelled, Decided, Ticket, Unasked, Word
 from tools_cache.tool import CallOrigin, Delivery, ErrorCode, Mode, ToolDefinition, ToolError, ToolResponse
 
@@ -92,12 +93,14 @@ class Attendance:
         """Listen to whoever runs the call until there is an answer, it is called off, or its time is over.
 
         The run time counts from the last word of a worker (an app may have to be started first, C-40), never beyond
-        the life of the call.
+        the life of the call. A caller with patience waits so long for the wearer, then gets `pending`.
         """
         now = self._clock.boot()
         over_at = now + min(life_s, self._limits.life_s)
         due = {"end": now + end_s}
-        if not ticket.early:
+        if not ticket.early and ticket.patience_s:
+            due["inline"] = now + ticket.patience_s  # the question itself is what the wearer sees of it
+        elif not ticket.early:
             due["working"] = now + self._limits.working_s
             if accept_s is not None:
                 due["accept"] = now + accept_s
@@ -181,8 +184,14 @@ class Attendance:
 
     # -------------------------------------------------------------- what is said meanwhile
 
-    async def postpone(self, ticket: Ticket, *, silent: bool = False) -> None:
-        """Answer `pending` now; the call ends later (its end is a `CallCompleted`)."""
+    def waits_for_wearer(self, ticket: Ticket) -> bool:
+        """Does the caller of a question wait for its answer? From now on for as long as it said."""
+        asked = ticket.route is not None and ticket.route.kind is RouteKind.WEARER and ticket.waited_for and not ticket.early
+        ticket.patience_s = patience_s(ticket.call, voice_s=self._limits.voice_inline_s) if asked else 0.0
+        return ticket.patience_s > 0
+
+    async def postpone(self, ticket: Ticket) -> None:
+        """Answer `pending` now; the call ends later (its end is a `CallCompleted`). What asks the wearer needs no word beside."""
         await self._ending.step(ticket, CallState.PENDING)
         if ticket.early or ticket.call.origin is CallOrigin.CLOUD:
             return  # the cloud gets `accepted`, progress and one result: it waits itself
@@ -191,7 +200,7 @@ class Attendance:
             ticket.route = Route(RouteKind.QUEUE, "nobody accepted it yet")
         name = ticket.call.tool.partition(":")[2].replace("_", " ")
         working = ticket.accepted
-        if not silent:
+        if ticket.route is None or ticket.route.kind is not RouteKind.WEARER:
             self.mark(ticket, f"{name}: working…" if working else f"Saved for later: {name}", brief=working)
         pending = self._ending.stamp(ticket, results.pending(ticket.call)).with_meta(delivery=Delivery.QUEUED.value)
         self._ending.answer(ticket, pending, "pending", final=False)

@@ -197,8 +197,8 @@ class Ending:
     async def _present(self, ticket: Ticket, response: ToolResponse) -> DeliveryReport:
         if ticket.expired:
             return DeliveryReport(Delivery.EXPIRED)
-        if response.ok and ticket.route is not None and ticket.route.kind is RouteKind.WEARER:
-            return DeliveryReport(Delivery.NONE)  # the wearer's own answer is no news to the wearer
+        if ticket.route is not None and ticket.route.kind is RouteKind.WEARER and _seen_already(response):
+            return DeliveryReport(Delivery.NONE)
         if not visibility.told(ticket.call, ticket.tool, response):
             return DeliveryReport(Delivery.NONE)
         if ticket.early and self._glasses.status().worn is False:
@@ -352,6 +352,13 @@ def _undecided(ticket: Ticket, response: ToolResponse) -> bool:
     if error is None or error.partial_side_effects or not ticket.begun or (tool is not None and results.repeatable(tool)):
         return False
     return ticket.runner is None and ticket.message is None
+
+
+def _seen_already(response: ToolResponse) -> bool:
+    """The wearer's own answer is no news to the wearer, nor is silence; a question that was called off is gone, and what was
+    read before it is there again.
+    """
+    return response.error is None or response.error.code in (ErrorCode.CANCELLED, ErrorCode.DEADLINE_EXPIRED)
 
 
 def _guarded(ticket: Ticket, response: ToolResponse) -> ToolResponse:

@@ -47,12 +47,13 @@ class RegistryDesk(Protocol):
 
 class Herald:
     """`run()` is the service; what happened before it began is read from the status of the glasses. `shown` tells which
-    tools of this edge the cloud hears of.
+    tools of this edge the cloud hears of; `noted` hears all that the glasses say.
     """
 
     def __init__(
         self, *, bus: BusPort, glasses: GlassesPort, uplink: UplinkPort, registry: RegistryDesk, clock: Clock,
         host: Mapping[str, Json], shown: Callable[[Entry], bool] = lambda entry: not entry.hidden,
+        noted: Callable[[Event], None] = lambda _event: None,
     ) -> None:  # fmt: skip
         self._bus = bus
         self._glasses = glasses
@@ -61,6 +62,7 @@ class Herald:
         self._clock = clock
         self._host = dict(host)
         self._shown = shown
+        self._noted = noted
         self._stale_report = asyncio.Event()
         self._ready = asyncio.Event()
 
@@ -83,6 +85,7 @@ class Herald:
             case GlassesLost() | RegistrySynced() | ToolSwitched():
                 self._stale_report.set()
             case GlassesSaid(event=event):
+                self._noted(event)  # before the cloud, which may keep us waiting
                 await self._tell(event)
             case _:
                 pass

@@ -1,4 +1,4 @@
-"""What the house lends to tools: a knowledge base, calendars. Each is imported and made at the first call that wants it.
+"""What the house lends to tools: a knowledge base, calendars, pictures, what the wearer does, the network. Each is imported and made at the first call that wants it.
 
 Part of the roof: reads settings, hands values in. Refuses to cost an idle daemon anything.
 """
@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge.clock import Clock
+from edge.doings import Doings
+from edge.ports import GlassesStatus, UplinkStatus
 from edge.settings import Settings
 from edge.settings_rules import BadSettings
+from edge.status import uplink_state
 from edge.tool_context import Lent
 from tools_cache.handed import ToolStorage
 from tools_cache.tool import ErrorCode, ToolError, ToolFailure
 
 if TYPE_CHECKING:
     from edge.store.knowledge import KnowledgeBase
+    from edge.render.pictures import Pictures
     from tools_cache.calendars import Calendars
 
 log = logging.getLogger(__name__)
@@ -28,19 +32,37 @@ class Lending:
     """One per daemon. `notes` is the storage of the notes tools, which the knowledge base reads."""
 
     def __init__(
-        self, settings: Settings, *, state: Path, clock: Clock, secret: Secret, notes: ToolStorage, voice_active: Callable[[], bool]
-    ) -> None:
+        self, settings: Settings, *, state: Path, clock: Clock, secret: Secret, notes: ToolStorage, voice_active: Callable[[], bool],
+        glasses: Callable[[], GlassesStatus] = GlassesStatus, uplink: Callable[[], UplinkStatus] = UplinkStatus,
+    ) -> None:  # fmt: skip
         self._settings = settings
         self._state = state
         self._clock = clock
         self._secret = secret
         self._notes = notes
         self._voice_active = voice_active
+        self._glasses = glasses
+        self._uplink = uplink
+        self.doings = Doings(clock)
+        """Whoever hears the glasses notes there what they say."""
         self._knowledge: KnowledgeBase | None = None
         self._calendars: Calendars | None = None
 
     def lent(self) -> Lent:
-        return Lent(self.knowledge, self.calendars, self._voice_active)
+        return Lent(
+            self.knowledge, self.calendars, self._voice_active, pictures=self.pictures, wearer=lambda: self.doings, network=self.network
+        )
+
+    def pictures(self) -> "Pictures":
+        """Make pictures ready for the glasses that are there."""
+        from edge.render.pictures import Pictures  # noqa: PLC0415 - see the top
+
+        return Pictures(self._glasses)
+
+    def network(self) -> dict[str, str]:
+        """Whether the cloud is reachable, as the status says it."""
+        uplink = self._uplink()
+        return {"state": uplink_state(uplink), "reason": uplink.reason}
 
     def use(self, settings: Settings) -> None:
         """From the next question on, other folders or another server."""

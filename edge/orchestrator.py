@@ -91,7 +91,7 @@ class Orchestrator:
         )
         self._pipeline = Pipeline(
             gate=self._gate, local=local, shelves=shelves, uplink=uplink, glasses=glasses, bus=bus, clock=clock,
-            confirmer=self._confirmer, attendance=self._attendance, questions=WearerQuestions(ask), ending=self._ending,
+            confirmer=self._confirmer, attendance=self._attendance, wearer=WearerQuestions(ask, clock), ending=self._ending,
             limits=self._limits,
         )  # fmt: skip
         self._tickets: dict[str, Ticket] = {}

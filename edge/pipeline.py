@@ -53,8 +53,7 @@ class Pipeline:
 
     def __init__(
         self, *, gate: Gate, local: LocalToolsPort, shelves: Shelves, uplink: UplinkPort, glasses: GlassesPort,
-        bus: BusPort, clock: Clock, confirmer: Confirmer, attendance: Attendance, questions: WearerQuestions,
-        ending: Ending, limits: Limits,
+        bus: BusPort, clock: Clock, confirmer: Confirmer, attendance: Attendance, wearer: WearerQuestions, ending: Ending, limits: Limits,
     ) -> None:  # fmt: skip
         self._gate = gate
         self._local = local
@@ -65,7 +64,7 @@ class Pipeline:
         self._clock = clock
         self._confirmer = confirmer
         self._attendance = attendance
-        self._questions = questions
+        self._wearer = wearer
         self._ending = ending
         self._limits = limits
         self.tasks: asyncio.TaskGroup | None = None
@@ -253,7 +252,8 @@ class Pipeline:
         """Answered `pending` at once (S3-22); the result is the wearer's, or whoever hands it in."""
         if (full := await self._promised(ticket)) is not None:
             return full
-        await self._attendance.postpone(ticket, silent=ticket.route is not None and ticket.route.kind is RouteKind.WEARER)
+        if not self._attendance.waits_for_wearer(ticket):
+            await self._attendance.postpone(ticket)
         return await self._awaited(ticket, tool, first=True)
 
     async def _promised(self, ticket: Ticket) -> ToolResponse | None:
@@ -279,7 +279,7 @@ class Pipeline:
             ticket.put(CallResult(ticket.call.call_id, ToolResponse(error=error)))
 
     async def _asked(self, ticket: Ticket, tool: ToolDefinition) -> None:
-        response = await self._questions.answer(ticket.call, tool, left_s=ticket.call.ttl_s)
+        response = await self._wearer.answer(ticket.call, tool, left_s=ticket.call.ttl_s)
         ticket.put(CallResult(ticket.call.call_id, response))
 
     # ------------------------------------------------------------------ the last good result

@@ -47,7 +47,7 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
         "link": _link(glasses),
         "glasses": {**_glasses(glasses, now), "bond": layers.bond},
         "uplink": {
-            "state": _uplink_state(uplink), "broker": uplink.broker, "reason": uplink.reason,
+            "state": uplink_state(uplink), "broker": uplink.broker, "reason": uplink.reason,
             "since_s": round(uplink.since_s, 1), "source": layers.source,
             "certificate_left_s": None if layers.certificate_left_s is None else round(layers.certificate_left_s),
         },
@@ -92,7 +92,7 @@ def _glasses(glasses: GlassesStatus, now: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _uplink_state(uplink: UplinkStatus) -> str:
+def uplink_state(uplink: UplinkStatus) -> str:
     if not uplink.configured:
         return "not configured"
     return "up" if uplink.up else "down"

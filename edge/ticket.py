@@ -47,8 +47,9 @@ def _future() -> "asyncio.Future[Any]":
 @dataclass(slots=True, eq=False)
 class Ticket:
     """`early` once the caller got an interim answer (or nobody waits at all): its end is then a completion, not an answer.
-    `waited_for`: the caller waits for the end, not only for the call to begin. `asked_s`: seconds spent waiting for a yes,
-    which are no part of its duration. `begun`: on disk as a call that may run, `running`: as one that does. `kept`: its answer is on disk. `heard`: a worker
+    `waited_for`: the caller waits for the end, not only for the call to begin; `patience_s`: so long for the wearer's answer.
+    `asked_s`: seconds spent waiting for a yes, which are no part of its duration. `begun`: on disk as a call that may run,
+    `running`: as one that does. `kept`: its answer is on disk. `heard`: a worker
     said in this life that it has it.
 
     `answer` resolves with what the caller is told; `first` as soon as there is something to say at all: None when the
@@ -60,6 +61,7 @@ class Ticket:
     wait: Wait = Wait.ANSWER
     progress: Progress | None = None
     waited_for: bool = True
+    patience_s: float = 0.0
     snapshot: SnapshotPort | None = None
     tool: ToolDefinition | None = None
     route: Route | None = None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from edge.clock import Clock
 from edge.core.ids import new_call_id
 from edge.ports import GlassesStatus, Progress
-from firmware_bridge.capabilities import FLAG
+from firmware_bridge.capabilities import FLAG, Hardware
 from tools_cache import handed
 from tools_cache.handed import Json
 from tools_cache.names import parse
@@ -24,11 +24,13 @@ if TYPE_CHECKING:  # they are read at the first call that needs them
     from tools_cache.knowledge import Knowledge
     from tools_cache.pictures import Pictures
     from tools_cache.toolbox import Toolbox
+    from tools_cache.wearer import Wearer
 
 MAX_PROGRESS: Final = 500
 MAX_DEPTH: Final = 3
 """Tools that call tools that call tools: deeper is a loop (S2-134)."""
 LOG: Final = "glassd.tool."
+_LENS: Final = ("width", "height", "lines", "bitmap")
 
 T = TypeVar("T")
 UNSET: Final[Mapping[str, Json]] = MappingProxyType({"enabled": True})
@@ -59,6 +61,8 @@ class Lent:
     voice_active: Callable[[], bool] = lambda: False
     toolbox: "Callable[[ToolCall], Toolbox]" = lambda _call: _nothing()
     pictures: "Callable[[], Pictures]" = _nothing
+    wearer: "Callable[[], Wearer]" = _nothing
+    network: Callable[[], Mapping[str, Json]] = dict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +142,10 @@ class Context:
     def pictures(self) -> "Pictures":
         return self._hands.lent.pictures()
 
+    @property
+    def wearer(self) -> "Wearer":
+        return self._hands.lent.wearer()
+
     # -------------------------------------------------------------- what is to be seen, heard and asked
 
     @property
@@ -194,7 +202,12 @@ class Context:
             "state": status.state, "ready": status.ready, "stale": status.stale, "model": status.model,
             "firmware": status.firmware, "battery": status.battery, "worn": status.worn,
             "can": sorted(key for hardware, key in FLAG.items() if known is not None and known.has(hardware)),
+            "lens": {key: known.get(f"display.{key}") for key in _LENS} if known is not None and known.has(Hardware.DISPLAY) else None,
+            "gestures": sorted(filter(None, str(known.get("gestures", "")).replace(" ", "").split(","))) if known is not None else [],
         }  # fmt: skip
+
+    def network(self) -> Mapping[str, Json]:
+        return dict(self._hands.lent.network())
 
     async def progress(self, text: str) -> None:
         await self._progress(text[:MAX_PROGRESS])

@@ -431,9 +431,12 @@ class ToolContext(Handed, Protocol):
     def now(self) -> float:
         """Wall clock, seconds since 1970."""
     def glasses(self) -> Mapping[str, Json]:
-        """What is known of the glasses now: `{state, ready, stale, model, firmware, battery, worn, can}`; a model of ""
-        means none were ever connected, `can` lists their abilities (`camera`, `display` …).
+        """What is known of the glasses now: `{state, ready, stale, model, firmware, battery, worn, can, lens, gestures}`; a
+        model of "" means none were ever connected, `can` lists their abilities (`camera`, `display` …), `lens` is
+        `{width, height, lines, bitmap}` where there is one, `gestures` what the wearer can do.
         """
+    def network(self) -> Mapping[str, Json]:
+        """Whether the cloud is reachable: `{state: up | down | not configured, reason}`."""
     async def progress(self, text: str) -> None:
         """Tell whoever waits how far it is."""
     async def call_tool(self, tool: str, args: Mapping[str, Json]) -> "ToolResponse":

@@ -4,23 +4,20 @@ Implements `tools_cache.pictures.Pictures`. Refuses to load a picture library in
 """
 
 import asyncio
-import contextlib
 import json
 import logging
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from edge.ports import GlassesStatus
 from edge.render.bitmap import BadImage, decode
 from firmware_bridge.capabilities import Capabilities
+from tools_cache import child
 from tools_cache.tool import ErrorCode, ToolError, ToolFailure
 
 _log: Final = logging.getLogger(__name__)
 DEADLINE_S: Final = 8.0
-MAX_ANSWER: Final = 1024 * 1024
-CHILD: Final = (sys.executable, "-P", "-m", "edge.render.picture_worker")
-"""-P: the working directory cannot put another module in a library's place."""
+CODE: Final = "from edge.render.picture_worker import main; main()"
 INSTALL: Final = "Install the picture library: pip install 'glassd[images]'"
 
 
@@ -28,11 +25,11 @@ class Pictures:
     """One per daemon; holds nothing between two pictures."""
 
     def __init__(
-        self, glasses: Callable[[], GlassesStatus], *, deadline_s: float = DEADLINE_S, child: Sequence[str] = CHILD
+        self, glasses: Callable[[], GlassesStatus], *, deadline_s: float = DEADLINE_S, code: str = CODE
     ) -> None:
         self._glasses = glasses
         self._deadline_s = deadline_s
-        self._child = tuple(child)
+        self._code = code
         self._turns = asyncio.Semaphore(2)
 
     async def fitted(self, image: str) -> str:
@@ -61,8 +58,9 @@ class Pictures:
 
     async def _asked(self, question: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            async with asyncio.timeout(self._deadline_s), self._turns:
-                told: dict[str, Any] = json.loads(await self._exchange(json.dumps(question).encode()))
+            async with self._turns:
+                answer, _ = await child.ask(self._code, question=json.dumps(question).encode(), limit_s=self._deadline_s)
+            told: dict[str, Any] = json.loads(answer)
         except TimeoutError:
             raise _wrong(f"image: it took longer than {self._deadline_s:g} s to read") from None
         except OSError as e:
@@ -71,27 +69,6 @@ class Pictures:
         except ValueError:  # it was ended: too much memory, too much time
             raise _wrong("image: it cannot be read") from None
         return told
-
-    async def _exchange(self, question: bytes) -> bytes:
-        child = await asyncio.create_subprocess_exec(
-            *self._child, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
-            limit=MAX_ANSWER,
-        )  # fmt: skip
-        assert child.stdin is not None
-        assert child.stdout is not None
-        try:
-            child.stdin.write(question)
-            with contextlib.suppress(ConnectionError):  # one that died says so by saying nothing
-                await child.stdin.drain()
-            child.stdin.close()
-            answer = bytearray()
-            while len(answer) <= MAX_ANSWER and (piece := await child.stdout.read(65536)):
-                answer += piece
-            return bytes(answer)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                child.kill()
-            await child.wait()
 
 
 def _canvas(known: Capabilities | None) -> tuple[int, int, int]:

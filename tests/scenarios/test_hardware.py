@@ -23,7 +23,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 PHOTO = "com.example.photo:inspect"
 THEIRS = ("glasses:", PHOTO)
 """Tools that depend on the glasses; others come and go for reasons of their own."""
-NO_DISPLAY = ("glasses:clear", "glasses:dismiss", "glasses:notify", "glasses:set", "glasses:show_text")
+NO_DISPLAY = ("glasses:clear", "glasses:dismiss", "glasses:notify", "glasses:set", "glasses:show_card", "glasses:show_image", "glasses:show_text")
 
 
 async def tools(place, capsys, *words):

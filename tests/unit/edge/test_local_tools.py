@@ -412,6 +412,8 @@ SILENT = {"suppressVoiceResponse": True}
     ("glasses:show_text", {"text": "Hi", "title": "T", "duration_s": 1.5},
      {"display": {"layout": "reference_card", "title": "T", "text": "Hi", "durationMs": 1500}, "audio": SILENT}),
     ("glasses:show_text", {"text": "Hi", "duration_s": 0.0001}, {"display": {"layout": "text_wall", "text": "Hi", "durationMs": 1}, "audio": SILENT}),
+    ("glasses:show_card", {"title": "T", "lines": ["a  b", "c"], "footer": "f", "duration_s": 2},
+     {"display": {"layout": "reference_card", "title": "T", "text": "a b\nc\nf", "durationMs": 2000}, "audio": SILENT}),
     ("glasses:say", {"text": "Hi"}, {"audio": {"text": "Hi"}}),
     ("glasses:clear", {}, {"display": {"layout": "clear_view"}, "audio": SILENT}),
 ])  # fmt: skip
@@ -432,7 +434,7 @@ async def test_glasses_status_tells_what_is_known(shipped):
 
 ANYTHING = {
     "text": "x", "query": "x", "seconds": 5, "id": 1, "title": "x", "start": "2026-11-23T09:00:00Z", "end": "2026-11-23T10:00:00Z",
-    "duration": 30, "tool": "x:y", "tools": ["x:y"],
+    "duration": 30, "tool": "x:y", "tools": ["x:y"], "lines": ["x"], "image": "x", "alt": "x", "timeout_s": 1,
 }  # fmt: skip
 
 

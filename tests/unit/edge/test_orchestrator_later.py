@@ -129,6 +129,71 @@ async def test_silence_and_absence_end_a_question_each_with_its_own_code(tmp_pat
         assert (await h.store.get(answer.meta["callId"]))["code"] == code.value
 
 
+@pytest.mark.requirement("I6-ask")
+async def test_a_caller_who_waits_gets_the_wearers_answer_in_the_same_call(tmp_path):
+    async with house(tmp_path) as h:
+        h.wearer.say(Answer.DENY)
+        h.wearer.say(Answer.ALLOW)
+        answer = await h.call("ask:wearer", {"question": "Which?", "choices": ["tea", "milk"], "wait_s": 60})
+        assert answer.data == {"answer": "milk", "number": 2}
+        assert all(0 < q.timeout_s <= 60 for q in h.wearer.asked)
+        assert h.glasses.texts() == []
+        assert not [x for x in h.heard if isinstance(x, CallCompleted)], "answered, not pending"
+
+
+@pytest.mark.requirement("I6-ask")
+async def test_when_nobody_answers_while_the_caller_waits_the_call_says_so(tmp_path):
+    async with house(tmp_path) as h:
+        answer = await h.call("ask:wearer", {"question": "Which?", "choices": ["tea", "milk"], "wait_s": 0.05})
+        assert (answer.error.code, answer.error.message) == (ErrorCode.DEADLINE_EXPIRED, "The wearer did not answer in time")
+        assert len(h.wearer.asked) == 1
+
+
+@pytest.mark.requirement("I6-ask")
+async def test_a_question_may_outlive_its_callers_patience(tmp_path):
+    async with house(tmp_path) as h:
+        answer = await h.call("ask:wearer", {"question": "Tea?", "wait_s": 0.05, "timeout_s": 60})
+        assert answer.data["status"] == "pending"
+        h.wearer.say(Answer.ALLOW)
+        await h.happened(CallCompleted)
+        assert (await h.store.get(answer.meta["callId"]))["response"]["data"] == {"answer": "yes"}
+
+
+async def test_a_voice_waits_for_an_answer_no_longer_than_for_anything_else(tmp_path):
+    async with house(tmp_path) as h:
+        answer = await h.call("ask:wearer", {"question": "Tea?", "wait_s": 60}, mode=Mode.VOICE)
+        assert answer.data["status"] == "pending"
+
+
+async def test_who_only_begins_a_question_does_not_wait_for_it(tmp_path):
+    async with house(tmp_path) as h:
+        assert await h.orchestrator.begin(make("ask:wearer", {"question": "Tea?", "wait_s": 60})) is None
+        await h.wearer.question()
+
+
+@pytest.mark.requirement("I6-ask")
+async def test_a_question_that_is_waited_for_can_be_called_off_and_keeps_nobody_waiting(tmp_path):
+    async with house(tmp_path) as h:
+        asking = asyncio.ensure_future(h.call("ask:wearer", {"question": "Tea?", "wait_s": 60}, call_id="c-ask"))
+        await h.wearer.question()
+        assert (await h.call("notes:list")).ok
+        assert await h.orchestrator.cancel("c-ask", "never mind")
+        assert (await asking).error.code is ErrorCode.CANCELLED
+        assert h.wearer.withdrawn == 1
+
+
+async def test_a_question_that_was_waited_for_is_asked_again_by_the_next_daemon(tmp_path):
+    async with house(tmp_path) as h:
+        asking = asyncio.ensure_future(h.call("ask:wearer", {"question": "Tea?", "wait_s": 60}, call_id="c-ask"))
+        await h.wearer.question()
+    assert (await asking).error.code is ErrorCode.INTERRUPTED
+    async with house(tmp_path) as h:
+        await h.wearer.question()
+        h.wearer.say(Answer.ALLOW)
+        await h.happened(CallCompleted)
+        assert (await h.store.get("c-ask"))["response"]["data"] == {"answer": "yes"}
+
+
 async def test_a_question_that_is_called_off_leaves_the_lens(tmp_path):
     async with house(tmp_path) as h:
         call_id = (await h.call("ask:wearer", {"question": "Tea?"})).meta["callId"]

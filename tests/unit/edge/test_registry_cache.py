@@ -31,7 +31,7 @@ pytestmark = pytest.mark.enable_socket
 
 BUILTIN = build.compile_tools().text
 LOCAL_TOOLS = sum(len(app["tools"]) for app in json.loads(BUILTIN)["apps"])
-LENS = {"display": True, "display.brightness": True, "display.notifications": True, "display.dashboard": True}
+LENS = {"display": True, "display.bitmap": True, "display.brightness": True, "display.notifications": True, "display.dashboard": True}
 TOKEN = "s3cret-token"
 
 

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import sys
 
 import pytest
 from PIL import Image
@@ -76,7 +75,7 @@ async def test_what_is_no_picture_is_refused_with_what_is_wrong(image, said):
 
 @pytest.mark.parametrize("program", ["import os; os.abort()", "print('[')", "import time; time.sleep(600)"], ids=["dies", "babbles", "hangs"])
 async def test_a_child_that_dies_babbles_or_hangs_costs_one_answer(program):
-    bad = Pictures(GlassesStatus, deadline_s=1.0, child=(sys.executable, "-I", "-c", program))
+    bad = Pictures(GlassesStatus, deadline_s=1.0, code=program)
     with pytest.raises(ToolFailure) as refused:
         await bad.fitted(png(8, 8, bytes(64)))
     assert refused.value.error.code is ErrorCode.INVALID_ARGUMENTS
@@ -84,7 +83,7 @@ async def test_a_child_that_dies_babbles_or_hangs_costs_one_answer(program):
 
 
 async def test_without_the_library_a_png_goes_on_as_it_is_and_a_jpeg_says_what_to_install():
-    none = Pictures(GlassesStatus, child=(sys.executable, "-I", "-c", "print('{\"problem\": \"PIL is not installed\", \"absent\": \"PIL\"}')"))
+    none = Pictures(GlassesStatus, code="print('{\"problem\": \"PIL is not installed\", \"absent\": \"PIL\"}')")
     plain = png(8, 8, bytes(64))
     assert await none.fitted(plain) == plain
     with pytest.raises(ToolFailure) as refused:

@@ -125,7 +125,7 @@ def test_the_shipped_tools_compile_and_are_these():
     needs = {name: [r.type for r in rs] for app in registry.apps for name, rs in app.tool_requirements.items()}
     assert needs == {
         "glasses:show_text": ["DISPLAY"], "glasses:clear": ["DISPLAY"], "glasses:say": ["SPEAKER"], "glasses:set": ["DISPLAY", "DISPLAY"],
-        "glasses:notify": ["DISPLAY"], "glasses:dismiss": ["DISPLAY"]}
+        "glasses:notify": ["DISPLAY"], "glasses:dismiss": ["DISPLAY"], "glasses:show_card": ["DISPLAY"], "glasses:show_image": ["DISPLAY"]}
     assert {"note that", "remember that"} <= set(tools["notes:add"].activation_phrases)
     assert "set a timer" in tools["timer:start"].activation_phrases
     assert "what time is it" in tools["clock:now"].activation_phrases

@@ -7,7 +7,7 @@ from tools_cache.tool import Json, ToolContext
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
     """Give the glasses' state with a line for the lens."""
-    glasses = ctx.glasses()
+    glasses = {**ctx.glasses(), "network": ctx.network()}
     if not glasses["model"]:
         return {"data": {**glasses, "text": "No glasses were ever connected"}}
     battery = "" if glasses["battery"] is None else f", battery {glasses['battery']} %"
