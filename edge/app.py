@@ -176,7 +176,8 @@ class Daemon:
         self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)
         self.lending = Lending(
             s, state=self.state_dir, clock=self.clock, secret=self._secret, notes=self._storage("notes"),
-            voice_active=lambda: self.calls.session.voice_active(self.clock.boot()), glasses=self.link.status, uplink=lambda: self.uplink.status(),
+            voice_active=lambda: self.calls.session.voice_active(self.clock.boot()), glasses=self.link.status,
+            uplink=lambda: self.uplink.status(),  # noqa: PLW0108 - the uplink is built later
         )  # fmt: skip
         stack.push_async_callback(self.lending.close)
         self.tools = LocalTools(
@@ -188,7 +189,7 @@ class Daemon:
         self.servers = Servers(
             self.tools.run, self.registry, state=self.state_dir, env=self.env, bus=self.bus, clock=self.clock, hide=self._hide, note=self.audit,
             present=lambda scene, shown: self.stage.present(scene, shown),  # noqa: PLW0108 - the stage is built later
-            draw=lambda text: self._pictures().code(text),
+            draw=lambda text: self.lending.pictures().code(text),
         )  # fmt: skip
         self.gateway = Gateway(self.servers.run_tool, self.registry)
         stack.push_async_callback(self.gateway.close)

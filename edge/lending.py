@@ -19,8 +19,8 @@ from tools_cache.handed import ToolStorage
 from tools_cache.tool import ErrorCode, ToolError, ToolFailure
 
 if TYPE_CHECKING:
-    from edge.store.knowledge import KnowledgeBase
     from edge.render.pictures import Pictures
+    from edge.store.knowledge import KnowledgeBase
     from tools_cache.calendars import Calendars
 
 log = logging.getLogger(__name__)
