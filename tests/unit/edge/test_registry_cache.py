@@ -96,7 +96,7 @@ async def cloud():
     listener.close()
 
 
-async def until(told, done, limit_s=5.0):
+async def until(told, done, limit_s=40.0):
     """Wait for something to be true, looking whenever `told` is set."""
     async with asyncio.timeout(limit_s):
         while not done():
