@@ -91,11 +91,13 @@ def real(tmp_path, monkeypatch):
     return run
 
 
-def test_of_a_real_run_what_fails_once_is_forgiven_and_what_fails_always_is_not(real):
-    assert real("test_once.py", ONCE) == 0
-    assert real("test_always.py", "def test_always(): assert False\n") == 1
+@pytest.mark.timeout(300)  # several whole runs of pytest, on a machine that has others to do
+@pytest.mark.parametrize(("name", "text", "status"), [("test_once.py", ONCE, 0), ("test_always.py", "def test_always(): assert False\n", 1)], ids=["once", "always"])
+def test_of_a_real_run_what_fails_once_is_forgiven_and_what_fails_always_is_not(real, name, text, status):
+    assert real(name, text) == status
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("harm", ["import nothing_of_that_name\n", "import pytest\ndef test_left_out(): pytest.skip('because')\n"])
 def test_neither_a_file_that_cannot_be_read_nor_a_skip_is_forgiven_with_a_failure(real, harm):
     assert real("test_harm.py", harm + ONCE) != 0
