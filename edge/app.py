@@ -366,6 +366,7 @@ class Daemon:
             calls={"running": self.calls.running - self.calls.waiting, "pending": self.calls.waiting, **self.metrics.summary()},
             audio={"speech": self.settings.audio.speech, "voice": self.voice.why_not() or self.settings.audio.voice},
             services=services, alarms={**self._alarms, **self.desk.alarms()}, config_path=str(self.settings.source or ""), configuration=self.reload.describe(),
+            servers=self.servers.describe(),
         ), self.clock.boot())  # fmt: skip
 
     def _certificate_left_s(self) -> float | None:

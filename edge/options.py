@@ -40,6 +40,16 @@ def _tools(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--mode", choices=("text", "voice"), help="only what a caller of this mode is offered")
 
 
+def _servers(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    verb.add_argument(
+        "act", metavar="ACT", nargs="?", choices=("refresh", "authorize"),
+        help="refresh ID (look at its tools anew), authorize ID (where to sign in), authorize ID CODE (finish); without it: list them",
+    )  # fmt: skip
+    verb.add_argument("server", metavar="ID", nargs="?", help="the server's id, or the code of its sign-in on the lens")
+    verb.add_argument("code", metavar="CODE", nargs="?", help="the code, or the whole address the browser was sent to")
+
+
 def _call(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     verb.add_argument("tool", metavar="TOOL", help="package:tool")
@@ -271,6 +281,7 @@ VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("demo", "everything on this machine, with nothing to configure", _demo),
     ("status", "one state per layer, and the one thing to do next", _socket),
     ("tools", "the tools in force", _tools),
+    ("servers", "the other MCP servers whose tools are yours", _servers),
     ("call", "call a tool, and tell how the answer reached the wearer", _call),
     ("confirm", "say yes or no to a call that waits for it", _confirm),
     ("grants", "the tools allowed or forbidden for good", _grants),

@@ -120,7 +120,7 @@ class Servers:
 
     def describe(self) -> Sequence[Mapping[str, Json]]:
         """See `ServersPort`."""
-        told = self._desk.describe() if self._desk is not None else []
+        told = [_coded(one) for one in self._desk.describe()] if self._desk is not None else []
         return sorted([*told, *map(_off, self._off)], key=lambda one: str(one["id"]))
 
     async def refresh(self, server: str) -> None:
@@ -128,9 +128,9 @@ class Servers:
         if self._desk is None or not await self._desk.refresh(server):
             raise self._none(server)
 
-    async def authorize(self, server: str, code: str, state: str) -> None:
+    async def authorize(self, server: str, code: str, state: str, iss: str | None) -> None:
         """See `ServersPort`."""
-        if self._desk is None or not await self._desk.authorize(server, code, state):
+        if self._desk is None or not await self._desk.authorize(server, code, state, iss):
             known = any(one["id"] == server for one in self.describe())
             raise NoServer(f"{server} asks for no sign-in now") if known else self._none(server)
 
@@ -169,6 +169,15 @@ def _from_files(server: Server, secret: Secret) -> Secret:
         return read_secret(server.secret_files[name], name, {}) if name in server.secret_files else secret(name)
 
     return found
+
+
+def _coded(one: dict[str, Json]) -> dict[str, Json]:
+    """Beside the address of a sign-in, the code that stands for it on the lens."""
+    if "authorize_url" not in one:
+        return one
+    from edge.render.sign_in import code_of  # noqa: PLC0415 - few servers want one
+
+    return {**one, "sign_in_code": code_of(one["authorize_url"])}
 
 
 def _off(server: Server) -> dict[str, Json]:

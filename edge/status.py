@@ -35,6 +35,8 @@ class Layers:
     source: str = ""
     """Where the broker's address comes from: config, enrolled, or nowhere."""
     certificate_left_s: float | None = None
+    servers: Sequence[Mapping[str, Any]] = ()
+    """The other MCP servers, as `GET /v1/servers` tells them."""
 
 
 def document(layers: Layers, now: float) -> dict[str, Any]:
@@ -55,6 +57,7 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
         "outbox": {"waiting": uplink.outbox, "oldest_s": round(uplink.outbox_oldest_s, 1) if uplink.outbox else None},
         "calls": dict(layers.calls),
         "audio": dict(layers.audio),
+        **({"servers": _servers(layers.servers)} if layers.servers else {}),
         "services": [dict(service) for service in layers.services],
         "alarms": dict(layers.alarms),
         "configuration": dict(layers.configuration),
@@ -89,6 +92,16 @@ def _glasses(glasses: GlassesStatus, now: float) -> dict[str, Any]:
         "mtu": glasses.mtu, "transport": glasses.transport, "battery": glasses.battery, "worn": glasses.worn,
         "sides": {side.value: asdict(how) for side, how in glasses.sides.items()},
         "skew_ms": glasses.skew_ms, "stale": glasses.stale, "capabilities": known.report(now) if known else {},
+    }  # fmt: skip
+
+
+def _servers(servers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How many there are, and which of them are away, and why."""
+    on = [one for one in servers if one["enabled"]]
+    away = {str(one["id"]): str(one["error"]) for one in on if one["error"]}
+    return {
+        "state": "failed" if away and len(away) == len(on) else "ok" if on else "off", "configured": len(servers),
+        "tools": sum(len(one["tools"]) for one in on), "away": away, "reason": "; ".join(f"{name}: {why}" for name, why in away.items())[:200],
     }  # fmt: skip
 
 

@@ -49,7 +49,7 @@ class Client(Protocol):
         input: Mapping[str, Json] | None = None, on_progress: OnProgress | None = None,
     ) -> Outcome: ...  # fmt: skip
     async def refresh(self, server_id: str) -> None: ...
-    async def authorize(self, server_id: str, code: str, state: str) -> None: ...
+    async def authorize(self, server_id: str, code: str, state: str, *, iss: str | None = None) -> None: ...
     def events(self) -> AsyncIterator[ServerNews]: ...
 
 
@@ -170,13 +170,13 @@ class UpstreamDesk:
         await self._settled(known, RELIST_S if connected else SETTLES_S)
         return True
 
-    async def authorize(self, server: str, code: str, state: str) -> bool:
+    async def authorize(self, server: str, code: str, state: str, iss: str | None = None) -> bool:
         """Finish its authorization, until it is settled; False when none is under way."""
         known = self._known.get(server)
         if known is None or known.news is None or known.news.status is not Status.AUTHORIZING:
             return False
         known.heard.clear()
-        await self._client.authorize(server, code, state)
+        await self._client.authorize(server, code, state, iss=iss)
         await self._settled(known, SETTLES_S)
         return True
 

@@ -21,7 +21,7 @@ class ServersPort(Protocol):
     async def refresh(self, server: str) -> None:
         """List its tools anew, connecting first where it is not. Raises `NoServer`."""
 
-    async def authorize(self, server: str, code: str, state: str) -> None:
+    async def authorize(self, server: str, code: str, state: str, iss: str | None) -> None:
         """Finish its authorization with what the browser was sent back with. Raises `NoServer`."""
 
 

@@ -6,6 +6,7 @@ Refuses to know how anybody is asked, and sees no secret: the port gives none.
 import asyncio
 from collections.abc import Awaitable
 from typing import Final
+from urllib.parse import parse_qs, urlsplit
 
 from edge.control import reading
 from edge.control.handed import NoServer, ServersPort
@@ -33,9 +34,10 @@ class ServerRoutes:
 
     async def authorize(self, request: Request, server: str) -> Reply:
         """Finish an authorization; without `state` the one that is under way is meant."""
-        body = reading.json_object(request, ("code", "state"))
+        body = reading.json_object(request, ("code", "state", "iss"))
         code = reading.text(body, "code", most=MAX_CODE)
-        return await self._done(server, self._port().authorize(server, code, reading.text(body, "state", most=MAX_CODE, default="")))
+        state, iss = (reading.text(body, key, most=MAX_CODE, default="") for key in ("state", "iss"))
+        return await self._done(server, self._port().authorize(server, code, state or self._state(server), iss or None))
 
     async def _done(self, server: str, work: Awaitable[None]) -> Reply:
         try:
@@ -46,6 +48,11 @@ class ServerRoutes:
         except TimeoutError:
             raise Refused(504, "TIMEOUT", f"{server} gave no answer in {LONGEST_S:.0f} s", "see: glassd servers") from None
         return Reply(200, next((one for one in self._all() if one["id"] == server), {}))
+
+    def _state(self, server: str) -> str:
+        """The `state` of the sign-in that is under way stands in its address."""
+        url = next((str(one.get("authorize_url", "")) for one in self._all() if one["id"] == server), "")
+        return next(iter(parse_qs(urlsplit(url).query).get("state", ())), "")
 
     def _all(self) -> list[dict[str, Json]]:
         return [dict(one) for one in self._servers.describe()] if self._servers is not None else []

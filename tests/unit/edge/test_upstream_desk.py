@@ -63,7 +63,7 @@ class Client:
         self.refreshed.append(server_id)
         await self.news.put(news(server_id, tools=("light", "fresh")))
 
-    async def authorize(self, server_id, code, state):
+    async def authorize(self, server_id, code, state, *, iss=None):
         self.authorized.append((server_id, code, state))
         await self.news.put(news(server_id))
 
