@@ -28,6 +28,8 @@ FIRST_S: Final = 0.25
 """So much earlier than the call's own end is the server's: then the reason is told, and not only that time is over."""
 ANSWER: Final = 2 * 1024 * 1024
 """Bytes of one answer: a picture of 1.5 MB. The store of calls keeps 16 MiB of the answered past."""
+KEPT: Final = 64
+"""Servers whose last list is kept; twice what may be configured."""
 SETTLES_S: Final = 45.0
 RELIST_S: Final = 3.0
 """A server that is connected lists its tools in milliseconds, and tells nothing where they are as they were."""
@@ -274,8 +276,10 @@ class UpstreamDesk:
         while True:
             await self._fresh.wait()
             self._fresh.clear()
-            kept = {
+            self._kept |= {
                 name: Kept(upstream.fingerprint(known.wanted.server), known.wall or self._clock.wall(), known.listed)
                 for name, known in self._known.items() if known.listed is not None
             }  # fmt: skip
-            await asyncio.to_thread(self._shelf.save, kept)
+            newest = sorted(self._kept.items(), key=lambda kept: kept[1].wall, reverse=True)[:KEPT]  # of those switched off too
+            self._kept = dict(newest)
+            await asyncio.to_thread(self._shelf.save, self._kept)

@@ -39,6 +39,10 @@ PROMISES: Final[dict[str, Promise]] = {
     "S1-48": Promise("A sign-in is finished with the code the browser was sent back with.", "seed S1-48"),
     "S1-49": Promise("A server that is switched off, or lacks its secret, is not asked and adds nothing new.", "seed S1-49"),
     "S1-50": Promise("The list tells of each tool its server's id and its name there, to group by.", "seed S1-50"),
+    "S1-01": Promise("The tools in force are found by their names, whatever their source.", "seed S1-01"),
+    "S1-40": Promise("The tools of this device, of the cloud and of other servers are loaded side by side; a slow server keeps none waiting.", "seed S1-40"),
+    "S1-47": Promise("Every call of another server's tool leaves a line in the audit log, failures too.", "seed S1-47"),
+    "I6-hostile": Promise("A server that dies, hangs, floods or lies costs its own call, with one clear envelope, and nothing else.", "issue 6, Shows 5"),
 }
 
 DECLINED: Final[dict[str, str]] = {}

@@ -7,8 +7,8 @@ import wave
 from io import BytesIO
 from pathlib import Path
 
-from mcp.server.mcpserver import Image, MCPServer
-from mcp_types import AudioContent, CallToolResult, TextContent
+from mcp.server.mcpserver import MCPServer
+from mcp_types import AudioContent, CallToolResult, ImageContent, TextContent
 
 server = MCPServer("house", title="The house", version="7")
 NOTES = Path(sys.argv[1])
@@ -31,9 +31,10 @@ def secret() -> str:
 
 
 @server.tool()
-def picture() -> list[object]:
+def picture() -> CallToolResult:
     """Look through the camera at the door."""
-    return ["The door", Image(data=base64.b64decode(sys.argv[2]), format="png")]
+    image = ImageContent(type="image", data=sys.argv[2], mime_type="image/png")
+    return CallToolResult(content=[TextContent(type="text", text="The door"), image])
 
 
 @server.tool()
