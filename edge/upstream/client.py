@@ -76,6 +76,12 @@ class UpstreamClient:
         self._flights: dict[str, _Flight] = {}
         self._in_progress: Counter[str] = Counter()
         self._trouble = False
+        self._stale: set[str] = set()
+        """To be listed again, as soon as there is a child to do it."""
+        self._idle = False
+        """The child said that its servers rest."""
+        self._rests = asyncio.Event()
+        """This child ends because nobody needs it."""
 
     # -------------------------------------------------------------- what the daemon asks
 
@@ -84,11 +90,7 @@ class UpstreamClient:
         while True:
             await self._needed.wait()
             began = self._now()
-            rests = await self._life()
-            if rests and not self._flights:
-                continue
-            if rests:  # somebody called while it was falling asleep
-                self._needed.set()
+            if await self._life():
                 continue
             pause = self._backoff.after(self._now() - began)
             log.log(logging.DEBUG if self._trouble else logging.WARNING, "upstream: the child ended; another in %.1f s", pause)
@@ -101,6 +103,7 @@ class UpstreamClient:
         for gone in [key for key, old in self._servers.items() if new.get(key) != old]:
             self._news.pop(gone, None)
             self._fresh.pop(gone, None)
+            self._stale.discard(gone)
         self._servers = new
         if new:
             self._needed.set()
@@ -136,6 +139,7 @@ class UpstreamClient:
         finally:
             del self._flights[call_id]
             self._in_progress[server_id] -= 1
+            self._rest()
 
     async def cancel(self, call_id: str) -> None:
         """End a call: it gives an `Outcome` of its own soon (cancelled, or its result if that was quicker)."""
@@ -150,6 +154,7 @@ class UpstreamClient:
     async def refresh(self, server_id: str) -> None:
         """Connect if need be and list the tools again; what comes of it is news."""
         if server_id in self._servers:
+            self._stale.add(server_id)
             self._needed.set()
             await self._send({"do": "refresh", "server": server_id})
 
@@ -195,7 +200,7 @@ class UpstreamClient:
         if not flight.answer.done():
             frame = frames.pack({**request, "timeout_s": max(0.0, ends_at - self._now())})
             assert self._pipe is not None
-            flight.handed = True
+            flight.handed, self._idle = True, False
             self._pipe.write(frame)
         return await flight.answer
 
@@ -223,11 +228,12 @@ class UpstreamClient:
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
-        self._child, self._pipe = child, child.stdin
+        self._child, self._pipe, self._idle = child, child.stdin, False
+        self._rests.clear()
         try:
             self._say(self._configuration())
             self._wake()
-            await race(self._listen(child.stdout), _log_lines(child.stderr))
+            await race(self._listen(child.stdout), _log_lines(child.stderr), _when(self._rests))
         except frames.BadFrame as e:
             log.warning("upstream: the child does not keep the form: %s", e)
             _kill(child)
@@ -236,27 +242,27 @@ class UpstreamClient:
             try:
                 await _ended(child, self._end_s)
             finally:
-                self._lost(rests=not self._needed.is_set())
-        return not self._needed.is_set()
+                self._lost(rests=self._rests.is_set())
+        return self._rests.is_set()
 
     async def _listen(self, stream: asyncio.StreamReader) -> None:
         while (frame := await frames.read(stream)) is not None:
             try:
                 if frame["say"] == "idle":
-                    if self._resting():
-                        return
+                    self._idle = True
+                    self._rest()
                 else:
                     self._hear(frame["say"], frame)
             except (KeyError, TypeError, ValueError) as e:
                 raise frames.BadFrame(f"{type(e).__name__}: {e}") from None
 
-    def _resting(self) -> bool:
+    def _rest(self) -> None:
         """All servers rest: unless somebody is just calling, the child may go."""
-        if self._flights or any(n.status is not Status.DISCONNECTED for n in self._news.values()):
-            return False
-        log.debug("upstream: all rest; the child ends")
-        self._needed.clear()
-        return True
+        told = self._news.keys() == self._servers.keys() and all(n.status is Status.DISCONNECTED for n in self._news.values())
+        if self._idle and told and not self._flights and not self._stale:
+            log.debug("upstream: all rest; the child ends")
+            self._needed.clear()
+            self._rests.set()
 
     def _hear(self, said: str, frame: frames.Frame) -> None:
         if said == "news":
@@ -278,11 +284,14 @@ class UpstreamClient:
         if news.status is Status.CONNECTED and self._trouble:
             self._trouble = False
             log.info("upstream: the child is back")
+        if news.status is not Status.DISCONNECTED or news.error:
+            self._stale.discard(news.server)
         self._news[news.server] = self._fresh[news.server] = news
         self._told.set()
 
     def _lost(self, *, rests: bool) -> None:
         """The child is gone: calls hear of it, and servers are disconnected with it."""
+        self._idle = False
         for flight in list(self._flights.values()):
             if flight.handed:
                 flight.settle(None)
@@ -294,7 +303,8 @@ class UpstreamClient:
     def _configuration(self) -> dict[str, Any]:
         """Servers whose tools are known are connected by their first call, the others at once."""
         known = {key for key, news in self._news.items() if news.tools is not None}
-        return {"do": "configure", "servers": [{"config": frames.server_to(s), "start": s.id not in known} for s in self._servers.values()],
+        rest = known - self._stale
+        return {"do": "configure", "servers": [{"config": frames.server_to(s), "start": s.id not in rest} for s in self._servers.values()],
                 "tools": {key: frames.news_to(self._news[key])["tools"] for key in known}}  # fmt: skip
 
     def _wake(self) -> None:
@@ -315,6 +325,10 @@ class UpstreamClient:
                     await pipe.drain()
             except (TimeoutError, ConnectionError):
                 log.debug("upstream: the child does not read")
+
+
+async def _when(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 async def _ended(child: asyncio.subprocess.Process, end_s: float) -> None:

@@ -77,6 +77,7 @@ class Connection:
         self.known = False
         """Whether it was open once."""
         self.probing = False
+        self.too_slow = False
         self.declined = ""
         """What the server last asked a person for, and was not given."""
 
@@ -109,9 +110,11 @@ class Connection:
         return self._why() or "the connection ended"
 
     def close(self) -> None:
-        """End it soon."""
+        """End it soon, also while it is being opened."""
         self.lost = False
         self._over.set()
+        if self._deadline is not None and not self.known:
+            self._deadline.reschedule(asyncio.get_running_loop().time())
 
     def abandon(self) -> None:
         """It was found dead: end it, and let it count as lost."""
@@ -158,11 +161,14 @@ class Connection:
 
     async def _opened(self, session: Session) -> None:
         self._session = session
-        async with asyncio.timeout(self.config.start_timeout_s) as self._deadline:
-            self.probing = not self._legacy
-            await agree(session, legacy=self._legacy)
-            self.probing = False
-            await self.list_tools()
+        try:
+            async with asyncio.timeout(self.config.start_timeout_s if self.lost else 0) as self._deadline:
+                self.probing = not self._legacy
+                await agree(session, legacy=self._legacy)
+                self.probing = False
+                await self.list_tools()
+        finally:
+            self._deadline = None
         self.known = True
         self._settle(None)
 
@@ -211,11 +217,14 @@ class Connection:
 
     def _fail(self, error: BaseException, flight: Flight) -> None:
         cause = _first(error)
+        self.too_slow = isinstance(cause, TimeoutError)
         if self.open:
             log.debug("%s: the connection ended: %r", self.config.id, cause)
             self._why = self._why if self._why() else lambda: words(cause)
             return
-        if isinstance(cause, TimeoutError) and self.problem is not None:
+        if not self.lost:
+            self._settle(Problem(Fault.UNSENT, "closed before it was open"))
+        elif isinstance(cause, TimeoutError) and self.problem is not None:
             self._settle(Problem(Fault.AUTH, "nobody authorised it in time: `glassd servers refresh` asks again"))
         elif flight.fault is not None and not isinstance(cause, OSError):
             more = f": {words(cause)}" if flight.fault is Fault.AUTH and not isinstance(cause, MCPError) else ""

@@ -15,6 +15,8 @@ from edge.upstream.words import Fault
 class Flight:
     """`sent`: the last byte was handed over, so the server may have acted. The first fault told is the cause."""
 
+    tried: bool = False
+    """There was a connection for it."""
     sent: bool = False
     fault: Fault | None = None
     message: str = ""

@@ -138,7 +138,7 @@ class Server:
             ends_at = _now() + timeout_s
             asked = Ask(tool, args, call_id, input, on_progress)
             outcome = await self._once(asked, ends_at, sending)
-            if retry and _again(outcome, idempotent=idempotent):
+            if retry and asked.flight.tried and _again(outcome, idempotent=idempotent):
                 log.debug("%s: sent once more: %s", self.config.id, outcome.message)
                 outcome = replace(await self._once(replace(asked, flight=Flight()), ends_at, sending), attempts=2)
         finally:
@@ -153,6 +153,7 @@ class Server:
         found = await self._connected(ends_at)
         if isinstance(found, Problem):
             return fault(found.kind, found.message, authorize_url=found.authorize_url)
+        asked.flight.tried = True
         if sending is not None:
             await sending()
         task = self._group.create_task(ask(found, asked))
@@ -216,7 +217,7 @@ class Server:
         if self._current is not connection:
             return
         self._current = None
-        if connection.probing and self.config.command and not self._legacy and not self._closed:
+        if connection.probing and connection.lost and not connection.too_slow and self.config.command and not self._legacy:
             self._legacy = True  # it died of a question it did not know
             self._open()
             return

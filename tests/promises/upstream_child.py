@@ -5,6 +5,7 @@ from typing import Final
 from tests.promises.words import Promise
 
 PROMISES: Final[dict[str, Promise]] = {
+    "I6-start": Promise("Servers start at the same time; a dead or slow one costs the others nothing.", "seed S1-40; issue 6, Client"),
     "S1-25": Promise("A tool of another server gets its arguments as they are, in both eras of the protocol.", "seed S1-25"),
     "S1-26": Promise("Whatever a server does, a call of it gives one outcome and raises nothing.", "seed S1-26"),
     "S1-27": Promise("JSON in the one text of an answer is read, and the text kept.", "seed S1-27"),

@@ -172,7 +172,7 @@ def take(message):
 
 
 if "mute" in FLAGS:
-    time.sleep(600)
+    sys.stdin.read()
 if "stubborn" in FLAGS:
     import signal
 
