@@ -174,8 +174,9 @@ class Calls:
             envelope = await self._daemon.ask("POST", "/v1/call", body, timeout_s=body["ttl_s"] + SLACK_S)
         else:
             envelope = await self._daemon.ask("POST", "/v1/confirm", {"token": back.token, "allow": False}, timeout_s=LIFE_S + SLACK_S)
-        used = (envelope.get("error") or {}).get("code") == "USED"
-        return await self.story(back.call_id, STORY_S) or envelope if used and back.call_id and allow else envelope
+        if allow and back.call_id and (envelope.get("error") or {}).get("code") == "USED":  # the wearer was quicker, or this is a repetition
+            return await self._told_elsewhere(back.call_id, STORY_S) or envelope
+        return dict(envelope)
 
     async def story(self, call_id: str, wait_s: float) -> Mapping[str, Any] | None:
         """Wait for a call's final answer; None when it has none yet. Raises `DaemonError`."""
@@ -195,7 +196,7 @@ class Calls:
         if not asking.token:
             return Answered(await _responses(requests, caller), asking.state)
         theirs = asyncio.ensure_future(_responses(requests, caller))
-        wearers = asyncio.ensure_future(self._wearers(asking.call_id))
+        wearers = asyncio.ensure_future(self._told_elsewhere(asking.call_id, ASK_S))
         try:
             await asyncio.wait({theirs, wearers}, return_when=asyncio.FIRST_COMPLETED)
             if wearers.done() and (answer := wearers.result()) is not None:
@@ -208,9 +209,10 @@ class Calls:
             theirs.cancel()
             wearers.cancel()
 
-    async def _wearers(self, call_id: str) -> Mapping[str, Any] | None:
+    async def _told_elsewhere(self, call_id: str, wait_s: float) -> Mapping[str, Any] | None:
+        """Wait for the answer of a call that somebody else may decide; None when none comes, or the call is not known."""
         try:
-            return await self.story(call_id, ASK_S)
+            return await self.story(call_id, wait_s)
         except DaemonError:
             return None
 

@@ -157,6 +157,7 @@ async def serve(facade: Facade, place: Place, announce: Callable[[MutableMapping
             streamable_http_path=PATH, max_request_body_size=MAX_BODY, session_idle_timeout=IDLE_S, max_sessions=SESSIONS,
             transport_security=security(found.getsockname(), place.hosts),
         )  # fmt: skip
+        app.router.redirect_slashes = False  # it would send clients to whatever host they name
         config = uvicorn.Config(
             Bearer(app, place.token), log_config=None, access_log=False, server_header=False, limit_concurrency=CONNECTIONS,
             backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=END_S, h11_max_incomplete_event_size=64 * 1024,
