@@ -29,6 +29,13 @@ def says(answer, seen=None):
 def to_pay(mcp):
     mcp.house.registry.list += (Entry(definition("cal:add", requires_confirmation="always"), "Calendar"),)
     mcp.house.calls.asked["cal:add"] = ASKED
+    begin = mcp.house.calls.begin
+
+    async def admitted(call):
+        mcp.house.store.rows[call.call_id] = {"call_id": call.call_id, "state": "AWAITING_CONFIRMATION"}
+        return await begin(call)
+
+    mcp.house.calls.begin = admitted
 
 
 # ------------------------------------------------------------------ a yes
@@ -108,10 +115,10 @@ async def test_a_yes_counts_once_for_the_very_call_it_was_given_for(tmp_path):
                 assert refused.value.code == -32602
             assert mcp.house.calls.decided == []
             first = await client.session.call_tool(PAY, {}, input_responses=YES, request_state=state)
+            mcp.house.end(mcp.house.calls.begun[0].call_id, ToolResponse(data="done once"))
             second = await client.session.call_tool(PAY, {}, input_responses=YES, request_state=state)
-    assert not first.is_error
-    assert second.is_error
-    assert "USED" in text_of(second)
+    assert first.structured_content == {"event": 1}
+    assert text_of(second) == "done once", "a repetition is given the answer there is; the daemon takes a token once"
 
 
 async def test_a_client_that_brings_no_answer_is_asked_again(tmp_path):
@@ -154,7 +161,6 @@ async def test_giving_up_while_asked_calls_the_waiting_call_off(tmp_path):
             await asked.wait()
             call_id = mcp.house.calls.begun[0].call_id
             mcp.house.calls.running[call_id] = ""
-            mcp.house.store.rows[call_id] = {"call_id": call_id, "state": "AWAITING_CONFIRMATION"}
             calling.cancel()
             with suppress(asyncio.CancelledError):
                 await calling

@@ -200,10 +200,9 @@ async def test_calls_that_come_too_often_are_told_when_to_come_again(tmp_path):
 @pytest.mark.requirement("MCP-absent")
 async def test_without_a_daemon_the_tools_are_listed_from_disk_and_a_call_says_so(tmp_path, era):
     facade = Facade(Daemon((tmp_path / "nobody.sock",)), ways())
-    async with facade.running():
-        async with Client(wire(facade), mode=era) as client:
-            assert [tool.name for tool in (await client.list_tools()).tools] == [ADD, "get_pending_result"]
-            called = await client.call_tool(ADD, {})
+    async with facade.running(), Client(wire(facade), mode=era) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == [ADD, "get_pending_result"]
+        called = await client.call_tool(ADD, {})
     assert called.is_error
     assert "glassd is not running" in text_of(called)
     assert "systemctl start glassd" in text_of(called)
