@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 TOOLS  := $(shell find tools_cache -type f \( -path "tools_cache/tools/*" -o -path "tools_cache/prompt_texts/*" -o -name "*.py" \) -not -path "*/__pycache__/*" 2>/dev/null)
 REGISTRY := tools_cache/tool_registry.json
 
-.PHONY: demo test test-all vm-test lint types bench soak chaos chaos-slice registry mosquitto install uninstall wheels deb deb-test clean
+.PHONY: demo test test-all vm-test lint types bench conformance soak chaos chaos-slice registry mosquitto install uninstall wheels deb deb-test clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -27,6 +27,9 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	@$(BIN)/mypy --no-error-summary
+
+conformance: $(VENV)/.dev $(REGISTRY)  ## MCP judged by strangers: the official suite both ways, the Inspector as an agent (needs npm)
+	@$(BIN)/python -m tests.conformance $(ARGS)
 
 bench: $(VENV)/.dev $(REGISTRY)  ## numbers of this machine, each beside its baseline
 	@$(BIN)/python -m benchmarks.run $(ARGS)
@@ -97,4 +100,4 @@ deb-test: deb  ## install, run, upgrade and purge each package of this machine's
 	@systemd/packaging/deb-test $(or $(SUITES),bookworm trixie)
 
 clean:  ## remove what the targets above made
-	rm -rf .venv .venv-* $(REGISTRY) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-out soak-out
+	rm -rf .venv .venv-* $(REGISTRY) .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-out soak-out .node conformance-out

@@ -27,8 +27,8 @@ TEXT = {"text": "hello, glasses"}
 BLOCKS = 10
 WARM_UP = 30
 READY_S = 40.0
-BARS = {"stdio": 3.0, "http": 8.0}
-"""ms, p50: glassd's own tool over stdio; HTTP to an upstream stdio server."""
+BARS = {"a tool of glassd over stdio": 3.0, "HTTP to an upstream stdio server": 8.0}
+"""ms, p50."""
 CONFIG = """\
 version = 1
 [edge]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import calls, durable, lens, listing, process, registry
+from benchmarks import calls, durable, lens, listing, mcp, process, registry
 
 CONFIG = 'version = 1\n[glasses]\nradio = "bluez"\n'
 
@@ -81,12 +81,20 @@ def ten_thousand(runs: int) -> None:
     print(f"{'':<46} {registry.BAR:9.1f} x    is the bar for `glassd tools` without a daemon")
 
 
+def mcp_calls(count: int) -> None:
+    for what, value, baseline, base in mcp.measure(count):
+        row(what, value, "ms", baseline, base)
+    for way, bar in mcp.BARS.items():
+        print(f"{'':<46} {bar:9.1f} ms   is the bar for {way}, p50")
+
+
 SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
     "commands": lambda chosen: commands(chosen.runs),
     "idle": lambda chosen: idle(chosen.idle),
     "lens": lambda _: to_the_lens(),
     "calls": lambda chosen: per_call(chosen.calls),
     "durable": lambda _: admissions(),
+    "mcp": lambda chosen: mcp_calls(chosen.mcp),
     "listing": lambda chosen: tools_listed(chosen.lists),
     "registry": lambda chosen: ten_thousand(chosen.runs),
 }
@@ -99,6 +107,7 @@ def main() -> None:
     options.add_argument("--runs", type=int, default=9)
     options.add_argument("--idle", type=float, default=60.0, metavar="SECONDS")
     options.add_argument("--calls", type=int, default=5000)
+    options.add_argument("--mcp", type=int, default=400)
     options.add_argument("--lists", type=int, default=300)
     chosen = options.parse_args()
     for name, section in SECTIONS.items():

@@ -137,6 +137,8 @@ class Calls:
         body = self._body(asked) | {"call_id": call_id, "ask": "return"}
         if asked.back is not None:
             body["input"] = asked.back.input
+        elif "roots" in caller.capabilities:
+            body["input"] = {}  # it has roots of its own to tell; for who has none the daemon says so
         if caller.listens:
             body["progress"] = True
         step = 0

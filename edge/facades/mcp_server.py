@@ -232,7 +232,17 @@ class Facade:
 
 
 class _Server(Server[Any]):
-    """The SDK's server, which tells older clients over HTTP too that its list of tools changes."""
+    """The SDK's server, which tells older clients over HTTP too that its list of tools changes, and promises of the other
+    lists, which never change, no word to anybody.
+    """
+
+    def get_capabilities(self, *args: Any, **kwargs: Any) -> types.ServerCapabilities:
+        told = super().get_capabilities(*args, **kwargs)
+        prompts, resources = told.prompts, told.resources
+        return told.model_copy(update={
+            "prompts": prompts and prompts.model_copy(update={"list_changed": False}),
+            "resources": resources and resources.model_copy(update={"list_changed": False}),
+        })  # fmt: skip
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *args: Any, **kwargs: Any

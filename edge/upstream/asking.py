@@ -23,7 +23,8 @@ from edge.upstream.words import Fault, Json, OnProgress, Outcome, Progress, faul
 PROGRESS_S: Final = 0.1
 """Ten a second; what comes between is dropped, the next one says more."""
 ROUNDS: Final = 5
-"""Times a server may ask for our roots, of which there are none, within one call."""
+"""Times a server may ask for our roots, of which there are none, within one call. A caller that brings `input`, and be it
+empty, is asked itself."""
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ async def _answer(connection: Connection, question: Ask) -> Outcome:
         if not isinstance(result, types.InputRequiredResult):
             break
         asked = result.input_requests or {}
-        if not asked or any(not isinstance(r, types.ListRootsRequest) for r in asked.values()):
+        if question.input is not None or not asked or any(not isinstance(r, types.ListRootsRequest) for r in asked.values()):
             break
         responses, state = {key: {"roots": []} for key in asked}, result.request_state
     tool = next((t for t in connection.listing.tools if t.name == question.tool), None)

@@ -55,7 +55,7 @@ class Tokens:
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Who we are there: as configured, else as registered."""
         if self._server.client_id:
-            method = "client_secret_post" if self._server.client_secret else "none"
+            method = "client_secret_basic" if self._server.client_secret else "none"  # every server must take it (RFC 6749 §2.3.1)
             return OAuthClientInformationFull.model_validate({
                 "client_id": self._server.client_id, "client_secret": self._server.client_secret or None,
                 "redirect_uris": [self._server.redirect_uri], "token_endpoint_auth_method": method,

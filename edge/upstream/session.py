@@ -35,7 +35,7 @@ class Dispatcher(JSONRPCDispatcher):
         flight = FLIGHT.get()
         if flight is not None:
             flight.raw = raw
-        return raw
+        return {"resultType": "complete", **raw} if method == "tools/call" and isinstance(raw, dict) else raw  # absent means complete (SEP-2322)
 
 
 class Session(ClientSession):

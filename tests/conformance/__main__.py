@@ -12,16 +12,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
-from tests.conformance import stage
+from tests.conformance import in_turn, stage
 from tests.conformance.node import ROOT, Missing, Node
 from tests.conformance.verdict import SCENARIOS, Leg, Verdict, judge, required
 
 LEGS: Final = tuple(Leg(*pair) for pair in SCENARIOS)
-LEG_S: Final = 240.0
+LEG_S: Final = 200.0
 CHECKS: Final = ("tests/conformance/checks_inspector.py", "tests/conformance/checks_readme.py")
 
 
@@ -67,11 +68,13 @@ def _servers(legs: Sequence[Leg], node: Node, out: Path) -> list[Verdict]:
 
 
 def _clients(legs: Sequence[Leg], node: Node, out: Path) -> list[Verdict]:
-    command = f"{sys.executable} -m tests.conformance.client"
-    return [_run(leg, node, out, ["client", "--command", command, "--timeout", "60000"]) for leg in legs]
+    command = f"{sys.executable} -m tests.conformance.in_turn"
+    with tempfile.TemporaryDirectory(prefix="glassd-conf-") as slots:
+        words = ["client", "--command", command, "--timeout", str(round(LEG_S * 1000))]
+        return [_run(leg, node, out, words, {in_turn.SLOTS: slots}) for leg in legs]
 
 
-def _run(leg: Leg, node: Node, out: Path, words: list[str]) -> Verdict:
+def _run(leg: Leg, node: Node, out: Path, words: list[str], env: Mapping[str, str] = MappingProxyType({})) -> Verdict:
     names = required(leg, node.requirements(leg.revision))
     folder = out / str(leg).replace(" ", "-")
     folder.mkdir(parents=True)
@@ -79,8 +82,9 @@ def _run(leg: Leg, node: Node, out: Path, words: list[str]) -> Verdict:
         suite = node.conformance(*words, "--requirements", leg.revision, "-o", str(folder))
         try:
             code = subprocess.run(
-                suite, cwd=ROOT, stdout=said, stderr=said, timeout=LEG_S, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)}
-            ).returncode
+                suite, cwd=ROOT, stdout=said, stderr=said, timeout=LEG_S, check=False,
+                env={**os.environ, "PYTHONPATH": str(ROOT), **env},
+            ).returncode  # fmt: skip
         except subprocess.TimeoutExpired:
             code = -1
     return judge(leg, names, folder, code=code)

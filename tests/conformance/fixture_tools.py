@@ -3,6 +3,7 @@
 Refuses to know glassd: a deed is given what was answered so far, and gives content, or asks its caller for more.
 """
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 PNG: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 WAV: Final = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
+PAUSE_S: Final = 0.3
 NOTHING: Final = {"type": "object", "additionalProperties": False}
 SCHEMA_2020: Final = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -158,11 +160,16 @@ async def two_rounds(asked: Asked) -> Done:
     return More({"step1": form("Step 1: What is your name?", NAME, "name")}, "began")
 
 
-async def speaks(asked: Asked) -> Done:
-    words = ("Tool execution started", "Tool processing data", "Tool execution completed")
-    for done, of_it in enumerate(words):
-        await asked.tell(50.0 * done, 100.0, of_it)
-    return text("Tool with progress executed successfully")
+def speaks(pause_s: float = PAUSE_S) -> Deed:
+    """Say three things, and give each time to be heard: of what comes faster than ten a second only the newest is handed on."""
+
+    async def deed(asked: Asked) -> Done:
+        for done, words in enumerate(("Tool execution started", "Tool processing data", "Tool execution completed")):
+            await asked.tell(50.0 * done, 100.0, words)
+            await asyncio.sleep(pause_s)
+        return text("Tool with progress executed successfully")
+
+    return deed
 
 
 async def fails(_asked: Asked) -> Done:
@@ -195,9 +202,9 @@ TOOLS: Final[Mapping[str, Fixture]] = {
     "test_audio_content": Fixture("Gives one sound.", gives({"type": "audio", "data": WAV, "mimeType": "audio/wav"})),
     "test_embedded_resource": Fixture("Gives a resource.", gives(RESOURCE)),
     "test_multiple_content_types": Fixture("Gives text, a picture and a resource.", gives(*text("Multiple content types test:"), IMAGE, MIXED)),
-    "test_tool_with_logging": Fixture("Says three things while it runs.", speaks),
-    "test_tool_with_progress": Fixture("Tells three times how far it is.", speaks),
-    "test_logging_tool": Fixture("Says things to whoever wants to hear them.", speaks),
+    "test_tool_with_logging": Fixture("Says three things while it runs.", speaks()),
+    "test_tool_with_progress": Fixture("Tells three times how far it is.", speaks()),
+    "test_logging_tool": Fixture("Says things to whoever wants to hear them.", speaks(0.0)),
     "test_error_handling": Fixture("Fails.", fails),
     "json_schema_2020_12_tool": Fixture("Has a schema of many keywords.", gives(*text("It was called.")), SCHEMA_2020),
     "test_sampling": Fixture("Asks the caller's model.", asks_with("answer", lambda a: sampling(a["prompt"]), "LLM response"), one("prompt", "what to ask")),
