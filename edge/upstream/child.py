@@ -132,6 +132,6 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     os.close(nothing)
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s: %(message)s")
+    logging.basicConfig(stream=sys.stderr, level=logging.ERROR, format="%(name)s: %(message)s")
     logging.getLogger("edge").setLevel(logging.DEBUG)
     asyncio.run(_run(inward, outward))

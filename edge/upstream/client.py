@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any, Final
 
 from edge.core.backoff import Backoff, Chance
@@ -76,6 +77,8 @@ class UpstreamClient:
         self._flights: dict[str, _Flight] = {}
         self._in_progress: Counter[str] = Counter()
         self._trouble = False
+        self._last = ""
+        """Line that the child wrote to stderr."""
         self._stale: set[str] = set()
         """To be listed again, as soon as there is a child to do it."""
         self._idle = False
@@ -93,7 +96,8 @@ class UpstreamClient:
             if await self._life():
                 continue
             pause = self._backoff.after(self._now() - began)
-            log.log(logging.DEBUG if self._trouble else logging.WARNING, "upstream: the child ended; another in %.1f s", pause)
+            level = logging.DEBUG if self._trouble else logging.WARNING
+            log.log(level, "upstream: the child ended (%s); another in %.1f s", self._last or "nothing said", pause)
             self._trouble = True
             await asyncio.sleep(pause)
 
@@ -105,6 +109,10 @@ class UpstreamClient:
             self._fresh.pop(gone, None)
             self._stale.discard(gone)
         self._servers = new
+        if new and (absent := _absent()):
+            for name in new:
+                self._publish(ServerNews(server=name, status=Status.DISCONNECTED, error=absent))
+            return
         if new:
             self._needed.set()
         await self._send(self._configuration())
@@ -118,6 +126,8 @@ class UpstreamClient:
         """
         if server_id not in self._servers:
             return fault(Fault.UNSENT, f"no MCP server {clean(server_id, 60)} is configured")
+        if absent := _absent():
+            return fault(Fault.UNSENT, absent)
         if call_id in self._flights:
             return fault(Fault.UNSENT, "a call of this id is already under way")
         flight = self._flights[call_id] = _Flight(on_progress)
@@ -153,7 +163,7 @@ class UpstreamClient:
 
     async def refresh(self, server_id: str) -> None:
         """Connect if need be and list the tools again; what comes of it is news."""
-        if server_id in self._servers:
+        if server_id in self._servers and not _absent():
             self._stale.add(server_id)
             self._needed.set()
             await self._send({"do": "refresh", "server": server_id})
@@ -233,7 +243,7 @@ class UpstreamClient:
         try:
             self._say(self._configuration())
             self._wake()
-            await race(self._listen(child.stdout), _log_lines(child.stderr), _when(self._rests))
+            await race(self._listen(child.stdout), self._log(child.stderr), _when(self._rests))
         except frames.BadFrame as e:
             log.warning("upstream: the child does not keep the form: %s", e)
             _kill(child)
@@ -255,6 +265,18 @@ class UpstreamClient:
                     self._hear(frame["say"], frame)
             except (KeyError, TypeError, ValueError) as e:
                 raise frames.BadFrame(f"{type(e).__name__}: {e}") from None
+
+    async def _log(self, stream: asyncio.StreamReader) -> None:
+        """What the child and its servers write to stderr, for who debugs: bounded lines, cleaned."""
+        rest = b""
+        while chunk := await stream.read(4096):
+            *lines, rest = (rest + chunk).split(b"\n")
+            if len(rest) > MAX_LINE:
+                lines, rest = [*lines, rest], b""
+            for line in filter(None, map(bytes.strip, lines)):
+                self._last = clean(line.decode(errors="replace"), MAX_LINE)
+                log.debug("%s", self._last)
+        await asyncio.Event().wait()  # stdout says when it is over
 
     def _rest(self) -> None:
         """All servers rest: unless somebody is just calling, the child may go."""
@@ -327,6 +349,11 @@ class UpstreamClient:
                 log.debug("upstream: the child does not read")
 
 
+def _absent() -> str:
+    """Why there can be no child; "" when there can."""
+    return "" if find_spec("mcp") is not None else "the MCP SDK is missing on this machine: install glassd[mcp]"
+
+
 async def _when(event: asyncio.Event) -> None:
     await event.wait()
 
@@ -359,16 +386,3 @@ async def _emptied(child: asyncio.subprocess.Process) -> None:
 def _kill(child: asyncio.subprocess.Process) -> None:
     if child.returncode is None:
         child.kill()
-
-
-async def _log_lines(stream: asyncio.StreamReader) -> None:
-    """What the child and its servers write to stderr, for who debugs: bounded lines, cleaned."""
-    rest = b""
-    while chunk := await stream.read(4096):
-        *lines, rest = (rest + chunk).split(b"\n")
-        if len(rest) > MAX_LINE:
-            lines, rest = [*lines, rest], b""
-        for line in lines:
-            if line.strip():
-                log.debug("%s", clean(line.decode(errors="replace"), MAX_LINE))
-    await asyncio.Event().wait()  # stdout says when it is over

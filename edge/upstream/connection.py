@@ -61,7 +61,6 @@ class Connection:
         self.settled = asyncio.Event()
         self.problem: Problem | None = None
         self.listing = Listing(config.max_tools)
-        self.listed = False
         self.stale = asyncio.Event()
         self.lost = True
         """Whether it ended by itself: not because we closed it."""
@@ -180,7 +179,7 @@ class Connection:
             assert self._dispatcher is not None
             self._dispatcher.checked = listing.checked
             await listing.read(self.session)
-        self.listing, self.listed = listing, True
+        self.listing = listing
 
     # -------------------------------------------------------------- authorisation
 

@@ -8,6 +8,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import warnings
 from collections.abc import Callable
 from typing import Final
 
@@ -40,10 +41,13 @@ class Process:
         """Raises OSError when there is no such program or folder."""
         (theirs_in, ours_in), (ours_out, theirs_out), (ours_err, theirs_err) = os.pipe(), os.pipe(), os.pipe()
         try:
-            child = await asyncio.create_subprocess_exec(
-                server.command, *server.args, stdin=theirs_in, stdout=theirs_out, stderr=theirs_err, start_new_session=True,
-                env=environment(server), cwd=server.cwd or None, preexec_fn=_die_with_us,
-            )  # fmt: skip
+            with warnings.catch_warnings():
+                # Python warns of forks beside threads; between fork and exec ours makes one system call and takes no lock.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                child = await asyncio.create_subprocess_exec(
+                    server.command, *server.args, stdin=theirs_in, stdout=theirs_out, stderr=theirs_err, start_new_session=True,
+                    env=environment(server), cwd=server.cwd or None, preexec_fn=_die_with_us,
+                )  # fmt: skip
         except BaseException:
             for end in (ours_in, ours_out, ours_err):
                 os.close(end)

@@ -236,8 +236,10 @@ class Server:
         if connection is not None and connection.open:
             if connection.stale.is_set():
                 self._relist()
-            if connection.listed and "idle" not in self._timers:
+            if "idle" not in self._timers:
                 self._used()
+            if connection.listing.ttl_s and "ttl" not in self._timers:
+                self._later("ttl", min(MAX_TTL_S, max(MIN_TTL_S, connection.listing.ttl_s)), self._outlived)
         news = _news(self.news, connection, self._problem)
         if news != self.news:
             self.news = news
@@ -267,16 +269,15 @@ class Server:
                         await connection.list_tools()
                 except (MCPError, ValidationError, TimeoutError) as e:
                     log.debug("%s: its tools cannot be listed again: %s", self.config.id, e)
-                self._changed_list(connection)
+                self._changed()
                 await asyncio.sleep(RELIST_S)
         finally:
             self._relisting = None
 
-    def _changed_list(self, connection: Connection) -> None:
-        ttl_s = connection.listing.ttl_s
-        if ttl_s:
-            self._later("ttl", min(MAX_TTL_S, max(MIN_TTL_S, ttl_s)), connection.outdated)
-        self._changed()
+    def _outlived(self) -> None:
+        """The list is as old as its server lets it become; a server that rests lists again when it is connected."""
+        if self._current is not None and self._current.open:
+            self._current.outdated()
 
     def _later(self, name: str, after_s: float, then: Callable[[], None]) -> None:
         """One timer of each name; setting it again moves it."""

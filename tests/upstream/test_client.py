@@ -154,6 +154,15 @@ async def test_news_say_how_each_server_fares(notes):
             ear.cancel()
 
 
+async def test_without_the_sdk_every_server_says_what_to_install(notes, monkeypatch):
+    monkeypatch.setattr("edge.upstream.client.find_spec", lambda name: None)
+    async with handle(notes) as client:
+        assert {news.error for news in client.news().values()} == {"the MCP SDK is missing on this machine: install glassd[mcp]"}
+        assert "glassd[mcp]" in (await ask(client, "echo")).message
+        await client.refresh("a")
+    assert read(notes) == []
+
+
 async def test_servers_of_a_child_that_is_gone_are_not_available_and_keep_their_tools(notes):
     async with handle(notes) as client:
         await until(lambda: len(client.news()) == 2)
