@@ -239,7 +239,7 @@ def _mcp(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     verb.add_argument("--demo", action="store_true", help="with mock glasses and a daemon that wears them, for as long as it runs")
     verb.add_argument("--http", metavar="HOST:PORT", help="serve streamable HTTP there instead of stdio (or: systemd, the socket it hands over)")
-    verb.add_argument("--token-file", metavar="FILE", help="clients must bring this bearer token (default: the systemd credential mcp-token, if there is one)")
+    verb.add_argument("--token-file", metavar="FILE", help="clients must bring this bearer token (default: the systemd credential glassd-mcp-token, if there is one)")
     verb.add_argument("--allow-host", metavar="NAME", action="append", default=[], help="a further name or address clients may use; repeatable")
     verb.add_argument("--rate", metavar="N", type=_rate, default=600, help="calls a minute, a fifth of them at once (default 600)")
 

@@ -64,6 +64,10 @@ def listening(place: Place) -> socket.socket:
     address = found.getsockname()
     if found.family == socket.AF_UNIX:
         return found  # its mode says who may connect
+    if place.handed and not place.token:  # the unit has rights its clients may not have: whoever is on this machine could borrow them
+        found.close()
+        fix = "write one: openssl rand -hex 24 | sudo install -D -m 600 /dev/stdin /etc/credstore/glassd-mcp-token"
+        raise CannotServe("NO_TOKEN", "as a service there must be a token, or anybody on this machine had the glasses", fix)
     if not _loopback(address[0]) and not place.token:
         found.close()
         fix = "give one: --token-file FILE (a line of at least 16 characters), or listen on 127.0.0.1"

@@ -19,7 +19,7 @@ from edge.verbs.screen import CliError, Screen
 
 BURST_OF: Final = 5
 """A fifth of a minute's calls may come at once."""
-CREDENTIAL: Final = "mcp-token"
+CREDENTIAL: Final = "glassd-mcp-token"
 """Its name among systemd's credentials of the unit."""
 MAX_TOKEN: Final = 4096
 HANDED: Final = "systemd"

@@ -154,7 +154,7 @@ def _tell_the_system(machine: Machine, layout: Layout) -> None:
         machine.run("sysctl", "--quiet", "--load", layout.config("sysctl.d/60-glassd.conf"))
     machine.systemctl("daemon-reload")
     machine.systemctl("reload", "dbus.service")
-    machine.systemctl("try-restart", "glassd.service")
+    machine.systemctl("try-restart", "glassd.service", "glassd-mcp.service")
 
 
 def _say_what_is_next(machine: Machine, layout: Layout, *, compiled: bool) -> None:
@@ -177,7 +177,7 @@ def uninstall(machine: Machine, *, purge: bool) -> None:
     if not paths and not purge and not machine.at(OPT).exists():
         print("glassd is not installed here")
         return
-    machine.systemctl("disable", "--now", "glassd.service")
+    machine.systemctl("disable", "--now", "glassd.service", "glassd-mcp.socket", "glassd-mcp.service")
     for path in paths:
         _remove(machine, path)
     for tree in (OPT, f"{OPT}.new", f"{OPT}.old"):

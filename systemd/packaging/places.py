@@ -52,6 +52,8 @@ def files(layout: Layout) -> dict[str, bytes]:
 
 def _for_systemd(to: Layout) -> Iterator[tuple[str, bytes]]:
     yield to.config("systemd/system/glassd.service"), _unit("glassd.service", to)
+    for unit in ("glassd-mcp.socket", "glassd-mcp.service"):
+        yield to.config(f"systemd/system/{unit}"), _unit(unit, to)
     yield to.config("systemd/user/glassd.service"), _unit("user/glassd.service", to)
     yield to.config("systemd/system/bluetooth.service.d/glassd.conf"), _ours("bluetooth.conf")
     yield to.config("sysusers.d/glassd.conf"), _ours("glassd.sysusers")

@@ -149,11 +149,11 @@ def test_a_socket_that_systemd_opened_is_taken_and_judged_like_one_of_ours(monke
     with socket.socket() as open_to_all, socket.socket() as ours:
         open_to_all.bind(("0.0.0.0", 0))
         ours.bind(("127.0.0.1", 0))
-        for handed, fits in ((open_to_all, False), (ours, True)):
+        for handed, token, fits in ((open_to_all, SECRET, False), (ours, "", False), (ours, SECRET, True)):
             monkeypatch.setattr(mcp_http, "FIRST_FD", handed.fileno())
             if fits:
-                with mcp_http.listening(Place(handed=True)) as found:
+                with mcp_http.listening(Place(handed=True, token=token)) as found:
                     assert found.getsockname() == ours.getsockname()
             else:
                 with pytest.raises(CannotServe):
-                    mcp_http.listening(Place(handed=True))
+                    mcp_http.listening(Place(handed=True, token=token))

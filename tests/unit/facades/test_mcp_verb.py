@@ -119,7 +119,7 @@ def test_a_token_that_protects_nothing_is_refused(capsys, tmp_path, content, pro
 def test_the_token_of_the_unit_is_its_credential(tmp_path):
     from edge.verbs.mcp import _token
 
-    (tmp_path / "mcp-token").write_text("0123456789abcdef\n")
+    (tmp_path / "glassd-mcp-token").write_text("0123456789abcdef\n")
     assert _token(None, {"CREDENTIALS_DIRECTORY": str(tmp_path)}, 16) == "0123456789abcdef"
     assert _token(None, {"CREDENTIALS_DIRECTORY": str(tmp_path / "none")}, 16) == ""
     assert _token(None, {}, 16) == ""

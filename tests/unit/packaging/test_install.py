@@ -35,7 +35,7 @@ def installed(tmp_path_factory, wheels):
 def test_everything_has_its_place(installed):
     have = everything(installed)
     assert have >= {
-        "opt/glassd/bin/glassd", "usr/local/bin/glassd", "etc/systemd/system/glassd.service", "etc/systemd/user/glassd.service",
+        "opt/glassd/bin/glassd", "usr/local/bin/glassd", "etc/systemd/system/glassd.service", "etc/systemd/user/glassd.service", "etc/systemd/system/glassd-mcp.socket", "etc/systemd/system/glassd-mcp.service",
         "etc/systemd/system/bluetooth.service.d/glassd.conf", "etc/sysusers.d/glassd.conf", "etc/sysctl.d/60-glassd.conf",
         "etc/dbus-1/system.d/glassd.conf", "usr/local/share/man/man1/glassd.1", "usr/local/share/glassd/radio/usb.conf",
         "usr/local/share/bash-completion/completions/glassd", "etc/glassd/glassd.toml",

@@ -103,6 +103,32 @@ def test_systemd_verifies_the_users_unit(tmp_path):
     assert [line for line in ran.stderr.splitlines() if "glassd" in line] == []
 
 
+@needs_systemd
+@pytest.mark.requirement("MCP-socket")
+def test_systemd_verifies_the_units_for_agents_and_finds_little_to_complain_about(tmp_path):
+    units = tmp_path / "etc/systemd/system"
+    units.mkdir(parents=True)
+    shutil.copy(SYSTEMD / "glassd-mcp.socket", units)
+    text = (SYSTEMD / "glassd-mcp.service").read_text(encoding="utf-8")
+    (units / "glassd-mcp.service").write_text(text.replace("ExecStart=glassd mcp", "ExecStart=/bin/true mcp"), encoding="utf-8")
+    paths = [str(units / f"glassd-mcp.{kind}") for kind in ("socket", "service")]
+    verified = subprocess.run([ANALYZE, "verify", "--man=no", *paths], capture_output=True, text=True, timeout=30, check=False)
+    assert ([line for line in verified.stderr.splitlines() if "glassd" in line], verified.returncode) == ([], 0)
+    scored = [ANALYZE, "security", "--offline=true", f"--root={tmp_path}", "--threshold=10", "glassd-mcp.service"]
+    ran = subprocess.run(scored, capture_output=True, text=True, timeout=30, check=False)
+    assert ran.returncode == 0, ran.stdout[-300:] + ran.stderr
+
+
+@pytest.mark.requirement("MCP-socket")
+def test_the_unit_for_agents_reaches_the_control_socket_and_nothing_else():
+    unit, listens = settings(SYSTEMD / "glassd-mcp.service"), settings(SYSTEMD / "glassd-mcp.socket")
+    assert (unit["ExecStart"], listens["ListenStream"]) == ("glassd mcp --http systemd", "127.0.0.1:8788")
+    assert (unit["PrivateNetwork"], unit["RestrictAddressFamilies"], unit["SupplementaryGroups"]) == ("yes", "AF_UNIX", "glassd")
+    assert unit["LoadCredential"] == "glassd-mcp-token", "a path would stop the unit where there is no token (trap 19)"
+    assert unit["Environment"] == "GLASSD_SOCKET=/run/glassd/control.sock"
+    assert "StateDirectory" not in unit
+
+
 def test_the_users_unit_is_watched_like_the_systems_and_gives_way_to_it():
     system, user = settings(SYSTEMD / "glassd.service"), settings(SYSTEMD / "user/glassd.service")
     for key in ("Type", "WatchdogSec", "Restart", "RestartSec", "RestartPreventExitStatus", "UMask"):
