@@ -20,7 +20,7 @@ def test_the_inspector_lists_tools_over_stdio(agent, era):
     inspector, command = agent
     tools = {tool["name"]: tool for tool in inspector.ask(*command, "--method", "tools/list", "--strict", "--protocol-era", era)["tools"]}
     assert tools["clock__now"]["annotations"]["readOnlyHint"] is True
-    assert tools["glasses__show_text"]["inputSchema"]["properties"]["text"]["type"] == "string"
+    assert tools["notes__add"]["inputSchema"]["required"] == ["text"]
 
 
 @pytest.mark.parametrize("era", ["legacy", "modern"])
