@@ -76,6 +76,7 @@ class UpstreamDesk:
         self._refused: tuple[Dropped, ...] = ()
         self._changed = asyncio.Event()
         self._fresh = asyncio.Event()
+        self._in_trouble: set[str] = set()
         self._signing: dict[str, str] = {}
         self._unshown: dict[str, str] = {}
         self._asked = asyncio.Event()
@@ -97,6 +98,7 @@ class UpstreamDesk:
                 fresh[name] = self._begun(one, before)
         for gone in self._known.keys() - fresh.keys():
             self._signed_in(gone)
+            self._in_trouble.discard(gone)
         self._known = fresh
         self._changed.set()
         self._publish()
@@ -219,7 +221,14 @@ class UpstreamDesk:
 
     def _tell(self, server: Server, news: ServerNews) -> None:
         name = server.name
-        log.log(logging.WARNING if news.error else logging.DEBUG, "server %s is %s %s", name, news.status.value, news.error)
+        if news.error and name not in self._in_trouble:
+            self._in_trouble.add(name)
+            log.warning("server %s is %s: %s", name, news.status.value, news.error)
+        elif news.status is Status.CONNECTED and name in self._in_trouble:
+            self._in_trouble.discard(name)
+            log.info("server %s is connected again", name)
+        else:
+            log.debug("server %s is %s %s", name, news.status.value, news.error)
         self._bus.publish(ServerChanged(name, news.status.value, len(news.tools or ()), news.error))
         if news.status is not Status.AUTHORIZING:
             if news.status is not Status.LOADING:

@@ -34,6 +34,15 @@ async def test_a_good_call_runs_once_is_shown_and_carries_the_contracts_meta(tmp
         assert stored["state"] == "DELIVERED"
 
 
+@pytest.mark.requirement("S1-14")
+async def test_a_call_beyond_its_callers_scope_is_refused_and_audited(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        answer = await h.call("notes:add", {"text": "milk"}, outside=True)
+        assert (answer.error.code, h.tools.runs) == (ErrorCode.DENIED, [])
+        assert (h.audit[-1]["outcome"], h.audit[-1]["reason"]) == ("refused", "scope")
+        assert await h.store.recent(10, pending=False) == []
+
+
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [

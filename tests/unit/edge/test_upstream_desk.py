@@ -187,6 +187,17 @@ async def test_the_tools_of_a_server_that_cannot_be_reached_stay_and_say_why(lit
     await lit.hears(news(), lambda: not lit.away)
 
 
+async def test_a_server_that_stays_away_costs_one_warning_and_its_return_is_told(lit, caplog):
+    caplog.set_level("INFO", "edge.upstream_desk")
+    for n in range(3):
+        await lit.client.news.put(news(status=Status.LOADING))
+        await lit.hears(news(status=Status.DISCONNECTED, error=f"refused {n}"), lambda n=n: f"refused {n}" in str(lit.away))
+    await lit.hears(news(), lambda: not lit.away)
+    assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
+        ("WARNING", "server home is disconnected: refused 0"), ("INFO", "server home is connected again"),
+    ]  # fmt: skip
+
+
 async def test_a_server_that_only_rests_is_there(lit):
     await lit.hears(news(status=Status.DISCONNECTED), lambda: lit.told()["status"] == "disconnected")
     assert (lit.away, lit.told()["available"]) == ({}, True)

@@ -60,7 +60,7 @@ async def test_steps_follow_the_table_and_unknown_calls_are_named(calls):
 async def test_unfinished_calls_come_back_oldest_first_with_what_is_left_of_their_life(calls, hands):
     old = a_call(ttl_s=100.0)
     young = a_call(
-        ttl_s=50.0, idempotency_key="k", turn_id="t", session="s", provider_call_id="toolu_1", ordinal=2, replayed=True,
+        ttl_s=50.0, idempotency_key="k", turn_id="t", session="s", provider_call_id="toolu_1", ordinal=2, replayed=True, input={"requestState": "s"},
         origin=CallOrigin.VOICE, mode=Mode.VOICE, user_id="u",
     )  # fmt: skip
     await calls.admit(old, "cloud")
