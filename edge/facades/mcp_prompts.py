@@ -29,7 +29,7 @@ _FORMS: Final[Mapping[str, str]] = {
     "glasses:status": "{name}: which glasses these are, and whether anybody wears them.",
 }
 _DELIVERY: Final = """\
-What reaches the wearer stands in `meta.delivery` of a result, not in its being ok: `shown` and `spoken` are what the glasses \
+A result being ok does not say that the wearer got it; its line "On the glasses" does: `shown` and `spoken` are what the glasses \
 confirmed, `superseded` was replaced before it was read, `expired` and `dropped` never came. Say only what was delivered; \
 show a thing once more only when it was not."""
 

@@ -13,6 +13,7 @@ BLOCKS: Final = frozenset({"text", "image", "audio", "resource", "resource_link"
 """Kinds of content both revisions know."""
 GET_PENDING: Final = "get_pending_result"
 """Our own tool, which no alias can be: an alias has `__` in it."""
+_UNTOLD: Final = frozenset({"none", "queued"})
 _META_SKIPPED: Final = frozenset({"content"})
 
 Envelope = Mapping[str, Any]
@@ -21,7 +22,7 @@ Envelope = Mapping[str, Any]
 def result(envelope: Envelope, *, shaped: bool = False, modern: bool = True) -> dict[str, Any]:
     """Give the CallToolResult; `shaped`: the tool promises a form of its output; `modern`: structured content may be anything."""
     told: dict[str, Any] = answer(envelope, modern=modern) if envelope.get("ok") else failure(envelope, shaped=shaped)
-    if advice := later(envelope):
+    if advice := later(envelope) or delivered(envelope):
         told["content"] = [*told["content"], {"type": "text", "text": advice}]
     meta = {META + "meta": {k: v for k, v in (envelope.get("meta") or {}).items() if k not in _META_SKIPPED}}
     if envelope.get("intents"):
@@ -60,6 +61,19 @@ def later(envelope: Envelope) -> str:
     if isinstance(data, Mapping) and data.get("status") == "pending" and data.get("pendingToolCallId"):
         return f"Not finished yet: {GET_PENDING} with id {data['pendingToolCallId']} gives the result."
     return ""
+
+
+def delivered(envelope: Envelope) -> str:
+    """Say what the wearer got of a tool of the glasses, where a model sees it: hosts keep metadata to themselves. "" for all
+    others, whose data is what counts, and where nothing was to be got.
+    """
+    meta = envelope.get("meta") or {}
+    told = meta.get("delivery") if meta.get("route") == "glasses" else None
+    state, *why = (told.get("state"), told.get("downgrade"), told.get("reason")) if isinstance(told, Mapping) else (told,)
+    if not isinstance(state, str) or state in _UNTOLD or not envelope.get("ok") or content(envelope) is not None:
+        return ""
+    reasons = "; ".join(str(each) for each in why if each)
+    return f"On the glasses: {state} ({reasons})." if reasons else f"On the glasses: {state}."
 
 
 def content(envelope: Envelope) -> list[dict[str, Any]] | None:

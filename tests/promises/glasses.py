@@ -6,6 +6,7 @@ from tests.promises.words import Promise
 
 PROMISES: Final[dict[str, Promise]] = {
     "I6-ask": Promise("A caller who waits gets the wearer's answer in the same call, or that none came; calling it off takes the question away.", "issue 6, Server"),
+    "I6-delivery": Promise("What the wearer really got stands in the words of an MCP result, where a model reads it.", "issue 6, Server; contract §3"),
     "I6-glasses": Promise("Cards and pictures are put on the lens by ordinary tools, and what became of them is told.", "issue 6, Server"),
     "I6-wait": Promise("A caller waits for what the wearer does, is told which it was, and misses nothing between two waits.", "issue 6, Server"),
     "I6-sign-in": Promise("A sign-in is on the lens as a short code to type, and as a QR code where these glasses draw pixels.", "issue 6, Client"),

@@ -156,7 +156,7 @@ async def test_the_agent_loop_names_the_tools_that_are_offered_and_no_other():
         assert (alias(tool["name"]) in said) is (tool["state"] == "offered"), tool["name"]
     assert "Tools that ask the wearer before they act: pay-ments__send" in said
     assert "{" not in said
-    assert "meta.delivery" in said
+    assert "On the glasses" in said
 
 
 @pytest.mark.requirement("I6-prompts")
