@@ -205,7 +205,8 @@ class _Connection:
             body += event.data
             if len(body) > MAX_ANSWER:
                 raise ValueError("too large")
-        self._h11.start_next_cycle()
+        if self._h11.our_state is self._h11.their_state is h11.DONE:  # a daemon that refuses closes, and then there is no next
+            self._h11.start_next_cycle()
         return bytes(body)
 
     async def blocks(self) -> AsyncGenerator[tuple[str, Json], None]:

@@ -22,7 +22,7 @@ from mcp.shared.exceptions import MCPError
 from edge import __version__
 from edge.core.backoff import Backoff
 from edge.core.rates import RateLimits
-from edge.facades import mcp_ask, mcp_news, mcp_results, mcp_shelf
+from edge.facades import mcp_ask, mcp_news, mcp_prompts, mcp_results, mcp_shelf
 from edge.facades.mcp_calls import Asked, Calls, LacksCapability
 from edge.facades.mcp_client import Context, McpCaller, connection_of, is_modern, levels, meta_of
 from edge.facades.mcp_daemon import Daemon, DaemonError
@@ -40,7 +40,7 @@ STATE_S: Final = 300.0
 NOTIFY_S: Final = 5.0
 INSTRUCTIONS: Final = (
     "A pair of smart glasses. Show short texts; speak only what must be heard; ask before you act on the wearer's behalf. "
-    "The prompt use_glasses tells more."
+    f"The prompt {mcp_prompts.AGENT} tells more."
 )
 TTL_MS: Final = 60_000
 

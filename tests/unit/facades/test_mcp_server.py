@@ -48,6 +48,12 @@ async def test_one_server_speaks_both_revisions(tmp_path, era):
     assert json.loads(text_of(called)) == {"id": 1, "text": "milk"}
 
 
+async def test_the_prompt_that_is_recommended_is_one_there_is(tmp_path):
+    async with mcp_house(tmp_path) as mcp, mcp.client(OLDER) as client:
+        (prompt,) = (await client.list_prompts()).prompts
+        assert f"The prompt {prompt.name} tells more" in client.instructions
+
+
 @pytest.mark.requirement("MCP-names")
 async def test_a_tool_is_called_by_its_alias_or_its_own_name_and_by_no_other(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
@@ -183,6 +189,15 @@ async def test_what_the_daemon_cannot_read_is_a_result_too(tmp_path):
 
 
 # ------------------------------------------------------------------ limits, and a daemon that is away
+
+
+async def test_arguments_the_daemon_does_not_read_for_their_size_are_named_as_such(tmp_path):
+    async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
+        called = await client.call_tool(ADD, {"text": "x" * 300_000})
+        error = called.structured_content["error"]
+        assert (error["type"], error["retryable"]) == ("VALIDATION", False)
+        assert "larger than 262144 bytes" in text_of(called)
+        assert not (await client.call_tool(ADD, {})).is_error
 
 
 @pytest.mark.requirement("MCP-rate")
