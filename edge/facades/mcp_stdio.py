@@ -5,16 +5,19 @@ nothing nor one that reads nothing keeps us from ending.
 """
 
 import asyncio
+import json
 import logging
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from queue import Queue
 from typing import Any, BinaryIO, Final, cast
 
 import anyio
+import mcp_types as types
 from mcp.server.stdio import stdio_server
+from pydantic import ValidationError
 
 from edge.facades.mcp_server import Facade
 
@@ -31,7 +34,8 @@ async def serve(facade: Facade) -> None:
     """Serve one client until it closes stdin."""
     incoming, outgoing = _claimed()
     lines, words = _Lines(incoming), _Words(outgoing)
-    async with facade.running(), stdio_server(cast("anyio.AsyncFile[str]", lines), cast("anyio.AsyncFile[str]", words)) as (read, write):
+    messages = _messages(lines, words)
+    async with facade.running(), stdio_server(cast("anyio.AsyncFile[str]", messages), cast("anyio.AsyncFile[str]", words)) as (read, write):
         await facade.server.run(read, write, facade.server.create_initialization_options())
 
 
@@ -44,6 +48,32 @@ def _claimed() -> tuple[BinaryIO, BinaryIO]:
     sys.stdout.flush()
     os.dup2(2, 1)
     return os.fdopen(incoming, "rb", closefd=False), os.fdopen(outgoing, "wb", closefd=False)
+
+
+async def _messages(lines: "_Lines", words: "_Words") -> AsyncIterator[str]:
+    """The lines that are messages. What is none is answered here (the SDK says nothing): whoever sent it may be waiting."""
+    async for line in lines:
+        if not line.strip():
+            continue
+        try:
+            types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValidationError:
+            await words.write(_refusal(line) + "\n")
+        else:
+            yield line
+
+
+def _refusal(line: str) -> str:
+    """JSON-RPC's answer to what is no message, to the id that can be read of it."""
+    code, problem, number = types.INVALID_REQUEST, f"this is no message of JSON-RPC 2.0, or one of more than {MAX_LINE} bytes", None
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        code, problem = types.PARSE_ERROR, "this is no JSON; each line is one message"
+    else:
+        if isinstance(said, dict) and not {"result", "error"} & set(said) and type(said.get("id")) in {int, str}:
+            number = said["id"]
+    return json.dumps({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": problem}})
 
 
 class _Lines:
@@ -99,13 +129,15 @@ class _Words:
         self._sink = sink
         self._loop = asyncio.get_running_loop()
         self._queue: Queue[tuple[bytes, asyncio.Future[None]]] = Queue(1)
+        self._turn = asyncio.Lock()
         threading.Thread(target=self._write, name="mcp.stdout", daemon=True).start()
 
     async def write(self, text: str) -> None:
         """Write and flush. Raises BrokenPipeError when the client has gone."""
-        done = self._loop.create_future()
-        self._queue.put_nowait((text.encode(), done))  # one writer, which waits: there is room
-        await done
+        async with self._turn:
+            done = self._loop.create_future()
+            self._queue.put_nowait((text.encode(), done))  # one at a time: there is room
+            await done
 
     async def flush(self) -> None:
         """Done by `write`."""

@@ -67,16 +67,28 @@ async def test_a_message_that_is_too_long_costs_itself_and_sigterm_is_a_clean_en
         child = await started("--socket", str(house.path))
         listing = {"jsonrpc": "2.0", "id": 7, "method": "tools/list", "params": {"_meta": META}}
         long = {**listing, "id": 6, "params": {"_meta": META, "x": "y" * (4 * 1024 * 1024)}}
-        listed = await asked(child, long, listing)
-        while listed.get("id") != 7:
-            listed = await asked(child)
+        refused, listed = await asked(child, long, listing), await asked(child)
         child.send_signal(signal.SIGTERM)
         code, _, err = await ended(child)
         child.stdin.close()
+    assert (refused["id"], refused["error"]["code"]) == (None, -32600)
+    assert "more than 4194304 bytes" in refused["error"]["message"]
     assert [tool["name"] for tool in listed["result"]["tools"]] == ["notes__add", "get_pending_result"]
     assert code == 0
     assert "more than 4194304 bytes" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("line", "number", "code"), [
+    ("not json", None, -32700), ("[" * 100_000, None, -32700), ("[]", None, -32600), ('{"jsonrpc": "2.0", "id": "a", "method": 5}', "a", -32600),
+    ('{"id": 3, "method": "ping"}', 3, -32600), ('{"jsonrpc": "2.0", "id": true, "method": "ping"}', None, -32600),
+    ('{"jsonrpc": "2.0", "id": 4, "result": 5}', None, -32600),
+])  # fmt: skip
+def test_what_is_no_message_is_answered_to_the_id_it_has(line, number, code):
+    from edge.facades.mcp_stdio import _refusal
+
+    refused = json.loads(_refusal(line))
+    assert (refused["id"], refused["error"]["code"]) == (number, code)
 
 
 async def test_without_the_extra_it_says_what_to_install():
