@@ -154,11 +154,11 @@ def joined(settings: Settings, own: Own) -> tuple[tuple[Server, ...], tuple[Drop
 
 def _of_settings(server: McpServer) -> Server:
     return Server(
-        name=server.id, title=server.name, url=server.url, transport=server.transport, headers=FrozenDict(server.headers),
+        name=server.id, title=server.name, url=server.url, headers=FrozenDict(server.headers),
         allowed_tools=frozenset(server.allowed_tools), command=server.command, args=server.args, env=FrozenDict(server.env), cwd=server.cwd,
         secret_files=FrozenDict(server.secret_files), enabled=server.enabled, idle_s=server.idle_s, timeout_s=server.timeout_s,
         prompt=server.prompt, tool_prompts=FrozenDict(server.tool_prompts), visible=server.visible, confirm=server.confirm,
-        trusted=server.trusted,
+        trusted=server.trusted, ca_file=server.ca_file, client_id=server.client_id, client_secret=server.client_secret, scope=server.scope,
     )  # fmt: skip
 
 

@@ -197,7 +197,10 @@ class McpServer:
     env: dict[str, str] = field(default_factory=dict)
     cwd: Path_ = ""
     url: Annotated[str, Rule(rules.url)] = ""
-    transport: Literal["http", "sse"] = "http"
+    ca_file: Path_ = ""
+    client_id: str = ""
+    client_secret: str = ""
+    scope: str = ""
     headers: Annotated[dict[str, str], Rule(rules.headers)] = field(default_factory=dict)
     secret_files: dict[str, Path_] = field(default_factory=dict)
     allowed_tools: Annotated[tuple[str, ...], Tidy(rules.listed)] = ()
@@ -215,8 +218,10 @@ class McpServer:
             raise ValueError("a server is a command or a url: set one of them")
         if self.url and (self.args or self.env or self.cwd):
             raise ValueError("args, env and cwd belong to a command; a url takes headers")
-        if self.command and self.headers:
-            raise ValueError("headers belong to a url; a command takes args and env")
+        if self.command and (self.headers or self.ca_file or self.client_id or self.client_secret or self.scope):
+            raise ValueError("headers, ca_file, client_id, client_secret and scope belong to a url; a command takes args and env")
+        if self.client_secret and "${env." not in self.client_secret:
+            raise ValueError("client_secret must not hold the secret itself: write ${env.NAME}, and its file into secret_files")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

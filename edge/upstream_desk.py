@@ -131,7 +131,7 @@ class UpstreamDesk:
         """In the client's words."""
         return McpServer(
             id=ready.name, name=ready.title, command=ready.command, args=ready.args, env=dict(ready.env), cwd=ready.cwd, url=ready.url,
-            headers=dict(ready.headers), idle_s=ready.idle_s, max_answer_bytes=ANSWER,
+            headers=dict(ready.headers), ca_file=ready.ca_file, client_id=ready.client_id, client_secret=ready.client_secret, scope=ready.scope, idle_s=ready.idle_s, max_answer_bytes=ANSWER,
             tokens_file=str(self._tokens / f"{ready.name}.json") if ready.url else "",
         )  # fmt: skip
 

@@ -93,7 +93,7 @@ def _config(server: Server) -> dict[str, Json]:
         args = [arg if not templates.secrets(arg) else "***" for arg in server.args]
         return {"command": server.command, "args": args, "env": sorted(server.env), "cwd": server.cwd}
     return {"url": templates.origin(server.url) + "/…" if "?" in server.url or templates.secrets(server.url) else server.url,
-            "transport": server.transport, "headers": sorted(server.headers)}  # fmt: skip
+            "headers": sorted(server.headers)}  # fmt: skip
 
 
 class Pace:

@@ -58,6 +58,10 @@ class Server:
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=FrozenDict)
     cwd: str = ""
+    ca_file: str = ""
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    scope: str = ""
     secret_files: Mapping[str, str] = field(default_factory=FrozenDict)
     enabled: bool = True
     idle_s: float = 1800.0
@@ -70,7 +74,7 @@ class Server:
 
     @property
     def secrets(self) -> frozenset[str]:
-        return templates.secrets([self.url, dict(self.headers), dict(self.env), list(self.args)])
+        return templates.secrets([self.url, dict(self.headers), dict(self.env), list(self.args), self.client_secret])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,9 +132,12 @@ def ready_server(server: Server, secret: Secret) -> tuple[Server, frozenset[str]
     if problem := _lacking(lacking) if (lacking := sorted(server.secrets - values.keys())) else _unfit(values):
         raise ValueError(problem)
     headers = {name: text.strip() for name, text in templates.with_secrets(server.headers, values).items()}
+    if server.transport == "sse":
+        raise ValueError("its transport sse is not spoken here, as it was given up by MCP: ask its author for streamable HTTP")
     made = replace(
         server, url=templates.with_secrets(server.url, values, encoded=True), headers=headers,
         env=templates.with_secrets(server.env, values), args=tuple(templates.with_secrets(server.args, values)),
+        client_secret=templates.with_secrets(server.client_secret, values),
     )  # fmt: skip
     if made.url and (problem := address_problem(made.url)):
         raise ValueError(problem.replace("execution.url", "url"))

@@ -51,7 +51,8 @@ def servers(folder):
         "allowed_tools": ["lamp", "secret", "picture", "bell"], "env": {"HOUSE_TOKEN": "${env.TOKEN}"},
         "secret_files": {"TOKEN": str(folder / "token")}, "tool_prompts": {"bell": "Rings.", "gone": "x"},
     }  # fmt: skip
-    return {"servers": [house, wild(folder), wild(folder, "careful", confirm="policy", allowed_tools=["echo"])]}
+    return {"servers": [house, wild(folder), wild(folder, "careful", confirm="policy", allowed_tools=["echo"]),
+                        wild(folder, "modern", args=["-S", RAW, "modern", f"notes={folder}/notes"], allowed_tools=["ask"])]}  # fmt: skip
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -63,7 +64,7 @@ async def place(tmp_path_factory):
         await made.switch_glasses_on()
         await made.start_daemon()
         await made.ready()
-        await until(lambda: all(listed(made, name) for name in ("house:lamp", "raw:echo", "careful:echo")), lambda: json.dumps(made.daemon.servers.describe()))
+        await until(lambda: all(listed(made, name) for name in ("house:lamp", "raw:echo", "careful:echo", "modern:ask")), lambda: json.dumps(made.daemon.servers.describe()))
         yield made
 
 
@@ -116,7 +117,7 @@ async def test_a_secret_reaches_its_server_and_nobody_else(place):
     answer = await place.call("house:secret")
     assert json.loads(answer.data["result"]) == {"token": "***"}  # it has it, and may not say it
     code, document = await ask(place, "servers")
-    assert (code, [one["status"] for one in document["servers"]]) == (0, ["connected"] * 3)
+    assert (code, [one["status"] for one in document["servers"]]) == (0, ["connected"] * 4)
     everything = json.dumps([document, place.daemon.status(), place.happened], default=str)
     assert SECRET not in everything
     assert "gone" not in json.dumps(document)
@@ -186,6 +187,19 @@ async def test_one_callers_scope_narrows_what_it_sees_and_may_call(place):
     assert (status, own["ok"]) == (200, True)
     status, bad = await http(place, "POST", "/v1/call", {"tool": "clock:now", "scope": {"mentions": 5}})
     assert (status, "scope.mentions" in bad["error"]["message"]) == (400, True)
+
+
+async def test_what_a_tool_asks_its_caller_is_answered_with_the_same_call(place):
+    """The question of the 2026 protocol, over the control API and back."""
+    _, asked = await http(place, "POST", "/v1/call", {"tool": "modern:ask", "idempotency_key": "ask-1"})
+    details = asked["error"]["details"]
+    assert (asked["error"]["type"], details["requestState"]) == ("VALIDATION", "sealed")
+    assert details["inputRequests"]["q"]["params"]["message"] == "sure?"
+    given = {"inputResponses": {"q": {"action": "accept", "content": {"ok": True}}}, "requestState": "sealed"}
+    _, done = await http(place, "POST", "/v1/call", {"tool": "modern:ask", "idempotency_key": "ask-1", "input": given})
+    assert (done["ok"], done["data"]["state"], done["data"]["got"]["q"]["action"]) == (True, "sealed", "accept")
+    status, bad = await http(place, "POST", "/v1/call", {"tool": "modern:ask", "input": {"inputs": 1}})
+    assert (status, "input: must be an object" in bad["error"]["message"]) == (400, True)
 
 
 async def http(place, method, path, body=None):

@@ -38,6 +38,7 @@ class Snapshot:
             Entry(tool("notes:add", Source.LOCAL), "Notes"),
             Entry(tool("glasses:say", Source.GLASSES), "Glasses", hidden="needs a speaker"),
             Entry(tool("com.x:y", Source.CLOUD), "X"),
+            Entry(tool("files:read", Source.UPSTREAM), "Files"),
         )
 
 

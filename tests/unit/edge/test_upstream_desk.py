@@ -298,7 +298,7 @@ async def test_a_server_is_described_without_its_secrets(place):
     told = json.dumps(place.desk.describe())
     assert "hush" not in told
     assert "literal-0451" not in told
-    assert place.told()["config"] == {"url": "https://h/…", "transport": "http", "headers": ["Authorization"]}
+    assert place.told()["config"] == {"url": "https://h/…", "headers": ["Authorization"]}
     assert place.told("files")["config"] == {"command": "/usr/bin/files", "args": ["--key", "***", "/srv"], "env": ["TOKEN"], "cwd": ""}
     assert "hush" not in repr(Wanted(web, server(url="https://hush")))
 
