@@ -33,7 +33,7 @@ class Limits:
     head: int = 16 * 1024
     body: int = 256 * 1024
     connections: int = 64
-    streams: int = 16
+    streams: int = 32
     begins: int = 48
     polls: int = 32
     idle_s: float = 75.0

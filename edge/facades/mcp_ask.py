@@ -57,7 +57,8 @@ class Answered:
         said = self.responses.get(CONFIRM)
         if not isinstance(said, Mapping):
             return None
-        return said.get("action") == "accept" and (said.get("content") or {}).get(CONFIRM) is True
+        form = said.get("content")
+        return said.get("action") == "accept" and isinstance(form, Mapping) and form.get(CONFIRM) is True
 
 
 def asking(envelope: Mapping[str, Any]) -> Asking | None:

@@ -186,9 +186,8 @@ class Facade:
         return {"prompts": self._shelf.prompts(), **_cached(TTL_MS)}
 
     async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> dict[str, Any]:
-        brought = _brought(ctx, params)
         try:
-            return {"resultType": "complete"} | await self._shelf.prompt(params.name, params.arguments or {}, brought.responses if brought else {})
+            return {"resultType": "complete"} | await self._shelf.prompt(params.name, params.arguments or {}, _responses(ctx) or {})
         except NoPrompt as e:
             raise MCPError(types.INVALID_PARAMS, str(e)) from None
         except (CannotRead, DaemonError) as e:
@@ -260,14 +259,19 @@ async def _told(clients: Iterable[Connection], tell: Callable[[Connection], Awai
             log.debug("a client of %s was not told: %s", client.protocol_version, e)
 
 
-def _brought(ctx: Context, params: types.CallToolRequestParams | types.GetPromptRequestParams) -> mcp_ask.Answered | None:
+def _responses(ctx: Context) -> Mapping[str, Any] | None:
+    """The answers a client brings, as they came."""
+    found = (ctx.params or {}).get("inputResponses")
+    return found if isinstance(found, Mapping) else None
+
+
+def _brought(ctx: Context, params: types.CallToolRequestParams) -> mcp_ask.Answered | None:
     """What the client brought back from a question. Raises MCPError for a state that is none of ours."""
-    raw = (ctx.params or {}).get("inputResponses")
     token = meta_of(ctx).get(mcp_ask.CONFIRMED)
     if isinstance(token, str) and token:
         return mcp_ask.confirmed(token)
     try:
-        return mcp_ask.answered(raw if isinstance(raw, Mapping) else None, params.request_state)
+        return mcp_ask.answered(_responses(ctx), params.request_state)
     except ValueError:
         raise MCPError(types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"}) from None
 

@@ -52,6 +52,60 @@ async def test_a_call_we_cannot_read_is_a_400_that_names_the_field(tmp_path, bod
         assert [house.calls.seen, house.calls.begun, house.calls.decided, house.sessions.modes] == [[], [], [], {}]
 
 
+# ------------------------------------------------------------------ an id of the client's own, and progress
+
+ID = "01a20334-977f-741a-b564-aa67f2966062"
+
+
+async def test_a_client_may_choose_the_id_by_which_it_calls_a_call_off(tmp_path):
+    async with open_house(tmp_path) as house:
+        await house.ask("POST", "/v1/call", {"tool": "notes:add", "call_id": ID.upper()})
+        ((call, _),) = house.calls.seen
+    assert call.call_id == ID
+
+
+@pytest.mark.parametrize(("body", "named"), [
+    ({"call_id": "mine"}, "call_id: must be a UUID"), ({"call_id": 5}, "call_id: must be text"), ({"progress": "yes"}, "progress: must be true or false"),
+    ({"progress": True, "wait": False}, "progress: goes with neither"), ({"progress": True, "confirm": "tok-1"}, "progress: goes with neither"),
+])  # fmt: skip
+async def test_an_id_or_a_wish_that_cannot_be_meant_is_a_400(tmp_path, body, named):
+    async with open_house(tmp_path) as house:
+        status, answer = await house.ask("POST", "/v1/call", {"tool": "notes:add", **body})
+        assert (status, house.calls.seen, house.calls.begun) == (400, [], [])
+        assert named in answer["error"]["message"]
+
+
+async def told(house, **more):
+    """The events of a call that tells its progress."""
+    payload = json.dumps({"tool": "notes:add", "progress": True, **more}).encode()
+    head = f"POST /v1/call HTTP/1.1\r\nHost: x\r\nContent-Length: {len(payload)}\r\n\r\n"
+    raw = (await house.exchange(head.encode() + payload, eof=False)).decode()
+    return [json.loads(line[line.index("{") :]) for line in raw.splitlines() if line.startswith("data: ")]
+
+
+async def test_progress_comes_in_order_on_the_calls_own_connection_and_the_answer_last(tmp_path):
+    async with open_house(tmp_path) as house:
+
+        async def working(call, *, progress, wait):
+            for number in range(70):
+                await progress(f"step {number}")
+            return DONE
+
+        house.calls.call = working
+        *words, last = await told(house)
+    assert [w["text"] for w in words] == [f"step {n}" for n in range(64)], "a client that is behind misses the newest, and is not waited for"
+    assert (last["event"], last["envelope"]["data"]) == ("answer", {"event": 1})
+
+
+async def test_a_call_that_tells_its_progress_is_given_up_in_time_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("edge.control.calls.GRACE_S", 0.0)
+    async with open_house(tmp_path) as house:
+        house.calls.gate.clear()
+        (last,) = await told(house, ttl_s=0.05)
+        house.calls.gate.set()
+    assert (last["event"], last["error"]["code"]) == ("late", "TIMEOUT")
+
+
 # ------------------------------------------------------------------ a session keeps its mode
 
 

@@ -7,6 +7,7 @@ import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from edge.facades.mcp_ask import Answered
 from edge.ports import Entry
 from tests.unit.control.house import ASKED, definition
 from tests.unit.facades.mcp_house import ERAS, NEWER, OLDER, mcp_house
@@ -24,6 +25,15 @@ def says(answer, seen=None):
         return types.ElicitResult(action=answer, content={"confirm": True} if answer == "accept" else None)
 
     return elicit
+
+
+@pytest.mark.parametrize(("said", "allowed"), [
+    ({"action": "accept", "content": {"confirm": True}}, True), ({"action": "accept", "content": {"confirm": False}}, False),
+    ({"action": "accept", "content": {"confirm": "yes"}}, False), ({"action": "accept"}, False), ({"action": "accept", "content": "x"}, False),
+    ({"action": "decline", "content": {"confirm": True}}, False), ({"action": "cancel"}, False), ("yes", None), (None, None),
+])  # fmt: skip
+def test_only_an_accepted_form_with_its_box_ticked_is_a_yes(said, allowed):
+    assert Answered({"confirm": said}).allowed is allowed
 
 
 def to_pay(mcp):
