@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from edge.logs import Redactor
-from edge.settings import Settings
+from edge.settings import McpServer, Settings
 from edge.settings_reading import MAX_FILE
 
 HIDDEN: Final = "***"
@@ -18,6 +18,9 @@ SHORTEST: Final = 4
 """Characters; shorter texts would hide ordinary words."""
 _SECRET_NAME: Final = re.compile(r"(?i)password|passwd|passkey|secret|token|api_?key|credential|authorization|cookie|\bpin\b|idempotencykey")
 _PERSONAL: Final = frozenset({("uplink", "username"), ("edge", "user_id")})
+_OF_SERVER: Final = frozenset({"id", "command", "allowed_tools", "enabled", "idle_s", "timeout_s", "visible", "confirm", "trusted", "secret_files"})
+"""Of another MCP server nothing else is shown: a key may stand in an argument, an address, or under a name nobody thinks of."""
+_SERVER_KEYS: Final = frozenset(key.name for key in fields(McpServer))
 _MAC: Final = re.compile(r"(?<![0-9A-Fa-f])([0-9A-Fa-f]{2})([:_-])(?:[0-9A-Fa-f]{2}\2){4}([0-9A-Fa-f]{2})(?![0-9A-Fa-f])")
 _PEM: Final = re.compile(r"-----BEGIN [A-Z ]*-----.*?(?:-----END [A-Z ]*-----|\Z)", re.DOTALL)
 _LONG: Final = re.compile(r"\b(?:[0-9A-Fa-f]{32,}|eyJ[\w-]+(?:\.[\w-]+){1,2}|[A-Za-z0-9+/_-]{40,}={0,2})(?![\w/])")
@@ -77,7 +80,14 @@ class Redact:
     def _key(self, section: str, key: str, value: Any, *, known: Container[tuple[str, str]]) -> str:
         if (section, key) not in known or (section, key) in _PERSONAL:
             return f"{self(key)} = {HIDDEN}"
+        if (section, key) == ("mcp", "servers"):
+            value = [self._server(one) for one in value] if isinstance(value, list) else HIDDEN
         return f"{key} = {self.value(value, key)!r}"
+
+    def _server(self, one: Any) -> Any:
+        if not isinstance(one, Mapping):
+            return HIDDEN
+        return {name if name in _OF_SERVER or name in _SERVER_KEYS else HIDDEN: inner if name in _OF_SERVER else HIDDEN for name, inner in one.items()}
 
     def _names_only(self, text: str) -> str:
         """What can be said of a file nobody can parse: its sections and the names before the equals signs."""

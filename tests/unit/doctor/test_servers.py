@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from edge.doctor.redact import Redact
 from edge.doctor.words import Mark
 from tests.unit.doctor.test_service import STATUS, answers
 
@@ -76,3 +77,20 @@ async def test_the_library_that_speaks_with_them_is_installed_by_the_printed_com
     python.chmod(0o755)
     sandbox.changed = {"has": lambda name: name != "mcp" or (sandbox.folder / "installed").exists(), "interpreter": str(python)}
     await sandbox.fails_until_cured("servers", "not installed")
+
+
+@pytest.mark.requirement("I4-doctor-bundle")
+def test_what_is_written_down_of_a_server_leaves_this_machine_without_what_could_be_a_secret():
+    told = Redact().config(b"""version = 1
+[[mcp.servers]]
+id = "papers"
+url = "https://h/mcp?k=hush0451"
+args = ["--key", "hush0451"]
+env = { PAT = "hush0451" }
+headers = { X-Mine = "hush0451" }
+allowed_tools = ["read"]
+hush0451 = "hush0451"
+""")
+    assert "hush0451" not in told
+    assert "papers" in told
+    assert "'allowed_tools': ['read']" in told
