@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
+from edge.core.rates import RateLimits
 from edge.facades import mcp_ask, mcp_results
 from edge.facades.mcp_ask import Answered, Asking
 from edge.facades.mcp_daemon import Daemon, DaemonError
 from edge.facades.mcp_tools import META, Known
+from tools_cache.tool import RateLimit
 
 log: Final = logging.getLogger(__name__)
 
@@ -30,6 +32,8 @@ OFF_S: Final = 10.0
 ROUNDS: Final = 8
 """Questions one after the other within one call of an older client, which cannot bring a state back."""
 ASK_S: Final = 300.0
+WORDS: Final = RateLimit(20, 1.0)
+"""What a client is told of one call's progress; of more, what comes too soon is left out."""
 RUNNING: Final = 24
 """Calls at once; the daemon has 64 connections for everybody."""
 _PASSED_ON: Final = {"idempotencyKey": "idempotency_key", "turn": "turn_id", "session": "session", "mode": "mode"}
@@ -141,11 +145,13 @@ class Calls:
             body["input"] = {}  # it has roots of its own to tell; for who has none the daemon says so
         if caller.listens:
             body["progress"] = True
-        step = 0
+        step, often = 0, RateLimits()
         async with aclosing(self._daemon.told("POST", "/v1/call", body, timeout_s=body["ttl_s"] + SLACK_S)) as words:
             async for word in words:
                 match word:
                     case {"event": "progress", "text": text}:
+                        if often.take("", "", WORDS, asyncio.get_running_loop().time()):
+                            continue
                         step += 1
                         await caller.tell(step, str(text))
                     case {"event": "answer", "envelope": dict(envelope)}:

@@ -256,6 +256,24 @@ async def test_progress_is_told_in_order_to_who_asked_for_it_and_before_the_resu
     assert said == heard
 
 
+async def test_a_tool_that_babbles_is_not_passed_on_word_for_word(tmp_path, monkeypatch):
+    monkeypatch.setattr("edge.facades.mcp_calls.WORDS", RateLimit(3, 3600.0))
+    said = []
+
+    async def progress(done, _total, _message):
+        said.append(done)
+
+    async def babbling(call, *, progress=None, wait=None):
+        for _ in range(60):
+            await progress("la")
+        return ToolResponse(data="done")
+
+    async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
+        mcp.house.calls.call = babbling
+        await client.call_tool(ADD, {}, progress_callback=progress)
+    assert said == [1, 2, 3]
+
+
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.requirement("MCP-cancel")
 async def test_a_call_its_client_gives_up_is_called_off_in_the_daemon(tmp_path, era):
