@@ -81,6 +81,8 @@ class UpstreamClient:
         """Line that the child wrote to stderr."""
         self._stale: set[str] = set()
         """To be listed again, as soon as there is a child to do it."""
+        self._heard = False
+        """Whether all was heard that the child said, up to its end."""
         self._idle = False
         """The child said that its servers rest."""
         self._rests = asyncio.Event()
@@ -238,7 +240,7 @@ class UpstreamClient:
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
-        self._child, self._pipe, self._idle = child, child.stdin, False
+        self._child, self._pipe, self._idle, self._heard = child, child.stdin, False, False
         self._rests.clear()
         try:
             self._say(self._configuration())
@@ -265,6 +267,7 @@ class UpstreamClient:
                     self._hear(frame["say"], frame)
             except (KeyError, TypeError, ValueError) as e:
                 raise frames.BadFrame(f"{type(e).__name__}: {e}") from None
+        self._heard = True
 
     async def _log(self, stream: asyncio.StreamReader) -> None:
         """What the child and its servers write to stderr, for who debugs: bounded lines, cleaned."""
@@ -285,6 +288,7 @@ class UpstreamClient:
             log.debug("upstream: all rest; the child ends")
             self._needed.clear()
             self._rests.set()
+            self._pipe = None  # a call that comes from now on is the next child's: this one may do what nobody hears of
 
     def _hear(self, said: str, frame: frames.Frame) -> None:
         if said == "news":
@@ -316,6 +320,7 @@ class UpstreamClient:
         self._idle = False
         for flight in list(self._flights.values()):
             if flight.handed:
+                flight.announced |= not self._heard  # what it said last was not read: it may have said that it sends
                 flight.settle(None)
         error = "" if rests else "the process that holds the connections ended; it is started again"
         for news in list(self._news.values()):

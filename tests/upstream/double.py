@@ -50,7 +50,8 @@ def call(frame):
     note(f"{tool} {frame['attempt']}")
     if tool == "dies-unsent" or (tool == "dies-unsent-once" and first(tool)):
         os._exit(1)
-    say(say="sending", id=id_)
+    if tool != "babbles-and-sends":  # that one says it behind what nobody reads
+        say(say="sending", id=id_)
     if tool == "dies-for-good":
         NOTES.with_name("dead").touch()
         os._exit(1)
@@ -60,6 +61,10 @@ def call(frame):
         time.sleep(600)
     if tool == "babbles" and first(tool):
         sys.stdout.buffer.write(b"hello, world! this is no frame")
+        sys.stdout.buffer.flush()
+        time.sleep(600)
+    if tool == "babbles-and-sends":
+        sys.stdout.buffer.write(struct.pack("<I", 3) + b"no!" + struct.pack("<I", 3) + b"no!")
         sys.stdout.buffer.flush()
         time.sleep(600)
     if tool == "waits":

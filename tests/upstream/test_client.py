@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -91,6 +92,14 @@ async def test_a_child_that_does_not_keep_the_form_is_replaced(notes):
         assert read(notes).count("babbles 1") == 1
 
 
+@pytest.mark.requirement("S1-31")
+async def test_a_call_whose_child_could_not_be_heard_to_the_end_may_have_been_sent(notes):
+    async with handle(notes) as client:
+        assert (await ask(client, "babbles-and-sends")).fault is Fault.LOST
+        assert [line for line in read(notes) if line.startswith("babbles")] == ["babbles-and-sends 1"]
+        assert (await ask(client, "echo")).ok
+
+
 async def test_without_a_child_a_call_ends_unsent(notes, monkeypatch):
     monkeypatch.setattr("edge.upstream.client.GRACE_S", 0.05)
     async with handle(notes, command=("/nonexistent/python",)) as client:
@@ -131,6 +140,29 @@ async def test_when_all_rest_the_child_ends_and_the_next_call_begins_another(not
         assert client.news()["a"].tools[0].name == "echo"
         assert (await ask(client, "echo")).ok
         assert read(notes)[:4] == ["configure a:start", "rests 1", "end", "configure a:rest"]
+
+
+@pytest.mark.requirement("S1-31")
+async def test_a_call_that_comes_while_the_child_is_let_go_is_the_next_childs_alone(notes, caplog):
+    late = []
+
+    class Late(logging.Handler):
+        def emit(self, record):
+            if "all rest" in record.getMessage() and not late:
+                late.append(asyncio.get_running_loop().create_task(ask(client, "echo", call_id="late")))
+
+    watch = Late(logging.DEBUG)
+    logging.getLogger("edge.upstream.client").addHandler(watch)
+    try:
+        with caplog.at_level(logging.DEBUG, "edge.upstream.client"):
+            async with handle(notes, servers=SERVERS[:1]) as client:
+                assert (await ask(client, "rests")).ok
+                await until(lambda: late)
+                outcome = await late[0]
+                assert (outcome.ok, outcome.attempts) == (True, 1)
+                assert [line for line in read(notes) if line.startswith("echo")] == ["echo 1"]
+    finally:
+        logging.getLogger("edge.upstream.client").removeHandler(watch)
 
 
 async def test_news_say_how_each_server_fares(notes):
