@@ -3,7 +3,9 @@
 A tool that cannot be understood costs itself; a list without end costs what lies behind its bound.
 """
 
+import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, Final
 
 from mcp import ClientSession
@@ -19,6 +21,12 @@ MAX_PAGES: Final = 64
 MAX_NOTES: Final = 20
 MAX_DESCRIPTION: Final = 8000
 """Characters; a description is read by a model, which pays for each."""
+MAX_NAME: Final = 255
+"""Characters; an allow-list can name no longer one."""
+MAX_LIST: Final = 512 * 1024
+"""Bytes of all tools of a server, written as on the pipe. The lists of all servers together fit one frame, and the daemon
+reads one in a few milliseconds; the largest published ones are a fifth of it.
+"""
 
 
 class Listing:
@@ -27,6 +35,7 @@ class Listing:
     def __init__(self, max_tools: int) -> None:
         self._max_tools = max_tools
         self._tools: dict[str, UpstreamTool] = {}
+        self._left = MAX_LIST
         self.notes: list[str] = []
         self.ttl_s: float | None = None
 
@@ -63,9 +72,21 @@ class Listing:
         if tool.name in self._tools:
             self.note(f"tool {tool.name} is listed twice: the first is taken")
         elif len(self._tools) < self._max_tools:
-            self._tools[tool.name] = upstream_tool(tool)
+            self._keep(upstream_tool(tool))
         elif len(self._tools) == self._max_tools:
             self.note(f"it lists more than {self._max_tools} tools: the others were left out")
+
+    def _keep(self, tool: UpstreamTool) -> None:
+        try:
+            size = len(json.dumps(asdict(tool), separators=(",", ":"), allow_nan=False))
+        except (ValueError, RecursionError):
+            self.note(f"tool {clean(tool.name, 80)} is left out: it holds a number that JSON has not, or goes too deep")
+            return
+        if size > self._left:
+            self.note(f"tool {clean(tool.name, 80)} is left out: the list is longer than {MAX_LIST // 1024} KiB")
+            return
+        self._left -= size
+        self._tools[tool.name] = tool
 
     def checked(self, raw: dict[str, Any]) -> dict[str, Any]:
         """Give a page with only the tools that can be understood; the SDK would refuse it whole for one that cannot."""
@@ -87,7 +108,9 @@ class Listing:
         except BadDefinition as e:
             self.note(f"tool {name} is left out: {e}")
         else:
-            return True
+            if len(tool["name"]) <= MAX_NAME:
+                return True
+            self.note(f"tool {name} is left out: its name is longer than {MAX_NAME} characters")
         return False
 
 

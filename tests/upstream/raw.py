@@ -61,6 +61,12 @@ def tools_page(cursor):
             {"name": "echo", "inputSchema": OBJECT}, {"name": "deep", "inputSchema": deep}, {"name": "far", "inputSchema": far},
             {"name": "shapeless"}, "not even an object", {"name": "echo", "inputSchema": OBJECT, "description": "again"},
         ]}  # fmt: skip
+    if "odd-numbers" in FLAGS:
+        return {"tools": [*tools, {"name": "nan", "inputSchema": OBJECT, "_meta": {"x": float("nan")}}, {"name": "x" * 256, "inputSchema": OBJECT}]}
+    if "heavy" in FLAGS:
+        n = int(cursor or 0)
+        crowd = [{"name": f"t{n}.{m}", "inputSchema": OBJECT, "_meta": {"x": "é" * 30_000}} for m in range(10)]
+        return {"tools": [*tools, *crowd], **({"nextCursor": str(n + 1)} if n < 9 else {})}
     return {"tools": tools}
 
 

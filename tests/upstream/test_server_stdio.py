@@ -8,6 +8,7 @@ import signal
 
 import pytest
 
+from edge.upstream import frames
 from edge.upstream.server import serving
 from edge.upstream.words import Fault, McpServer, Status
 from tests.upstream.places import SOON_S, raw, runs, until
@@ -330,6 +331,22 @@ async def test_a_tool_that_cannot_be_understood_costs_itself_and_no_reference_is
 
 
 # ------------------------------------------------------------------ what a server sees, and says aside
+
+
+@pytest.mark.requirement("I6-hostile")
+async def test_a_list_that_no_pipe_can_carry_costs_only_what_is_too_much_of_it():
+    async with serving(raw("odd-numbers")) as server:
+        assert await server.connected(SOON_S) is None
+        assert {"echo"} <= {tool.name for tool in server.news.tools}
+        assert not {"nan", "x" * 256} & {tool.name for tool in server.news.tools}
+        assert any("a number that JSON has not" in note for note in server.news.notes)
+        assert any("its name is longer than 255" in note for note in server.news.notes)
+        frames.pack(frames.news_to(server.news))
+    async with serving(raw("heavy")) as server:
+        assert await server.connected(SOON_S) is None
+        assert {"echo", "t0.0"} <= {tool.name for tool in server.news.tools}
+        assert len(frames.pack(frames.news_to(server.news))) < 600 * 1024
+        assert any("the list is longer than 512 KiB" in note for note in server.news.notes)
 
 
 async def test_a_server_finds_nothing_of_ours_in_its_environment(monkeypatch):
