@@ -19,7 +19,7 @@ from edge.ports import BusPort, Progress
 from edge.race import race
 from edge.upstream.words import McpServer, OnProgress, Outcome, ServerNews, Status
 from edge.upstream_answers import response_of, unsaid
-from edge.upstream_known import Known, Pace, Wanted, described, digest, raw
+from edge.upstream_known import Known, Pace, Wanted, described, digest, raw, unsaid_news
 from edge.upstream_shelf import Kept, Shelf
 from tools_cache.registry import App, Dropped
 from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolResponse
@@ -150,7 +150,7 @@ class UpstreamDesk:
         if limit_s <= 0:
             return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began")
         wanted = self._known[found[0]].wanted
-        pace, outcomes = Pace(progress), list[Outcome]()
+        pace, outcomes = Pace(progress, wanted.secrets), list[Outcome]()
 
         async def ask() -> None:
             outcomes.append(await self._client.call(
@@ -158,8 +158,14 @@ class UpstreamDesk:
                 input=call.input, on_progress=pace.heard,
             ))  # fmt: skip
 
-        await race(ask(), pace.tell())
-        return unsaid(response_of(outcomes[0], tool, server=wanted.server.title or wanted.server.name), wanted.secrets)
+        try:
+            await race(ask(), pace.tell())
+            return unsaid(response_of(outcomes[0], tool, server=wanted.server.title or wanted.server.name), wanted.secrets)
+        except Exception:  # what a server brings us to stumble over ends one call, not the service that runs them all
+            log.exception("what %s answers to %s", found[0], call.call_id)
+            return ToolResponse.failure(
+                ErrorCode.HANDLER_ERROR, f"Internal error executing {call.tool}", partial_side_effects=not repeatable(tool)
+            )
 
     # -------------------------------------------------------------- what a person asks
 
@@ -200,7 +206,7 @@ class UpstreamDesk:
         async for news in self._client.events():
             known = self._known.get(news.server)
             if known is not None and known.wanted.ready is not None:
-                self._hear(known, news)
+                self._hear(known, unsaid_news(news, known.wanted.secrets))
 
     def _hear(self, known: Known, news: ServerNews) -> None:
         before, known.news = known.news, news

@@ -6,7 +6,7 @@ Refuses to ask anybody and to decide anything.
 import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from edge.core import templates, upstream
@@ -59,6 +59,21 @@ def raw(tool: UpstreamTool) -> dict[str, Json]:
     return {**told, **{key: value for key, value in optional.items() if value}}
 
 
+def unsaid_news(news: ServerNews, secrets: frozenset[str]) -> ServerNews:
+    """Take the owner's secrets out of what a server says of itself: it is shown, logged, and told to models."""
+    if not secrets:
+        return news
+
+    def bare(text: str) -> str:
+        return str(templates.without_secrets(text, secrets))
+
+    tools = None if news.tools is None else tuple(replace(tool, description=bare(tool.description), title=bare(tool.title)) for tool in news.tools)
+    return replace(
+        news, error=bare(news.error), notes=tuple(map(bare, news.notes)), title=bare(news.title), version=bare(news.version),
+        instructions=bare(news.instructions), tools=tools,
+    )  # fmt: skip
+
+
 def digest(apps: Iterable[App]) -> str:
     """Name what the servers offer, for the registry's version; "" when that is nothing."""
     told = [(tool.name, tool.version, tool.description) for app in apps for tool in app.tools]
@@ -99,8 +114,9 @@ def _config(server: Server) -> dict[str, Json]:
 class Pace:
     """Hands progress on: `heard` is called in the middle of things, `tell` waits for whoever takes it. Only the last counts."""
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, secrets: frozenset[str] = frozenset()) -> None:
         self._progress = progress
+        self._secrets = secrets
         self._text = ""
         self._news = asyncio.Event()
 
@@ -113,4 +129,4 @@ class Pace:
         while True:
             await self._news.wait()
             self._news.clear()
-            await self._progress(self._text)
+            await self._progress(str(templates.without_secrets(self._text, self._secrets)))

@@ -16,6 +16,8 @@ from tools_cache.schema import compile_schema
 MAX_MESSAGE: Final = 300
 MAX_TEXT: Final = 1024 * 1024
 """Characters of one text block that is tried as JSON."""
+MAX_DEPTH: Final = 100
+"""Levels of JSON in a text; in the message itself the parser allows about 200, and whoever walks it has room for those."""
 
 
 def outcome(raw: Mapping[str, Any], schema: Mapping[str, Json] | None, *, most_bytes: int) -> Outcome:
@@ -54,9 +56,21 @@ def _json_in(content: tuple[Mapping[str, Any], ...]) -> Json:
         return None
     try:
         found = json.loads(text, parse_constant=_no_number)
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()  # half a character, and 1e999, are no JSON either
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and not _too_deep(found) else None
+
+
+def _too_deep(value: Json) -> bool:
+    """Look level by level, so that no depth can exhaust the stack."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inner = (part for outer in level for part in (outer.values() if isinstance(outer, dict) else outer))
+        level = [part for part in inner if isinstance(part, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _no_number(word: str) -> Json:

@@ -287,6 +287,45 @@ async def test_a_secret_that_a_server_says_back_is_not_told(place):
     assert "hush0451" not in json.dumps((await place.call()).to_json())
 
 
+async def test_a_secret_that_a_server_says_of_itself_is_not_told_either(place):
+    one, said = server(), []
+    place.start(Wanted(one, one, secrets=frozenset({"hush0451"})))
+    talk = ServerNews(
+        server="home", status=Status.CONNECTED, title="hush0451", version="hush0451", notes=("tool hush0451 is left out",),
+        tools=(UpstreamTool(name="light", description="with hush0451", title="hush0451", input_schema={"type": "object"}),),
+    )  # fmt: skip
+    await place.hears(talk, lambda: place.names() == ["home:light"])
+
+    async def tell(text):
+        said.append(text)
+
+    place.client.progress, place.client.hangs = [Progress("c1", 1, message="key hush0451")], True
+    calling = asyncio.ensure_future(place.call(progress=tell))
+    await until(lambda: said)
+    calling.cancel()
+    await asyncio.wait({calling})
+    described, tool = place.desk.describe(), place.tool("home:light")
+    await place.hears(news(status=Status.DISCONNECTED, error="bad key hush0451"), lambda: place.told()["error"])
+    everything = json.dumps([described, place.desk.describe(), said, tool.description, dict(tool.raw)], default=dict) + repr(place.happened)
+    assert "hush0451" not in everything
+    assert "***" in everything
+
+
+@pytest.mark.requirement("I6-hostile")
+async def test_an_answer_that_we_stumble_over_ends_its_call_and_nothing_else(place):
+    one = server()
+    place.start(Wanted(one, one, secrets=frozenset({"hush0451"})))
+    await place.hears(news(), lambda: place.names() == ["home:light"])
+    deep = {}
+    for _ in range(5000):
+        deep = {"a": deep}
+    place.client.answer = Outcome(content=({"type": "text", "text": "deep"},), structured=deep)
+    answer = await place.call()
+    assert (answer.error.code, answer.error.partial_side_effects) == ("HANDLER_ERROR", True)
+    place.client.answer = Outcome(content=({"type": "text", "text": "on"},))
+    assert (await place.call()).ok
+
+
 # ------------------------------------------------------------------ people
 
 
