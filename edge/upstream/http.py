@@ -63,6 +63,8 @@ class Bounded(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Raises nothing but cancellation."""
         flight = FLIGHT.get() or Flight()
+        if self._where.scheme == "https" and request.url.scheme != "https":  # a server out there may not send us about in here
+            return _refusal(request, flight, Fault.INVALID, f"the server names an address without TLS to sign in at: {request.url.host}")
         try:
             response = await self._inner.handle_async_request(request)
         except _UNSENT as e:
@@ -70,13 +72,15 @@ class Bounded(httpx2.AsyncBaseTransport):
         except (httpx2.TransportError, OSError) as e:
             flight.sent = True
             return _refusal(request, flight, Fault.LOST, f"the connection was lost: {_said(e)}")
-        if request.url.host != self._where.host or request.url.path != self._where.path:
-            response.stream = _Body(response.stream, flight, AUTH_BYTES, self._pace, events=False)
-            return response
-        self._judge(request, response, flight)
-        if response.headers.get("content-encoding", "identity").lower() != "identity":
+        ours = request.url.host == self._where.host and request.url.path == self._where.path
+        if ours:
+            self._judge(request, response, flight)
+        if response.headers.get("content-encoding", "identity").lower() != "identity":  # 256 KiB may unpack to as many MiB
             await response.aclose()
             return _refusal(request, flight, Fault.INVALID, "the server compresses its answer though asked not to")
+        if not ours:
+            response.stream = _Body(response.stream, flight, AUTH_BYTES, self._pace, events=False)
+            return response
         response.stream = self._body(request, response, flight)
         return response
 

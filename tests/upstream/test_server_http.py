@@ -5,9 +5,10 @@ import gzip
 import json
 import ssl
 
+import httpx2
 import pytest
 
-from edge.upstream.http import _trusted
+from edge.upstream.http import Bounded, _trusted
 from edge.upstream.server import serving
 from edge.upstream.words import Fault, McpServer, Status
 from tests.upstream.places import SOON_S, until
@@ -227,6 +228,23 @@ def test_tls_is_always_verified(tmp_path):
     assert context.check_hostname
     with pytest.raises(OSError, match="No such file"):
         _trusted(place("https://x", ca_file=str(tmp_path / "none.pem")))
+
+
+@pytest.mark.requirement("I6-hostile")
+async def test_a_document_about_signing_in_is_neither_unpacked_nor_looked_for_without_tls():
+    asked = []
+
+    def packed(request):
+        asked.append(str(request.url))
+        return httpx2.Response(200, headers={"content-encoding": "gzip"}, stream=httpx2.ByteStream(gzip.compress(b" " * 100_000_000)))
+
+    client = httpx2.AsyncClient(transport=Bounded(httpx2.MockTransport(packed), place("https://tools.example")))
+    async with client:
+        found = await client.get("https://login.example/.well-known/oauth-authorization-server")
+        assert (found.status_code, "compresses" in found.text) == (503, True)
+        for url in ("http://169.254.169.254/latest/", "http://localhost/token", "file:///etc/passwd"):
+            assert "without TLS" in (await client.get(url)).text
+    assert asked == ["https://login.example/.well-known/oauth-authorization-server"]
 
 
 class Office(Site):
