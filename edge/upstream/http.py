@@ -94,7 +94,6 @@ class Bounded(httpx2.AsyncBaseTransport):
         elif response.status_code == 403:
             flight.fail(Fault.DENIED, "the server refuses us (HTTP 403)")
         elif response.status_code == 404 and "mcp-session-id" in request.headers:
-            flight.sent = False
             flight.fail(Fault.UNSENT, "the server has forgotten our session")
 
     def _body(self, request: httpx2.Request, response: httpx2.Response, flight: Flight) -> "_Body":

@@ -188,5 +188,5 @@ if "stubborn" in FLAGS:
         time.sleep(600)
 for line in sys.stdin:
     take(json.loads(line))
-if "stubborn" in FLAGS:
+if "stubborn" in FLAGS or "deaf" in FLAGS:
     time.sleep(600)

@@ -31,7 +31,7 @@ async def notes(tmp_path_factory):
 async def client(notes):
     servers = (
         good(), raw(f"notes={notes}", id="other"), McpServer(id="dead", command="/nonexistent/server"), raw("mute", id="mute", start_timeout_s=600),
-        McpServer(id="nowhere", url="http://127.0.0.1:9/mcp"),
+        McpServer(id="nowhere", url="http://127.0.0.1:9/mcp"), raw("deaf", id="deaf"),
     )  # fmt: skip
     loop = asyncio.get_running_loop()
     client = UpstreamClient(chance=random.random, now=loop.time, environment=os.environ)
@@ -54,7 +54,7 @@ def ask(client, server, tool, args=None, *, timeout_s=SOON_S, **more):
 async def test_dead_and_slow_servers_cost_the_others_nothing(client):
     assert (await ask(client, "good", "echo", {"a": 1})).structured == {"a": 1}
     assert (await ask(client, "other", "echo")).ok
-    news = await until(lambda: len(client.news()) == 5 and client.news())
+    news = await until(lambda: len(client.news()) == 6 and client.news())
     assert news["mute"].status is Status.LOADING
     for name, words in [("dead", "No such file"), ("nowhere", "127.0.0.1:9 cannot be reached")]:
         await until(lambda name=name: client.news()[name].error)
@@ -85,7 +85,7 @@ async def test_a_hostile_server_is_one_clear_outcome_each_and_memory_stays_bound
 
 @pytest.mark.requirement("S1-31")
 async def test_a_killed_child_takes_its_servers_along_and_the_next_one_has_all_again(client, notes):
-    pid = int((await ask(client, "good", "env")).structured["PID"])
+    pid = int((await ask(client, "deaf", "env")).structured["PID"])
     async with asyncio.TaskGroup() as group:
         call = group.create_task(ask(client, "other", "hang"))
         await until(lambda: notes.exists() and "hang" in notes.read_text())

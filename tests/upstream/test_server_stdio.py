@@ -1,10 +1,14 @@
 """One MCP server over stdio: what it may do to us, and what a call makes of it. The servers are scripts without the SDK."""
 
 import asyncio
+import fcntl
 import json
 import logging
 import os
 import signal
+import sys
+import termios
+from pathlib import Path
 
 import pytest
 
@@ -224,6 +228,25 @@ async def test_a_server_killed_between_calls_costs_the_next_one_nothing():
         assert known == server.news.tools
 
 
+@pytest.mark.requirement("S1-31")
+async def test_a_call_that_a_dead_server_never_read_is_no_sent_call():
+    async with serving(raw()) as server, asyncio.TaskGroup() as group:
+        pid = int((await ask(server, "env")).structured["PID"])
+        os.kill(pid, signal.SIGSTOP)
+        call = group.create_task(ask(server, "echo"))  # not idempotent
+        await until(lambda: _unread(pid))
+        os.kill(pid, signal.SIGKILL)
+        outcome = await call
+        assert outcome.ok, outcome
+        assert outcome.attempts == 2
+
+
+def _unread(pid):
+    """Bytes that wait in its stdin."""
+    with Path(f"/proc/{pid}/fd/0").open("rb", 0) as pipe:
+        return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
 async def test_a_pipe_that_nobody_reads_any_more_is_no_sent_call():
     async with serving(raw()) as server:
         assert (await ask(server, "close")).ok
@@ -246,6 +269,13 @@ async def test_a_server_that_says_nothing_is_not_waited_for_longer_than_its_star
         outcome = await ask(server, "echo")
         assert outcome.fault is Fault.UNSENT
         assert "did not start within 0.3 s" in outcome.message
+
+
+async def test_a_server_that_is_still_starting_is_let_go_at_once():
+    async with asyncio.timeout(SOON_S), serving(raw("mute", start_timeout_s=600)) as server:
+        server.start()
+        await until(lambda: server._current._deadline is not None)
+    assert server.news.status is not Status.CONNECTED
 
 
 async def test_a_server_that_dies_of_the_modern_question_is_spoken_to_the_old_way():
