@@ -24,9 +24,14 @@ async def until(holds, what: str = ""):
     return found
 
 
+def state(pid: int) -> str:
+    """One letter: R and S run and sleep, T is stopped, Z and X are no more."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
+
+
 def runs(pid: int) -> bool:
     """Whether a process still does anything."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
+    return state(pid) not in "ZX"

@@ -15,7 +15,7 @@ import pytest
 from edge.upstream import frames
 from edge.upstream.server import serving
 from edge.upstream.words import Fault, McpServer, Status
-from tests.upstream.places import SOON_S, raw, runs, until
+from tests.upstream.places import SOON_S, raw, runs, state, until
 
 
 def ask(server, tool, args=None, *, timeout_s=SOON_S, **more):
@@ -233,6 +233,7 @@ async def test_a_call_that_a_dead_server_never_read_is_no_sent_call():
     async with serving(raw()) as server, asyncio.TaskGroup() as group:
         pid = int((await ask(server, "env")).structured["PID"])
         os.kill(pid, signal.SIGSTOP)
+        await until(lambda: state(pid) == "T")
         call = group.create_task(ask(server, "echo"))  # not idempotent
         await until(lambda: _unread(pid))
         os.kill(pid, signal.SIGKILL)
