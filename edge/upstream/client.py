@@ -9,6 +9,7 @@ import logging
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any, Final
@@ -211,9 +212,8 @@ class UpstreamClient:
             await flight.go.wait()
         if not flight.answer.done():
             frame = frames.pack({**request, "timeout_s": max(0.0, ends_at - self._now())})
-            assert self._pipe is not None
             flight.handed, self._idle = True, False
-            self._pipe.write(frame)
+            self._write(frame)
         return await flight.answer
 
     def _too_late(self, flight: _Flight) -> Outcome:
@@ -340,8 +340,12 @@ class UpstreamClient:
 
     def _say(self, frame: Mapping[str, Any]) -> None:
         """Write without waiting; nothing happens where there is no child."""
+        self._write(frames.pack(frame))
+
+    def _write(self, frame: bytes) -> None:
         if self._pipe is not None and not self._pipe.is_closing():
-            self._pipe.write(frames.pack(frame))
+            with suppress(RuntimeError):  # uvloop's word for a pipe whose reader died just now: its calls will hear of it
+                self._pipe.write(frame)
 
     async def _send(self, frame: Mapping[str, Any]) -> None:
         self._say(frame)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from edge.upstream.client import UpstreamClient
 from edge.upstream.words import Fault, McpServer, Status
@@ -98,6 +99,20 @@ async def test_a_call_whose_child_could_not_be_heard_to_the_end_may_have_been_se
         assert (await ask(client, "babbles-and-sends")).fault is Fault.LOST
         assert [line for line in read(notes) if line.startswith("babbles")] == ["babbles-and-sends 1"]
         assert (await ask(client, "echo")).ok
+
+
+@pytest.mark.requirement("S1-31")
+def test_a_call_that_finds_the_pipe_just_broken_is_the_next_childs_on_uvloop_too(notes):
+    async def story():
+        async with handle(notes) as client:
+            assert (await ask(client, "echo")).ok
+            client._pipe.transport.abort()
+            await asyncio.sleep(0)
+            assert (await ask(client, "echo")).ok
+            assert client.in_progress("a") == 0
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(story())
 
 
 async def test_without_a_child_a_call_ends_unsent(notes, monkeypatch):
