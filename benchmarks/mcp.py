@@ -25,6 +25,8 @@ PROXY_VENV = ROOT / ".venv-mcp-proxy"
 ECHO = [sys.executable, "-m", "benchmarks.mcp_echo"]
 TEXT = {"text": "hello, glasses"}
 BLOCKS = 10
+RATE = "100000"
+"""Calls a minute: agents get fewer, unless their owner says otherwise."""
 WARM_UP = 30
 READY_S = 40.0
 BARS = {"a tool of glassd over stdio": 3.0, "HTTP to an upstream stdio server": 8.0}
@@ -115,7 +117,7 @@ async def _timed(way: Way, calls: int) -> list[float]:
 
 async def _over_stdio(stack: AsyncExitStack, folder: Path) -> list[Way]:
     sdk = await stack.enter_async_context(_client(_command(ECHO)))
-    ours = await stack.enter_async_context(_client(_command([sys.executable, "-m", "edge.cli", "mcp", "--socket", str(folder / "control.sock")])))
+    ours = await stack.enter_async_context(_client(_command([sys.executable, "-m", "edge.cli", "mcp", "--rate", RATE, "--socket", str(folder / "control.sock")])))
     return [Way("sdk", sdk, "echo", TEXT), Way("glassd", ours, "clock__now", {"timezone": "Europe/Berlin"})]
 
 
@@ -124,7 +126,7 @@ async def _over_http(stack: AsyncExitStack, folder: Path) -> list[Way]:
     ports = {"sdk": _free_port(), "glassd": _free_port(), "proxy": _free_port()}
     commands = {
         "sdk": [*ECHO, "--http", str(ports["sdk"])],
-        "glassd": [sys.executable, "-m", "edge.cli", "mcp", "--http", f"127.0.0.1:{ports['glassd']}", "--socket", socket_path],
+        "glassd": [sys.executable, "-m", "edge.cli", "mcp", "--rate", RATE, "--http", f"127.0.0.1:{ports['glassd']}", "--socket", socket_path],
         "proxy": _proxy(ports["proxy"]),
     }
     ways = []

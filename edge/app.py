@@ -339,7 +339,7 @@ class Daemon:
 
     async def _watch(self) -> None:
         """Keep what needs a person, for `status`."""
-        with self.bus.listen() as heard:
+        with self.bus.listen(calls=False) as heard:
             async for happening in heard:
                 if isinstance(happening, ToolsFiltered) and self.audit is not None:
                     self.audit(filtered_line(happening.apps, happening.count))

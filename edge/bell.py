@@ -52,7 +52,7 @@ class Bell:
 
     async def run(self) -> None:
         """Ring until cancelled; an alarm whose telling is cut short stays on disk and is told by the next daemon."""
-        with self._bus.listen() as heard:
+        with self._bus.listen(calls=False) as heard:
             async for alarm in self._alarms.fired():
                 await self._ring(alarm, heard)
 

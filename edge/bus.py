@@ -21,7 +21,8 @@ HANDLED_S: Final = 60.0
 class Listener:
     """One subscription: iterate it. `missed` counts what was dropped because it lagged."""
 
-    def __init__(self, bound: int, within: Within = unwatched) -> None:
+    def __init__(self, bound: int, within: Within = unwatched, *, calls: bool = True) -> None:
+        self.calls = calls
         self._within = within
         self._handling = within(HANDLED_S, "")
         self._handling.done()
@@ -60,11 +61,13 @@ class Bus:
 
     def publish(self, happening: Happening) -> None:
         for listener in self._listeners:
-            listener.put(happening)
+            if listener.calls or not happening.of_a_call:
+                listener.put(happening)
 
     @contextmanager
-    def listen(self, bound: int = QUEUE) -> Iterator[Listener]:
-        listener = Listener(bound, self._within)
+    def listen(self, bound: int = QUEUE, *, calls: bool = True) -> Iterator[Listener]:
+        """Subscribe; without `calls` to all but how calls fare, so that a call wakes only who cares."""
+        listener = Listener(bound, self._within, calls=calls)
         self._listeners.append(listener)
         try:
             yield listener

@@ -17,6 +17,8 @@ class Happening:
     """Base of everything on the bus. `kind` is its name on the wire."""
 
     kind: ClassVar[str] = ""
+    of_a_call: ClassVar[bool] = False
+    """How a call fares: several at each call, and of use only to who watches calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,7 @@ class UplinkChanged(Happening):
 @dataclass(frozen=True, slots=True)
 class CallReceived(Happening):
     kind = "call.received"
+    of_a_call = True
     call_id: str
     tool: str
     origin: str
@@ -187,6 +190,7 @@ class CallReceived(Happening):
 @dataclass(frozen=True, slots=True)
 class CallProgressed(Happening):
     kind = "call.progress"
+    of_a_call = True
     call_id: str
     tool: str
     text: str
@@ -197,6 +201,7 @@ class CallAnswered(Happening):
     """The one answer. A call that waits for the network is answered `pending` first and `call.completed` later."""
 
     kind = "call.answered"
+    of_a_call = True
     call_id: str
     tool: str
     ok: bool
@@ -211,6 +216,7 @@ class CallCompleted(Happening):
     """A call answered `pending` earlier has its result now."""
 
     kind = "call.completed"
+    of_a_call = True
     call_id: str
     tool: str
     ok: bool

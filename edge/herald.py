@@ -68,7 +68,7 @@ class Herald:
 
     async def run(self) -> None:
         """Carry news until cancelled."""
-        with self._bus.listen() as news:
+        with self._bus.listen(calls=False) as news:
             self._judge()
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._report(), name="report")

@@ -302,7 +302,7 @@ class Orchestrator:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
                 self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = self._ending.tasks = tasks
-                with self._bus.listen() as heard:
+                with self._bus.listen(calls=False) as heard:
                     await self._resume()
                     self._open.set()
                     tasks.create_task(self._cloud.run(tasks), name="calls.uplink")

@@ -283,7 +283,7 @@ class ToolChoice:
 
     async def run(self) -> None:
         """Follow what decides over tools until cancelled, and bring what was counted to the disk now and then."""
-        with self._bus.listen() as heard:
+        with self._bus.listen(calls=False) as heard:
             self._refresh()
             self._swap()
             async with asyncio.TaskGroup() as tasks:

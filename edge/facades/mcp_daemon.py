@@ -80,6 +80,7 @@ class Daemon:
         """One request; what comes back, each part with its event id. Raises `DaemonError`, TimeoutError."""
         payload = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
         connection, status, kind = await self._begun((method, path, payload, headers), patience)
+        kept = False
         try:
             if status >= 400:
                 raise _refusal(status, await connection.whole())
@@ -88,14 +89,15 @@ class Daemon:
                     yield event
             else:
                 raw = await connection.whole()
+                kept = self._keep(connection)  # before the answer is given: whoever takes it does not come back for more
                 yield "", json.loads(raw) if raw else None
-            self._keep(connection)
         except TimeoutError:
             raise
         except (OSError, h11.ProtocolError, ValueError):
             raise _gone() from None
         finally:
-            connection.abort()
+            if not kept:  # else it is somebody else's by now
+                connection.abort()
 
     async def _begun(self, request: "_Request", patience: "_Patience") -> "tuple[_Connection, int, str]":
         """Send a request; a kept connection that died unused is replaced, once."""
@@ -117,6 +119,7 @@ class Daemon:
     async def _connection(self, *, fresh: bool = False) -> "tuple[_Connection, bool]":
         while self._idle and not fresh:
             connection = self._idle.pop()
+            connection.kept = False
             if connection.alive:
                 return connection, True
             connection.abort()
@@ -138,10 +141,12 @@ class Daemon:
         tried = ", ".join(str(path) for path in self.sockets)
         raise DaemonError("NOT_RUNNING", f"glassd is not running (nobody answers at {tried})", "start it: systemctl start glassd, or glassd run")
 
-    def _keep(self, connection: "_Connection") -> None:
-        if connection.reusable and len(self._idle) < KEPT:
-            connection.kept = True
-            self._idle.append(connection)
+    def _keep(self, connection: "_Connection") -> bool:
+        if not connection.reusable or len(self._idle) >= KEPT:
+            return False
+        connection.kept = True
+        self._idle.append(connection)
+        return True
 
     def close(self) -> None:
         """Let go of every kept connection."""

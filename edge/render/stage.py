@@ -120,7 +120,7 @@ class Stage:
 
     async def run(self) -> None:
         """Be the actor until cancelled; the scene that was on the lens when the last daemon ended comes back."""
-        with self._bus.listen() as heard:
+        with self._bus.listen(calls=False) as heard:
             self._asker.stray = await self._reading.recall(self._report) or self._asker.stray
             try:
                 async with asyncio.TaskGroup() as tasks:

@@ -3,7 +3,7 @@
 import asyncio
 
 from edge.bus import Bus
-from edge.events import GlassesLost, LinkChanged, UplinkChanged, as_json
+from edge.events import CallAnswered, CallReceived, GlassesLost, LinkChanged, UplinkChanged, as_json
 from tools_cache.tool import Delivery, DeliveryReport
 
 
@@ -61,3 +61,12 @@ def test_a_happening_becomes_json_with_its_wire_name():
     assert as_json(LinkChanged("READY"))["state"] == "READY"
     assert report.to_json() == {"state": "spoken", "downgrade": "display→speech"}
     assert DeliveryReport.from_json(report.to_json()) == report
+
+
+async def test_who_does_not_watch_calls_is_not_woken_by_them():
+    bus = Bus()
+    with bus.listen(calls=False) as quiet, bus.listen() as watching:
+        for happening in (CallReceived("1", "a:b", "cli"), CallAnswered("1", "a:b", True, "local", "none"), LinkChanged("x")):
+            bus.publish(happening)
+        assert [type(one).__name__ for one in await _take(watching, 3)] == ["CallReceived", "CallAnswered", "LinkChanged"]
+        assert await _take(quiet, 1) == [LinkChanged("x")]
