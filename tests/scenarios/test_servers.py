@@ -15,14 +15,13 @@ import pytest_asyncio
 from edge.core.ids import new_call_id
 from edge.settings import Mcp, McpServer
 from firmware_bridge.messages import Gesture
-from tests.scenarios import mcp_server
 from tests.scenarios.world import until, world
 from tests.unit.edge.test_cli import glassd
 from tools_cache.tool import CallOrigin, ToolCall
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket]
 
-HOUSE = str(Path(mcp_server.__file__))
+HOUSE = str(Path(__file__).with_name("mcp_server.py"))
 RAW = str(Path(__file__).parents[1] / "upstream" / "raw.py")
 SECRET = "hush-0451-hush"
 
