@@ -99,15 +99,17 @@ class Facade:
         """Follow the daemon's news while the server is served; calls nobody waits for any more are called off before the end."""
         retry = Backoff(self._ways.chance, first_s=0.5, most_s=5.0, stable_s=5.0)
         news = mcp_news.News(self._daemon, self.heard, retry=retry)
-        async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            following = tasks.create_task(news.run(), name="mcp.news")
-            try:
-                yield
-            finally:
-                self.listen.close()
-                following.cancel()
-        self._daemon.close()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                following = tasks.create_task(news.run(), name="mcp.news")
+                try:
+                    yield
+                finally:
+                    self.listen.close()
+                    following.cancel()
+        finally:
+            self._daemon.close()
 
     def _group(self) -> asyncio.TaskGroup:
         assert self._tasks is not None
