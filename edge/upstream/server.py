@@ -6,15 +6,14 @@ the daemon. Calls never raise for a server's fault.
 
 import asyncio
 import logging
+import math
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from mcp import MCPError
 from mcp.client.session import ElicitationFnT
-from pydantic import ValidationError
 
 from edge.core.backoff import Backoff, Chance
 from edge.logs import clean
@@ -29,7 +28,9 @@ SILENT: Final = 3
 """Calls in a row that got no answer; then the server gets a new start."""
 MAX_INSTRUCTIONS: Final = 4000
 RELIST_S: Final = 1.0
-"""At most one listing a second, however often the list changes."""
+"""After a listing, before the next; twice as long each time that a list changes again within the longest."""
+MOST_RELIST_S: Final = 60.0
+"""Each new list is written to the disk and told to the cloud: a server that plays with its own does it once a minute."""
 
 if TYPE_CHECKING:
     from edge.upstream.oauth import Authorizer, Browser
@@ -77,6 +78,7 @@ class Server:
         self._problem: Problem | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._relisting: asyncio.Task[None] | None = None
+        self._rest_s, self._rested_at = RELIST_S, -math.inf
         self._closed = False
         self._legacy = config.era == "legacy"
         self._not_before = 0.0
@@ -267,12 +269,17 @@ class Server:
                 try:
                     async with asyncio.timeout(self.config.start_timeout_s):
                         await connection.list_tools()
-                except (MCPError, ValidationError, TimeoutError) as e:
+                except Exception as e:  # noqa: BLE001 - whatever a server brings the SDK to raise costs its list, not the other servers
                     log.debug("%s: its tools cannot be listed again: %s", self.config.id, e)
                 self._changed()
-                await asyncio.sleep(RELIST_S)
+                await asyncio.sleep(self._pause())
         finally:
             self._relisting = None
+
+    def _pause(self) -> float:
+        again = _now() - self._rested_at < 2 * MOST_RELIST_S
+        self._rest_s, self._rested_at = min(MOST_RELIST_S, self._rest_s * 2) if again else RELIST_S, _now()
+        return self._rest_s
 
     def _outlived(self) -> None:
         """The list is as old as its server lets it become; a server that rests lists again when it is connected."""

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from edge.upstream import frames
-from edge.upstream.server import serving
+from edge.upstream.server import Server, serving
 from edge.upstream.words import Fault, McpServer, Status
 from tests.upstream.places import SOON_S, raw, runs, state, until
 
@@ -331,6 +331,19 @@ async def test_a_changed_list_is_read_again():
         assert any(t.name == "fresh" for t in told[-1].tools)
         lie = next(t for t in server.news.tools if t.name == "lie")
         assert lie.output_schema["required"] == ["n"]
+
+
+@pytest.mark.requirement("I6-hostile")
+async def test_a_server_that_plays_with_its_list_is_listed_ever_more_rarely(monkeypatch):
+    at = [1000.0]
+    monkeypatch.setattr("edge.upstream.server._now", lambda: at[0])
+    server, pauses = Server(raw(), None), []
+    for _ in range(9):
+        pauses.append(server._pause())
+        at[0] += pauses[-1]
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    at[0] += 60
+    assert server._pause() == 1  # it kept still for a while
 
 
 @pytest.mark.parametrize(("flag", "count", "note"), [
