@@ -132,7 +132,9 @@ class Calls:
                 return await self._decided(asked, asked.back)
             return await self._called(asked, call_id, caller)
         except DaemonError as e:
-            return mcp_results.refused(*_code_of(e), e.message, e.fix, retryable=e.status == 0)
+            if e.heard:
+                return _unknown(e, asked, call_id)
+            return mcp_results.refused(*_code_of(e), e.message, e.fix[:1].upper() + e.fix[1:], retryable=e.code in {"NOT_RUNNING", "BUSY"})
         except asyncio.CancelledError:
             self._tasks().create_task(self._call_off(call_id), name="mcp.cancel")
             raise
@@ -157,10 +159,10 @@ class Calls:
                     case {"event": "answer", "envelope": dict(envelope)}:
                         return envelope
                     case {"event": "late"}:
-                        raise DaemonError("TIMEOUT", "glassd gave no answer in time", "see what became of it: glassd calls")
+                        raise DaemonError("TIMEOUT", "glassd gave no answer in time", "see what became of it: glassd calls", heard=True)
                     case {"ok": _}:
                         return dict(word)
-        raise DaemonError("NOT_RUNNING", "glassd ended the call without an answer", "see whether it runs: glassd status")
+        raise DaemonError("NOT_RUNNING", "glassd ended the call without an answer", "see whether it runs: glassd status", heard=True)
 
     def _body(self, asked: Asked) -> dict[str, Any]:
         body: dict[str, Any] = {"tool": asked.tool.name, "args": dict(asked.args), "origin": "mcp", "ttl_s": LIFE_S}
@@ -255,6 +257,15 @@ def _input_required(requests: mcp_ask.Requests, asking: Asking) -> dict[str, Any
 def _unaskable(asking: Asking, caller: Caller) -> dict[str, Any]:
     needs = ", ".join(mcp_ask.lacking(asking.requests, caller.capabilities)) or "a stream on which it can be asked"
     return mcp_results.refused("UNSUPPORTED", "PERMANENT", f"The tool asks back, and this client lacks: {needs}", "Use a client that has it")
+
+
+def _unknown(e: DaemonError, asked: Asked, call_id: str) -> dict[str, Any]:
+    """An envelope for a call of which only the daemon knows whether it was carried out: whoever repeats it might do it twice."""
+    twice = not (asked.tool.repeatable or asked.meta.get(META + "idempotencyKey"))
+    code = "TIMEOUT" if e.code == "TIMEOUT" else "INTERRUPTED"
+    advice = f"Ask {mcp_results.GET_PENDING} with id {call_id} what became of it"
+    told = mcp_results.refused(code, "TRANSIENT", f"{e.message}; whether the call was carried out is not known", advice, retryable=not twice)
+    return {**told, "error": {**told["error"], "partialSideEffects": twice}, "meta": {"callId": call_id}}
 
 
 def _code_of(e: DaemonError) -> tuple[str, str]:

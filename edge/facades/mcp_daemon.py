@@ -30,14 +30,18 @@ _Request = tuple[str, str, bytes, Mapping[str, str]]
 
 
 class DaemonError(Exception):
-    """There is no good answer. `status` is HTTP's, 0 when the daemon was not reached; `fix` the next thing to do."""
+    """There is no good answer. `status` is HTTP's, 0 when there was none; `fix` the next thing to do.
 
-    def __init__(self, code: str, message: str, fix: str = "", *, status: int = 0) -> None:
+    `heard`: the daemon may have the request, and may have carried it out.
+    """
+
+    def __init__(self, code: str, message: str, fix: str = "", *, status: int = 0, heard: bool = False) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.fix = fix
         self.status = status
+        self.heard = heard
 
 
 @dataclass(slots=True)
@@ -61,7 +65,7 @@ class Daemon:
                 async for _, answer in answers:
                     yield answer
         except TimeoutError:
-            raise DaemonError("TIMEOUT", f"glassd did not answer within {timeout_s:g} s", "see what is wrong: glassd doctor") from None
+            raise DaemonError("TIMEOUT", f"glassd did not answer within {timeout_s:g} s", "see what is wrong: glassd doctor", heard=True) from None
 
     async def events(self, last_event_id: str | None = None) -> AsyncGenerator[tuple[str, Json], None]:
         """Follow happenings: (id, event) for ever; ("", None) when nothing happened for a while. Raises `DaemonError`."""
@@ -258,4 +262,4 @@ def _refusal(status: int, raw: bytes) -> DaemonError:
 
 
 def _gone() -> DaemonError:
-    return DaemonError("NOT_RUNNING", "glassd closed the connection", "see whether it runs: glassd status")
+    return DaemonError("NOT_RUNNING", "glassd closed the connection", "see whether it runs: glassd status", heard=True)

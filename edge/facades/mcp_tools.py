@@ -27,11 +27,12 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One tool: how clients call it, what the daemon calls it, and whether its results promise a form."""
+    """One tool: how clients call it, what the daemon calls it, whether its results promise a form, and a second call does no harm."""
 
     alias: str
     name: str
     shaped: bool = False
+    repeatable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ def tools_of(rows: Iterable[Row], *, alias: Callable[[str], str] = names.alias, 
     table: dict[str, Known] = {}
     for row in sorted(rows, key=lambda row: str(row["name"])):
         try:
-            known = Known(alias(row["name"]), row["name"], bool(row.get("outputSchema")))
+            again = row.get("sideEffects") != "writes" or row.get("idempotent") is True
+            known = Known(alias(row["name"]), row["name"], bool(row.get("outputSchema")), again)
         except BadToolName:
             continue
         if known.alias in table or known.name in table:

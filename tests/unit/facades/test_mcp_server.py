@@ -16,7 +16,7 @@ from edge.facades.mcp_server import Facade
 from edge.facades.mcp_tools import alias_of
 from edge.ports import Entry
 from tests.unit.control.house import DEADLINE_S, definition
-from tests.unit.facades.mcp_house import ERAS, NEWER, OLDER, mcp_house, ways, wire
+from tests.unit.facades.mcp_house import COLD, ERAS, NEWER, OLDER, mcp_house, ways, wire
 from tools_cache.tool import ErrorCode, RateLimit, SideEffects, ToolResponse
 
 pytestmark = pytest.mark.enable_socket
@@ -221,6 +221,23 @@ async def test_without_a_daemon_the_tools_are_listed_from_disk_and_a_call_says_s
     assert called.is_error
     assert "glassd is not running" in text_of(called)
     assert "systemctl start glassd" in text_of(called)
+
+
+@pytest.mark.parametrize(("row", "meta", "again"), [
+    ({}, {}, False), ({"sideEffects": "read_only"}, {}, True), ({"idempotent": True}, {}, True), ({}, {"io.glassd/idempotencyKey": "k1"}, True),
+])  # fmt: skip
+@pytest.mark.requirement("MCP-absent")
+async def test_a_call_that_is_lost_with_the_daemon_may_have_been_done_and_is_repeated_only_where_that_does_no_harm(tmp_path, row, meta, again):
+    async def dies(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+
+    facade = Facade(Daemon((tmp_path / "dies.sock",)), ways(cold=lambda: [{**COLD[0], **row}], new_id=lambda: "call-1"))
+    async with await asyncio.start_unix_server(dies, tmp_path / "dies.sock"), facade.running(), Client(wire(facade), mode=NEWER) as client:
+        called = await client.call_tool(ADD, {}, meta=meta)
+    error = called.structured_content["error"]
+    assert (error["type"], error["code"], error["retryable"], error["partialSideEffects"]) == ("TRANSIENT", "INTERRUPTED", again, not again)
+    assert "get_pending_result with id call-1" in text_of(called)
 
 
 async def test_a_cursor_is_none_of_ours(tmp_path):
