@@ -29,6 +29,8 @@ POLL_S: Final = 50.0
 STORY_S: Final = 900.0
 """The longest a result is waited for that somebody else decided: a question's life and a call's."""
 OFF_S: Final = 10.0
+END_S: Final = 3.0
+"""How long our own end waits for the daemon to hear what is called off."""
 ROUNDS: Final = 8
 """Questions one after the other within one call of an older client, which cannot bring a state back."""
 ASK_S: Final = 300.0
@@ -86,6 +88,7 @@ class Calls:
         self._daemon = daemon
         self._new_id = new_id
         self._tasks = tasks
+        self._given_up: set[asyncio.Task[None]] = set()
         self._running = 0
 
     async def run(self, asked: Asked, caller: Caller) -> dict[str, Any]:
@@ -136,7 +139,7 @@ class Calls:
                 return _unknown(e, asked, call_id)
             return mcp_results.refused(*_code_of(e), e.message, e.fix[:1].upper() + e.fix[1:], retryable=e.code in {"NOT_RUNNING", "BUSY"})
         except asyncio.CancelledError:
-            self._tasks().create_task(self._call_off(call_id), name="mcp.cancel")
+            self._give_up(call_id)
             raise
 
     async def _called(self, asked: Asked, call_id: str, caller: Caller) -> Mapping[str, Any]:
@@ -213,7 +216,7 @@ class Calls:
                 return answer
             return Answered(await theirs, asking.state, asking.token, asking.call_id)
         except asyncio.CancelledError:
-            self._tasks().create_task(self._call_off(asking.call_id), name="mcp.cancel")
+            self._give_up(asking.call_id)
             raise
         finally:
             theirs.cancel()
@@ -225,6 +228,16 @@ class Calls:
             return await self.story(call_id, wait_s)
         except DaemonError:
             return None
+
+    def _give_up(self, call_id: str) -> None:
+        task = self._tasks().create_task(self._call_off(call_id), name="mcp.cancel")
+        self._given_up.add(task)
+        task.add_done_callback(self._given_up.discard)
+
+    async def ended(self) -> None:
+        """Let the daemon hear what was called off, before the group ends its tasks."""
+        if self._given_up:
+            await asyncio.wait(self._given_up, timeout=END_S)
 
     async def _call_off(self, call_id: str) -> None:
         """Have the daemon end a call nobody waits for; it may have its answer already."""

@@ -108,6 +108,7 @@ class Facade:
                 finally:
                     self.listen.close()
                     following.cancel()
+                    await self._calls.ended()
         finally:
             self._daemon.close()
 

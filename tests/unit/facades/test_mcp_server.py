@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import suppress
+from types import SimpleNamespace
 
 import mcp_types as types
 import pytest
@@ -11,11 +12,12 @@ from mcp.shared.exceptions import MCPError
 
 from edge.bus import Bus
 from edge.events import LensChanged, ToolsListChanged
+from edge.facades.mcp_calls import Asked
 from edge.facades.mcp_daemon import Daemon
 from edge.facades.mcp_server import Facade
-from edge.facades.mcp_tools import alias_of
+from edge.facades.mcp_tools import Known, alias_of
 from edge.ports import Entry
-from tests.unit.control.house import DEADLINE_S, definition
+from tests.unit.control.house import DEADLINE_S, definition, open_house
 from tests.unit.facades.mcp_house import COLD, ERAS, NEWER, OLDER, mcp_house, ways, wire
 from tools_cache.tool import ErrorCode, RateLimit, SideEffects, ToolResponse
 
@@ -306,6 +308,28 @@ async def test_a_call_its_client_gives_up_is_called_off_in_the_daemon(tmp_path, 
         await until(lambda: mcp.house.calls.running[call_id])
         mcp.house.calls.gate.set()
     assert mcp.house.calls.running[call_id] == "called off by the MCP client"
+
+
+@pytest.mark.requirement("MCP-cancel")
+async def test_a_server_that_is_ended_calls_off_what_still_runs(tmp_path):
+    daemon, caller = Daemon((tmp_path / "control.sock",)), SimpleNamespace(modern=True, capabilities={}, listens=False)
+
+    async def served():
+        facade = Facade(daemon, ways())
+        async with facade.running():
+            await facade._calls.run(Asked(Known(ADD, "notes:add"), {}, {}), caller)
+
+    async with open_house(tmp_path) as house:
+        house.calls.gate.clear()
+        serving = asyncio.ensure_future(served())
+        await until(lambda: house.calls.seen)
+        call_id = house.calls.seen[0][0].call_id
+        house.calls.running[call_id] = ""
+        serving.cancel()
+        with suppress(asyncio.CancelledError):
+            await serving
+        assert house.calls.running[call_id] == "called off by the MCP client"
+        house.calls.gate.set()
 
 
 # ------------------------------------------------------------------ news
