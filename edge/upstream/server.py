@@ -226,7 +226,8 @@ class Server:
         self._problem = (connection.problem or Problem(Fault.LOST, connection.why)) if connection.lost else None
         self._changed()
         if connection.known and self._problem is not None and self._problem.kind is Fault.AUTH:
-            self.start()  # it knew us and does no more: the new connection asks for a new address
+            # It knew us and does no more: the new connection asks for a new address. Some know us for all but one thing, for ever.
+            self._later("retry", self._backoff.after(_now() - began), self.start)
         elif self._problem is not None and self._problem.kind is not Fault.AUTH:
             pause = self._backoff.after(_now() - began)
             self._not_before = _now() + (pause if connection.problem is not None else 0.0)

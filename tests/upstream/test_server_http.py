@@ -353,3 +353,24 @@ async def test_tokens_that_are_withdrawn_while_connected_make_it_ask_again():
             server.authorize("good", _state(server.news.authorize_url))
             await until(lambda: server.news.status is Status.CONNECTED)
             assert (await ask(server, "echo")).ok
+
+
+@pytest.mark.requirement("I6-hostile")
+async def test_a_server_that_knows_us_for_all_but_one_thing_is_not_asked_again_and_again():
+    office, told = Office(echo=echo), []
+
+    async def gate(request):
+        if request.path != "/mcp":
+            return await office._gate(request)
+        if request.message["method"] == "server/discover":
+            said = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": True}}, "ttlMs": 0, "cacheScope": "public"}
+            return result(request, {"resultType": "complete", **said})
+        return await office._gate(request) if request.message["method"] == "subscriptions/listen" else None
+
+    office.gate = gate
+    async with web(office) as origin:
+        office.origin = origin
+        async with serving(place(origin), tell=told.append, chance=lambda: 1000.0) as server:
+            server.start()
+            await until(lambda: told and told[-1].status is Status.AUTHORIZING)
+            assert server._timers["retry"].when() > asyncio.get_running_loop().time() + 100
