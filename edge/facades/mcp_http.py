@@ -156,6 +156,7 @@ async def _refused(send: Send, status: int, text: bytes, *headers: tuple[bytes, 
 async def serve(facade: Facade, place: Place, announce: Callable[[MutableMapping[str, Any]], None]) -> None:
     """Serve until cancelled. Raises `CannotServe`."""
     found = listening(place)
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     try:
         app = facade.server.streamable_http_app(
             streamable_http_path=PATH, max_request_body_size=MAX_BODY, session_idle_timeout=IDLE_S, max_sessions=SESSIONS,
@@ -171,6 +172,11 @@ async def serve(facade: Facade, place: Place, announce: Callable[[MutableMapping
             await _served(_Uvicorn(config), found, lambda: announce({"event": "serving", "url": url_of(found), "token": bool(place.token)}))
     finally:
         found.close()
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """A request that our own end cuts off is no mistake; uvicorn logs it as one, with its traceback."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 class _Uvicorn(uvicorn.Server):

@@ -36,7 +36,7 @@ async def served(tmp_path, *, token="", hosts=()):
     """(the house, an HTTP client whose base is where it is served)."""
     ready = asyncio.get_running_loop().create_future()
     async with mcp_house(tmp_path) as mcp:
-        serving = asyncio.ensure_future(mcp_http.serve(Unstarted(mcp.facade), Place(token=token, hosts=hosts), ready.set_result))
+        mcp.serving = serving = asyncio.ensure_future(mcp_http.serve(Unstarted(mcp.facade), Place(token=token, hosts=hosts), ready.set_result))
         try:
             await asyncio.wait({serving, ready}, return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
@@ -113,6 +113,21 @@ async def test_a_newer_client_that_closes_the_stream_of_its_call_calls_it_off(tm
             await calling
         await until(lambda: mcp.house.calls.running[call_id])
         mcp.house.calls.gate.set()
+
+
+async def test_an_end_that_cuts_a_call_off_is_no_mistake_in_the_log(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(mcp_http, "END_S", 0)
+    async with served(tmp_path) as (mcp, http):
+        mcp.house.calls.gate.clear()
+        asked = request("tools/call", name=ADD, arguments={})
+        calling = asyncio.ensure_future(http.post("/mcp", json=asked, headers=head("tools/call", **{"Mcp-Name": ADD})))
+        await until(lambda: mcp.house.calls.seen)
+        mcp.house.calls.running[mcp.house.calls.seen[0][0].call_id] = ""
+        mcp.serving.cancel()
+        await asyncio.wait({mcp.serving, calling})
+        mcp.house.calls.gate.set()
+        calling.exception()
+    assert [record.message for record in caplog.records if record.exc_info] == []
 
 
 # ------------------------------------------------------------------ where we listen
