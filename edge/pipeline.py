@@ -38,6 +38,7 @@ from tools_cache.tool import (
     ErrorCode,
     ErrorType,
     Mode,
+    Source,
     ToolCall,
     ToolDefinition,
     ToolError,
@@ -211,6 +212,7 @@ class Pipeline:
         response = await self._local.run(ticket.call, progress)
         error = response.error
         again = error is not None and error.type is ErrorType.TRANSIENT and error.retryable and tool.idempotent
+        again = again and tool.source is not Source.UPSTREAM  # who asks another server has tried once more by itself (S1-31)
         if again and ticket.call.mode is Mode.TEXT:  # once more (S2-108); a voice has no time for it (S2-107)
             await asyncio.sleep(self._limits.retry_pause_s)
             ticket.attempts += 1

@@ -66,6 +66,7 @@ TOOLS = (
     tool("ask:wearer", Source.GLASSES, execution_type=ExecutionType.SPACE, pending_ttl_s=60.0, schema={"type": "object"}),
     tool("job:local", execution_type=ExecutionType.EXTERNAL, pending_ttl_s=60.0),
     tool("job:cloud", Source.CLOUD, execution_type=ExecutionType.EXTERNAL, pending_ttl_s=60.0),
+    tool("files:read", Source.UPSTREAM, side_effects=SideEffects.READ_ONLY, idempotent=True),
     tool("slow:down", rate_limit=RateLimit(1, 60.0), side_effects=SideEffects.READ_ONLY),
 )
 

@@ -260,6 +260,8 @@ async def test_text_mode_tries_an_idempotent_tool_once_more_and_voice_does_not(t
         assert len(h.tools.runs) == 3
         await h.call("notes:add", {"text": "x"})
         assert len(h.tools.runs) == 4, "what is not idempotent runs once"
+        await h.call("files:read")
+        assert len(h.tools.runs) == 5, "another server's tool was tried once more by who asks it"
 
 
 @pytest.mark.requirement("S2-73", "C-39")
