@@ -38,6 +38,8 @@ WORDS: Final = RateLimit(20, 1.0)
 """What a client is told of one call's progress; of more, what comes too soon is left out."""
 RUNNING: Final = 24
 """Calls at once; the daemon has 64 connections for everybody."""
+TELLING: Final = 8
+"""Calls at once whose progress is followed; the daemon has 16 streams for everybody. Others run without."""
 _PASSED_ON: Final = {"idempotencyKey": "idempotency_key", "turn": "turn_id", "session": "session", "mode": "mode"}
 """Our keys in a request's `_meta` → those of `POST /v1/call`."""
 
@@ -89,6 +91,7 @@ class Calls:
         self._new_id = new_id
         self._tasks = tasks
         self._given_up: set[asyncio.Task[None]] = set()
+        self._telling = 0
         self._running = 0
 
     async def run(self, asked: Asked, caller: Caller) -> dict[str, Any]:
@@ -148,8 +151,20 @@ class Calls:
             body["input"] = asked.back.input
         elif "roots" in caller.capabilities:
             body["input"] = {}  # it has roots of its own to tell; for who has none the daemon says so
-        if caller.listens:
-            body["progress"] = True
+        if not caller.listens or self._telling >= TELLING:
+            return await self._answered(body, caller)
+        self._telling += 1
+        try:
+            return await self._answered(body | {"progress": True}, caller)
+        except DaemonError as e:
+            if e.code != "BUSY":
+                raise
+        finally:
+            self._telling -= 1
+        return await self._answered(body, caller)  # no stream was free, so it was not begun; it goes without its progress
+
+    async def _answered(self, body: Mapping[str, Any], caller: Caller) -> Mapping[str, Any]:
+        """Hand the call over and tell of its progress, if any is told; the envelope. Raises `DaemonError`."""
         step, often = 0, RateLimits()
         async with aclosing(self._daemon.told("POST", "/v1/call", body, timeout_s=body["ttl_s"] + SLACK_S)) as words:
             async for word in words:

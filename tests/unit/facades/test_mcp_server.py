@@ -11,6 +11,7 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 
 from edge.bus import Bus
+from edge.control.http import Limits
 from edge.events import LensChanged, ToolsListChanged
 from edge.facades.mcp_calls import Asked
 from edge.facades.mcp_daemon import Daemon
@@ -291,6 +292,26 @@ async def test_a_tool_that_babbles_is_not_passed_on_word_for_word(tmp_path, monk
         mcp.house.calls.call = babbling
         await client.call_tool(ADD, {}, progress_callback=progress)
     assert said == [1, 2, 3]
+
+
+async def test_calls_beyond_those_whose_progress_can_be_followed_run_without_it(tmp_path):
+    async with mcp_house(tmp_path) as mcp, mcp.client(OLDER) as client:
+        await until(lambda: mcp.house.server.streams == 1)  # the news
+        mcp.house.calls.gate.clear()
+        calling = [asyncio.ensure_future(client.call_tool(ADD, {})) for _ in range(12)]
+        await until(lambda: len(mcp.house.calls.seen) == 12)
+        assert mcp.house.server.streams == 1 + 8
+        mcp.house.calls.gate.set()
+        assert not any(called.is_error for called in await asyncio.gather(*calling))
+
+
+async def test_a_call_runs_without_its_progress_when_others_have_all_the_daemons_streams(tmp_path):
+    async with open_house(tmp_path, limits=Limits(streams=1)) as house:
+        facade = Facade(Daemon((house.path,)), ways())
+        async with facade.running(), Client(wire(facade), mode=OLDER) as client:
+            await until(lambda: house.server.streams == 1)  # the news
+            assert not (await client.call_tool(ADD, {})).is_error
+        assert len(house.calls.seen) == 1
 
 
 @pytest.mark.parametrize("era", ERAS)
