@@ -72,7 +72,7 @@ class Bounded(httpx2.AsyncBaseTransport):
         except (httpx2.TransportError, OSError) as e:
             flight.sent = True
             return _refusal(request, flight, Fault.LOST, f"the connection was lost: {_said(e)}")
-        ours = request.url.host == self._where.host and request.url.path == self._where.path
+        ours = self._is_ours(request)
         if ours:
             self._judge(request, response, flight)
         if response.headers.get("content-encoding", "identity").lower() != "identity":  # 256 KiB may unpack to as many MiB
@@ -83,6 +83,11 @@ class Bounded(httpx2.AsyncBaseTransport):
             return response
         response.stream = self._body(request, response, flight)
         return response
+
+    def _is_ours(self, request: httpx2.Request) -> bool:
+        """Is it a word of MCP, perhaps sent on within its host (`/mcp` to `/mcp/`), and not a question about signing in?"""
+        spoken = request.url.path == self._where.path or "text/event-stream" in request.headers.get("accept", "")
+        return spoken and request.url.host == self._where.host
 
     def _judge(self, request: httpx2.Request, response: httpx2.Response, flight: Flight) -> None:
         """Tell the flight what a status means. Where OAuth is in use, a 401 may still turn into an answer."""

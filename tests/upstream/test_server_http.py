@@ -247,6 +247,29 @@ async def test_a_document_about_signing_in_is_neither_unpacked_nor_looked_for_wi
     assert asked == ["https://login.example/.well-known/oauth-authorization-server"]
 
 
+async def test_a_server_that_sends_us_on_is_followed_on_its_own_host_with_all_it_says_and_nowhere_else():
+    elsewhere, site = [], Site(long=lambda request, write: asyncio.sleep(0, text(request, "x" * 600_000)))
+
+    async def other(request, write):
+        elsewhere.append(request)
+        return reply(404)
+
+    async def onward(request):
+        return reply(307, b"", location="/mcp/") if request.path == "/mcp" else None
+
+    async with web(other) as there, web(site) as origin:
+        site.gate = onward
+        async with serving(place(origin, bearer="hush")) as server:
+            assert len((await ask(server, "long")).content[0]["text"]) == 600_000
+
+            async def away(request):
+                return reply(307, b"", location=there + "/mcp")
+
+            site.gate = away
+            assert "not followed" in (await ask(server, "long")).message
+    assert elsewhere == []
+
+
 class Office(Site):
     """An MCP server with its own authorisation server: registers, grants, refreshes."""
 
@@ -372,5 +395,6 @@ async def test_a_server_that_knows_us_for_all_but_one_thing_is_not_asked_again_a
         office.origin = origin
         async with serving(place(origin), tell=told.append, chance=lambda: 1000.0) as server:
             server.start()
-            await until(lambda: told and told[-1].status is Status.AUTHORIZING)
-            assert server._timers["retry"].when() > asyncio.get_running_loop().time() + 100
+            again = await until(lambda: server._timers.get("retry"))
+            assert told[-1].status is Status.AUTHORIZING
+            assert again.when() > asyncio.get_running_loop().time() + 100
