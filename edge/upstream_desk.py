@@ -137,7 +137,8 @@ class UpstreamDesk:
 
     def describe(self) -> list[dict[str, Json]]:
         """Every server as a person may see it; no secret is in it."""
-        return [described(known, self._signing.get(name, ""), self._clock.wall()) for name, known in sorted(self._known.items())]
+        taken, wall = {one.name: one.reason for one in self._refused}, self._clock.wall()
+        return [described(known, self._signing.get(name, ""), wall, refused=taken) for name, known in sorted(self._known.items())]
 
     # -------------------------------------------------------------- calls
 

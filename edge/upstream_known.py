@@ -13,7 +13,7 @@ from edge.core import templates, upstream
 from edge.core.own import Server
 from edge.core.upstream import Admitted
 from edge.ports import Progress
-from edge.upstream.words import Progress as Said, ServerNews, Status, UpstreamTool
+from edge.upstream.words import NOTHING, Progress as Said, ServerNews, Status, UpstreamTool
 from tools_cache.registry import App
 from tools_cache.tool import Json
 
@@ -83,17 +83,20 @@ def digest(apps: Iterable[App]) -> str:
 # ------------------------------------------------------------------ telling it
 
 
-def described(known: Known, sign_in: str, wall: float) -> dict[str, Json]:
-    """A server as a person may see it (S1-38): how it is asked with its secrets' names, not their values."""
+def described(known: Known, sign_in: str, wall: float, *, refused: Mapping[str, str] = NOTHING) -> dict[str, Json]:
+    """A server as a person may see it (S1-38): how it is asked with its secrets' names, not their values. `refused`: tools whose
+    name is taken, and why.
+    """
     server, news, found = known.wanted.server, known.news, known.judged()
     error = known.wanted.why or (news.error if news is not None else "")
     told: dict[str, Json] = {
         "id": server.name, "name": server.title or server.name, "enabled": server.enabled,
         "status": (news.status if news is not None and not known.wanted.why else Status.DISCONNECTED).value, "error": error,
         "config": _config(server), "allowed": sorted(server.allowed_tools),
-        "tools": sorted(found.origins)[:NAMED] if found else [], "not_allowed": sorted(found.not_allowed)[:NAMED] if found else [],
-        "left_out": [*(f"{one.name}: {one.reason}" for one in (found.dropped if found else ())), *(news.notes if news is not None else ())],
-        "available": bool(found and found.origins) and not known.away, "listed_ago_s": None if known.wall is None else round(max(0.0, wall - known.wall), 1),
+        "tools": sorted(found.origins.keys() - refused.keys())[:NAMED] if found else [], "not_allowed": sorted(found.not_allowed)[:NAMED] if found else [],
+        "left_out": [*(f"{one.name}: {one.reason}" for one in (found.dropped if found else ())),
+                     *(f"{name}: {why}" for name, why in sorted(refused.items()) if found and name in found.origins), *(news.notes if news is not None else ())],
+        "available": bool(found and found.origins.keys() - refused.keys()) and not known.away, "listed_ago_s": None if known.wall is None else round(max(0.0, wall - known.wall), 1),
     }  # fmt: skip
     if sign_in:
         told["authorize_url"] = sign_in

@@ -218,6 +218,8 @@ async def test_what_is_refused_is_told_once_and_audited(lit):
     await lit.hears(news(tools=("light", "other")), lambda: lit.noted)
     await lit.hears(news(tools=("light",)), lambda: lit.names() == ["home:light"])
     assert lit.noted == [{"toolId": "home:light", "outcome": "refused", "reason": "a tool of this device has that name"}]
+    told = lit.told()
+    assert (told["tools"], told["available"], told["left_out"]) == ([], False, ["home:light: a tool of this device has that name"])
 
 
 async def test_another_allow_list_costs_no_connection_and_another_address_does(lit):
