@@ -22,9 +22,11 @@ Envelope = Mapping[str, Any]
 def result(envelope: Envelope, *, shaped: bool = False, modern: bool = True) -> dict[str, Any]:
     """Give the CallToolResult; `shaped`: the tool promises a form of its output; `modern`: structured content may be anything."""
     told: dict[str, Any] = answer(envelope, modern=modern) if envelope.get("ok") else failure(envelope, shaped=shaped)
+    if envelope.get("ok") and shaped and ("structuredContent" not in told or later(envelope)):
+        told = unshaped(envelope, told)
     if advice := later(envelope) or delivered(envelope):
         told["content"] = [*told["content"], {"type": "text", "text": advice}]
-    meta = {META + "meta": {k: v for k, v in (envelope.get("meta") or {}).items() if k not in _META_SKIPPED}}
+    meta = {META + "meta": _meta(envelope)}
     if envelope.get("intents"):
         meta[META + "intents"] = envelope["intents"]
     return {"resultType": "complete", **told, "_meta": {**told.get("_meta", {}), **meta}}
@@ -44,12 +46,24 @@ def failure(envelope: Envelope, *, shaped: bool) -> dict[str, Any]:
     """A failure: a sentence for the model, the envelope for a program (beside the structured content a form was promised of)."""
     blocks = content(envelope)
     told: dict[str, Any] = {"content": blocks or [{"type": "text", "text": sentence(envelope.get("error") or {})}], "isError": True}
-    whole = {key: envelope[key] for key in ("ok", "error", "meta") if key in envelope}
+    whole = {**{key: envelope[key] for key in ("ok", "error") if key in envelope}, "meta": _meta(envelope)}
     if shaped:
         told["_meta"] = {META + "envelope": whole}
     else:
         told["structuredContent"] = whole
     return told
+
+
+def unshaped(envelope: Envelope, told: Mapping[str, Any]) -> dict[str, Any]:
+    """A success that is not (yet) what the tool promised a form of: clients hold every result to that form but an error."""
+    whole = {"ok": True, "data": envelope.get("data"), "meta": _meta(envelope)}
+    said = [] if later(envelope) else [{"type": "text", "text": "The call succeeded; only its result has not the form the tool promised."}]
+    return {"content": [*told["content"], *said], "isError": True, "_meta": {META + "envelope": whole}}
+
+
+def _meta(envelope: Envelope) -> dict[str, Any]:
+    """Without the content, which is told as such."""
+    return {key: value for key, value in (envelope.get("meta") or {}).items() if key not in _META_SKIPPED}
 
 
 def later(envelope: Envelope) -> str:

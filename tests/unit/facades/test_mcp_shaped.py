@@ -1,0 +1,37 @@
+"""Results beside a form that the tool promised, and content that is told once."""
+
+from dataclasses import replace
+
+import pytest
+
+from edge.ports import Entry
+from tests.unit.control.house import definition
+from tests.unit.facades.mcp_house import NEWER, mcp_house
+from tests.unit.facades.test_mcp_server import ADD, text_of
+from tools_cache.tool import ErrorCode, ToolResponse
+
+pytestmark = pytest.mark.enable_socket
+
+
+@pytest.mark.parametrize("data", [{"status": "pending", "pendingToolCallId": "c7"}, None])
+async def test_what_is_not_yet_of_the_promised_form_is_held_to_it_by_no_client(tmp_path, data):
+    async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
+        promised = {"type": "object", "required": ["sum"], "properties": {"sum": {"type": "integer"}}}
+        mcp.house.registry.list = (Entry(definition("c:own", raw={"outputSchema": promised}), "C"),)
+        await client.list_tools()
+        mcp.house.calls.answers["c:own"] = ToolResponse(data=data)
+        called = await client.call_tool("c__own", {})
+    assert called.is_error
+    assert (called.structured_content, called.meta["io.glassd/envelope"]["data"]) == (None, data)
+    assert ("get_pending_result with id c7" in text_of(called)) is (data is not None)
+    assert ("The call succeeded" in text_of(called)) is (data is None)
+
+
+async def test_the_content_of_a_failure_is_told_once(tmp_path):
+    async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
+        blocks = {"content": [{"type": "text", "text": "It is broken"}]}
+        failed = ToolResponse.failure(ErrorCode.EXECUTION_ERROR, "It is broken")
+        mcp.house.calls.answers["notes:add"] = replace(failed, meta={**failed.meta, **blocks})
+        called = await client.call_tool(ADD, {})
+    assert [block.text for block in called.content] == ["It is broken"]
+    assert "content" not in called.structured_content["meta"]
