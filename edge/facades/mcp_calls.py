@@ -126,7 +126,8 @@ class Calls:
         return self._result(mcp_results.refused("UNSUPPORTED", "PERMANENT", "The tool asks again and again", "Use another tool"), asked, caller)
 
     def _result(self, envelope: Any, asked: Asked, caller: Caller) -> dict[str, Any]:
-        return mcp_results.result(envelope, shaped=asked.tool.shaped, modern=caller.modern)
+        shaped = asked.tool.shaped if caller.modern else asked.tool.as_object
+        return mcp_results.result(envelope, shaped=shaped, modern=caller.modern)
 
     # -------------------------------------------------------------- one round
 

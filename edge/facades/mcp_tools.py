@@ -27,11 +27,14 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One tool: how clients call it, what the daemon calls it, whether its results promise a form, and a second call does no harm."""
+    """One tool: how clients call it, what the daemon calls it, whether its results promise a form (`as_object`: one that older
+    clients are told too), and whether a second call does no harm.
+    """
 
     alias: str
     name: str
     shaped: bool = False
+    as_object: bool = False
     repeatable: bool = False
 
 
@@ -64,7 +67,8 @@ def tools_of(rows: Iterable[Row], *, alias: Callable[[str], str] = names.alias, 
     for row in sorted(rows, key=lambda row: str(row["name"])):
         try:
             again = row.get("sideEffects") != "writes" or row.get("idempotent") is True
-            known = Known(alias(row["name"]), row["name"], bool(row.get("outputSchema")), again)
+            shape = row.get("outputSchema") or {}
+            known = Known(alias(row["name"]), row["name"], bool(shape), shape.get("type") == "object", again)
         except BadToolName:
             continue
         if known.alias in table or known.name in table:
