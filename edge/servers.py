@@ -16,7 +16,7 @@ from edge.core.own import Own, Secret, Server
 from edge.paths import Env
 from edge.ports import BusPort, Progress
 from edge.registry_cache import RegistryCache
-from edge.settings import McpServer, Settings, read_secret
+from edge.settings import MAX_SERVERS, McpServer, Settings, read_secret
 from edge.settings_rules import BadSettings
 from tools_cache.frozen import FrozenDict
 from tools_cache.registry import Dropped
@@ -142,14 +142,14 @@ class Servers:
 
 
 def joined(settings: Settings, own: Own) -> tuple[tuple[Server, ...], tuple[Dropped, ...]]:
-    """The servers of the configuration, and those of `tools.d` that have a name of their own."""
+    """The servers of the configuration, and those of `tools.d` that have a name of their own, as many as there may be."""
     configured = tuple(map(_of_settings, settings.mcp.servers))
     names = {server.name for server in configured}
-    why = "a server of the configuration has that name; it stands"
-    return (
-        (*configured, *(server for server in own.servers if server.name not in names)),
-        tuple(Dropped(server.name, why) for server in own.servers if server.name in names),
-    )
+    others = [server for server in own.servers if server.name not in names]
+    room = MAX_SERVERS - len(configured)
+    taken = [Dropped(server.name, "a server of the configuration has that name; it stands") for server in own.servers if server.name in names]
+    crowd = [Dropped(server.name, f"there are {MAX_SERVERS} servers already") for server in others[room:]]
+    return (*configured, *others[:room]), (*taken, *crowd)
 
 
 def _of_settings(server: McpServer) -> Server:

@@ -113,6 +113,13 @@ def test_of_two_servers_of_one_name_the_configuration_stands(house):
     assert [one.name for one in taken] == ["a"]
 
 
+def test_there_may_be_as_many_servers_as_one_child_can_hold_wherever_they_are_written_down():
+    own = Own(servers=tuple(Server(name=f"s{n:02}", url=URL) for n in range(40)))
+    servers, crowd = joined(settings({"id": "a"}), own)
+    assert len(servers) == 32
+    assert ([one.name for one in crowd], crowd[0].reason) == ([f"s{n}" for n in range(31, 40)], "there are 32 servers already")
+
+
 async def test_who_is_not_there_is_said(house):
     with pytest.raises(NoServer, match="there is no server x"):
         await house.servers.refresh("x")
