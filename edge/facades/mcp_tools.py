@@ -22,6 +22,8 @@ _TOLD: Final = {
 }  # fmt: skip
 """Fields of a row → their keys in `_meta`."""
 
+_HINTS: Final[Mapping[str, type]] = {"title": str, "readOnlyHint": bool, "destructiveHint": bool, "idempotentHint": bool, "openWorldHint": bool}
+
 Row = Mapping[str, Any]
 
 
@@ -67,7 +69,7 @@ def tools_of(rows: Iterable[Row], *, alias: Callable[[str], str] = names.alias, 
     for row in sorted(rows, key=lambda row: str(row["name"])):
         try:
             again = row.get("sideEffects") != "writes" or row.get("idempotent") is True
-            shape = row.get("outputSchema") or {}
+            shape = _mapping(row.get("outputSchema"))
             known = Known(alias(row["name"]), row["name"], bool(shape), shape.get("type") == "object", again)
         except BadToolName:
             continue
@@ -80,12 +82,16 @@ def tools_of(rows: Iterable[Row], *, alias: Callable[[str], str] = names.alias, 
 
 
 def tool(row: Row, alias: str) -> dict[str, Any]:
-    """One tool as `tools/list` tells it; the author's words as they were written."""
+    """One tool as `tools/list` tells it; the author's words as they were written, as far as MCP has a place for them: one that
+    it has not would cost a client the whole list.
+    """
+    title, icons = row.get("title"), row.get("icons")
     told = {
-        "name": alias, "title": row.get("title"), "description": row["description"],
-        "inputSchema": row.get("inputSchema") or _EMPTY, "outputSchema": row.get("outputSchema"),
-        "icons": row.get("icons"), "annotations": {**_annotations(row), **_hints(row.get("annotations"))},
-        "_meta": {**(row.get("_meta") or {}), **{META + key: row[of] for of, key in _TOLD.items() if row.get(of) not in (None, "", False)}},
+        "name": alias, "title": title if isinstance(title, str) else None, "description": row["description"],
+        "inputSchema": row.get("inputSchema") or _EMPTY, "outputSchema": _mapping(row.get("outputSchema")) or None,
+        "icons": [icon for icon in icons if _is_icon(icon)] if isinstance(icons, list) else None,
+        "annotations": {**_annotations(row), **_hints(row.get("annotations"))},
+        "_meta": {**_mapping(row.get("_meta")), **{META + key: row[of] for of, key in _TOLD.items() if row.get(of) not in (None, "", False)}},
     }  # fmt: skip
     return {key: value for key, value in told.items() if value is not None}
 
@@ -101,4 +107,14 @@ def _annotations(row: Row) -> dict[str, bool]:
 
 
 def _hints(written: Any) -> dict[str, Any]:
-    return dict(written) if isinstance(written, Mapping) else {}
+    return {key: value for key, value in _mapping(written).items() if isinstance(value, _HINTS.get(key, object))}
+
+
+def _is_icon(written: Any) -> bool:
+    icon = {"sizes": [], "mimeType": "", "theme": "light", **_mapping(written)}
+    sized = isinstance(icon["sizes"], list) and all(isinstance(size, str) for size in icon["sizes"])
+    return isinstance(icon.get("src"), str) and isinstance(icon["mimeType"], str) and sized and icon["theme"] in ("light", "dark")
+
+
+def _mapping(written: Any) -> Mapping[str, Any]:
+    return written if isinstance(written, Mapping) else {}
