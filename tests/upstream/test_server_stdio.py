@@ -79,7 +79,7 @@ async def test_content_of_every_kind_comes_through_verbatim_and_json_in_text_is_
 async def test_an_answer_that_is_none_is_one_clear_outcome_and_the_connection_goes_on():
     async with serving(raw(max_answer_bytes=100_000)) as server:
         for tool, args, kind, words in [
-            ("null", {}, Fault.INVALID, "null"), ("silly", {}, Fault.INVALID, "no MCP"), ("deep", {}, Fault.INVALID, "no JSON"),
+            ("null", {}, Fault.INVALID, "null"), ("silly", {}, Fault.INVALID, "no MCP"), ("deep", {}, Fault.INVALID, "something that is no "),
             ("lie", {}, Fault.INVALID, "/n"), ("big", {"size": 10_000_000}, Fault.TOO_LARGE, "100000 bytes"),
             ("error", {"code": -32000}, None, None), ("error", {"code": -32603}, Fault.FAILED, "not \\x1b[31mtoday"),
             ("nonsense", {}, Fault.FAILED, "Unknown tool"),
