@@ -174,6 +174,8 @@ def _input(body: Mapping[str, Json]) -> Mapping[str, Json] | None:
     found = body.get("input")
     if found is not None and (not isinstance(found, dict) or not found.keys() <= {"inputResponses", "requestState"}):
         raise reading.malformed("input: must be an object with inputResponses and requestState", "they answer error.details of the call before")
+    if found is not None and not (isinstance(found.get("inputResponses"), dict | None) and isinstance(found.get("requestState"), str | None)):
+        raise reading.malformed("input: inputResponses must be an object, requestState text", "take both as error.details of the call before has them")
     return found
 
 

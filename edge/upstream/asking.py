@@ -50,7 +50,8 @@ async def ask(connection: Connection, question: Ask) -> Outcome:
     except MCPError as e:
         return _error(connection, question.flight, e)
     except ValidationError as e:
-        return fault(Fault.INVALID, f"the answer is no MCP: {words(e)}")
+        what = "the answer is no MCP" if question.flight.sent else "the input is no answer to what the server asked, and was not sent"
+        return fault(Fault.INVALID, f"{what}: {words(e)}")
     except Exception as e:  # noqa: BLE001 - whatever a server brings the SDK to raise is its fault, not the caller's
         log.debug("a call of %s failed: %r", connection.config.id, e)
         return _unclear(question.flight, words(e))

@@ -184,6 +184,8 @@ async def test_a_modern_server_that_asks_back_gets_its_answer_in_a_second_call()
         answers = {"q": {"action": "accept", "content": {"ok": True}}}
         second = await ask(server, "ask", input={"inputResponses": answers, "requestState": first.request_state})
         assert second.structured == {"got": answers, "state": "sealed"}
+        wrong = await ask(server, "ask", input={"inputResponses": {"q": 5}, "requestState": first.request_state})
+        assert (wrong.fault, "was not sent" in wrong.message) == (Fault.INVALID, True)
         assert (await ask(server, "roots")).structured == {"r": {"roots": []}}
 
 

@@ -66,6 +66,7 @@ async def test_a_client_may_choose_the_id_by_which_it_calls_a_call_off(tmp_path)
 
 @pytest.mark.parametrize(("body", "named"), [
     ({"call_id": "mine"}, "call_id: must be a UUID"), ({"call_id": 5}, "call_id: must be text"), ({"progress": "yes"}, "progress: must be true or false"),
+    ({"input": {"inputResponses": 5}}, "input: inputResponses must be an object"), ({"input": {"requestState": {}}}, "input: inputResponses must be an object"),
     ({"progress": True, "wait": False}, "progress: goes with neither"), ({"progress": True, "confirm": "tok-1"}, "progress: goes with neither"),
 ])  # fmt: skip
 async def test_an_id_or_a_wish_that_cannot_be_meant_is_a_400(tmp_path, body, named):
