@@ -141,7 +141,7 @@ class Calls:
         except DaemonError as e:
             if e.heard:
                 return _unknown(e, asked, call_id)
-            return mcp_results.refused(*_code_of(e), e.message, e.fix[:1].upper() + e.fix[1:], retryable=e.code in {"NOT_RUNNING", "BUSY"})
+            return mcp_results.refused(*code_of(e), e.message, e.fix[:1].upper() + e.fix[1:], retryable=e.code in {"NOT_RUNNING", "BUSY"})
         except asyncio.CancelledError:
             self._give_up(call_id)
             raise
@@ -297,7 +297,7 @@ def _unknown(e: DaemonError, asked: Asked, call_id: str) -> dict[str, Any]:
     return {**told, "error": {**told["error"], "partialSideEffects": twice}, "meta": {"callId": call_id}}
 
 
-def _code_of(e: DaemonError) -> tuple[str, str]:
+def code_of(e: DaemonError) -> tuple[str, str]:
     """Code and type of an envelope for what the control API, or its absence, says."""
     match e.code:
         case "TIMEOUT":

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from edge.facades import mcp_results
-from edge.facades.mcp_calls import Calls
+from edge.facades.mcp_calls import Calls, code_of
 from edge.facades.mcp_daemon import DaemonError
 
 MAX_WAIT_S: Final = 50.0
@@ -35,8 +35,9 @@ async def pending(calls: Calls, args: Mapping[str, Any], *, modern: bool) -> dic
     try:
         envelope = await calls.story(call_id, max(wait_s, 0.05))
     except DaemonError as e:
-        code, kind = ("NOT_FOUND", "NOT_FOUND") if e.code == "NOT_FOUND" else ("NETWORK_ERROR", "TRANSIENT")
-        return mcp_results.result(mcp_results.refused("TOOL_NOT_FOUND" if code == "NOT_FOUND" else code, kind, e.message, e.fix))
+        code, kind = ("TOOL_NOT_FOUND", "NOT_FOUND") if e.code == "NOT_FOUND" else code_of(e)
+        again = kind in {"TRANSIENT", "RATE_LIMIT"}  # it only looks
+        return mcp_results.result(mcp_results.refused(code, kind, e.message, e.fix[:1].upper() + e.fix[1:], retryable=again))
     waiting = {"ok": True, "data": {"status": "pending", "pendingToolCallId": call_id}, "meta": {"callId": call_id}}
     return mcp_results.result(envelope or waiting, modern=modern)
 

@@ -3,10 +3,14 @@
 from dataclasses import replace
 
 import pytest
+from mcp.client import Client
 
+from edge.control.http import Limits
+from edge.facades.mcp_daemon import Daemon
+from edge.facades.mcp_server import Facade
 from edge.ports import Entry
-from tests.unit.control.house import definition
-from tests.unit.facades.mcp_house import NEWER, mcp_house
+from tests.unit.control.house import definition, open_house
+from tests.unit.facades.mcp_house import NEWER, mcp_house, ways, wire
 from tests.unit.facades.test_mcp_server import ADD, text_of
 from tools_cache.tool import ErrorCode, ToolResponse
 
@@ -25,6 +29,15 @@ async def test_what_is_not_yet_of_the_promised_form_is_held_to_it_by_no_client(t
     assert (called.structured_content, called.meta["io.glassd/envelope"]["data"]) == (None, data)
     assert ("get_pending_result with id c7" in text_of(called)) is (data is not None)
     assert ("The call succeeded" in text_of(called)) is (data is None)
+
+
+async def test_who_waits_for_a_pending_result_where_too_many_do_is_told_to_come_again(tmp_path):
+    async with open_house(tmp_path, limits=Limits(polls=0)) as house:
+        facade = Facade(Daemon((house.path,)), ways())
+        async with facade.running(), Client(wire(facade), mode=NEWER) as client:
+            called = await client.call_tool("get_pending_result", {"id": "c1", "wait_s": 5})
+    error = called.structured_content["error"]
+    assert (error["type"], error["code"], error["retryable"]) == ("RATE_LIMIT", "RATE_LIMIT", True)
 
 
 async def test_the_content_of_a_failure_is_told_once(tmp_path):
