@@ -113,7 +113,7 @@ async def _documentation(told: str, get: Get) -> str:
 
 
 def _status(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What concerns an agent. No address, no file name: those are the owner's."""
+    """What concerns an agent: no address. What to do next is a word for people, as `glassd status` has it, and may name a file of theirs."""
     glasses, link, uplink = told["glasses"], told["link"], told["uplink"]
     able = {key: value.get("value") if isinstance(value, Mapping) else value for key, value in glasses["capabilities"].items()}
     kept = ("state", "model", "firmware", "battery", "worn", "stale")
