@@ -36,20 +36,22 @@ def missed(number: int | None) -> str:
 class Feed:
     """`run()` records the bus; `news()` gives what comes after a cursor.
 
+    Without `calls` it leaves out how calls fare, so that a call wakes no follower who does not care.
     Ids are `life-number`: a life is one run of the daemon, so an id from an earlier one is never mistaken for ours.
     """
 
-    def __init__(self, bus: BusPort, *, clock: Clock, ring: int = RING) -> None:
+    def __init__(self, bus: BusPort, *, clock: Clock, ring: int = RING, calls: bool = True) -> None:
         self._bus = bus
+        self._calls = calls
         self._clock = clock
         self._ring: deque[Entry] = deque(maxlen=ring)
-        self._life = f"{int(clock.wall() * 1000):x}"
+        self._life = f"{int(clock.wall() * 1000):x}" + ("" if calls else "q")  # the two feeds count apart
         self._last = 0
         self._news = asyncio.Condition()
 
     async def run(self) -> None:
         """Record until cancelled. What our own subscription missed leaves a gap in the numbers."""
-        with self._bus.listen() as listener:
+        with self._bus.listen(calls=self._calls) as listener:
             missed = 0
             async for happening in listener:
                 self._last += 1 + listener.missed - missed

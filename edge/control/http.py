@@ -203,11 +203,10 @@ class Connection:
 
     async def _send(self, *events: Any) -> None:
         """Write and wait until the client keeps up. Raises ConnectionError, TimeoutError."""
-        for event in events:
-            data = self._h11.send(event)
-            if data:
-                self._still_there()
-                self._writer.write(data)
+        data = b"".join(self._h11.send(event) or b"" for event in events)  # at once: one system call, and one wake-up of who reads
+        if data:
+            self._still_there()
+            self._writer.write(data)
         async with asyncio.timeout(self._limits.write_s):
             await self._writer.drain()
 

@@ -36,6 +36,8 @@ class Follow:
     """Not a reply but a stream: happenings after this id."""
 
     last_event_id: str | None
+    calls: bool = True
+    """How calls fare, too."""
 
 
 class Routes:
@@ -128,7 +130,7 @@ class Routes:
         return Reply(200, dict(self._ports.render.lens(exact=reading.flag(request, "exact"))))
 
     async def _events(self, request: Request) -> Follow:
-        return Follow(request.headers.get("last-event-id"))
+        return Follow(request.headers.get("last-event-id"), calls="calls" not in request.query or reading.flag(request, "calls"))
 
     async def _metrics(self, _request: Request) -> Reply:
         return await counted(self._ports.metrics)

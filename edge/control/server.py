@@ -61,7 +61,7 @@ class ControlServer:
         self._group = group
         self._full = full
         self._limits = limits or Limits()
-        self._feed = Feed(bus, clock=clock, ring=ring)
+        self._feeds = {calls: Feed(bus, clock=clock, ring=ring, calls=calls) for calls in (True, False)}
         self._routes = Routes(Ports(
             calls=calls, registry=registry, render=render, store=store, bus=bus, status=status, heard=heard, new_id=new_id,
             confirmations=confirmations, sessions=sessions, session_state=session_state, metrics=metrics,
@@ -91,7 +91,8 @@ class ControlServer:
         self.open()
         try:
             async with asyncio.TaskGroup() as self._tasks:
-                self._tasks.create_task(self._feed.run(), name="control feed")
+                for feed in self._feeds.values():
+                    self._tasks.create_task(feed.run(), name="control feed")
                 server = await asyncio.start_unix_server(self._accept, sock=self._socket, backlog=BACKLOG)
                 try:
                     await asyncio.Event().wait()
@@ -181,11 +182,12 @@ class ControlServer:
 
     async def _stream(self, connection: Connection, follow: Follow) -> None:
         try:
-            cursor, ours = self._feed.cursor(follow.last_event_id)
+            feed = self._feeds[follow.calls]
+            cursor, ours = feed.cursor(follow.last_event_id)
             await connection.begin_events()
             await connection.event(": glassd" if ours else missed(None))
             while True:
-                cursor, blocks = await self._next_blocks(cursor)
+                cursor, blocks = await self._next_blocks(feed, cursor)
                 for block in blocks:
                     await connection.event(block)
         except (OSError, TimeoutError) as e:
@@ -204,10 +206,10 @@ class ControlServer:
             log.debug("a client went away in the middle of a stream: %s", e)
             connection.abort()
 
-    async def _next_blocks(self, cursor: int) -> tuple[int, list[str]]:
+    async def _next_blocks(self, feed: Feed, cursor: int) -> tuple[int, list[str]]:
         try:
             async with asyncio.timeout(self._limits.heartbeat_s):
-                return await self._feed.news(cursor)
+                return await feed.news(cursor)
         except TimeoutError:
             return cursor, [":"]
 

@@ -68,10 +68,10 @@ class Daemon:
             raise DaemonError("TIMEOUT", f"glassd did not answer within {timeout_s:g} s", "see what is wrong: glassd doctor", heard=True) from None
 
     async def events(self, last_event_id: str | None = None) -> AsyncGenerator[tuple[str, Json], None]:
-        """Follow happenings: (id, event) for ever; ("", None) when nothing happened for a while. Raises `DaemonError`."""
+        """Follow happenings, but not how calls fare: (id, event) for ever; ("", None) when nothing happened for a while. Raises `DaemonError`."""
         headers = {"Last-Event-ID": last_event_id} if last_event_id else {}
         try:
-            async with aclosing(self._exchange("GET", "/v1/events", None, headers, _Patience(quiet_s=QUIET_S))) as events:
+            async with aclosing(self._exchange("GET", "/v1/events?calls=0", None, headers, _Patience(quiet_s=QUIET_S))) as events:
                 async for event in events:
                     yield event
         except TimeoutError:
@@ -198,6 +198,8 @@ class _Connection:
         head = [("Host", "glassd"), ("Content-Type", "application/json"), ("Content-Length", str(len(payload))), *headers.items()]
         data = self._h11.send(h11.Request(method=method, target=path, headers=head)) or b""
         data += self._h11.send(h11.Data(data=payload)) or b""
+        if self._writer.is_closing():
+            raise ConnectionResetError("closed")  # uvloop would say RuntimeError
         self._writer.write(data + (self._h11.send(h11.EndOfMessage()) or b""))
         async with asyncio.timeout_at(patience.until()):
             await self._writer.drain()

@@ -65,6 +65,8 @@ class Facade:
         self._ways = ways
         self._shelf: Shelf = ways.shelf or OurShelf(self._get)
         self._tools = Tools()
+        self._changes = 0
+        """How often the daemon said that they are others now."""
         self._rates = RateLimits()
         self._bus = InMemorySubscriptionBus()
         self._older: WeakSet[Connection] = WeakSet()
@@ -123,6 +125,7 @@ class Facade:
 
     async def _refreshed(self) -> Tools:
         """The tools as they are now; those on disk when nobody can say."""
+        changes = self._changes
         try:
             told = await self._get("/v1/tools?all=1")
             rows, version = told["tools"], str(told.get("version", ""))
@@ -130,7 +133,14 @@ class Facade:
             log.info("the tools are listed from disk: %s", e.message)
             rows, version = await asyncio.to_thread(lambda: list(self._ways.cold())), "cold"
         self._tools = tools_of(rows, alias=self._ways.alias, version=version)
+        if changes == self._changes:
+            self.server.get_tool_input_schema = self._schema
         return self._tools
+
+    def _schema(self, name: str) -> Row | None:
+        """What the SDK checks a call's headers against: without it, it lists all tools at each call."""
+        known = self._tools.find(name)
+        return known.schema if known else None
 
     async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> dict[str, Any]:
         _first_page(params)
@@ -209,6 +219,8 @@ class Facade:
     async def heard(self, what: str) -> None:
         """Tell every client that wants to know: newer ones on their streams, older ones on their connections."""
         if what == mcp_news.TOOLS:
+            self._changes += 1
+            self.server.get_tool_input_schema = None  # the SDK lists the tools again at the next call
             await self._bus.publish(ToolsListChanged())
             await _told(list(self._older), lambda client: client.send_tool_list_changed())
         else:

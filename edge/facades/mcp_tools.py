@@ -38,6 +38,8 @@ class Known:
     shaped: bool = False
     as_object: bool = False
     repeatable: bool = False
+    schema: Row = field(default_factory=dict)
+    """Of its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def tools_of(rows: Iterable[Row], *, alias: Callable[[str], str] = names.alias, 
         try:
             again = row.get("sideEffects") != "writes" or row.get("idempotent") is True
             shape = _mapping(row.get("outputSchema"))
-            known = Known(alias(row["name"]), row["name"], bool(shape), shape.get("type") == "object", again)
+            known = Known(alias(row["name"]), row["name"], bool(shape), shape.get("type") == "object", again, _mapping(row.get("inputSchema")) or _EMPTY)
         except BadToolName:
             continue
         if known.alias in table or known.name in table:

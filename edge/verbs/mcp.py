@@ -30,7 +30,7 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.http is None and (args.token_file or args.allow_host):
         raise CliError("USAGE", "--token-file and --allow-host are for --http: over stdio there is only one client", "see: glassd mcp --help", exit_code=2)
     server = load("edge.facades.mcp_server", "mcp")
-    return run_until_told(lambda: _serve(args, screen, server))
+    return run_until_told(lambda: _serve(args, screen, server), fast=True)
 
 
 async def _serve(args: Namespace, screen: Screen, server: Any) -> int:

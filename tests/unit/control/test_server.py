@@ -10,7 +10,7 @@ import pytest
 
 from edge.control.http import Limits
 from edge.control.server import ControlServer, SocketTaken
-from edge.events import LinkChanged
+from edge.events import CallReceived, LinkChanged
 from tests.unit.control.house import BOOM, DEADLINE_S, open_house, parsed
 
 pytestmark = pytest.mark.enable_socket
@@ -284,11 +284,11 @@ class Follower:
     """A hand-written reader of server-sent events."""
 
     @classmethod
-    async def join(cls, house, last: str | None = None):
+    async def join(cls, house, last: str | None = None, query: str = ""):
         self = cls()
         self.reader, self.writer = await asyncio.open_unix_connection(str(house.path))
         head = f"Last-Event-ID: {last}\r\n" if last else ""
-        self.writer.write(f"GET /v1/events HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode())
+        self.writer.write(f"GET /v1/events{query} HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode())
         async with asyncio.timeout(DEADLINE_S):
             self.head = await self.reader.readuntil(b"\r\n\r\n")
         return self
@@ -324,6 +324,23 @@ async def test_what_happens_is_streamed_with_growing_ids(tmp_path):
         assert one["data"]["event"] == "link.state"
         assert int(two["id"].rpartition("-")[2]) == int(one["id"].rpartition("-")[2]) + 1
         follower.writer.close()
+
+
+async def test_a_follower_may_leave_out_how_calls_fare_and_misses_nothing_else(tmp_path):
+    async with open_house(tmp_path) as house:
+        all_of_it, less = await Follower.join(house), await Follower.join(house, query="?calls=0")
+        await all_of_it.block()
+        await less.block()
+        for number in range(3):
+            house.bus.publish(CallReceived(f"c-{number}", "notes:add", "cli"))
+        house.bus.publish(moved(1))
+        assert [(await all_of_it.block())["data"]["event"] for _ in range(4)] == ["call.received"] * 3 + ["link.state"]
+        seen = await less.block()
+        assert seen["data"]["event"] == "link.state"
+        elsewhere = await Follower.join(house, seen["id"])  # its numbers mean nothing to the whole stream
+        assert await elsewhere.block() == {"event": "missed", "data": {"event": "missed", "missed": None}}
+        for follower in (all_of_it, less, elsewhere):
+            follower.writer.close()
 
 
 async def test_a_follower_who_comes_back_gets_what_it_missed_and_nothing_twice(tmp_path):

@@ -4,11 +4,12 @@ import asyncio
 import json
 import socket
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 import httpx
 import pytest
 
-from edge.facades import mcp_http
+from edge.facades import mcp_http, mcp_news
 from edge.facades.mcp_http import CannotServe, Place
 from tests.unit.facades.mcp_house import NEWER, mcp_house
 from tests.unit.facades.test_mcp_server import ADD, until
@@ -69,6 +70,31 @@ async def test_a_newer_client_lists_and_calls_without_a_session(tmp_path):
     assert [tool["name"] for tool in listed["result"]["tools"]] == [ADD, "get_pending_result"]
     assert (listed["result"]["ttlMs"], listed["result"]["cacheScope"]) == (0, "private")
     assert message(called.text)["result"]["structuredContent"] == {"id": 1, "text": "milk"}
+
+
+async def test_a_call_costs_no_list_of_tools_until_they_change_and_its_headers_are_checked_all_the_same(tmp_path, monkeypatch):
+    async with served(tmp_path) as (mcp, http):
+        asked_for, ask = [], mcp.facade._daemon.ask
+
+        async def counted(self, method, path, *more, **rest):
+            asked_for.append(path.partition("?")[0])
+            return await ask(method, path, *more, **rest)
+
+        monkeypatch.setattr(type(mcp.facade._daemon), "ask", counted)
+        notes, *others = mcp.house.registry.list
+        schema = {"type": "object", "properties": {"text": {"type": "string", "x-mcp-header": "Text"}}}
+        mcp.house.registry.list = [replace(notes, definition=replace(notes.definition, input_schema=schema)), *others]
+
+        async def called(text="milk"):
+            asked = request("tools/call", name=ADD, arguments={"text": "milk"})
+            return (await http.post("/mcp", json=asked, headers=head("tools/call", **{"Mcp-Name": ADD, "Mcp-Param-Text": text}))).status_code
+
+        assert [await called() for _ in range(3)] == [200] * 3
+        assert await called("beer") == 400
+        assert asked_for.count("/v1/tools") == 1
+        await mcp.facade.heard(mcp_news.TOOLS)
+        assert [await called() for _ in range(2)] == [200] * 2
+        assert asked_for.count("/v1/tools") == 2
 
 
 @pytest.mark.requirement("MCP-strangers")
