@@ -147,6 +147,11 @@ class LoaderMoved(Happening):
     tool: str = ""
     why: str = ""
 
+    @property
+    def of_a_call(self) -> bool:  # type: ignore[override]
+        """A use comes with every call; what is on offer moves seldom."""
+        return self.what == "used"
+
 
 @dataclass(frozen=True, slots=True)
 class ToolSwitched(Happening):

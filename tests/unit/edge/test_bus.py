@@ -3,7 +3,7 @@
 import asyncio
 
 from edge.bus import Bus
-from edge.events import CallAnswered, CallReceived, GlassesLost, LinkChanged, UplinkChanged, as_json
+from edge.events import CallAnswered, CallReceived, GlassesLost, LinkChanged, LoaderMoved, UplinkChanged, as_json
 from tools_cache.tool import Delivery, DeliveryReport
 
 
@@ -70,3 +70,11 @@ async def test_who_does_not_watch_calls_is_not_woken_by_them():
             bus.publish(happening)
         assert [type(one).__name__ for one in await _take(watching, 3)] == ["CallReceived", "CallAnswered", "LinkChanged"]
         assert await _take(quiet, 1) == [LinkChanged("x")]
+
+
+async def test_a_tools_use_is_of_a_call_and_its_loading_is_not():
+    bus, loaded = Bus(), LoaderMoved("loaded", 1, "a:b")
+    with bus.listen(calls=False) as quiet:
+        bus.publish(LoaderMoved("used", 1, "a:b"))
+        bus.publish(loaded)
+        assert await _take(quiet, 1) == [loaded]
