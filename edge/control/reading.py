@@ -138,9 +138,10 @@ def scope(given: Json) -> Callable[[ToolDefinition], bool] | None:
 def scope_of(request: Request) -> Callable[[ToolDefinition], bool] | None:
     """Read `scope`, JSON, from the query."""
     try:
-        return scope(json.loads(request.query.get("scope", "null")))
-    except (json.JSONDecodeError, RecursionError):
+        given = json.loads(request.query.get("scope", "null"))
+    except (ValueError, RecursionError):  # 5000 digits are a ValueError
         raise malformed("scope: must be JSON", 'for example {"mentions": []}') from None
+    return scope(given)
 
 
 def number(request: Request, key: str, *, default: int, most: int) -> int:

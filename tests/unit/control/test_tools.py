@@ -1,6 +1,7 @@
 """`/v1/tools`: what there is and how it stands, one tool whole, switched, counted; and each way to ask wrongly."""
 
 from types import SimpleNamespace
+from urllib.parse import quote
 
 import pytest
 
@@ -121,3 +122,10 @@ async def test_arguments_come_as_an_object_or_as_its_json_text(tmp_path):
             assert (status, error["error"]["message"].startswith("args: ")) == (400, True), wrong
     ((call, _),) = house.calls.seen
     assert call.args == {"a": 1}
+
+
+@pytest.mark.parametrize("scope", ["{", "9" * 5000, "[" * 5000, "5", '{"mentions": 5}'])
+async def test_a_scope_that_cannot_be_read_is_refused_by_its_name(tmp_path, scope):
+    async with open_house(tmp_path) as house:
+        status, error = await house.ask("GET", f"/v1/tools?scope={quote(scope)}")
+    assert (status, error["error"]["message"].startswith("scope")) == (400, True)
