@@ -39,7 +39,7 @@ def png(width=8, height=8):
 def wild(folder, id="raw", script=RAW, **more):
     """A server that breaks every rule."""
     return {"id": id, "command": sys.executable, "args": ["-S", str(script), f"notes={folder}/notes"], "allowed_tools": ["*"],
-            "confirm": "never", "timeout_s": 2.0, **more}  # fmt: skip
+            "confirm": "never", **more}  # fmt: skip
 
 
 def servers(folder):
@@ -51,6 +51,7 @@ def servers(folder):
         "secret_files": {"TOKEN": str(folder / "token")}, "tool_prompts": {"bell": "Rings.", "gone": "x"},
     }  # fmt: skip
     return {"servers": [house, wild(folder), wild(folder, "careful", confirm="policy", allowed_tools=["echo"]),
+                        wild(folder, "impatient", timeout_s=2.0, allowed_tools=["hang"]),
                         wild(folder, "modern", args=["-S", RAW, "modern", f"notes={folder}/notes"], allowed_tools=["ask"])]}  # fmt: skip
 
 
@@ -63,7 +64,7 @@ async def place(tmp_path_factory):
         await made.switch_glasses_on()
         await made.start_daemon()
         await made.ready()
-        await until(lambda: all(listed(made, name) for name in ("house:lamp", "raw:echo", "careful:echo", "modern:ask")), lambda: json.dumps(made.daemon.servers.describe()))
+        await until(lambda: all(listed(made, name) for name in ("house:lamp", "raw:echo", "careful:echo", "impatient:hang", "modern:ask")), lambda: json.dumps(made.daemon.servers.describe()))
         yield made
 
 
@@ -116,7 +117,7 @@ async def test_a_secret_reaches_its_server_and_nobody_else(place):
     answer = await place.call("house:secret")
     assert json.loads(answer.data["result"]) == {"token": "***"}  # it has it, and may not say it
     code, document = await ask(place, "servers")
-    assert (code, [one["status"] for one in document["servers"]]) == (0, ["connected"] * 4)
+    assert (code, [one["status"] for one in document["servers"]]) == (0, ["connected"] * 5)
     everything = json.dumps([document, place.daemon.status(), place.happened], default=str)
     assert SECRET not in everything
     assert "gone" not in json.dumps(document)
@@ -140,16 +141,16 @@ async def test_only_what_is_allowed_is_there_and_what_the_policy_asks_about_wait
 
 @pytest.mark.requirement("I6-hostile")
 @pytest.mark.parametrize(("tool", "args", "code", "word"), [
-    ("die", {}, "NETWORK_ERROR", "lost during the call"), ("hang", {}, "TIMEOUT", "did not answer in time"),
-    ("big", {"size": 10_000_000}, "EXECUTION_ERROR", "more than 2097152 bytes"), ("lie", {}, "EXECUTION_ERROR", "not what the tool promises"),
-    ("null", {}, "EXECUTION_ERROR", "null"), ("fail", {}, "EXECUTION_ERROR", "no such"),
+    ("raw:die", {}, "NETWORK_ERROR", "lost during the call"), ("impatient:hang", {}, "TIMEOUT", "did not answer in time"),
+    ("raw:big", {"size": 10_000_000}, "EXECUTION_ERROR", "more than 2097152 bytes"), ("raw:lie", {}, "EXECUTION_ERROR", "not what the tool promises"),
+    ("raw:null", {}, "EXECUTION_ERROR", "null"), ("raw:fail", {}, "EXECUTION_ERROR", "no such"),
 ])  # fmt: skip
 async def test_whatever_a_server_does_its_call_is_one_clear_envelope_and_the_others_go_on(place, tool, args, code, word):
-    bad, good = await asyncio.gather(place.call(f"raw:{tool}", args), place.call("house:lamp", {"room": tool}))
+    bad, good = await asyncio.gather(place.call(tool, args), place.call("house:lamp", {"room": tool}))
     assert (bad.error.code, word in bad.error.message, bad.error.partial_side_effects) == (code, True, True)
     assert good.ok
     assert (await place.call("raw:echo", {"after": tool})).data == {"after": tool}
-    assert listed(place, f"raw:{tool}")
+    assert listed(place, tool)
 
 
 async def test_a_call_that_is_called_off_is_called_off_at_the_server(place):

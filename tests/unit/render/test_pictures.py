@@ -15,7 +15,7 @@ from tools_cache.tool import ErrorCode, ToolFailure
 
 
 def pictures(**changes):
-    return Pictures(lambda: GlassesStatus(ready=True, capabilities=glasses("mock:display", **changes)))
+    return Pictures(lambda: GlassesStatus(ready=True, capabilities=glasses("mock:display", **changes)), deadline_s=40.0)
 
 
 def encoded(picture, form="PNG", **how):
@@ -83,7 +83,7 @@ async def test_a_child_that_dies_babbles_or_hangs_costs_one_answer(program):
 
 
 async def test_without_the_library_a_png_goes_on_as_it_is_and_a_jpeg_says_what_to_install():
-    none = Pictures(GlassesStatus, code="print('{\"problem\": \"PIL is not installed\", \"absent\": \"PIL\"}')")
+    none = Pictures(GlassesStatus, code="print('{\"problem\": \"PIL is not installed\", \"absent\": \"PIL\"}')", deadline_s=40.0)
     plain = png(8, 8, bytes(64))
     assert await none.fitted(plain) == plain
     with pytest.raises(ToolFailure) as refused:

@@ -24,7 +24,7 @@ def glasses(key, **changes):
 
 async def shown(known, url=URL):
     """What a sign-in becomes on these glasses, and the response it is made from."""
-    draw = Pictures(lambda: GlassesStatus(ready=True, capabilities=known)).code
+    draw = Pictures(lambda: GlassesStatus(ready=True, capabilities=known), deadline_s=40.0).code
     response = await sign_in.sign_in("Files", url, typed=f"glassd servers authorize {sign_in.code_of(url)}", draw=draw)
     return plan(rendering_of(response), known), response
 
