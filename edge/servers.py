@@ -101,7 +101,9 @@ class Servers:
         """Put a sign-in on the lens, as a code to type and as a QR code."""
         from edge.render.sign_in import code_of, sign_in  # noqa: PLC0415 - few servers want one
 
-        await self._present(f"sign-in/{server}", await sign_in(title, url, typed=f"glassd servers authorize {code_of(url)}", draw=self._draw))
+        code = code_of(url)
+        shown = await sign_in(title, url, typed=f"glassd servers authorize {code}", draw=self._draw)
+        await self._present(f"sign-in/{server}/{code}", shown)  # a new address is another scene: one that is there is not drawn again
 
     async def run(self) -> None:
         """Speak with the servers, from the first one on."""

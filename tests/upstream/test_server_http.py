@@ -11,50 +11,14 @@ import pytest
 from edge.upstream.http import Bounded, _trusted
 from edge.upstream.server import serving
 from edge.upstream.words import Fault, McpServer, Status
+from tests.upstream.office import OBJECT, Office, Site, echo, text
 from tests.upstream.places import SOON_S, until
 from tests.upstream.web import reply, result, web
 
 pytestmark = pytest.mark.enable_socket
 
-OBJECT = {"type": "object"}
-
-
 def ask(server, tool, args=None, *, timeout_s=SOON_S, **more):
     return server.call(tool, args or {}, timeout_s=timeout_s, **more)
-
-
-class Site:
-    """A modern MCP server of which a test decides what tools answer; remembers what it was asked."""
-
-    def __init__(self, **tools):
-        self.tools = tools
-        self.asked = []
-        self.gate = None
-
-    async def __call__(self, request, write):
-        self.asked.append(request)
-        if self.gate is not None and (refused := await self.gate(request)) is not None:
-            return refused
-        if request.method != "POST":
-            return reply(405)
-        method = request.message["method"]
-        if method == "server/discover":
-            return result(request, {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "ttlMs": 0, "cacheScope": "public"})
-        if method == "tools/list":
-            listed = [{"name": name, "inputSchema": OBJECT} for name in self.tools]
-            return result(request, {"resultType": "complete", "tools": listed, "ttlMs": 0, "cacheScope": "public"})
-        return await self.tools[request.message["params"]["name"]](request, write)
-
-    def calls(self, tool):
-        return sum(r.path == "/mcp" and r.method == "POST" and r.message.get("params", {}).get("name") == tool for r in self.asked)
-
-
-def text(request, said="done"):
-    return result(request, {"resultType": "complete", "content": [{"type": "text", "text": said}]})
-
-
-async def echo(request, write):
-    return text(request, json.dumps(request.message["params"]["arguments"]))
 
 
 def place(origin, **more):
@@ -268,45 +232,6 @@ async def test_a_server_that_sends_us_on_is_followed_on_its_own_host_with_all_it
             site.gate = away
             assert "not followed" in (await ask(server, "long")).message
     assert elsewhere == []
-
-
-class Office(Site):
-    """An MCP server with its own authorisation server: registers, grants, refreshes."""
-
-    def __init__(self, **tools):
-        super().__init__(**tools)
-        self.origin = ""
-        self.good = set()
-        self.tokens = 0
-        self.grants = []
-        self.gate = self._gate
-
-    async def _gate(self, request):
-        path = request.path
-        if path == "/mcp":
-            known = request.headers.get("authorization", "")[7:] in self.good
-            return None if known else reply(401, b"", www_authenticate=f'Bearer resource_metadata="{self.origin}/.well-known/oauth-protected-resource"')
-        if path.startswith("/.well-known/oauth-protected-resource"):
-            return reply(200, {"resource": self.origin + "/mcp", "authorization_servers": [self.origin]})
-        if path.startswith("/.well-known/oauth-authorization-server"):
-            return reply(200, {
-                "issuer": self.origin, "authorization_endpoint": self.origin + "/authorize", "token_endpoint": self.origin + "/token",
-                "registration_endpoint": self.origin + "/register", "response_types_supported": ["code"],
-                "code_challenge_methods_supported": ["S256"],
-            })  # fmt: skip
-        if path == "/register":
-            return reply(201, {**json.loads(request.body), "client_id": "us"})
-        if path == "/token":
-            return self._token(request.form)
-        return reply(404)
-
-    def _token(self, form):
-        self.grants.append(form["grant_type"])
-        if form["grant_type"] == "authorization_code" and form["code"] != "good":
-            return reply(400, {"error": "invalid_grant"})
-        self.tokens += 1
-        self.good = {f"token-{self.tokens}"}
-        return reply(200, {"access_token": f"token-{self.tokens}", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "again"})
 
 
 def _state(url):
