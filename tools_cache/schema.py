@@ -89,7 +89,7 @@ def _out_of_order(pairs: Any, value: Any) -> Iterator[Problem]:
 
 def _moment(text: Any) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text) if isinstance(text, str) else None
+        found = datetime.fromisoformat(text.upper()) if isinstance(text, str) else None
     except ValueError:
         return None
     return found if found is not None and found.tzinfo is not None else None

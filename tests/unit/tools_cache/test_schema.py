@@ -171,3 +171,9 @@ def test_the_bound_on_nesting_is_the_same_on_every_python():
 
     assert paths(nested(MAX_ARGS_DEPTH - 2), {"type": "object"}) == []
     assert paths(nested(MAX_ARGS_DEPTH), {"type": "object"}) == ["root"]
+
+
+@pytest.mark.parametrize("moment", ["2026-11-23T{}:00:00Z", "2026-11-23t{}:00:00z"])
+def test_moments_in_the_wrong_order_are_seen_however_they_are_written(moment):
+    found = list(schemas._out_of_order({"start": "end"}, {"start": moment.format("10"), "end": moment.format("09")}))
+    assert found == [{"path": "/start", "problem": "must be before /end"}]
