@@ -28,7 +28,9 @@ SILENT: Final = 3
 """Calls in a row that got no answer; then the server gets a new start."""
 MAX_INSTRUCTIONS: Final = 4000
 RELIST_S: Final = 1.0
-"""After a listing, before the next; twice as long each time that a list changes again within the longest."""
+"""After a listing, before the next."""
+FEW: Final = 8
+"""Changes one after the other that are nothing odd; from then on each rest is twice as long as the last."""
 MOST_RELIST_S: Final = 60.0
 """Each new list is written to the disk and told to the cloud: a server that plays with its own does it once a minute."""
 
@@ -78,7 +80,7 @@ class Server:
         self._problem: Problem | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._relisting: asyncio.Task[None] | None = None
-        self._rest_s, self._rested_at = RELIST_S, -math.inf
+        self._changes, self._rested_at = 0, -math.inf
         self._closed = False
         self._legacy = config.era == "legacy"
         self._not_before = 0.0
@@ -279,8 +281,8 @@ class Server:
 
     def _pause(self) -> float:
         again = _now() - self._rested_at < 2 * MOST_RELIST_S
-        self._rest_s, self._rested_at = min(MOST_RELIST_S, self._rest_s * 2) if again else RELIST_S, _now()
-        return self._rest_s
+        self._changes, self._rested_at = self._changes + 1 if again else 0, _now()
+        return min(MOST_RELIST_S, RELIST_S * 2.0 ** max(0, min(self._changes - FEW, 10)))
 
     def _outlived(self) -> None:
         """The list is as old as its server lets it become; a server that rests lists again when it is connected."""
