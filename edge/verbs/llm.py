@@ -30,7 +30,7 @@ def run(args: Namespace, screen: Screen) -> int:
             return 0
         told, withheld = turn.tools()
     except BadMessage as e:
-        raise CliError("INVALID_REQUEST", f"{args.file}: {e}", "hand in what the provider's API answered, as JSON", exit_code=2) from None
+        raise CliError("INVALID_REQUEST", f"{_told(args.file)}: {e}", "hand in what the provider's API answered, as JSON", exit_code=2) from None
     for name, why in withheld.items():
         screen.note(f"warning: {args.provider} cannot be told of {name}: {why}")
     screen.json(told)
@@ -61,10 +61,14 @@ def _message(file: str) -> Any:
             with Path(file).open("rb") as opened:
                 raw = opened.read(MAX_MESSAGE + 1)
     except OSError as e:
-        raise CliError("INVALID_REQUEST", f"{file}: cannot be read: {e.strerror}", "name a file, or - for standard input", exit_code=2) from None
+        raise CliError("INVALID_REQUEST", f"{_told(file)}: cannot be read: {e.strerror}", "name a file, or - for standard input", exit_code=2) from None
     if len(raw) > MAX_MESSAGE:
-        raise CliError("INVALID_REQUEST", f"{file}: is larger than {MAX_MESSAGE} bytes", "hand in one answer of the model", exit_code=2)
+        raise CliError("INVALID_REQUEST", f"{_told(file)}: is larger than {MAX_MESSAGE} bytes", "hand in one answer of the model", exit_code=2)
     try:
         return json.loads(raw)
     except (ValueError, RecursionError) as e:
-        raise CliError("INVALID_REQUEST", f"{file}: is not JSON: {str(e)[:120]}", "hand in what the provider's API answered", exit_code=2) from None
+        raise CliError("INVALID_REQUEST", f"{_told(file)}: is not JSON: {str(e)[:120]}", "hand in what the provider's API answered", exit_code=2) from None
+
+
+def _told(file: str) -> str:
+    return "standard input" if file == "-" else file

@@ -87,7 +87,7 @@ async def test_every_tool_a_model_is_told_of_is_one_of_those_in_force(glassd):
         assert len(told[0]["functionDeclarations"] if provider == "gemini" else told) == len(listed)
 
 
-@pytest.mark.parametrize(("message", "says"), [([], "message: must be an object"), ({"tool_calls": [{}]}, "tool_calls.0.id: missing")])
+@pytest.mark.parametrize(("message", "says"), [([], "standard input: message: must be an object"), ({"tool_calls": [{}]}, "standard input: tool_calls.0.id: missing")])
 async def test_a_message_that_cannot_be_read_is_wrong_usage(glassd, message, says):
     told = await glassd("llm", "answer", "openai", message=message, expect=2)
     assert says in told["error"]["message"]
