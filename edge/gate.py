@@ -113,6 +113,8 @@ class Gate:
             self._answered(ticket, again)  # whatever became of its tool meanwhile: one call, one answer
         if not self._policy.enabled:
             raise Refused(policy.switched_off(), "switched off")
+        if self._registry.snapshot().find(call.tool) is None:  # perhaps of an app that was added a moment ago
+            await self._registry.catch_up()
         entry = self._entry(ticket)
         tool = ticket.tool = entry.definition
         if error := policy.hidden(call.tool, entry.hidden, entry.missing, stale=entry.stale):

@@ -240,6 +240,9 @@ class RegistryPort(Protocol):
 
     def snapshot(self) -> SnapshotPort: ...
 
+    async def catch_up(self) -> None:
+        """Wait until a registry that was announced is in force; a few seconds at most."""
+
     def check_args(self, definition: ToolDefinition, args: Mapping[str, Json]) -> tuple[dict[str, Json], list[dict[str, str]]]:
         """Fill defaults, then validate: (arguments with defaults, all errors as `{path, problem}`, empty when good)."""
 

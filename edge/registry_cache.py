@@ -38,6 +38,8 @@ SHOWN_FILTERED: Final = 50
 SYNC_S: Final = 300.0
 """Fetching, checking and storing one registry has deadlines far below this."""
 IDLE_S: Final = 3600.0
+CATCH_UP_S: Final = 5.0
+"""Longest wait for an announced registry: 0.3 s is usual, a busy Raspberry Pi needs a few seconds."""
 ALARM: Final = "registry"
 BUILTIN_ALARM: Final = "registry.builtin"
 
@@ -87,6 +89,8 @@ class RegistryCache:
         self._trouble: SyncFailed | None = None
         self._alarms: dict[str, str] = {}
         self._wake = asyncio.Event()
+        self._caught_up = asyncio.Event()
+        self._caught_up.set()
         self.news = ListNews(self.snapshot, bus=bus, boundary=boundary)
         self._syncing = asyncio.Lock()
 
@@ -136,7 +140,14 @@ class RegistryCache:
             return
         announced = notice.sha256.lower()
         if (self._remote is None or announced != self._remote.sha256) and self._pace.announced(announced):
+            self._caught_up.clear()
             self._wake.set()
+
+    async def catch_up(self) -> None:
+        """Wait until the registry that the cloud has announced was fetched, or could not be; at most `CATCH_UP_S`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CATCH_UP_S):
+                await self._caught_up.wait()
 
     def follow(self, cloud: RegistrySource | None) -> None:
         """Take another cloud's registry from now on; what the one before brought is not its to offer."""
@@ -208,6 +219,8 @@ class RegistryCache:
         while True:
             with self._within(SYNC_S, "registry: fetching"):
                 wait_s = IDLE_S if self._cloud is None else await self._attempt()
+            if not self._wake.is_set():
+                self._caught_up.set()
             await self._pause(wait_s)
 
     async def sync(self) -> dict[str, Json]:

@@ -14,6 +14,7 @@ PROMISES: Final[dict[str, Promise]] = {
     "I5-reload-named": Promise("What a reload cannot change is named in the log and in `status` until a restart.", "issue 5, Shows 4"),
     "I5-reload-refused": Promise("A bad new configuration is refused with its error, and the old one stays in force.", "issue 5, Shows 4"),
     "I5-tools-only": Promise("An edge can live with a cloud that has only `GET /api/tools`.", "contract §5; issue 5, Cache and sync"),
+    "I11-added-tool": Promise("A tool that was added to the cloud a moment ago can be called at once.", "issue 11, 21"),
     "S0-01": Promise("No transcript is kept on disk; a repeated utterance is known by a digest of its words.", "seed S0-01"),
     "S0-16": Promise("A tool is found by its whole name at once; an unknown app and an unknown tool are both TOOL_NOT_FOUND.", "seed S0-16"),
     "S0-32": Promise("Tools come from the registry of the cloud in force alone; nothing else that is said to a running daemon adds one.", "seed S0-32"),

@@ -90,12 +90,16 @@ class FakeRegistry:
         self.entries = {t.name: Entry(t, "app") for t in TOOLS}
         self.checked: list[dict[str, Any]] = []
         self.version = "1.0.0abc123"
+        self.announced: dict[str, Entry] = {}
 
     def hide(self, name: str, reason: str, missing: tuple[str, ...] = ()) -> None:
         self.entries[name] = replace(self.entries[name], hidden=reason, missing=missing)
 
     def snapshot(self) -> FakeSnapshot:
         return FakeSnapshot(dict(self.entries), self.version)
+
+    async def catch_up(self) -> None:
+        self.entries.update(self.announced)
 
     def check_args(self, definition: ToolDefinition, args: Any) -> tuple[dict[str, Any], list[dict[str, str]]]:
         properties = definition.input_schema.get("properties", {})

@@ -65,6 +65,13 @@ async def test_a_malformed_or_unknown_call_is_answered_with_the_seeds_words(tmp_
         assert h.audit[-1]["outcome"] == "refused"
 
 
+@pytest.mark.requirement("I11-added-tool")
+async def test_a_tool_that_was_announced_a_moment_ago_is_waited_for(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        h.registry.announced["notes:add"] = h.registry.entries.pop("notes:add")
+        assert (await h.call("notes:add", {"text": "milk"})).ok
+
+
 @pytest.mark.parametrize(("name", "says"), [
     ("nocolon", "missing colon separator"), (":x", "empty package or tool name"), ("pkg:", "empty package or tool name"),
 ])  # fmt: skip

@@ -593,6 +593,42 @@ async def test_a_notice_fetches_at_once_past_any_cache(tmp_path, cloud):
     assert cloud.requests[-1][1]["cache-control"] == "no-cache"
 
 
+@pytest.mark.requirement("I11-added-tool")
+async def test_an_announced_registry_can_be_waited_for(tmp_path, cloud):
+    rig = Rig(tmp_path, cloud)
+    async with running(rig):
+        await rig.until(lambda: "com.calc:add" in rig.names())
+        cloud.document = document(app("com.calc", "sub"))
+        await rig.cache.notice(RegistryNotice("v2", cloud.document["sha256"], cloud.url))
+        assert "com.calc:sub" not in rig.names()
+        await asyncio.wait_for(rig.cache.catch_up(), 30)
+        assert "com.calc:sub" in rig.names()
+
+
+async def test_without_an_announcement_there_is_nothing_to_wait_for(tmp_path, cloud):
+    rig = Rig(tmp_path, cloud)
+    waiting = asyncio.ensure_future(rig.cache.catch_up())
+    await asyncio.sleep(0)
+    assert waiting.done()
+
+
+async def test_a_fetch_that_fails_ends_the_wait_for_an_announced_registry(tmp_path, cloud, monkeypatch):
+    monkeypatch.setattr("edge.registry_cache.CATCH_UP_S", 3600.0)
+    rig = Rig(tmp_path, cloud, retry_s=(3600.0, 3600.0))
+    async with running(rig):
+        await rig.until(lambda: "com.calc:add" in rig.names())
+        cloud.answer = Response(status_code=500)
+        await rig.cache.notice(RegistryNotice("v2", "f" * 64, cloud.url))
+        await asyncio.wait_for(rig.cache.catch_up(), 30)
+
+
+async def test_the_wait_for_an_announced_registry_has_an_end(tmp_path, cloud, monkeypatch):
+    monkeypatch.setattr("edge.registry_cache.CATCH_UP_S", 0.05)
+    rig = Rig(tmp_path, cloud)  # nothing runs that could fetch it
+    await rig.cache.notice(RegistryNotice("v2", "f" * 64, cloud.url))
+    await asyncio.wait_for(rig.cache.catch_up(), 30)
+
+
 async def test_a_notice_of_what_we_have_fetches_nothing(tmp_path, cloud):
     rig = Rig(tmp_path, cloud)
     await rig.cache.sync()
