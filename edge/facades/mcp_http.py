@@ -6,28 +6,31 @@ without the token. Pages in a browser are strangers wherever they come from: Hos
 
 import asyncio
 import contextlib
-import hashlib
-import hmac
 import ipaddress
 import logging
+import math
 import os
 import socket
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import uvicorn
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.types import ASGIApp, Receive, Scope, Send
+from mcp.shared.inbound import MCP_PROTOCOL_VERSION_HEADER
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.types import Scope
 
+from edge.facades.mcp_connections import CONNECTIONS, Connections
 from edge.facades.mcp_server import Facade
 
 log: Final = logging.getLogger(__name__)
 PATH: Final = "/mcp"
 MAX_BODY: Final = 4 * 1024 * 1024
 SESSIONS: Final = 64
-"""Older clients at once; newer ones have no session."""
-CONNECTIONS: Final = 128
+"""Sessions at once before an idle one ends for the next; only older clients have one. Those in use are bounded by the connections."""
 BACKLOG: Final = 64
 IDLE_S: Final = 1800.0
 KEEP_ALIVE_S: Final = 75
@@ -121,50 +124,19 @@ def url_of(found: socket.socket) -> str:
     return f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}{PATH}"
 
 
-class Bearer:
-    """Lets in who brings the token; everybody where there is none."""
-
-    def __init__(self, app: ASGIApp, token: str) -> None:
-        self._app = app
-        self._wanted = _digest(token) if token else b""
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._allowed(scope):
-            await self._app(scope, receive, send)
-            return
-        await _refused(send, 401, b"this server wants a bearer token", (b"www-authenticate", b'Bearer realm="glassd"'))
-
-    def _allowed(self, scope: Scope) -> bool:
-        if not self._wanted:
-            return True
-        found = [value for name, value in scope["headers"] if name == b"authorization"]
-        kind, _, token = (found[0] if len(found) == 1 else b"").partition(b" ")
-        return kind.lower() == b"bearer" and hmac.compare_digest(_digest(token.strip().decode("latin-1")), self._wanted)
-
-
-def _digest(token: str) -> bytes:
-    """Of one length for any token, so that comparing tells nothing of it."""
-    return hashlib.sha256(token.encode("latin-1", "replace")).digest()
-
-
-async def _refused(send: Send, status: int, text: bytes, *headers: tuple[bytes, bytes]) -> None:
-    head = [(b"content-type", b"text/plain"), (b"content-length", str(len(text)).encode()), *headers]
-    await send({"type": "http.response.start", "status": status, "headers": head})
-    await send({"type": "http.response.body", "body": text})
-
-
 async def serve(facade: Facade, place: Place, announce: Callable[[MutableMapping[str, Any]], None]) -> None:
     """Serve until cancelled. Raises `CannotServe`."""
     found = listening(place)
     logging.getLogger("uvicorn.error").addFilter(_is_news)
+    connections = Connections(place.token, before=lambda scope: _make_room(facade.server.session_manager, scope))
     try:
         app = facade.server.streamable_http_app(
-            streamable_http_path=PATH, max_request_body_size=MAX_BODY, session_idle_timeout=IDLE_S, max_sessions=SESSIONS,
+            streamable_http_path=PATH, max_request_body_size=MAX_BODY, session_idle_timeout=IDLE_S, max_sessions=SESSIONS + CONNECTIONS,
             transport_security=security(found.getsockname(), place.hosts),
         )  # fmt: skip
         app.router.redirect_slashes = False  # it would send clients to whatever host they name
         config = uvicorn.Config(
-            Bearer(app, place.token), log_config=None, access_log=False, server_header=False, limit_concurrency=CONNECTIONS,
+            app, http=cast("type[asyncio.Protocol]", connections.open), log_config=None, access_log=False, server_header=False,
             backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=END_S, h11_max_incomplete_event_size=64 * 1024,
             lifespan="on", ws="none",
         )  # fmt: skip
@@ -172,6 +144,23 @@ async def serve(facade: Facade, place: Place, announce: Callable[[MutableMapping
             await _served(_Uvicorn(config), found, lambda: announce({"event": "serving", "url": url_of(found), "token": bool(place.token)}))
     finally:
         found.close()
+
+
+async def _make_room(manager: StreamableHTTPSessionManager, scope: Scope) -> None:
+    """End the session that was idle for longest when a request opens one and all are taken."""
+    headers = dict(scope["headers"])
+    version = headers.get(MCP_PROTOCOL_VERSION_HEADER.encode(), b"").decode("latin-1")
+    opens = scope["method"] == "POST" and MCP_SESSION_ID_HEADER.encode() not in headers
+    if not opens or (version and version not in HANDSHAKE_PROTOCOL_VERSIONS):  # newer clients have no session
+        return
+    sessions = manager._server_instances  # noqa: SLF001 - the library refuses the newcomer, and offers no other way
+    while len(sessions) >= SESSIONS:
+        # While a call runs or a stream is open, a session has no time at which it would end.
+        ends_at = {name: s.idle_scope.deadline for name, s in sessions.items() if s.idle_scope and s.idle_scope.deadline < math.inf}
+        if not ends_at:
+            return
+        idlest = min(ends_at, key=ends_at.__getitem__)
+        await manager._discard_session(idlest, sessions[idlest])  # noqa: SLF001
 
 
 def _is_news(record: logging.LogRecord) -> bool:

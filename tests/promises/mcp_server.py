@@ -24,6 +24,9 @@ PROMISES: Final[dict[str, Promise]] = {
     "MCP-strangers": Promise("Pages of other sites, and other names of this machine, are turned away.", f"{_SOURCE} 5"),
     "MCP-token": Promise("Where there is a token nobody gets in without it; beyond this machine there must be one.", f"{_SOURCE} 5"),
     "MCP-bounds": Promise("A message of more than 4 MiB is not read.", f"{_SOURCE} 5"),
+    "MCP-crowd": Promise(
+        "Neither unfinished requests without the token nor forgotten sessions keep a client out; the oldest of them leaves.", "issue 11.13"
+    ),
     "MCP-socket": Promise("systemd starts the server with the first client, on the socket it opened.", "issue 6, Server"),
     "MCP-stdio": Promise("Over stdio nothing but messages is ever on stdout, and the end of stdin or SIGTERM is a clean end.", f"{_SOURCE} 5"),
 }
