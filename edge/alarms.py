@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from edge.clock import Clock
+from firmware_bridge.deadlines import timeout
 from tools_cache.handed import ToolStorage
 from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
 
@@ -123,7 +124,7 @@ class AlarmClock:
             if first is not None and left <= 0:
                 return replace(first, late_s=round(-left, 3))
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(left, self._look_s)):
+                async with timeout(min(left, self._look_s)):
                     await self._changed.wait()
 
     async def _forget(self, number: int) -> None:

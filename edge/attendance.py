@@ -19,6 +19,7 @@ from edge.gate import Limits
 from edge.ports import BusPort, CallAccepted, CallProgress, CallResult, RenderPort, UplinkPort
 from edge.questions import patience_s
 from edge.ticket import Cancelled, Decided, Ticket, Unasked, Word
+from firmware_bridge.deadlines import timeout
 from tools_cache.tool import CallOrigin, Delivery, ErrorCode, Mode, ToolDefinition, ToolError, ToolResponse
 
 _log: Final = logging.getLogger(__name__)
@@ -140,7 +141,7 @@ class Attendance:
                 return None
             ticket.wake.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(left, _SLICE_S)):
+                async with timeout(min(left, _SLICE_S)):
                     await ticket.wake.wait()
         return ticket.words.pop(0)
 

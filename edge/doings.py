@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from edge.clock import Clock
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import BatteryChanged, Event, Gestured, WornChanged
 from tools_cache.handed import Json
 
@@ -52,7 +53,7 @@ class Doings:
         seen = self._last if after is None else after if after <= self._last else 0  # a number of the last daemon's is none
         missed = max(0, self._kept[0].number - 1 - seen) if self._kept else 0
         with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
+            async with timeout(timeout_s):
                 while (found := self._first(events, seen)) is None:
                     await self._news.wait()
                 age_s = round(max(0.0, self._clock.boot() - found.at), 1)

@@ -23,6 +23,7 @@ from edge.gate import Limits, Refused
 from edge.ports import BusPort, GlassesPort, GlassesStatus, RegistryPort, RenderPort, UplinkMessage, UplinkPort
 from edge.store_ports import CallStorePort, PendingStorePort, ResultCachePort, SessionStorePort
 from edge.ticket import Ticket
+from firmware_bridge.deadlines import timeout
 from tools_cache.names import flaw
 from tools_cache.tool import Delivery, DeliveryReport, ErrorCode, Json, Mode, ToolCall, ToolError, ToolResponse
 
@@ -216,7 +217,7 @@ class Ending:
         if ticket.route is None or ticket.route.code is None:
             return await self._stage.present(ticket.call.call_id, response, wait=ticket.wait)
         try:  # a fallback is an answer within a second, whatever the lens does (contract §4)
-            async with asyncio.timeout(self._limits.fallback_s):
+            async with timeout(self._limits.fallback_s):
                 return await self._stage.present(ticket.call.call_id, response)
         except TimeoutError:
             return DeliveryReport(Delivery.SENT, "the glasses have not confirmed it yet")

@@ -26,6 +26,7 @@ from edge.ports import BusPort, EnrolRefused
 from edge.uplink.faults import Fault, of_os_error, said
 from edge.uplink.tls import CLOCK_FLOOR, clock_wrong, dated
 from edge.vigil import Within, unwatched
+from firmware_bridge.deadlines import timeout
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -264,7 +265,7 @@ class Enrolment:
 
     async def _wait(self, seconds: float) -> None:
         try:
-            async with asyncio.timeout(seconds):
+            async with timeout(seconds):
                 await self._changed.wait()
         except TimeoutError:
             return

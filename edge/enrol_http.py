@@ -12,6 +12,8 @@ from typing import Final
 
 import h11
 
+from firmware_bridge.deadlines import timeout
+
 MAX_ANSWER: Final = 64 * 1024
 """Bytes: a certificate chain, an authority and a few words."""
 REQUEST_S: Final = 20.0
@@ -43,7 +45,7 @@ async def request(
     host: str, port: int, path: str, *, tls: ssl.SSLContext, body: object | None = None, limit_s: float = REQUEST_S,
 ) -> Answer:  # fmt: skip
     """GET, or POST a JSON body. Raises OSError (ssl.SSLError, TimeoutError) and `NotHttp`."""
-    async with asyncio.timeout(limit_s):
+    async with timeout(limit_s):
         reader, writer = await asyncio.open_connection(
             host, port, ssl=tls, server_hostname=host, limit=MAX_ANSWER, ssl_handshake_timeout=limit_s
         )

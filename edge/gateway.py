@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from edge.core import templates
 from edge.core.own import Plan
 from edge.ports import Progress, RegistryPort
+from firmware_bridge.deadlines import timeout
 from tools_cache import answers
 from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError, ToolResponse
 
@@ -83,7 +84,7 @@ class Gateway:
             return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began")
         try:
             request = request_of(call, plan)
-            async with asyncio.timeout(limit_s):
+            async with timeout(limit_s):
                 answer = await (await self._ready()).ask(*request)
         except templates.Unfilled as e:
             return ToolResponse.failure(ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {e}")

@@ -20,6 +20,7 @@ from edge.events import (
 )
 from edge.ports import BusPort, Entry, GlassesPort, SnapshotPort, UplinkPort
 from firmware_bridge.capabilities import Capabilities
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import BatteryChanged, Event, Gesture, Gestured, Transcript, WornChanged
 from tools_cache.tool import Json, Source
 
@@ -122,7 +123,7 @@ class Herald:
             return
         self._ready.clear()
         with suppress(TimeoutError):
-            async with asyncio.timeout(gone_at + QUIET_S - self._clock.boot()):
+            async with timeout(gone_at + QUIET_S - self._clock.boot()):
                 await self._ready.wait()
 
     def _presence(self) -> str:

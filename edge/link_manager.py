@@ -25,6 +25,7 @@ from edge.store_ports import NotesPort
 from edge.vigil import Bound, Within, unwatched
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Scalar
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.driver import HEARTBEAT_S, Driver
 from firmware_bridge.errors import BridgeError, CommandRefused, CommandTimeout, LinkLost, LostReason, RadioError
 from firmware_bridge.messages import CapabilitiesChanged, Command, Done, GlassesInfo, Hello
@@ -140,7 +141,7 @@ class LinkManager:
             self._held = why
             self._hold.set()
             try:
-                async with asyncio.timeout(LET_GO_S):
+                async with timeout(LET_GO_S):
                     await self._let_go.wait()
                 yield
             finally:
@@ -267,7 +268,7 @@ class LinkManager:
             return
         try:
             with self._within(self._step_s + CURE_S, f"link: {advice.step}"):
-                async with asyncio.timeout(CURE_S):
+                async with timeout(CURE_S):
                     await race(cure(), _until(self._hold))  # a power cycle that is called off ends powered on
         except TimeoutError:
             log.debug("%s took more than %g s", advice.step, CURE_S)

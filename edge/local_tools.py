@@ -4,7 +4,6 @@ Implements `LocalToolsPort`. Refuses to know who called and how an answer is ren
 babbles, and the caller still gets exactly one well-formed answer, with nothing of the handler's secrets in it.
 """
 
-import asyncio
 import copy
 import logging
 from collections.abc import Callable, Mapping
@@ -19,6 +18,7 @@ from edge.ports import GlassesStatus, Progress, RegistryPort
 from edge.tool_context import Call, Context, Hands, Lent, Present, Private
 from edge.tool_loader import BadHandler, Handlers, Runner
 from edge.tool_results import internal, judged, nothing_fits, too_slow
+from firmware_bridge.deadlines import timeout
 from tools_cache.handed import Alarms, Deeds, Json, ToolStorage
 from tools_cache.tool import ErrorCode, Source, ToolCall, ToolDefinition, ToolFailure, ToolResponse
 
@@ -89,9 +89,8 @@ class LocalTools:
         if limit_s <= 0:
             return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began")
         context = Context(call, self._hands, progress)
-        deadline = asyncio.timeout(limit_s)
         try:
-            async with deadline:
+            async with timeout(limit_s) as deadline:
                 result = await runner(copy.deepcopy(dict(call.args)), context)
             return judged(call.tool, result)
         except ToolFailure as e:

@@ -44,6 +44,7 @@ from edge.questions import WearerQuestions
 from edge.store_ports import ConfirmationStorePort, Consumption, NotesPort, SessionStorePort
 from edge.ticket import Cancelled, Ticket
 from edge.turns import OpenTurns, VoiceTurns
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import Transcript
 from tools_cache.tool import CallOrigin, Delivery, ErrorCode, Mode, ToolCall, ToolDefinition, ToolError, ToolResponse
 
@@ -234,7 +235,7 @@ class Orchestrator:
 
     async def _opened(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_STARTING_S):
+            async with timeout(_STARTING_S):
                 await self._open.wait()
 
     def _still_open(self, twin: Ticket) -> ToolResponse:

@@ -20,6 +20,7 @@ from edge.pairing_ports import Bond, DeskRefused, Heard, Limits, Pausable, Step
 from edge.ports import BusPort, GlassesStatus
 from firmware_bridge.bonding import How, PairingError
 from firmware_bridge.catalog import CATALOG, Catalog
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.transports import ble, pairing
 from tools_cache.tool import Json
@@ -140,7 +141,7 @@ class PairingDesk:
     async def _work(self, window: "_Window", wanted: str | None, length_s: float) -> None:
         """Never raises but for cancellation: what goes wrong is the last step."""
         try:
-            async with asyncio.timeout(length_s), self._held("pairing"):
+            async with timeout(length_s), self._held("pairing"):
                 bond, heard = await self._paired(window, wanted)
                 await self._bonds.add(bond)
             log.info("paired with %s %s (%s)", bond.model, bond.id, bond.how)

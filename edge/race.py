@@ -15,10 +15,15 @@ async def race(*works: Coroutine[Any, Any, None]) -> None:
     Being cancelled cancels them all and stays a cancellation, whatever they raise meanwhile.
     """
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    cancelling = False
 
     async def carry(work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
+        except asyncio.CancelledError:
+            if not cancelling and not ended.done():  # else the race would wait for ever for something that has ended
+                ended.set_exception(RuntimeError(f"{getattr(work, '__qualname__', work)} ended in a cancellation that nobody asked for"))
+            raise
         except Exception as error:  # noqa: BLE001 - raised below, by the race itself
             if not ended.done():
                 ended.set_exception(error)
@@ -29,7 +34,10 @@ async def race(*works: Coroutine[Any, Any, None]) -> None:
     try:
         async with asyncio.TaskGroup() as group:
             runners = [group.create_task(carry(work)) for work in works]
-            await asyncio.wait([ended])
+            try:
+                await asyncio.wait([ended])
+            finally:
+                cancelling = True
             for runner in runners:
                 runner.cancel()
     finally:

@@ -25,6 +25,7 @@ from edge.registry_lock import EMPTY, Installed
 from edge.registry_news import Boundary, ListNews, no_turns
 from edge.vigil import Within, unwatched
 from firmware_bridge.capabilities import Capabilities
+from firmware_bridge.deadlines import timeout
 from tools_cache import reader, shelf
 from tools_cache.errors import BadDefinition, BadManifest
 from tools_cache.generations import Generation, Generations
@@ -146,7 +147,7 @@ class RegistryCache:
     async def catch_up(self) -> None:
         """Wait until the registry that the cloud has announced was fetched, or could not be; at most `CATCH_UP_S`."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CATCH_UP_S):
+            async with timeout(CATCH_UP_S):
                 await self._caught_up.wait()
 
     def follow(self, cloud: RegistrySource | None) -> None:
@@ -257,7 +258,7 @@ class RegistryCache:
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with timeout(seconds):
                 await self._wake.wait()
         self._wake.clear()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from edge.core.sync import Fetched, SyncFailed
+from firmware_bridge.deadlines import timeout
 from tools_cache.generations import Generation
 from tools_cache.registry import MAX_BYTES
 
@@ -57,7 +58,7 @@ class CloudRegistry:
         import httpx  # noqa: PLC0415 - see above; for its errors
 
         try:
-            async with asyncio.timeout(self._limit_s), client:
+            async with timeout(self._limit_s), client:
                 try:
                     return await self._get(client, "registry", self._conditions(have, "registry", past_caches=past_caches))
                 except _NoSuchPath:

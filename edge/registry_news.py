@@ -10,6 +10,7 @@ from typing import Final
 
 from edge.events import ToolsListChanged
 from edge.ports import BusPort, Entry, SnapshotPort
+from firmware_bridge.deadlines import timeout
 from tools_cache.tool import ToolDefinition
 
 SETTLE_S: Final = 0.05
@@ -59,7 +60,7 @@ class ListNews:
             await self._swapped.wait()
             await asyncio.sleep(SETTLE_S)
             with suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE_S):
+                async with timeout(PATIENCE_S):
                     await self._boundary()
             self._swapped.clear()
             self._tell(self._told)

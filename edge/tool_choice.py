@@ -29,6 +29,7 @@ from edge.events import (
     UplinkChanged,
 )
 from edge.ports import BusPort, Entry, RegistryPort, SnapshotPort
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import WornChanged
 from tools_cache import about
 from tools_cache.tool import CallOrigin, Json, Mode, RateLimit, ToolCall, ToolDefinition, ToolError
@@ -303,7 +304,7 @@ class ToolChoice:
         while True:
             await self._unlisted.wait()
             with suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE_S):
+                async with timeout(PATIENCE_S):
                     await self._boundary()
             self._unlisted.clear()
             self._swap()

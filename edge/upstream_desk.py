@@ -21,6 +21,7 @@ from edge.upstream.words import McpServer, OnProgress, Outcome, ServerNews, Stat
 from edge.upstream_answers import response_of, unsaid
 from edge.upstream_known import Known, Pace, Wanted, described, digest, raw, unsaid_news
 from edge.upstream_shelf import Kept, Shelf
+from firmware_bridge.deadlines import timeout
 from tools_cache.registry import App, Dropped
 from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolResponse
 
@@ -194,7 +195,7 @@ class UpstreamDesk:
     async def _settled(self, known: Known, patience_s: float) -> None:
         """Wait for news that say how it ended; a list that is as it was brings none."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(patience_s):
+            async with timeout(patience_s):
                 while True:
                     await known.heard.wait()
                     if known.news is not None and known.news.status is not Status.LOADING:

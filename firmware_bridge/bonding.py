@@ -3,13 +3,13 @@
 Knows no radio. That somebody was asked is remembered here, because no host stack can be trusted to say it.
 """
 
-import asyncio
 from collections.abc import Awaitable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol, TypeVar
 
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import BridgeError
 
 T = TypeVar("T")
@@ -115,7 +115,7 @@ class Witness:
 
     async def _answered(self, question: Awaitable[T]) -> T | None:
         try:
-            async with asyncio.timeout(self._answer_s):
+            async with timeout(self._answer_s):
                 return await question
         except TimeoutError:
             return None

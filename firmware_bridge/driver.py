@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic
 
 from firmware_bridge.codec import NEED_DATA, Codec, Incoming, P
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import (
     CommandRefused,
     CommandTimeout,
@@ -118,7 +119,7 @@ class Driver(Generic[P]):
 
     async def _close(self) -> None:
         try:
-            async with asyncio.timeout(CLOSE_S):
+            async with timeout(CLOSE_S):
                 await self._transport.close()
         except TimeoutError:
             log.warning("%s %s did not close within %g s", self._transport.name, self._transport.address, CLOSE_S)
@@ -128,7 +129,7 @@ class Driver(Generic[P]):
     async def request(self, command: Command, *, timeout_s: float) -> Reply:
         """Send a command and give its answer. Raises `CommandRefused`, `CommandTimeout` or `LinkLost`."""
         try:
-            async with asyncio.timeout(timeout_s):
+            async with timeout(timeout_s):
                 await self._room()
                 with self._awaiting(command) as answer:
                     reply = await answer
@@ -141,7 +142,7 @@ class Driver(Generic[P]):
     async def post(self, command: Command, *, timeout_s: float = POST_S) -> None:
         """Send a command that has no answer, when there is room. Raises `CommandRefused`, `CommandTimeout` or `LinkLost`."""
         try:
-            async with asyncio.timeout(timeout_s):
+            async with timeout(timeout_s):
                 await self._room()
         except TimeoutError:
             raise CommandTimeout(f"{type(command).__name__}: no room in {timeout_s:g} s") from None
@@ -226,7 +227,7 @@ class Driver(Generic[P]):
 
     async def _write(self, packet: P) -> None:
         try:
-            async with asyncio.timeout(WRITE_S):
+            async with timeout(WRITE_S):
                 await self._transport.write(packet)
         except TimeoutError:
             raise LinkLost(LostReason.WRITE_FAILED, f"a write took more than {WRITE_S:g} s") from None
@@ -238,7 +239,7 @@ class Driver(Generic[P]):
         if seconds is not None and seconds <= 0:
             return
         try:
-            async with asyncio.timeout(seconds):
+            async with timeout(seconds):
                 await self._wake.wait()
         except TimeoutError:
             return

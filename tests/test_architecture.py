@@ -343,6 +343,39 @@ def test_the_task_finder_knows_a_group_when_it_sees_one(code, bare):
     assert _bare_task(ast.parse(code, mode="eval").body.func) is bare
 
 
+TIMEOUTS = "firmware_bridge/deadlines.py"
+"""The only file that may use asyncio's own."""
+
+
+@pytest.mark.requirement("I11-time-limits")
+def test_every_timeout_is_right_on_python_3_11_2():
+    """There `asyncio.timeout` raises CancelledError, where TimeoutError is due, in a task that was cancelled before or whose
+    TaskGroup has failed; `asyncio.wait_for` of 3.11 can lose a cancellation. `firmware_bridge.deadlines` does neither.
+    """
+    _told(
+        f"{m.where}:{node.lineno} uses asyncio's {found}: take it from firmware_bridge.deadlines"
+        for m in MODULES.values() if m.where != TIMEOUTS
+        for node in ast.walk(m.tree) if (found := _asyncio_timeout(node))
+    )  # fmt: skip
+
+
+def _asyncio_timeout(node: ast.AST) -> str:
+    names = {"timeout", "timeout_at", "wait_for"}
+    if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "asyncio":
+        return next((a.name for a in node.names if a.name in names), "")
+    if isinstance(node, ast.Attribute) and node.attr in names and ast.unparse(node.value).partition(".")[0] == "asyncio":
+        return node.attr
+    return ""
+
+
+@pytest.mark.parametrize(("code", "found"), [
+    ("asyncio.timeout(1)", True), ("asyncio.timeouts.timeout_at(1)", True), ("asyncio.wait_for(x, 1)", True), ("from asyncio import timeout", True),
+    ("timeout(1)", False), ("condition.wait_for(x)", False), ("asyncio.wait([x], timeout=1)", False),
+])  # fmt: skip
+def test_the_finder_of_asyncio_timeouts_finds_them(code, found):
+    assert any(_asyncio_timeout(n) for n in ast.walk(ast.parse(code))) is found
+
+
 @pytest.mark.requirement("M-walls")
 def test_no_function_is_too_long():
     _told(

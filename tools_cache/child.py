@@ -19,10 +19,15 @@ async def ask(
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-c", code, *words, env=env, stdin=DEVNULL if question is None else PIPE, stdout=PIPE, stderr=DEVNULL
     )
+    conversation = asyncio.ensure_future(child.communicate(question))
     try:
-        async with asyncio.timeout(limit_s):
-            answer, _ = await child.communicate(question)
+        # Not asyncio.timeout: on Python 3.11.2 it raises CancelledError in a task that was cancelled before.
+        await asyncio.wait([conversation], timeout=limit_s)
+        if not conversation.done():
+            raise TimeoutError
+        answer, _ = conversation.result()
     finally:
+        conversation.cancel()
         if child.returncode is None:
             child.kill()
             await child.wait()

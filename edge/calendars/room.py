@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from firmware_bridge.deadlines import timeout
 from tools_cache.calendars import Agenda, Busy, CalendarTrouble, Made, Plan, Trouble
 
 DEADLINE_S: Final = 12.0
@@ -77,7 +78,7 @@ class CalendarRoom:
     async def _asked(self, request: Mapping[str, Any], *, writes: bool = False) -> dict[str, Any]:
         place = {**asdict(self._place), "folder": str(self._place.folder)}
         try:
-            async with asyncio.timeout(self._deadline_s), self._turns:
+            async with timeout(self._deadline_s), self._turns:
                 raw = await self._exchange(json.dumps({**request, "place": place}).encode())
             told: dict[str, Any] = json.loads(raw)
         except TimeoutError:

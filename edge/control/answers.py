@@ -3,7 +3,6 @@
 Refuses to begin, to decide or to end one.
 """
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
@@ -14,6 +13,7 @@ from edge.core.call_state import CallState
 from edge.events import CallAnswered, CallCompleted
 from edge.ports import BusPort
 from edge.store_ports import CallStorePort
+from firmware_bridge.deadlines import timeout
 from tools_cache.tool import Json
 
 SETTLE_S: Final = 2.0
@@ -47,7 +47,7 @@ class Answers:
                 return story
             delivery: Json = None
             with suppress(TimeoutError):
-                async with asyncio.timeout(min(wait_s, SETTLE_S) if answered else wait_s):
+                async with timeout(min(wait_s, SETTLE_S) if answered else wait_s):
                     delivery = await _word(heard, call_id, pending=pending)
             story = await self.story(call_id)
         return _with_delivery(story, delivery) if _answered(story, pending=pending) else None

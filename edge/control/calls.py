@@ -3,7 +3,6 @@
 Refuses to know who runs a call and how: it reads the request, asks the port, and gives the envelope back as it came.
 """
 
-import asyncio
 from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -18,6 +17,7 @@ from edge.control.progressing import progressing
 from edge.control.stream import Stream
 from edge.core import results
 from edge.ports import Grant, Submission, Wait
+from firmware_bridge.deadlines import timeout
 from tools_cache.tool import CallOrigin, Delivery, Json, Mode, ToolCall, ToolResponse
 
 GRACE_S: Final = 60.0
@@ -217,7 +217,7 @@ async def _envelope(answer: Awaitable[ToolResponse], limit_s: float) -> Reply:
 async def within(answer: Awaitable[_T], limit_s: float) -> _T:
     """Wait for an answer. Raises `Refused` (504) when it does not come in time; what was begun goes on."""
     try:
-        async with asyncio.timeout(limit_s):
+        async with timeout(limit_s):
             return await answer
     except TimeoutError:
         raise _late() from None

@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import h11
 
+from firmware_bridge.deadlines import timeout
 from tools_cache.tool import Json
 
 READ: Final = 64 * 1024
@@ -107,7 +108,7 @@ class Connection:
         """Give the next request, None when the client has gone or said nothing. Raises `Refused`."""
         self._spoken = bool(self._h11.trailing_data[0])
         try:
-            async with asyncio.timeout(self._limits.request_s if self._spoken else self._limits.idle_s) as limit:
+            async with timeout(self._limits.request_s if self._spoken else self._limits.idle_s) as limit:
                 return await self._next(limit)
         except TimeoutError:
             if not self._spoken:
@@ -180,7 +181,7 @@ class Connection:
             self._writer.write_eof()
         left = MAX_LINGER
         try:
-            async with asyncio.timeout(LINGER_S):
+            async with timeout(LINGER_S):
                 while left > 0 and (data := await self._reader.read(READ)):
                     left -= len(data)
         except TimeoutError:
@@ -207,7 +208,7 @@ class Connection:
         if data:
             self._still_there()
             self._writer.write(data)
-        async with asyncio.timeout(self._limits.write_s):
+        async with timeout(self._limits.write_s):
             await self._writer.drain()
 
     def _still_there(self) -> None:
@@ -230,7 +231,7 @@ class Connection:
         self._writer.close()
         try:
             with contextlib.suppress(TimeoutError, OSError):
-                async with asyncio.timeout(LINGER_S):
+                async with timeout(LINGER_S):
                     await self._writer.wait_closed()
         finally:
             self.abort()

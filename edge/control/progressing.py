@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Final
 
 from edge.control.http import failure
+from firmware_bridge.deadlines import timeout
 from tools_cache.tool import ToolResponse
 
 KEPT: Final = 64
@@ -47,7 +48,7 @@ async def progressing(call: Running, limit_s: float) -> AsyncGenerator[str, None
 
 async def _within(call: Coroutine[Any, Any, ToolResponse], limit_s: float) -> ToolResponse | None:
     try:
-        async with asyncio.timeout(limit_s):
+        async with timeout(limit_s):
             return await call
     except TimeoutError:
         return None

@@ -27,6 +27,7 @@ from edge.control.stream import Stream
 from edge.pairing_ports import PairingPort
 from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
 from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort
+from firmware_bridge.deadlines import timeout
 from tools_cache.tool import Json, ToolResponse
 
 log = logging.getLogger(__name__)
@@ -208,7 +209,7 @@ class ControlServer:
 
     async def _next_blocks(self, feed: Feed, cursor: int) -> tuple[int, list[str]]:
         try:
-            async with asyncio.timeout(self._limits.heartbeat_s):
+            async with timeout(self._limits.heartbeat_s):
                 return await feed.news(cursor)
         except TimeoutError:
             return cursor, [":"]

@@ -3,7 +3,6 @@
 Refuses to know how anybody is asked, and sees no secret: the port gives none.
 """
 
-import asyncio
 from collections.abc import Awaitable
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
@@ -11,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 from edge.control import reading
 from edge.control.handed import NoServer, ServersPort
 from edge.control.http import Refused, Reply, Request
+from firmware_bridge.deadlines import timeout
 from tools_cache.tool import Json
 
 LONGEST_S: Final = 60.0
@@ -41,7 +41,7 @@ class ServerRoutes:
 
     async def _done(self, server: str, work: Awaitable[None]) -> Reply:
         try:
-            async with asyncio.timeout(LONGEST_S):
+            async with timeout(LONGEST_S):
                 await work
         except NoServer as e:
             raise Refused(404, "NOT_FOUND", str(e), e.fix) from None

@@ -1,11 +1,11 @@
 """`POST /v1/registry/sync`: fetch the cloud's registry now. Refuses to know HTTP's other end: the registry does."""
 
-import asyncio
 from typing import Final
 
 from edge.control.handed import Sync
 from edge.control.http import Refused, Reply, Request
 from edge.core.sync import SyncFailed
+from firmware_bridge.deadlines import timeout
 
 LONGEST_S: Final = 120.0
 """Fetching 8 MiB and checking it takes a Raspberry Pi a quarter of that."""
@@ -16,7 +16,7 @@ async def synced(sync: Sync | None, _request: Request) -> Reply:
     if sync is None:
         raise Refused(501, "UNSUPPORTED", "this daemon has no registry to fetch", "update glassd")
     try:
-        async with asyncio.timeout(LONGEST_S):
+        async with timeout(LONGEST_S):
             return Reply(200, dict(await sync()))
     except SyncFailed as e:
         raise Refused(502, "SYNC_FAILED", f"the registry was not fetched: {e}", e.hint or "see: glassd doctor") from None

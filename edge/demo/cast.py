@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from edge.devcloud.children import bound_to_us
+from firmware_bridge.deadlines import timeout
 
 STARTED_WITHIN_S: Final = 20.0
 """A cold Pi needs several seconds to import a Bluetooth stack; nobody waits longer than this."""
@@ -64,7 +65,7 @@ class Member:
         assert self._process is not None
         assert self._process.stdout is not None
         try:
-            async with asyncio.timeout(STARTED_WITHIN_S):
+            async with timeout(STARTED_WITHIN_S):
                 line = await self._process.stdout.readline()
         except TimeoutError:
             line = b""
@@ -104,7 +105,7 @@ class Member:
         with suppress(ProcessLookupError):
             process.send_signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(ENDED_WITHIN_S):
+            async with timeout(ENDED_WITHIN_S):
                 await process.wait()
         except TimeoutError:
             process.kill()
@@ -119,7 +120,7 @@ def glassd(*words: str) -> list[str]:
 async def until_there(control: Path, daemon: Member) -> None:
     """Wait until the daemon answers on its socket. Raises `CastError`."""
     try:
-        async with asyncio.timeout(READY_S):
+        async with timeout(READY_S):
             while True:
                 try:
                     _, writer = await asyncio.open_unix_connection(str(control))

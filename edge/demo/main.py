@@ -18,6 +18,7 @@ from edge.demo.play import Play, Unmet
 from edge.demo.script import VERBS, BadScript, Step, load, parse_line
 from edge.demo.view import View
 from edge.demo.wires import CloudWire, DaemonWire, MockWire
+from firmware_bridge.deadlines import timeout
 
 DEFAULT_GLASSES: Final = "mock:full"
 EDGE_ID: Final = "demo"
@@ -54,7 +55,7 @@ async def run_demo(*, glasses: str | None, script: Path | None, seconds: float |
     try:
         interactive = script is None and sys.stdin.isatty() and not as_json
         steps = [] if interactive else load(str(script or "tour"), glasses or DEFAULT_GLASSES)
-        async with asyncio.timeout(seconds), AsyncExitStack() as stack:
+        async with timeout(seconds), AsyncExitStack() as stack:
             play = await _open(stack, glasses or DEFAULT_GLASSES, show, forgiving=interactive)
             await play.run(_asked(show) if interactive else _scripted(steps))
     except TimeoutError:

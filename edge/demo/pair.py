@@ -14,6 +14,7 @@ from typing import Final
 from edge.control.client import ControlClient, ControlError
 from edge.demo.cast import SIMULATED, CastError, Member, glassd, until_there
 from edge.paths import SOCKET_NAME, runtime_dir
+from firmware_bridge.deadlines import timeout
 
 DEFAULT_MODEL: Final = "mock:full"
 WORN_WITHIN_S: Final = 20.0
@@ -76,7 +77,7 @@ async def _worn(control: Path, daemon: Member) -> None:
     """Wait until the glasses are connected: an agent's first call finds them there."""
     client, state = ControlClient((control,)), ""
     try:
-        async with asyncio.timeout(WORN_WITHIN_S):
+        async with timeout(WORN_WITHIN_S):
             while state != "ready":
                 await asyncio.sleep(LOOK_S)
                 try:

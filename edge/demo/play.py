@@ -12,6 +12,7 @@ import httpx
 
 from edge.demo.script import BadScript, Expectation, Step, seconds, split_call, split_caps
 from edge.demo.wires import CloudWire, DaemonWire, MockWire
+from firmware_bridge.deadlines import timeout
 
 EXPECT_S: Final = 30.0
 """An app may take 10 s to start; nothing in a demo takes longer, and a busy machine is slower."""
@@ -94,7 +95,7 @@ class Play:
             return next((e for e in self._events[self._mark :] if wanted.met_by(e)), None)
 
         try:
-            async with asyncio.timeout(timeout_s), self._news:
+            async with timeout(timeout_s), self._news:
                 while (event := found()) is None:
                     await self._news.wait()
                 return event

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import httpx
 
+from firmware_bridge.deadlines import timeout
+
 log = logging.getLogger(__name__)
 
 ASK_S: Final = 60.0
@@ -64,7 +66,7 @@ class MockWire:
         """Give one order and read its answer. Raises OSError when the mock is away."""
         async with self._open() as (reader, writer):
             writer.write(json.dumps(order).encode() + b"\n")
-            async with asyncio.timeout(ASK_S):
+            async with timeout(ASK_S):
                 return dict(json.loads(await reader.readline()))
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:

@@ -17,6 +17,7 @@ from edge.devcloud.children import Child
 from edge.devcloud.registry import App
 from edge.devcloud.seats import Elsewhere, Seats
 from edge.store.db import StoreError
+from firmware_bridge.deadlines import timeout
 
 if TYPE_CHECKING:
     import httpx
@@ -102,7 +103,7 @@ class Launcher:
             return None
         silent: Elsewhere | None = None
         try:
-            async with asyncio.timeout(self._connect_s):
+            async with timeout(self._connect_s):
                 while (there := await self._others.take(app.package, instead_of=silent)) is not None:
                     answers = await self._answers(app, there.url) if there.connected else None
                     if answers:
@@ -167,7 +168,7 @@ class Launcher:
         """Ask every `poll_s` until it answers. Nothing is cleaned up when it does not: it may yet come."""
         assert seat.child is not None
         try:
-            async with asyncio.timeout(self._connect_s):
+            async with timeout(self._connect_s):
                 while seat.child.running and not seat.connected:
                     seat.connected = await self._answers(app, seat.url) is True
                     if not seat.connected:

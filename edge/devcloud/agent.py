@@ -16,6 +16,7 @@ from edge.devcloud.link import Link, NotConnected, Route
 from edge.uplink import wire
 from edge.uplink.mqtt import Inbound
 from edge.uplink.wire import Kind, Topics, WireError
+from firmware_bridge.deadlines import timeout
 from tools_cache.tool import CallOrigin, ErrorCode, Json, ToolCall, ToolResponse
 
 log = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ class Agent:
         pending = _Pending(asyncio.get_running_loop().create_future())
         self._pending[edge_id, call.call_id] = pending
         try:
-            async with asyncio.timeout(ttl_s):
+            async with timeout(ttl_s):
                 await self._offer(topics, call, pending)
                 response = await pending.answer
         except TimeoutError:
@@ -93,7 +94,7 @@ class Agent:
             except NotConnected as e:
                 log.debug("invocation %s is not sent: %s", call.call_id, e)
             try:
-                async with asyncio.timeout(pause):
+                async with timeout(pause):
                     await pending.accepted.wait()
             except TimeoutError:
                 pause *= 2

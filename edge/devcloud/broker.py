@@ -16,6 +16,7 @@ from typing import Final
 
 from edge.devcloud.children import Child
 from edge.devcloud.secured import Secured
+from firmware_bridge.deadlines import timeout
 
 log = logging.getLogger(__name__)
 
@@ -214,7 +215,7 @@ def find_mosquitto() -> str:
 async def _listening(child: Child, port: int) -> None:
     """Wait until the child itself listens; if it has ended, say why."""
     try:
-        async with asyncio.timeout(START_S):
+        async with timeout(START_S):
             while child.running and not await _answers(port):  # noqa: ASYNC110 - another process sets no Event of ours
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from firmware_bridge.deadlines import timeout
+
 log = logging.getLogger(__name__)
 
 _BOOT: Final = (
@@ -79,7 +81,7 @@ class Child:
         """Ask it to leave, make it leave; fine when it has left already."""
         self._signal(signal.SIGTERM)
         try:
-            async with asyncio.timeout(STOP_S):
+            async with timeout(STOP_S):
                 await self._process.wait()
         except TimeoutError:
             log.warning("%s (pid %d) does not stop, it is killed", self.name, self.pid)

@@ -15,6 +15,7 @@ from edge.devcloud.runner import Runner
 from edge.store.db import StoreError
 from edge.uplink import wire
 from edge.uplink.wire import Kind
+from firmware_bridge.deadlines import timeout
 from tools_cache.tool import ErrorCode, Json, ToolResponse
 
 log = logging.getLogger(__name__)
@@ -112,7 +113,7 @@ def _envelope(result: Json) -> ToolResponse:
 
 async def _wait(event: asyncio.Event, at_most_s: float) -> None:
     try:
-        async with asyncio.timeout(at_most_s):
+        async with timeout(at_most_s):
             await event.wait()
     except TimeoutError:
         return

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from firmware_bridge.deadlines import timeout
+
 FOLDER: Final = "workers"
 ALONE_S: Final = 30.0
 LOOK_S: Final = 0.02
@@ -64,7 +66,7 @@ async def alone(path: Path, *, within_s: float = ALONE_S) -> AsyncIterator[None]
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        async with asyncio.timeout(within_s):
+        async with timeout(within_s):
             while (handle := _locked(path, os.O_CREAT)) is None:  # noqa: ASYNC110 - no event comes from another process
                 await asyncio.sleep(LOOK_S)
     except TimeoutError:

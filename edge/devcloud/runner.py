@@ -3,7 +3,6 @@
 Refuses to know MQTT and the journal; whoever calls is told just before the app is asked.
 """
 
-import asyncio
 import json
 import logging
 import time
@@ -17,6 +16,7 @@ from edge.devcloud import envelope
 from edge.devcloud.activation import ActivationFailed, ActivationTimeout, Launcher, Running
 from edge.devcloud.appserver import NDJSON
 from edge.devcloud.registry import App, Registry
+from firmware_bridge.deadlines import timeout
 from tools_cache.errors import BadDefinition, BadToolName
 from tools_cache.schema import compile_schema
 from tools_cache.tool import ErrorCode, Json, ToolCall, ToolResponse
@@ -166,7 +166,7 @@ class Runner:
         self, plan: _Plan, progress: Progress, sending: Sending,
     ) -> tuple[ToolResponse, Running | None]:  # fmt: skip
         try:
-            async with asyncio.timeout(max(0.0, plan.ends_at - time.monotonic())):
+            async with timeout(max(0.0, plan.ends_at - time.monotonic())):
                 running = await self._launcher.ensure(plan.app)
         except ActivationTimeout as e:
             return ToolResponse.failure(ErrorCode.APP_ACTIVATION_TIMEOUT, str(e)), None
@@ -187,7 +187,7 @@ class Runner:
         allowed = min(self._tool_timeout_s, float(plan.tool.get("timeoutS") or self._tool_timeout_s))
         maybe_done = not _repeatable(plan.tool)
         try:
-            async with asyncio.timeout(min(left, allowed)):
+            async with timeout(min(left, allowed)):
                 return await self._post(plan, running, progress)
         except TimeoutError:
             return _too_late(maybe_done=maybe_done) if left < allowed else envelope.timed_out(allowed, maybe_done=maybe_done)

@@ -31,6 +31,7 @@ from edge.devcloud.shelf import Shelf
 from edge.store.db import Database, StoreError
 from edge.uplink.mqtt import BrokerOptions
 from edge.uplink.wire import check_word
+from firmware_bridge.deadlines import timeout
 
 FIRST_CONNECT_S: Final = 15.0
 DATABASE: Final = "devcloud.db"
@@ -125,7 +126,7 @@ def options_of(address: tuple[str, int], name: str, *, tls: Any = None) -> Broke
 async def first_connect(link: Link, address: tuple[str, int], *, within_s: float = FIRST_CONNECT_S) -> None:
     """Raises BrokerFailed when nobody answers."""
     try:
-        async with asyncio.timeout(within_s):
+        async with timeout(within_s):
             await link.connected.wait()
     except TimeoutError:
         raise BrokerFailed(f"no MQTT 5 broker answers at {address[0]}:{address[1]}") from None

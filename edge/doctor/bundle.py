@@ -3,7 +3,6 @@
 Refuses to send anything anywhere, and to hold a secret: every text goes through `Redact`.
 """
 
-import asyncio
 import io
 import json
 import tarfile
@@ -21,6 +20,7 @@ from edge.doctor.redact import Redact
 from edge.settings import MAX_SECRET, credential
 from edge.settings_reading import MAX_FILE, find
 from edge.settings_rules import BadSettings
+from firmware_bridge.deadlines import timeout
 
 MAX_LINES: Final = 500
 """Of the journal, and of the audit log."""
@@ -110,7 +110,7 @@ async def _journal(patient: Patient, redact: Redact) -> str:
     user = ("--user",) if patient.unit and patient.unit.manager != "systemctl" else ()
     argv = ("journalctl", *user, "-u", UNIT, "-p", "info", "-n", str(MAX_LINES), "-o", "short-iso", "--no-hostname", "--no-pager")
     with suppress(TimeoutError):
-        async with asyncio.timeout(ASK_S):
+        async with timeout(ASK_S):
             return redact((await patient.machine.ask(*argv)).out)
     return "the journal did not answer in time\n"
 

@@ -3,7 +3,6 @@
 The only place of the doctor that touches the process it runs in; the checks get a `Machine`.
 """
 
-import asyncio
 import grp
 import logging
 import os
@@ -24,6 +23,7 @@ from edge.doctor.ladder import Ladder
 from edge.doctor.patient import Machine, Patient, Who
 from edge.doctor.words import Entry
 from edge.store.stamps import wall_is_set
+from firmware_bridge.deadlines import timeout
 from tools_cache import build
 
 LEAVE_S: Final = 1.5
@@ -54,7 +54,7 @@ async def examining(
             yield patient, entries
     finally:
         with suppress(TimeoutError):
-            async with asyncio.timeout(LEAVE_S):
+            async with timeout(LEAVE_S):
                 await patient.closing.aclose()
 
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from edge.doctor.words import Check, Entry, Finding, Mark, do, fail, skip
+from firmware_bridge.deadlines import timeout, timeout_at
 
 WHOLE_S: Final = 14.0
 """For all checks together; a person waits, and systemd's own answers come within a second."""
@@ -57,7 +58,7 @@ class Ladder:
     async def _rung(self, number: int, check: Check, end: float) -> None:
         began = self._now()
         try:
-            async with asyncio.timeout_at(end):
+            async with timeout_at(end):
                 blocked = await self._before(check)
                 began = self._now()
                 finding = blocked or await self._examine(check)
@@ -75,7 +76,7 @@ class Ladder:
 
     async def _examine(self, check: Check) -> Finding:
         try:
-            async with asyncio.timeout(check.deadline_s):
+            async with timeout(check.deadline_s):
                 return await check.examine()
         except TimeoutError:
             return fail(f"no answer within {check.deadline_s:g} s", do("run it again; when it stays, see: journalctl -b -p err"))

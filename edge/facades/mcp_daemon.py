@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import h11
 
+from firmware_bridge.deadlines import timeout, timeout_at
+
 MAX_ANSWER: Final = 64 * 1024 * 1024
 MAX_EVENT: Final = 16 * 1024 * 1024
 READ: Final = 64 * 1024
@@ -133,7 +135,7 @@ class Daemon:
         forbidden: Path | None = None
         for path in self.sockets:
             try:
-                async with asyncio.timeout(CONNECT_S):
+                async with timeout(CONNECT_S):
                     return _Connection(*await asyncio.open_unix_connection(str(path), limit=READ))
             except PermissionError:
                 forbidden = forbidden or path
@@ -201,7 +203,7 @@ class _Connection:
         if self._writer.is_closing():
             raise ConnectionResetError("closed")  # uvloop would say RuntimeError
         self._writer.write(data + (self._h11.send(h11.EndOfMessage()) or b""))
-        async with asyncio.timeout_at(patience.until()):
+        async with timeout_at(patience.until()):
             await self._writer.drain()
         while not isinstance(event := await self._event(), h11.Response):
             if isinstance(event, h11.ConnectionClosed):
@@ -233,7 +235,7 @@ class _Connection:
 
     async def _event(self) -> Any:
         while (event := self._h11.next_event()) is h11.NEED_DATA:
-            async with asyncio.timeout_at(self._patience.until()):
+            async with timeout_at(self._patience.until()):
                 data = await self._reader.read(READ)
             if data:
                 self.unheard = False

@@ -29,6 +29,7 @@ from edge.facades.mcp_daemon import Daemon, DaemonError
 from edge.facades.mcp_pending import PENDING, pending
 from edge.facades.mcp_shelf import CannotRead, NoPrompt, NoResource, OurShelf, Shelf
 from edge.facades.mcp_tools import Known, Row, Tools, tools_of
+from firmware_bridge.deadlines import timeout
 from tools_cache import names
 from tools_cache.tool import RateLimit
 
@@ -268,7 +269,7 @@ async def _told(clients: Iterable[Connection], tell: Callable[[Connection], Awai
     """Tell each; one that does not listen costs the others nothing."""
     for client in clients:
         try:
-            async with asyncio.timeout(NOTIFY_S):
+            async with timeout(NOTIFY_S):
                 await tell(client)
         except Exception as e:  # noqa: BLE001 - whatever a transport raises about a client that has gone
             log.debug("a client of %s was not told: %s", client.protocol_version, e)

@@ -17,6 +17,7 @@ from typing import Final
 from edge.ports import GlassesAway, GlassesPort
 from edge.render.voice import MAX_SENTENCE, Unspeakable, Utterance, Voice, VoiceUnavailable
 from firmware_bridge.capabilities import Capabilities
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import BridgeError, CommandRefused, CommandTimeout
 from firmware_bridge.messages import AudioChunk, AudioFormat, Done, EndAudio, StartAudio
 
@@ -220,7 +221,7 @@ class _Player:
 async def _pause(stop: asyncio.Event, seconds: float) -> None:
     if seconds > 0:
         with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with timeout(seconds):
                 await stop.wait()
 
 

@@ -30,13 +30,13 @@ from edge.render.voice import Voice
 from edge.store_ports import NotesPort
 from edge.vigil import Within, unwatched
 from firmware_bridge.capabilities import Capabilities, Hardware
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import Answer, Gesture, Gestured, PromptAnswered
 from tools_cache.tool import Delivery, DeliveryReport, Json, ToolResponse
 
 _log: Final = logging.getLogger(__name__)
 ACT_S: Final = 300.0  # the watchdog waits this long for one drawing; each of its requests has a deadline of seconds
-LIFE_S: Final = 60.0
-"""A result that cannot be shown within this time is no answer any more."""
+LIFE_S: Final = 60.0  # a result that cannot be shown within this time is no answer any more
 BRIEF_S: Final = 10.0
 """A working mark stays until the result comes, but no longer than this without news."""
 INBOX: Final = 64
@@ -210,7 +210,7 @@ class Stage:
     async def _act(self) -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._patience()):
+                async with timeout(self._patience()):
                     await self._wake.wait()
             self._wake.clear()
             while self._inbox:

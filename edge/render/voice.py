@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Final
 
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import AudioFormat
 
 _log: Final = logging.getLogger(__name__)
@@ -95,7 +96,7 @@ class Voice:
 
     async def _exchange(self, request: bytes) -> bytes:
         try:
-            async with asyncio.timeout(self._deadline_s):
+            async with timeout(self._deadline_s):
                 child = await self._alive()
                 assert child.stdin is not None
                 assert child.stdout is not None

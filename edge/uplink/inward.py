@@ -30,6 +30,7 @@ from edge.uplink.mqtt import Inbound
 from edge.uplink.outward import Aside, Outward
 from edge.uplink.stores import Arrival, InboxPort, InRow, Taken
 from edge.uplink.wire import Kind, Topics, WireError, WireMessage
+from firmware_bridge.deadlines import timeout
 from tools_cache.tool import ErrorCode, Json, ToolResponse
 
 _log = logging.getLogger(__name__)
@@ -160,7 +161,7 @@ class Inward:
 
     async def _pause(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(FULL_RETRY_S):
+            async with timeout(FULL_RETRY_S):
                 await self._freed.wait()
         self._freed.clear()
 

@@ -32,6 +32,7 @@ from edge.uplink.link import (
     open_socket,
 )
 from edge.uplink.tls import explained
+from firmware_bridge.deadlines import timeout
 
 if TYPE_CHECKING:
     import aiomqtt
@@ -78,7 +79,7 @@ class Connection:
         await self._loop.run_in_executor(None, _import_aiomqtt)
         self._client = self._make_client()
         try:
-            async with asyncio.timeout(self.options.connect_timeout_s):
+            async with timeout(self.options.connect_timeout_s):
                 await self._dial()
                 await self._connack
         except BaseException as error:
@@ -98,7 +99,7 @@ class Connection:
             self._paho.disconnect()
             with suppress(TimeoutError):
                 # DISCONNECT leaves from the socket buffer; a silent link must not keep us.
-                async with asyncio.timeout(1.0):
+                async with timeout(1.0):
                     await asyncio.shield(self._lost)
         self._over(Verdict(Fault.CLOSED, "closed"))
         self._abandon()
@@ -198,7 +199,7 @@ class Connection:
 
     async def _answer(self, mid: int) -> Codes:
         try:
-            async with asyncio.timeout(self.options.ack_timeout_s):
+            async with timeout(self.options.ack_timeout_s):
                 return await self._waiting.answer(mid)
         except TimeoutError:
             raise ConnectionOver(self._over(Verdict(Fault.SILENT, "no acknowledgement in time"))) from None

@@ -17,6 +17,7 @@ from edge.uplink.flights import Flight, Flights, refused
 from edge.uplink.mqtt import NO_SUBSCRIBERS, WINDOW, Connection, ConnectionOver, PublishRefused
 from edge.uplink.stores import ANSWER, OutboxPort
 from edge.uplink.wire import Kind, Topics
+from firmware_bridge.deadlines import timeout
 from tools_cache.tool import Json, ToolResponse
 
 _log = logging.getLogger(__name__)
@@ -214,7 +215,7 @@ async def wait_until(event: asyncio.Event, at: float | None, clock: Clock) -> No
     await asyncio.sleep(0)  # also when it is due already: a pump that always finds work must not starve the others
     while at is None or at > clock.boot():
         try:
-            async with asyncio.timeout(None if at is None else min(LOOK_S, max(0.0, at - clock.boot()))):
+            async with timeout(None if at is None else min(LOOK_S, max(0.0, at - clock.boot()))):
                 await event.wait()
         except TimeoutError:
             continue

@@ -27,6 +27,7 @@ from edge.uplink.stores import CALL, TELL, InboxPort, OutboxPort
 from edge.uplink.tls import CLOCK_FLOOR, MakeContext, context, dated
 from edge.uplink.wire import Kind, Topics, WireError
 from edge.vigil import Within, unwatched
+from firmware_bridge.deadlines import timeout
 from tools_cache.tool import DeliveryReport, ErrorCode, Json, ToolCall, ToolResponse
 
 _log = logging.getLogger(__name__)
@@ -35,8 +36,7 @@ STEP_S: Final = 60.0  # what opening a connection may take beyond its own time-o
 RETAINED_S: Final = 7 * 24 * 3600
 """Life of retained messages: a glassd that is gone leaves no ghost. Renewed at half of it."""
 TELL_TTL_S: Final = 24 * 3600.0
-BATCH: Final = 64
-"""Received messages stored in one commit."""
+BATCH: Final = 64  # received messages stored in one commit
 CLOCK_LOOK_S: Final = 1.0
 """How often a clock that is not set yet is looked at: nobody tells a process that it was set."""
 FLEETING: Final = frozenset({"head"})
@@ -283,7 +283,7 @@ class MqttUplink:
 
     async def _say_goodbye(self, link: Connection) -> None:
         with suppress(TimeoutError, ConnectionOver, PublishRefused):
-            async with asyncio.timeout(1.0):
+            async with timeout(1.0):
                 await self._publish_presence(link, "offline")
 
     async def _serve(self, link: Connection) -> None:

@@ -19,6 +19,7 @@ from edge.logs import clean
 from edge.race import race
 from edge.upstream import frames
 from edge.upstream.words import NOTHING, Fault, Json, McpServer, OnProgress, Outcome, ServerNews, Status, fault
+from firmware_bridge.deadlines import timeout
 
 GRACE_S: Final = 5.0
 """The child answers within a call's time; one that has not after this much more is stuck, and is ended."""
@@ -140,7 +141,7 @@ class UpstreamClient:
             "input": None if input is None else dict(input), "progress": on_progress is not None,
         }  # fmt: skip
         try:
-            async with asyncio.timeout(timeout_s + GRACE_S):
+            async with timeout(timeout_s + GRACE_S):
                 return await self._tried(flight, request, self._now() + timeout_s)
         except TimeoutError:
             return self._too_late(flight)
@@ -352,7 +353,7 @@ class UpstreamClient:
         pipe = self._pipe
         if pipe is not None:
             try:
-                async with asyncio.timeout(GRACE_S):
+                async with timeout(GRACE_S):
                     await pipe.drain()
             except (TimeoutError, ConnectionError):
                 log.debug("upstream: the child does not read")
@@ -372,7 +373,7 @@ async def _ended(child: asyncio.subprocess.Process, end_s: float) -> None:
     try:
         if child.stdin is not None:
             child.stdin.close()
-        async with asyncio.timeout(end_s):
+        async with timeout(end_s):
             await _emptied(child)
     except TimeoutError:
         log.warning("upstream: the child did not end within %g s", end_s)

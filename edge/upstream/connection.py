@@ -25,6 +25,7 @@ from edge.upstream.listing import Listing
 from edge.upstream.session import US, Dispatcher, Session, agree
 from edge.upstream.stdio import stdio_wire
 from edge.upstream.words import Fault, McpServer
+from firmware_bridge.deadlines import timeout
 
 AUTHORIZE_S: Final = 600.0
 """As the flow's own patience."""
@@ -161,7 +162,7 @@ class Connection:
     async def _opened(self, session: Session) -> None:
         self._session = session
         try:
-            async with asyncio.timeout(self.config.start_timeout_s if self.lost else 0) as self._deadline:
+            async with timeout(self.config.start_timeout_s if self.lost else 0) as self._deadline:
                 self.probing = not self._legacy
                 await agree(session, legacy=self._legacy)
                 self.probing = False

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from edge.upstream.flight import FLIGHT
 from edge.upstream.words import McpServer
+from firmware_bridge.deadlines import timeout
 
 AUTHORIZE_S: Final = 600.0
 """How long a person has to authorise; then the server is asked for a new address."""
@@ -115,7 +116,7 @@ class Authorizer:
 
         async def callback() -> AuthorizationCodeResult:
             assert self._answer is not None
-            async with asyncio.timeout(AUTHORIZE_S):
+            async with timeout(AUTHORIZE_S):
                 found = await self._answer
             authorized()
             return found

@@ -14,6 +14,7 @@ from typing import Final
 
 from edge.upstream.lines import CHUNK
 from edge.upstream.words import McpServer
+from firmware_bridge.deadlines import timeout
 
 PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 """All of our environment that a server gets; proxies may carry a password, so who needs one says so in `env`."""
@@ -97,7 +98,7 @@ class Process:
     async def ended(self, within_s: float) -> bool:
         """Say whether it ended within this time."""
         try:
-            async with asyncio.timeout(within_s):
+            async with timeout(within_s):
                 await self._child.wait()
         except TimeoutError:
             return False

@@ -21,6 +21,7 @@ from edge.upstream.asking import Ask, ask
 from edge.upstream.connection import MAX_TTL_S, MIN_TTL_S, Connection, Problem
 from edge.upstream.flight import Flight
 from edge.upstream.words import Fault, Json, McpServer, OnProgress, Outcome, ServerNews, Status, UpstreamTool, fault
+from firmware_bridge.deadlines import timeout, timeout_at
 
 MAX_CALLS: Final = 32
 """At once, at one server: each may hold an answer of `max_answer_bytes`."""
@@ -186,7 +187,7 @@ class Server:
                     return self._problem
                 connection = self._open()
             try:
-                async with asyncio.timeout_at(ends_at):
+                async with timeout_at(ends_at):
                     await connection.settled.wait()
             except TimeoutError:
                 return Problem(Fault.UNSENT, "it was not connected in time")
@@ -270,7 +271,7 @@ class Server:
             while (connection := self._current) is not None and connection.open and connection.stale.is_set():
                 connection.stale.clear()
                 try:
-                    async with asyncio.timeout(self.config.start_timeout_s):
+                    async with timeout(self.config.start_timeout_s):
                         await connection.list_tools()
                 except Exception as e:  # noqa: BLE001 - whatever a server brings the SDK to raise costs its list, not the other servers
                     log.debug("%s: its tools cannot be listed again: %s", self.config.id, e)

@@ -14,6 +14,7 @@ from bumble import core, hci, ll
 from bumble.controller import Controller
 from bumble.link import LocalLink
 
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.transports.hci_stream import BUSY, TcpHci
 
 log = logging.getLogger(__name__)
@@ -237,7 +238,7 @@ class HciDoor:
         for host in [*self._waiting, *([self._inside] if self._inside else [])]:
             await host.stream.close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(1):  # on Python ≥ 3.12 this waits for the connections to end
+            async with timeout(1):  # on Python ≥ 3.12 this waits for the connections to end
                 await server.wait_closed()
 
     def arrived(self, host: _Guest) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.sim.glasses import MockGlasses, describe
 from firmware_bridge.sim.wearer import ScriptError, Step, Wearer, checked_value, parse
 
@@ -100,7 +101,7 @@ class Control:
         for writer in list(self._clients):
             writer.close()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(1):
+            async with timeout(1):
                 await server.wait_closed()
         if not self.where.startswith("tcp:"):
             _forget(self.where.removeprefix("unix:"))
@@ -127,7 +128,7 @@ class Control:
 
     async def _line(self, reader: asyncio.StreamReader) -> bytes | None:
         try:
-            async with asyncio.timeout(IDLE_S):
+            async with timeout(IDLE_S):
                 return await reader.readuntil(b"\n")
         except asyncio.IncompleteReadError as end:
             return end.partial or None
@@ -224,5 +225,5 @@ def _step(verb: str, request: Reply) -> Step:
 
 async def _say(writer: asyncio.StreamWriter, reply: Reply) -> None:
     writer.write(json.dumps(reply, ensure_ascii=False).encode() + b"\n")
-    async with asyncio.timeout(IDLE_S):
+    async with timeout(IDLE_S):
         await writer.drain()

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final, Protocol
 
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.faults import Fault, FaultError
 from firmware_bridge.sim.glasses import MockGlasses
@@ -77,7 +78,7 @@ class Injector:
         while True:
             self._news.clear()
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._patience()):
+                async with timeout(self._patience()):
                     await self._news.wait()
             while self._later and self._later[0][0] <= self._glasses.time.now():
                 try:

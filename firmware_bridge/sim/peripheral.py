@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from firmware_bridge.codec import NEED_DATA, Codec, Incoming, Role
 from firmware_bridge.codecs.reference_frames import LAST, Frame, FrameType
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import LinkLost, LocalMisuse, LostReason, RemoteViolation
 from firmware_bridge.messages import (
     Answer,
@@ -136,7 +137,7 @@ class Session:
                 await self._link.notify(packet)
             due = self._codec.next_timer()
             try:
-                async with asyncio.timeout(None if due is None else max(0.0, due - time.monotonic())):
+                async with timeout(None if due is None else max(0.0, due - time.monotonic())):
                     await self._work.wait()
             except TimeoutError:
                 self._codec.handle_timer(time.monotonic())

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from firmware_bridge.bonding import Bonding
 from firmware_bridge.catalog import CATALOG, Advertisement, AmbiguousModel, Catalog
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.transports.radio_errors import RADIOS, classify
 from firmware_bridge.transports.sightings import Pairs, Sighting as Sighting, sided, whole  # noqa: PLC0414 - whoever scans names what is heard
@@ -215,7 +216,7 @@ async def _listen(
         if radio.open is not None:
             await radio.open()
         options = {} if radio.scanner is None else {"backend": radio.scanner}
-        async with asyncio.timeout(timeout_s + 2 * GATT_TIMEOUT_S):
+        async with timeout(timeout_s + 2 * GATT_TIMEOUT_S):
             scanner = BleakScanner(noticed, **options)
             await scanner.start()
             try:
@@ -233,7 +234,7 @@ async def _listen(
 async def _stop(scanner: Any) -> None:
     """Stop a scan; what BlueZ then complains about must not hide what was heard, nor why it ended."""
     try:
-        async with asyncio.timeout(GATT_TIMEOUT_S):
+        async with timeout(GATT_TIMEOUT_S):
             await scanner.stop()
     except Exception as error:  # noqa: BLE001 - as in _listen; a scan that did not stop shows at the next start
         log.debug("%s", classify(error, "stopping a scan"))
@@ -313,7 +314,7 @@ async def left_over(radio: Radio, catalog: Catalog = CATALOG, *, wanted: Wanted 
         from bleak import BleakAdapter  # noqa: PLC0415 - as in _listen
 
         services = sorted({model.gatt.service for model in catalog.models})
-        async with asyncio.timeout(GATT_TIMEOUT_S):
+        async with timeout(GATT_TIMEOUT_S):
             devices = await (await BleakAdapter.get()).get_connected_devices(services)
         found = [_connected(catalog, device) for device in devices]
     except Exception as error:  # noqa: BLE001 - as in _listen; a scan meets it again and says so

@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Final, TypeVar
 
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import LinkLost, LostReason, RadioError, RadioReason
 from firmware_bridge.transports.ble import GATT_TIMEOUT_S, Radio, Sighting
 from firmware_bridge.transports.radio_errors import classify
@@ -31,7 +32,7 @@ async def connect(radio: Radio, sighting: Sighting, *, timeout_s: float) -> "Ble
         try:
             if radio.open is not None:
                 await radio.open()
-            async with asyncio.timeout(timeout_s):
+            async with timeout(timeout_s):
                 await _open(transport, timeout_s)
         except asyncio.CancelledError:
             await transport.close()
@@ -132,7 +133,7 @@ class BleTransport:
         (bleak 3.1), and a packet too large for this one ends it. Glasses that really have the smallest lose a second.
         """
         try:
-            async with asyncio.timeout(MTU_SETTLE_S):
+            async with timeout(MTU_SETTLE_S):
                 while self._lost is None and (self._carries or 0) <= SMALLEST_PACKET:
                     self._carries = await mtu(self._rx.obj[0]) - 3
                     await asyncio.sleep(0 if self._carries > SMALLEST_PACKET else 0.05)
@@ -169,7 +170,7 @@ class BleTransport:
         if client is None:
             return
         try:
-            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+            async with timeout(CLOSE_TIMEOUT_S):
                 await client.disconnect()
         except Exception as error:  # noqa: BLE001 - it is over anyway; as in _listen
             log.debug("disconnecting %s: %s", self.address, classify(error, "disconnecting"))
@@ -197,5 +198,5 @@ class BleTransport:
 
 
 async def _timed(operation: Awaitable[T]) -> T:
-    async with asyncio.timeout(GATT_TIMEOUT_S):
+    async with timeout(GATT_TIMEOUT_S):
         return await operation

@@ -13,6 +13,7 @@ from dbus_fast import BusType, Message, MessageType
 from dbus_fast.aio import MessageBus
 
 from firmware_bridge.bonding import Witness
+from firmware_bridge.deadlines import timeout
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ async def connected(address: str | None) -> MessageBus:
     """Open a connection of our own to the system bus, or to the bus at `address`. Raises OSError and dbus-fast's errors."""
     bus = MessageBus(bus_address=address) if address else MessageBus(bus_type=BusType.SYSTEM)
     try:
-        async with asyncio.timeout(CALL_S):
+        async with timeout(CALL_S):
             return await bus.connect()
     except BaseException:
         bus.disconnect()  # dbus-fast wants it even when connecting failed
@@ -51,7 +52,7 @@ async def closed(bus: MessageBus) -> None:
     """Close a connection and wait until it is: dbus-fast only begins to. Never raises."""
     bus.disconnect()
     try:
-        async with asyncio.timeout(CALL_S):
+        async with timeout(CALL_S):
             await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # dbus-fast 5 is half annotated
     except (OSError, EOFError, TimeoutError) as gone:
         log.debug("closing the bus: %s", gone)
@@ -62,7 +63,7 @@ async def call(
 ) -> list[Any]:
     """Call `interface.Member` and give the answer's body. Raises `BluezError`, TimeoutError."""
     interface, _, member = method.rpartition(".")
-    async with asyncio.timeout(CALL_S if timeout_s is None else timeout_s):
+    async with timeout(CALL_S if timeout_s is None else timeout_s):
         answer = await bus.call(
             Message(destination=to, path=path, interface=interface, member=member, signature=signature, body=list(body))
         )

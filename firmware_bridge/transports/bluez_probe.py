@@ -3,11 +3,12 @@
 Refuses to change anything, to start bluetoothd (D-Bus would, for whoever merely asks), and to use the radio.
 """
 
-import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from firmware_bridge.deadlines import timeout
 
 if TYPE_CHECKING:
     from dbus_fast import Message
@@ -59,7 +60,7 @@ async def look(bus_address: str = SYSTEM_BUS, *, timeout_s: float = 2.0) -> Seen
 
     bus = None
     try:
-        async with asyncio.timeout(timeout_s):
+        async with timeout(timeout_s):
             bus = MessageBus(bus_address)
             await bus.connect()
             return await _asked(bus)
@@ -71,7 +72,7 @@ async def look(bus_address: str = SYSTEM_BUS, *, timeout_s: float = 2.0) -> Seen
         if bus is not None:
             bus.disconnect()
             with suppress(TimeoutError, OSError, EOFError):
-                async with asyncio.timeout(0.5):  # its socket closes in the loop's next turns
+                async with timeout(0.5):  # its socket closes in the loop's next turns
                     await bus.wait_for_disconnect()  # type: ignore[no-untyped-call]  # dbus-fast's
 
 

@@ -12,6 +12,8 @@ from typing import Any, Final
 from dbus_fast import BusType, Message, MessageFlag, MessageType
 from dbus_fast.aio import MessageBus
 
+from firmware_bridge.deadlines import timeout
+
 log = logging.getLogger(__name__)
 
 BLUEZ: Final = "org.bluez"
@@ -130,7 +132,7 @@ class BluezWatch:
         await self.close()
         bus = MessageBus(bus_type=BusType.SYSTEM)
         try:
-            async with asyncio.timeout(CALL_S):
+            async with timeout(CALL_S):
                 await bus.connect()
             bus.add_message_handler(self._heard)
             for rule in _RULES:
@@ -215,7 +217,7 @@ async def _until_over(bus: MessageBus) -> None:
 
 
 async def _ask(bus: MessageBus, message: Message) -> list[Any]:
-    async with asyncio.timeout(CALL_S):
+    async with timeout(CALL_S):
         reply = await bus.call(message)
     if reply is None:
         raise BluezError("D-Bus gave no answer")

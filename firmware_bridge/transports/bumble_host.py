@@ -18,6 +18,7 @@ from bumble.transport import open_transport
 from bumble.transport.common import AsyncPipeSink
 
 from firmware_bridge.bonding import Witness
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.transports.bumble_keys import KeyFile
 from firmware_bridge.transports.bumble_pairing import central_config
 from firmware_bridge.transports.hci_stream import TcpHci
@@ -102,7 +103,7 @@ class OpenAdapter:
     async def open(self, moniker: str, air: Any) -> None:
         """Open the stream and bring the controller up. Raises `BleakBluetoothNotAvailableError`."""
         try:
-            async with asyncio.timeout(OPEN_TIMEOUT_S):
+            async with timeout(OPEN_TIMEOUT_S):
                 source, sink, self._close = await _open_hci(moniker, air, self.die)
                 keys = self._slot.keys
                 config = DeviceConfiguration(name="glassd", address=hci.Address(keys.address), irk=keys.irk)
@@ -200,7 +201,7 @@ class OpenAdapter:
     async def _abandon(self, attempt: "asyncio.Future[Connection]") -> None:
         """Leave neither a pending attempt nor an ownerless link behind."""
         with contextlib.suppress(TimeoutError, BleakError, core.BaseBumbleError, hci.HCI_Error):
-            async with asyncio.timeout(CANCEL_TIMEOUT_S):
+            async with timeout(CANCEL_TIMEOUT_S):
                 if not attempt.done():
                     await self.run(self.device.send_sync_command(hci.HCI_LE_Create_Connection_Cancel_Command()))
                 connection = await self.run(attempt)

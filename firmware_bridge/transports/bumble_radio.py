@@ -27,6 +27,7 @@ from bumble import att, core, hci
 from bumble.core import AdvertisingData
 from bumble.device import Connection, Peer
 
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.transports.bumble_host import AdapterSlot, OpenAdapter
 from firmware_bridge.transports.bumble_pairing import BumbleBonding
 
@@ -114,7 +115,7 @@ class BumbleClient(BaseBleakClient):
         if self._link is not None:
             raise BleakError("the client is already connected")
         address = self._peer_address or await self._find_address()
-        async with asyncio.timeout(kwargs.get("timeout", self._timeout)):
+        async with timeout(kwargs.get("timeout", self._timeout)):
             adapter = await self.slot.adapter()
             link = await adapter.connect(address)
             self._adapter, self._link = adapter, link
@@ -186,7 +187,7 @@ class BumbleClient(BaseBleakClient):
         link, adapter = self._link, self._adapter
         if link is not None and adapter is not None and adapter.dead is None:
             try:
-                async with asyncio.timeout(DISCONNECT_S):
+                async with timeout(DISCONNECT_S):
                     with contextlib.suppress(BleakError, core.BaseBumbleError):  # it was gone already
                         await adapter.run(link.disconnect())
             except TimeoutError:

@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, cast
 
+from firmware_bridge.deadlines import timeout
+
 BUSY: Final = bytes([0x04, 0x10, 0x01, 0xB5])
 """HCI Hardware Error with a vendor code of ours, said by a virtual radio: "this controller already has a host"."""
 MAX_UNSENT_BYTES: Final = 1 << 20
@@ -110,7 +112,7 @@ class TcpHci(asyncio.Protocol):
         """`hang_up`, and wait until it is done; a peer that reads nothing is cut off."""
         self.hang_up()
         try:
-            async with asyncio.timeout(CLOSE_S):
+            async with timeout(CLOSE_S):
                 await self._ended.wait()
         except TimeoutError:
             self.fail("closed")

@@ -3,12 +3,12 @@
 Knows no person: who is asked is handed in. That a code was really asked for decides, not what the host stack says.
 """
 
-import asyncio
 import logging
 from typing import Any, Final
 
 from firmware_bridge.bonding import Asker, Bonding, How, PairingError, PairingReason, Proof, Witness
 from firmware_bridge.catalog import Pairing
+from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import RadioError
 from firmware_bridge.transports.ble import Radio, Sighting
 from firmware_bridge.transports.pairing_errors import why_unpaired
@@ -32,7 +32,7 @@ async def pair(radio: Radio, sighting: Sighting, asker: Asker, *, timeout_s: flo
         try:
             if radio.open is not None:
                 await radio.open()
-            async with asyncio.timeout(timeout_s), _bonding(radio).asking(sighting.address, witness):
+            async with timeout(timeout_s), _bonding(radio).asking(sighting.address, witness):
                 address = await _bonded(radio, sighting)
         except (RadioError, PairingError):
             raise
@@ -71,7 +71,7 @@ async def _bonded(radio: Radio, sighting: Sighting) -> str:
 
 async def _hang_up(client: Any) -> None:
     try:
-        async with asyncio.timeout(CLOSE_S):
+        async with timeout(CLOSE_S):
             await client.disconnect()
     except Exception as error:  # noqa: BLE001 - the bond stands or falls without it; as in pair
         log.debug("disconnecting after pairing: %s", classify(error, "disconnecting"))

@@ -62,3 +62,18 @@ async def test_after_a_failed_race_the_task_is_not_marked_as_being_cancelled():
     with pytest.raises(ValueError):
         await race(fails(), asyncio.Event().wait())
     assert asyncio.current_task().cancelling() == 0
+
+
+async def test_a_cancellation_that_nobody_asked_for_ends_the_race_in_an_error():
+    """A library may raise CancelledError of its own accord; before, the race then waited for ever."""
+
+    async def stray():
+        await asyncio.sleep(0)
+        raise asyncio.CancelledError
+
+    with pytest.raises(RuntimeError, match="stray ended in a cancellation that nobody asked for"):
+        await race(stray(), never())
+
+
+async def never():
+    await asyncio.Event().wait()

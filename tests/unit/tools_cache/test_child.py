@@ -30,3 +30,24 @@ async def test_no_child_outlives_its_question(monkeypatch, late):
     with pytest.raises(TimeoutError if late else asyncio.CancelledError):
         await asking
     assert process.returncode == -signal.SIGKILL
+
+
+async def test_a_question_that_takes_too_long_while_its_asker_is_cancelled():
+    """The asker cleans up: Python 3.11.2's own timeout would raise CancelledError here."""
+    ended = []
+
+    async def asks_at_last():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            try:
+                await child.ask("import time; time.sleep(600)", limit_s=0.05)
+            except TimeoutError:
+                ended.append("too late")
+
+    asking = asyncio.ensure_future(asks_at_last())
+    await asyncio.sleep(0)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert ended == ["too late"]
