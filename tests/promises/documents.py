@@ -1,0 +1,11 @@
+"""Promises about the documents, and about what app developers get to test with."""
+
+from typing import Final
+
+from tests.promises.words import Promise
+
+PROMISES: Final[dict[str, Promise]] = {
+    "I11-plugin": Promise("The package brings a pytest fixture: a mock of any model and a daemon that wears it.", "issue 11, 21"),
+}
+
+DECLINED: Final[dict[str, str]] = {}
