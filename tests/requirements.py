@@ -19,6 +19,7 @@ from tests.promises import (
     mcp_server,
     shipped,
     sync,
+    uplink,
     upstream,
     upstream_child,
 )
@@ -37,6 +38,7 @@ PARTS: Final = (
     mcp_server,
     shipped,
     sync,
+    uplink,
     upstream,
     upstream_child,
 )

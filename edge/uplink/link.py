@@ -6,6 +6,7 @@ Knows no MQTT library; `mqtt.py` is what makes them true.
 import asyncio
 import socket
 import ssl
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
@@ -21,6 +22,8 @@ MAX_PACKET: Final = 288 * 1024
 HIGH_WATER: Final = 64
 """Received and not yet taken: from here on we do not read the socket, whatever the broker thinks of Receive Maximum."""
 LOW_WATER: Final = 16
+MOST_UNREAD: Final = 32 * 1024 * 1024
+"""Bytes received and not yet taken: the bound while an acknowledgement is awaited."""
 NO_SUBSCRIBERS: Final = 0x10
 """PUBACK: the broker took it and nobody was there to get it."""
 
@@ -113,6 +116,42 @@ class Inbound:
     user_properties: tuple[tuple[str, str], ...]
     expiry_s: int | None
     ack: Callable[[], None] = field(repr=False)
+
+
+class Received:
+    """Messages received and not yet taken, in order."""
+
+    def __init__(self) -> None:
+        self._messages: deque[Inbound] = deque()
+        self._bytes = 0
+        self._arrived = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def put(self, message: Inbound) -> None:
+        self._messages.append(message)
+        self._bytes += len(message.payload)
+        self._arrived.set()
+
+    def take(self) -> Inbound:
+        message = self._messages.popleft()
+        self._bytes -= len(message.payload)
+        return message
+
+    async def wait(self) -> None:
+        """Wait for the next message, or for `wake`."""
+        self._arrived.clear()
+        await self._arrived.wait()
+
+    def wake(self) -> None:
+        self._arrived.set()
+
+    def full(self, *, awaiting: bool) -> bool:
+        """Is it time to stop reading? While an acknowledgement is awaited it is not: that comes behind what the broker
+        has sent before.
+        """
+        return self._bytes >= MOST_UNREAD if awaiting else len(self._messages) >= HIGH_WATER
 
 
 Codes = list[tuple[int, str]]

@@ -7,7 +7,6 @@ import asyncio
 import logging
 import ssl
 import threading
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
@@ -27,6 +26,7 @@ from edge.uplink.link import (
     ConnectionOver,
     Inbound,
     PublishRefused,
+    Received,
     Waiting,
     Will,
     open_socket,
@@ -62,8 +62,7 @@ class Connection:
         self._lost: asyncio.Future[Verdict] | None = None
         self._window = asyncio.Semaphore(1)
         self._waiting = Waiting()
-        self._inbox: deque[Inbound] = deque()
-        self._arrived = asyncio.Event()
+        self._inbox = Received()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._paused = False
@@ -187,9 +186,8 @@ class Connection:
         """Give the next message, in order. Raises ConnectionOver when there is none and will be none."""
         while not self._inbox:
             self._check()
-            self._arrived.clear()
-            await self._arrived.wait()
-        message = self._inbox.popleft()
+            await self._inbox.wait()
+        message = self._inbox.take()
         if self._paused and len(self._inbox) <= LOW_WATER:
             self._resume()
         return message
@@ -199,6 +197,8 @@ class Connection:
 
     async def _answer(self, mid: int) -> Codes:
         try:
+            if self._paused and not self._inbox.full(awaiting=True):
+                self._resume()
             async with timeout(self.options.ack_timeout_s):
                 return await self._waiting.answer(mid)
         except TimeoutError:
@@ -214,7 +214,7 @@ class Connection:
         assert self._lost is not None
         if not self._lost.done():
             self._lost.set_result(verdict)
-            self._arrived.set()
+            self._inbox.wake()
             self._waiting.fail_all(verdict)
         return self._lost.result()
 
@@ -262,15 +262,14 @@ class Connection:
             ack()
             return
         p = message.properties
-        self._inbox.append(Inbound(
+        self._inbox.put(Inbound(
             topic=topic, payload=bytes(message.payload), qos=qos, retain=bool(message.retain),
             content_type=getattr(p, "ContentType", None), correlation=getattr(p, "CorrelationData", None),
             response_topic=getattr(p, "ResponseTopic", None),
             user_properties=tuple(getattr(p, "UserProperty", ())),
             expiry_s=getattr(p, "MessageExpiryInterval", None), ack=ack,
         ))  # fmt: skip
-        self._arrived.set()
-        if len(self._inbox) >= HIGH_WATER and not self._paused:
+        if not self._paused and self._inbox.full(awaiting=len(self._waiting) > 0):
             self._pause()
 
     # -------------------------------------------------------------- the socket

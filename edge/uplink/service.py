@@ -7,14 +7,14 @@ import asyncio
 import logging
 import random
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
 from edge.clock import Clock
 from edge.core.backoff import Backoff, Chance
-from edge.events import Alarmed, CapabilitiesPublished, UplinkChanged
+from edge.events import Alarmed, UplinkChanged
 from edge.ports import BusPort, Invoked, UplinkMessage, UplinkStatus
 from edge.race import race
 from edge.uplink import wire
@@ -23,6 +23,7 @@ from edge.uplink.flights import Flight, Flights, unanswered
 from edge.uplink.inward import Inward
 from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed, ConnectionOver, PublishRefused, Will
 from edge.uplink.outward import Aside, Outward, wait_until
+from edge.uplink.retained import RETAINED_S, Retained
 from edge.uplink.stores import CALL, TELL, InboxPort, OutboxPort
 from edge.uplink.tls import CLOCK_FLOOR, MakeContext, context, dated
 from edge.uplink.wire import Kind, Topics, WireError
@@ -33,8 +34,6 @@ from tools_cache.tool import DeliveryReport, ErrorCode, Json, ToolCall, ToolResp
 _log = logging.getLogger(__name__)
 
 STEP_S: Final = 60.0  # what opening a connection may take beyond its own time-out, and closing one
-RETAINED_S: Final = 7 * 24 * 3600
-"""Life of retained messages: a glassd that is gone leaves no ghost. Renewed at half of it."""
 TELL_TTL_S: Final = 24 * 3600.0
 BATCH: Final = 64  # received messages stored in one commit
 CLOCK_LOOK_S: Final = 1.0
@@ -91,13 +90,10 @@ class MqttUplink:
         self._loading = asyncio.Lock()
         self._loaded = False
         self._deadlines = asyncio.Event()
-        self._retained = asyncio.Event()
-        self._stale: set[str] = set()
-        self._capabilities: dict[str, Json] | None = None
-        self._glasses = "none"
-        self._seq = 0
+        self._retained = Retained(self._topics, options.version, clock=clock, bus=bus, refusal=self._note_refusal)
         self._alarms: set[str] = set()
         self._up = False
+        self._up_at: float | None = None
         self._verdict: Verdict | None = None
         self._changed_at = clock.boot()
         if options.host is not None:
@@ -170,14 +166,7 @@ class MqttUplink:
         self._outward.say(Aside(self._topics.event(kind), Kind.EVENT, body, qos=qos))
 
     async def announce(self, *, capabilities: Mapping[str, Json] | None, glasses: str) -> None:
-        if capabilities is not None and dict(capabilities) != self._capabilities:
-            wire.encode(Kind.CAPABILITIES, capabilities)
-            self._capabilities = dict(capabilities)
-            self._stale.add("capabilities")
-        if glasses != self._glasses:
-            self._glasses = glasses
-            self._stale.add("presence")
-        self._retained.set()
+        self._retained.announce(capabilities, glasses)
 
     # -------------------------------------------------------------- the service
 
@@ -248,33 +237,52 @@ class MqttUplink:
         self._topics = Topics(o.tenant, o.edge_id)
         self._outward.move(self._topics)
         self._inward.move(self._topics, o.pool)
+        self._retained.move(self._topics, o.version)
         self._verdict, self._changed_at = None, self._clock.boot()
 
     async def _one_link(self) -> tuple[float, Verdict]:
         """Live through one connection; says how long it was up and why it ended."""
-        up_at: float | None = None
-        self._seq += 1
+        self._up_at = None
+        self._retained.connections += 1
         try:
             with self._within(STEP_S + self._o.connect_timeout_s, "uplink: connecting") as step:
                 link = Connection(self._broker_options(await context(self._o.tls, self._clock.wall())))
                 async with link:
-                    await link.subscribe(self._topics.result, self._topics.invoke, self._topics.registry(self._o.pool))
-                    up_at = self._clock.boot()
-                    self._note_up()
-                    step.done()
-                    await self._live(link)
+                    await self._talk(link, step.done)
                     step.again(STEP_S, "uplink: closing")
             verdict = Verdict(Fault.CLOSED, "for other credentials") if self._moved.is_set() else link.lost.result()
         except (ConnectionFailed, ConnectionOver) as error:
             verdict = dated(error.verdict, self._clock.wall())
-        return (0.0 if up_at is None else self._clock.boot() - up_at), verdict
+        return self._up_s(), verdict
 
-    async def _live(self, link: Connection) -> None:
-        """Serve a link until it is lost; when we are told to stop or to go elsewhere, say so to the cloud first."""
-        self._flights.all_due(accepted_too=not link.session_present)
+    def _up_s(self) -> float:
+        """For how long this connection has been up; 0 when it never was."""
+        return 0.0 if self._up_at is None else self._clock.boot() - self._up_at
+
+    async def _talk(self, link: Connection, on_up: Callable[[], None]) -> None:
+        """Take packets from the first moment on: stored messages may come before the SUBACK, more of them than we hold."""
         self._inward.begin_link()
+        with suppress(ConnectionOver):  # `link.lost` explains it
+            await race(self._receive(link), self._live(link, on_up))
+
+    async def _receive(self, link: Connection) -> None:
+        while True:
+            batch = [await link.receive()]
+            while link.waiting() and len(batch) < BATCH:
+                batch.append(await link.receive())
+            await self._inward.take(batch)
+
+    async def _live(self, link: Connection, on_up: Callable[[], None]) -> None:
+        """Serve a link until it is lost; when we are to stop or to go elsewhere, tell the cloud first."""
+        await link.subscribe(self._topics.result, self._topics.invoke, self._topics.registry(self._o.pool))
+        self._up_at = self._clock.boot()
+        self._note_up()
+        on_up()
+        self._flights.all_due(accepted_too=not link.session_present)
         try:
-            await self._serve(link)
+            await race(
+                self._outward.run(link, self._inward.close_call), self._retained.keep(link), self._calm_down(), self._wait_moved()
+            )
         except asyncio.CancelledError:
             await self._say_goodbye(link)
             raise
@@ -284,72 +292,13 @@ class MqttUplink:
     async def _say_goodbye(self, link: Connection) -> None:
         with suppress(TimeoutError, ConnectionOver, PublishRefused):
             async with timeout(1.0):
-                await self._publish_presence(link, "offline")
-
-    async def _serve(self, link: Connection) -> None:
-        """Ends with `ConnectionOver` inside, which `link.lost` explains; a cancellation stays one."""
-        with suppress(ConnectionOver):
-            await race(
-                self._receive(link), self._outward.run(link, self._inward.close_call), self._keep_retained(link),
-                self._calm_down(), self._wait_moved(),
-            )  # fmt: skip
-
-    async def _receive(self, link: Connection) -> None:
-        while True:
-            batch = [await link.receive()]
-            while link.waiting() and len(batch) < BATCH:
-                batch.append(await link.receive())
-            await self._inward.take(batch)
+                await self._retained.publish_presence(link, "offline")
 
     async def _calm_down(self) -> None:
         """An identity that stayed ours for a while is not contested any more."""
         await asyncio.sleep(self._o.stable_s)
         self._alarm("uplink.taken_over", "", over=True)
         await asyncio.Event().wait()
-
-    # -------------------------------------------------------------- retained state
-
-    async def _keep_retained(self, link: Connection) -> None:
-        """Publish presence and the capability report at once, whenever they change, and at half of their life."""
-        self._stale = {"presence", "capabilities"}
-        while True:
-            self._retained.clear()
-            try:
-                if "presence" in self._stale:
-                    self._stale.discard("presence")
-                    await self._publish_presence(link, "online")
-                if "capabilities" in self._stale:
-                    self._stale.discard("capabilities")
-                    await self._publish_capabilities(link)
-            except PublishRefused as error:
-                self._note_refusal(str(error))
-            await wait_until(self._retained, self._clock.boot() + RETAINED_S / 2, self._clock)
-            if not self._retained.is_set():
-                self._stale = {"presence", "capabilities"}
-
-    async def _publish_presence(self, link: Connection, state: str) -> None:
-        payload, content_type = wire.encode(Kind.PRESENCE, self._presence(state))
-        await link.publish(
-            self._topics.presence, payload, retain=True, content_type=content_type, expiry_s=RETAINED_S,
-            user_properties=(("k", Kind.PRESENCE.value),),
-        )  # fmt: skip
-
-    async def _publish_capabilities(self, link: Connection) -> None:
-        report = self._capabilities
-        if report is None:
-            return
-        payload, content_type = wire.encode(Kind.CAPABILITIES, report)
-        await link.publish(
-            self._topics.capabilities, payload, retain=True, content_type=content_type, expiry_s=RETAINED_S,
-            user_properties=(("k", Kind.CAPABILITIES.value),),
-        )  # fmt: skip
-        tools = report.get("tools")
-        self._bus.publish(CapabilitiesPublished(str(report.get("model") or ""), len(tools) if isinstance(tools, list) else 0))
-
-    def _presence(self, state: str) -> dict[str, Json]:
-        # `seq` counts connections: a late will of an older one can be told from the present state.
-        glasses = self._glasses if state == "online" else "none"
-        return {"state": state, "glasses": glasses, "boot": self._clock.boot_id, "seq": self._seq, "version": self._o.version}
 
     # -------------------------------------------------------------- the link's own state
 
@@ -359,7 +308,7 @@ class MqttUplink:
 
     def _broker_options(self, tls: ssl.SSLContext | None) -> BrokerOptions:
         o = self._o
-        payload, content_type = wire.encode(Kind.PRESENCE, self._presence("offline"))
+        payload, content_type = wire.encode(Kind.PRESENCE, self._retained.presence("offline"))
         will = Will(
             self._topics.presence, payload, content_type, delay_s=o.will_delay_s, expiry_s=RETAINED_S,
             user_properties=(("k", Kind.PRESENCE.value),),

@@ -68,13 +68,15 @@ class Broker:
 
 
 @contextmanager
-def mosquitto(tmp_path: Path, *, port: int | None = None, nodelay: bool = True, extra: str = "", start: bool = True) -> Iterator[Broker]:
-    """Mosquitto 2 that asks nobody who they are; `extra` is more of its configuration."""
+def mosquitto(
+    tmp_path: Path, *, port: int | None = None, nodelay: bool = True, extra: str = "", start: bool = True, stock: bool = False
+) -> Iterator[Broker]:
+    """Mosquitto 2 that asks nobody who they are; `extra` is more of its configuration. `stock`: its own limits, not ours."""
     port = port or free_port()
     config = tmp_path / f"mosquitto-{port}.conf"
     config.write_text(
         f"listener {port} {HOST}\nset_tcp_nodelay {str(nodelay).lower()}\npersistence false\nuser root\n"
-        f"allow_anonymous true\nmax_inflight_messages 64\n{extra}\n"
+        f"allow_anonymous true\n{'' if stock else 'max_inflight_messages 64'}\n{extra}\n"
     )
     broker = Broker([MOSQUITTO, "-c", str(config)], port, tmp_path / f"mosquitto-{port}.log")
     try:

@@ -23,7 +23,7 @@ from edge.uplink.mqtt import (
     PublishRefused,
     Will,
 )  # fmt: skip
-from tests.e2e.broker import HOST, free_port, iotcore, mosquitto, proxy, serving
+from tests.e2e.broker import HOST, free_port, iotcore, mosquitto, proxy, serving, until
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.mosquitto]
 
@@ -224,6 +224,16 @@ async def test_t4_what_we_hold_unread_is_bounded_whatever_the_broker_does(tmp_pa
             numbers = [int.from_bytes(m.payload[:2], "big") for m in found]
             assert sorted(numbers) == list(range(total))
             assert [n for n in numbers if n % 2] == list(range(1, total, 2))
+
+
+@pytest.mark.requirement("I11-uplink-backlog")
+async def test_a_subscription_is_acknowledged_behind_messages_nobody_takes_yet():
+    total = mqtt.HIGH_WATER * 3
+    packets = b"".join(b"\x30\x06\x00\x01t\x00" + n.to_bytes(2, "big") for n in range(total))
+    async with scripted(after_connect=packets) as port, Connection(passing(port, "c")) as link:
+        await until(lambda: link.waiting() >= mqtt.HIGH_WATER)
+        await link.subscribe("t")
+        assert [int.from_bytes(m.payload, "big") for m in await take(link, total)] == list(range(total))
 
 
 async def test_a_packet_over_our_maximum_ends_the_connection_before_it_is_whole():

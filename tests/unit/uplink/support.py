@@ -161,9 +161,9 @@ class Edge:
 
     async def down(self, *, deadline_s: float = 40.0) -> None:
         """Wait until the link of this moment is gone; the next one may be up before anybody looks."""
-        connections = self.uplink._seq
+        connections = self.uplink._retained.connections
         await until(
-            lambda: not self.uplink.status().up or self.uplink._seq != connections, deadline_s=deadline_s, what="uplink down"
+            lambda: not self.uplink.status().up or self.uplink._retained.connections != connections, deadline_s=deadline_s, what="uplink down"
         )
 
     def got(self, kind: type) -> list:

@@ -225,7 +225,7 @@ async def test_a_result_that_passes_a_held_invocation_costs_no_broker_the_connec
             assert [m.call.call_id for m in invoked] == [c.call_id for c in theirs]
             await far.invoke(last := a_call())
             assert (await near.wait_for(Invoked, 4))[3].call.call_id == last.call_id
-            assert near.uplink._seq == 1
+            assert near.uplink._retained.connections == 1
 
 
 @pytest.mark.enable_socket

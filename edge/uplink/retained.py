@@ -1,0 +1,90 @@
+"""What the broker keeps about this edge for everybody: its presence and its capability report."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from edge.clock import Clock
+from edge.events import CapabilitiesPublished
+from edge.ports import BusPort
+from edge.uplink import wire
+from edge.uplink.mqtt import Connection, PublishRefused
+from edge.uplink.outward import wait_until
+from edge.uplink.wire import Kind, Topics
+from tools_cache.tool import Json
+
+RETAINED_S: Final = 7 * 24 * 3600
+"""Life of retained messages: a glassd that is gone leaves no ghost. Renewed at half of it."""
+
+
+class Retained:
+    """`keep(link)` publishes both at once, whenever they change, and at half of their life."""
+
+    def __init__(
+        self, topics: Topics, version: str, *, clock: Clock, bus: BusPort, refusal: Callable[[str], None]
+    ) -> None:
+        self.move(topics, version)
+        self._clock = clock
+        self._bus = bus
+        self._refusal = refusal
+        self._stale: set[str] = set()
+        self._changed = asyncio.Event()
+        self._capabilities: dict[str, Json] | None = None
+        self._glasses = "none"
+        self.connections = 0
+        """Published in presence as `seq`: a late will of an older connection can be told from the present state."""
+
+    def move(self, topics: Topics, version: str) -> None:
+        """Publish for this edge of this tenant from the next connection on."""
+        self._topics, self._version = topics, version
+
+    def announce(self, capabilities: Mapping[str, Json] | None, glasses: str) -> None:
+        """Publish what has changed. Raises WireError when the report is too large."""
+        if capabilities is not None and dict(capabilities) != self._capabilities:
+            wire.encode(Kind.CAPABILITIES, capabilities)
+            self._capabilities = dict(capabilities)
+            self._stale.add("capabilities")
+        if glasses != self._glasses:
+            self._glasses = glasses
+            self._stale.add("presence")
+        self._changed.set()
+
+    async def keep(self, link: Connection) -> None:
+        """Publish both, and again when they change, until cancelled. Raises ConnectionOver."""
+        self._stale = {"presence", "capabilities"}
+        while True:
+            self._changed.clear()
+            try:
+                if "presence" in self._stale:
+                    self._stale.discard("presence")
+                    await self.publish_presence(link, "online")
+                if "capabilities" in self._stale:
+                    self._stale.discard("capabilities")
+                    await self._publish_capabilities(link)
+            except PublishRefused as error:
+                self._refusal(str(error))
+            await wait_until(self._changed, self._clock.boot() + RETAINED_S / 2, self._clock)
+            if not self._changed.is_set():
+                self._stale = {"presence", "capabilities"}
+
+    async def publish_presence(self, link: Connection, state: str) -> None:
+        await self._publish(link, Kind.PRESENCE, self._topics.presence, self.presence(state))
+
+    async def _publish_capabilities(self, link: Connection) -> None:
+        report = self._capabilities
+        if report is None:
+            return
+        await self._publish(link, Kind.CAPABILITIES, self._topics.capabilities, report)
+        tools = report.get("tools")
+        self._bus.publish(CapabilitiesPublished(str(report.get("model") or ""), len(tools) if isinstance(tools, list) else 0))
+
+    async def _publish(self, link: Connection, kind: Kind, topic: str, body: Mapping[str, Json]) -> None:
+        payload, content_type = wire.encode(kind, body)
+        await link.publish(
+            topic, payload, retain=True, content_type=content_type, expiry_s=RETAINED_S, user_properties=(("k", kind.value),)
+        )
+
+    def presence(self, state: str) -> dict[str, Json]:
+        """The body of a presence message."""
+        glasses = self._glasses if state == "online" else "none"
+        return {"state": state, "glasses": glasses, "boot": self._clock.boot_id, "seq": self.connections, "version": self._version}

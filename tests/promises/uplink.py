@@ -1,0 +1,11 @@
+"""Promises about the uplink under load and with a broker that refuses. `DECLINED` is empty."""
+
+from typing import Final
+
+from tests.promises.words import Promise
+
+PROMISES: Final[dict[str, Promise]] = {
+    "I11-uplink-backlog": Promise("The uplink comes up, whatever the broker sends before SUBACK.", "issue 11, The uplink 1"),
+}
+
+DECLINED: Final[dict[str, str]] = {}
