@@ -53,6 +53,7 @@ from edge.servers import Servers
 from edge.settings import Settings
 from edge.settings_rules import BadSettings
 from edge.status import Layers, document
+from edge.storage_watch import StorageWatch
 from edge.store.calls import CallStore
 from edge.store.choice import ToolChoices
 from edge.store.confirmations import Confirmations
@@ -138,6 +139,7 @@ class Daemon:
         self.confirmations = Confirmations(self.db, self.clock, call_state.check)
         self.sessions = Sessions(self.db, self.clock, lambda: secrets.token_hex(8))
         self._open_audit(stack)
+        self.storage = StorageWatch(self.db, self.state_dir, bus=self.bus, other_trouble=lambda: self.audit.trouble if self.audit else "")
         if self.db.opened_fresh_because:
             text = f"The database was damaged and put aside ({self.db.opened_fresh_because}); a fresh one was started"
             log.error("%s", text)
@@ -316,6 +318,7 @@ class Daemon:
         self.services = [
             Service("control", self.control.run),
             Service("watch", self._watch),
+            Service("storage", self.storage.run),
             Service("calls", self.calls.run),
             Service("stage", self.stage.run),
             Service("herald", self.herald.run),
@@ -365,7 +368,7 @@ class Daemon:
             uplink=self.uplink.status(), source=self.cloud.source, certificate_left_s=self._certificate_left_s(), registry=self.registry.describe(),
             calls={"running": self.calls.running - self.calls.waiting, "pending": self.calls.waiting, **self.metrics.summary()},
             audio={"speech": self.settings.audio.speech, "voice": self.voice.why_not() or self.settings.audio.voice},
-            services=services, alarms={**self._alarms, **self.desk.alarms()}, config_path=str(self.settings.source or ""), configuration=self.reload.describe(),
+            services=services, alarms={**self.storage.alarms(), **self._alarms, **self.desk.alarms()}, config_path=str(self.settings.source or ""), configuration=self.reload.describe(),
             servers=self.servers.describe(),
         ), self.clock.boot())  # fmt: skip
 

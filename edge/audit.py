@@ -73,6 +73,8 @@ class AuditLog:
         self._closing = False
         self._failing = False
         self._thread: threading.Thread | None = None
+        self.trouble = ""
+        """Why the last line could not be written; empty while lines are written."""
         self.lost = 0
         """Lines that were not written since the start, whatever the reason."""
 
@@ -156,12 +158,13 @@ class AuditLog:
         except Exception as e:  # noqa: BLE001 - the log's trouble costs its lines and nothing else
             level = logging.DEBUG if self._failing else logging.WARNING
             self._failing = True
+            self.trouble = f"the audit log {self._file.path}: {getattr(e, 'strerror', None) or e}"
             self._file.close()  # what is opened again is mended
             _log.log(level, "the audit log %s takes no lines, they are lost meanwhile: %s", self._file.path, e)
             return False
         if self._failing:
             _log.info("the audit log %s takes lines again", self._file.path)
-        self._failing = False
+        self._failing, self.trouble = False, ""
         return True
 
     def _count_lost(self, lines: int) -> int:

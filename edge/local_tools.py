@@ -14,10 +14,12 @@ from types import MappingProxyType
 from typing import Final
 
 from edge.clock import Clock
+from edge.core.disk_faults import is_disk_fault
 from edge.ports import GlassesStatus, Progress, RegistryPort
+from edge.store_ports import StorageUnavailable
 from edge.tool_context import Call, Context, Hands, Lent, Present, Private
 from edge.tool_loader import BadHandler, Handlers, Runner
-from edge.tool_results import internal, judged, nothing_fits, too_slow
+from edge.tool_results import disk_unavailable, internal, judged, nothing_fits, too_slow
 from firmware_bridge.deadlines import timeout
 from tools_cache.handed import Alarms, Deeds, Json, ToolStorage
 from tools_cache.tool import ErrorCode, Source, ToolCall, ToolDefinition, ToolFailure, ToolResponse
@@ -95,9 +97,13 @@ class LocalTools:
             return judged(call.tool, result)
         except ToolFailure as e:
             return ToolResponse(error=e.error)
+        except StorageUnavailable as e:
+            return disk_unavailable(e, side_effects=False)
         except self._full as e:
             return nothing_fits(e)
         except Exception as e:
+            if is_disk_fault(e):
+                return disk_unavailable(e.strerror, side_effects=not definition.read_only)
             if isinstance(e, TimeoutError) and deadline.expired():
                 return too_slow(definition, limit_s)
             logger.exception("handler of %s (call %s)", call.tool, call.call_id)

@@ -226,8 +226,7 @@ class Orchestrator:
             try:
                 mode, epoch = await self._sessions.open(call.user_id, call.session, call.mode.value)
             except Exception as e:  # noqa: BLE001 - a disk that takes nothing new
-                text = f"No new session is taken now: {e}"
-                return self._ending.refusal(ticket, ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text), "store")
+                return self._ending.refusal(ticket, results.storage_unavailable(e), "store")
             if mode != call.mode:
                 return self._ending.refusal(ticket, policy.session_mode_problem(call.session, mode), "session mode")
         ticket.keys = idempotency.keys_of(call, epoch)

@@ -30,7 +30,7 @@ from edge.ports import (
     UplinkPort,
 )
 from edge.questions import WearerQuestions
-from edge.store_ports import Unfinished
+from edge.store_ports import StorageUnavailable, Unfinished
 from edge.ticket import Ticket
 from tools_cache.tool import (
     CallOrigin,
@@ -84,7 +84,10 @@ class Pipeline:
             stored = e.response if "callId" in e.response.meta else self._ending.stamp(ticket, e.response)
             replay = idempotency.as_replay(stored, e.turn_id).with_meta(delivery=Delivery.NONE.value)
             self._ending.answer(ticket, replay, "replay")
-        except Exception:  # noqa: BLE001 - S2-45: it becomes an answer, its cause stays in the log
+        except Exception as e:  # noqa: BLE001 - S2-45: it becomes an answer, its cause stays in the log
+            if isinstance(e, StorageUnavailable) and not ticket.admitted:
+                await self._ending.refuse(ticket, Refused(results.storage_unavailable(e), "store"))
+                return
             _log.exception("call %s failed inside the daemon", call.call_id)
             await self._ending.end(ticket, results.internal(call.tool))
 
@@ -141,12 +144,12 @@ class Pipeline:
         life_s = self._limits.confirm_s if ours else min(self._limits.confirm_s, ticket.call.ttl_s)
         await self._admit(ticket, tool, route, state=CallState.AWAITING_CONFIRMATION)
         if not ticket.admitted:
-            raise Refused(_not_taken("the disk does not take it"), "store")
+            raise Refused(results.storage_unavailable("the disk takes nothing"), "store")
         try:
             required = await self._confirmer.open(ticket, tool, life_s)
         except Exception as e:  # noqa: BLE001 - a full disk, or too many questions: nobody was asked and nothing runs
             _log.warning("call %s cannot be asked about: %s", ticket.call.call_id, e)
-            return _not_taken(e)
+            return results.storage_unavailable(e)
         interim = self._ending.stamp(ticket, ToolResponse(error=required)).with_meta(delivery=Delivery.NONE.value)
         ticket.tell_first(interim)
         # The cloud gets one result and brings no token: it waits for the end, which comes within its time.
@@ -176,7 +179,7 @@ class Pipeline:
         except Exception as e:
             _log.warning("call %s is not on disk: %s", ticket.call.call_id, e)
             if not (tool.read_only and route.kind in HERE) and route.code is None:
-                raise Refused(_not_taken(e), "store") from e
+                raise Refused(results.storage_unavailable(e), "store") from e
             return
         if not admission.fresh:
             raise Known(admission.response or results.pending(ticket.call), admission.turn_id)
@@ -189,7 +192,7 @@ class Pipeline:
 
     async def here(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
         if not ticket.running and not await self._ending.step(ticket, CallState.RUNNING) and not results.repeatable(tool):
-            return ToolResponse(error=_not_taken("the disk does not take it"))
+            return ToolResponse(error=results.storage_unavailable("the disk takes nothing"))
         return await self._run(ticket, tool, self._run_local, end_s=self._time_limit(ticket.call, tool))
 
     async def _run(
@@ -244,7 +247,9 @@ class Pipeline:
             await self._uplink.submit(replace(ticket.call, idempotency_key=key))
         except UplinkBusy as e:
             return ToolResponse(error=overrun(self._limits, str(e)))
-        except Exception as e:  # noqa: BLE001 - too large for the wire, or a full disk: said, with nothing sent
+        except StorageUnavailable as e:
+            return ToolResponse(error=results.storage_unavailable(e))
+        except Exception as e:  # noqa: BLE001 - too large for the wire: nothing was sent
             return ToolResponse.failure(ErrorCode.TOOL_UNAVAILABLE, f"This call cannot be sent: {e}")
         return None
 
@@ -263,7 +268,7 @@ class Pipeline:
         try:
             await self._shelves.pending.put(ticket.call, ttl_s=ticket.call.ttl_s)
         except Exception as e:  # noqa: BLE001 - said, with nothing sent and nobody asked
-            return ToolResponse(error=_not_taken(e))
+            return ToolResponse(error=results.storage_unavailable(e))
         return None
 
     async def _awaited(self, ticket: Ticket, tool: ToolDefinition, *, first: bool = False) -> ToolResponse:
@@ -385,8 +390,6 @@ class Pipeline:
         return await self._attendance.attend(ticket, tool, end_s=ticket.call.ttl_s + _UPLINK_FIRST_S)
 
 
-# ------------------------------------------------------------------ words of ours
-
 _AWAY: Final = frozenset({ErrorCode.OFFLINE, ErrorCode.NOT_ACCEPTED, ErrorCode.TIMEOUT, ErrorCode.NETWORK_ERROR})
 """Failures of the way to a tool, not of the tool: its last good result still says something."""
 
@@ -395,6 +398,3 @@ async def _as_coroutine(work: Callable[[Ticket, ToolDefinition], Awaitable[None]
     # `work` is called in here: a task that is cancelled before it began must leave no coroutine behind.
     await work(ticket, tool)
 
-
-def _not_taken(why: object) -> ToolError:
-    return ToolError.of(ErrorCode.TOOL_UNAVAILABLE, f"No new work is taken now: {why}")

@@ -12,6 +12,10 @@ from edge.ports import Grant, Submission
 from tools_cache.tool import DeliveryReport, Json, ToolCall, ToolResponse
 
 
+class StorageUnavailable(Exception):
+    """The disk takes nothing new now: it is full, read-only or failing. Nothing was done; it may be tried again later."""
+
+
 @dataclass(frozen=True, slots=True)
 class Admission:
     """`fresh` when neither this id nor its first key was ever seen; else `response` is the stored answer, or None while

@@ -5,8 +5,10 @@ Refuses to run anything. Other shapes end here: the `success` of seeds 000 and 0
 
 import json
 import logging
+from dataclasses import replace
 from typing import Final
 
+from edge.core.results import storage_unavailable
 from tools_cache.tool import ErrorCode, Json, ToolDefinition, ToolError, ToolResponse
 
 MAX_RESULT_BYTES: Final = 192 * 1024
@@ -39,7 +41,13 @@ def too_slow(definition: ToolDefinition, limit_s: float) -> ToolResponse:
         partial_side_effects=not definition.read_only)  # fmt: skip
 
 
+def disk_unavailable(why: object, *, side_effects: bool) -> ToolResponse:
+    """A handler found no disk to write to: the same call may succeed when there is room again."""
+    return ToolResponse(error=replace(storage_unavailable(why), partial_side_effects=side_effects))
+
+
 def nothing_fits(why: object) -> ToolResponse:
+    """A bound of this tool's own storage, which only deleting changes."""
     return ToolResponse.failure(ErrorCode.TOOL_UNAVAILABLE, f"Nothing more can be kept: {why}",
                                 suggestion="Free some disk space, or delete what is no longer needed")  # fmt: skip
 

@@ -12,6 +12,7 @@ ALLOWED_SKIPS: dict[str, str] = {
     "tests/unit/store/test_db.py::test_on_a_full_disk": "needs the right to mount a small file system (root, or user namespaces)",
     "tests/unit/doctor/test_tools_and_disk.py::test_on_small_disks": "needs the right to mount a small file system",
     "tests/unit/store/test_migrations.py::test_an_upgrade_on_a_full_disk": "needs the right to mount a small file system",
+    "tests/unit/edge/test_storage_watch.py::test_on_a": "needs the right to mount a small file system; an ext4 image needs root",
     "tests/unit/doctor/test_bluetooth.py::": "needs dbus-daemon",
     "tests/unit/doctor/test_glasses.py::": "needs dbus-daemon",
     "tests/unit/firmware_bridge/test_bluez_watch.py::": "needs dbus-daemon (apt-get install dbus)",

@@ -26,7 +26,7 @@ from edge.control.routes import Follow, Routes
 from edge.control.stream import Stream
 from edge.pairing_ports import PairingPort
 from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
-from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort
+from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort, StorageUnavailable
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import Json, ToolResponse
 
@@ -157,6 +157,9 @@ class ControlServer:
             answer = await self._routes.answer(request)
         except Refused as refused:
             return refused.reply
+        except StorageUnavailable as e:
+            fix = "glassd status says what to do about the disk; reading goes on meanwhile"
+            return Reply(507, failure("STORAGE_UNAVAILABLE", f"nothing new can be stored now: {e}", fix))
         except self._full as e:
             fix = "make room where glassd keeps its state, or wait until calls are done; reading goes on meanwhile"
             return Reply(507, failure("DISK_FULL", f"nothing new can be kept now: {e}", fix))

@@ -9,13 +9,25 @@ from enum import StrEnum
 from typing import Any, Final
 
 from edge.core.routing import RouteKind
-from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, Json, Mode, ToolCall, ToolDefinition, ToolResponse
+from tools_cache.tool import (
+    CallOrigin,
+    ErrorCode,
+    ErrorType,
+    Json,
+    Mode,
+    ToolCall,
+    ToolDefinition,
+    ToolError,
+    ToolResponse,
+)
 
 _TEXT_KEYS: Final = ("text", "message", "summary", "content")
 INVOKE: Final = "registry:invoke"
 """Our tool that calls another for a model; it is never seen itself, so what it called is."""
 _LISTED: Final = 12
 """Entries of a `key: value` listing; a lens has five rows."""
+STORAGE_RETRY_MS: Final = 5000
+"""After so long a disk that took nothing is asked again: as often as the daemon itself looks."""
 _MAX_DURATION_MS: Final = 60 * 60 * 1000
 
 
@@ -260,6 +272,14 @@ def interrupted(tool: ToolDefinition | None, *, started: bool) -> ToolResponse:
 def internal(tool: str) -> ToolResponse:
     """A fault of ours (S2-45): its cause is in the log, never in the answer."""
     return ToolResponse.failure(ErrorCode.INTERNAL, f"Internal error executing {tool}", partial_side_effects=True)
+
+
+def storage_unavailable(why: object) -> ToolError:
+    """The disk takes nothing new; nothing was done, and the same call may succeed when there is room again."""
+    return ToolError.of(
+        ErrorCode.STORAGE_UNAVAILABLE, f"Nothing new can be stored now: {why}", retry_after_ms=STORAGE_RETRY_MS,
+        suggestion="See what to do about the disk with: glassd status",
+    )  # fmt: skip
 
 
 def undecided() -> ToolResponse:

@@ -10,12 +10,12 @@ from typing import Final
 from edge.doctor.aside import in_thread
 from edge.doctor.patient import Patient
 from edge.doctor.words import Check, Finding, Fix, do, fail, ok, quoted, run, skip, warn
+from edge.store import room
 from edge.store.migrations import MIGRATIONS
 from edge.store.probe import Looked, look
 
 MIB: Final = 1024 * 1024
-FULL: Final = 4 * MIB
-"""Under this the daemon takes nothing new (its ballast, and room to end the emergency)."""
+STORAGE_UNAVAILABLE: Final = "STORAGE_UNAVAILABLE"
 TIGHT: Final = 128 * MIB
 """The database may grow to 64 MiB, the audit log to 40."""
 SPARE: Final = (
@@ -35,7 +35,7 @@ class Disk:
 
     def checks(self) -> tuple[Check, ...]:
         return (
-            Check(id="space", layer="disk", title="free space", examine=self._space, needs=("config",)),
+            Check(id="space", layer="disk", title="free space", examine=self._space, needs=("config",), after=("daemon",)),
             Check(id="database", layer="disk", title="database", examine=self._database, needs=("config",), after=("daemon",), deadline_s=4.0),
         )
 
@@ -43,22 +43,26 @@ class Disk:
 
     async def _space(self) -> Finding:
         try:
-            folder = await in_thread(lambda: _existing(self._patient.state_dir))
-            room = await in_thread(lambda: os.statvfs(folder))
+            found = await in_thread(lambda: room.look(self._patient.state_dir))
         except PermissionError as e:
             return skip(f"you may not look at {e.filename}", self._machine.as_root("glassd doctor"))
-        mount = await in_thread(lambda: _mount_of(folder))
-        free, inodes = room.f_bavail * room.f_frsize, room.f_favail
-        if room.f_flag & os.ST_RDONLY:
-            return fail(f"{mount} is mounted read-only (a dying SD card does that: dmesg)", self._machine.as_root(f"mount -o remount,rw {quoted(mount)}"))
-        if room.f_files and inodes < 100:
-            return fail(f"{mount} has no room for new files ({inodes} inodes free)", _delete(mount, f"du --inodes -x {quoted(mount)} | sort -n | tail -20"))
-        said = f"{free / MIB:,.0f} MiB free on {mount}"
-        if free < FULL:
-            return fail(f"{said}: glassd takes no new calls", await self._make_room(folder, mount, room))
-        return warn(f"{said}; less than {TIGHT // MIB} MiB", await self._make_room(folder, mount, room)) if free < TIGHT else ok(said)
+        if found.problem:
+            return fail(f"{found.problem}: glassd takes no new calls", await self._room_fix(found), code=STORAGE_UNAVAILABLE)
+        alarms = (self._patient.status or {}).get("alarms")
+        if isinstance(alarms, dict) and (alarm := alarms.get("storage")):  # what only a write finds out
+            return fail(str(alarm).partition(" Next: ")[0], do(f"look for errors of {found.mount} with dmesg, check it with fsck"), code=STORAGE_UNAVAILABLE)
+        said = f"{found.bytes / MIB:,.0f} MiB free on {found.mount}"
+        return warn(f"{said}; less than {TIGHT // MIB} MiB", await self._make_room(found)) if found.bytes < TIGHT else ok(said)
 
-    async def _make_room(self, folder: Path, mount: Path, room: os.statvfs_result) -> Fix:
+    async def _room_fix(self, found: room.Room) -> Fix:
+        mount = quoted(found.mount)
+        if found.read_only:
+            return self._machine.as_root(f"mount -o remount,rw {mount}")
+        if found.inodes is not None and found.inodes < room.FEW_INODES:
+            return _delete(found.mount, f"du --inodes -x {mount} | sort -n | tail -20")
+        return await self._make_room(found)
+
+    async def _make_room(self, found: room.Room) -> Fix:
         """What is ours and not needed goes first: databases that were put aside; then what the system has to spare on this
         very file system. The rest is its owner's to choose; one that is too small by itself is told to be.
         """
@@ -66,12 +70,13 @@ class Disk:
         if aside:
             command = "rm -r " + " ".join(quoted(path) for path in aside)
             return run(command) if os.access(self._patient.state_dir, os.W_OK) else self._machine.as_root(command)
-        spare = await in_thread(lambda: self._spare(folder))
+        spare = await in_thread(lambda: self._spare(found.folder))
         if spare:
             return self._machine.as_root(*spare)
-        largest, size = f"du -xah {quoted(mount)} | sort -h | tail -20", room.f_blocks * room.f_frsize
-        if size < 2 * TIGHT:
-            return do(f"give {mount} more room: it has {size // MIB} MiB in all, glassd may need {TIGHT // MIB}; until then {_delete(mount, largest).text}")
+        mount = found.mount
+        largest = f"du -xah {quoted(mount)} | sort -h | tail -20"
+        if found.total < 2 * TIGHT:
+            return do(f"give {mount} more room: it has {found.total // MIB} MiB in all, glassd may need {TIGHT // MIB}; until then {_delete(mount, largest).text}")
         return _delete(mount, largest)
 
     def _spare(self, folder: Path) -> list[str]:
@@ -88,6 +93,9 @@ class Disk:
             found = await in_thread(lambda: look(path, seconds=CHECK_S))
         except FileNotFoundError:
             return ok("there is none yet; the daemon makes it")
+        except IsADirectoryError:
+            away = quoted(path.with_name("glassd.db.directory"))
+            return fail(f"{path} is a directory, where the database should be", run(f"mv {quoted(path)} {away}"))
         except PermissionError:
             return skip(f"you may not read {path}", self._machine.as_root("glassd doctor"))
         return self._judged(path, found)
@@ -123,20 +131,6 @@ def _device(place: Path) -> int | None:
         return place.stat().st_dev
     except OSError:
         return None
-
-
-def _existing(folder: Path) -> Path:
-    """The folder, or what there is of the way to it."""
-    while not folder.exists() and folder != folder.parent:
-        folder = folder.parent
-    return folder
-
-
-def _mount_of(folder: Path) -> Path:
-    folder = folder.resolve()
-    while not folder.is_mount():
-        folder = folder.parent
-    return folder
 
 
 def _put_aside(state: Path) -> list[Path]:

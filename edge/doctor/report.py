@@ -24,7 +24,7 @@ def _one(entry: Entry) -> dict[str, Any]:
     return {
         "number": entry.number, "id": entry.check.id, "layer": entry.check.layer, "title": entry.check.title,
         "mark": f.mark.value, "said": f.said, "fix": {"kind": f.fix.kind.value, "text": f.fix.text} if f.fix else None,
-        "ms": round(entry.ms, 1),
+        "ms": round(entry.ms, 1), **({"code": f.code} if f.code else {}),
     }  # fmt: skip
 
 

@@ -42,6 +42,8 @@ class Finding:
     mark: Mark
     said: str
     fix: Fix | None = None
+    code: str = ""
+    """The error code by which a tool call fails for this reason; empty when there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +79,8 @@ def warn(said: str, fix: Fix) -> Finding:
     return Finding(Mark.WARN, said, fix)
 
 
-def fail(said: str, fix: Fix) -> Finding:
-    return Finding(Mark.FAIL, said, fix)
+def fail(said: str, fix: Fix, *, code: str = "") -> Finding:
+    return Finding(Mark.FAIL, said, fix, code)
 
 
 def skip(said: str, fix: Fix | None = None) -> Finding:

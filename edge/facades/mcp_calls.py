@@ -141,7 +141,7 @@ class Calls:
         except DaemonError as e:
             if e.heard:
                 return _unknown(e, asked, call_id)
-            return mcp_results.refused(*code_of(e), e.message, e.fix[:1].upper() + e.fix[1:], retryable=e.code in {"NOT_RUNNING", "BUSY"})
+            return mcp_results.refused(*code_of(e), e.message, e.fix[:1].upper() + e.fix[1:], retryable=e.code in {"NOT_RUNNING", "BUSY", "STORAGE_UNAVAILABLE", "DISK_FULL"})
         except asyncio.CancelledError:
             self._give_up(call_id)
             raise
@@ -310,4 +310,6 @@ def code_of(e: DaemonError) -> tuple[str, str]:
             return "RATE_LIMIT", "RATE_LIMIT"
         case "PERMISSION":
             return "DENIED", "PERMANENT"
+        case "STORAGE_UNAVAILABLE" | "DISK_FULL":
+            return "STORAGE_UNAVAILABLE", "TRANSIENT"
     return "NETWORK_ERROR", "TRANSIENT"

@@ -9,9 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from edge.store.room import ENOUGH, MIB
+
 _log = logging.getLogger(__name__)
 
-COMFORT_BYTES: Final = 3 * 1024 * 1024
+COMFORT_BYTES: Final = ENOUGH - MIB
 """Free space at which an emergency ends: the ballast, as much again, and a WAL file of its usual size."""
 
 

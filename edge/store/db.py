@@ -15,8 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+from edge.core.disk_faults import is_disk_fault
 from edge.store.ballast import Ballast
+from edge.store.errors import DiskUnavailable, StoreClosed, StoreDamaged, StoreError, StoreFull, StoreMisplaced
 from edge.store.files import set_aside, sync_directory
+
+__all__ = (
+    "MIB", "Connection", "Database", "DiskUnavailable", "Row", "StoreClosed", "StoreDamaged", "StoreError", "StoreFull",
+    "StoreMisplaced", "Work",
+)  # fmt: skip
 
 _log = logging.getLogger(__name__)
 
@@ -40,22 +47,8 @@ GROUP: Final = 64
 _GONE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 _OF_THE_DISK: Final = _GONE | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 """Results that are not one statement's fault: they undo the whole transaction."""
-
-
-class StoreError(Exception):
-    """The store could not do it; nothing of it happened."""
-
-
-class StoreFull(StoreError):
-    """No room for new durable work; reading, finishing and deleting still work."""
-
-
-class StoreDamaged(StoreError):
-    """The database file is damaged; the next start puts it aside and begins a fresh one."""
-
-
-class StoreClosed(StoreError):
-    """The store is closed."""
+_UNWRITABLE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY})
+"""Results of a disk that takes nothing; it may do so again later."""
 
 
 @dataclass(slots=True)
@@ -74,6 +67,7 @@ class Database:
     def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, ballast: bool = True, shared: bool = False) -> None:
         self.path = path
         self.opened_fresh_because = ""
+        self._failing = ""
         self._max_bytes = max_bytes
         self._ballast = Ballast(path.with_name(path.name + ".ballast"), size=BALLAST_BYTES if ballast else 0)
         self._jobs: queue.Queue[_Job[Any] | None] = queue.Queue()
@@ -100,9 +94,14 @@ class Database:
         return db
 
     @property
-    def full_because(self) -> str:
-        """Say why the disk takes nothing new; empty while it does."""
-        return self._ballast.full_because
+    def trouble(self) -> str:
+        """Why the disk takes nothing new, as the last attempt found it; empty while it does."""
+        return self._ballast.full_because or self._failing
+
+    async def probe(self) -> None:
+        """Write one page without changing anything, so that `trouble` says what is true now. Raises StoreError."""
+        await self.write(_rewrite_schema_version)
+        self._failing = ""
 
     async def write(self, work: Work[T], *, grows: bool = True) -> T:
         """Run `work` and return its result once it is on disk. `grows=False` marks work that finishes or deletes
@@ -201,6 +200,7 @@ class Database:
         """Run a batch in one transaction; when that fails as a whole, each piece alone, so that one cannot fail others."""
         batch = [job for job in batch if job.done.set_running_or_notify_cancel()]
         results: list[tuple[_Job[Any], Any, BaseException | None]] = []
+        changes = connection.total_changes
         try:
             with _transaction(connection, self._begin):
                 results = [(job, *self._attempt(connection, job)) for job in batch]
@@ -208,6 +208,8 @@ class Database:
             for job in batch:
                 self._alone(connection, job)
             return
+        if self._failing and connection.total_changes > changes:
+            self._failing = ""
         _settle(results)
 
     def _alone(self, connection: sqlite3.Connection, job: _Job[Any]) -> None:
@@ -221,12 +223,14 @@ class Database:
                 outcome = (None, error)
                 if not self._give_up_ballast(error):
                     break
+        if (failure := outcome[1]) is not None and _result(failure) in _OF_THE_DISK:
+            self._failing = str(_as_store_error(failure))
         _settle([(job, *outcome)])
 
     def _attempt(self, connection: sqlite3.Connection, job: _Job[Any]) -> tuple[Any, BaseException | None]:
         """Run one piece inside its savepoint. An error of its own undoes it alone; one of the disk undoes the batch."""
         if job.grows and (full := self._no_room(connection)):
-            return None, StoreFull(full)
+            return None, full
         connection.execute("SAVEPOINT job")
         try:
             result = job.work(connection)
@@ -243,14 +247,14 @@ class Database:
 
     # -------------------------------------------------------------- room
 
-    def _no_room(self, connection: sqlite3.Connection) -> str:
-        """Say why nothing new is taken now; empty when there is room."""
+    def _no_room(self, connection: sqlite3.Connection) -> StoreFull | None:
+        """The error that says why nothing new is taken now; None when there is room."""
         if self._ballast.full_because and not self._ballast.take_back():
-            return self._ballast.full_because
+            return DiskUnavailable(self._ballast.full_because)
         pages = connection.execute("PRAGMA page_count").fetchone()[0] - connection.execute("PRAGMA freelist_count").fetchone()[0]
         if pages * PAGE >= self._max_bytes - RESERVE_BYTES:
-            return f"the store holds its {self._max_bytes // MIB} MiB; delete something, or wait until it is delivered"
-        return ""
+            return StoreFull(f"the store holds its {self._max_bytes // MIB} MiB; delete something, or wait until it is delivered")
+        return None
 
     def _give_up_ballast(self, error: sqlite3.Error) -> bool:
         """Make room on a full disk, once; True when there is some now."""
@@ -260,6 +264,8 @@ class Database:
 
     def _open(self, migrations: Sequence[str]) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        if self.path.is_dir():
+            raise StoreMisplaced(f"{self.path} is a directory, where the database should be")
         try:
             connection = self._connect(migrations)
         except sqlite3.DatabaseError as error:
@@ -343,10 +349,19 @@ def _as_store_error(error: BaseException) -> BaseException:
         return error
     code = _result(error)
     if code == sqlite3.SQLITE_FULL:
-        return StoreFull("the disk or the store is full")
+        return DiskUnavailable("the disk or the store is full")
     if code in _GONE:
         return StoreDamaged(f"the database is damaged ({error}); restart to put it aside")
+    if code in _UNWRITABLE:
+        return DiskUnavailable(f"the disk cannot be written ({error})")
+    if is_disk_fault(error):
+        return DiskUnavailable(f"the disk cannot be written ({error.strerror})")
     return StoreError(str(error))
+
+
+def _rewrite_schema_version(connection: sqlite3.Connection) -> None:
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    connection.execute(f"PRAGMA user_version={version}")
 
 
 def _check_whole(connection: sqlite3.Connection) -> None:

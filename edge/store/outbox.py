@@ -13,7 +13,7 @@ from typing import Final
 
 from edge.clock import Clock
 from edge.ports import UplinkBusy
-from edge.store.db import Connection, Database, StoreFull
+from edge.store.db import Connection, Database, DiskUnavailable, StoreFull
 from edge.store.stamps import Stamp, Stamper
 from tools_cache.tool import Json
 
@@ -111,7 +111,7 @@ class Outbox:
     ) -> Put:  # fmt: skip
         """Store one message. An answer is also kept beside its invocation, for a caller who asks twice.
 
-        Raises UplinkBusy when the call lane, or the disk, is full.
+        Raises UplinkBusy when the call lane is full, DiskUnavailable when the disk takes nothing.
         """
         text = json.dumps(dict(body), separators=(",", ":"))
         stamp = self._stamper.now(age_s=age_s)
@@ -133,6 +133,8 @@ class Outbox:
 
         try:
             return await self._db.write(work, grows=lane == Lane.CALL)
+        except DiskUnavailable:
+            raise
         except StoreFull as error:
             raise UplinkBusy(str(error)) from error
 

@@ -4,7 +4,6 @@ Refuses to know tools. Every step of a path is opened below the one before it (o
 """
 
 import asyncio
-import errno
 import os
 import stat
 import threading
@@ -12,7 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from typing import Final, TypeVar
 
-from edge.store.db import MIB, StoreFull
+from edge.core.disk_faults import is_disk_fault
+from edge.store.db import MIB, DiskUnavailable, StoreFull
 from edge.store.users import Users
 from tools_cache.tool import ErrorCode, ToolError, ToolFailure
 
@@ -96,8 +96,8 @@ class UserFiles:
         try:
             return await asyncio.to_thread(run)
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise StoreFull("the disk is full") from error
+            if is_disk_fault(error):
+                raise DiskUnavailable(f"the disk cannot be written ({error.strerror})") from error
             raise
 
     async def _look(self, work: Callable[[int], T], *, alone: bool = False) -> T:

@@ -1,14 +1,18 @@
 """`glassd run`: reads the settings, sets logging up, and hands over to the roof."""
 
 import os
+import shlex
 from argparse import Namespace
 from pathlib import Path
 
 from edge import logs
 from edge.beginning import begin
 from edge.control.server import SocketTaken
+from edge.core.disk_faults import is_disk_fault
 from edge.settings_rules import BadSettings
-from edge.store.db import StoreError
+from edge.store import room
+from edge.store.db import StoreError, StoreMisplaced
+from edge.store_ports import StorageUnavailable
 from edge.supervisor import TooManyCrashes
 from edge.verbs.extras import load
 from edge.verbs.loop import run_until_told
@@ -34,12 +38,21 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
         raise CliError("BAD_SETTINGS", str(e), exit_code=2) from None
     except (FileExistsError, NotADirectoryError) as e:
         raise CliError("BAD_SETTINGS", f"glassd cannot start: {e}", f"{e.filename} must be a directory", exit_code=2) from None
+    except StoreMisplaced as e:
+        database = shlex.quote(str(found.state_dir(os.environ) / "glassd.db"))
+        raise CliError("CANNOT_START", f"glassd cannot start: {e}", f"move it away: mv {database} {database}.directory", exit_code=2) from None
     except (StoreError, OSError) as e:
-        where = getattr(e, "filename", None) or found.state_dir(os.environ)
-        fix = f"check that {where} can be written, and that the disk is not full: glassd doctor"
-        raise CliError("CANNOT_START", f"glassd cannot start: {e}", fix) from None
+        raise _not_stored(e, found.state_dir(os.environ)) from None
     except ExceptionGroup as group:
         raise _crashed(group) from None
+
+
+def _not_stored(e: Exception, state: Path) -> CliError:
+    """The state cannot be read or written: because of the whole disk, or of one file."""
+    if isinstance(e, StorageUnavailable) or is_disk_fault(e):
+        return CliError("STORAGE_UNAVAILABLE", f"glassd cannot start: {e}", room.explain(state, str(e)))
+    where = getattr(e, "filename", None) or state
+    return CliError("CANNOT_START", f"glassd cannot start: {e}", f"check that {where} can be written: glassd doctor")
 
 
 def _crashed(group: ExceptionGroup[Exception]) -> Exception:

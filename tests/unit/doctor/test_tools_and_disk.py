@@ -183,6 +183,13 @@ def test_on_small_disks(tmp_path):
         assert fix in text
 
 
+@pytest.mark.requirement("I11-disk-alarm")
+async def test_a_disk_that_only_a_write_finds_broken_is_what_the_daemon_says(sandbox):
+    answers(sandbox, alarms={"storage": "Nothing new can be stored in /x: disk I/O error. Next: look for disk errors with dmesg"})
+    finding = await sandbox.sees("space")
+    assert (finding.mark, finding.code, "disk I/O error" in finding.said) == (Mark.FAIL, "STORAGE_UNAVAILABLE", True)
+
+
 # ------------------------------------------------------------------ database
 
 
@@ -310,3 +317,9 @@ async def test_what_waits_for_a_secret_is_told_as_the_running_daemon_says_it(tmp
     finding = await OwnTools(Patient(Machine(env={}, me=Who(1000, "u"), sockets=()), settings=settings, status=status))._own()
     assert (finding.mark, finding.said) == (Mark.WARN, "my:lamp is hidden: ${env.L} is not set")
     assert "then restart glassd" in finding.fix.text
+
+
+@pytest.mark.requirement("I11-disk-directory")
+async def test_a_directory_in_the_databases_place_is_moved_away(sandbox):
+    (sandbox.state / "glassd.db").mkdir()
+    await sandbox.fails_until_cured("database", "is a directory")

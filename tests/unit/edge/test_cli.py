@@ -454,6 +454,17 @@ async def test_a_daemon_whose_state_directory_is_a_file_says_so_and_is_not_tried
     assert "must be a directory" in ran.err
 
 
+@pytest.mark.requirement("I11-disk-directory")
+async def test_a_directory_in_the_databases_place_is_named_and_not_tried_again(tmp_path):
+    state = tmp_path / "state"
+    (state / "glassd.db").mkdir(parents=True)
+    ran = await glassd("run", "--config", config_in(tmp_path, state=state))
+    assert ran.code == 2
+    assert f"{state}/glassd.db is a directory" in ran.err
+    assert f"mv {state}/glassd.db {state}/glassd.db.directory" in ran.err
+    assert "full" not in ran.err
+
+
 def test_a_service_that_does_not_stay_up_is_told_in_words():
     from edge.supervisor import TooManyCrashes
     from edge.verbs.run import _crashed

@@ -329,7 +329,7 @@ async def test_a_full_disk_stops_what_writes_and_lets_reading_go_on(tmp_path: Pa
         h.store.admit = full
         assert (await h.call("notes:list")).ok
         refused = await h.call("notes:add", {"text": "x"})
-        assert refused.error.code is ErrorCode.TOOL_UNAVAILABLE
+        assert refused.error.code is ErrorCode.STORAGE_UNAVAILABLE
         assert "disk full" in refused.error.message
         assert [c.tool for c in h.tools.runs] == ["notes:list"]
 

@@ -108,7 +108,7 @@ async def test_a_question_that_cannot_be_kept_is_said_so_and_claims_no_side_effe
     async with house(tmp_path) as h:
         monkeypatch.setattr(h.confirmations, "ask", full)
         answer = await h.call("danger:erase", ARGS)
-        assert (answer.error.code, answer.error.partial_side_effects) == (ErrorCode.TOOL_UNAVAILABLE, False)
+        assert (answer.error.code, answer.error.partial_side_effects) == (ErrorCode.STORAGE_UNAVAILABLE, False)
         assert not await h.store.recent(1, pending=True)
 
 
@@ -208,7 +208,7 @@ async def test_a_full_table_of_pending_calls_refuses_before_anything_leaves(tmp_
     async with house(tmp_path) as h:
         monkeypatch.setattr(h.shelves.pending, "put", full)
         error = (await h.call(name, ARGS)).error
-        assert (error.code, error.partial_side_effects) == (ErrorCode.TOOL_UNAVAILABLE, False)
+        assert (error.code, error.partial_side_effects) == (ErrorCode.STORAGE_UNAVAILABLE, False)
         assert not h.uplink.submitted
         assert not h.wearer.asked
 

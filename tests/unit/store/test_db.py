@@ -227,11 +227,11 @@ async def main(folder):
     gone = 0
     for k in range(10):
         gone += await db.write(lambda c: c.execute("DELETE FROM t WHERE n = ?", (k,)).rowcount, grows=False)
-    print("deleted", gone, "ballast", (folder / "x.db.ballast").exists(), bool(db.full_because))
+    print("deleted", gone, "ballast", (folder / "x.db.ballast").exists(), bool(db.trouble))
     for k in range(10, n):
         await db.write(lambda c: c.execute("DELETE FROM t WHERE n = ?", (k,)).rowcount, grows=False)
     await db.write(lambda c: c.execute("INSERT INTO t VALUES (100000, 'room again')").rowcount)
-    print("again", (folder / "x.db.ballast").exists(), bool(db.full_because))
+    print("again", (folder / "x.db.ballast").exists(), bool(db.trouble))
     print(await db.read(lambda c: c.execute("PRAGMA integrity_check").fetchone()[0]))
     await db.close()
 

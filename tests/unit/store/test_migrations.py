@@ -122,7 +122,7 @@ UPGRADE_ON_A_FULL_DISK = textwrap.dedent("""
             except OSError:
                 pass
         db = await Database.open(path, MIGRATIONS)
-        print(await Notes(db).get("glasses"), "is full" in db.full_because)
+        print(await Notes(db).get("glasses"), "is full" in db.trouble)
         confirmations = Confirmations(db, Clock(), lambda a, b: None)
         try:
             await confirmations.grant("local", "t", Grant.ALWAYS)

@@ -165,7 +165,7 @@ async def test_a_full_disk_is_told_as_that_and_the_file_before_stays(files, fold
 
     with monkeypatch.context() as disk:
         disk.setattr(user_files.os, "fsync", full)
-        with pytest.raises(StoreFull, match="the disk is full"):
+        with pytest.raises(StoreFull, match="No space left"):
             await files.write("a", "new")
     assert (await files.read("a"), [p.name for p in folder.iterdir()]) == (b"whole", ["a"])
     await files.write("a", "new")

@@ -1,0 +1,11 @@
+"""Which errors of the operating system say that a disk takes nothing: full, over a quota, read-only or failing."""
+
+import errno
+from typing import Final, TypeGuard
+
+DISK_FAULTS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
+
+
+def is_disk_fault(error: BaseException | None) -> TypeGuard[OSError]:
+    """Whether this is such an error; trying again later may succeed."""
+    return isinstance(error, OSError) and error.errno in DISK_FAULTS

@@ -1,0 +1,12 @@
+"""Promises about the daemon's state on a disk that is full, read-only or damaged."""
+
+from typing import Final
+
+from tests.promises.words import Promise
+
+PROMISES: Final[dict[str, Promise]] = {
+    "I11-disk-alarm": Promise("A full or read-only disk is an alarm of `status` with what to do, until it takes writes again.", "issue 11, The store 11"),
+    "I11-disk-code": Promise("A call that cannot be stored fails with STORAGE_UNAVAILABLE, which says that and when to try again.", "issue 11, The store 11"),
+    "I11-disk-directory": Promise("A directory in the database's place is named as that, and the daemon is not started again and again.", "issue 11, The store 11"),
+}  # fmt: skip
+DECLINED: Final[dict[str, str]] = {}
