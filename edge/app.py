@@ -283,7 +283,7 @@ class Daemon:
         )  # fmt: skip
         self.herald = Herald(
             bus=self.bus, glasses=self.link, uplink=self.uplink, registry=self.registry, clock=self.clock,
-            host={"speech": not self.voice.why_not(), "version": __version__}, shown=self.choice.callable,
+            host={"speech": not self.voice.why_not(), "version": __version__}, shown=self.choice.open_to_cloud,
             noted=self.lending.doings.note,
         )  # fmt: skip
         self.control = ControlServer(

@@ -76,6 +76,12 @@ class LoadingPort(Protocol):
     async def described(self, tool: str, user_id: str, mode: Mode | None = None) -> Mapping[str, Json] | None:
         """Everything known of one tool, its documentation included; None when there is none of that name."""
 
+    def permitted(self, call: ToolCall, tool: ToolDefinition) -> ToolError | None:
+        """Why the caller of `call` may not call this other tool: by where it comes from, and by its scope."""
+
+    def listed_for(self, call: ToolCall, tool: ToolDefinition) -> bool:
+        """Is the caller of `call` shown this other tool? Only what it may call."""
+
     def load_tools(self, names: Sequence[str], *, passing: bool = False) -> frozenset[str]:
         """Offer these from the next turn boundary on; gives those there is room for. `passing`: for one call."""
 

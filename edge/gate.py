@@ -11,7 +11,7 @@ from typing import Final
 
 from edge.choice_ports import GatePort
 from edge.clock import Clock
-from edge.core import idempotency, policy, results
+from edge.core import idempotency, permissions, policy, results
 from edge.core.rates import RateLimits
 from edge.core.session import TurnLedger
 from edge.ports import Entry, RegistryPort, SnapshotPort
@@ -52,13 +52,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the owner decided beside the limits: the switch for all tools, rates by tool name, and each user's own choice."""
+    """What the owner decided beside the limits: the switch for all tools, rates by tool name, what the cloud may call, and each
+    user's own choice.
+    """
 
     enabled: bool = True
     rates: Mapping[str, RateLimit] = field(default_factory=dict)
     user_id: str = "local"
     strict_registry: bool = False
     language: str = ""
+    cloud_may: tuple[str, ...] = permissions.STOCK
     choice: GatePort | None = None
 
 
@@ -102,14 +105,15 @@ class Gate:
         self._turns = TurnLedger()
         self._used = RateLimits()
 
-    def adopt(self, *, enabled: bool, rates: Mapping[str, RateLimit], strict: bool) -> None:
-        """Judge the next call by these."""
-        self._policy = replace(self._policy, enabled=enabled, rates=rates, strict_registry=strict)
+    def adopt(self, policy_: Policy) -> None:
+        """Judge the next call by this."""
+        self._policy = policy_
 
     async def check(self, ticket: Ticket) -> None:
         """The checks, in the order of C-13. Raises `Refused` or `Known`."""
         call = ticket.call
-        if call.origin is CallOrigin.CLOUD and (again := await self._store.known(call)) is not None:
+        again = await self._store.known(call) if call.origin is CallOrigin.CLOUD else None
+        if again is not None and again.origin == CallOrigin.CLOUD:
             self._answered(ticket, again)  # whatever became of its tool meanwhile: one call, one answer
         if not self._policy.enabled:
             raise Refused(policy.switched_off(), "switched off")
@@ -119,8 +123,8 @@ class Gate:
         tool = ticket.tool = entry.definition
         if error := policy.hidden(call.tool, entry.hidden, entry.missing, stale=entry.stale):
             raise Refused(error, error.code.value.lower())
-        if call.outside:
-            raise Refused(policy.out_of_scope(call.tool), "scope")
+        if error := permissions.refusal(call, tool, self._policy.cloud_may):
+            raise Refused(error, "scope" if call.scope is not None else "not open to the cloud")
         if self._choice is not None and (off := self._choice.refusal(call, tool)) is not None:
             raise Refused(off, off.code.value.lower())
         await self._known_before(ticket)
@@ -196,9 +200,9 @@ class Gate:
 
     def _answered(self, ticket: Ticket, found: Admission) -> None:
         """Raise `Known`, unless this answer may not be given to another call (C-15): then the key passes on. Raises `Refused`
-        for a key of another tool's call.
+        for a key, or an id, of another tool's call.
         """
-        if found.call_id != ticket.call.call_id and found.tool not in ("", ticket.call.tool):
+        if found.tool not in ("", ticket.call.tool):
             raise Refused(policy.key_problem(found.tool), "a key of another tool's call")
         if found.response is None:
             raise Known(results.pending(replace(ticket.call, call_id=found.call_id or ticket.call.call_id)))

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from edge.clock import Clock
 from edge.events import (
     CapabilitiesLearned,
+    ConfigurationReloaded,
     GlassesLost,
     GlassesReady,
     GlassesSaid,
@@ -83,7 +84,7 @@ class Herald:
             case GlassesReady():
                 self._ready.set()
                 self._stale_report.set()
-            case GlassesLost() | RegistrySynced() | ToolSwitched():
+            case GlassesLost() | RegistrySynced() | ToolSwitched() | ConfigurationReloaded():
                 self._stale_report.set()
             case GlassesSaid(event=event):
                 self._noted(event)  # before the cloud, which may keep us waiting

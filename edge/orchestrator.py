@@ -107,8 +107,8 @@ class Orchestrator:
     def adopt(self, limits: Limits, policy_: Policy) -> None:
         """What the owner changed counts from the next call on."""
         self._limits.take(limits)
-        self._policy = replace(self._policy, enabled=policy_.enabled, rates=policy_.rates, strict_registry=policy_.strict_registry)
-        self._gate.adopt(enabled=policy_.enabled, rates=policy_.rates, strict=policy_.strict_registry)
+        self._policy = replace(policy_, user_id=self._policy.user_id, language=self._policy.language, choice=self._policy.choice)
+        self._gate.adopt(self._policy)
 
     @property
     def session(self) -> SessionController:

@@ -61,6 +61,7 @@ TOOL: Final[dict[str, Any]] = {
         "requiresConfirmation": {"enum": ["never", "policy", "always", True, False]},
         "allowedModes": {"type": "array", "minItems": 1, "items": {"enum": ["text", "voice"]}},
         "latencyBudgetMs": {"type": "number", "exclusiveMinimum": 0},
+        "openToCloud": {"type": "boolean", "description": "true: a cloud may call it, it touches nothing private; false when absent."},
         "pendingTtlS": {"type": "number", "minimum": 1, "maximum": MAX_PENDING_TTL_S},
         "cacheTtlS": {"type": "number", "minimum": 1, "maximum": MAX_CACHE_TTL_S},
         "rateLimit": {

@@ -107,7 +107,7 @@ def policy(settings: Settings, **more: Any) -> Policy:
     p = settings.policy
     return Policy(
         enabled=p.tools_enabled, user_id=settings.edge.user_id, strict_registry=p.strict_registry,
-        rates=rates(p.rate_limits), **more,
+        rates=rates(p.rate_limits), cloud_may=p.cloud_may, **more,
     )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def choice(settings: Settings) -> dict[str, Any]:
     """What of the settings decides which tools are offered, and to whom they are denied."""
     t, users = settings.tools, settings.policy.users
     return {
-        "limits": Offers(t.offered_max, t.idle_turns), "essential": t.essential,
+        "limits": Offers(t.offered_max, t.idle_turns), "essential": t.essential, "cloud_may": settings.policy.cloud_may,
         "users": {user: UserRules(said.disabled_tools, rates(said.rate_limits)) for user, said in users.items()},
     }  # fmt: skip
 

@@ -143,6 +143,7 @@ class Policy:
     voice_retrieval_calls: Annotated[int, Ge(0), Le(100)] = 2
     voice_latency_ms: Annotated[int, Ge(1), Le(600_000)] = 1500
     confirmation_s: Seconds = 300.0
+    cloud_may: Words = ("glasses", "declared")
     disabled_tools: Denied = ()
     rate_limits: dict[str, Rate] = field(default_factory=dict)
     users: dict[str, User] = field(default_factory=dict)

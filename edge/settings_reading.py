@@ -106,6 +106,7 @@ def load(path: Path | None, env: Env) -> Settings:
         problems += explain.problems(FORM, wrong, from_env)
     else:
         problems += _unreadable_files(settings, from_env)
+        problems += tool_settings.cloud_may_problems(settings.policy.cloud_may, TOOLS, from_env.get(("policy", "cloud_may"), ""))
     problems += wrong_tools
     if problems:
         raise BadSettings.of(problems, str(source) if source else "the environment")

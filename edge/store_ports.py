@@ -19,7 +19,7 @@ class StorageUnavailable(Exception):
 @dataclass(frozen=True, slots=True)
 class Admission:
     """`fresh` when neither this id nor its first key was ever seen; else `response` is the stored answer, or None while
-    that call (`call_id` of `tool`, asked in `turn_id`) still runs.
+    that call (`call_id` of `tool`, asked in `turn_id` by somebody of `origin`) still runs.
     """
 
     fresh: bool
@@ -27,6 +27,7 @@ class Admission:
     call_id: str = ""
     turn_id: str = ""
     tool: str = ""
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

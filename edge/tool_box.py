@@ -12,7 +12,7 @@ from edge.choice_ports import HIDDEN, Choice, LoadingPort
 from edge.core import loader_rules, loader_search
 from edge.ports import RegistryPort
 from tools_cache.about import summary
-from tools_cache.tool import Json, ToolCall
+from tools_cache.tool import Json, ToolCall, ToolFailure
 
 IN_A_THREAD: Final = 500
 """Tools from which on a search takes milliseconds that the others should not wait for."""
@@ -30,7 +30,10 @@ class ToolBox:
 
     async def search(self, query: str, limit: int) -> Sequence[Mapping[str, Json]]:
         entries = self.registry.snapshot().entries()
-        there = [e.definition for e in entries if not e.hidden and not loader_rules.is_helper(e.definition.name)]
+        there = [
+            e.definition for e in entries
+            if not e.hidden and not loader_rules.is_helper(e.definition.name) and self.choice.listed_for(self.call, e.definition)
+        ]  # fmt: skip
         if len(there) < IN_A_THREAD:
             best = loader_search.search(query, there, limit + SPARE)
         else:
@@ -51,10 +54,15 @@ class ToolBox:
         return {"loaded": [name for name in wanted if name in loaded], "refused": refused}
 
     async def describe(self, tool: str) -> Mapping[str, Json] | None:
+        entry = self.registry.snapshot().find(tool)
+        if entry is not None and (refusal := self.choice.permitted(self.call, entry.definition)) is not None:
+            raise ToolFailure(refusal)
         return await self.choice.described(tool, self.call.user_id, self.call.mode)
 
     def _now(self, name: str) -> Choice:
         entry = self.registry.snapshot().find(name)
         if entry is None:
             return Choice(HIDDEN, "there is no such tool")
+        if (refusal := self.choice.permitted(self.call, entry.definition)) is not None:
+            return Choice(HIDDEN, refusal.message)
         return self.choice.choice(entry, self.call.user_id, self.call.mode)

@@ -15,7 +15,7 @@ from typing import Final
 
 from edge.choice_ports import AVAILABLE, HIDDEN, OFFERED, Choice, SwitchStorePort, Used
 from edge.clock import Clock
-from edge.core import loader, loader_rules, policy, routing
+from edge.core import loader, loader_rules, permissions, policy, routing
 from edge.core.loader import Event, Kind, Limits, Loader
 from edge.core.loader_rules import HERE, Catalogue, Facts, Switched, UserRules
 from edge.events import (
@@ -66,7 +66,8 @@ class ToolChoice:
 
     def __init__(
         self, *, registry: RegistryPort, store: SwitchStorePort, bus: BusPort, clock: Clock, facts: Callable[[], Facts],
-        limits: Limits | None = None, essential: Sequence[str] = (), users: Mapping[str, UserRules] | None = None,
+        limits: Limits | None = None, essential: Sequence[str] = (), cloud_may: Sequence[str] = permissions.STOCK,
+        users: Mapping[str, UserRules] | None = None,
         user_id: str = "local", gates: Sequence[Gate] = (), audit: Audit | None = None,
         listed: Callable[[], None] = lambda: None, boundary: Callable[[], Awaitable[None]] = _at_once,
         tools: Path = NOWHERE, forget: Callable[[ToolDefinition], None] = lambda _tool: None,
@@ -77,6 +78,7 @@ class ToolChoice:
         self._clock = clock
         self._facts = facts
         self._gates = tuple(gates)
+        self._cloud_may = cloud_may
         self._users = users or {}
         self._user_id = user_id
         self._audit = audit
@@ -97,9 +99,9 @@ class ToolChoice:
         self._unlisted = asyncio.Event()
         self._switching = asyncio.Lock()
 
-    def adopt(self, *, limits: Limits, essential: Sequence[str], users: Mapping[str, UserRules]) -> None:
+    def adopt(self, *, limits: Limits, essential: Sequence[str], cloud_may: Sequence[str], users: Mapping[str, UserRules]) -> None:
         """Go on by these; what is loaded stays as far as it fits."""
-        self._users, self._judged = users, None
+        self._users, self._cloud_may, self._judged = users, cloud_may, None
         self._loader = replace(self._loader, limits=limits, essential=frozenset(essential))
         self._refresh()
         self._swap()
@@ -148,9 +150,17 @@ class ToolChoice:
             return Choice(AVAILABLE, "offered once there are more tools than fit", loaded=False)
         return Choice(AVAILABLE, loader_rules.UNLOADED, loaded=False)
 
-    def callable(self, entry: Entry) -> bool:
-        """Is this a tool others may call for this device's user now? Ours for finding tools are for models on this device."""
-        return self.choice(entry, self._user_id).state != HIDDEN and not loader_rules.built_in(entry.definition)
+    def open_to_cloud(self, entry: Entry) -> bool:
+        """Is the cloud told of this tool? It is told of what it may call now; the tools for finding tools are for models on this device."""
+        tool = entry.definition
+        may = permissions.opened(tool, self._cloud_may) and not loader_rules.built_in(tool)
+        return may and self.choice(entry, self._user_id).state != HIDDEN
+
+    def permitted(self, call: ToolCall, tool: ToolDefinition) -> ToolError | None:
+        return permissions.refusal(call, tool, self._cloud_may)
+
+    def listed_for(self, call: ToolCall, tool: ToolDefinition) -> bool:
+        return permissions.callable_by(call, tool, self._cloud_may)
 
     def offered(self, user_id: str, mode: Mode | None = None) -> Sequence[Entry]:
         snapshot = self._registry.snapshot()

@@ -4,9 +4,10 @@ Refuses to know any tool: its form is its `Config`, else one with `enabled` alon
 everywhere in it; a wrong value costs its tool and nothing else.
 """
 
+import difflib
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from tools_cache.config_form import CLASS, FILE
 from tools_cache.frozen import FrozenDict
 
 SECTION: Final = "tool"
+CLOUD_WORDS: Final = ("glasses", "declared")
+"""What `policy.cloud_may` may say beside names of tools."""
 MAX_REASON: Final = 300
 
 
@@ -46,6 +49,30 @@ def read(tables: Any, tools: Path) -> tuple[ToolSettings, list[Problem]]:
         else:
             values[name] = FrozenDict(value)
     return ToolSettings(FrozenDict(values), FrozenDict(off)), problems
+
+
+def cloud_may_problems(values: Iterable[str], tools: Path, source: str = "") -> list[Problem]:
+    """Name each value of `policy.cloud_may` that can open nothing, with the nearest right one. A package that does not come with
+    glassd may be the owner's own, so only the tools of the shipped packages are known.
+    """
+    names = [_canonical(path) for path in sorted(tools.iterdir()) if (path / "schema.json").is_file()]
+    packages = list(dict.fromkeys(f"{name.partition(':')[0]}:*" for name in names))
+    return [
+        Problem("policy.cloud_may", problem, fix, source)
+        for value in values if value not in (*CLOUD_WORDS, "*", *packages, *names)
+        for problem, fix in _cloud_may_problem(value, packages, names)
+    ]  # fmt: skip
+
+
+def _cloud_may_problem(value: str, packages: list[str], names: list[str]) -> Iterator[tuple[str, str]]:
+    package, _, tool = value.partition(":")
+    well_formed = bool(package and tool) and not any(ch.isspace() for ch in value)
+    if well_formed and f"{package}:*" not in packages:
+        return
+    problem = f'"{value[:80]}" ' + ("is no tool" if well_formed else f"is neither a tool nor one of {', '.join(CLOUD_WORDS)}")
+    whole = f"{value}:*" in packages  # a package's name alone means all of it
+    near = [f"{value}:*"] if whole else difflib.get_close_matches(value, [*CLOUD_WORDS, *packages, *names], n=1, cutoff=0.5)
+    yield problem, f'did you mean "{near[0]}"?' if near else 'write for example "notes:*" or "calendar:get_availability"'
 
 
 def _flat(tables: Any) -> tuple[dict[str, Mapping[str, Any]], list[Problem]]:

@@ -309,6 +309,9 @@ PROMISES: Final[dict[str, Promise]] = {
     "M-grants": Promise("What is allowed or forbidden for good is listed, given and taken back.", "issue 3, Confirmation"),
     "M-show-confirmation": Promise("A call that needs a yes says what it asks, its token and how to go on, while the lens asks.", "issue 3, Shows 3"),
     "M-show-story": Promise("`glassd calls ID` tells one call's whole story: states with times, attempts, route, keys, delivery.", "issue 3, Shows 5"),
+    # ------------------------------------------------------------ rough hands
+    "I11-cloud-may": Promise("The cloud calls and is told of nothing private, on any way, until the owner names it.", "issue 11, Consent 9"),
+    "I11-scope-inherited": Promise("What is called through another tool is judged by the scope and origin of the first caller.", "issue 11, Consent 9"),
     # ------------------------------------------------------------ the registry, a file a part
     **{name: promise for part in PARTS for name, promise in part.PROMISES.items()},
 }

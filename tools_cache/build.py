@@ -32,7 +32,7 @@ LONG_ALIAS: Final = 48
 """Hosts put a server's name before it, and take 64 characters together (facts/mcp.md 3)."""
 _COPIED: Final = (
     "version", "description", "category", "sideEffects", "idempotent", "requiresConfirmation", "allowedModes",
-    "latencyBudgetMs", "timeoutS", "queueable", "queue_ttl_s", "mentraExtensions", *lint.RUNNING,
+    "latencyBudgetMs", "timeoutS", "queueable", "queue_ttl_s", "openToCloud", "mentraExtensions", *lint.RUNNING,
 )  # fmt: skip
 
 

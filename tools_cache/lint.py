@@ -24,7 +24,7 @@ REQUIRED: Final = (
     "allowedModes", "latencyBudgetMs", "parameters",
 )  # fmt: skip
 RUNNING: Final = ("executionType", "execution", "pendingTtlS", "cacheTtlS", "rateLimit", "availableWhen", "dependsOn")
-OPTIONAL: Final = ("unasked", "source", "hardware", "timeoutS", "queueable", "queue_ttl_s", "mentraExtensions", *RUNNING)
+OPTIONAL: Final = ("unasked", "source", "hardware", "timeoutS", "queueable", "queue_ttl_s", "openToCloud", "mentraExtensions", *RUNNING)
 CATEGORIES: Final = ("retrieval", "action", "utility")
 CONFIRMATIONS: Final = ("never", "policy", "always")
 HERE: Final = (Source.LOCAL.value, Source.GLASSES.value)
@@ -136,7 +136,7 @@ def _modes(folder: Folder) -> Iterator[Finding]:
 
 
 def _flags(folder: Folder) -> Iterator[Finding]:
-    for field in ("idempotent", "queueable"):
+    for field in ("idempotent", "queueable", "openToCloud"):
         if not isinstance(folder.schema.get(field, False), bool):
             yield _schema("flag", field, f"{field}: must be true or false")
 

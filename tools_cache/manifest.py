@@ -128,7 +128,7 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
         visible=_visible(raw), custom_ui=_custom_ui(raw), cache_ttl_s=_cache_ttl_s(tool), rate_limit=_rate_limit(tool),
         available_when=FrozenDict({str(f): wanted for f, wanted in tool.available_when.items()}) if tool.available_when else _ALWAYS,
         activation_phrases=tuple(tool.mentra_extensions.activation_phrases), depends_on=tuple(dict.fromkeys(tool.depends_on)),
-        local_phrases=_local_phrases(tool), raw=written,
+        local_phrases=_local_phrases(tool), open_to_cloud=raw.get("openToCloud") is True, raw=written,
     )  # fmt: skip
 
 

@@ -208,7 +208,8 @@ class RateLimit:
 class ToolDefinition:
     """A tool as it stands in force: MCP fields, our policy metadata, where it lives.
 
-    `raw` is the author's whole definition, unknown fields included; listings give it back untouched.
+    `raw` is the author's whole definition, unknown fields included; listings give it back untouched. `open_to_cloud`: its author
+    says that it neither reads nor changes anything private.
     """
 
     name: str
@@ -236,6 +237,7 @@ class ToolDefinition:
     activation_phrases: tuple[str, ...] = ()
     local_phrases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     depends_on: tuple[str, ...] = ()
+    open_to_cloud: bool = False
     raw: Mapping[str, Json] = field(default_factory=dict)
 
     @property
@@ -255,7 +257,8 @@ class ToolCall:
 
     `session` "" is a session of its own; `ordinal` its place within the model's message; `replayed`: again, after a reconnect.
     `depth` counts the tools it was called `through`, and that is the last of them. `input`: what a tool of another server asked
-    for, brought with the same call again. `outside`: the tool is beyond its caller's scope.
+    for, brought with the same call again. `scope`: which other servers' tools its caller may use, as `edge.core.scope` reads it;
+    None: all of them. A tool that is called through this one has the same origin and the same scope.
     """
 
     call_id: str
@@ -274,7 +277,7 @@ class ToolCall:
     depth: int = 0
     through: str = ""
     input: Mapping[str, Json] | None = None
-    outside: bool = False
+    scope: Mapping[str, Json] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

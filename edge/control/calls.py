@@ -106,16 +106,10 @@ class CallRoutes:
             "ordinal": reading.count(body, "ordinal"), "replayed": reading.boolean(body, "replayed", default=False),
             "input": _input(body),
         }  # fmt: skip
-        fields["outside"] = self._outside(fields["tool"], body.get("scope"))
+        fields["scope"] = reading.scope_given(body.get("scope"))
         wanted = Mode(reading.one_of(body, "mode", tuple(Mode))) if "mode" in body else None
         mode = await self._mode(session, wanted)  # last: a request that cannot be read makes no session
         return ToolCall(call_id=_named(body) or self._ports.new_id(), user_id=self._ports.user_id, mode=mode, **fields)
-
-    def _outside(self, tool: str, given: Json) -> bool:
-        """Is this a tool of another server that the caller's scope leaves out?"""
-        seen = reading.scope(given)
-        entry = self._ports.registry.snapshot().find(tool)
-        return seen is not None and entry is not None and not seen(entry.definition)
 
     async def _mode(self, session: str, wanted: Mode | None) -> Mode:
         """A session keeps the mode it was made with (S2-83); a call outside of one has its own."""

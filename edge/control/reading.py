@@ -123,6 +123,12 @@ def flag(request: Request, key: str) -> bool:
     return value in {"1", "true"}
 
 
+def scope_given(given: Json) -> Mapping[str, Json] | None:
+    """Check a caller's scope, `{mentions?, allowedMcpServers?}`, and return it as it was given; None: it has none, and sees all."""
+    scope(given)
+    return None if given is None else dict(given)
+
+
 def scope(given: Json) -> Callable[[ToolDefinition], bool] | None:
     """Read a caller's scope, `{mentions?, allowedMcpServers?}`: may it see this tool? None: it has no scope, and sees all."""
     if given is None:

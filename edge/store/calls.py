@@ -229,8 +229,11 @@ def _row(connection: Connection, call_id: str) -> Row:
 
 
 def _admission(row: Row) -> Admission:
-    turn_id = json.loads(row["request"])["turn_id"]
-    return Admission(fresh=False, response=row_response(row), call_id=row["call_id"], turn_id=turn_id, tool=row["tool"])
+    request = json.loads(row["request"])
+    return Admission(
+        fresh=False, response=row_response(row), call_id=row["call_id"], turn_id=request["turn_id"], tool=row["tool"],
+        origin=request["origin"],
+    )  # fmt: skip
 
 
 def _request(call: ToolCall, keys: tuple[str, ...]) -> dict[str, Any]:
@@ -240,6 +243,8 @@ def _request(call: ToolCall, keys: tuple[str, ...]) -> dict[str, Any]:
         "idempotency_key": call.idempotency_key, "session": call.session, "provider_call_id": call.provider_call_id,
         "ordinal": call.ordinal, "replayed": call.replayed, "through": call.through, "keys": list(keys),
         **({"input": dict(call.input)} if call.input is not None else {}),
+        **({"scope": dict(call.scope)} if call.scope is not None else {}),
+        **({"depth": call.depth} if call.depth else {}),
     }  # fmt: skip
 
 
@@ -250,5 +255,5 @@ def _call(row: Row, ttl_s: float) -> ToolCall:
         mode=Mode(kept["mode"]), turn_id=kept["turn_id"], user_id=kept["user_id"],
         idempotency_key=kept["idempotency_key"], ttl_s=ttl_s, session=kept.get("session", ""),
         provider_call_id=kept.get("provider_call_id"), ordinal=kept.get("ordinal"), replayed=kept.get("replayed", False),
-        through=kept.get("through", ""), input=kept.get("input"),
+        through=kept.get("through", ""), input=kept.get("input"), scope=kept.get("scope"), depth=kept.get("depth", 0),
     )  # fmt: skip

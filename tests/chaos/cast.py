@@ -204,6 +204,7 @@ url = "http://{HOST}:{self.cloud_port}"
 speech = "off"
 [policy]
 confirmation_s = 5.0
+cloud_may = ["glasses", "declared", "notes:add"]
 [control]
 socket = "{self.socket}"
 group = ""

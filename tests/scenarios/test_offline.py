@@ -18,6 +18,8 @@ CALC = "com.example.calc:evaluate"
 IMPATIENT = {"keepalive_s": 1}
 PATIENT = {"keepalive_s": 2}
 """A silent link is noticed after two (four) seconds instead of sixteen; a call waits two for somebody to take it."""
+NOTES = {"cloud_may": ["notes:*"]}
+"""This owner lets the cloud take notes."""
 
 
 # ------------------------------------------------------------------ known to be down
@@ -135,7 +137,7 @@ async def test_a_call_that_may_wait_survives_the_silence_and_is_run_exactly_once
 
 
 async def test_a_broker_that_forgot_everything_hears_who_we_are_again_and_serves_on(tmp_path):
-    async with whole_world(tmp_path) as place:
+    async with whole_world(tmp_path, policy=NOTES) as place:
         await place.ask_cloud("POST", "/devcloud/broker", {"running": False, "kill": True})
         await place.heard("uplink.down")
         pending = await place.call(ADD, {"title": "remember me"})
@@ -157,7 +159,7 @@ async def test_a_broker_that_forgot_everything_hears_who_we_are_again_and_serves
 
 @pytest.mark.requirement("K4-twice")
 async def test_an_invocation_that_arrives_twice_is_run_once_shown_once_and_answered_alike(tmp_path, cloud):
-    async with whole_world(tmp_path, cloud=cloud) as place, place.onlooker() as cloud_side:
+    async with whole_world(tmp_path, cloud=cloud, policy=NOTES) as place, place.onlooker() as cloud_side:
         call_id = await cloud_side.invokes("notes:add", {"text": "only once"})
         first = await cloud_side.answer_to(call_id)
         await cloud_side.invokes("notes:add", {"text": "only once"}, call_id=call_id)

@@ -165,7 +165,7 @@ async def test_a_call_that_is_called_off_is_called_off_at_the_server(place):
 # ------------------------------------------------------------------ scope
 
 
-@pytest.mark.requirement("S1-13", "S1-14", "S1-16", "S1-18", "S1-22")
+@pytest.mark.requirement("S1-13", "S1-14", "S1-16", "S1-18", "S1-22", "I11-scope-inherited")
 async def test_one_callers_scope_narrows_what_it_sees_and_may_call(place):
     async def seen(**scope):
         from urllib.parse import urlencode
@@ -183,6 +183,16 @@ async def test_one_callers_scope_narrows_what_it_sees_and_may_call(place):
     assert (status, refused["error"]["code"]) == (200, "DENIED")
     status, fine = await http(place, "POST", "/v1/call", {"tool": "house:lamp", "args": {"room": "scope"}, "scope": lamp})
     assert (status, fine["ok"]) == (200, True)
+    through = {"tool": "registry:invoke", "args": {"tool": "raw:echo", "args": {}}}
+    for scope in (lamp, {"allowedMcpServers": {}}, {}):
+        _, refused = await http(place, "POST", "/v1/call", {**through, "scope": scope})
+        assert (refused["ok"], refused.get("error", {}).get("code")) == (False, "DENIED"), "called through another tool"
+        _, told = await http(place, "POST", "/v1/call", {"tool": "registry:describe", "args": {"tool": "raw:echo"}, "scope": scope})
+        assert told["error"]["code"] == "DENIED"
+        _, found = await http(place, "POST", "/v1/call", {"tool": "registry:search", "args": {"query": "echo", "limit": 20}, "scope": scope})
+        assert "raw:echo" not in {one["tool"] for one in found["data"]["tools"]}
+        _, loaded = await http(place, "POST", "/v1/call", {"tool": "registry:load", "args": {"tools": ["raw:echo"]}, "scope": scope})
+        assert "scope" in loaded["error"]["details"][0]["reason"]
     status, own = await http(place, "POST", "/v1/call", {"tool": "clock:now", "scope": {}})
     assert (status, own["ok"]) == (200, True)
     status, bad = await http(place, "POST", "/v1/call", {"tool": "clock:now", "scope": {"mentions": 5}})

@@ -52,10 +52,11 @@ def tool(name: str, source: Source = Source.LOCAL, **more: Any) -> ToolDefinitio
 
 
 TOOLS = (
-    tool("notes:add", activation_phrases=("take a note",), schema={**SCHEMA, "required": ["text"]}),
+    tool("notes:add", activation_phrases=("take a note",), open_to_cloud=True, schema={**SCHEMA, "required": ["text"]}),
     tool("notes:list", side_effects=SideEffects.READ_ONLY, idempotent=True, activation_phrases=("my notes",)),
     tool("find:one", category="retrieval", side_effects=SideEffects.READ_ONLY),
-    tool("danger:erase", requires_confirmation="always"),
+    tool("danger:erase", requires_confirmation="always", open_to_cloud=True),
+    tool("diary:read", requires_confirmation="always"),
     tool("desk:type", allowed_modes=frozenset({Mode.TEXT})),
     tool("glasses:show_text", Source.GLASSES),
     tool("glasses:status", Source.GLASSES, side_effects=SideEffects.READ_ONLY),

@@ -8,7 +8,7 @@ import pytest
 
 from edge.bus import Bus
 from edge.clock import Clock
-from edge.events import CapabilitiesLearned, GlassesLost, GlassesReady, GlassesSaid
+from edge.events import CapabilitiesLearned, ConfigurationReloaded, GlassesLost, GlassesReady, GlassesSaid
 from edge.herald import Herald, as_event
 from edge.ports import Entry, GlassesStatus
 from firmware_bridge.capabilities import Capabilities, Origin
@@ -195,3 +195,10 @@ async def test_glasses_that_are_back_at_once_were_never_away_and_those_that_are_
         glasses.now = replace(READY, ready=False, stale=True, gone_at=100.0)
         bus.publish(GlassesLost("gone"))
         await told(uplink, lambda: uplink.announced[-1][1] == "away")
+
+
+async def test_the_cloud_hears_anew_when_the_owner_changes_what_it_may_call():
+    async with herald() as (bus, _, uplink, _):
+        before = len(uplink.announced)
+        bus.publish(ConfigurationReloaded(("policy.cloud_may",)))
+        await told(uplink, lambda: len(uplink.announced) > before)

@@ -8,7 +8,8 @@ import pytest
 
 from edge.clock import Clock
 from edge.core.idempotency import args_digest
-from edge.orchestrator import Limits
+from edge.orchestrator import Limits, Policy
+from edge.ports import Grant
 from tests.unit.edge.orchestrator_house import QUICK, house, make
 from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, Mode, ToolResponse
 
@@ -37,10 +38,48 @@ async def test_a_good_call_runs_once_is_shown_and_carries_the_contracts_meta(tmp
 @pytest.mark.requirement("S1-14")
 async def test_a_call_beyond_its_callers_scope_is_refused_and_audited(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
-        answer = await h.call("notes:add", {"text": "milk"}, outside=True)
+        answer = await h.call("files:read", scope={"allowedMcpServers": {}})
         assert (answer.error.code, h.tools.runs) == (ErrorCode.DENIED, [])
         assert (h.audit[-1]["outcome"], h.audit[-1]["reason"]) == ("refused", "scope")
         assert await h.store.recent(10, pending=False) == []
+
+
+@pytest.mark.requirement("I11-cloud-may")
+async def test_a_private_tool_is_denied_to_the_cloud_even_with_a_standing_yes(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        asked = await h.orchestrator.begin(make("diary:read"))
+        token = asked.error.confirmation_request["token"]
+        assert (await h.orchestrator.confirm(token, allow=True, grant=Grant.ALWAYS)).ok
+        assert (await h.call("diary:read", {"text": "again"})).ok, "granted"
+        ran = len(h.tools.runs)
+        refused = await h.call("diary:read", origin=CallOrigin.CLOUD)
+        assert (refused.error.code, len(h.tools.runs), len(h.wearer.asked)) == (ErrorCode.DENIED, ran, 1)
+        assert 'cloud_may = ["glasses", "declared", "diary:read"]' in refused.error.suggestion
+        assert (h.audit[-1]["outcome"], h.audit[-1]["reason"]) == ("refused", "not open to the cloud")
+
+
+@pytest.mark.parametrize("name", ["diary:read", "danger:erase"])
+async def test_the_id_of_the_wearers_call_brings_the_cloud_no_answer(tmp_path: Path, name: str) -> None:
+    async with house(tmp_path) as h:
+        asked = await h.orchestrator.begin(make("diary:read"))
+        told = await h.orchestrator.confirm(asked.error.confirmation_request["token"], allow=True)
+        assert told.ok
+        again = await h.call(name, origin=CallOrigin.CLOUD, call_id=told.meta["callId"])
+        assert again.data is None
+        assert again.error.code in (ErrorCode.DENIED, ErrorCode.INVALID_REQUEST)
+
+
+@pytest.mark.parametrize(("cloud_may", "open_now"), [
+    ((), set()), (("glasses",), {"glasses:show_text"}), (("declared",), {"notes:add"}), (("notes:*",), {"notes:add", "notes:list"}),
+    (("notes:list", "glasses"), {"notes:list", "glasses:show_text"}), (("*",), {"glasses:show_text", "notes:add", "notes:list"}),
+])  # fmt: skip
+async def test_the_owner_says_which_tools_the_cloud_may_call(tmp_path: Path, cloud_may: tuple[str, ...], open_now: set[str]) -> None:
+    async with house(tmp_path, policy_=Policy(cloud_may=("*",))) as h:
+        h.orchestrator.adopt(QUICK, Policy(cloud_may=cloud_may))
+        for name in ("glasses:show_text", "notes:add", "notes:list"):
+            answer = await h.call(name, {"text": name}, origin=CallOrigin.CLOUD)
+            assert answer.ok is (name in open_now), name
+            assert (await h.call(name, {"text": name})).ok, "whoever is here may"
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_every_field_of_a_file_is_read(tmp_path):
     found = read(tmp_path, t_json=tool(
         title="Mine", executionType="external", visible=False, display={"customUI": "card"}, sideEffects="none", idempotent=True,
         requiresConfirmation="always", allowedModes=["text"], latencyBudgetMs=10, pendingTtlS=60, cacheTtlS=5, category="action", version="2",
-        rateLimit={"calls": 1, "window": 2}, availableWhen={"glasses": True}, activationPhrases=["go"], inputSchema=TOWN,
+        rateLimit={"calls": 1, "window": 2}, availableWhen={"glasses": True}, activationPhrases=["go"], openToCloud=True, inputSchema=TOWN,
         execution={"url": "https://h.example/x", "method": "PUT", "headers": {"A": "b"}, "query": {"q": 1}, "body": {"t": "{{input.town}}"},
                    "timeout": 1500},
     ))  # fmt: skip
@@ -82,9 +82,11 @@ def test_every_field_of_a_file_is_read(tmp_path):
     assert (made.version, made.category, made.allowed_modes, made.timeout_s) == ("2", "action", frozenset({Mode.TEXT}), 1.5)
     assert (made.pending_ttl_s, made.cache_ttl_s, made.rate_limit) == (60.0, 5.0, RateLimit(1, 2.0))
     assert (made.activation_phrases, dict(made.available_when), made.requires_confirmation) == (("go",), {"glasses": True}, "always")
+    assert made.open_to_cloud
     assert (made.raw["title"], made.raw["visible"], made.raw["display"]) == ("Mine", False, {"customUI": "card"})
     assert found.plans["my:tool"] == Plan(
         url="https://h.example/x", method="PUT", headers={"A": "b"}, query={"q": 1}, body={"t": "{{input.town}}"})  # fmt: skip
+    assert not read(tmp_path, t_json=tool()).tools[0].open_to_cloud, "private unless it says otherwise"
 
 
 @pytest.mark.requirement("S3-11")
@@ -122,7 +124,7 @@ SLIPS = [
     (tool(executionType="space"), "execution: a tool of executionType space is a question"),
     (tool(executionType="external", execution={"method": "GET"}), "execution.method: is for an address, and there is none"),
     (tool(executionType="remote"), 'executionType: "remote" is not one of'),
-    (tool(visible="yes"), "visible: "), (tool(display={"customUi": "x"}), "display.customUi: there is no such field; did you mean customUI?"),
+    (tool(visible="yes"), "visible: "), (tool(openToCloud="yes"), "openToCloud: "), (tool(display={"customUi": "x"}), "display.customUi: there is no such field; did you mean customUI?"),
     (tool(inputSchema={"type": "array"}), "inputSchema.type: "), (tool(inputSchema={"type": "object", "properties": 5}), "Invalid JSON Schema"),
     (tool(cacheTtlS=5), "cacheTtlS: only a tool that writes nothing"),
     ([tool()], "must be an object with name"), ({"tools": [], "name": "x"}, "name: stands beside a list"), ({"tools": {}}, "tools: must be a list"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edge import paths, settings
+from edge.core import permissions
 from edge.settings import BadSettings, Settings
 from edge.settings_explain import every_key
 from edge.settings_reading import FORM, MAX_FILE, load
@@ -44,6 +45,15 @@ def test_a_file_is_read_and_remembered(tmp_path):
     found = load(file, NOBODY)
     assert (found.uplink.host, found.uplink.keepalive_s, found.policy.disabled_tools) == ("broker.local", 20, ("a:b",))
     assert found.source == file
+
+
+def test_what_the_cloud_may_call_takes_words_tools_and_packages_of_the_owners(tmp_path):
+    assert Settings().policy.cloud_may == permissions.STOCK
+    words = ["glasses", "declared", "notes:*", "calendar:get_availability", "my:weather", "my:*", "*"]
+    assert load(write(tmp_path, f"[policy]\ncloud_may = {json.dumps(words)}\n"), NOBODY).policy.cloud_may == tuple(words)
+    assert load(write(tmp_path, "[policy]\ncloud_may = []\n"), NOBODY).policy.cloud_may == ()
+    with pytest.raises(BadSettings, match=r"GLASSD_POLICY__CLOUD_MAY: policy\.cloud_may: "):
+        load(None, {**NOBODY, "GLASSD_POLICY__CLOUD_MAY": "glases"})
 
 
 def test_a_whole_number_is_good_enough_for_seconds(tmp_path):
@@ -152,6 +162,11 @@ def test_a_wrong_variable_is_named_itself_and_nearest_is_offered():
     ('[calendar]\nurl = "https://[::1]:x/dav"\n', "calendar.url: must have a port from 1 to 65535"),
     ('[log]\nlevel = "loud"\n', "log.level: must be one of 'debug', 'info', 'warning' or 'error', got \"loud\""),
     ("log = 5\n", "log: must be a section, got 5; write [log] on a line of its own"),
+    ('[policy]\ncloud_may = ["glases"]\n', 'policy.cloud_may: "glases" is neither a tool nor one of glasses, declared; did you mean "glasses"?'),
+    ('[policy]\ncloud_may = ["notes"]\n', 'policy.cloud_may: "notes" is neither a tool nor one of glasses, declared; did you mean "notes:*"?'),
+    ('[policy]\ncloud_may = ["kb:serch"]\n', 'policy.cloud_may: "kb:serch" is no tool; did you mean "kb:search"?'),
+    ('[policy]\ncloud_may = ["%%%%"]\n', 'write for example "notes:*" or "calendar:get_availability"'),
+    ('[policy]\ncloud_may = "glasses"\n', 'policy.cloud_may: must be a list, got "glasses"; the default is cloud_may = ["glasses", "declared"]'),
     ("[policy]\ndisabled_tools = 5\n", "policy.disabled_tools: must be a list, got 5"),
     ("[policy]\ndisabled_tools = [5]\n", "policy.disabled_tools: must be text in quotes, got 5"),
 ])  # fmt: skip

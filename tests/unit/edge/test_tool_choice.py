@@ -390,11 +390,11 @@ async def test_a_tool_is_told_whole_with_its_documentation_read_when_it_is_asked
 async def test_another_configuration_takes_force_at_once(tmp_path):
     async with house(tmp_path, MANY, limits=SMALL) as h:
         rules = {ME: UserRules(("home:*",))}
-        h.choice.adopt(limits=Limits(8, 2), essential=("far:t20",), users=rules)
+        h.choice.adopt(limits=Limits(8, 2), essential=("far:t20",), cloud_may=(), users=rules)
         assert len(h.names()) == 8
         assert "far:t20" in h.names()
         assert h.refusal("home:one").code is ErrorCode.USER_DISABLED
-        h.choice.adopt(limits=Limits(60, 2), essential=(), users={})
+        h.choice.adopt(limits=Limits(60, 2), essential=(), cloud_may=(), users={})
         assert {"home:one", "far:t29"} <= set(h.names())
 
 

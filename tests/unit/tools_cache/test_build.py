@@ -126,6 +126,9 @@ def test_the_shipped_tools_compile_and_are_these():
     assert needs == {
         "glasses:show_text": ["DISPLAY"], "glasses:clear": ["DISPLAY"], "glasses:say": ["SPEAKER"], "glasses:set": ["DISPLAY", "DISPLAY"],
         "glasses:notify": ["DISPLAY"], "glasses:dismiss": ["DISPLAY"], "glasses:show_card": ["DISPLAY"], "glasses:show_image": ["DISPLAY"]}
+    assert {n for n, t in tools.items() if t.open_to_cloud} == {
+        "clock:now", "registry:describe", "registry:invoke", "registry:load", "registry:search", "session:ignore_user", "timer:start",
+        "voice:end", "voice:start"}, "nothing that reads or changes what is the wearer's"  # fmt: skip
     assert {"note that", "remember that"} <= set(tools["notes:add"].activation_phrases)
     assert "set a timer" in tools["timer:start"].activation_phrases
     assert "what time is it" in tools["clock:now"].activation_phrases

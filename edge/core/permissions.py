@@ -1,0 +1,58 @@
+"""Which tools a caller may call: by where the call comes from (`[policy] cloud_may`), and by the caller's scope. Pure.
+
+Everything the wearer owns is closed to the cloud until the owner opens it: a tool that says nothing about itself is private.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from edge.core import policy
+from tools_cache.tool import CallOrigin, ErrorCode, Json, Source, ToolCall, ToolDefinition, ToolError
+
+GLASSES: Final = "glasses"
+"""In `cloud_may`: the tools that only use the glasses."""
+DECLARED: Final = "declared"
+"""In `cloud_may`: the tools whose definition says `openToCloud: true`."""
+EVERYTHING: Final = "*"
+"""In `cloud_may`: all tools; behind a package's name, all of the package."""
+STOCK: Final = (GLASSES, DECLARED)
+_HERE: Final = (Source.LOCAL, Source.GLASSES)
+
+
+def refusal(call: ToolCall, tool: ToolDefinition, cloud_may: Sequence[str]) -> ToolError | None:
+    """Return why this caller may not call this tool, or None. The cloud's own tools and those of other servers are the router's
+    to refuse.
+    """
+    if call.scope is not None and not _in_scope(call.scope, tool):
+        return policy.out_of_scope(tool.name)
+    if call.origin is not CallOrigin.CLOUD or tool.source not in _HERE or opened(tool, cloud_may):
+        return None
+    line = ", ".join(f'"{word}"' for word in (*cloud_may, tool.name))
+    return ToolError.of(
+        ErrorCode.DENIED, f"The cloud may not call {tool.name}: the owner of this device has not opened it to the cloud",
+        suggestion=f"To allow it, write in glassd.toml, in the section [policy]: cloud_may = [{line}]",
+    )  # fmt: skip
+
+
+def callable_by(call: ToolCall, tool: ToolDefinition, cloud_may: Sequence[str]) -> bool:
+    """Is this one of the tools that this caller is shown? The cloud is shown only what runs here."""
+    return refusal(call, tool, cloud_may) is None and (call.origin is not CallOrigin.CLOUD or tool.source in _HERE)
+
+
+def _in_scope(scope: Mapping[str, Json], tool: ToolDefinition) -> bool:
+    from edge.core.scope import Scope, admits  # noqa: PLC0415 - only agents beside other servers have one
+
+    return admits(Scope.of(scope), tool)
+
+
+def opened(tool: ToolDefinition, cloud_may: Sequence[str]) -> bool:
+    """Is this tool open to the cloud?"""
+    return any(_means(word, tool) for word in cloud_may)
+
+
+def _means(word: str, tool: ToolDefinition) -> bool:
+    if word == GLASSES:
+        return tool.source is Source.GLASSES
+    if word == DECLARED:
+        return tool.open_to_cloud
+    return word in (EVERYTHING, tool.name, f"{tool.name.partition(':')[0]}:{EVERYTHING}")
