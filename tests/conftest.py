@@ -3,21 +3,19 @@
 import logging
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
+
+from tests.system import counted
 
 ALLOWED_SKIPS: dict[str, str] = {
     "tests/unit/store/test_db.py::test_on_a_full_disk": "needs the right to mount a small file system (root, or user namespaces)",
     "tests/unit/doctor/test_tools_and_disk.py::test_on_small_disks": "needs the right to mount a small file system",
     "tests/unit/store/test_migrations.py::test_an_upgrade_on_a_full_disk": "needs the right to mount a small file system",
     "tests/unit/edge/test_storage_watch.py::test_on_a": "needs the right to mount a small file system; an ext4 image needs root",
-    "tests/unit/doctor/test_bluetooth.py::": "needs dbus-daemon",
-    "tests/unit/doctor/test_glasses.py::": "needs dbus-daemon",
-    "tests/unit/firmware_bridge/test_bluez_watch.py::": "needs dbus-daemon (apt-get install dbus)",
-    "tests/unit/firmware_bridge/test_bluez_agent.py::": "needs dbus-daemon",
-    "tests/unit/edge/test_link_bluez.py::": "needs dbus-daemon",
     "tests/chaos/test_power_cut.py::": "needs root and loop devices",
     "tests/link/test_unit.py::": "needs systemd as PID 1: runs in `make vm-test`",
     "tests/link/test_link.py::test_an_adapter_that_is_switched_off": "needs a kernel's adapter: runs in `make vm-test`",
@@ -89,19 +87,29 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _skipped.append((report.nodeid, reason))
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    terminalreporter.write_line(f"skips allowed in CI: {', '.join(ALLOWED_SKIPS) or 'none'}")
-    for test, reason in _refused():
-        terminalreporter.write_line(f"SKIPPED BUT NOT ALLOWED: {test}: {reason}", red=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """At the very end, below pytest's own list of what was skipped and what failed."""
+    yield
+    if listed := counted(reason for _, reason in _skipped):
+        terminalreporter.write_line(f"SKIPPED, because programs are missing here: {listed}", yellow=True)
+    if _in_ci():
+        terminalreporter.write_line(f"skips allowed in CI: {', '.join(ALLOWED_SKIPS) or 'none'}")
+        for test, reason in _refused():
+            terminalreporter.write_line(f"SKIPPED BUT NOT ALLOWED: {test}: {reason}", red=True)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    skipped_too_much = os.environ.get("CI") == "true" and bool(_refused())
+    skipped_too_much = _in_ci() and bool(_refused())
     if skipped_too_much and session.exitstatus == 0:
         session.exitstatus = 1
     listed = os.environ.get("GLASSD_FAILED_LIST")
     if listed and not skipped_too_much and not _not_tests and not hasattr(session.config, "workerinput"):
         Path(listed).write_text("".join(f"{name}\n" for name in _failed), encoding="utf-8")
+
+
+def _in_ci() -> bool:
+    return os.environ.get("CI") == "true"
 
 
 def _refused() -> list[tuple[str, str]]:

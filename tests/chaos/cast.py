@@ -5,7 +5,6 @@ Knows how each is started, hurt and ended (by its own pid); decides nothing.
 
 import json
 import os
-import shutil
 import signal
 import socket
 import struct
@@ -21,8 +20,9 @@ from typing import Any
 
 from tests.chaos.callers import BrokeOff, NotThere, request
 from tests.chaos.miniapp import MANIFEST, PACKAGE
+from tests.system import find
 
-MOSQUITTO = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
+MOSQUITTO = find("mosquitto") or "mosquitto"
 EDGE = "chaos"
 HOST = "127.0.0.1"
 SOON_S = 30.0

@@ -9,14 +9,15 @@ import pytest
 
 from tests.chaos import judge
 from tests.chaos.callers import Callers, request
-from tests.chaos.cast import MOSQUITTO, Cast, until
+from tests.chaos.cast import Cast, until
 from tests.chaos.miniapp import PACKAGE
 from tests.chaos.records import Record, lines
+from tests.system import needs
 
 pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.mosquitto,
-    pytest.mark.skipif(not Path(MOSQUITTO).exists(), reason="mosquitto is not installed"),
+    needs("mosquitto"),
 ]
 CALLS = 1000
 CALLERS = 8

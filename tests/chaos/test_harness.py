@@ -9,11 +9,11 @@ import pytest
 
 from tests.chaos import air, judge, schedule
 from tests.chaos.__main__ import printed, report
-from tests.chaos.cast import MOSQUITTO
 from tests.chaos.hci import Doctored
 from tests.chaos.msgpack_reader import unpack
 from tests.chaos.proxy import _packet
 from tests.chaos.storm import Storm
+from tests.system import needs
 
 OK = {"ok": True, "data": {"token": "L0-0", "tool": "mark"}, "meta": {"callId": "c1"}}
 FAILED = {"ok": False, "error": {"type": "TRANSIENT", "code": "INTERRUPTED", "message": "", "retryable": True}}
@@ -188,7 +188,7 @@ def test_the_network_knows_where_a_packet_ends(buffer, size):
 @pytest.mark.timeout(120)
 @pytest.mark.mosquitto
 @pytest.mark.requirement("K3-chaos")
-@pytest.mark.skipif(not Path(MOSQUITTO).exists(), reason="mosquitto is not installed")
+@needs("mosquitto")
 def test_a_small_storm_loses_and_doubles_nothing(tmp_path):
     storm = Storm(tmp_path, drain_s=60)
     storm.run(schedule.plan(5, 5, 60, faults=("cut_up", "glasses_drop", "clock_forward", "worker_kill"), mean_up_s=1.0))

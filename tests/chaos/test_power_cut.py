@@ -19,9 +19,10 @@ from typing import Self
 import pytest
 
 from tests.chaos.callers import BrokeOff, NotThere, request
-from tests.chaos.cast import MOSQUITTO, Cast, until
+from tests.chaos.cast import Cast, until
 from tests.chaos.miniapp import PACKAGE
 from tests.chaos.records import lines
+from tests.system import needs
 
 CUTS = 4
 SIZE = 24 << 20
@@ -40,7 +41,7 @@ def _allowed() -> str:
 pytestmark = [
     pytest.mark.timeout(240),
     pytest.mark.mosquitto,
-    pytest.mark.skipif(not Path(MOSQUITTO).exists(), reason="mosquitto is not installed"),
+    needs("mosquitto"),
     pytest.mark.skipif(bool(_allowed()), reason=f"no power to cut: {_allowed()}"),
 ]
 

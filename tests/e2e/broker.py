@@ -6,7 +6,6 @@ Knows nothing of glassd's own topics.
 import asyncio
 import os
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
@@ -16,7 +15,9 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-MOSQUITTO = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
+from tests.system import find, program
+
+MOSQUITTO = find("mosquitto") or "mosquitto"
 HOST = "127.0.0.1"
 _given: set[int] = set()
 
@@ -71,14 +72,17 @@ class Broker:
 def mosquitto(
     tmp_path: Path, *, port: int | None = None, nodelay: bool = True, extra: str = "", start: bool = True, stock: bool = False
 ) -> Iterator[Broker]:
-    """Mosquitto 2 that asks nobody who they are; `extra` is more of its configuration. `stock`: its own limits, not ours."""
+    """Mosquitto 2 that asks nobody who they are; `extra` is more of its configuration. `stock`: its own limits, not ours.
+
+    Skips the test where there is none.
+    """
     port = port or free_port()
     config = tmp_path / f"mosquitto-{port}.conf"
     config.write_text(
         f"listener {port} {HOST}\nset_tcp_nodelay {str(nodelay).lower()}\npersistence false\nuser root\n"
         f"allow_anonymous true\n{'' if stock else 'max_inflight_messages 64'}\n{extra}\n"
     )
-    broker = Broker([MOSQUITTO, "-c", str(config)], port, tmp_path / f"mosquitto-{port}.log")
+    broker = Broker([program("mosquitto"), "-c", str(config)], port, tmp_path / f"mosquitto-{port}.log")
     try:
         yield broker.start() if start else broker
     finally:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.processes import CLI
+from tests.system import runs
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -48,7 +49,7 @@ def test_however_the_demo_ends_its_cast_ends_with_it(tmp_path, how):
         demo.send_signal(how)
         demo.wait(60)
     end = time.monotonic() + 60
-    while left := [pid for pid in cast if Path(f"/proc/{pid}").exists()]:
+    while left := [pid for pid in cast if runs(pid)]:
         assert time.monotonic() < end, f"still running: {left}"
         time.sleep(0.05)
 

@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 import uuid
-from pathlib import Path
 
 import httpx
 import pytest
@@ -19,8 +18,9 @@ from edge.devcloud.registry import App
 from edge.uplink import wire
 from edge.uplink.mqtt import BrokerOptions, Connection
 from edge.uplink.wire import Kind, Topics
+from tests.system import needs, runs
 
-BOTH = pytest.mark.parametrize("kind", ["embedded", pytest.param("mosquitto", marks=pytest.mark.mosquitto)])
+BOTH = pytest.mark.parametrize("kind", ["embedded", pytest.param("mosquitto", marks=[pytest.mark.mosquitto, needs("mosquitto")])])
 
 BENCH_APP = """
 import asyncio
@@ -352,6 +352,7 @@ async def test_a_pending_call_expires_with_its_life_and_takes_no_result_after_it
 
 
 @pytest.mark.mosquitto
+@needs("mosquitto")
 async def test_after_a_restart_of_the_cloud_the_same_id_gets_the_stored_answer(tmp_path):
     broker = EmbeddedBroker("mosquitto")
     await broker.start()
@@ -588,15 +589,6 @@ async def test_a_broker_that_does_not_answer_is_said_in_words(tmp_path, monkeypa
             pass
 
 
-def alive(pid):
-    """A zombie nobody has collected yet is dead all the same."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
 async def children_of(cloud, edge):
     await edge.ask("com.example.calc:evaluate", expression="1+1")
     status = await cloud.status()
@@ -606,8 +598,8 @@ async def children_of(cloud, edge):
 async def test_when_the_cloud_ends_so_do_its_children(tmp_path):
     async with a_cloud(tmp_path) as cloud, an_edge(cloud) as edge:
         pids = await children_of(cloud, edge)
-        assert all(alive(pid) for pid in pids)
-    assert not any(alive(pid) for pid in pids)
+        assert all(runs(pid) for pid in pids)
+    assert not any(runs(pid) for pid in pids)
 
 
 CLOUD_PROCESS = """
@@ -639,9 +631,9 @@ async def test_when_the_cloud_is_killed_its_children_die_with_it(tmp_path, kind)
     async with a_cloud_process(tmp_path, kind) as (cloud, process):
         async with an_edge(cloud) as edge:
             pids = await children_of(cloud, edge)
-        assert all(alive(pid) for pid in pids)
+        assert all(runs(pid) for pid in pids)
         process.send_signal(signal.SIGKILL)
-        await eventually(lambda: not any(alive(pid) for pid in pids))
+        await eventually(lambda: not any(runs(pid) for pid in pids))
 
 
 def test_the_samples_are_installed_unless_others_are_named():

@@ -24,6 +24,7 @@ from edge.uplink.mqtt import (
     Will,
 )  # fmt: skip
 from tests.e2e.broker import HOST, free_port, iotcore, mosquitto, proxy, serving, until
+from tests.system import program
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.mosquitto]
 
@@ -412,7 +413,7 @@ async def test_a_will_comes_after_a_crash_and_not_after_a_goodbye(tmp_path):
 )  # fmt: skip
 async def test_a_broker_that_does_not_let_us_in_is_understood(tmp_path, changes, fault):
     passwords = tmp_path / "passwords"
-    subprocess.run(["mosquitto_passwd", "-b", "-c", str(passwords), "u", "right"], check=True, capture_output=True)
+    subprocess.run([program("mosquitto_passwd"), "-b", "-c", str(passwords), "u", "right"], check=True, capture_output=True)
     with mosquitto(tmp_path, extra=f"password_file {passwords}") as broker:
         changes = {k: (free_port() if v is None else v) for k, v in changes.items()}
         with pytest.raises(ConnectionFailed) as caught:

@@ -1,7 +1,6 @@
 """Devcloud, mock glasses and daemon as three processes, a fourth asks: the same story on both brokers (Shows 3 to 5)."""
 
 import json
-import shutil
 import struct
 import subprocess
 import time
@@ -11,11 +10,10 @@ import pytest
 
 from edge.settings import Uplink
 from tests.e2e.processes import WILL_DELAY_S, House
+from tests.system import needs, program
 
-MOSQUITTO = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/bin:/usr/local/sbin")
-MOSQUITTO_SUB = shutil.which("mosquitto_sub")
-needs_mosquitto = pytest.mark.skipif(not MOSQUITTO, reason="mosquitto is not installed (apt-get install mosquitto)")
-needs_clients = pytest.mark.skipif(not MOSQUITTO_SUB, reason="mosquitto_sub is not installed (mosquitto-clients)")
+needs_mosquitto = needs("mosquitto")
+needs_clients = needs("mosquitto_sub")
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -44,7 +42,7 @@ def subscribe(house: House, topic: str, seconds: float, *, messages: int = 0) ->
 
     host, _, port = house.cloud.announcement["mqtt"].rpartition(":")
     began = time.monotonic()
-    argv = [MOSQUITTO_SUB, "-V", "mqttv5", "-h", host, "-p", port, "-t", topic, "-F", "%t %x", "-W", str(int(seconds))]
+    argv = [program("mosquitto_sub"), "-V", "mqttv5", "-h", host, "-p", port, "-t", topic, "-F", "%t %x", "-W", str(int(seconds))]
     argv += ["-C", str(messages)] if messages else []
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as client:
         seen = []

@@ -14,13 +14,14 @@ from edge.uplink import service
 from edge.uplink.faults import Fault
 from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed
 from edge.uplink.tls import CLOCK_FLOOR
-from tests.e2e.broker import HOST, MOSQUITTO, mosquitto, until
+from tests.e2e.broker import HOST, mosquitto, until
 from tests.e2e.certificates import DAY, Authority, now
+from tests.system import needs
 from tests.unit.uplink.support import Edge
 
 pytestmark = [
     pytest.mark.enable_socket, pytest.mark.mosquitto,
-    pytest.mark.skipif(not Path(MOSQUITTO).exists(), reason="mosquitto is not installed"),
+    needs("mosquitto"),
 ]  # fmt: skip
 
 

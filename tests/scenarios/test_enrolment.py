@@ -21,13 +21,14 @@ from edge.core.enrol_code import decode, encode
 from edge.devcloud import https
 from edge.devcloud.codes import qr
 from edge.devcloud.main import Limits
-from tests.e2e.broker import MOSQUITTO, serving
+from tests.e2e.broker import serving
 from tests.e2e.certificates import Authority, keys_made_here
 from tests.scenarios.world import World, all_apps, until, world
+from tests.system import needs
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket, pytest.mark.mosquitto,
-    pytest.mark.skipif(not Path(MOSQUITTO).exists(), reason="mosquitto is not installed"),
+    needs("mosquitto"),
 ]  # fmt: skip
 
 CHILD = enrol_keys._child

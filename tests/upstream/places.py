@@ -22,16 +22,3 @@ async def until(holds, what: str = ""):
         while not (found := holds()):
             await asyncio.sleep(0.02)
     return found
-
-
-def state(pid: int) -> str:
-    """One letter: R and S run and sleep, T is stopped, Z and X are no more."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return "X"
-
-
-def runs(pid: int) -> bool:
-    """Whether a process still does anything."""
-    return state(pid) not in "ZX"

@@ -11,7 +11,8 @@ import pytest_asyncio
 
 from edge.upstream.client import UpstreamClient
 from edge.upstream.words import Fault, McpServer, Status
-from tests.upstream.places import SOON_S, raw, runs, until
+from tests.system import runs
+from tests.upstream.places import SOON_S, raw, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 MOST_MIB = 180

@@ -16,7 +16,8 @@ import pytest
 from edge.upstream import frames
 from edge.upstream.server import FEW, Server, serving
 from edge.upstream.words import Fault, McpServer, Status
-from tests.upstream.places import SOON_S, raw, runs, state, until
+from tests.system import runs, state
+from tests.upstream.places import SOON_S, raw, until
 
 
 def ask(server, tool, args=None, *, timeout_s=SOON_S, **more):

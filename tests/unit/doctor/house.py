@@ -7,19 +7,19 @@ import asyncio
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-
-import pytest
 
 from edge.clock import Clock
 from edge.doctor.checks import every
 from edge.doctor.ladder import Ladder
 from edge.doctor.patient import Machine, Patient, Who
 from edge.doctor.words import Kind, Mark
+from tests.system import program
 
 SHIM = Path(__file__).with_name("shim.sh")
 FAKE_BLUEZ = Path(__file__).with_name("fake_bluez.py")
@@ -129,7 +129,8 @@ class Sandbox:
             child.wait(10)
             child.stdout.close()
         for pid in self.folder.glob("*.pid"):
-            subprocess.run(["kill", pid.read_text().strip()], check=False, capture_output=True)
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(int(pid.read_text()), signal.SIGTERM)
 
     def install(self) -> None:
         """`glassd` is a command here, and it is ours."""
@@ -237,8 +238,8 @@ def _toml(value) -> str:
 
 
 def needs_dbus() -> None:
-    if not shutil.which("dbus-daemon") or not shutil.which("dbus-send"):
-        pytest.skip("needs dbus-daemon (apt-get install dbus)")
+    program("dbus-daemon")
+    program("dbus-send")
 
 
 def copied(source: Path, to: Path) -> Path:

@@ -6,17 +6,17 @@ import re
 import subprocess
 import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
 from edge.doctor.words import Mark
 from tests.e2e.broker import MOSQUITTO, free_port, mosquitto, serving
+from tests.system import needs, program
 from tests.unit.doctor.certificates import Authority
 from tests.unit.doctor.test_service import FAKE_DAEMON, STATUS, answers
 
 pytestmark = [
-    pytest.mark.enable_socket, pytest.mark.skipif(not Path(MOSQUITTO).exists(), reason="mosquitto is not installed"),
+    pytest.mark.enable_socket, needs("mosquitto"),
 ]  # fmt: skip
 RUNGS = ("dns", "tcp", "tls", "connack", "suback", "trip")
 
@@ -172,7 +172,7 @@ async def test_tls_towards_a_plain_port(sandbox):
 @pytest.mark.requirement("I4-doctor-broker")
 async def test_a_broker_that_wants_a_password(sandbox):
     passwords, ours = sandbox.folder / "passwords", sandbox.folder / "ours"
-    subprocess.run(["mosquitto_passwd", "-c", "-b", str(passwords), "edge", "hunter2hunter2"], check=True, capture_output=True)
+    subprocess.run([program("mosquitto_passwd"), "-c", "-b", str(passwords), "edge", "hunter2hunter2"], check=True, capture_output=True)
     ours.write_text("hunter2hunter2\n")
     with mosquitto(sandbox.folder, extra=f"allow_anonymous false\npassword_file {passwords}") as broker:
         sandbox.configure(uplink={"host": "127.0.0.1", "port": broker.port, "tls": False})

@@ -1,13 +1,13 @@
 """An enrolled edge: what is kept of the enrolment, and that the ladder climbs to the broker it names."""
 
 
-from pathlib import Path
 
 import pytest
 
 from edge.doctor.words import Kind, Mark
 from edge.enrol_store import Enrolled, EnrolmentFiles
-from tests.e2e.broker import MOSQUITTO, mosquitto
+from tests.e2e.broker import mosquitto
+from tests.system import needs
 from tests.unit.doctor.certificates import Authority
 from tests.unit.doctor.house import NOW
 
@@ -46,7 +46,7 @@ async def test_a_damaged_enrolment_asks_for_a_new_code(sandbox):
 
 
 @pytest.mark.enable_socket
-@pytest.mark.skipif(not Path(MOSQUITTO).exists(), reason="mosquitto is not installed")
+@needs("mosquitto")
 @pytest.mark.requirement("I4-doctor-broker")
 async def test_the_ladder_climbs_to_the_broker_of_the_enrolment(sandbox):
     authority = Authority(sandbox.folder)
@@ -65,7 +65,7 @@ async def test_the_ladder_climbs_to_the_broker_of_the_enrolment(sandbox):
 
 
 @pytest.mark.enable_socket
-@pytest.mark.skipif(not Path(MOSQUITTO).exists(), reason="mosquitto is not installed")
+@needs("mosquitto")
 @pytest.mark.requirement("I4-doctor-broker")
 async def test_a_clock_before_this_program_is_named_before_any_certificate(sandbox):
     (sandbox.folder / "wall").write_text("1000000000")

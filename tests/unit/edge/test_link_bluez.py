@@ -22,10 +22,11 @@ from firmware_bridge.messages import ShowPage, TextLine
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.time import SimTime
 from firmware_bridge.transports.ble import left_over
+from tests.system import needs
 from tests.unit.edge.test_link_manager import MemoryNotes
-from tests.unit.firmware_bridge.fake_bluez import ADDRESS, DBUS, HCI0, Peer, no_bluetoothctl, private_bluez
+from tests.unit.firmware_bridge.fake_bluez import ADDRESS, HCI0, Peer, no_bluetoothctl, private_bluez
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.skipif(DBUS is None, reason="dbus-daemon is not installed")]
+pytestmark = [pytest.mark.enable_socket, needs("dbus-daemon")]
 
 SOON_S = 40.0
 PAGE = ShowPage("s", lines=(TextLine(0, "hello"),))

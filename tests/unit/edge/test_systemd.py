@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.system import program
+
 SYSTEMD = Path(__file__).parents[3] / "systemd"
 
 
@@ -30,9 +32,7 @@ def service():
 
 
 def test_systemd_verifies_the_unit(tmp_path):
-    tool = shutil.which("systemd-analyze")
-    if tool is None:
-        pytest.skip("systemd-analyze is not installed")
+    tool = program("systemd-analyze")
     text = (SYSTEMD / "glassd.service").read_text(encoding="utf-8")
     copy = tmp_path / "glassd.service"
     copy.write_text(text.replace("ExecStart=glassd run", "ExecStart=/bin/true run"), encoding="utf-8")
@@ -42,9 +42,7 @@ def test_systemd_verifies_the_unit(tmp_path):
 
 
 def test_systemd_finds_little_to_complain_about(tmp_path):
-    tool = shutil.which("systemd-analyze")
-    if tool is None:
-        pytest.skip("systemd-analyze is not installed")
+    tool = program("systemd-analyze")
     copy = tmp_path / "glassd.service"
     shutil.copy(SYSTEMD / "glassd.service", copy)
     ran = subprocess.run(

@@ -232,7 +232,8 @@ async def test_without_a_daemon_the_tools_are_listed_from_disk_and_a_call_says_s
 @pytest.mark.requirement("MCP-absent")
 async def test_a_call_that_is_lost_with_the_daemon_may_have_been_done_and_is_repeated_only_where_that_does_no_harm(tmp_path, row, meta, again):
     async def dies(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
+        with suppress(asyncio.IncompleteReadError):  # some connections are only looked at
+            await reader.readuntil(b"\r\n\r\n")
         writer.close()
 
     facade = Facade(Daemon((tmp_path / "dies.sock",)), ways(cold=lambda: [{**COLD[0], **row}], new_id=lambda: "call-1"))

@@ -12,9 +12,10 @@ from dbus_fast.aio import MessageBus
 from firmware_bridge.bonding import How, Witness
 from firmware_bridge.transports import bluez_agent
 from firmware_bridge.transports.bluez_agent import AGENT, BLUEZ, PATH, BluezBonding, BluezError, closed
+from tests.system import needs
 
 DBUS_DAEMON = shutil.which("dbus-daemon")
-pytestmark = [pytest.mark.enable_socket, pytest.mark.skipif(not DBUS_DAEMON, reason="dbus-daemon is not installed")]
+pytestmark = [pytest.mark.enable_socket, needs("dbus-daemon")]
 
 ADDRESS = "F0:5A:6F:52:8B:15"
 DEVICE = "/org/bluez/hci0/dev_F0_5A_6F_52_8B_15"

@@ -9,9 +9,10 @@ from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.time import SimTime
 from firmware_bridge.transports.bluez_cure import BluezCure
 from firmware_bridge.transports.bluez_watch import ADAPTER, DEVICE, BluezWatch
-from tests.unit.firmware_bridge.fake_bluez import ADDRESS, DBUS, HCI0, Peer, private_bluez
+from tests.system import needs
+from tests.unit.firmware_bridge.fake_bluez import ADDRESS, HCI0, Peer, private_bluez
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.skipif(DBUS is None, reason="dbus-daemon is not installed")]
+pytestmark = [pytest.mark.enable_socket, needs("dbus-daemon")]
 
 HCI1 = "/org/bluez/hci1"
 SOON_S = 40.0

@@ -8,9 +8,10 @@ import pytest
 from deb import SCRIPTS, SUITES, build
 from venv_tree import Target, make
 
+from tests.system import needs
 from tests.unit.packaging.conftest import PYTHON, VERSION
 
-pytestmark = pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="dpkg-deb is not installed")
+pytestmark = needs("dpkg-deb")
 EPOCH = 1_800_000_000
 
 

@@ -1,6 +1,5 @@
 """The man page and the completions are the tree of verbs, told in other words."""
 
-import shutil
 import subprocess
 
 import pytest
@@ -8,6 +7,7 @@ from man import _actions, _plain, _subparsers, page
 from places import Layout, files
 
 from edge.cli import build_parser
+from tests.system import program
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +38,7 @@ def test_the_same_tree_gives_the_same_page(text):
 
 
 def test_the_formatter_has_no_complaint(text):
-    groff = shutil.which("groff")
-    if groff is None:
-        pytest.skip("groff is not installed")
+    groff = program("groff")
     ran = subprocess.run([groff, "-Kutf8", "-man", "-ww", "-Tutf8"], input=text, capture_output=True, text=True, timeout=30, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "companion daemon" in ran.stdout

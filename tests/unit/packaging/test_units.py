@@ -11,11 +11,11 @@ from dbus_fast import Message, MessageType
 from dbus_fast.aio import MessageBus
 from dbus_fast.service import ServiceInterface, dbus_method
 
-from tests.unit.firmware_bridge.fake_bluez import DBUS, Bus
+from tests.system import needs, program
+from tests.unit.firmware_bridge.fake_bluez import Bus
 
 SYSTEMD = Path(__file__).parents[3] / "systemd"
-ANALYZE = shutil.which("systemd-analyze")
-needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="systemd-analyze is not installed")
+needs_systemd = needs("systemd-analyze")
 
 OPEN_BUS = """<busconfig><type>system</type><listen>unix:path={socket}</listen>
 <policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy>
@@ -34,7 +34,7 @@ def settings(path):
 @pytest.fixture
 async def bus(tmp_path):
     """The open bus with our policy for whoever runs this test, and three names on it."""
-    assert DBUS, "no dbus-daemon: apt-get install dbus"
+    program("dbus-daemon")
     _, _, policy = (SYSTEMD / "glassd.dbus.conf").read_text(encoding="utf-8").partition("<busconfig>")
     ours = policy.replace("</busconfig>", "").replace('user="glassd"', f'user="{getpass.getuser()}"')
     bus = Bus(tmp_path)
@@ -87,7 +87,7 @@ def test_a_radio_that_needs_more_costs_no_more_than_a_score_of_1_5(radio, tmp_pa
     (units / "glassd.service.d").mkdir(parents=True)
     shutil.copy(SYSTEMD / "glassd.service", units)
     shutil.copy(SYSTEMD / "radio" / f"{radio}.conf", units / "glassd.service.d/radio.conf")
-    command = [ANALYZE, "security", "--offline=true", f"--root={tmp_path}", "--threshold=15", "glassd.service"]
+    command = ["systemd-analyze", "security", "--offline=true", f"--root={tmp_path}", "--threshold=15", "glassd.service"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert ran.returncode == 0, ran.stdout[-300:] + ran.stderr
 
@@ -98,7 +98,7 @@ def test_systemd_verifies_the_users_unit(tmp_path):
     text = (SYSTEMD / "user/glassd.service").read_text(encoding="utf-8")
     copy.write_text(text.replace("ExecStart=glassd run", "ExecStart=/bin/true run"), encoding="utf-8")
     env = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
-    command = [ANALYZE, "--user", "verify", "--man=no", str(copy)]
+    command = ["systemd-analyze", "--user", "verify", "--man=no", str(copy)]
     ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=False)
     assert [line for line in ran.stderr.splitlines() if "glassd" in line] == []
 
@@ -112,9 +112,9 @@ def test_systemd_verifies_the_units_for_agents_and_finds_little_to_complain_abou
     text = (SYSTEMD / "glassd-mcp.service").read_text(encoding="utf-8")
     (units / "glassd-mcp.service").write_text(text.replace("ExecStart=glassd mcp", "ExecStart=/bin/true mcp"), encoding="utf-8")
     paths = [str(units / f"glassd-mcp.{kind}") for kind in ("socket", "service")]
-    verified = subprocess.run([ANALYZE, "verify", "--man=no", *paths], capture_output=True, text=True, timeout=30, check=False)
+    verified = subprocess.run(["systemd-analyze", "verify", "--man=no", *paths], capture_output=True, text=True, timeout=30, check=False)
     assert ([line for line in verified.stderr.splitlines() if "glassd" in line], verified.returncode) == ([], 0)
-    scored = [ANALYZE, "security", "--offline=true", f"--root={tmp_path}", "--threshold=10", "glassd-mcp.service"]
+    scored = ["systemd-analyze", "security", "--offline=true", f"--root={tmp_path}", "--threshold=10", "glassd-mcp.service"]
     ran = subprocess.run(scored, capture_output=True, text=True, timeout=30, check=False)
     assert ran.returncode == 0, ran.stdout[-300:] + ran.stderr
 

@@ -3,10 +3,11 @@
 import pytest
 
 from edge.events import UplinkChanged
-from tests.e2e.broker import HOST, MOSQUITTO, free_port, mosquitto
+from tests.e2e.broker import HOST, free_port, mosquitto
+from tests.system import needs
 from tests.unit.uplink.support import a_call, cloud, edge
 
-pytestmark = [pytest.mark.enable_socket, pytest.mark.skipif(not MOSQUITTO, reason="mosquitto is not installed")]
+pytestmark = [pytest.mark.enable_socket, needs("mosquitto")]
 
 
 def elsewhere(near, **changes):
