@@ -63,6 +63,7 @@ async def run_devcloud(
     """
     check_word("tenant", tenant)
     check_word("pool", pool)
+    parse_broker(broker or "embedded")  # a mistyped word is named before any port is taken
     state_dir.mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240 - before anybody is served
     installed = sample_apps() if apps is None else list(apps)
     async with AsyncExitStack() as stack:

@@ -30,6 +30,14 @@ def test_a_mistyped_word_is_2_with_its_cure(words, says):
     assert "Traceback" not in done.stderr
 
 
+def test_a_mistyped_broker_is_named_also_where_the_port_is_taken(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = run("devcloud", "--broker", "nonsense", "--http", f"127.0.0.1:{taken.getsockname()[1]}", "--state", str(tmp_path / "state"))
+    assert done.returncode == 2, done.stderr
+    assert "broker: 'nonsense'" in done.stderr
+    assert not (tmp_path / "state").exists()
+
+
 @pytest.mark.parametrize(("config", "says"), [
     ('[glasses]\nmodel = "mock:foo"', "glasses.model: there is no model 'mock:foo'; known: mock:display"),
     ('[control]\nsocket = "/' + "x" * 120 + '"', "at most 107 bytes"),
