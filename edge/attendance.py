@@ -6,6 +6,7 @@ Refuses to run anything and to end a call: whoever carries the call does, with w
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from edge.clock import Clock
@@ -15,10 +16,10 @@ from edge.core.call_state import CallState
 from edge.core.routing import Route, RouteKind
 from edge.ending import Ending
 from edge.events import CallProgressed
-from edge.gate import Limits
+from edge.gate import Limits, Refused
 from edge.ports import BusPort, CallAccepted, CallProgress, CallResult, RenderPort, UplinkPort
 from edge.questions import patience_s
-from edge.ticket import Cancelled, Decided, Ticket, Unasked, Word
+from edge.ticket import Cancelled, Decided, Ticket, Turn, Unasked, Word
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import CallOrigin, Delivery, ErrorCode, Mode, ToolDefinition, ToolError, ToolResponse
 
@@ -46,6 +47,24 @@ class Attendance:
         self._confirmer = confirmer
         self._limits = limits
         self.tasks: asyncio.TaskGroup | None = None
+
+    # -------------------------------------------------------------- for its turn
+
+    async def turn(self, ticket: Ticket) -> Refused | None:
+        """Wait until the call may run; else why it never will. What is left of its life goes on with it."""
+        call, end_at = ticket.call, ticket.began + ticket.call.ttl_s
+        while True:
+            match await self._word(ticket, end_at):
+                case Turn():
+                    ticket.queued_s = self._clock.boot() - ticket.began
+                    ticket.call = replace(call, ttl_s=max(0.0, call.ttl_s - ticket.queued_s))
+                    return None
+                case Cancelled(reason):
+                    return Refused(ToolError.of(ErrorCode.CANCELLED, f"Cancelled: {reason}"[:MAX_PROGRESS]), "called off while it waited")
+                case None:
+                    text = f"Too many calls are running: this one waited {call.ttl_s:g} s and never began"
+                    error = ToolError.of(ErrorCode.DEADLINE_EXPIRED, text, suggestion="Try again in a moment")
+                    return Refused(error, "its time was over before its turn came")
 
     # -------------------------------------------------------------- for a yes
 

@@ -28,12 +28,11 @@ from tools_cache.tool import CallOrigin, Delivery, DeliveryReport, ToolCall, Too
 _log: Final = logging.getLogger(__name__)
 _DISK_AGAIN_S: Final = 2.0
 """Between attempts to put a result on a disk that takes nothing; somebody has to make room meanwhile."""
-_INVOKED: Final = 64
-"""Invocations of the cloud taken up at once; the next ones wait in the uplink's inbox."""
+Taken = Callable[[], Awaitable[None]]
 
 
 class Call(Protocol):
-    async def __call__(self, call: ToolCall, *, progress: Progress | None = ...) -> ToolResponse: ...
+    async def __call__(self, call: ToolCall, *, progress: Progress | None = ..., taken: Taken | None = ...) -> ToolResponse: ...
 
 
 class CloudDesk:
@@ -49,7 +48,6 @@ class CloudDesk:
         self._call = call
         self._cancel = cancel
         self._on_registry = on_registry
-        self._invocations = asyncio.Semaphore(_INVOKED)
 
     async def run(self, tasks: asyncio.TaskGroup) -> None:
         """Take up what the cloud says until cancelled; invocations run in `tasks`."""
@@ -59,7 +57,6 @@ class CloudDesk:
     async def _hear(self, message: UplinkMessage, tasks: asyncio.TaskGroup) -> None:
         match message:
             case Invoked():
-                await self._invocations.acquire()
                 tasks.create_task(self._invoked(message), name=f"invoke.{message.call.call_id}")
                 return
             case CallResult():
@@ -93,14 +90,13 @@ class CloudDesk:
         async def progress(text: str) -> None:
             await self._uplink.answer(message, text)
 
-        try:
+        async def taken() -> None:
             await self._uplink.answer(message, None)
-            response = await self._call(replace(message.call, origin=CallOrigin.CLOUD), progress=progress)
-            self._ending.note_recent(message.call.call_id)
-            await self._tell_result(message, response)
-            await self._ending.handled(message)
-        finally:
-            self._invocations.release()
+
+        response = await self._call(replace(message.call, origin=CallOrigin.CLOUD), progress=progress, taken=taken)
+        self._ending.note_recent(message.call.call_id)
+        await self._tell_result(message, response)
+        await self._ending.handled(message)
 
     async def _tell_result(self, message: Invoked, response: ToolResponse) -> None:
         """Hand the result to the outbox; a disk that takes nothing now is asked again, for the cloud waits for it."""

@@ -267,7 +267,7 @@ class Ending:
         moment = datetime.fromtimestamp(self._clock.wall(), UTC).isoformat(timespec="milliseconds")
         return results.stamped(
             response, ticket.call, tool=ticket.tool, registry=registry,
-            duration_s=self._clock.boot() - ticket.began - ticket.asked_s, timestamp=moment.replace("+00:00", "Z"),
+            duration_s=self._clock.boot() - ticket.began - ticket.queued_s - ticket.asked_s, timestamp=moment.replace("+00:00", "Z"),
             route=ticket.route.kind if ticket.route else None, clamped=ticket.clamped,
         )  # fmt: skip
 

@@ -209,6 +209,16 @@ class Gate:
         if found.call_id == ticket.call.call_id or idempotency.replayable(found.response):
             raise Known(found.response, found.turn_id)
 
+    def args_hash(self, ticket: Ticket) -> str:
+        """Canonical arguments of a call, with defaults and clamps; "" when it would be refused."""
+        entry = self._registry.snapshot().find(ticket.call.tool)
+        if entry is None:
+            return ""
+        try:
+            return idempotency.digest(self.arguments(ticket, entry.definition))
+        except Refused:
+            return ""
+
     def arguments(self, ticket: Ticket, tool: ToolDefinition) -> dict[str, Json]:
         """Defaults, then the clamp, then validation (C-08). Raises `Refused`."""
         args, problems = self._registry.check_args(tool, ticket.call.args)

@@ -15,7 +15,7 @@ from typing import Final
 
 from edge.attendance import Attendance
 from edge.clock import Clock
-from edge.cloud_desk import CloudDesk
+from edge.cloud_desk import CloudDesk, Taken
 from edge.confirm import Confirmer
 from edge.core import confirmation, idempotency, phrases, policy, results
 from edge.core.ids import new_call_id
@@ -23,7 +23,7 @@ from edge.core.routing import Route, RouteKind
 from edge.core.session import SessionController
 from edge.ending import Audit, Ending, Shelves, interruption
 from edge.events import CallOff, DeliveryChanged, GlassesReady, GlassesSaid, PendingResolved
-from edge.gate import Gate, Limits, Policy, Refused, overrun
+from edge.gate import Gate, Limits, Policy, overrun
 from edge.pipeline import Pipeline
 from edge.ports import (
     AskPort,
@@ -41,6 +41,7 @@ from edge.ports import (
     Wait,
 )
 from edge.questions import WearerQuestions
+from edge.run_queue import RunQueue
 from edge.store_ports import ConfirmationStorePort, Consumption, NotesPort, SessionStorePort
 from edge.ticket import Cancelled, Ticket
 from edge.turns import OpenTurns, VoiceTurns
@@ -95,6 +96,7 @@ class Orchestrator:
             confirmer=self._confirmer, attendance=self._attendance, wearer=WearerQuestions(ask, clock), ending=self._ending,
             limits=self._limits,
         )  # fmt: skip
+        self._queue = RunQueue(self._limits)
         self._tickets: dict[str, Ticket] = {}
         self._entering: dict[str, Ticket] = {}
         """Calls between their coming and their life, so that calling one off is heard then too."""
@@ -127,8 +129,10 @@ class Orchestrator:
 
     # ------------------------------------------------------------------ doors
 
-    async def call(self, call: ToolCall, *, progress: Progress | None = None, wait: Wait = Wait.ANSWER) -> ToolResponse:
-        """See `CallsPort`."""
+    async def call(
+        self, call: ToolCall, *, progress: Progress | None = None, wait: Wait = Wait.ANSWER, taken: Taken | None = None
+    ) -> ToolResponse:
+        """See `CallsPort`. `taken` is called when the call runs, or waits for its turn."""
         ticket = Ticket(call, self._clock.boot(), wait, progress)
         refused = await self._enter(ticket)
         if refused is not None:
@@ -136,11 +140,15 @@ class Orchestrator:
         if (twin := self._twin(ticket)) is not None:
             if twin.early and not twin.answer.done() and twin.call.call_id != call.call_id:
                 return self._still_open(twin)  # the last daemon left it: nobody knows how long it takes
+            if taken is not None:
+                await taken()
             await asyncio.wait({twin.answer})
             return idempotency.as_replay(twin.answer.result(), twin.call.turn_id)
-        if (full := self._no_room(ticket)) is not None:
+        if (full := self._queued(ticket)) is not None:
             return full
-        self._begin(ticket, self._pipeline.live(ticket))
+        self._begin(ticket, self._in_turn(ticket))
+        if taken is not None:
+            await taken()
         await asyncio.wait({ticket.answer})  # a caller that goes away takes nothing with it
         return ticket.answer.result()
 
@@ -152,9 +160,9 @@ class Orchestrator:
             return refused
         if (twin := self._twin(ticket)) is not None:
             return self._still_open(twin)
-        if (full := self._no_room(ticket)) is not None:
+        if (full := self._queued(ticket)) is not None:
             return full
-        self._begin(ticket, self._pipeline.live(ticket))
+        self._begin(ticket, self._in_turn(ticket))
         await asyncio.wait({ticket.first})
         return ticket.first.result()
 
@@ -165,7 +173,7 @@ class Orchestrator:
         about = call or ToolCall(call_id="", tool="", args={}, origin=CallOrigin.CLI, user_id=self._policy.user_id)
         bound: dict[str, str | None] = {}
         if call is not None:
-            bound = {"tool": call.tool, "args_hash": self._args_hash(call), "session": call.session}
+            bound = {"tool": call.tool, "args_hash": self._gate.args_hash(Ticket(call, self._clock.boot())), "session": call.session}
         await self._opened()
         if self._tasks is None:
             return self._about(about, interruption("The daemon is not ready yet; the token stays open"), "not running")
@@ -242,23 +250,22 @@ class Orchestrator:
         pending = self._ending.stamp(twin, results.pending(twin.call)).with_meta(delivery=Delivery.NONE.value)
         return idempotency.as_replay(pending, twin.call.turn_id)
 
-    def _no_room(self, ticket: Ticket) -> ToolResponse | None:
+    def _queued(self, ticket: Ticket) -> ToolResponse | None:
+        """Let a call into the queue of those that want to run; else why not."""
         if self._tasks is None or not self._open.is_set():  # before that, what is taken on would be taken up once more
             return self._ending.refusal(ticket, interruption("The daemon is not ready yet"), "not running")
-        if sum(not t.early for t in self._tickets.values()) >= self._limits.running:
-            return self._ending.refusal(ticket, overrun(self._limits), "too many calls at once")
+        if self._queue.full(ticket):
+            return self._ending.refusal(ticket, overrun(self._limits), "too many calls wait")
+        self._queue.enter(ticket)
         return None
 
-    def _args_hash(self, call: ToolCall) -> str:
-        """Canonical arguments as the gate would make them; what it would refuse matches no call."""
-        entry = self._registry.snapshot().find(call.tool)
-        if entry is None:
-            return ""
-        try:
-            args = self._gate.arguments(Ticket(call, self._clock.boot()), entry.definition)
-        except Refused:
-            return ""
-        return idempotency.digest(args)
+    async def _in_turn(self, ticket: Ticket) -> None:
+        """Wait for a place, then run."""
+        if (refused := await self._attendance.turn(ticket)) is None:
+            await self._pipeline.live(ticket)
+        else:
+            self._queue.leave(ticket)
+            await self._ending.refuse(ticket, refused)
 
     def _about(self, call: ToolCall, error: ToolError, reason: str) -> ToolResponse:
         return self._ending.refusal(Ticket(call, self._clock.boot()), error, reason)

@@ -37,7 +37,12 @@ class Unasked:
     reason: str
 
 
-Word = CallAccepted | CallProgress | CallResult | Cancelled | Decided | Unasked
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The call may run now."""
+
+
+Word = CallAccepted | CallProgress | CallResult | Cancelled | Decided | Unasked | Turn
 
 
 def _future() -> "asyncio.Future[Any]":
@@ -48,7 +53,8 @@ def _future() -> "asyncio.Future[Any]":
 class Ticket:
     """`early` once the caller got an interim answer (or nobody waits at all): its end is then a completion, not an answer.
     `waited_for`: the caller waits for the end, not only for the call to begin; `patience_s`: so long for the wearer's answer.
-    `asked_s`: seconds spent waiting for a yes, which are no part of its duration. `begun`: on disk as a call that may run,
+    `queued_s`, `asked_s`: seconds spent waiting for a place and
+    for a yes, which are no part of its duration. `begun`: on disk as a call that may run,
     `running`: as one that does. `kept`: its answer is on disk. `heard`: a worker
     said in this life that it has it.
 
@@ -80,6 +86,7 @@ class Ticket:
     heard: bool = False
     early: bool = False
     attempts: int = 0
+    queued_s: float = 0.0
     asked_s: float = 0.0
     message: CallResult | None = None
     runner: "asyncio.Task[Any] | None" = None

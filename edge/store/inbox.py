@@ -16,9 +16,11 @@ from edge.store.outbox import MAX_ANSWERS, Lane, waiting
 from edge.store.stamps import Stamp, Stamper
 from tools_cache.tool import Json
 
-MAX_ROWS: Final = 1000
+MAX_ROWS: Final = 3000
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""Bounds of what is not handled; beyond them nothing more is taken, and so not acknowledged to the broker."""
+"""Bounds of what is not handled; beyond them nothing more is taken, and so not acknowledged to the broker. Invocations may
+wait for their turn here (2,000), so what speaks about our own calls may go beyond both once more as far.
+"""
 KEEP_ROWS: Final = 5000
 KEEP_BYTES: Final = 8 * 1024 * 1024
 """Bytes of answers kept for callers who ask twice."""
@@ -168,7 +170,8 @@ class Inbox:
         held: dict[str, str] = {}
         for arrival in arrivals:
             why = held.get(arrival.id, "")
-            if not why and (rows >= self._max_rows or used >= self._max_bytes):
+            more = 2 if _frees(arrival) else 1
+            if not why and (rows >= more * self._max_rows or used >= more * self._max_bytes):
                 why = f"{rows} messages from the cloud wait to be handled"
             if not why and not _frees(arrival):
                 why = full or (busy if arrival.kind == _INVOCATION else "")

@@ -6,6 +6,7 @@ from tests.promises.words import Promise
 
 PROMISES: Final[dict[str, Promise]] = {
     "I11-uplink-backlog": Promise("The uplink comes up, whatever the broker sends before SUBACK.", "issue 11, The uplink 1"),
+    "I11-burst": Promise("What is taken waits for its turn, in order; RATE_LIMIT comes before `accepted`.", "issue 11, The uplink 3"),
 }
 
 DECLINED: Final[dict[str, str]] = {}

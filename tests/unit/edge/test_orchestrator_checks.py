@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from edge import run_queue
 from edge.clock import Clock
 from edge.core.idempotency import args_digest
 from edge.orchestrator import Limits, Policy
@@ -273,7 +274,8 @@ async def test_a_retryable_failure_is_not_replayed_but_its_successor_is(tmp_path
         assert len(h.tools.runs) == 2, "the success counts for the key, so nothing runs a third time"
 
 
-async def test_more_calls_than_the_bound_are_told_when_to_come_again(tmp_path: Path) -> None:
+async def test_more_calls_than_the_bound_are_told_when_to_come_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_queue, "MOST_WAITING", 1)
     gate = asyncio.Event()
     async with house(tmp_path, limits=replace(QUICK, running=2, run_s=5)) as h:
         async def slow(call, progress):
@@ -282,9 +284,8 @@ async def test_more_calls_than_the_bound_are_told_when_to_come_again(tmp_path: P
 
         h.tools.handler = slow
         async with asyncio.TaskGroup() as tg:
-            running = [tg.create_task(h.call("find:one")) for _ in range(2)]
-            await asyncio.sleep(0)
-            while len(h.tools.runs) < 2:
+            running = [tg.create_task(h.call("find:one")) for _ in range(3)]
+            while len(h.tools.runs) < 2 or not h.orchestrator._queue._own:
                 await asyncio.sleep(0.005)
             full = await h.call("find:one")
             gate.set()
