@@ -101,15 +101,15 @@ async def test_calls_of_this_machine_pass_those_of_the_cloud_and_speech_passes_a
             h.uplink.say(invoked(f"cloud {n}"))
         await slow.running(3)
         async with asyncio.TaskGroup() as group:
-            for n in range(2):
+            for n in range(3):
                 group.create_task(h.call("notes:add", {"text": f"own {n}"}, ttl_s=60.0))
             await slow.running(4)
             group.create_task(h.call("notes:add", {"text": "spoken"}, origin=CallOrigin.VOICE, ttl_s=60.0))
             await slow.running(5)
             assert slow.started == ["cloud 0", "cloud 1", "cloud 2", "own 0", "spoken"]
             slow.go.set()
-            await slow.running(9)
-        assert slow.started[5:] == ["own 1", "cloud 3", "cloud 4", "cloud 5"]
+            await slow.running(10)
+        assert slow.started[5:] == ["own 1", "own 2", "cloud 3", "cloud 4", "cloud 5"]
 
 
 @pytest.mark.requirement("I11-burst")
