@@ -4,7 +4,6 @@ Refuses to reach into the daemon: what a demo can do, any client can.
 """
 
 import asyncio
-import json
 import os
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from edge.demo.script import VERBS, BadScript, Step, load, parse_line
 from edge.demo.view import View
 from edge.demo.wires import CloudWire, DaemonWire, MockWire
 from firmware_bridge.deadlines import timeout
+from edge.verbs.screen import harmless, json_text
 
 DEFAULT_GLASSES: Final = "mock:full"
 EDGE_ID: Final = "demo"
@@ -147,7 +147,7 @@ def _printer(*, as_json: bool) -> Callable[[dict[str, Any]], None]:
     view = View(colour=sys.stdout.isatty())
 
     def show(event: dict[str, Any]) -> None:
-        text = json.dumps(event, ensure_ascii=False) if as_json else view.text(event)
+        text = json_text(event) if as_json else harmless(view.text(event))
         if text:
             print(text, flush=True)  # noqa: T201 - the demo is what is printed
 

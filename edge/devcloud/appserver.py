@@ -116,11 +116,16 @@ def _key_hash() -> str:
 
 
 async def _read_call(request: "Request") -> dict[str, Any]:
+    from starlette.requests import ClientDisconnect  # noqa: PLC0415 - see AppServer.asgi()
+
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_BODY:
-            raise ValueError(f"body: larger than {MAX_BODY} bytes")
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY:
+                raise ValueError(f"body: larger than {MAX_BODY} bytes")
+    except ClientDisconnect:
+        raise ValueError("body: the caller hung up before its end") from None
     try:
         call = json.loads(bytes(body))
     except ValueError:

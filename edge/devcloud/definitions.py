@@ -8,10 +8,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
 import rfc8785
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StringConstraints, ValidationError
 
+from edge.devcloud.http_guard import is_off_limits
 from edge.devcloud.sdk import CATEGORIES
 from tools_cache.documents import Url
 from tools_cache.errors import BadDefinition, BadToolName
@@ -135,6 +137,7 @@ def check_submission(package: str, body: Json) -> Submission:
         raise BadSubmission(mistakes + _mistakes(e, "")) from None
     if parsed.packageName not in (None, package):
         mistakes.append(Mistake("packageName", f"is {str(parsed.packageName)[:80]!r}", f"send it to /api/apps/{parsed.packageName}/tools"))
+    mistakes += _bad_url(parsed.publicUrl)
     tools: list[dict[str, Json]] = []
     for i, submitted in enumerate(parsed.tools):
         try:
@@ -151,6 +154,17 @@ def check_submission(package: str, body: Json) -> Submission:
         package, tuple(_known_category(t) for t in tools), parsed.name, parsed.publicUrl, parsed.apiKeyHash,
         None if hardware is None else tuple(h.model_dump(exclude_none=True) for h in hardware),
     )  # fmt: skip
+
+
+def _bad_url(url: str | None) -> list[Mistake]:
+    """An app may live on this machine and in private networks, but not where a machine asks for its own credentials."""
+    try:
+        host = urlsplit(url or "").hostname or ""
+    except ValueError:
+        return [Mistake("publicUrl", "is not a URL", "for example http://127.0.0.1:8001")]
+    if not is_off_limits(host):
+        return []
+    return [Mistake("publicUrl", f"{host} is a link-local or metadata address", "give the app an address of this machine or its network")]
 
 
 def check_tool(tool: Mapping[str, Json], at: str) -> list[Mistake]:

@@ -92,13 +92,18 @@ async def read_json(request: "Request", limit: int, refuse: Callable[[str], Refu
 
     Half a surrogate pair is refused: JSON can say it, but no disk, hash or wire of ours takes it.
     """
+    from starlette.requests import ClientDisconnect  # noqa: PLC0415 - heavy, and only the server needs it
+
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
-            refusal = refuse(f"body: larger than {limit} bytes")
-            refusal.status = 413
-            raise refusal
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > limit:
+                refusal = refuse(f"body: larger than {limit} bytes")
+                refusal.status = 413
+                raise refusal
+    except ClientDisconnect:
+        raise refuse("body: the client hung up before its end") from None
     try:
         value = json.loads(bytes(body) or b"null")
         if b"\\u" in body:

@@ -9,6 +9,7 @@ import ssl
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import TYPE_CHECKING, Any
 
+from edge.devcloud import http_guard
 from edge.devcloud.enrol_api import PEER
 from edge.devcloud.secured import Secured
 
@@ -28,10 +29,10 @@ def options(secured: Secured) -> dict[str, Any]:
 
 
 def _protocol() -> "type[H11Protocol]":
-    from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: PLC0415 - heavy, and only whoever serves needs it
+    base = http_guard.connection()
 
-    class Knowing(H11Protocol):
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's own
+    class Knowing(base):  # type: ignore[valid-type,misc]  # a class made at its first use
+        def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)
             found = transport.get_extra_info("ssl_object")
             self.app: Any = _with_peer(self.app, found.getpeercert(binary_form=True) if found else None)

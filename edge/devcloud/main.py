@@ -17,7 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from edge.devcloud import https
+from edge.devcloud import http_guard, https
 from edge.devcloud.agent import Agent
 from edge.devcloud.api import Api
 from edge.devcloud.apps import SAMPLES
@@ -246,8 +246,12 @@ async def _serving(
             """Signals are the roof's business, not a library's."""
             yield
 
-    config = uvicorn.Config(app, log_config=None, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1,
-                            **(https.options(secured) if secured else {}))  # fmt: skip
+    names = [socket.gethostname().lower(), *([secured.name.lower()] if secured else [])]
+    options = https.options(secured) if secured else {"http": http_guard.connection()}
+    config = uvicorn.Config(
+        http_guard.guarded(app, names), log_config=None, log_level="warning", access_log=False, lifespan="off",
+        timeout_graceful_shutdown=1, **options,
+    )  # fmt: skip
     server = Server(config)
     task = tasks.create_task(server.serve(sockets=[listener]), name="http")
     try:

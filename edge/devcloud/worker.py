@@ -19,6 +19,7 @@ from edge.devcloud.database import open_shared
 from edge.devcloud.desk import CODE_S, LIFE
 from edge.devcloud.edges import Edges
 from edge.devcloud.executor import LOOK_S, Executor
+from edge.devcloud.http_guard import check_reach
 from edge.devcloud.journal import Journal
 from edge.devcloud.link import Link
 from edge.devcloud.office import SESSION_S, Office
@@ -144,5 +145,7 @@ async def _http_client() -> AsyncIterator[Any]:
     import httpx  # noqa: PLC0415 - 150 ms, and only whoever runs a cloud needs it
 
     # No proxy from the environment: apps are on this machine.
-    async with httpx.AsyncClient(trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=100)) as client:
+    async with httpx.AsyncClient(
+        trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=100), event_hooks={"request": [check_reach]}
+    ) as client:
         yield client

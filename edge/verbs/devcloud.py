@@ -70,5 +70,5 @@ def _show(screen: Screen, code: str, url: str, ca_file: str) -> None:
     screen.line("\nOne edge may enrol with this code, within half an hour (glassd up - and paste it, or scan it):\n")
     screen.line(code + "\n")
     screen.line(load("edge.devcloud.codes", "devcloud").qr(code))
-    screen.line(f"\nAnother code: curl --cacert {ca_file} -X POST {url}/devcloud/codes -d '{{}}'")
+    screen.line(f"\nAnother code: curl --cacert {ca_file} -X POST {url}/devcloud/codes --json '{{}}'")
     screen.flush()

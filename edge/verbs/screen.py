@@ -4,11 +4,14 @@ Refuses to know what is shown. Text from elsewhere is made harmless here: it can
 """
 
 import json
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TextIO
 
 _COLOURS: Final = {"red": 31, "green": 32, "yellow": 33, "dim": 2, "bold": 1}
+_PAINTED: Final = re.compile(r"(\x1b\[\d{1,2}m)")
+"""What `Screen.paint` writes: a colour, the one thing a text may change about a terminal."""
 
 
 class CliError(Exception):
@@ -38,7 +41,7 @@ class Screen:
 
     def line(self, text: str = "") -> None:
         """Write one line for a person."""
-        self._out.write(self._fit(text) + "\n")
+        self._out.write(self._fit(harmless(text)) + "\n")
 
     def clear(self) -> None:
         """Begin a new picture on a terminal; elsewhere pictures follow one another."""
@@ -51,7 +54,7 @@ class Screen:
     def json(self, document: Any, *, lines: bool = False) -> None:
         """Write one document; `lines` keeps it on one line, for those that follow one another."""
         indent = 2 if self.terminal and not lines else None
-        self._out.write(json.dumps(document, ensure_ascii=self._ascii, indent=indent) + "\n")
+        self._out.write(json_text(document, only_ascii=self._ascii, indent=indent) + "\n")
         if lines:
             self._out.flush()
 
@@ -94,6 +97,21 @@ def plain(text: object) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in str(text))
 
 
+def harmless(text: str) -> str:
+    """As `plain`, but colours stay."""
+    if text.isprintable():
+        return text
+    return "".join(part if number % 2 else plain(part) for number, part in enumerate(_PAINTED.split(text)))
+
+
+def json_text(value: Any, *, only_ascii: bool = False, indent: int | None = None) -> str:
+    """Write JSON whose texts cannot move a cursor or turn the direction of writing: what is not printable is an escape."""
+    text = json.dumps(value, ensure_ascii=only_ascii, indent=indent)
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
 def cut(text: str, width: int) -> str:
     """Shorten to a width; 0 means there is none."""
     return text if not width or len(text) <= width else text[: width - 1] + "…"
@@ -101,7 +119,7 @@ def cut(text: str, width: int) -> str:
 
 def for_people(value: Any) -> str:
     """Show any JSON value to a person: text as it is, the rest indented."""
-    return plain(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2))
+    return plain(value if isinstance(value, str) else json_text(value, indent=2))
 
 
 def duration(seconds: float) -> str:

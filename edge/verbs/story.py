@@ -3,13 +3,12 @@
 Refuses to ask for it, and to leave anything out that was told.
 """
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from edge.verbs.envelope import delivered
-from edge.verbs.screen import Screen, duration, for_people, plain
+from edge.verbs.screen import Screen, duration, for_people, json_text, plain
 
 _GOOD: Final = frozenset({"ANSWERED", "DELIVERED"})
 _BAD: Final = frozenset({"FAILED", "EXPIRED", "CANCELLED"})
@@ -47,7 +46,7 @@ def _facts(story: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "call", str(story.get("call_id", ""))
     yield "asked", _when(story)
     yield "by", _who(story, request)
-    yield "arguments", json.dumps(request["args"], ensure_ascii=False) if request.get("args") else ""
+    yield "arguments", json_text(request["args"]) if request.get("args") else ""
     yield "route", str(story.get("route") or "")
     yield "attempts", str(_attempts(story) or "")
     for number, key in enumerate(_keys(story, request)):

@@ -1,12 +1,11 @@
 """`glassd tools show|enable|disable TOOL` and `glassd tools usage`: one tool told whole, switched, counted."""
 
-import json
 import time
 from argparse import Namespace
 from typing import Any
 from urllib.parse import urlencode
 
-from edge.verbs.screen import CliError, Screen, plain
+from edge.verbs.screen import CliError, Screen, json_text, plain
 from edge.verbs.talk import ask
 
 
@@ -71,7 +70,7 @@ def _told(value: Any) -> tuple[str, str]:
     if not isinstance(value, dict):
         return "anything", ""
     kind = _text(value.get("enum") or value.get("const") or value.get("type") or "anything")
-    default = f" (default {json.dumps(value['default'], ensure_ascii=False)})" if "default" in value else ""
+    default = f" (default {json_text(value['default'])})" if "default" in value else ""
     return kind, f"{value.get('description', '')}{default}".strip()
 
 

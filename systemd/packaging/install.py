@@ -150,8 +150,6 @@ def _tell_the_system(machine: Machine, layout: Layout) -> None:
     if machine.real and not shutil.which("systemd-sysusers"):
         print("NOTE: this machine has no systemd, so there is no service and no user glassd; run it yourself: glassd run")
     machine.run("systemd-sysusers", layout.config("sysusers.d/glassd.conf"))
-    if machine.systemd:
-        machine.run("sysctl", "--quiet", "--load", layout.config("sysctl.d/60-glassd.conf"))
     machine.systemctl("daemon-reload")
     machine.systemctl("reload", "dbus.service")
     machine.systemctl("try-restart", "glassd.service", "glassd-mcp.service")

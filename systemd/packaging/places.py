@@ -57,7 +57,6 @@ def _for_systemd(to: Layout) -> Iterator[tuple[str, bytes]]:
     yield to.config("systemd/user/glassd.service"), _unit("user/glassd.service", to)
     yield to.config("systemd/system/bluetooth.service.d/glassd.conf"), _ours("bluetooth.conf")
     yield to.config("sysusers.d/glassd.conf"), _ours("glassd.sysusers")
-    yield to.config("sysctl.d/60-glassd.conf"), _ours("glassd.sysctl")
     bus = "/usr/share" if to.distribution else "/etc"
     yield f"{bus}/dbus-1/system.d/glassd.conf", _ours("glassd.dbus.conf")
 

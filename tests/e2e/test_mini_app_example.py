@@ -54,7 +54,7 @@ async def by_hand(cloud, port, folder):
         httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(retries=9), trust_env=False, timeout=30) as http,
     ):
         manifest = await http.get(f"http://127.0.0.1:{port}/manifest")
-        handed_in = await http.post(f"{cloud}/api/apps/com.example.greeter/tools", content=manifest.content)
+        handed_in = await http.post(f"{cloud}/api/apps/com.example.greeter/tools", json=manifest.json())
         body = {"name": "com.example.greeter:greet", "arguments": {"name": "Ada"}}
         called = await http.post(f"{cloud}/api/tools/execute", json=body, headers={"X-User-Id": "local"})
         return handed_in.text + called.text

@@ -33,6 +33,9 @@ PROMISES: Final[dict[str, Promise]] = {
     "S0-67": Promise("The removed endpoints are 404.", "seed S0-67"),
     "S3-15": Promise("A tool that needs a sub-agent or an image model is run by its app, or is unsupported.", "seed S3-15, S3-16"),
     "S0-68": Promise("With the compatibility flag the removed endpoints serve old clients in their old shapes.", "seed S0-68"),
+    "CLOUD-strangers": Promise("A page of another site, or another name of this machine, changes nothing in the devcloud.", "issue 11.14"),
+    "CLOUD-app-address": Promise("No app of the devcloud lives at a link-local or metadata address.", "issue 11.14"),
+    "CLOUD-hang-up": Promise("A client that hangs up is no traceback; one that only ended its side gets its answer.", "issue 11.14"),
 }
 
 DECLINED: Final[dict[str, str]] = {

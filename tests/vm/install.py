@@ -1,4 +1,4 @@
-"""Puts glassd into a guest: what `make install` made for it, its user, its settings. Changes nothing of what ships."""
+"""Puts glassd into a guest: what `make install` made for it, its user, its settings; and what the doctor says to do."""
 
 from tests.vm.machine import Machine
 
@@ -6,7 +6,7 @@ STEPS = (
     "mkdir -p /opt/glassd && mount --bind /payload/tree/opt/glassd /opt/glassd",
     "cp -a /payload/tree/etc /payload/tree/usr /",
     "systemd-sysusers /etc/sysusers.d/glassd.conf",
-    "sysctl --quiet --load=/etc/sysctl.d/60-glassd.conf",
+    "sysctl --quiet net.core.rmem_default=8388608",
     "systemctl daemon-reload && systemctl reload dbus && systemctl restart bluetooth",
 )
 """The venv stays on the second disk, which is read-only: copying it would take an emulated machine a minute."""

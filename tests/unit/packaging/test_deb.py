@@ -54,10 +54,11 @@ def test_its_files_are_roots_in_the_distributions_places_and_no_settings_file_is
     paths = {line.split()[5] for line in lines}
     assert paths >= {
         "./usr/bin/glassd", "./opt/glassd/bin/glassd", "./usr/lib/systemd/system/glassd.service", "./usr/lib/systemd/user/glassd.service", "./usr/lib/systemd/system/glassd-mcp.socket", "./usr/lib/systemd/system/glassd-mcp.service",
-        "./usr/lib/systemd/system/bluetooth.service.d/glassd.conf", "./usr/lib/sysusers.d/glassd.conf", "./usr/lib/sysctl.d/60-glassd.conf",
+        "./usr/lib/systemd/system/bluetooth.service.d/glassd.conf", "./usr/lib/sysusers.d/glassd.conf",
         "./usr/share/dbus-1/system.d/glassd.conf", "./usr/share/man/man1/glassd.1.gz", "./usr/share/doc/glassd/copyright",
         "./usr/share/doc/glassd/changelog.Debian.gz", "./usr/share/zsh/vendor-completions/_glassd", "./usr/share/glassd/radio/audio.conf",
     }  # fmt: skip
+    assert not [p for p in paths if "sysctl" in p]  # no setting of the whole machine
     assert not [p for p in paths if p.startswith(("./etc", "./var"))]  # what a person edits, an upgrade never asks about
     assert not [p for p in paths if "direct_url" in p or "site-packages/bin" in p]
 

@@ -36,7 +36,7 @@ def test_everything_has_its_place(installed):
     have = everything(installed)
     assert have >= {
         "opt/glassd/bin/glassd", "usr/local/bin/glassd", "etc/systemd/system/glassd.service", "etc/systemd/user/glassd.service", "etc/systemd/system/glassd-mcp.socket", "etc/systemd/system/glassd-mcp.service",
-        "etc/systemd/system/bluetooth.service.d/glassd.conf", "etc/sysusers.d/glassd.conf", "etc/sysctl.d/60-glassd.conf",
+        "etc/systemd/system/bluetooth.service.d/glassd.conf", "etc/sysusers.d/glassd.conf",
         "etc/dbus-1/system.d/glassd.conf", "usr/local/share/man/man1/glassd.1", "usr/local/share/glassd/radio/usb.conf",
         "usr/local/share/bash-completion/completions/glassd", "etc/glassd/glassd.toml",
     }  # fmt: skip
@@ -72,6 +72,22 @@ def test_an_upgrade_keeps_settings_and_state_and_removes_what_no_longer_belongs(
     assert not old.exists()
     after = everything(installed)
     assert {p for p in before ^ after if "dist-info" not in p} == {"etc/systemd/system/glassd-old.service"}
+
+
+@pytest.mark.requirement("I11-sysctl")
+def test_no_setting_of_the_whole_machine_is_installed_and_an_upgrade_removes_the_old_one(installed, tmp_path):
+    assert not list(installed.rglob("*sysctl*"))
+    for version in "ab":
+        (tmp_path / version).mkdir()
+    old = installed / "etc/sysctl.d/60-glassd.conf"
+    old.parent.mkdir()
+    old.write_text("net.core.rmem_default = 8388608\n")
+    put(installed, tiny_wheel(tmp_path / "a", "0.3.0"))
+    assert old.exists()  # written as the doctor says, it is the owner's
+    manifest = installed / "opt/glassd/manifest"
+    manifest.write_text(manifest.read_text() + "/etc/sysctl.d/60-glassd.conf\n")  # as the versions before had it
+    put(installed, tiny_wheel(tmp_path / "b", "0.4.0"))
+    assert not old.exists()
 
 
 @pytest.mark.requirement("I4-install")

@@ -1,4 +1,4 @@
-"""What stands beside the unit: the bus's policy on a real bus, the drop-ins, the user's unit, the sysctl."""
+"""What stands beside the unit: the bus's policy on a real bus, the drop-ins, the user's unit."""
 
 import getpass
 import os
@@ -150,8 +150,3 @@ def test_bluetoothd_is_started_again_for_ever():
     drop_in = settings(SYSTEMD / "bluetooth.conf")
     assert drop_in["Restart"] == "on-failure"
     assert 5 * int(drop_in["RestartSec"]) > 10  # systemd's own limit: five starts in ten seconds
-
-
-def test_the_kernels_buffer_holds_a_burst_of_notifications():
-    key, value = (SYSTEMD / "glassd.sysctl").read_text(encoding="utf-8").splitlines()[-1].split(" = ")
-    assert (key, int(value) >= 8 << 20) == ("net.core.rmem_default", True)
