@@ -17,8 +17,8 @@ from edge.demo.play import Play, Unmet
 from edge.demo.script import VERBS, BadScript, Step, load, parse_line
 from edge.demo.view import View
 from edge.demo.wires import CloudWire, DaemonWire, MockWire
-from firmware_bridge.deadlines import timeout
 from edge.verbs.screen import harmless, json_text
+from firmware_bridge.deadlines import timeout
 
 DEFAULT_GLASSES: Final = "mock:full"
 EDGE_ID: Final = "demo"

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+from firmware_bridge.deadlines import timeout
+
 if TYPE_CHECKING:
     import httpx
     from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -80,7 +82,7 @@ async def check_reach(request: "httpx.Request") -> None:
 
     host = request.url.host
     try:
-        async with asyncio.timeout(RESOLVE_S):
+        async with timeout(RESOLVE_S):
             found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return  # the request itself will say so
