@@ -53,6 +53,7 @@ from edge.servers import Servers
 from edge.settings import Settings
 from edge.settings_rules import BadSettings
 from edge.status import Layers, document
+from edge.status_look import StatusLook
 from edge.storage_watch import StorageWatch
 from edge.store.calls import CallStore
 from edge.store.choice import ToolChoices
@@ -286,9 +287,10 @@ class Daemon:
             host={"speech": not self.voice.why_not(), "version": __version__}, shown=self.choice.open_to_cloud,
             noted=self.lending.doings.note,
         )  # fmt: skip
+        self.looks = StatusLook(lambda: self.reload.settings, self.env, glasses=self.link.status, radio_open=self.finder.has_radio_open, clock=self.clock)
         self.control = ControlServer(
             s.socket_path(self.env), calls=self.calls, registry=self.registry, render=self.stage, store=self.store,
-            bus=self.bus, clock=self.clock, status=self.status, heard=self.calls.heard,
+            bus=self.bus, clock=self.clock, status=self.status, look=self.looks.look, heard=self.calls.heard,
             new_id=lambda: new_call_id(self.clock), confirmations=self.confirmations, sessions=self.sessions,
             session_state=lambda: self.calls.session.described(self.clock.boot()), user_id=s.edge.user_id, group=s.control.group,
             full=(StoreFull,), metrics=self.metrics.openmetrics, pairing=self.desk, enrol=self.enrol, choice=self.choice,
@@ -369,7 +371,7 @@ class Daemon:
             calls={"running": self.calls.running - self.calls.waiting, "pending": self.calls.waiting, **self.metrics.summary()},
             audio={"speech": self.settings.audio.speech, "voice": self.voice.why_not() or self.settings.audio.voice},
             services=services, alarms={**self.storage.alarms(), **self._alarms, **self.desk.alarms()}, config_path=str(self.settings.source or ""), configuration=self.reload.describe(),
-            servers=self.servers.describe(),
+            servers=self.servers.describe(), seen=self.looks.seen,
         ), self.clock.boot())  # fmt: skip
 
     def _certificate_left_s(self) -> float | None:

@@ -50,6 +50,10 @@ class BleFinder:
             self._radio = await ble.open_radio(self._moniker, air=self._air, keys=self._keys)
         return self._radio
 
+    def has_radio_open(self) -> bool:
+        """Does a host stack of our own have its adapter open now? Never so with BlueZ, whose adapter it is."""
+        return self._radio is not None and self._radio.is_open()
+
     # -------------------------------------------------------------- finding
 
     async def seek(self) -> ble.Sighting:

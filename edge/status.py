@@ -9,8 +9,26 @@ from typing import Any, Final
 
 from edge.core.recovery import ADAPTER_ISSUES
 from edge.ports import GlassesStatus, UplinkStatus
+from firmware_bridge.errors import RadioReason
 
 SEEKING: Final = frozenset({"SEEKING", "CONNECTING", "PREPARING", "RESTING"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that does not work, and what a person does about it. `kind` is one word for programs."""
+
+    kind: str
+    said: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was found by looking at the machine, with the doctor's own checks. `radio_works` is None before the first look."""
+
+    radio: Fault | None = None
+    radio_works: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +55,7 @@ class Layers:
     certificate_left_s: float | None = None
     servers: Sequence[Mapping[str, Any]] = ()
     """The other MCP servers, as `GET /v1/servers` tells them."""
+    seen: Seen = Seen()
 
 
 def document(layers: Layers, now: float) -> dict[str, Any]:
@@ -45,7 +64,7 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
     return {
         "version": layers.version,
         "edge_id": layers.edge_id,
-        "adapter": _adapter(layers.radio, glasses),
+        "adapter": _adapter(layers),
         "link": _link(glasses),
         "glasses": {**_glasses(glasses, now), "bond": layers.bond},
         "uplink": {
@@ -65,14 +84,24 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _adapter(radio: str, glasses: GlassesStatus) -> dict[str, str]:
-    """The radio is known to work while a link is up or being made, or failed for a reason of the glasses'; otherwise it is
-    as the last attempt found it.
-    """
-    broken = glasses.state == "RESTING" and glasses.issue in ADAPTER_ISSUES
-    fine = glasses.ready or (glasses.state == "RESTING" and glasses.issue and not broken)
-    state = "failing" if broken else "ok" if fine else "unknown"
-    return {"radio": radio, "state": state, "issue": glasses.issue if broken else "", "hint": glasses.hint if broken else ""}
+def _adapter(layers: Layers) -> dict[str, str]:
+    fault = _radio_fault(layers)
+    glasses = layers.glasses
+    of_the_glasses = glasses.issue not in {"", RadioReason.NOT_PAIRED, *ADAPTER_ISSUES}
+    works = glasses.ready or layers.seen.radio_works or (glasses.state == "RESTING" and of_the_glasses)
+    state = "failing" if fault else "ok" if works else "unknown"
+    return {"radio": layers.radio, "state": state, "issue": fault.kind if fault else "",
+            "reason": fault.said if fault else "", "hint": fault.fix if fault else ""}  # fmt: skip
+
+
+def _radio_fault(layers: Layers) -> Fault | None:
+    """Return what is wrong with the radio, as the doctor sees it, else as the link found it when it last failed."""
+    glasses = layers.glasses
+    if glasses.ready:
+        return None
+    if layers.seen.radio is None and glasses.issue in ADAPTER_ISSUES:
+        return Fault(glasses.issue, glasses.reason, glasses.hint)
+    return layers.seen.radio
 
 
 def _link(glasses: GlassesStatus) -> dict[str, Any]:
@@ -119,6 +148,8 @@ def next_action(layers: Layers) -> str:
     crashed = [s["name"] for s in layers.services if s.get("state") == "crashed"]
     if crashed:
         return f"service {crashed[0]} keeps failing: glassd doctor looks for the cause; see also the log (journalctl -u glassd)"
+    if fault := _radio_fault(layers):
+        return fault.fix or fault.said
     if glasses.hint:
         return glasses.hint
     held = layers.configuration.get("needs_restart")

@@ -312,6 +312,7 @@ PROMISES: Final[dict[str, Promise]] = {
     "M-show-story": Promise("`glassd calls ID` tells one call's whole story: states with times, attempts, route, keys, delivery.", "issue 3, Shows 5"),
     # ------------------------------------------------------------ rough hands
     "I11-cloud-may": Promise("The cloud calls and is told of nothing private, on any way, until the owner names it.", "issue 11, Consent 9"),
+    "I11-radio-said": Promise("`glassd status` names what `glassd doctor` finds wrong with the radio, and its cure is the next thing to do.", "issue 11, A bare Debian 18"),
     "I11-scope-inherited": Promise("What is called through another tool is judged by the scope and origin of the first caller.", "issue 11, Consent 9"),
     # ------------------------------------------------------------ the registry, a file a part
     **{name: promise for part in PARTS for name, promise in part.PROMISES.items()},

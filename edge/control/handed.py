@@ -51,6 +51,8 @@ class Ports:
     store: CallStorePort
     bus: BusPort
     status: Callable[[], Mapping[str, Json]]
+    look: Callable[[], Awaitable[None]]
+    """Look at what the status can only say after looking; bounded, never raises."""
     heard: Callable[[str], Awaitable[ToolResponse]]
     new_id: Callable[[], str]
     confirmations: ConfirmationStorePort | None = None

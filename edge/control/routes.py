@@ -102,6 +102,7 @@ class Routes:
     # -------------------------------------------------------------- reading
 
     async def _status(self, _request: Request) -> Reply:
+        await self._ports.look()
         return Reply(200, dict(self._ports.status()))
 
     async def _calls(self, request: Request) -> Reply:

@@ -43,6 +43,10 @@ class SocketTaken(Exception):
     """The control socket cannot be ours. The text says why and what to do."""
 
 
+async def _nothing_to_look_at() -> None:
+    """The status says all there is."""
+
+
 class ControlServer:
     """Serves the control API; `run()` is the service and may be run again after it ended. `full` is what a store raises
     that takes nothing new.
@@ -57,6 +61,7 @@ class ControlServer:
         full: tuple[type[Exception], ...] = (), limits: Limits | None = None, ring: int = RING,
         metrics: Exposition | None = None, pairing: PairingPort | None = None, enrol: Enrol | None = None,
         choice: ChoicePort | None = None, sync: Sync | None = None, servers: ServersPort | None = None,
+        look: Callable[[], Awaitable[None]] = _nothing_to_look_at,
     ) -> None:  # fmt: skip
         self._path = path
         self._group = group
@@ -64,7 +69,7 @@ class ControlServer:
         self._limits = limits or Limits()
         self._feeds = {calls: Feed(bus, clock=clock, ring=ring, calls=calls) for calls in (True, False)}
         self._routes = Routes(Ports(
-            calls=calls, registry=registry, render=render, store=store, bus=bus, status=status, heard=heard, new_id=new_id,
+            calls=calls, registry=registry, render=render, store=store, bus=bus, status=status, look=look, heard=heard, new_id=new_id,
             confirmations=confirmations, sessions=sessions, session_state=session_state, metrics=metrics,
             user_id=user_id, pairing=pairing, enrol=enrol, choice=choice, sync=sync, servers=servers,
         ), self._limits)  # fmt: skip

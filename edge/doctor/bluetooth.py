@@ -10,7 +10,8 @@ from typing import Final
 
 from edge.doctor.aside import in_thread
 from edge.doctor.patient import Patient
-from edge.doctor.words import Check, Finding, Fix, do, fail, ok, quoted, run, skip, warn
+from edge.doctor.words import Check, Finding, Fix, Mark, do, fail, ok, quoted, run, skip, warn
+from firmware_bridge.errors import RadioReason
 from firmware_bridge.transports import bluez_probe
 
 OLDEST_BLUEZ: Final = (5, 55)
@@ -45,6 +46,17 @@ class Bluetooth:
             Check(id="buffer", title="receive buffer", examine=self._buffer, layer="radio", after=("config", "daemon")),
         )
 
+    async def first_fault(self) -> tuple[RadioReason, Finding] | None:
+        """Return the first failed check of those that decide whether the radio works at all; None when it does."""
+        for kind, examine in (
+            (RadioReason.POWERED_OFF, self._rfkill), (RadioReason.NO_ADAPTER, self._adapter), (RadioReason.NO_SERVICE, self._bus),
+            (RadioReason.NO_SERVICE, self._bluez), (RadioReason.POWERED_OFF, self._power),
+        ):  # fmt: skip
+            finding = await examine()
+            if finding.mark is Mark.FAIL:
+                return kind, finding
+        return None
+
     @property
     def _radio(self) -> str:
         return self._patient.radio
@@ -58,21 +70,25 @@ class Bluetooth:
         if other := self._other_radio():
             return other
         switches = [s for s in sorted(self._machine.path("/sys/class/rfkill").glob("*")) if _said(s / "type") == "bluetooth"]
-        for switch in switches:
+        on = [s for s in switches if _said(s / "hard") != "1" and _said(s / "soft") != "1"]
+        for switch in () if on else switches:
             if _said(switch / "hard") == "1":
                 return fail(f"{switch.name} is off by its hardware switch", do("switch Bluetooth on: by the switch or key of this machine, or in its firmware setup"))
             if _said(switch / "soft") == "1":
                 soft = quoted(switch / "soft")
                 command = f"echo 0 > {soft}" if self._machine.me.is_root else f"echo 0 | sudo tee {soft} > /dev/null"
                 return fail(f"{switch.name} is switched off (rfkill)", run(command))
-        return ok(f"{', '.join(s.name for s in switches)} on" if switches else "there is none")
+        return ok(f"{', '.join(s.name for s in on)} on" if on else "there is none")
 
     async def _adapter(self) -> Finding:
         kind, _, rest = self._radio.partition(":")
+        said = self._patient.layer("adapter")
         if kind == "bluez":
             return self._in_kernel()
-        if self._patient.layer("adapter").get("state") == "ok":
+        if said.get("state") == "ok":
             return ok(f"{self._radio}: in use by the daemon")
+        if said.get("state") == "failing":
+            return fail(str(said.get("reason") or said.get("issue")), do(str(said.get("hint") or "see: glassd status")))
         if kind == "usb":
             return self._dongle(int(rest))
         if kind == "tcp" and self._patient.status is None:

@@ -34,7 +34,7 @@ def heard(args: Namespace, seconds: float, *, settle_s: float | None = None) -> 
     with closing(stream(args, "GET", f"/v1/scan?seconds={seconds:g}{settle}", quiet_s=seconds + SLACK_S)) as events:
         for event in events:
             if event.get("event") == "failed":
-                raise failed(event)
+                raise failed(args, event)
             if event.get("event") == "heard":
                 yield event
 
@@ -66,7 +66,7 @@ def _one_window(args: Namespace, screen: Screen, wanted: str | None, seconds: fl
     with closing(stream(args, "POST", "/v1/pairing", body, quiet_s=seconds + SLACK_S)) as steps:
         for step in steps:
             if step.get("event") == "failed":
-                raise failed(step)
+                raise failed(args, step)
             if step.get("ask"):
                 _answer(args, screen, step)
             elif step.get("state") == "PAIRED":
@@ -132,6 +132,10 @@ def _read(screen: Screen, question: str) -> str:
     return line
 
 
-def failed(event: dict[str, Any]) -> CliError:
-    code = str(event.get("code") or "FAILED")
-    return CliError(code, str(event.get("text") or "it failed"), str(event.get("fix") or ""), exit_code=_EXIT_OF.get(code, 1))
+def failed(args: Namespace, event: dict[str, Any]) -> CliError:
+    """Say why it failed; of a radio that does not work what `glassd status` and `glassd doctor` say, which looked at the machine."""
+    code, text, fix = str(event.get("code") or "FAILED"), str(event.get("text") or "it failed"), str(event.get("fix") or "")
+    adapter = (ask(args, "GET", "/v1/status").get("adapter") or {}) if code == "RADIO" else {}
+    if adapter.get("state") == "failing":
+        text, fix = f"{text}: {adapter.get('reason')}", str(adapter.get("hint") or fix)
+    return CliError(code, text, fix, exit_code=_EXIT_OF.get(code, 1))

@@ -54,7 +54,7 @@ class Radio:
     `lost` waits until the adapter in use is gone and says why, `back` until one can be used; `watch` calls what it is
     given at such a loss (of the adapter of a path), until what it returns is called. `fresh` ends a left-over link to an
     address and drops what is remembered of it; `reset` power-cycles; `mtu` asks for that of a characteristic's path. `air` is the virtual air of an `inproc` radio;
-    `bonding` is None for BlueZ's own.
+    `bonding` is None for BlueZ's own. `is_open`: a host stack of our own has its adapter open now.
     """
 
     name: str
@@ -70,6 +70,7 @@ class Radio:
     reset: Callable[[], Awaitable[None]] | None = None
     mtu: Callable[[str], Awaitable[int]] | None = None
     release: Callable[[], Awaitable[None]] | None = None
+    is_open: Callable[[], bool] = lambda: False
     bonding: Bonding | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     ears: Ears = field(default_factory=Ears)
@@ -104,7 +105,7 @@ async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None)
     return Radio(
         name=kind, moniker=moniker, scanner=bound.scanner, client=bound.client, air=air, lost=bound.slot.lost,
         back=bound.slot.back,
-        reset=bound.slot.close, release=bound.slot.close, bonding=bound.bonding,
+        reset=bound.slot.close, release=bound.slot.close, is_open=bound.slot.is_open, bonding=bound.bonding,
     )  # fmt: skip
 
 

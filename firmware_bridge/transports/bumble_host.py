@@ -221,6 +221,9 @@ class AdapterSlot:
         self._lock = asyncio.Lock()
         self._adapter: OpenAdapter | None = None
 
+    def is_open(self) -> bool:
+        return self._adapter is not None and self._adapter.dead is None
+
     async def adapter(self) -> OpenAdapter:
         async with self._lock:
             if self._adapter is None or self._adapter.dead is not None:

@@ -70,7 +70,7 @@ def test_states_are_what_the_layers_say_not_what_one_hopes():
     shown = document(layers(glasses=away, uplink=UplinkStatus()), now=15.0)
     assert shown["glasses"]["state"] == "away"
     assert shown["glasses"]["stale"] is True
-    assert shown["adapter"] == {"radio": "bluez", "state": "failing", "issue": "no_adapter", "hint": "plug it in"}
+    assert shown["adapter"] == {"radio": "bluez", "state": "failing", "issue": "no_adapter", "reason": "gone", "hint": "plug it in"}
     assert (shown["link"]["issue"], shown["link"]["hint"]) == ("", "")
     assert shown["uplink"]["state"] == "not configured"
     never = document(layers(glasses=GlassesStatus()), now=0.0)
@@ -96,7 +96,7 @@ def test_the_outbox_says_how_many_wait_and_how_old_the_oldest_is():
 def test_what_ails_the_link_is_not_blamed_on_the_adapter(issue):
     ill = GlassesStatus(state="RESTING", reason="…", issue=issue, hint="do this", step="ask", capabilities=CAPS, stale=True)
     shown = document(layers(glasses=ill), now=0.0)
-    assert shown["adapter"] == {"radio": "bluez", "state": "ok", "issue": "", "hint": ""}
+    assert shown["adapter"] == {"radio": "bluez", "state": "ok", "issue": "", "reason": "", "hint": ""}
     assert (shown["link"]["issue"], shown["link"]["hint"], shown["link"]["step"]) == (issue, "do this", "ask")
     assert shown["next_action"] == "do this"
 

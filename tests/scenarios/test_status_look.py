@@ -1,0 +1,41 @@
+"""Story: a daemon whose radio is nowhere; everybody who asks hears the same, before and after a scan that failed."""
+
+import asyncio
+import os
+import sys
+
+import pytest
+
+from tests.e2e.broker import free_port
+from tests.scenarios.test_servers import http
+from tests.scenarios.world import world
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket]
+
+
+@pytest.mark.requirement("I11-radio-said")
+@pytest.mark.parametrize("connect", ["paired", "any"])
+async def test_a_radio_that_is_nowhere_is_named_before_and_after_a_scan(tmp_path, connect):
+    radio = f"tcp:127.0.0.1:{free_port()}"
+    async with world(tmp_path) as place:
+        await place.start_daemon(glasses={"radio": radio, "connect": connect})
+        for _ in range(2):
+            _, status = await http(place, "GET", "/v1/status")
+            adapter = status["adapter"]
+            assert (adapter["state"], adapter["issue"]) == ("failing", "no_adapter")
+            assert radio in adapter["reason"]
+            assert status["next_action"] == adapter["hint"] == f"start the mock, in a terminal of its own: glassd sim mock:full --radio {radio}"
+            said = await scanned(place)
+            assert adapter["hint"] in said
+
+
+async def scanned(place):
+    """What `glassd scan` says where it fails."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "edge.cli", "scan", "--seconds", "1", "--socket", str(place.socket), stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    async with asyncio.timeout(60):
+        _, said = await process.communicate()
+    assert process.returncode == 1
+    return said.decode()
