@@ -144,7 +144,7 @@ async def _typed_steps(reader: asyncio.StreamReader, show: Callable[[dict[str, A
 
 
 def _printer(*, as_json: bool) -> Callable[[dict[str, Any]], None]:
-    view = View(colour=sys.stdout.isatty())
+    view = View(colour=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
 
     def show(event: dict[str, Any]) -> None:
         text = json_text(event) if as_json else harmless(view.text(event))

@@ -6,6 +6,8 @@ from tests.promises.words import Promise
 
 PROMISES: Final[dict[str, Promise]] = {
     "I11-plugin": Promise("The package brings a pytest fixture: a mock of any model and a daemon that wears it.", "issue 11, 21"),
+    "I11-documents": Promise("Every block of README and docs is run as it is printed, or stands in one table with the reason why not.", "issue 11, 21"),
+    "I11-verbs": Promise("Every verb, option and exit code that a document names exists.", "issue 11, 21"),
 }
 
 DECLINED: Final[dict[str, str]] = {}
