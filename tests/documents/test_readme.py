@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import sys
+import urllib.request
 from contextlib import ExitStack, closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import entry_points
@@ -183,7 +184,7 @@ def test_glasses_that_show_a_code_are_paired_as_printed(place):
     up.wait_for("Type it here: ")
     code = place.until(lambda: re.search(r"\d{3} \d{3}", " ".join(place.ask_mock("m.sock", do="lens")["lines"])), "a code on the lens")[0]
     up.type(code.replace(" ", ""))
-    compare(printed, up.end(0))
+    compare([*printed, "…"], up.end(0))  # below it: the next thing to do, which depends on the machine
 
 
 # ------------------------------------------------------------------ glasses of two radios, and faults
@@ -326,6 +327,22 @@ def test_a_tool_is_found_and_invoked_by_the_registrys_own_tools(house):
 def test_tools_are_switched_off_and_on_as_printed(house):
     for command, printed in commands(block(README, "$ glassd tools disable kb:search").text):
         compare([*printed, "…"], house.run(command, fine=(0, 1, 2)))
+
+
+@shows(README, "[policy]\ncloud_may")
+def test_what_the_cloud_may_call_is_opened_by_a_line_and_a_reload(house):
+    def asked():
+        body = json.dumps({"edge_id": house.status()["edge_id"], "tool": "notes:list", "args": {}}).encode()
+        url = house.with_own_ports("http://127.0.0.1:8787/devcloud/invoke")
+        request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+            return json.loads(answer.read())
+
+    assert asked()["error"]["code"] == "DENIED"
+    settings = block(README, "version = 1\n[glasses]").text
+    house.write("my.toml", settings + block(README, "[policy]\ncloud_may").text)
+    house.daemon.process.send_signal(signal.SIGHUP)
+    house.until(lambda: asked()["ok"], "the reload was heard")
 
 
 # ------------------------------------------------------------------ the doctor, and the map
