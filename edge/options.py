@@ -54,7 +54,7 @@ def _call(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     verb.add_argument("tool", metavar="TOOL", help="package:tool")
     verb.add_argument(
-        "args", metavar="ARGS", nargs="*",
+        "args", metavar="ARGS", nargs="*", default=[],
         help="a JSON object, or key=value pairs (a value that is JSON is taken as such), or - for JSON on stdin",
     )  # fmt: skip
     verb.add_argument("--mode", choices=("text", "voice"), help="how the caller talks with us (default: as the session does, else text)")
@@ -95,7 +95,7 @@ def _answer(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     verb.add_argument("id", metavar="ID", help="the pending call's id (see: glassd calls --pending)")
     verb.add_argument(
-        "result", metavar="RESULT", nargs="*",
+        "result", metavar="RESULT", nargs="*", default=[],
         help="JSON, key=value pairs, one word of text, or - for JSON on stdin; an object with ok is a whole envelope",
     )  # fmt: skip
     verb.add_argument("--session", metavar="S", help="the session the call belongs to")

@@ -71,7 +71,7 @@ async def test_no_verb_at_all_shows_the_verbs_and_is_wrong_usage():
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (("statsu",), "did you mean status?"), (("call",), "required: TOOL"), (("calls", "--limit", "0"), "from 1 to 1000"),
+    (("statsu",), "did you mean status?"), (("call",), "required: TOOL\n"), (("calls", "--limit", "0"), "from 1 to 1000"),
     (("call", "a:b", "--ttl", "x"), "--ttl"), (("status", "--nope"), "unrecognized arguments: --nope"),
     (("completion", "tcsh"), "invalid choice"), (("registry",), "required: ACTION"), (("status", "--js"), "--js"),
     (("call", "a:b", "novalue"), "neither JSON nor key=value"), (("call", "a:b", "{"), "is not JSON"),
