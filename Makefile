@@ -37,11 +37,11 @@ bench: $(VENV)/.dev $(REGISTRY)  ## numbers of this machine, each beside its bas
 soak: $(VENV)/.dev $(REGISTRY) mosquitto  ## an hour of mixed load; says what grows (ARGS="--seconds 300" for less)
 	@$(BIN)/python -m benchmarks.soak --out soak-out $(ARGS)
 
-chaos: $(VENV)/.dev $(REGISTRY) mosquitto  ## 300 kills and 5,000 calls, judged by strangers; then 1,000 faults of the link
-	@$(BIN)/python -m tests.chaos --kills 310 --calls 5200 --links 1000 $(ARGS)
+chaos: $(VENV)/.dev $(REGISTRY) mosquitto  ## 300 kills and 5,000 calls, judged by strangers; 300 kills under heavy load; then 1,000 faults of the link
+	@$(BIN)/python -m tests.chaos --kills 310 --calls 5200 --heavy 300 --links 1000 $(ARGS)
 
 chaos-slice: $(VENV)/.dev $(REGISTRY) mosquitto
-	@$(BIN)/python -m tests.chaos --seed 1 --kills 48 --calls 800 --links 30 $(ARGS)
+	@$(BIN)/python -m tests.chaos --seed 1 --kills 48 --calls 800 --heavy 8 --links 30 $(ARGS)
 
 vm-test: $(VENV)/.dev $(REGISTRY)  ## the link and the unit on real BlueZ and systemd, in a virtual machine (ARGS="--suite trixie --quick")
 	@$(BIN)/python -m tests.vm $(ARGS)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.chaos import judge, links, schedule, smallfs
+from tests.chaos import heavy, judge, links, schedule, smallfs
 from tests.chaos.storm import Storm
 
 
@@ -54,6 +54,7 @@ def main() -> int:
     parser.add_argument("--only", help="comma-separated kinds of faults (default: all; none: no faults but kills)")
     parser.add_argument("--judge", type=Path, metavar="RECORDS", help="no storm: judge the records of an earlier one again")
     parser.add_argument("--links", type=int, default=0, metavar="N", help="afterwards N random faults of the link to the glasses")
+    parser.add_argument("--heavy", type=int, default=0, metavar="N", help="afterwards N kills under heavy load, on a broker with stock settings")
     words = parser.parse_args()
     if words.judge:
         found = judge.verdict(words.judge, words.judge / "state-at-the-end" / "packages" / "notes.db")
@@ -66,12 +67,22 @@ def main() -> int:
     only = schedule.FAULTS if words.only is None else tuple(k for k in schedule.FAULTS if k in words.only.split(","))
     began = time.monotonic()
     say(f"seed {words.seed}, records in {folder}")
-    storm = Storm(folder, say=lambda text: say(f"  {time.monotonic() - began:6.0f} s  {text}"))
-    storm.run(schedule.plan(words.seed, words.kills, words.calls, faults=only))
-    found = report(storm, words.seed, time.monotonic() - began)
-    (folder / "report.json").write_text(json.dumps(found, indent=1) + "\n")
-    say(printed(found))
-    whole = not (found["lost"] or found["doubled"] or found["untold"])
+    whole = True
+
+    def tell(text: str) -> None:
+        say(f"  {time.monotonic() - began:6.0f} s  {text}")
+
+    if words.kills:
+        storm = Storm(folder, say=tell)
+        storm.run(schedule.plan(words.seed, words.kills, words.calls, faults=only))
+        found = report(storm, words.seed, time.monotonic() - began)
+        (folder / "report.json").write_text(json.dumps(found, indent=1) + "\n")
+        say(printed(found))
+        whole = not (found["lost"] or found["doubled"] or found["untold"])
+    if words.heavy:
+        result = heavy.run(folder / "heavy", words.seed, words.heavy, say=tell)
+        say(heavy.printed(result))
+        whole = whole and result.whole
     if words.links:
         whole = links.run(words.seed, words.links).recovered == words.links and whole
     return 0 if whole else 1

@@ -106,7 +106,10 @@ class Child:
 class Cast:
     """Everybody. `state` is where the daemon lives (perhaps on a small file system); records and logs are in `folder`."""
 
-    def __init__(self, folder: Path, state: Path | None = None, *, glasses: bool = True, settings: str = "") -> None:
+    def __init__(
+        self, folder: Path, state: Path | None = None, *, glasses: bool = True, settings: str = "", stock_broker: bool = False
+    ) -> None:
+        """`stock_broker`: the broker keeps its own limits (20 in flight, 1,000 waiting, nothing on disk)."""
         self.folder = folder
         self.state = state or folder / "state"
         self.socket = folder / "s"
@@ -114,6 +117,10 @@ class Cast:
         self.cloud_port = free_port()
         self._glasses = glasses
         self._settings = settings
+        self._broker_limits = "" if stock_broker else (
+            "max_inflight_messages 64\nmax_queued_messages 10000\npersistence true\n"
+            f"persistence_location {folder / 'broker'}/\nautosave_interval 1\n"
+        )  # fmt: skip
         self._offset = folder / "offset"
         self._lock = threading.RLock()
         self.children: dict[str, Child] = {}
@@ -150,9 +157,7 @@ class Cast:
         store.mkdir(exist_ok=True)
         store.chmod(0o777)
         config.write_text(
-            f"listener {self.broker_port} {HOST}\nset_tcp_nodelay true\nuser root\nallow_anonymous true\n"
-            f"max_inflight_messages 64\nmax_queued_messages 10000\npersistence true\npersistence_location {store}/\n"
-            "autosave_interval 1\n"
+            f"listener {self.broker_port} {HOST}\nset_tcp_nodelay true\nuser root\nallow_anonymous true\n{self._broker_limits}"
         )
         with self._lock:
             self.children["broker"] = Child([MOSQUITTO, "-c", str(config)], self.folder / "broker.log")
