@@ -28,6 +28,7 @@ from edge.ports import (
     LocalToolsPort,
     UplinkBusy,
     UplinkPort,
+    UplinkTooLarge,
 )
 from edge.questions import WearerQuestions
 from edge.store_ports import StorageUnavailable, Unfinished
@@ -188,8 +189,6 @@ class Pipeline:
             ticket.begun = True
             ticket.tell_first(None)
 
-    # ------------------------------------------------------------------ running
-
     async def here(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
         if not ticket.running and not await self._ending.step(ticket, CallState.RUNNING) and not results.repeatable(tool):
             return ToolResponse(error=results.storage_unavailable("the disk takes nothing"))
@@ -249,7 +248,9 @@ class Pipeline:
             return ToolResponse(error=overrun(self._limits, str(e)))
         except StorageUnavailable as e:
             return ToolResponse(error=results.storage_unavailable(e))
-        except Exception as e:  # noqa: BLE001 - too large for the wire: nothing was sent
+        except UplinkTooLarge as e:
+            return ToolResponse(error=results.too_large(e.size, e.limit))
+        except Exception as e:  # noqa: BLE001 - nothing was sent
             return ToolResponse.failure(ErrorCode.TOOL_UNAVAILABLE, f"This call cannot be sent: {e}")
         return None
 
@@ -288,8 +289,6 @@ class Pipeline:
     async def _asked(self, ticket: Ticket, tool: ToolDefinition) -> None:
         response = await self._wearer.answer(ticket.call, tool, left_s=ticket.call.ttl_s)
         ticket.put(CallResult(ticket.call.call_id, response))
-
-    # ------------------------------------------------------------------ the last good result
 
     async def _or_kept(self, ticket: Ticket, tool: ToolDefinition, response: ToolResponse) -> ToolResponse:
         """The last good result of a tool that only reads, when its route is away; it says how old it is."""

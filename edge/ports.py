@@ -120,6 +120,13 @@ class UplinkBusy(Exception):
     """The outbox is full: nothing more is accepted until some of it is delivered."""
 
 
+class UplinkTooLarge(ValueError):
+    """A message of `size` bytes can never be sent: the broker, or the wire, takes `limit`."""
+
+    size: int
+    limit: int
+
+
 @dataclass(frozen=True, slots=True)
 class CallAccepted:
     """A cloud worker has taken this call of ours."""
@@ -177,7 +184,7 @@ class UplinkPort(Protocol):
     def status(self) -> UplinkStatus: ...
 
     async def submit(self, call: ToolCall) -> None:
-        """Take a call into the outbox; returns when it is on disk. Raises `UplinkBusy`."""
+        """Take a call into the outbox; returns when it is on disk. Raises `UplinkBusy`, `UplinkTooLarge`."""
 
     async def withdraw(self, call_id: str, reason: str) -> None:
         """Stop sending a call and tell every worker (`cancel`); unknown ids are fine."""

@@ -274,6 +274,12 @@ def internal(tool: str) -> ToolResponse:
     return ToolResponse.failure(ErrorCode.INTERNAL, f"Internal error executing {tool}", partial_side_effects=True)
 
 
+def too_large(size: int, limit: int) -> ToolError:
+    """Refuse a call that can never be sent."""
+    text = f"This call has {size} bytes; {limit} can be sent"
+    return ToolError.of(ErrorCode.INVALID_ARGUMENTS, text, suggestion="Send less in its arguments", details={"size": size, "limit": limit})
+
+
 def storage_unavailable(why: object) -> ToolError:
     """The disk takes nothing new; nothing was done, and the same call may succeed when there is room again."""
     return ToolError.of(

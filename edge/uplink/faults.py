@@ -113,6 +113,15 @@ def of_disconnect(code: int, name: str) -> Verdict:
     return Verdict(_DISCONNECT.get(code, Fault.LOST), f"{name} (0x{code:02X})")
 
 
+def of_end(code: int, name: str, *, said: bool) -> Verdict:
+    """Name the end of a connection; `said`: the broker sent a DISCONNECT."""
+    if said:
+        return of_disconnect(code, name)
+    if code == 0x8D:  # paho's word for "no PINGRESP"
+        return Verdict(Fault.SILENT, "no sign of life for twice the keep-alive")
+    return Verdict(Fault.LOST, "the connection broke")
+
+
 def of_os_error(error: OSError) -> Verdict:
     """Name what the operating system or OpenSSL said while connecting."""
     for known, name in _OS:

@@ -17,6 +17,8 @@ ASK_AGAIN_S: Final = 30.0
 """An accepted call whose result stays away is offered again this often: its result may be lost with a broker that kept our
 session and not what was in it. A worker answers a known id with the stored result and runs nothing.
 """
+REFUSED_AGAIN_S: Final = 15.0
+"""Longest pause before a message that the broker refused is offered again."""
 
 
 @dataclass(slots=True, eq=False)
@@ -37,6 +39,8 @@ class Flight:
     body: dict[str, Json] | None = None
     due_at: float | None = 0.0
     gone: bool = False
+    refusal: tuple[int, str] | None = None
+    """Reason code and words of the broker that did not take it the last time."""
 
     @property
     def is_call(self) -> bool:
@@ -117,6 +121,11 @@ class Flights:
             pause = ASK_AGAIN_S if flight.accepted else resend_after(flight.attempt, self._chance, first_s=self._resend_s)
             self._schedule(flight, now + pause)
 
+    def again(self, flight: Flight, now: float) -> None:
+        """The broker did not take it: offer it again, while it may still be delivered."""
+        if not flight.gone:
+            self._schedule(flight, now + min(REFUSED_AGAIN_S, resend_after(flight.attempt, self._chance, first_s=self._resend_s)))
+
     def all_due(self, *, accepted_too: bool) -> None:
         """After a connect everything unaccepted goes out at once; when the broker forgot our session, a result may be
         lost with it, so accepted calls go again too: their worker answers a known id with the stored result.
@@ -165,7 +174,9 @@ _REFUSED: Final = {0x87: ErrorCode.AUTH, 0x97: ErrorCode.RATE_LIMIT}
 
 
 def unanswered(flight: Flight) -> ToolResponse:
-    """Tell the three ways to fail apart: nobody took it · taken, then silent · ran too long."""
+    """Tell the ways to fail apart: the broker refused it · nobody took it · taken, then silent · ran too long."""
+    if flight.refusal is not None and not flight.accepted:
+        return refused(flight, *flight.refusal)
     if not flight.accepted:
         code, phase = ErrorCode.NOT_ACCEPTED, "not_accepted"
         text = "Nobody in the cloud took the call in time." if flight.attempt else "The cloud was not reachable in time."
@@ -179,7 +190,7 @@ def unanswered(flight: Flight) -> ToolResponse:
 
 
 def refused(flight: Flight, code: int, why: str) -> ToolResponse:
-    """Answer a call the broker itself did not take; sending it again would not help."""
+    """Answer a call the broker itself did not take."""
     error = _REFUSED.get(code, ErrorCode.NETWORK_ERROR)
     hint = f"Let this edge publish to {flight.topic}." if error is ErrorCode.AUTH else None
     details = {"phase": "refused", "reason_code": code, "attempts": flight.attempt}

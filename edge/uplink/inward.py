@@ -259,6 +259,7 @@ class Inward:
             flight = self._flights.accept(arrival.id, self._outward.now()) if arrival.accepts else self._flights.call(arrival.id)
             if flight is not None and arrival.closes:
                 self._flights.remove(flight.seq)
+                self._outward.refusals.over(flight.seq)
             if stored is not None and stored.seq is None:
                 if arrival.kind == Kind.CALL and stored.answer is not None:
                     await self._outward.answer(arrival.id, arrival.reply_to, stored.answer, as_json=arrival.as_json)

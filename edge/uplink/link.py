@@ -21,9 +21,13 @@ MAX_PACKET: Final = 288 * 1024
 """Bytes of one inbound packet: a body of 256 KiB and room for topic and properties."""
 HIGH_WATER: Final = 64
 """Received and not yet taken: from here on we do not read the socket, whatever the broker thinks of Receive Maximum."""
+ANY_PACKET: Final = 268_435_460
+"""Bytes of the largest packet MQTT has."""
 LOW_WATER: Final = 16
 MOST_UNREAD: Final = 32 * 1024 * 1024
 """Bytes received and not yet taken: the bound while an acknowledgement is awaited."""
+_MOST_HEAD: Final = 4096
+"""Bytes of a PUBLISH beside its payload."""
 NO_SUBSCRIBERS: Final = 0x10
 """PUBACK: the broker took it and nobody was there to get it."""
 
@@ -51,6 +55,14 @@ class PublishRefused(Exception):
         super().__init__(f"publish to {topic} refused: {name} (0x{code:02X})")
         self.code = code
         self.topic = topic
+
+
+class PacketTooLarge(PublishRefused):
+    """The broker said at the start that it takes `limit` bytes: this one was not sent."""
+
+    def __init__(self, size: int, limit: int, topic: str) -> None:
+        super().__init__(0x95, topic, f"{size} bytes, the broker takes {limit}")
+        self.size, self.limit = size, limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +197,16 @@ class Waiting:
         for future in self._futures.values():
             if not future.done():
                 future.set_exception(ConnectionOver(verdict))
+
+
+def check_size(topic: str, payload: bytes, pack: Callable[[], bytes], limit: int) -> None:
+    """Raise PacketTooLarge when a QoS 1 PUBLISH has more bytes than `limit`; `pack` gives its properties as bytes."""
+    if len(payload) + _MOST_HEAD < limit:
+        return
+    rest = 2 + len(topic.encode()) + 2 + len(pack()) + len(payload)
+    size = 1 + next(n for n in range(1, 5) if rest < 1 << 7 * n) + rest
+    if size > limit:
+        raise PacketTooLarge(size, limit, topic)
 
 
 def open_socket(o: BrokerOptions) -> socket.socket:

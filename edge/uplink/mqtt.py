@@ -13,8 +13,9 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from edge.uplink.faults import Fault, Verdict, of_connack, of_disconnect, of_os_error
+from edge.uplink.faults import Fault, Verdict, of_connack, of_end, of_os_error
 from edge.uplink.link import (
+    ANY_PACKET,
     HIGH_WATER,
     LOW_WATER,
     MAX_PACKET,
@@ -25,10 +26,12 @@ from edge.uplink.link import (
     ConnectionFailed,
     ConnectionOver,
     Inbound,
+    PacketTooLarge,
     PublishRefused,
     Received,
     Waiting,
     Will,
+    check_size,
     open_socket,
 )
 from edge.uplink.tls import explained
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 __all__ = ["HIGH_WATER", "LOW_WATER", "MAX_PACKET", "NO_SUBSCRIBERS", "WINDOW", "BrokerOptions", "Connection", "ConnectionFailed",
-           "ConnectionOver", "Inbound", "PublishRefused", "Will"]  # fmt: skip
+           "ConnectionOver", "Inbound", "PacketTooLarge", "PublishRefused", "Will"]  # fmt: skip
 
 _REFUSAL: Final = 0x80
 
@@ -57,6 +60,7 @@ class Connection:
     def __init__(self, options: BrokerOptions) -> None:
         self.options = options
         self.session_present = False
+        self.max_packet = ANY_PACKET
         self._client: aiomqtt.Client | None = None
         self._connack: asyncio.Future[None] | None = None
         self._lost: asyncio.Future[Verdict] | None = None
@@ -157,8 +161,9 @@ class Connection:
             "MessageExpiryInterval": None if expiry_s is None else max(1, round(expiry_s)),
             "UserProperty": list(user_properties) or None,
         })  # fmt: skip
-        async with self._window:  # T6: paho does not know the broker's Receive Maximum
+        async with self._window:  # T6: paho knows neither the broker's Receive Maximum nor its Maximum Packet Size
             self._check()
+            check_size(topic, payload, properties.pack, self.max_packet)
             info = self._paho.publish(topic, payload, qos, retain, properties)
             if info.rc != 0:
                 raise ConnectionOver(self._over(Verdict(Fault.LOST, "the socket is gone")))
@@ -228,16 +233,12 @@ class Connection:
             return
         self.session_present = bool(flags.session_present)
         theirs = getattr(connack, "ReceiveMaximum", 65535)
+        self.max_packet = getattr(connack, "MaximumPacketSize", ANY_PACKET)
         self._window = asyncio.Semaphore(max(1, min(self.options.window, theirs)))
         self._connack.set_result(None)
 
     def _on_disconnect(self, _c: "Paho", _u: Any, flags: "DisconnectFlags", reason: "ReasonCode", _p: Any) -> None:
-        if flags.is_disconnect_packet_from_server:
-            verdict = of_disconnect(reason.value, str(reason))
-        elif reason.value == 0x8D:  # paho's word for "no PINGRESP"
-            verdict = Verdict(Fault.SILENT, "no sign of life for twice the keep-alive")
-        else:
-            verdict = Verdict(Fault.LOST, "the connection broke")
+        verdict = of_end(reason.value, str(reason), said=flags.is_disconnect_packet_from_server)
         if self._connack is not None and not self._connack.done():
             # Closed without a CONNACK: what a broker of another MQTT version does.
             self._connack.set_exception(ConnectionFailed(Verdict(Fault.NOT_MQTT5, "closed before CONNACK")))

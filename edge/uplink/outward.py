@@ -12,13 +12,15 @@ from functools import partial
 from typing import Final
 
 from edge.clock import Clock
+from edge.core import results
 from edge.uplink import wire
 from edge.uplink.flights import Flight, Flights, refused
-from edge.uplink.mqtt import NO_SUBSCRIBERS, WINDOW, Connection, ConnectionOver, PublishRefused
+from edge.uplink.mqtt import NO_SUBSCRIBERS, WINDOW, Connection, ConnectionOver, PacketTooLarge, PublishRefused
+from edge.uplink.refusals import FINAL, Refusals
 from edge.uplink.stores import ANSWER, OutboxPort
-from edge.uplink.wire import Kind, Topics
+from edge.uplink.wire import BodyTooLarge, Kind, Topics
 from firmware_bridge.deadlines import timeout
-from tools_cache.tool import Json, ToolResponse
+from tools_cache.tool import ErrorCode, Json, ToolResponse
 
 _log = logging.getLogger(__name__)
 
@@ -50,12 +52,14 @@ class Aside:
 class Outward:
     """`run(connection)` pumps until the connection is over; between connections everything waits here."""
 
-    def __init__(self, outbox: OutboxPort, flights: Flights, topics: Topics, clock: Clock, refusal: Callable[[str], None]) -> None:
+    def __init__(self, outbox: OutboxPort, flights: Flights, topics: Topics, clock: Clock, refusals: Refusals) -> None:
         self._outbox = outbox
         self._flights = flights
         self._topics = topics
         self._clock = clock
-        self._refusal = refusal
+        self.refusals = refusals
+        self.limit: int | None = None
+        """Bytes of the largest packet that the broker took at the last connection."""
         self._undeleted: set[int] = set()
         self._asides: deque[tuple[Aside, float]] = deque(maxlen=ASIDES)
         self.wake = asyncio.Event()
@@ -64,7 +68,7 @@ class Outward:
 
     def move(self, topics: Topics) -> None:
         """Speak as this edge of this tenant from the next connection on."""
-        self._topics = topics
+        self._topics, self.limit = topics, None
 
     def now(self) -> float:
         """The moment on CLOCK_BOOTTIME by which everything here is due."""
@@ -81,10 +85,13 @@ class Outward:
         self, lane: str, kind: Kind, call_id: str, *, topic: str, body: dict[str, Json], ttl_s: float, as_json: bool = False
     ) -> Flight:
         """Put one message on disk and on its way. Raises UplinkBusy, WireError."""
-        wire.encode(kind, body, json=as_json)  # what cannot be sent must not be stored
+        payload, _ = wire.encode(kind, body, json=as_json)  # what cannot be sent must not be stored
+        if self.limit is not None and len(payload) > self.limit:
+            raise BodyTooLarge(len(payload), self.limit)
         put = await self._outbox.put(lane, kind.value, call_id, topic=topic, body=body, ttl_s=ttl_s, as_json=as_json)
         for seq in put.dropped:
             self._flights.remove(seq)
+            self.refusals.over(seq)
         if put.dropped:
             _log.warning("the outbox was full: the %d oldest of lane %s were dropped", len(put.dropped), lane)
         now = self._clock.boot()
@@ -100,6 +107,7 @@ class Outward:
 
     async def forget(self, flight: Flight) -> None:
         self._flights.remove(flight.seq)
+        self.refusals.over(flight.seq)
         await self._delete(flight.seq)
         self.freed.set()
 
@@ -151,7 +159,11 @@ class Outward:
                 user_properties=self._properties(aside.kind, born_at, 1),
             )  # fmt: skip
         except PublishRefused as error:
-            self._refusal(str(error))
+            _log.warning("%s", error)
+            if not aside.id:  # the result of a call is tried again, and is what the alarm is about
+                self.refusals.note(aside.topic, error)
+        else:
+            self.refusals.over(aside.topic)
 
     async def _send(self, link: Connection, flight: Flight, end_call: EndCall) -> None:
         body = flight.body or await self._outbox.body(flight.seq)
@@ -169,9 +181,10 @@ class Outward:
                 user_properties=self._properties(flight.kind, flight.born_at, flight.attempt),
             )  # fmt: skip
         except PublishRefused as error:
-            await self._give_up(flight, error, end_call)
+            await self._refused(flight, error, end_call)
             return
-        self._refusal("")
+        flight.refusal = None
+        self.refusals.over(flight.seq)
         if flight.is_call or (flight.lane == ANSWER and code == NO_SUBSCRIBERS):
             self._flights.sent(flight, self._clock.boot())
             self.wake.set()  # the pump learns when the next send is due
@@ -190,13 +203,34 @@ class Outward:
         age_ms = max(0, round((self._clock.boot() - born_at) * 1000))
         return ("k", str(kind)), ("a", str(attempt)), ("age", str(age_ms))
 
-    async def _give_up(self, flight: Flight, error: PublishRefused, end_call: EndCall) -> None:
-        """The broker will not take it: no repetition helps. A call ends now, anything else is dropped, and said so."""
-        self._refusal(str(error))
-        if flight.is_call:
-            await end_call(flight, refused(flight, error.code, str(error)))
+    async def _refused(self, flight: Flight, error: PublishRefused, end_call: EndCall) -> None:
+        """Keep what the broker did not take and offer it again, unless no repetition helps: then a call ends now."""
+        level = logging.DEBUG if flight.refusal else logging.WARNING
+        _log.log(level, "%s", error)
+        if error.code not in FINAL:
+            flight.refusal = (error.code, str(error))
+            self.refusals.note(flight.seq, error)
+            self._flights.again(flight, self._clock.boot())
+            self.wake.set()
+        elif not flight.is_call:
+            await self._replace(flight, error)
+        elif isinstance(error, PacketTooLarge):
+            await end_call(flight, ToolResponse(error=results.too_large(error.size, error.limit)))
         else:
-            await self.forget(flight)
+            await end_call(flight, refused(flight, error.code, str(error)))
+
+    async def _replace(self, flight: Flight, error: PublishRefused) -> None:
+        """Drop what can never be sent; whoever waits for a result hears so."""
+        left = flight.dies_at - self._clock.boot()
+        if isinstance(error, PacketTooLarge) and flight.lane == ANSWER and left > 0:
+            failure = ToolResponse.failure(
+                ErrorCode.EXECUTION_ERROR, f"The result cannot be sent: it has {error.size} bytes, the broker takes {error.limit}",
+                details={"size": error.size, "limit": error.limit},
+            )  # fmt: skip
+            body = wire.result_body(flight.id, failure)
+            if len(wire.encode(Kind.RESULT, body)[0]) < error.size // 2:  # else it was one of these
+                await self.store(ANSWER, Kind.RESULT, flight.id, topic=flight.topic, body=body, ttl_s=left, as_json=flight.as_json)
+        await self.forget(flight)
 
 
 async def _then_release(window: asyncio.Semaphore, work: Callable[[], Awaitable[None]]) -> None:

@@ -1,7 +1,8 @@
 """What the broker keeps about this edge for everybody: its presence and its capability report."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Coroutine, Mapping
 from typing import Final
 
 from edge.clock import Clock
@@ -10,8 +11,11 @@ from edge.ports import BusPort
 from edge.uplink import wire
 from edge.uplink.mqtt import Connection, PublishRefused
 from edge.uplink.outward import wait_until
+from edge.uplink.refusals import Refusals
 from edge.uplink.wire import Kind, Topics
 from tools_cache.tool import Json
+
+_log = logging.getLogger(__name__)
 
 RETAINED_S: Final = 7 * 24 * 3600
 """Life of retained messages: a glassd that is gone leaves no ghost. Renewed at half of it."""
@@ -21,12 +25,12 @@ class Retained:
     """`keep(link)` publishes both at once, whenever they change, and at half of their life."""
 
     def __init__(
-        self, topics: Topics, version: str, *, clock: Clock, bus: BusPort, refusal: Callable[[str], None]
+        self, topics: Topics, version: str, *, clock: Clock, bus: BusPort, refusals: Refusals
     ) -> None:
         self.move(topics, version)
         self._clock = clock
         self._bus = bus
-        self._refusal = refusal
+        self._refusals = refusals
         self._stale: set[str] = set()
         self._changed = asyncio.Event()
         self._capabilities: dict[str, Json] | None = None
@@ -54,18 +58,24 @@ class Retained:
         self._stale = {"presence", "capabilities"}
         while True:
             self._changed.clear()
-            try:
-                if "presence" in self._stale:
-                    self._stale.discard("presence")
-                    await self.publish_presence(link, "online")
-                if "capabilities" in self._stale:
-                    self._stale.discard("capabilities")
-                    await self._publish_capabilities(link)
-            except PublishRefused as error:
-                self._refusal(str(error))
+            if "presence" in self._stale:
+                self._stale.discard("presence")
+                await self._try(self.publish_presence(link, "online"), self._topics.presence)
+            if "capabilities" in self._stale:
+                self._stale.discard("capabilities")
+                await self._try(self._publish_capabilities(link), self._topics.capabilities)
             await wait_until(self._changed, self._clock.boot() + RETAINED_S / 2, self._clock)
             if not self._changed.is_set():
                 self._stale = {"presence", "capabilities"}
+
+    async def _try(self, publishing: Coroutine[None, None, None], topic: str) -> None:
+        try:
+            await publishing
+        except PublishRefused as error:
+            _log.warning("%s", error)
+            self._refusals.note(topic, error)
+        else:
+            self._refusals.over(topic)
 
     async def publish_presence(self, link: Connection, state: str) -> None:
         await self._publish(link, Kind.PRESENCE, self._topics.presence, self.presence(state))

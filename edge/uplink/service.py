@@ -23,6 +23,7 @@ from edge.uplink.flights import Flight, Flights, unanswered
 from edge.uplink.inward import Inward
 from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed, ConnectionOver, PublishRefused, Will
 from edge.uplink.outward import Aside, Outward, wait_until
+from edge.uplink.refusals import Refusals
 from edge.uplink.retained import RETAINED_S, Retained
 from edge.uplink.stores import CALL, TELL, InboxPort, OutboxPort
 from edge.uplink.tls import CLOCK_FLOOR, MakeContext, context, dated
@@ -82,7 +83,8 @@ class MqttUplink:
         self._outbox = outbox
         self._topics = Topics(options.tenant, options.edge_id)
         self._flights = Flights(chance, resend_s=options.resend_s)
-        self._outward = Outward(outbox, self._flights, self._topics, clock, self._note_refusal)
+        refusals = Refusals(lambda text: self._alarm("uplink.refused", text, over=not text))
+        self._outward = Outward(outbox, self._flights, self._topics, clock, refusals)
         self._inward = Inward(inbox, self._flights, self._topics, options.pool, self._outward, clock=clock)
         self._backoff = Backoff(
             chance, first_s=options.reconnect_min_s, most_s=options.reconnect_max_s, stable_s=options.stable_s
@@ -90,7 +92,7 @@ class MqttUplink:
         self._loading = asyncio.Lock()
         self._loaded = False
         self._deadlines = asyncio.Event()
-        self._retained = Retained(self._topics, options.version, clock=clock, bus=bus, refusal=self._note_refusal)
+        self._retained = Retained(self._topics, options.version, clock=clock, bus=bus, refusals=refusals)
         self._alarms: set[str] = set()
         self._up = False
         self._up_at: float | None = None
@@ -116,7 +118,7 @@ class MqttUplink:
         )  # fmt: skip
 
     async def submit(self, call: ToolCall) -> None:
-        """Take a call into the outbox; returns when it is on disk. Raises UplinkBusy; WireError when it is too large."""
+        """Take a call into the outbox; returns when it is on disk. Raises UplinkBusy; UplinkTooLarge when it can never be sent."""
         await self._load()
         body = wire.call_to_body(call)
         await self._outward.store(CALL, Kind.CALL, call.call_id, topic=self._topics.call(self._o.pool), body=body, ttl_s=call.ttl_s)
@@ -278,6 +280,7 @@ class MqttUplink:
         self._up_at = self._clock.boot()
         self._note_up()
         on_up()
+        self._outward.limit = link.max_packet
         self._flights.all_due(accepted_too=not link.session_present)
         try:
             await race(
@@ -335,12 +338,6 @@ class MqttUplink:
             self._bus.publish(UplinkChanged(False, self._broker, verdict.fault.value))
         if verdict.fault is Fault.TAKEN_OVER:
             self._alarm("uplink.taken_over", f"Another client uses the edge id {self._o.edge_id}: {verdict.hint}.")
-
-    def _note_refusal(self, why: str) -> None:
-        """Raise an alarm when the broker refuses a publish; an accepted one (empty `why`) ends it."""
-        if why:
-            _log.warning("%s", why)
-        self._alarm("uplink.refused", why, over=not why)
 
     def _alarm(self, name: str, text: str, *, over: bool = False) -> None:
         if over == (name not in self._alarms):

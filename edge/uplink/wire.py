@@ -13,13 +13,14 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 
+from edge.ports import UplinkTooLarge
 from edge.uplink.topics import BadTopicWord, Topics, check_word
 from tools_cache.errors import BadToolName
 from tools_cache.names import parse as parse_name
 from tools_cache.tool import CallOrigin, DeliveryReport, Json, Mode, ToolCall, ToolResponse
 
 __all__ = [
-    "JSON", "MAX_BODY", "MSGPACK", "BadTopicWord", "Kind", "Topics", "WireCode", "WireError", "WireMessage", "body_to_call",
+    "JSON", "MAX_BODY", "MSGPACK", "BadTopicWord", "BodyTooLarge", "Kind", "Topics", "WireCode", "WireError", "WireMessage", "body_to_call",
     "call_to_body", "check_word", "correlation_of", "decode", "delivery_body", "edge_of", "encode", "id_of", "response_of",
     "result_body", "text_of", "wants_json",
 ]  # fmt: skip
@@ -83,6 +84,14 @@ class WireError(ValueError):
         return {"reason": self.code.value, "field": self.field, "problem": self.problem, "fix": self.fix}
 
 
+class BodyTooLarge(WireError, UplinkTooLarge):
+    """More bytes than the wire, or the broker, takes."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        super().__init__(WireCode.TOO_LARGE, "body", f"has {size} bytes", f"send at most {limit}")
+        self.size, self.limit = size, limit
+
+
 @dataclass(frozen=True, slots=True)
 class WireMessage:
     """One decoded message. `id` is the call's UUID text (empty where no call is meant); `json` its form, to be
@@ -106,7 +115,7 @@ def encode(kind: Kind | str, body: Mapping[str, Json], *, json: bool = False) ->
     _check_plain(whole)
     payload = _dump_json(whole) if json else msgpack.packb(whole)
     if len(payload) > MAX_BODY:
-        raise _too_large(len(payload))
+        raise BodyTooLarge(len(payload), MAX_BODY)
     return payload, JSON if json else MSGPACK
 
 
@@ -116,7 +125,7 @@ def decode(
 ) -> WireMessage:  # fmt: skip
     """Take one message from outside. `default_kind` is what the topic says when the message does not."""
     if len(payload) > MAX_BODY:
-        raise _too_large(len(payload))
+        raise BodyTooLarge(len(payload), MAX_BODY)
     as_json = _is_json(content_type)
     body = _load(payload, as_json)
     if not isinstance(body, dict):
@@ -365,8 +374,6 @@ def _malformed(field: str, problem: str, fix: str) -> NoReturn:
     raise WireError(WireCode.MALFORMED, field, problem, fix)
 
 
-def _too_large(size: int) -> WireError:
-    return WireError(WireCode.TOO_LARGE, "body", f"has {size} bytes", f"send at most {MAX_BODY}")
 
 
 def _shown(value: Any) -> str:

@@ -17,6 +17,7 @@ from edge.uplink.flights import Flights
 from edge.uplink.inward import FULL_RETRY_S, HOLD_S, Inward
 from edge.uplink.mqtt import Inbound
 from edge.uplink.outward import Outward
+from edge.uplink.refusals import Refusals
 from edge.uplink.wire import Kind
 from tests.e2e.broker import iotcore, mosquitto, until
 from tests.unit.uplink.support import DONE, TOPICS, a_call, cloud, edge
@@ -41,7 +42,7 @@ class World:
         self.outbox = Outbox(self.db, clock)
         self.inbox = Inbox(self.db, clock, max_answers=1)
         flights = Flights(lambda: 0.5)
-        self.outward = Outward(self.outbox, flights, TOPICS, clock, lambda _why: None)
+        self.outward = Outward(self.outbox, flights, TOPICS, clock, Refusals(lambda _text: None))
         self.inward = Inward(self.inbox, flights, TOPICS, "tools", self.outward, clock=clock)
 
     async def fill(self) -> None:

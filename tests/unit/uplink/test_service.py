@@ -176,27 +176,6 @@ async def test_a_call_nobody_answers_ends_in_one_of_three_ways(tmp_path, broker,
         assert len(near.got(CallProgress)) == len([w for w in says if w == "progress"])
 
 
-async def test_a_refused_publish_is_an_answer_at_once_and_an_alarm(tmp_path):
-    acl = tmp_path / "acl"
-    acl.write_text(f"topic readwrite {TOPICS.prefix}/presence\ntopic read #\n")
-    acl.chmod(0o600)
-    with mosquitto(tmp_path, extra=f"acl_file {acl}") as broker:
-        async with edge(tmp_path, port=broker.port) as near:
-            near.start()
-            await near.up()
-            call = a_call()
-            began = time.monotonic()
-            await near.uplink.submit(call)
-            (result,) = await near.wait_for(CallResult)
-            assert time.monotonic() - began < call.ttl_s / 2
-            assert result.response.error.code is ErrorCode.AUTH
-            assert TOPICS.call("tools") in result.response.error.suggestion
-            await near.uplink.tell_delivery(call.call_id, DeliveryReport(Delivery.SHOWN), age_s=1.0)
-            await until(lambda: near.uplink.status().outbox == 0)
-            alarms = [h for h in near.happened if isinstance(h, Alarmed)]
-            assert [(a.alarm, a.over) for a in alarms] == [("uplink.refused", False)]
-
-
 async def test_a_withdrawn_call_is_not_sent_again_and_every_worker_is_told(tmp_path, broker):
     async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far, cloud(broker.port, workers=False) as other:
         near.start()
