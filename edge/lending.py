@@ -92,7 +92,7 @@ class Lending:
             c = self._settings.calendar
             password = self._password() if c.url and c.username else ""
             place = Place(
-                folder=Path(c.folder) if c.folder else self._state / "calendars", url=c.url, username=c.username,
+                folder=Path(c.folder) if c.folder else self._state / "calendars", named=bool(c.folder), url=c.url, username=c.username,
                 password=password, email=c.email, meeting_url=c.meeting_url,
             )  # fmt: skip
             self._calendars = CalendarRoom(place, now=self._clock.wall)

@@ -170,7 +170,7 @@ class RegistryCache:
         return {
             "version": self._snapshot.version, "tools": len(entries), "compatible": len(self._snapshot.in_force),
             "origin": self._origin, "age_s": self._age(), "stale": self._stale,
-            "local": self.installed.describe(), "cloud": self._describe_cloud(), "dropped": list(self._dropped()),
+            "problem": self._problem(), "local": self.installed.describe(), "cloud": self._describe_cloud(), "dropped": list(self._dropped()),
             "own": {"tools": len(self._own.tools), "withheld": dict(self._withheld), "problems": [f"{d.name}: {d.reason}" for d in self._own_problems()]},
         }  # fmt: skip
 
@@ -291,7 +291,7 @@ class RegistryCache:
             found = await reader.read(
                 body, kind=fetched.kind, per_tool_hardware=self._per_tool_hardware, known_sha256=have)  # fmt: skip
         except (BadManifest, reader.ReaderFailed) as e:
-            raise SyncFailed(str(e), hint="the cloud serves a registry that cannot be used; the one before stays") from None
+            raise SyncFailed(str(e), hint="Whoever runs the cloud has to correct it; then: glassd registry sync") from None
         refused = {d.name: d.reason for d in found.nameless} | dict(found.refused or {})
         if self._generation and found.registry.sha256 == have:
             refused = dict(self._generation.refused)
@@ -365,6 +365,13 @@ class RegistryCache:
         if self._generation is not None:
             return round(max(0.0, self._clock.wall() - self._generation.fetched_wall), 1)
         return None
+
+    def _problem(self) -> str:
+        """Say that the cloud's registry did not come, why, and what is used meanwhile; "" when it came."""
+        if self._trouble is None or self._cloud is None:
+            return ""
+        meanwhile = "the last good copy is used meanwhile" if self._remote else "only the tools of this device are there meanwhile"
+        return f"The cloud's registry cannot be used: {self._trouble}; {meanwhile}"
 
     def _describe_cloud(self) -> dict[str, Json]:
         remote, trouble = self._remote, self._trouble

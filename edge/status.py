@@ -25,10 +25,13 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was found by looking at the machine, with the doctor's own checks. `radio_works` is None before the first look."""
+    """What was found by looking at the machine, with the doctor's own checks. `radio_works` is None before the first look; `folders`
+    are those that the configuration names and that cannot be read.
+    """
 
     radio: Fault | None = None
     radio_works: bool | None = None
+    folders: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
             "certificate_left_s": None if layers.certificate_left_s is None else round(layers.certificate_left_s),
         },
         "registry": dict(layers.registry),
+        **({"folders": {"state": "failing", "reason": "; ".join(f.said for f in layers.seen.folders)}} if layers.seen.folders else {}),
         "outbox": {"waiting": uplink.outbox, "oldest_s": round(uplink.outbox_oldest_s, 1) if uplink.outbox else None},
         "calls": dict(layers.calls),
         "audio": dict(layers.audio),
@@ -164,6 +168,12 @@ def next_action(layers: Layers) -> str:
         return f"The {lost[0]} side of the glasses is away, the other carries on; it is being looked for. Is it out of its case?"
     if uplink.configured and not uplink.up:
         return uplink.hint or f"The broker {uplink.broker} is not reachable; local tools work meanwhile. Where it ends: glassd doctor"
+    if layers.seen.folders:
+        return f"{layers.seen.folders[0].said}: {layers.seen.folders[0].fix}"
+    if problem := layers.registry.get("problem"):
+        return f"{problem}. {(layers.registry.get('cloud') or {}).get('hint') or 'It is fetched again by itself; at once: glassd registry sync'}"
+    for name, why in _servers(layers.servers)["away"].items():
+        return f"The MCP server {name} cannot be used: {why}. What to do: glassd doctor; then: glassd servers refresh {name}"
     if own := _own_tools(layers.registry.get("own") or {}):
         return own
     if not uplink.configured:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from edge import named_folders
 from edge.clock import Clock
 from edge.core.recovery import ADAPTER_ISSUES
 from edge.ports import GlassesStatus
@@ -55,13 +56,14 @@ class StatusLook:
         async with self._looking:
             if self._clock.boot() - self._looked < AGAIN_S:
                 return
-            try:
-                async with timeout(LOOK_S):
-                    await self._look_at_radio()
-            except TimeoutError:
-                _log.debug("looking at the radio took more than %g s", LOOK_S)
-            except Exception:  # noqa: BLE001 - the status must be there above all when something is wrong
-                _log.exception("the radio could not be looked at")
+            for what, look in (("radio", self._look_at_radio), ("folders", self._look_at_folders)):
+                try:
+                    async with timeout(LOOK_S):
+                        await look()
+                except TimeoutError:
+                    _log.debug("looking at the %s took more than %g s", what, LOOK_S)
+                except Exception:  # noqa: BLE001 - the status must be there above all when something is wrong
+                    _log.exception("the %s could not be looked at", what)
             self._looked = self._clock.boot()
 
     async def _look_at_radio(self) -> None:
@@ -81,3 +83,12 @@ class StatusLook:
             kind, finding = found
             fault = Fault(kind.value, finding.said, finding.fix.text if finding.fix else "")
         self.seen = replace(self.seen, radio=fault, radio_works=fault is None)
+
+    async def _look_at_folders(self) -> None:
+        from edge.doctor.aside import in_thread  # noqa: PLC0415 - a thread of its own: a mount that hangs must not hold the others
+
+        settings = self._settings()
+        found = await in_thread(lambda: named_folders.unreadable(settings))
+        self.seen = replace(self.seen, folders=tuple(
+            Fault("folder", f"{key} {folder}: {problem}", named_folders.fix(key, folder)) for key, folder, problem in found
+        ))  # fmt: skip

@@ -312,6 +312,8 @@ PROMISES: Final[dict[str, Promise]] = {
     "M-show-story": Promise("`glassd calls ID` tells one call's whole story: states with times, attempts, route, keys, delivery.", "issue 3, Shows 5"),
     # ------------------------------------------------------------ rough hands
     "I11-cloud-may": Promise("The cloud calls and is told of nothing private, on any way, until the owner names it.", "issue 11, Consent 9"),
+    "I11-folder-said": Promise("A folder that the configuration names and that cannot be read is an error to the caller, a line in status and in doctor.", "issue 11, A bare Debian 19"),
+    "I11-registry-said": Promise("A registry of the cloud that cannot be used is named in status with its reason, both hashes and what is used meanwhile.", "issue 11, A bare Debian 19"),
     "I11-radio-said": Promise("`glassd status` names what `glassd doctor` finds wrong with the radio, and its cure is the next thing to do.", "issue 11, A bare Debian 18"),
     "I11-scope-inherited": Promise("What is called through another tool is judged by the scope and origin of the first caller.", "issue 11, Consent 9"),
     # ------------------------------------------------------------ the registry, a file a part

@@ -18,7 +18,7 @@ LONG_MODULES = {"tools_cache/tool.py": 466}
 """Longer ones, each with its own bound: the words of the tool world stand on one page (issue 3 added how a tool is run,
 how often, and whose session asks)."""
 
-GROUND = {"edge.ports", "edge.store_ports", "edge.pairing_ports", "edge.choice_ports", "edge.events", "edge.bus", "edge.clock", "edge.race", "edge.vigil"}
+GROUND = {"edge.ports", "edge.store_ports", "edge.pairing_ports", "edge.choice_ports", "edge.events", "edge.bus", "edge.clock", "edge.race", "edge.vigil", "edge.folders"}
 """What every room may import of `edge`, besides `edge.core`."""
 ROOMS = {
     "edge.orchestrator", "edge.uplink", "edge.link_manager", "edge.control", "edge.store", "edge.render",

@@ -71,6 +71,8 @@ class Trouble(StrEnum):
     AWAY = "away"
     REFUSED = "refused"
     UNKNOWN_CALENDAR = "unknown calendar"
+    NO_FOLDER = "no folder"
+    """The folder that the owner named cannot be read."""
 
 
 class CalendarTrouble(Exception):
@@ -131,6 +133,8 @@ def failure(trouble: CalendarTrouble) -> ToolFailure:
             error = ToolError.of(ErrorCode.NETWORK_ERROR, text, suggestion="Try again in a moment", partial_side_effects=partial)
         case Trouble.UNKNOWN_CALENDAR:
             error = ToolError.of(ErrorCode.INVALID_ARGUMENTS, text, suggestion='Leave calendars out for "primary"')
+        case Trouble.NO_FOLDER:
+            error = ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text, suggestion="Make or mount that folder, or correct [calendar] folder in glassd.toml")
         case Trouble.REFUSED:
             error = ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text, partial_side_effects=partial)
     return ToolFailure(error)

@@ -30,6 +30,7 @@ _MODES: Final = {frozenset(modes): frozenset(map(Mode, modes)) for modes in (("t
 _ALWAYS: Final = FrozenDict()
 _READ: Final = frozenset({"version", "sha256", "envelopeVersion", "apps"})
 """Of a whole document. Our own artifact holds four times as much for models beside it, which costs a daemon nothing."""
+HASHED: Final = "SHA-256 over `apps` alone, as canonical JSON by RFC 8785"
 _EXACT: Final = 2**53
 """Above this an integer is not exact in JSON's numbers; RFC 8785 hashes it as the double it is read as elsewhere."""
 _NONE: Final = FrozenDict()
@@ -275,7 +276,7 @@ def _label(raw: Json, key: str) -> str:
 def _verify(claimed: str, apps: Json) -> None:
     actual = _digest_or_refuse(apps)
     if actual != claimed.lower():
-        raise BadManifest(f"the registry's sha256 is {actual[:12]}…, it says {claimed[:12]}…")
+        raise BadManifest(f"its sha256 is {claimed.lower()}, and that of its apps is {actual} ({HASHED})")
 
 
 def _digest_or_refuse(apps: Json) -> str:

@@ -18,6 +18,7 @@ from tools_cache.calendars import PRIMARY, CalendarTrouble, Trouble
 MAX_ANSWER: Final = 8 * 1024 * 1024
 STALL_S: Final = 8.0
 """Connecting, or silence within an answer; the parent ends it all at its own deadline."""
+_ANSWER: Final = "{DAV:}multistatus"
 _DATA: Final = "{urn:ietf:params:xml:ns:caldav}calendar-data"
 _QUERY: Final = (
     '<?xml version="1.0" encoding="utf-8"?><C:calendar-query xmlns:D="DAV:" xmlns:C="urn:ietf:params:xml:ns:caldav">'
@@ -40,7 +41,7 @@ class Server:
         moments = {"start": f"{start.astimezone(UTC):%Y%m%dT%H%M%SZ}", "end": f"{end.astimezone(UTC):%Y%m%dT%H%M%SZ}"}
         headers = {"Depth": "1", "Content-Type": "application/xml; charset=utf-8"}
         status, told, body = self._ask("REPORT", self._collection(name), _QUERY.format(**moments).encode(), headers)
-        if status in (404, 410):
+        if status in (404, 410) and name != PRIMARY:
             raise CalendarTrouble(Trouble.UNKNOWN_CALENDAR, f"The calendar server has no calendar {name!r}")
         _check(status, told, wanted=(207,))
         return _answers(body)
@@ -121,4 +122,6 @@ def _answers(body: bytes) -> list[bytes]:
         root = ET.fromstring(body)  # noqa: S314 - bounded, and without entities
     except ET.ParseError:
         raise CalendarTrouble(Trouble.REFUSED, "The calendar server's answer is not understood") from None
+    if root.tag != _ANSWER:
+        raise CalendarTrouble(Trouble.REFUSED, "The calendar server's answer is not understood; is calendar.url a calendar?")
     return [(data.text or "").encode() for data in root.iter(_DATA)]

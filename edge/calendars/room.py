@@ -30,9 +30,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the calendars are: a folder, or a server when there is a `url`. `password` is a secret."""
+    """Where the calendars are: a folder, or a server when there is a `url`. `password` is a secret. `named`: the owner named this
+    folder, so it must be there; the daemon's own one is made with the first event.
+    """
 
     folder: Path
+    named: bool = False
     url: str = ""
     username: str = ""
     password: str = ""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from edge.calendars import folder, reading, writing
 from edge.calendars.dav import Server
+from edge.folders import folder_problem
 from tools_cache.calendars import CalendarTrouble, Trouble
 
 MAX_REQUEST: Final = 256 * 1024
@@ -20,6 +21,7 @@ MAX_REQUEST: Final = 256 * 1024
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """Carry one request out. Never raises for what is not our own mistake."""
     try:
+        _check_folder(request["place"])
         return between(request) if request["do"] == "between" else make(request)
     except CalendarTrouble as e:
         return {"trouble": e.trouble.value, "text": str(e), "retry_after_s": e.retry_after_s, "uncertain": e.uncertain}
@@ -28,6 +30,14 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         return {"trouble": Trouble.REFUSED.value, "text": text}
     except OSError as e:
         return {"trouble": Trouble.REFUSED.value, "text": f"The calendar folder cannot be used: {e.strerror}"}
+
+
+def _check_folder(place: dict[str, Any]) -> None:
+    """Let no folder that the owner named pass for an empty one, nor be made in the place of one that is not mounted. Raises
+    `CalendarTrouble`.
+    """
+    if place.get("named") and not place.get("url") and (problem := folder_problem(Path(place["folder"]))):
+        raise CalendarTrouble(Trouble.NO_FOLDER, f"The calendar folder {place['folder']} cannot be used: {problem}")
 
 
 def between(request: dict[str, Any]) -> dict[str, Any]:

@@ -1,15 +1,16 @@
-"""The check of the tools an owner made: every file that cannot be used, every tool that waits for something.
+"""The checks of what an owner brings: the folders that the configuration names, every file of an own tool that cannot be used,
+every tool that waits for something.
 
 Refuses to look at secrets: what a tool waits for, the running daemon says.
 """
 
 from pathlib import Path
 
-from edge import own_tools
+from edge import named_folders, own_tools
 from edge.core.own import Own
 from edge.doctor.aside import in_thread
 from edge.doctor.patient import Patient
-from edge.doctor.words import Check, Finding, do, ok, skip, warn
+from edge.doctor.words import Check, Finding, do, fail, ok, skip, warn
 
 
 class OwnTools:
@@ -19,7 +20,19 @@ class OwnTools:
         self._patient = patient
 
     def checks(self) -> tuple[Check, ...]:
-        return (Check(id="own", layer="tools", title="your own tools", examine=self._own, needs=("config",), after=("daemon",)),)
+        return (
+            Check(id="folders", layer="tools", title="folders", examine=self._folders, needs=("config",)),
+            Check(id="own", layer="tools", title="your own tools", examine=self._own, needs=("config",), after=("daemon",)),
+        )
+
+    async def _folders(self) -> Finding:
+        """The folders that the configuration names: one that is not there is not an empty one."""
+        settings = self._patient.settings
+        assert settings is not None
+        found = await in_thread(lambda: named_folders.unreadable(settings))
+        for key, folder, problem in found:
+            return fail(f"{key} {folder}: {problem}", do(f"make or mount {folder}, or correct {key} in {settings.source or 'the environment'}, then: systemctl reload glassd"))
+        return ok("those that are named are there")
 
     async def _own(self) -> Finding:
         settings = self._patient.settings

@@ -135,14 +135,15 @@ class Registry:
         for path, why in damaged.items():
             return fail(f"{path}: {why}", self._remove(path))
         layer = self._patient.layer("registry")
-        trouble = str((layer.get("cloud") or {}).get("error", ""))
+        cloud = layer.get("cloud") or {}
+        trouble, hint = str(cloud.get("error", "")), str(cloud.get("hint", ""))
         if newest is None:
-            return warn(f"nothing of the cloud's is kept yet{': ' if trouble else ''}{trouble}", do("it comes by itself when the cloud is reached: glassd run, or systemctl start glassd"))
+            return warn(f"nothing of the cloud's is kept yet{': ' if trouble else ''}{trouble}", do(hint or "it comes by itself when the cloud is reached: glassd run, or systemctl start glassd"))
         age = layer.get("age_s")
         old = float(age) if isinstance(age, int | float) else max(0.0, self._machine.clock.wall() - newest.fetched_wall)
         said = f"{len(newest.body) / 1024:.0f} KiB, confirmed {_age(old)} ago"
         if old > OLD_S or trouble:
-            return warn(f"{said}{': ' if trouble else ''}{trouble}", do("it is fetched again by itself when the cloud is reached"))
+            return warn(f"{said}{': ' if trouble else ''}{trouble}", do(hint or "it is fetched again by itself when the cloud is reached"))
         return ok(said)
 
     def _remove(self, path: Path) -> Fix:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from edge.clock import Clock
+from edge.folders import folder_problem
 from edge.store import shelves
 from edge.store.db import MIB, Connection, Database, Row, StoreError, StoreFull, T, Work
 from tools_cache.knowledge import Document, Evidence, Question, ranked
@@ -56,15 +57,31 @@ class KnowledgeBase:
         self._looked = float("-inf")
         self._looking = asyncio.Lock()
         self._told = ""
+        self._problem = ""
+        """Why the folder could not be read at the last look; its documents of before are still found."""
         self._no_text: dict[str, tuple[int, int]] = {}
 
     async def search(self, question: Question) -> Sequence[Evidence]:
         """See `Knowledge`. Raises ToolFailure, StoreFull."""
-        return await self._read(lambda c: _search(c, question)) if question.terms else []
+        found = await self._read(lambda c: _search(c, question)) if question.terms else []
+        if not found:
+            self._check_folder()
+        return found
 
     async def get(self, document: str) -> Document | None:
         """See `Knowledge`. Raises ToolFailure, StoreFull."""
-        return await self._read(lambda c: _get(c, document))
+        found = await self._read(lambda c: _get(c, document))
+        if found is None:
+            self._check_folder()
+        return found
+
+    def _check_folder(self) -> None:
+        """What was not found may stand in a folder that could not be read just now. Raises `ToolFailure`."""
+        if self._problem:
+            raise ToolFailure(ToolError.of(
+                ErrorCode.TOOL_UNAVAILABLE, f"The knowledge base's folder {self._folder} cannot be used: {self._problem}",
+                suggestion="Make or mount that folder, or correct [kb] folder in glassd.toml",
+            ))  # fmt: skip
 
     async def _read(self, work: Work[T]) -> T:
         try:
@@ -79,7 +96,7 @@ class KnowledgeBase:
 
     def follow(self, folder: Path | None) -> None:
         """From the next question on the documents are those of this folder."""
-        self._folder = folder
+        self._folder, self._problem = folder, ""
         self._looked = float("-inf")
 
     async def close(self) -> None:
@@ -99,7 +116,7 @@ class KnowledgeBase:
                     await self._look(self._db)
                 except StoreFull as e:  # what is known already can still be found
                     self._say(0, f"the knowledge base takes nothing new: {e}")
-                if self._folder == folder:  # else it was told meanwhile to follow another one
+                if self._folder == folder and not self._problem:  # else it was told meanwhile to follow another one, or looks again
                     self._looked = self._clock.boot()
             return self._db
 
@@ -124,12 +141,16 @@ class KnowledgeBase:
 
     async def _standing(self) -> tuple[dict[str, shelves.Standing] | None, int]:
         """What is in the folder; None when it cannot be read, so that a folder that is away for a while costs nothing."""
-        if self._folder is None:
+        folder, self._problem = self._folder, ""
+        if folder is None:
             return {}, 0
+        self._problem = await asyncio.to_thread(folder_problem, folder)
         try:
-            found, left_out = await asyncio.to_thread(shelves.standing, self._folder)
+            found, left_out = ([], 0) if self._problem else await asyncio.to_thread(shelves.standing, folder)
         except OSError as e:
-            self._say(0, f"the knowledge base's folder cannot be read: {e.strerror}")
+            self._problem = f"cannot be read: {e.strerror}"
+        if self._problem:
+            self._say(0, f"the knowledge base's folder {folder}: {self._problem}")
             return None, 0
         return {one.id: one for one in found}, left_out
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from edge.verbs.screen import Screen, duration, plain
 from edge.verbs.talk import ask
 
-LAYERS: Final = ("adapter", "link", "glasses", "uplink", "registry", "servers", "outbox", "calls", "audio")
+LAYERS: Final = ("adapter", "link", "glasses", "uplink", "registry", "folders", "servers", "outbox", "calls", "audio")
 _GOOD: Final = frozenset({"ok", "up", "ready", "READY", "running", "on", "synced"})
 _BAD: Final = frozenset({"failing", "down", "crashed", "failed", "lost", "OFF"})
 

@@ -29,6 +29,29 @@ async def test_a_radio_that_is_nowhere_is_named_before_and_after_a_scan(tmp_path
             assert adapter["hint"] in said
 
 
+@pytest.mark.requirement("I11-folder-said")
+async def test_folders_that_are_not_there_are_said_to_everybody_and_heal(tmp_path):
+    kb, calendar = tmp_path / "stick" / "kb", tmp_path / "stick" / "cal"
+    noon = {"start": "2026-12-01T12:00:00Z", "end": "2026-12-01T13:00:00Z"}
+    asked = (("kb:search", {"query": "returns"}, kb), ("calendar:get_availability", noon, calendar))
+    async with world(tmp_path) as place:
+        await place.start_daemon(kb={"folder": str(kb)}, calendar={"folder": str(calendar)})
+        for tool, args, folder in asked:
+            error = (await place.call(tool, args)).error
+            assert (error.code, f"{folder} cannot be used: there is no such folder" in error.message) == ("TOOL_UNAVAILABLE", True)
+        _, status = await http(place, "GET", "/v1/status")
+        assert status["folders"]["state"] == "failing"
+        for folder in (kb, calendar):
+            assert f"{folder}: there is no such folder" in status["folders"]["reason"]
+            folder.mkdir(parents=True)
+        (kb / "returns.md").write_text("Everything may be returned.")
+        found, free = [await place.call(tool, args) for tool, args, _ in asked]
+        assert (found.data["total"], free.data["busy"]) == (1, [])
+        place.daemon.looks._looked = float("-inf")
+        _, status = await http(place, "GET", "/v1/status")
+        assert "folders" not in status
+
+
 async def scanned(place):
     """What `glassd scan` says where it fails."""
     process = await asyncio.create_subprocess_exec(

@@ -162,7 +162,7 @@ def test_a_server_is_asked_for_the_window_and_nothing_else(dav):
     (429, {"Retry-After": "Sat, 01 Jan 2000 00:00:00 GMT"}, ErrorType.RATE_LIMIT, True, 1000),
     (401, {}, ErrorType.AUTH, False, None), (403, {}, ErrorType.AUTH, False, None),
     (503, {"Retry-After": "5"}, ErrorType.TRANSIENT, True, None), (500, {}, ErrorType.TRANSIENT, True, None), (408, {}, ErrorType.TRANSIENT, True, None),
-    (404, {}, ErrorType.VALIDATION, False, None), (301, {"Location": "/elsewhere"}, ErrorType.PERMANENT, False, None),
+    (404, {}, ErrorType.PERMANENT, False, None), (301, {"Location": "/elsewhere"}, ErrorType.PERMANENT, False, None),
     (200, {}, ErrorType.PERMANENT, False, None), (418, {}, ErrorType.PERMANENT, False, None),
 ])  # fmt: skip
 def test_what_a_server_answers_becomes_an_error_of_the_seed(dav, status, headers, kind, retryable, wait_ms):
@@ -174,6 +174,17 @@ def test_what_a_server_answers_becomes_an_error_of_the_seed(dav, status, headers
     assert (error.type, error.retryable, error.retry_after_ms, error.partial_side_effects) == (kind, retryable, wait_ms, False)
     assert "hunter2" not in str(error)
     assert len(server.asked) == 1, "a redirect is not followed"
+
+
+def test_an_address_that_is_no_calendar_is_not_an_empty_calendar(dav):
+    server, url = dav
+    server.say = (404, {}, b"")
+    with pytest.raises(CalendarTrouble) as e:
+        asked(url).texts("holidays", START, END)
+    assert e.value.trouble is Trouble.UNKNOWN_CALENDAR, "the address may be right, and another calendar was asked for"
+    server.say = (207, {}, b"<html><body>Welcome</body></html>")
+    with pytest.raises(CalendarTrouble, match=r"is calendar\.url a calendar\?"):
+        asked(url).texts("primary", START, END)
 
 
 @pytest.mark.requirement("S2-124")
@@ -252,6 +263,40 @@ async def test_the_child_asks_the_server(dav):
     agenda = await inside.between(START, END, calendars=["primary"])
     assert [b.title for b in agenda.busy] == ["Stand-up"]
     assert "hunter2" not in repr(inside._place)
+
+
+def missing(folder):
+    """Nothing is there."""
+
+
+def a_file(folder):
+    folder.write_text("BEGIN:VCALENDAR")
+
+
+@pytest.mark.requirement("I11-folder-said")
+@pytest.mark.parametrize(("there", "why"), [(missing, "there is no such folder"), (a_file, "this is a file, not a folder")])
+async def test_a_named_folder_that_cannot_be_read_is_not_an_empty_calendar(tmp_path, there, why):
+    stick = tmp_path / "stick" / "calendars"
+    stick.parent.mkdir()
+    there(stick)
+    inside = room(Place(folder=stick, named=True))
+    for asked_for in (inside.between(START, END, calendars=["primary"]), inside.make(PLAN)):
+        with pytest.raises(CalendarTrouble) as e:
+            await asked_for
+        error = failure(e.value).error
+        assert (error.code, error.message) == (ErrorCode.TOOL_UNAVAILABLE, f"The calendar folder {stick} cannot be used: {why}")
+        assert "[calendar] folder" in error.suggestion
+    assert not stick.is_dir(), "no folder is made where one should be mounted"
+    stick.unlink(missing_ok=True)
+    stick.mkdir()
+    assert (await inside.between(START, END, calendars=["primary"])).busy == (), "it is there now, and empty"
+    assert (await inside.make(PLAN)).fresh
+
+
+async def test_the_daemons_own_folder_is_made_with_the_first_event(tmp_path):
+    inside = room(Place(folder=tmp_path / "state" / "calendars"))
+    assert (await inside.between(START, END, calendars=["primary"])).busy == ()
+    assert (await inside.make(PLAN)).fresh
 
 
 @pytest.mark.parametrize("key", ["../../etc/x", "a" * 65, "", "ü", "a.b", "c/1"])

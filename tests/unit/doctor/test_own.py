@@ -43,3 +43,21 @@ async def test_a_tool_that_waits_for_a_secret_is_given_it(sandbox):
     assert finding.fix.text == "give it what it waits for (the secret WEATHER_TOKEN is not there), then restart glassd"
     (sandbox.folder / "status.json").write_text(json.dumps(STATUS))  # what a daemon says that was started with it
     assert (await sandbox.sees("own")).mark is Mark.OK
+
+
+@pytest.mark.requirement("I4-doctor-fixes", "I11-folder-said")
+@pytest.mark.parametrize(("section", "key"), [("kb", "folder"), ("calendar", "folder"), ("tools", "folders")])
+async def test_a_named_folder_that_is_not_there_is_made(sandbox, section, key):
+    stick = sandbox.folder / "stick"
+    written = [str(stick)] if key == "folders" else str(stick)
+    text = sandbox.config.read_text()
+    sandbox.config.write_text(f"{text}\n[{section}]\n{key} = {json.dumps(written)}\n")
+    finding = await sandbox.sees("folders")
+    assert finding.mark is Mark.FAIL
+    assert finding.said == f"[{section}] {key} {stick}: there is no such folder"
+    assert finding.fix.text.startswith(f"make or mount {stick}, or correct [{section}] {key} in {sandbox.config}")
+    stick.write_text("")
+    assert "this is a file, not a folder" in (await sandbox.sees("folders")).said
+    stick.unlink()
+    stick.mkdir()
+    assert (await sandbox.sees("folders")).mark is Mark.OK

@@ -421,7 +421,31 @@ async def test_the_last_good_registry_stays_when_the_cloud_serves(tmp_path, clou
         await rig.cache.sync()
     assert rig.cache.snapshot() is before
     assert {p.name: p.read_bytes() for p in rig.state.iterdir()} == stored
-    assert rig.cache.describe()["cloud"]["error"]
+    told = rig.cache.describe()
+    assert told["cloud"]["error"] in told["problem"]
+    assert "the last good copy is used meanwhile" in told["problem"]
+
+
+@pytest.mark.requirement("I11-registry-said")
+async def test_a_wrong_hash_is_said_with_both_and_with_the_rule(tmp_path, cloud):
+    right = document(app("x", "y"))
+    cloud.document = {**right, "sha256": "0" * 64}
+    rig = Rig(tmp_path, cloud)
+    with pytest.raises(SyncFailed):
+        await rig.cache.sync()
+    told = rig.cache.describe()
+    assert told["problem"] == (
+        f"The cloud's registry cannot be used: its sha256 is {'0' * 64}, and that of its apps is {right['sha256']} "
+        "(SHA-256 over `apps` alone, as canonical JSON by RFC 8785); only the tools of this device are there meanwhile")
+    assert told["cloud"]["hint"] == "Whoever runs the cloud has to correct it; then: glassd registry sync"
+    cloud.document = right
+    await rig.cache.sync()
+    assert rig.cache.describe()["problem"] == ""
+    cloud.document = {**right, "sha256": "0" * 64}
+    with pytest.raises(SyncFailed):
+        await rig.cache.sync()
+    rig.cache.follow(None)
+    assert rig.cache.describe()["problem"] == "", "there is no cloud any more"
 
 
 async def test_a_cloud_that_is_not_there_is_a_plain_failure(tmp_path):

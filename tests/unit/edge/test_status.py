@@ -6,7 +6,7 @@ import pytest
 
 from edge.metrics import Metrics
 from edge.ports import GlassesStatus, SideStatus, UplinkStatus
-from edge.status import Layers, document, next_action
+from edge.status import Fault, Layers, Seen, document, next_action
 from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.sides import Side
 
@@ -116,3 +116,29 @@ def test_two_sides_are_told_each_by_itself():
         "left": {"state": "lost", "battery": 40, "reason": "out of range"},
         "right": {"state": "up", "battery": 80, "reason": ""},
     }
+
+
+@pytest.mark.requirement("I11-registry-said")
+@pytest.mark.parametrize(("cloud", "fix"), [
+    ({"hint": "Whoever runs the cloud has to correct it"}, "Whoever runs the cloud has to correct it"),
+    ({}, "It is fetched again by itself; at once: glassd registry sync"),
+])  # fmt: skip
+def test_a_registry_that_cannot_be_used_is_the_next_thing(cloud, fix):
+    shown = document(layers(registry={"problem": "The cloud's registry cannot be used: x", "cloud": cloud}), now=15.0)
+    assert shown["next_action"] == f"The cloud's registry cannot be used: x. {fix}"
+
+
+@pytest.mark.requirement("I11-folder-said")
+def test_a_folder_that_cannot_be_read_is_a_line_and_the_next_thing():
+    gone = Fault("folder", "[kb] folder /mnt/kb: there is no such folder", "mount it")
+    shown = document(layers(seen=Seen(folders=(gone,))), now=15.0)
+    assert shown["folders"] == {"state": "failing", "reason": gone.said}
+    assert shown["next_action"] == f"{gone.said}: mount it"
+    assert "folders" not in document(layers(), now=15.0)
+
+
+def test_a_server_that_cannot_be_used_is_a_next_thing_too():
+    gone = {"id": "files", "enabled": True, "error": "cannot be started", "tools": []}
+    shown = document(layers(servers=(gone,)), now=15.0)
+    assert shown["next_action"].startswith("The MCP server files cannot be used: cannot be started")
+    assert document(layers(servers=({**gone, "enabled": False},)), now=15.0)["next_action"] == document(layers(), now=15.0)["next_action"]

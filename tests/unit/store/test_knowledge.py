@@ -269,6 +269,29 @@ async def test_a_folder_that_is_away_for_a_while_costs_nothing(house, caplog):
     assert "whole again" in caplog.text
 
 
+@pytest.mark.requirement("I11-folder-said")
+@pytest.mark.parametrize("there", ["missing", "a file"])
+async def test_what_is_not_found_while_the_folder_cannot_be_read_is_no_empty_answer(house, there):
+    house.root.rename(house.root.with_name("away"))
+    why = "there is no such folder"
+    if there == "a file":
+        house.root.write_text("x")
+        why = "this is a file, not a folder"
+    house.notes = [("1", "a word of mine", WALL)]
+    assert await house.find("mine", namespace="personal") == ["note:1"], "what is found is true"
+    for asked in (house.find("nothing"), house.base.get("a.md")):
+        with pytest.raises(ToolFailure) as e:
+            await asked
+        assert (e.value.error.code, e.value.error.message) == (
+            ErrorCode.TOOL_UNAVAILABLE, f"The knowledge base's folder {house.root} cannot be used: {why}")
+        assert "[kb] folder" in e.value.error.suggestion
+    house.root.unlink(missing_ok=True)
+    house.root.with_name("away").rename(house.root)
+    house.write("a.md")
+    assert [e.id for e in await house.search("word", namespace="studio")] == ["a.md"], "at once, when it is there"
+    assert await house.find("nothing") == []
+
+
 async def test_a_folder_named_while_it_looks_is_that_of_the_next_question(house, tmp_path):
     house.write("old.md")
     other = tmp_path / "other"
