@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,6 +32,8 @@ ALLOWED_SKIPS: dict[str, str] = {
 }
 """Test id (prefix) → why it may be skipped in CI. Nothing else may."""
 
+LONGEST_TMPDIR = 16
+
 _skipped: list[tuple[str, str]] = []
 _failed: dict[str, None] = {}
 _not_tests: list[str] = []
@@ -47,8 +50,13 @@ class _StrictHandler(logging.Handler):
         raise AssertionError(f"badly formatted log call at {record.pathname}:{record.lineno}")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure() -> None:
-    """A shell that starts us in the background has SIGINT ignored, and our children would inherit that: they must not."""
+    """Make every run alike, however it is started."""
+    # The path of a Unix socket has at most 107 characters, and the folders of a test take some 80 of them.
+    if len(tempfile.gettempdir()) > LONGEST_TMPDIR:
+        os.environ["TMPDIR"] = tempfile.tempdir = "/tmp"
+    # A shell that starts us in the background has SIGINT ignored, and our children would inherit that: they must not.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     # An example that took longer than usual tells of a busy machine, not of the code (pytest-timeout guards the test).

@@ -102,6 +102,7 @@ PROMISES: Final[dict[str, Promise]] = {
     "I4-link-restored": Promise("After a reconnect the page, the open microphone and the settings are as they were, drawn once and never dark between.", "issue 4, Link life"),
     "I4-link-storm": Promise("Whatever happens to the link, one fault upon another, the page that was read is on the lens again.", "issue 4, Shows 4"),
     "I11-skips-counted": Promise("Where a program of the system is missing its tests are skipped, and `make test` counts them and says what to install.", "issue 11, A bare Debian"),
+    "I11-long-tmpdir": Promise("`make test` runs wherever TMPDIR points, however long its path is.", "issue 11, A bare Debian"),
     "I11-time-limits": Promise("A time limit ends in TimeoutError on every Python that we promise, also while something cleans up after a failure.", "issue 11, A bare Debian"),
     "I4-man": Promise("Man page and completions know every verb and option.", "issue 4, systemd"),
     "I4-only-ours": Promise("Only glasses of ours are ever connected to.", "issue 4, Pairing"),

@@ -41,6 +41,23 @@ def test_tests_without_their_program_are_skipped_and_counted_and_fail_in_ci(tmp_
     assert ran.returncode == status
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.requirement("I11-long-tmpdir")
+def test_a_test_can_open_a_unix_socket_also_where_tmpdir_is_long(tmp_path):
+    long = tmp_path / ("temporary" * 8)
+    long.mkdir()
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_socket.py").write_text(
+        "import socket\ndef test_with_a_name_of_more_than_thirty_characters(tmp_path):\n"
+        "    (tmp_path / 'run').mkdir()\n    socket.socket(socket.AF_UNIX).bind(str(tmp_path / 'run' / 'control.sock'))\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "pytest", "-q", "-p", "tests.conftest", "-p", "no:cacheprovider"],
+        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(long)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout
+
+
 def test_skips_for_other_reasons_are_not_counted():
     assert system.counted(["Skipped: not on this radio", "there is no bluetoothd on bumble"]) == ""
     reasons = ["Skipped: needs groff: apt-get install groff", *["needs mosquitto: apt-get install mosquitto"] * 2]
