@@ -196,7 +196,7 @@ class Daemon:
         )  # fmt: skip
         self.gateway = Gateway(self.servers.run_tool, self.registry)
         stack.push_async_callback(self.gateway.close)
-        self.own_tools = OwnTools(self.gateway, self.registry, settings=s, env=self.env, hide=self._hide, servers=self.servers.use)
+        self.own_tools = OwnTools(self.gateway, self.registry, settings=s, env=self.env, hide=self._hide, servers=self.servers.use, forget=self.tools.forget)
         self.own_tools.use(self._own)
 
     def _open_link(self) -> None:

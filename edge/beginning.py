@@ -42,7 +42,7 @@ def read(config: Path | None, env: Env) -> Beginning:
     base = _cloud(settings, env) or None
     found = shelf.read(
         builtin, settings.state_dir(env) / "registry", base=base, per_tool_hardware=settings.registry.per_tool_hardware)  # fmt: skip
-    return Beginning(settings, found, own_reading.read(own_tools.folders(settings, env)))
+    return Beginning(settings, found, own_reading.read(own_tools.folders(settings, env), settings.tools.packages))
 
 
 def _cloud(settings: Settings, env: Env) -> str:

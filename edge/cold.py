@@ -44,6 +44,8 @@ class Config(NamedTuple):
     folders: tuple[Path, ...] = ()
     """Where tools of the owner's may be."""
     user: str = "local"
+    packages: tuple[Path, ...] = ()
+    """Where Python tools of the owner's are."""
 
 
 class Cold(NamedTuple):
@@ -96,8 +98,9 @@ def _config(env: Mapping[str, str], warnings: list[str]) -> Config:
     enabled = policy.get("tools_enabled") is not False if wanted is None else wanted.strip().lower() in _YES
     disabled = _listed(env.get("GLASSD_POLICY__DISABLED_TOOLS"), policy.get("disabled_tools")) if enabled else ("*",)
     named = map(Path, _listed(env.get("GLASSD_TOOLS__FOLDERS"), section("tools").get("folders")))
+    packages = map(Path, _listed(env.get("GLASSD_TOOLS__PACKAGES"), section("tools").get("packages")))
     user = str(env.get("GLASSD_EDGE__USER_ID") or section("edge").get("user_id") or "local")
-    return Config(state, cloud, disabled, _set_off(section("tool")), (*_beside(env), *named), user)
+    return Config(state, cloud, disabled, _set_off(section("tool")), (*_beside(env), *named), user, tuple(packages))
 
 
 def _listed(given: str | None, written: Any) -> tuple[str, ...]:
@@ -212,12 +215,12 @@ def _copy(content: bytes) -> tuple[Row, Row]:
 def _own(config: Config, taken: set[str]) -> list[Row]:
     """The owner's own tools; a package of this installation is not theirs."""
     folders = [folder for folder in config.folders if folder.is_dir()]
-    if not folders:
+    if not folders and not config.packages:
         return []
     from edge import cold_own  # noqa: PLC0415 - most edges have none
 
     found: dict[str, Row] = {}
-    for package, tool in cold_own.documents(folders):
+    for package, tool in (*cold_own.documents(folders), *cold_own.written(config.packages)):
         row = _row_or_none({"packageName": package}, tool, "local")
         if package not in taken and row is not None:
             row["hidden"] = _hidden(row["name"], package, {}, config.disabled)

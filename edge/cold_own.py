@@ -29,6 +29,19 @@ def documents(folders: Iterable[Path]) -> Iterator[tuple[str, Row]]:
                     yield found
 
 
+def written(packages: Iterable[Path]) -> Iterator[tuple[str, Row]]:
+    """The same for the tools an owner wrote in Python. Only their schemas are looked at; nothing of them is run."""
+    for package in packages:
+        try:
+            files = sorted(package.glob("*/schema.json"))[:MAX_FILES]
+        except OSError:
+            continue
+        for file in files:
+            schema = _document(file)
+            if (found := _tool({key: value for key, value in schema.items() if key != "execution"})) is not None:
+                yield found[0], {**found[1], "sideEffects": schema.get("sideEffects"), "inputSchema": schema.get("parameters") or {}}
+
+
 def _document(file: Path) -> Row:
     try:
         with file.open("rb") as opened:

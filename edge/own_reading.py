@@ -14,14 +14,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from edge import own_schema
+from edge import own_packages, own_schema
 from edge.core import own, templates
 from edge.core.own import Own, Plan, Server
 from tools_cache.errors import BadDefinition, BadToolName
-from tools_cache.frozen import frozen
-from tools_cache.manifest import definition
+from tools_cache.frozen import FrozenDict, frozen
+from tools_cache.manifest import definition, own_requirements
 from tools_cache.names import parse
-from tools_cache.registry import App, Dropped
+from tools_cache.registry import App, Dropped, Requirement
 from tools_cache.schema import check_schema, compile_schema
 from tools_cache.tool import ExecutionType, Json, Source, ToolDefinition
 
@@ -57,13 +57,14 @@ class _Found:
     """What the files brought so far."""
 
     tools: list[tuple[ToolDefinition, str]] = field(default_factory=list)
+    needs: dict[str, tuple[Requirement, ...]] = field(default_factory=dict)
     plans: dict[str, Plan] = field(default_factory=dict)
     servers: list[Server] = field(default_factory=list)
     problems: list[Dropped] = field(default_factory=list)
 
 
-def read(folders: Sequence[Path]) -> Own:
-    """Read every file of every folder, in the order of their names. Never raises for what stands in them."""
+def read(folders: Sequence[Path], packages: Sequence[str] = ()) -> Own:
+    """Read every file of every folder, in the order of their names, and the owner's Python tools. Never raises for what stands in them."""
     found, digest = _Found(), hashlib.sha256()
     for path in _files(folders, found.problems):
         try:
@@ -72,8 +73,17 @@ def read(folders: Sequence[Path]) -> Own:
             _take(_named(path), _parsed(path, raw), found)
         except BadFile as e:
             found.problems.append(Dropped(_named(path), str(e)))
+    for tool, place in own_packages.read(packages, found.problems):
+        try:
+            _first(tool.name, [other.name for other, _ in found.tools])
+            found.needs[tool.name] = own_requirements(tool, allowed=True)
+        except (BadFile, BadDefinition) as e:
+            found.problems.append(Dropped(place, str(e)))
+            continue
+        digest.update(json.dumps(tool.raw, sort_keys=True).encode())
+        found.tools.append((tool, place))
     return Own(
-        apps=tuple(_apps(found.tools)), plans=found.plans, servers=tuple(found.servers), problems=tuple(found.problems),
+        apps=tuple(_apps(found.tools, found.needs)), plans=found.plans, servers=tuple(found.servers), problems=tuple(found.problems),
         folders=tuple(map(str, folders)), digest=digest.hexdigest() if found.tools or found.servers else "",
     )  # fmt: skip
 
@@ -338,9 +348,10 @@ def _inputs_known(place: str, template: Json, schema: Mapping[str, Json]) -> Non
             raise BadFile(f"execution.{place}: {{{{{path}}}}} is no argument of this tool; {hint}")
 
 
-def _apps(tools: Iterable[tuple[ToolDefinition, str]]) -> Iterator[App]:
+def _apps(tools: Iterable[tuple[ToolDefinition, str]], needs: Mapping[str, tuple[Requirement, ...]]) -> Iterator[App]:
     packages: dict[str, list[ToolDefinition]] = {}
     for tool, _ in tools:
         packages.setdefault(parse(tool.name).package, []).append(tool)
     for package, members in sorted(packages.items()):
-        yield App(package=package, name=package, tools=tuple(members))
+        mine = FrozenDict({tool.name: needs[tool.name] for tool in members if needs.get(tool.name)})
+        yield App(package=package, name=package, tools=tuple(members), tool_requirements=mine)

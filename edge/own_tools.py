@@ -21,9 +21,11 @@ from edge.settings import Settings, read_secret
 from edge.settings_rules import VARIABLE, BadSettings
 from tools_cache import child
 from tools_cache.registry import Dropped
+from tools_cache.tool import ToolDefinition
 
 FOLDER: Final = "tools.d"
 LIMIT_S: Final = 30.0
+NO_MORE_FOLDERS: Final = "--"
 _CHILD: Final = "from edge import own_tools; own_tools.main()"
 
 log = logging.getLogger(__name__)
@@ -41,7 +43,7 @@ class OwnTools:
 
     def __init__(
         self, gateway: Gateway, registry: RegistryCache, *, settings: Settings, env: Env, hide: Callable[[str], None],
-        servers: UseServers = lambda _own, _settings, _secret: (),
+        servers: UseServers = lambda _own, _settings, _secret: (), forget: Callable[[ToolDefinition], None] = lambda _tool: None,
     ) -> None:  # fmt: skip
         self._gateway = gateway
         self._registry = registry
@@ -49,6 +51,8 @@ class OwnTools:
         self._env = env
         self._hide = hide
         self._servers = servers
+        self._forget = forget
+        self._used = Own()
 
     def use(self, own: Own) -> None:
         """From now on these; a call under way ends as it began."""
@@ -57,13 +61,16 @@ class OwnTools:
         for value in made.used:
             self._hide(quote(value, safe=""))  # as it stands in an address
         own = replace(own, problems=(*own.problems, *self._servers(own, self._settings, secret)))
+        for tool in self._used.tools:
+            self._forget(tool)  # its code may be another one now; the next call imports it
+        self._used = own
         self._gateway.use(made.plans, made.used)
         self._registry.use_own(own, made.withheld)
 
     async def reload(self, settings: Settings | None = None) -> Own:
         """Read the files (and the secrets) again, by other settings where there are some. Raises `NotRead`: nothing changed."""
         settings = settings or self._settings
-        own = await read_again(folders(settings, self._env))
+        own = await read_again(folders(settings, self._env), settings.tools.packages)
         self._settings = settings
         self.use(own)
         return own
@@ -98,10 +105,10 @@ def secrets(settings: Settings, env: Env, hide: Callable[[str], None]) -> Secret
     return secret
 
 
-async def read_again(places: Sequence[Path], *, limit_s: float = LIMIT_S) -> Own:
+async def read_again(places: Sequence[Path], packages: Sequence[str] = (), *, limit_s: float = LIMIT_S) -> Own:
     """Read all files in a child process. Raises `NotRead`."""
     try:
-        answer, code = await child.ask(_CHILD, *map(str, places), limit_s=limit_s)
+        answer, code = await child.ask(_CHILD, *map(str, places), NO_MORE_FOLDERS, *packages, limit_s=limit_s)
     except TimeoutError:
         raise NotRead(f"no answer in {limit_s:.0f} s") from None
     except OSError as e:
@@ -116,8 +123,9 @@ async def read_again(places: Sequence[Path], *, limit_s: float = LIMIT_S) -> Own
 
 
 def main() -> None:
-    """Be the child: folders in the arguments, what was found on stdout."""
+    """Be the child: folders, "--" and packages in the arguments, what was found on stdout."""
     from edge import own_reading  # noqa: PLC0415 - pydantic and the validator, only in here
 
     with os.fdopen(os.dup(1), "wb") as out:
-        pickle.dump(own_reading.read([Path(word) for word in sys.argv[1:]]), out)
+        end = sys.argv.index(NO_MORE_FOLDERS)
+        pickle.dump(own_reading.read([Path(word) for word in sys.argv[1:end]], sys.argv[end + 1 :]), out)

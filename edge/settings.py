@@ -126,6 +126,8 @@ class Tools:
     """
 
     folders: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
+    packages: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
+    """Directories of Python tools in the form of docs/tools.md."""
     env: Annotated[tuple[Annotated[str, Rule(rules.matching(rules.VARIABLE, "a name like WEATHER_TOKEN"))], ...], Tidy(rules.listed)] = ()
     offered_max: Annotated[int, Ge(8), Le(128)] = 40
     idle_turns: Annotated[int, Ge(1), Le(1000)] = 8

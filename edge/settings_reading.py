@@ -14,10 +14,11 @@ from typing import Annotated, Any, ClassVar, Final, get_args, get_origin, get_ty
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 
-from edge import settings_explain as explain, tool_settings
+from edge import own_packages, settings_explain as explain, tool_settings
 from edge.paths import Env, config_candidates
 from edge.settings import Settings
 from edge.settings_rules import BadSettings, Problem
+from tools_cache.registry import Dropped
 
 VERSION: Final = 1
 MAX_FILE: Final = 256 * 1024
@@ -98,8 +99,10 @@ def load(path: Path | None, env: Env) -> Settings:
     """Read the settings in force. Raises `BadSettings`: one message with every problem, one a line."""
     source = find(path, env)
     document = _read(source) if source else {}
-    single, wrong_tools = tool_settings.read(document.pop(tool_settings.SECTION, {}), TOOLS)
+    tables = document.pop(tool_settings.SECTION, {})
     from_env, problems = explain.overlay(FORM, document, env)
+    own, all_known = _own_folders(document)
+    single, wrong_tools = tool_settings.read(tables, TOOLS, own, all_known=all_known)
     try:
         settings = formed(document)
     except ValidationError as wrong:
@@ -111,6 +114,18 @@ def load(path: Path | None, env: Env) -> Settings:
     if problems:
         raise BadSettings.of(problems, str(source) if source else "the environment")
     return replace(settings, source=source, tool=single)
+
+
+def _own_folders(document: Mapping[str, Any]) -> tuple[list[Path], bool]:
+    """List the folders of the owner's Python tools, whose settings are theirs to say; and tell whether these are all. What is wrong
+    with one is said with the tools, and is no mistake in the configuration.
+    """
+    tools = document.get("tools")
+    named = tools.get("packages") if isinstance(tools, dict) else None
+    problems: list[Dropped] = []
+    found = list(own_packages.folders([one for one in named if isinstance(one, str)], problems)) if isinstance(named, list) else []
+    whole = [folder for folder in found if (folder / "schema.json").is_file()]
+    return whole, whole == found and not problems
 
 
 def find(path: Path | None, env: Env) -> Path | None:

@@ -5,22 +5,20 @@ Refuses to run it and to judge its results. Nothing is imported before its tool 
 
 import importlib.util
 import inspect
-import re
 import sys
 import typing
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
-from tools_cache.registry import BUILD_KEY
+from tools_cache import about
 from tools_cache.tool import ErrorCode, Json, ToolContext, ToolDefinition, ToolError, ToolFailure
 
 if typing.TYPE_CHECKING:
     from tools_cache.base import Tool
 
 Runner = Callable[[Mapping[str, Json], ToolContext], Awaitable[Json]]
-_FOLDER: Final = re.compile(r"[A-Za-z0-9_-]{1,255}")
 
 
 class BadHandler(Exception):
@@ -32,38 +30,36 @@ class Handlers:
 
     def __init__(self, tools: Path) -> None:
         self._tools = tools
-        self._loaded: dict[str, Runner] = {}
+        self._loaded: dict[Path, Runner] = {}
 
     def find(self, definition: ToolDefinition) -> Runner:
         """Give the tool's runner. Raises `BadHandler`."""
-        folder = folder_of(definition)
+        folder = self._folder_of(definition)
         if folder not in self._loaded:
-            self._loaded[folder] = _runner(_module(self._tools / folder / "handler.py", folder), folder)
+            self._loaded[folder] = _runner(_module(folder / "handler.py", self._module_name(folder), folder.name), folder.name)
         return self._loaded[folder]
 
     def unload(self, definition: ToolDefinition) -> None:
         """Let go of its code; the next call imports it again."""
-        folder = folder_of(definition)
+        folder = self._folder_of(definition)
         if self._loaded.pop(folder, None) is not None:
-            sys.modules.pop(_module_name(folder), None)
+            sys.modules.pop(self._module_name(folder), None)
+
+    def _folder_of(self, definition: ToolDefinition) -> Path:
+        """Give the folder the registry names for a tool. Raises `BadHandler`."""
+        folder = about.folder_of(definition, self._tools)
+        if folder is None:
+            raise BadHandler(f"tool {definition.name}: the registry names no folder for it")
+        return folder
+
+    def _module_name(self, folder: Path) -> str:
+        """Give a name nothing else has: an owner's folder may be called like one of this installation."""
+        whose = "" if folder.parent == self._tools else "own_"
+        return f"glassd_tool_{whose}{folder.name.replace('-', '_')}"
 
 
-def folder_of(definition: ToolDefinition) -> str:
-    """Give the folder the registry names for a tool. Raises `BadHandler`."""
-    build = (definition.raw.get("_meta") or {}).get(BUILD_KEY) or {}
-    folder = build.get("folder")
-    if not isinstance(folder, str) or not _FOLDER.fullmatch(folder):
-        raise BadHandler(f"tool {definition.name}: the registry names no folder for it")
-    return folder
-
-
-def _module_name(folder: str) -> str:
-    return f"glassd_tool_{folder.replace('-', '_')}"
-
-
-def _module(path: Path, folder: str) -> ModuleType:
-    """Import one file by its path, under a name nothing else has. Raises `BadHandler`."""
-    name = _module_name(folder)
+def _module(path: Path, name: str, folder: str) -> ModuleType:
+    """Import one file by its path. Raises `BadHandler`."""
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise BadHandler(f"Handler for {folder} cannot be loaded from {path.name}")
@@ -71,7 +67,7 @@ def _module(path: Path, folder: str) -> ModuleType:
     sys.modules[name] = module  # dataclasses look their module up
     try:
         spec.loader.exec_module(module)
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         del sys.modules[name]
         raise BadHandler(f"Handler for {folder} cannot be loaded: {type(e).__name__}: {e}") from e
     return module

@@ -31,11 +31,15 @@ class _Plain(BaseModel):
     enabled: bool = True
 
 
-def read(tables: Any, tools: Path) -> tuple[ToolSettings, list[Problem]]:
-    """Check the tables below `tool`; `tools` is the folder of the tools' folders."""
+def read(tables: Any, tools: Path, own: Iterable[Path] = (), *, all_known: bool = True) -> tuple[ToolSettings, list[Problem]]:
+    """Check the tables below `tool`; `tools` is the folder of the tools' folders, `own` are folders of tools that the owner wrote;
+    where those are not `all_known`, a table for a package that is not glassd's may be for one that was left out.
+    """
     given, problems = _flat(tables)
-    there = {_name(path): path for path in sorted(tools.iterdir()) if (path / "schema.json").is_file()}
-    problems += [_unknown_tool(name, there) for name in given if name.replace(":", "_") not in there]
+    there = {_name(path): path for path in (*sorted(own), *sorted(tools.iterdir())) if (path / "schema.json").is_file()}
+    unknown = [name for name in given if name.replace(":", "_") not in there]
+    packages = {_canonical(path).partition(":")[0] for path in there.values() if path.parent == tools}
+    problems += [_unknown_tool(name, there) for name in unknown if all_known or name.partition(":")[0] in packages]
     values: dict[str, Mapping[str, Any]] = {}
     off: dict[str, str] = {}
     for tool_id, path in there.items():
@@ -94,7 +98,7 @@ def _checked(name: str, given: Mapping[str, Any], folder: Path) -> tuple[dict[st
     section = f"{SECTION}.{name.replace(':', '.')}"
     try:
         form = _form(folder)
-    except Exception as e:  # noqa: BLE001 - one tool's file costs that tool
+    except (Exception, SystemExit) as e:  # noqa: BLE001 - one tool's file costs that tool
         return {}, f"its {FILE} cannot be loaded: {type(e).__name__}: {e}"[:MAX_REASON], []
     unknown = [Problem(f"{section}.{key}", "unknown key", explain.did_you_mean(key, form.model_fields)) for key in given if key not in form.model_fields]
     try:

@@ -50,15 +50,25 @@ def documentation(tool: Tool, tools: Path) -> str | None:
     if tool.source not in (Source.LOCAL, Source.GLASSES):
         carried = _meta(tool).get(DOCUMENTATION_KEY)
         return carried[:MAX_DOCUMENTATION] if isinstance(carried, str) and carried else None
-    build = _meta(tool).get(BUILD_KEY)
-    folder = build.get("folder") if isinstance(build, Mapping) else None
-    if not isinstance(folder, str) or not _FOLDER.fullmatch(folder):
+    folder = folder_of(tool, tools)
+    if folder is None:
         return None
     try:
-        with (tools / folder / "doc.md").open(encoding="utf-8") as file:
+        with (folder / "doc.md").open(encoding="utf-8") as file:
             return file.read(MAX_DOCUMENTATION)
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def folder_of(tool: Tool, tools: Path) -> Path | None:
+    """Give the folder of a tool that lives here: below `tools`, or where the owner's own package is. None: it names none."""
+    build = _meta(tool).get(BUILD_KEY)
+    if not isinstance(build, Mapping):
+        return None
+    at, folder = build.get("at"), build.get("folder")
+    if isinstance(at, str) and at:
+        return Path(at)
+    return tools / folder if isinstance(folder, str) and _FOLDER.fullmatch(folder) else None
 
 
 def metadata(tool: Json) -> dict[str, Json]:

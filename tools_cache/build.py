@@ -86,6 +86,29 @@ def compile_tools(tools: Path = TOOLS, texts: Path = prompts.TEXTS) -> Report:
     return Report(text, len(built), document["version"], (), tuple(warnings), {b.name: b.forms for b in built})
 
 
+def names(paths: Iterable[Path]) -> frozenset[str]:
+    """Name the tools of these folders; one whose schema says no name counts for none."""
+    read = (lint.read(path)[0] for path in paths)
+    return frozenset(str(folder.schema.get("name", "")) for folder in read if folder is not None)
+
+
+def compile_folder(path: Path, known: Collection[str]) -> tuple[ToolDefinition | None, list[Finding]]:
+    """Lint and compile one tool alone: the definition, or what is wrong. Its texts may name the tools that are `known`. The definition
+    says where the folder is, for it is not among those of this installation.
+    """
+    folder, findings = lint.read(path)
+    findings = findings if folder is None else lint.failures(folder)
+    if folder is None or findings:
+        return None, findings
+    one = _build(folder, at=str(path.absolute()))
+    if isinstance(one, Finding):
+        return None, [one]
+    texts = {SCHEMA: json.dumps(folder.schema, ensure_ascii=False), SUMMARY: folder.summary, DOC: folder.doc}
+    findings = [f for file, text in texts.items() for f in _unknown(file, text, known)]
+    findings += [placed.finding for placed in _dependencies([one], known)]
+    return (None, findings) if findings else (one.definition, [])
+
+
 def write(text: str, artifact: Path = ARTIFACT, *, made: Stamp | None = None) -> None:
     """Replace the artifact in one step: a reader sees the old one or the new one. Raises OSError."""
     temporary = artifact.with_name(f".{artifact.name}.{os.getpid()}")
@@ -110,9 +133,11 @@ def up_to_date(text: str, artifact: Path = ARTIFACT) -> bool:
 # ------------------------------------------------------------------ one tool
 
 
-def _build(folder: lint.Folder) -> _Built | Finding:
-    """Make a tool's document, and read it as the daemon will: what passed the lint must load (S2-20)."""
+def _build(folder: lint.Folder, *, at: str = "") -> _Built | Finding:
+    """Make a tool's document, and read it as the daemon will: what passed the lint must load (S2-20). `at`: where an owner's is."""
     entry = _entry(folder)
+    if at:
+        entry["_meta"][BUILD_KEY]["at"] = at
     package = parse(folder.schema["name"]).package
     made = forms(Told.of(package, entry))
     entry["_meta"][BUILD_KEY]["formsSha256"] = hashlib.sha256(manifest.canonical(made.to_json())).hexdigest()
@@ -204,9 +229,9 @@ def _together(built: list[_Built], broken: Collection[str]) -> list[Placed]:
     return failures
 
 
-def _dependencies(built: list[_Built]) -> list[Placed]:
+def _dependencies(built: list[_Built], others: Collection[str] = ()) -> list[Placed]:
     """What a tool depends on is enabled with it, so it must be there; a tool that needs itself says nothing (S4-17)."""
-    known = {one.name for one in built}
+    known = {*others, *(one.name for one in built)}
     return [
         Placed(one.folder.name, Finding("depends-on", SCHEMA, f"dependsOn: {name} {'is this tool itself' if name == one.name else 'is no tool here'}", "dependsOn"))
         for one in built for name in one.definition.depends_on if name == one.name or name not in known

@@ -187,7 +187,7 @@ def _app(
     for document in _tools(raw):
         try:
             tool = definition(app.package_name, document, source=_source(document, source))
-            own = _own_requirements(tool, allowed=per_tool_hardware or source is Source.LOCAL)
+            own = own_requirements(tool, allowed=per_tool_hardware or source is Source.LOCAL)
             _first(tool.name, seen)
         except (BadDefinition, BadToolName) as e:
             dropped.append(Dropped(f"{app.package_name}:{_label(document, 'name')}", str(e)))
@@ -206,7 +206,7 @@ def _first(name: str, seen: set[str]) -> None:
     seen.add(name)
 
 
-def _own_requirements(tool: ToolDefinition, *, allowed: bool) -> tuple[Requirement, ...]:
+def own_requirements(tool: ToolDefinition, *, allowed: bool) -> tuple[Requirement, ...]:
     """Read the per-tool extension. Where it is off it is said and ignored (S0-09)."""
     meta = tool.raw.get("_meta")
     declared = meta.get(HARDWARE_KEY) if isinstance(meta, Mapping) else None

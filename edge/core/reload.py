@@ -14,7 +14,7 @@ LIVE: Final = frozenset({
     "uplink.will_delay_s",
     "policy.tools_enabled", "policy.voice_total_calls", "policy.voice_retrieval_calls", "policy.voice_latency_ms",
     "policy.confirmation_s", "policy.cloud_may", "policy.disabled_tools", "policy.rate_limits", "policy.strict_registry",
-    "policy.users", "tools.offered_max", "tools.idle_turns", "tools.essential", "tools.folders", "tools.env", "log.level",
+    "policy.users", "tools.offered_max", "tools.idle_turns", "tools.essential", "tools.folders", "tools.packages", "tools.env", "log.level",
     "mcp.servers", "kb.folder", "calendar.folder", "calendar.url", "calendar.username", "calendar.password_file", "calendar.email", "calendar.meeting_url",
 })  # fmt: skip
 """Keys whose new value takes force at once: from the next call, connection, or look at the cloud on."""

@@ -38,7 +38,8 @@ class OwnTools:
         settings = self._patient.settings
         assert settings is not None
         places = own_tools.folders(settings, self._patient.env)
-        found = await in_thread(lambda: _read(places))
+        packages = settings.tools.packages
+        found = await in_thread(lambda: _read(places, packages))
         if found.problems:
             name, reason = found.problems[0]
             more = f", and {len(found.problems) - 1} more" if len(found.problems) > 1 else ""
@@ -57,10 +58,10 @@ class OwnTools:
         return found if isinstance(found, dict) else {}
 
 
-def _read(places: tuple[Path, ...]) -> Own:
+def _read(places: tuple[Path, ...], packages: tuple[str, ...]) -> Own:
     from edge import own_reading  # noqa: PLC0415 - pydantic and the validator, only for who has such files
 
-    return own_reading.read(places)
+    return own_reading.read(places, packages)
 
 
 def _path(places: tuple[Path, ...], name: str) -> Path:

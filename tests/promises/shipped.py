@@ -18,6 +18,8 @@ PROMISES: Final[dict[str, Promise]] = {
     "S2-129": Promise("What each tool is, in which mode, how fast and after which question, is read from the schemas, and they are obeyed.", "seed S2-129, C-18, C-19"),
     "S2-130": Promise("A tool that would be refused in a mode is not offered in it.", "seed S2-130"),
     "CLI-harmless": Promise("No text from outside moves a terminal's cursor or turns the direction of writing, in JSON either.", "issue 11.14"),
+    "OWN-python": Promise("An owner's Python tool runs as glassd's own do, is read again on a reload, and a bad one costs no other.", "issue 11.20"),
+    "OWN-python-trusted": Promise("Code that anybody but root and the daemon's user could change is never run.", "issue 11.20"),
     "I11-sysctl": Promise("An installation changes no kernel setting of the whole machine; the doctor prints the command.", "issue 11.14"),
 }
 

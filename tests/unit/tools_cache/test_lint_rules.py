@@ -292,4 +292,12 @@ def test_a_prompt_that_names_what_is_not_there_fails_the_build(tmp_path, text):
 
 def test_the_table_of_rules_for_authors_is_what_is_held():
     page = (build.TOOLS.parents[1] / "docs" / "tools.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\| `([a-z-]+)` \| (.+) \|$", page, re.MULTILINE)[: len(RULES)] == list(RULES.items())
+    rules = page.partition("## What may go wrong")[2]
+    assert re.findall(r"^\| `([a-z-]+)` \| (.+) \|$", rules, re.MULTILINE)[: len(RULES)] == list(RULES.items())
+
+
+def test_the_guide_names_the_fields_and_sections_that_are_required():
+    page = (build.TOOLS.parents[1] / "docs" / "tools.md").read_text(encoding="utf-8")
+    fields, _, sections = page.partition("The eleven fields")[2].partition("The seven sections")
+    assert re.findall(r"^\| `(\w+)` \|", fields, re.MULTILINE) == list(lint.REQUIRED)
+    assert re.findall(r"`([A-Z][\w ]+)`", sections.partition("\n")[0]) == list(lint.SECTIONS)
