@@ -6,11 +6,16 @@ from edge.folders import folder_problem
 from edge.settings import Settings
 
 
+def named(settings: Settings) -> list[tuple[str, Path]]:
+    """Return each with the key of the configuration that names it."""
+    found = [("[kb] folder", settings.kb.folder), ("[calendar] folder", settings.calendar.folder)]
+    found += [("[tools] folders", folder) for folder in settings.tools.folders]
+    return [(key, Path(folder)) for key, folder in found if folder]
+
+
 def unreadable(settings: Settings) -> list[tuple[str, Path, str]]:
-    """Return `(key of the configuration, folder, why it cannot be read)` of each. Looks at the disk."""
-    named = [("[kb] folder", settings.kb.folder), ("[calendar] folder", settings.calendar.folder)]
-    named += [("[tools] folders", folder) for folder in settings.tools.folders]
-    return [(key, Path(folder), problem) for key, folder in named if folder and (problem := folder_problem(Path(folder)))]
+    """Return those that cannot be read, each with its key and the reason. Looks at the disk."""
+    return [(key, folder, problem) for key, folder in named(settings) if (problem := folder_problem(folder))]
 
 
 def fix(key: str, folder: Path) -> str:

@@ -32,7 +32,8 @@ class OwnTools:
         found = await in_thread(lambda: named_folders.unreadable(settings))
         for key, folder, problem in found:
             return fail(f"{key} {folder}: {problem}", do(f"make or mount {folder}, or correct {key} in {settings.source or 'the environment'}, then: systemctl reload glassd"))
-        return ok("those that are named are there")
+        there = named_folders.named(settings)
+        return ok(", ".join(str(folder) for _, folder in there)) if there else skip("the configuration names none")
 
     async def _own(self) -> Finding:
         settings = self._patient.settings

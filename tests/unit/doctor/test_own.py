@@ -61,3 +61,7 @@ async def test_a_named_folder_that_is_not_there_is_made(sandbox, section, key):
     stick.unlink()
     stick.mkdir()
     assert (await sandbox.sees("folders")).mark is Mark.OK
+
+
+async def test_where_no_folder_is_named_there_is_nothing_to_look_at(sandbox):
+    assert (await sandbox.sees("folders")).mark is Mark.SKIP
