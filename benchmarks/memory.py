@@ -12,7 +12,6 @@ from typing import Any
 from edge.ports import (
     GlassesAway,
     GlassesStatus,
-    Grant,
     NobodyToAsk,
     Progress,
     Question,
@@ -20,7 +19,7 @@ from edge.ports import (
     UplinkStatus,
     Wait,
 )
-from edge.store_ports import Admission, Asked, Consumed, Consumption, Kept, Unfinished
+from edge.store_ports import Admission, Asked, Consumed, Consumption, Granted, Kept, Unfinished
 from firmware_bridge.messages import Answer
 from tools_cache.tool import Delivery, DeliveryReport, Json, ToolCall, ToolResponse
 
@@ -107,7 +106,7 @@ class NoConfirmations:
     """`ConfirmationStorePort`: the measured tool asks for no yes."""
 
     async def ask(self, asked: Asked) -> None: ...
-    async def grant(self, user_id: str, tool: str, grant: Grant) -> None: ...
+    async def grant(self, user_id: str, tool: str, granted: Granted) -> None: ...
 
     async def consume(
         self, token_hash: str, *, allow: bool, tool: str | None = None, args_hash: str | None = None, user_id: str, session: str | None = None
@@ -120,8 +119,8 @@ class NoConfirmations:
     async def open(self) -> list[Asked]:
         return []
 
-    async def granted(self, user_id: str, tool: str) -> Grant:
-        return Grant.ONCE
+    async def granted(self, user_id: str, tool: str) -> Granted:
+        return Granted()
 
     async def grants(self, user_id: str) -> list[Mapping[str, Json]]:
         return []

@@ -293,6 +293,7 @@ class Daemon:
             bus=self.bus, clock=self.clock, status=self.status, look=self.looks.look, heard=self.calls.heard,
             new_id=lambda: new_call_id(self.clock), confirmations=self.confirmations, sessions=self.sessions,
             session_state=lambda: self.calls.session.described(self.clock.boot()), user_id=s.edge.user_id, group=s.control.group,
+            owner_path=s.owner_socket_path(self.env), owner_group=s.control.owner_group,
             full=(StoreFull,), metrics=self.metrics.openmetrics, pairing=self.desk, enrol=self.enrol, choice=self.choice,
             sync=self.registry.sync, servers=self.servers,
         )  # fmt: skip

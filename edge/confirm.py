@@ -6,20 +6,31 @@ with the call's step (C-14), so that of a tap, a token and a time-out only the f
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from edge.clock import Clock
 from edge.core import confirmation, idempotency, policy
 from edge.events import ConfirmationAsked, ConfirmationDecided
 from edge.ports import AskPort, BusPort, Grant, NobodyToAsk, Question
-from edge.store_ports import Asked, ConfirmationStorePort, Consumed, Consumption
+from edge.store_ports import Asked, ConfirmationStorePort, Consumed, Consumption, Granted
 from edge.ticket import Decided, Ticket, Unasked
 from firmware_bridge.messages import Answer
-from tools_cache.tool import ErrorCode, ToolCall, ToolDefinition, ToolError
+from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError
 
 _log: Final = logging.getLogger(__name__)
 _MAX_PREVIEW: Final = 240
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A question that is not decided yet. `tool` is what the wearer is asked about."""
+
+    ticket: Ticket
+    tool: ToolDefinition
+    task: asyncio.Task[None]
+    end_at: float
 
 
 class Confirmer:
@@ -34,7 +45,7 @@ class Confirmer:
         self._bus = bus
         self._clock = clock
         self._new_token = new_token
-        self._asking: dict[str, tuple[Ticket, asyncio.Task[None] | None]] = {}
+        self._asking: dict[str, _Open] = {}
         self.tasks: asyncio.TaskGroup | None = None
 
     async def standing(self, call: ToolCall, tool: ToolDefinition) -> Grant | None:
@@ -61,7 +72,19 @@ class Confirmer:
         preview = policy.preview(tool, ticket.call.args)[:_MAX_PREVIEW]
         self._bus.publish(ConfirmationAsked(ticket.call.call_id, tool.name, preview, round(left_s, 1)))
         task = self.tasks.create_task(self._wearer(ticket, tool, preview, left_s), name=f"ask.{ticket.call.call_id}")
-        self._asking[ticket.call.call_id] = ticket, task
+        self._asking[ticket.call.call_id] = _Open(ticket, tool, task, self._clock.boot() + left_s)
+
+    def questions(self) -> list[Mapping[str, Json]]:
+        """The calls that wait for a yes, oldest first, with everything that would run."""
+        now = self._clock.boot()
+        return [
+            {
+                "call_id": asked.ticket.call.call_id, "tool": asked.tool.name, "from": confirmation.origin(asked.tool),
+                "asked_by": asked.ticket.call.origin.value, "preview": policy.preview(asked.tool, asked.ticket.call.args),
+                "args": dict(asked.ticket.call.args), "left_s": round(max(0.0, asked.end_at - now), 1),
+            }
+            for asked in self._asking.values()
+        ]  # fmt: skip
 
     # -------------------------------------------------------------- decisions
 
@@ -73,11 +96,13 @@ class Confirmer:
         used = await self._store.consume(
             confirmation.token_hash(token), allow=allow, tool=tool, args_hash=args_hash, user_id=user_id, session=session
         )
-        if used.outcome is Consumption.TAKEN and grant is not Grant.ONCE:
-            try:
-                await self._remember(used.call_id, user_id, grant)
-            except Exception as e:  # noqa: BLE001 - the token is used up: its call must hear of it, whatever else is lost
-                _log.warning("the grant %s is not on disk: %s", grant.value, e)
+        await self._remember(used, user_id, grant)
+        return used
+
+    async def by_call(self, call_id: str, *, allow: bool, grant: Grant, user_id: str) -> Consumed:
+        """The same for a call that is named by its id, as the owner does at a terminal."""
+        used = await self._store.consume_call(call_id, allow=allow)
+        await self._remember(used, user_id, grant)
         return used
 
     def decided(self, ticket: Ticket, *, allow: bool, by: str) -> None:
@@ -103,14 +128,19 @@ class Confirmer:
 
     def unask(self, call_id: str) -> None:
         """Take a question off the lens."""
-        _, task = self._asking.pop(call_id, (None, None))
-        if task is not None:
-            task.cancel()
+        asked = self._asking.pop(call_id, None)
+        if asked is not None:
+            asked.task.cancel()
 
-    async def _remember(self, call_id: str, user_id: str, grant: Grant) -> None:
-        ticket, _ = self._asking.get(call_id, (None, None))
-        if ticket is not None:
-            await self._store.grant(user_id, ticket.call.tool, grant)
+    async def _remember(self, used: Consumed, user_id: str, grant: Grant) -> None:
+        asked = self._asking.get(used.call_id)
+        if used.outcome is not Consumption.TAKEN or grant is Grant.ONCE or asked is None:
+            return
+        granted = Granted(grant, confirmation.definition_digest(asked.tool), confirmation.origin(asked.tool))
+        try:
+            await self._store.grant(user_id, asked.tool.name, granted)
+        except Exception as e:  # noqa: BLE001 - the question is decided: its call must hear of it, whatever else is lost
+            _log.warning("the grant %s is not on disk: %s", grant.value, e)
 
     async def _wearer(self, ticket: Ticket, tool: ToolDefinition, preview: str, left_s: float) -> None:
         call_id = ticket.call.call_id

@@ -15,7 +15,7 @@ def as_json(verb: argparse.ArgumentParser) -> None:
 
 
 def _socket(verb: argparse.ArgumentParser) -> None:
-    verb.add_argument("--socket", metavar="PATH", help="the daemon's control socket (default: where it usually is)")
+    verb.add_argument("--socket", metavar="PATH", help="the daemon's control socket (default: where it usually is); the owner's socket is looked for beside it")
 
 
 def _run(verb: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def _call(verb: argparse.ArgumentParser) -> None:
 
 def _confirm(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
-    verb.add_argument("token", metavar="TOKEN", help="the token of a confirmation request")
+    verb.add_argument("token", metavar="TOKEN", nargs="?", help="the token of a confirmation request; without it, all that waits is shown, and you type the answer")
     verb.add_argument("--deny", action="store_true", help="say no")
     lasting = verb.add_mutually_exclusive_group()
     lasting.add_argument("--always", action="store_true", help="yes, and do not ask for this tool any more")
@@ -241,6 +241,10 @@ def _mcp(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--http", metavar="HOST:PORT", help="serve streamable HTTP there instead of stdio (or: systemd, the socket it hands over)")
     verb.add_argument("--token-file", metavar="FILE", help="clients must bring this bearer token (default: the systemd credential glassd-mcp-token, if there is one)")
     verb.add_argument("--allow-host", metavar="NAME", action="append", default=[], help="a further name or address clients may use; repeatable")
+    verb.add_argument(
+        "--confirm-in-client", action="store_true",
+        help="let the client's user say yes to a call. Only for a program that shows its user every question: the client itself answers it",
+    )
     verb.add_argument("--rate", metavar="N", type=_rate, default=600, help="calls a minute, a fifth of them at once (default 600)")
 
 

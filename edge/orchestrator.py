@@ -42,7 +42,7 @@ from edge.ports import (
 )
 from edge.questions import WearerQuestions
 from edge.run_queue import RunQueue
-from edge.store_ports import ConfirmationStorePort, Consumption, NotesPort, SessionStorePort
+from edge.store_ports import ConfirmationStorePort, Consumed, Consumption, NotesPort, SessionStorePort
 from edge.ticket import Cancelled, Ticket
 from edge.turns import OpenTurns, VoiceTurns
 from firmware_bridge.deadlines import timeout
@@ -88,6 +88,7 @@ class Orchestrator:
             clock=clock, audit=audit, limits=self._limits,
         )  # fmt: skip
         self._confirmer = Confirmer(store=confirmations, ask=ask, bus=bus, clock=clock, new_token=new_token)
+        self.questions = self._confirmer.questions
         self._attendance = Attendance(
             uplink=uplink, stage=stage, bus=bus, clock=clock, ending=self._ending, confirmer=self._confirmer, limits=self._limits
         )
@@ -166,35 +167,40 @@ class Orchestrator:
         await asyncio.wait({ticket.first})
         return ticket.first.result()
 
-    async def confirm(
-        self, token: str, *, allow: bool, grant: Grant = Grant.ONCE, call: ToolCall | None = None
-    ) -> ToolResponse:
+    async def confirm(self, token: str, *, allow: bool, grant: Grant = Grant.ONCE, call: ToolCall | None = None) -> ToolResponse:
         """See `CallsPort`."""
         about = call or ToolCall(call_id="", tool="", args={}, origin=CallOrigin.CLI, user_id=self._policy.user_id)
         bound: dict[str, str | None] = {}
         if call is not None:
             bound = {"tool": call.tool, "args_hash": self._gate.args_hash(Ticket(call, self._clock.boot())), "session": call.session}
+        use = partial(self._confirmer.by_token, token, allow=allow, grant=grant, user_id=about.user_id, **bound)
+        return await self._decided(use, about, allow=allow)
+
+    async def decide(self, call_id: str, *, allow: bool, grant: Grant = Grant.ONCE) -> ToolResponse:
+        """See `CallsPort`."""
+        about = ToolCall(call_id=call_id, tool="", args={}, origin=CallOrigin.CLI, user_id=self._policy.user_id)
+        use = partial(self._confirmer.by_call, call_id, allow=allow, grant=grant, user_id=about.user_id)
+        return await self._decided(use, about, allow=allow)
+
+    async def _decided(self, use: Callable[[], Awaitable[Consumed]], about: ToolCall, *, allow: bool) -> ToolResponse:
         await self._opened()
         if self._tasks is None:
-            return self._about(about, interruption("The daemon is not ready yet; the token stays open"), "not running")
-        # A task of ours: between the token and its call's hearing of it, a caller that goes away must take nothing with it.
-        using = self._tasks.create_task(self._use(token, about, allow=allow, grant=grant, **bound), name="call.confirm")
+            return self._about(about, interruption("The daemon is not ready yet; the question stays open"), "not running")
+        # A task of its own: a caller that goes away between the decision and its call's hearing of it takes nothing with it.
+        using = self._tasks.create_task(self._use(use, about, allow=allow), name="call.confirm")
         await asyncio.wait({using})
         if using.cancelled():
             return self._about(about, interruption("The daemon is stopping"), "stopping")
-        answer = using.result()
-        if isinstance(answer, ToolResponse):
+        if isinstance(answer := using.result(), ToolResponse):
             return answer
         await asyncio.wait({answer})
         return answer.result()
 
-    async def _use(
-        self, token: str, about: ToolCall, *, allow: bool, grant: Grant, **bound: str | None
-    ) -> "ToolResponse | asyncio.Future[ToolResponse]":
-        """Use a token up and tell its call: why not, or where that call's answer will be."""
+    async def _use(self, use: Callable[[], Awaitable[Consumed]], about: ToolCall, *, allow: bool) -> "ToolResponse | asyncio.Future[ToolResponse]":
+        """Decide a question and tell its call: why not, or where that call's answer will be."""
         try:
-            used = await self._confirmer.by_token(token, allow=allow, grant=grant, user_id=about.user_id, **bound)
-        except Exception as e:  # noqa: BLE001 - a disk that takes nothing: the token stays open
+            used = await use()
+        except Exception as e:  # noqa: BLE001 - a disk that takes nothing: the question stays open
             _log.warning("a confirmation is not on disk: %s", e)
             return self._about(about, interruption("The confirmation cannot be kept now"), "store")
         if used.outcome is not Consumption.TAKEN:

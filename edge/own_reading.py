@@ -260,6 +260,8 @@ def _tool(document: Mapping[str, Json]) -> tuple[ToolDefinition, Plan | None]:
         **{key: value for key, value in document.items() if key not in _HIDDEN},
         "name": name.tool, "inputSchema": schema, "executionType": kind.value,
     }  # fmt: skip
+    if execution:
+        raw[own.EXECUTION_KEY] = hashlib.sha256(json.dumps(execution, sort_keys=True, default=str).encode()).hexdigest()
     if "activationPhrases" in document:
         raw["mentraExtensions"] = {"activationPhrases": document["activationPhrases"]}
     tool = definition(name.package, raw, source=Source.LOCAL)

@@ -1,6 +1,6 @@
-"""Where things lie on this machine: configuration, state, the control socket. Stdlib only, so short verbs start fast.
+"""Where things lie on this machine: configuration, state, the control sockets. Stdlib only, so short verbs start fast.
 
-Refuses to touch any of it: these are names, worked out from an environment that is handed in.
+Touches none of it: these are names, worked out from an environment that is handed in.
 """
 
 import os
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Final
 
 SOCKET_NAME: Final = "control.sock"
+OWNER_NAME: Final = "owner.sock"
+"""Beside the control socket; who may open it decides for the wearer."""
 _SYSTEM_CONFIG: Final = Path("/etc/glassd/glassd.toml")
 _SYSTEM_RUN: Final = Path("/run/glassd")
 _SESSIONS: Final = Path("/run/user")
@@ -49,6 +51,11 @@ def client_sockets(env: Env, *, uid: int | None = None) -> tuple[Path, ...]:
         return (Path(env["GLASSD_SOCKET"]),)
     session = Path(env.get("XDG_RUNTIME_DIR") or _SESSIONS / str(os.getuid() if uid is None else uid))
     return tuple(place / SOCKET_NAME for place in (session / "glassd", _SYSTEM_RUN, state_dir(env)))
+
+
+def owner_socket(control: Path, env: Env) -> Path:
+    """Name the owner's socket of the daemon whose control socket this is."""
+    return Path(env["GLASSD_OWNER_SOCKET"]) if env.get("GLASSD_OWNER_SOCKET") else control.with_name(OWNER_NAME)
 
 
 def _given(env: Env, name: str) -> Path | None:

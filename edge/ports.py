@@ -3,7 +3,7 @@
 A room is handed ports by `app.py`; it never imports another room. In by `async for`, out by `await`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -309,6 +309,12 @@ class CallsPort(Protocol):
         """Decide a call that waits for a yes; the answer is the call's. `call`, when given, must be the same call
         (tool, arguments, session, user), else MISMATCH. Never raises.
         """
+
+    async def decide(self, call_id: str, *, allow: bool, grant: Grant = ...) -> ToolResponse:
+        """The same for a call that is named by its id. Never raises."""
+
+    def questions(self) -> Sequence[Mapping[str, Json]]:
+        """The calls that wait for a yes, oldest first: `{call_id, tool, title, args, preview, left_s}`."""
 
     async def cancel(self, call_id: str, reason: str) -> bool:
         """Call a running call off; False when there is none."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal
 from annotated_types import Ge, Gt, Le
 
 from edge import settings_rules as rules
-from edge.paths import Env, runtime_dir, state_dir
+from edge.paths import OWNER_NAME, SOCKET_NAME, Env, runtime_dir, state_dir
 from edge.settings_rules import BadSettings, Rule, Tidy
 
 MAX_SECRET: Final = 64 * 1024
@@ -245,6 +245,8 @@ class Mcp:
 class Control:
     socket: Annotated[str, Rule(rules.socket)] = ""
     group: str = "glassd"
+    owner_socket: Annotated[str, Rule(rules.socket)] = ""
+    owner_group: str = "glassd-owner"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +298,11 @@ class Settings:
         return Path(self.edge.state_dir) if self.edge.state_dir else state_dir(env)
 
     def socket_path(self, env: Env) -> Path:
-        return Path(self.control.socket) if self.control.socket else runtime_dir(env) / "control.sock"
+        return Path(self.control.socket) if self.control.socket else runtime_dir(env) / SOCKET_NAME
+
+    def owner_socket_path(self, env: Env) -> Path:
+        """Beside the control socket, unless it is named."""
+        return Path(self.control.owner_socket) if self.control.owner_socket else self.socket_path(env).with_name(OWNER_NAME)
 
 
 # ------------------------------------------------------------------ secrets and identity

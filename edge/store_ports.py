@@ -112,6 +112,15 @@ class Consumed:
     call_id: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What was decided for good about one tool. `definition` is the digest of what the tool was then, `origin` where it was from."""
+
+    grant: Grant = Grant.ONCE
+    definition: str = ""
+    origin: str = ""
+
+
 class ConfirmationStorePort(Protocol):
     """Implemented by `store/confirmations.py`."""
 
@@ -129,14 +138,14 @@ class ConfirmationStorePort(Protocol):
     async def open(self) -> list[Asked]:
         """Open questions with time left; for restart."""
 
-    async def grant(self, user_id: str, tool: str, grant: Grant) -> None:
+    async def grant(self, user_id: str, tool: str, granted: Granted) -> None:
         """ALWAYS and NEVER are kept for this tool, ONCE forgets."""
 
-    async def granted(self, user_id: str, tool: str) -> Grant:
+    async def granted(self, user_id: str, tool: str) -> Granted:
         """ONCE when nothing is kept."""
 
     async def grants(self, user_id: str) -> list[Mapping[str, Json]]:
-        """`[{tool, grant, since_wall}]` by tool."""
+        """`[{tool, grant, since_wall, definition, origin}]` by tool."""
 
 
 # ------------------------------------------------------------------ results that come later, results kept

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from edge.clock import Clock
+from edge.core import confirmation
 from edge.core.ids import new_call_id
 from edge.ports import GlassesStatus, Progress
 from firmware_bridge.capabilities import FLAG, Hardware
@@ -217,10 +218,10 @@ class Context:
         if call is None or mine.depth >= MAX_DEPTH:
             return ToolResponse.failure(ErrorCode.UNSUPPORTED, f"{tool} is called more than {MAX_DEPTH} tools deep")
         # The key makes a second run of this call ask for the same calls, not for more of them.
-        return await call(replace(
+        return confirmation.without_token(await call(replace(
             mine, call_id=new_call_id(self._hands.clock), tool=tool, args=dict(args), depth=mine.depth + 1, through=mine.tool,
             idempotency_key=f"{mine.call_id}/{number}", provider_call_id=None, ordinal=None,
-        ))  # fmt: skip
+        )))  # fmt: skip
 
     # -------------------------------------------------------------- within
 

@@ -18,6 +18,7 @@ ALLOWED_SKIPS: dict[str, str] = {
     "tests/unit/store/test_migrations.py::test_an_upgrade_on_a_full_disk": "needs the right to mount a small file system",
     "tests/unit/edge/test_storage_watch.py::test_on_a": "needs the right to mount a small file system; an ext4 image needs root",
     "tests/chaos/test_power_cut.py::": "needs root and loop devices",
+    "tests/unit/control/test_roles.py::test_another_user": "only root can become somebody else",
     "tests/link/test_unit.py::": "needs systemd as PID 1: runs in `make vm-test`",
     "tests/link/test_link.py::test_an_adapter_that_is_switched_off": "needs a kernel's adapter: runs in `make vm-test`",
     "tests/link/test_link.py::test_a_restart_of_bluetoothd": "needs bluetoothd: runs in `make vm-test`",

@@ -1,6 +1,6 @@
 """What a client may do with calls: begin one, decide one that waits for a yes, call one off, hand in a result.
 
-Refuses to know who runs a call and how: it reads the request, asks the port, and gives the envelope back as it came.
+Does not know who runs a call and how. A caller's answer holds no confirmation token: whoever asks does not answer.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -14,8 +14,9 @@ from edge.control.handed import Ports
 from edge.control.http import Refused, Reply, Request
 from edge.control.places import Places
 from edge.control.progressing import progressing
+from edge.control.roles import Role, for_the_owner
 from edge.control.stream import Stream
-from edge.core import results
+from edge.core import confirmation, results
 from edge.ports import Grant, Submission, Wait
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import CallOrigin, Delivery, Json, Mode, ToolCall, ToolResponse
@@ -34,14 +35,20 @@ _CALL_KEYS: Final = (
     "session", "provider_call_id", "ordinal", "replayed", "input", "scope", "call_id", "progress",
 )  # fmt: skip
 _ENVELOPE_KEYS: Final = ("ok", "data", "error", "intents", "render", "meta")
+_OWN: Final = frozenset({CallOrigin.CLI.value, CallOrigin.MCP.value})
+"""Origins of calls that came over the control API: a caller may call these off, but not the wearer's nor the cloud's."""
+_WEARERS: Final = "wearer"
+"""The route of a call whose result is the wearer's own answer."""
 _T = TypeVar("_T")
+Envelope = dict[str, Any]
 
 
 class CallRoutes:
     """The paths that do something with calls; each raises `Refused` for what cannot be served."""
 
-    def __init__(self, ports: Ports, answers: Answers, *, begins: int) -> None:
+    def __init__(self, ports: Ports, answers: Answers, *, begins: int, role: Role) -> None:
         self._ports = ports
+        self._role = role
         self._answers = answers
         self._begins = Places(begins, "too many calls are being taken in at once", "again in a moment")
 
@@ -55,18 +62,20 @@ class CallRoutes:
             raise reading.malformed("wait: must not be false beside confirm", "the answer is what became of the token: leave wait out")
         if told and (token or wait is None):
             raise reading.malformed("progress: goes with neither confirm nor wait false", "follow GET /v1/events instead")
+        if token:
+            self._decides("a confirmation")
         call = await self._tool_call(body)
         limit_s = call.ttl_s + GRACE_S
         if token:
-            return await _envelope(self._ports.calls.confirm(token, allow=True, call=call), limit_s)
+            return await self._envelope(self._ports.calls.confirm(token, allow=True, call=call), limit_s)
         if wait is None:
             begun = await self._begun(call)
-            return Reply(202, {"call_id": call.call_id, "state": "admitted"}) if begun is None else Reply(200, begun.to_json())
+            return Reply(202, {"call_id": call.call_id, "state": "admitted"}) if begun is None else Reply(200, self._shown(begun))
         if ask == "return" and self._may_ask(call.tool):
             return await self._asked_or_answered(call, limit_s)
         if told:
-            return Stream(progressing(partial(self._ports.calls.call, call, wait=wait), limit_s))
-        return await _envelope(self._ports.calls.call(call, wait=wait), limit_s)
+            return Stream(progressing(partial(self._ports.calls.call, call, wait=wait), limit_s, self._shown))
+        return await self._envelope(self._ports.calls.call(call, wait=wait), limit_s)
 
     async def _begun(self, call: ToolCall) -> ToolResponse | None:
         """None once the call is on disk; else what it was answered at once."""
@@ -82,7 +91,7 @@ class CallRoutes:
         """CONFIRMATION_REQUIRED while the wearer is asked; otherwise the answer, as if it had not needed a yes."""
         begun = await self._begun(call)
         if begun is not None:
-            return Reply(200, begun.to_json())
+            return Reply(200, self._shown(begun))
         story = await self._answers.wait(call.call_id, limit_s, pending=True)
         if story is None:
             raise _late()
@@ -90,6 +99,18 @@ class CallRoutes:
             return Reply(200, story["response"])
         pending = results.pending(call).with_meta(tool=call.tool, callId=call.call_id, delivery=Delivery.QUEUED.value)
         return Reply(200, pending.to_json())
+
+    async def _envelope(self, answer: Awaitable[ToolResponse], limit_s: float) -> Reply:
+        return Reply(200, self._shown(await within(answer, limit_s)))
+
+    def _shown(self, response: ToolResponse) -> Envelope:
+        """The envelope for this client: the token of a question is only for who may answer it."""
+        return (response if self._role is Role.OWNER else confirmation.without_token(response)).to_json()
+
+    def _decides(self, what: str) -> None:
+        """Raise `Refused` for a client that may not decide for the wearer."""
+        if self._role is not Role.OWNER:
+            raise for_the_owner(what, self._ports.owner_group)
 
     # -------------------------------------------------------------- reading a call
 
@@ -123,21 +144,32 @@ class CallRoutes:
 
     # -------------------------------------------------------------- deciding, calling off, handing in
 
+    async def questions(self, _request: Request) -> Reply:
+        """The calls that wait for a yes, oldest first, each with all its arguments."""
+        return Reply(200, {"questions": [dict(question) for question in self._ports.calls.questions()]})
+
     async def confirm(self, request: Request) -> Reply:
-        """Say yes or no to a call that waits for it; the reply is that call's answer."""
-        body = reading.json_object(request, ("token", "confirmation_token", "allow", "grant"))
+        """Say yes or no to a call that waits for it, named by its id or its token; the reply is that call's answer."""
+        body = reading.json_object(request, ("token", "confirmation_token", "call_id", "allow", "grant"))
         token = reading.same_text(body, "token", "confirmation_token", most=MAX_TOKEN)
-        if not token:
-            raise reading.malformed("token: must be text", "it is confirmation_request.token of the answer that asked for it")
+        call_id = reading.text(body, "call_id", most=64, default="")
+        if bool(token) is bool(call_id):
+            raise reading.malformed("token: must be text, or there must be call_id instead", "see what waits for a yes: glassd confirm")
         allow = reading.boolean(body, "allow")
         grant = Grant(reading.one_of(body, "grant", tuple(Grant)))
         if grant is (Grant.NEVER if allow else Grant.ALWAYS):
             raise reading.malformed(f"grant: {grant} goes with allow {str(not allow).lower()}", "send once, or turn allow round")
-        return await _envelope(self._ports.calls.confirm(token, allow=allow, grant=grant), LIFE_S + GRACE_S)
+        if call_id:
+            return await self._envelope(self._ports.calls.decide(call_id, allow=allow, grant=grant), LIFE_S + GRACE_S)
+        return await self._envelope(self._ports.calls.confirm(token, allow=allow, grant=grant), LIFE_S + GRACE_S)
 
     async def cancel(self, request: Request, call_id: str) -> Reply:
         body = reading.json_object(request, ("reason",), empty=True)
         reason = reading.text(body, "reason", most=MAX_REASON, default="") or "called off over the control API"
+        if self._role is not Role.OWNER and (story := await self._ports.store.get(call_id)) is not None:
+            origin = (story.get("request") or {}).get("origin", CallOrigin.CLI)
+            if origin not in _OWN:
+                self._decides(f"the call {call_id}, which came from {origin},")
         if not await self._ports.calls.cancel(call_id, reason):
             raise await self._over(call_id, "nothing is left to call off")
         return Reply(200, {"call_id": call_id, "cancelled": True})
@@ -147,6 +179,8 @@ class CallRoutes:
         body = reading.json_object(request, (*_ENVELOPE_KEYS, "session"))
         session = reading.text(body, "session", most=MAX_SESSION, default="")
         response = _response({key: value for key, value in body.items() if key != "session"})
+        if self._role is not Role.OWNER and ((await self._ports.store.get(call_id)) or {}).get("route") == _WEARERS:
+            self._decides("the wearer's answer")
         outcome = await self._ports.calls.submit(call_id, response, user_id=self._ports.user_id, session=session)
         if outcome is Submission.UNKNOWN:
             fix = "see which wait for a result: glassd calls --pending (a call of a session wants that session named)"
@@ -202,10 +236,6 @@ def _response(body: Mapping[str, Json]) -> ToolResponse:
         return ToolResponse.from_json(dict(body))
     except ValueError as e:
         raise reading.malformed(str(e), 'for example {"data": {"answer": "yes"}}; contract §3 has the whole envelope') from None
-
-
-async def _envelope(answer: Awaitable[ToolResponse], limit_s: float) -> Reply:
-    return Reply(200, (await within(answer, limit_s)).to_json())
 
 
 async def within(answer: Awaitable[_T], limit_s: float) -> _T:

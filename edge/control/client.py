@@ -7,6 +7,7 @@ import contextlib
 import grp
 import http.client
 import json
+import pwd
 import socket
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -174,6 +175,9 @@ def _not_running(sockets: tuple[Path, ...]) -> ControlError:
 
 
 def _forbidden(path: Path) -> ControlError:
+    if user := _alone(path):
+        fix = f"ask as that user: sudo -u {user} glassd …"
+        return ControlError("PERMISSION", f"you may not use {path}: it is for the user {user} alone", fix, exit_code=3)
     group = _group_of(path)
     fix = f"join the group: sudo usermod -aG {group} $USER, then log in again"
     return ControlError("PERMISSION", f"you may not use {path}: it is for the group {group}", fix, exit_code=3)
@@ -186,6 +190,15 @@ def _late(timeout_s: float) -> ControlError:
 
 def _stopped() -> ControlError:
     return ControlError("NOT_RUNNING", "the daemon closed the connection", "see whether it runs: glassd status", exit_code=3)
+
+
+def _alone(path: Path) -> str:
+    """The user whose socket this is, when no group may use it; "" when one may, or when nobody can tell."""
+    try:
+        found = path.stat()
+        return "" if found.st_mode & 0o060 else pwd.getpwuid(found.st_uid).pw_name
+    except (OSError, KeyError):
+        return ""
 
 
 def _group_of(path: Path) -> str:

@@ -1,14 +1,17 @@
 """What the wearer allowed or forbade for good: listed, given, taken back.
 
-Refuses to know what a grant is good for; whoever asks the wearer looks it up.
+Does not know what a grant is good for; the part that asks the wearer looks it up.
 """
+
+from collections.abc import Mapping
 
 from edge.control import reading
 from edge.control.handed import Ports
 from edge.control.http import Refused, Reply, Request
-from edge.core import policy
+from edge.core import confirmation, policy
 from edge.ports import Grant
-from edge.store_ports import ConfirmationStorePort
+from edge.store_ports import ConfirmationStorePort, Granted
+from tools_cache.tool import Json, ToolDefinition
 
 
 class GrantRoutes:
@@ -18,26 +21,36 @@ class GrantRoutes:
         self._ports = ports
 
     async def show(self, _request: Request) -> Reply:
+        """Each with what it is bound to, and with why it has ended, if it has."""
         grants = await self._kept().grants(self._ports.user_id)
-        return Reply(200, {"grants": [dict(grant) for grant in grants]})
+        return Reply(200, {"grants": [{**grant, "ended": self._ended(grant)} for grant in grants]})
+
+    def _ended(self, row: Mapping[str, Json]) -> str:
+        """A “never” does not end. An “always” whose tool is away counts again when the same tool is back."""
+        found = self._ports.registry.snapshot().find(row["tool"])
+        if row["grant"] != Grant.ALWAYS:
+            return ""
+        granted = Granted(Grant.ALWAYS, row["definition"], row["origin"])
+        return confirmation.ended(found.definition, granted) if found is not None else ""
 
     async def give(self, request: Request) -> Reply:
         body = reading.json_object(request, ("tool", "grant"))
         tool = reading.text(body, "tool", most=255)
         if body.get("grant") not in (Grant.ALWAYS, Grant.NEVER):
             raise reading.malformed("grant: must be one of always, never", f"to ask every time again: DELETE /v1/grants?tool={tool[:80]}")
-        self._worth(tool, Grant(body["grant"]))
-        await self._kept().grant(self._ports.user_id, tool, Grant(body["grant"]))
+        definition = self._worth(tool, Grant(body["grant"]))
+        granted = Granted(Grant(body["grant"]), confirmation.definition_digest(definition), confirmation.origin(definition))
+        await self._kept().grant(self._ports.user_id, tool, granted)
         return Reply(200, {"tool": tool, "grant": body["grant"]})
 
     async def revoke(self, request: Request) -> Reply:
         tool = reading.text(request.query, "tool", most=255)
-        if await self._kept().granted(self._ports.user_id, tool) is Grant.ONCE:
+        if (await self._kept().granted(self._ports.user_id, tool)).grant is Grant.ONCE:
             raise Refused(404, "NOT_FOUND", f"nothing is granted or forbidden for {tool[:80]}", "see what is: glassd grants")
-        await self._kept().grant(self._ports.user_id, tool, Grant.ONCE)
+        await self._kept().grant(self._ports.user_id, tool, Granted())
         return Reply(200, {"tool": tool, "revoked": True})
 
-    def _worth(self, tool: str, grant: Grant) -> None:
+    def _worth(self, tool: str, grant: Grant) -> ToolDefinition:
         """A grant for a mistyped tool would be worth nothing, nor an “always” for one that never asks. Raises `Refused`."""
         found = self._ports.registry.snapshot().find(tool)
         if found is None:
@@ -45,6 +58,7 @@ class GrantRoutes:
         if grant is Grant.ALWAYS and not policy.needs_confirmation(found.definition):
             fix = f"to forbid it: glassd grants --never {tool[:80]}"
             raise Refused(409, "CONFLICT", f"{tool[:80]} runs without a yes: there is nothing to allow for good", fix)
+        return found.definition
 
     def _kept(self) -> ConfirmationStorePort:
         if self._ports.confirmations is None:

@@ -65,3 +65,4 @@ class Ports:
     sync: Sync | None = None
     servers: ServersPort | None = None
     user_id: str = "local"
+    owner_group: str = ""

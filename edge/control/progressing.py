@@ -20,8 +20,8 @@ Running = Callable[..., Coroutine[Any, Any, ToolResponse]]
 """A call that waits to be told where its progress goes."""
 
 
-async def progressing(call: Running, limit_s: float) -> AsyncGenerator[str, None]:
-    """Give one event block per word of progress and one for the envelope, or for why there is none in time."""
+async def progressing(call: Running, limit_s: float, shown: Callable[[ToolResponse], Any]) -> AsyncGenerator[str, None]:
+    """Give one event block per word of progress and one for the envelope, as it is `shown`, or for why there is none in time."""
     words: deque[str] = deque()
     news = asyncio.Event()
 
@@ -41,7 +41,7 @@ async def progressing(call: Running, limit_s: float) -> AsyncGenerator[str, None
             await news.wait()
             news.clear()
         answer = running.result()
-        yield _block("answer", envelope=answer.to_json()) if answer else _block("late", **failure("TIMEOUT", "there was no answer in time"))
+        yield _block("answer", envelope=shown(answer)) if answer else _block("late", **failure("TIMEOUT", "there was no answer in time"))
     finally:
         running.cancel()
 

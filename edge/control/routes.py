@@ -19,6 +19,7 @@ from edge.control.handed import Ports
 from edge.control.http import Limits, Refused, Reply, Request
 from edge.control.pairing import PairingRoutes
 from edge.control.places import Places
+from edge.control.roles import Role, for_the_owner
 from edge.control.servers import ServerRoutes
 from edge.control.stream import Stream
 from edge.control.synced import synced
@@ -41,55 +42,60 @@ class Follow:
 
 
 class Routes:
-    """Finds the handler of a path; `answer` raises `Refused` for what cannot be served."""
+    """Finds the handler of a path for the clients of one socket; `answer` raises `Refused` for what cannot be served."""
 
-    def __init__(self, ports: Ports, limits: Limits) -> None:
+    def __init__(self, ports: Ports, limits: Limits, role: Role) -> None:
         self._ports = ports
+        self._role = role
         self._answers = Answers(ports.store, ports.bus)
         self._polls = Places(limits.polls, "too many clients wait for an answer", "ask without wait, or again in a moment")
-        calls, grants = CallRoutes(ports, self._answers, begins=limits.begins), GrantRoutes(ports)
+        calls, grants = CallRoutes(ports, self._answers, begins=limits.begins, role=role), GrantRoutes(ports)
         pairing, tools = PairingRoutes(ports.pairing), ToolRoutes(ports)
         servers = ServerRoutes(ports.servers)
-        self._table: tuple[tuple[str, re.Pattern[str], Any], ...] = tuple((method, re.compile(path), handler) for method, path, handler in (
-            ("GET", r"/v1/status", self._status),
-            ("GET", r"/v1/tools", tools.show),
-            ("PUT", r"/v1/tools", tools.switch),
-            ("GET", r"/v1/tools/one", tools.one),
-            ("GET", r"/v1/tools/usage", tools.usage),
-            ("POST", r"/v1/call", calls.call),
-            ("POST", r"/v1/confirm", calls.confirm),
-            ("GET", r"/v1/grants", grants.show),
-            ("PUT", r"/v1/grants", grants.give),
-            ("DELETE", r"/v1/grants", grants.revoke),
-            ("POST", r"/v1/say", self._say),
-            ("GET", r"/v1/calls", self._calls),
-            ("GET", r"/v1/calls/([^/]{1,64})", self._one_call),
-            ("POST", r"/v1/calls/([^/]{1,64})/cancel", calls.cancel),
-            ("POST", r"/v1/calls/([^/]{1,64})/result", calls.result),
-            ("GET", r"/v1/session", self._session),
-            ("GET", r"/v1/lens", self._lens),
-            ("GET", r"/v1/events", self._events),
-            ("GET", r"/v1/metrics", self._metrics),
-            ("GET", r"/v1/scan", pairing.scan),
-            ("GET", r"/v1/pairing", pairing.show),
-            ("POST", r"/v1/pairing", pairing.open),
-            ("POST", r"/v1/pairing/answer", pairing.answer),
-            ("DELETE", r"/v1/pairing", pairing.close),
-            ("DELETE", r"/v1/bonds", pairing.unpair),
-            ("DELETE", r"/v1/bonds/([^/]{1,64})", pairing.unpair),
-            ("POST", r"/v1/enrol", partial(enrolled, ports.enrol)),
-            ("POST", r"/v1/registry/sync", partial(synced, ports.sync)),
-            ("GET", r"/v1/servers", servers.show),
-            ("POST", r"/v1/servers/([^/]{1,63})/refresh", servers.refresh),
-            ("POST", r"/v1/servers/([^/]{1,63})/authorize", servers.authorize),
+        caller, owner = Role.CALLER, Role.OWNER
+        self._table: tuple[tuple[Role, str, re.Pattern[str], Any], ...] = tuple((may, method, re.compile(path), handler) for may, method, path, handler in (
+            (caller, "GET", r"/v1/status", self._status),
+            (caller, "GET", r"/v1/tools", tools.show),
+            (owner, "PUT", r"/v1/tools", tools.switch),
+            (caller, "GET", r"/v1/tools/one", tools.one),
+            (caller, "GET", r"/v1/tools/usage", tools.usage),
+            (caller, "POST", r"/v1/call", calls.call),
+            (caller, "GET", r"/v1/confirm", calls.questions),
+            (owner, "POST", r"/v1/confirm", calls.confirm),
+            (caller, "GET", r"/v1/grants", grants.show),
+            (owner, "PUT", r"/v1/grants", grants.give),
+            (owner, "DELETE", r"/v1/grants", grants.revoke),
+            (owner, "POST", r"/v1/say", self._say),
+            (caller, "GET", r"/v1/calls", self._calls),
+            (caller, "GET", r"/v1/calls/([^/]{1,64})", self._one_call),
+            (caller, "POST", r"/v1/calls/([^/]{1,64})/cancel", calls.cancel),
+            (caller, "POST", r"/v1/calls/([^/]{1,64})/result", calls.result),
+            (caller, "GET", r"/v1/session", self._session),
+            (caller, "GET", r"/v1/lens", self._lens),
+            (caller, "GET", r"/v1/events", self._events),
+            (caller, "GET", r"/v1/metrics", self._metrics),
+            (owner, "GET", r"/v1/scan", pairing.scan),
+            (caller, "GET", r"/v1/pairing", pairing.show),
+            (owner, "POST", r"/v1/pairing", pairing.open),
+            (owner, "POST", r"/v1/pairing/answer", pairing.answer),
+            (owner, "DELETE", r"/v1/pairing", pairing.close),
+            (owner, "DELETE", r"/v1/bonds", pairing.unpair),
+            (owner, "DELETE", r"/v1/bonds/([^/]{1,64})", pairing.unpair),
+            (owner, "POST", r"/v1/enrol", partial(enrolled, ports.enrol)),
+            (owner, "POST", r"/v1/registry/sync", partial(synced, ports.sync)),
+            (caller, "GET", r"/v1/servers", servers.show),
+            (owner, "POST", r"/v1/servers/([^/]{1,63})/refresh", servers.refresh),
+            (owner, "POST", r"/v1/servers/([^/]{1,63})/authorize", servers.authorize),
         ))  # fmt: skip
 
     async def answer(self, request: Request) -> Reply | Follow | Stream:
         """Serve one request."""
         allowed = []
-        for method, pattern, handler in self._table:
+        for may, method, pattern, handler in self._table:
             match = pattern.fullmatch(request.path)
             if match and method == request.method:
+                if not self._role.may(may):
+                    raise for_the_owner(f"{method} {request.path[:80]}", self._ports.owner_group)
                 found: Reply | Follow | Stream = await handler(request, *match.groups())
                 return found
             if match:

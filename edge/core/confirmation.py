@@ -6,16 +6,18 @@ user (C-14); only its SHA-256 is ever kept, and no handler sees either (S2-98).
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
-from edge.core import policy
+from edge.core import idempotency, policy, scope
 from edge.ports import Grant
-from edge.store_ports import Consumption
-from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError
+from edge.store_ports import Consumption, Granted
+from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError, ToolResponse
 
 TOKEN_BYTES: Final = 16
 LIFE_S: Final = 300.0
 """S2-95: five minutes."""
+HOW: Final = "Confirm on the glasses, or run glassd confirm in a terminal"
 
 
 def token_hash(token: str) -> str:
@@ -30,8 +32,17 @@ def required(call: ToolCall, tool: ToolDefinition, *, token: str, left_s: float,
     }  # fmt: skip
     return ToolError.of(
         ErrorCode.CONFIRMATION_REQUIRED, f"{preview}: this needs a confirmation first", confirmation_request=request,
-        suggestion="Confirm on the glasses, or with the token",
+        suggestion=HOW,
     )  # fmt: skip
+
+
+def without_token(response: ToolResponse) -> ToolResponse:
+    """The answer for who asked: only somebody else may decide, so the token is not in it."""
+    error = response.error
+    if error is None or error.confirmation_request is None:
+        return response
+    untold = {key: value for key, value in error.confirmation_request.items() if key != "token"}
+    return replace(response, error=replace(error, confirmation_request=untold))
 
 
 def denied(tool: ToolDefinition, by: str) -> ToolError:
@@ -67,13 +78,44 @@ def rejected(outcome: Consumption) -> ToolError:
     return ToolError.of(code, text, suggestion=advice)
 
 
-def standing(tool: ToolDefinition, grant: Grant) -> Grant | None:
-    """What is decided without asking: ALWAYS, NEVER, or None (ask)."""
-    if grant is Grant.NEVER:
-        return grant
+def standing(tool: ToolDefinition, granted: Granted) -> Grant | None:
+    """What is decided without asking: ALWAYS, NEVER, or None (ask).
+
+    NEVER holds for the name, so that no change of a tool unlocks it; ALWAYS only for the very definition it was given for.
+    """
+    if granted.grant is Grant.NEVER:
+        return Grant.NEVER
     if not policy.needs_confirmation(tool):
         return Grant.ALWAYS
-    return None if grant is Grant.ONCE else grant
+    return Grant.ALWAYS if granted.grant is Grant.ALWAYS and not ended(tool, granted) else None
+
+
+def ended(tool: ToolDefinition, granted: Granted) -> str:
+    """Why an “always” does not count any more; "" while it does."""
+    if not granted.definition:
+        return "given before grants were bound to what the tool is"
+    return "" if granted.definition == definition_digest(tool) else "the tool has changed since"
+
+
+def definition_digest(tool: ToolDefinition) -> str:
+    """SHA-256 of what the wearer agrees to: the whole definition, how it is run, and where it is from."""
+    return idempotency.digest(_plain({
+        "name": tool.name, "description": tool.description, "inputSchema": tool.input_schema, "origin": origin(tool),
+        "version": tool.version, "executionType": tool.execution_type.value, "endpoint": tool.endpoint,
+        "sideEffects": tool.side_effects.value, "requiresConfirmation": tool.requires_confirmation, "raw": tool.raw,
+    }))  # fmt: skip
+
+
+def origin(tool: ToolDefinition) -> str:
+    """Name whose tool it is: `local`, `cloud`, or `upstream` and the other MCP server's id."""
+    found = scope.origin(tool)
+    return tool.source.value if found is None else f"{tool.source.value} {found.server}"
+
+
+def _plain(value: Json) -> Json:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _name(tool: ToolDefinition) -> str:

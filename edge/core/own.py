@@ -16,6 +16,8 @@ from tools_cache.tool import Json, ToolDefinition
 
 UNSUPPORTED: Final = "unsupported on an edge"
 """Begins the reason of a tool that only a cloud can run; the call's error code follows it."""
+EXECUTION_KEY: Final = "io.glassd/execution"
+"""In a definition as it was read: a digest of how the tool is run, which a grant is bound to."""
 Secret = Callable[[str], str | None]
 """Looks a name up that stands in a template; None when the owner gave no such secret."""
 

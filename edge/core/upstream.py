@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from edge.core import seed_ids
-from edge.core.own import Server
+from edge.core.own import EXECUTION_KEY, Server
 from edge.core.scope import SERVER_KEY
 from tools_cache.names import MAX_NAME
 from tools_cache.packed import Packed
@@ -91,7 +91,7 @@ def definition(server: Server, name: str, raw: Mapping[str, Json]) -> ToolDefini
     said = raw.get("_meta")
     meta: Mapping[str, Json] = said if isinstance(said, dict) else {}
     provenance = {"id": server.name, "name": server.title or server.name, "tool": origin}
-    kept = Packed.of({**raw, "name": name.partition(":")[2], "description": told, "_meta": {**meta, SERVER_KEY: provenance}})
+    kept = Packed.of({**raw, "name": name.partition(":")[2], "description": told, "_meta": {**meta, SERVER_KEY: provenance}, EXECUTION_KEY: fingerprint(server)})
     effects, idempotent = believed(raw.get("annotations"), trusted=server.trusted)
     return ToolDefinition(
         name=name, description=told, input_schema=kept.part("inputSchema"), source=Source.UPSTREAM, version=_version(raw),

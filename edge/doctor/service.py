@@ -11,14 +11,16 @@ from typing import Any, Final
 from edge.control.client import ControlClient, ControlError
 from edge.doctor.aside import in_thread
 from edge.doctor.patient import UNIT, Patient, Unit
-from edge.doctor.words import Check, Finding, Fix, do, fail, ok, quoted, run, skip, warn
-from edge.paths import client_sockets
+from edge.doctor.words import Check, Finding, Fix, Mark, do, fail, ok, quoted, run, skip, warn
+from edge.paths import client_sockets, owner_socket
 
 _SHOWN: Final = (
     "LoadState", "ActiveState", "SubState", "Result", "User", "NRestarts", "WatchdogUSec", "UnitFileState", "StateDirectory",
     "RuntimeDirectory", "Environment", "NeedDaemonReload", "MainPID", "PrivateDevices",
 )  # fmt: skip
-ANSWER_S: Final = 2.5
+ANSWER_S: Final = 2.0
+OWNER_S: Final = 0.5
+"""Only whether the owner's socket may be opened counts."""
 MANAGERS: Final = (("systemctl",), ("systemctl", "--user"))
 
 
@@ -120,7 +122,19 @@ class Service:
         if not isinstance(status, dict):
             return fail("something else than glassd answers on the control socket", self._restart())
         self._patient.status = status
-        return self._well(status)
+        found = self._well(status)
+        return await self._owners(found) if found.mark is Mark.OK else found
+
+    async def _owners(self, found: Finding) -> Finding:
+        """Add whether whoever runs this may also decide: that needs a second group."""
+        env = self._machine.env
+        owner = ControlClient(tuple(owner_socket(socket, env) for socket in self._sockets()))
+        try:
+            await in_thread(lambda: owner.request("GET", "/v1/confirm", timeout_s=OWNER_S))
+        except ControlError as e:
+            if e.code == "PERMISSION":
+                return warn(f"{found.said}; you may call and read, but not confirm, pair and configure: {e.message}", self._let_in(e))
+        return found
 
     def _sockets(self) -> tuple[Path, ...]:
         """The one that was named, else the one of the configuration, else the usual ones."""
@@ -145,6 +159,8 @@ class Service:
 
     def _let_in(self, e: ControlError) -> Fix:
         """The group's name stands in the error's fix; who is in it already needs a fresh login only."""
+        if "-aG " not in e.fix:
+            return do(e.fix)
         m = self._machine
         group = e.fix.partition("-aG ")[2].partition(" ")[0] or "glassd"
         account = m.user(m.me.name)

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 CONFIRM: Final = "confirm"
 CONFIRMED: Final = "io.glassd/confirmationToken"
-"""In a request's `_meta`: the token of a yes that the host's user gave. Never an argument: the model writes those (C-24)."""
+"""In a request's `_meta`: a token of a yes. It is refused: the program that asks for a call does not answer the question about it."""
+HOW: Final = "Confirm on the glasses, or run glassd confirm in a terminal"
 MAX_REQUESTS: Final = 16
 _NEEDS: Final = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
 """What may be asked → the capability of a client that can be asked so."""
@@ -23,18 +24,17 @@ Requests = Mapping[str, Mapping[str, Any]]
 class Asking:
     """What a call needs to know: requests by key, and the state that comes back with the answers.
 
-    `token` and `call_id` are those of a call that waits for a yes, both "" when the tool itself asks.
+    `call_id` names a call that waits for a yes; "" when the tool itself asks.
     """
 
     requests: Requests = field(default_factory=dict)
     state: str | None = None
-    token: str = ""
     call_id: str = ""
 
     def sealed(self) -> str:
         """The state as one text, for a client to bring back; the boundary seals it."""
-        kind = CONFIRM if self.token else "tool"
-        return json.dumps({"k": kind, "s": self.state, "t": self.token, "c": self.call_id}, ensure_ascii=False)
+        kind = CONFIRM if self.call_id else "tool"
+        return json.dumps({"k": kind, "s": self.state, "c": self.call_id}, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,6 @@ class Answered:
 
     responses: Mapping[str, Any] = field(default_factory=dict)
     state: str | None = None
-    token: str = ""
     call_id: str = ""
 
     @property
@@ -67,7 +66,7 @@ def asking(envelope: Mapping[str, Any]) -> Asking | None:
     if envelope.get("ok") or not isinstance(error, Mapping):
         return None
     if isinstance(request := error.get("confirmation_request"), Mapping) and error.get("code") == "CONFIRMATION_REQUIRED":
-        return confirmation(str(request.get("preview") or "this"), str(request.get("token") or ""), call_id_of(envelope))
+        return confirmation(str(request.get("preview") or "this"), call_id_of(envelope))
     details = error.get("details")
     if not isinstance(details, Mapping) or not ("inputRequests" in details or "requestState" in details):
         return None
@@ -79,9 +78,9 @@ def asking(envelope: Mapping[str, Any]) -> Asking | None:
     return Asking(requests, state)
 
 
-def confirmation(preview: str, token: str, call_id: str) -> Asking:
+def confirmation(preview: str, call_id: str) -> Asking:
     """Our "may it?" about a call that waits for a yes; the preview comes back, so that it can be asked again."""
-    return Asking({CONFIRM: question(preview)}, preview, token, call_id)
+    return Asking({CONFIRM: question(preview)}, preview, call_id)
 
 
 def call_id_of(envelope: Mapping[str, Any]) -> str:
@@ -116,11 +115,6 @@ def lacking(requests: Requests, capabilities: Mapping[str, Any]) -> dict[str, An
     return {_NEEDS[request["method"]]: {} for request in requests.values() if not can(request, capabilities)}
 
 
-def confirmed(token: str) -> Answered:
-    """A yes that came with its token."""
-    return Answered({CONFIRM: {"action": "accept", "content": {CONFIRM: True}}}, None, token)
-
-
 def answered(responses: Mapping[str, Any] | None, state: str | None) -> Answered | None:
     """Read what came back; None when nothing did. Raises ValueError for a state that is none of ours."""
     if responses is None and state is None:
@@ -130,4 +124,4 @@ def answered(responses: Mapping[str, Any] | None, state: str | None) -> Answered
     found = json.loads(state)
     if not isinstance(found, dict) or found.get("k") not in _KINDS:
         raise ValueError("not our state")
-    return Answered(responses or {}, found.get("s"), str(found.get("t") or ""), str(found.get("c") or ""))
+    return Answered(responses or {}, found.get("s"), str(found.get("c") or ""))

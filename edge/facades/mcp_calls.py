@@ -84,10 +84,17 @@ class Asked:
 
 
 class Calls:
-    """Runs calls; `tasks` is the group in which one that nobody waits for any more is called off."""
+    """Runs calls; `tasks` is the group in which one that nobody waits for any more is called off.
 
-    def __init__(self, daemon: Daemon, *, new_id: Callable[[], str], tasks: Callable[[], asyncio.TaskGroup]) -> None:
+    With `owner`, which reaches the daemon as its owner, a yes of the client's user counts; without, only the wearer's and the
+    owner's own: whoever asks for a call does not answer the question about it.
+    """
+
+    def __init__(
+        self, daemon: Daemon, *, new_id: Callable[[], str], tasks: Callable[[], asyncio.TaskGroup], owner: Daemon | None = None
+    ) -> None:
         self._daemon = daemon
+        self._owner = owner
         self._new_id = new_id
         self._tasks = tasks
         self._given_up: set[asyncio.Task[None]] = set()
@@ -109,16 +116,16 @@ class Calls:
         for _ in range(ROUNDS):
             outcome = await self._once(asked, caller)
             asking = outcome if isinstance(outcome, Asking) else mcp_ask.asking(outcome)
-            if asking is None:
+            if asking is None or (asking.call_id and self._owner is None and isinstance(outcome, Mapping)):
                 return self._result(outcome, asked, caller)
             requests = mcp_ask.askable(asking.requests, caller.capabilities)
             able = bool(requests or not asking.requests) and (caller.modern or caller.reachable)
             if able and caller.modern:
                 return _input_required(requests, asking)
-            if not able and not asking.token and caller.modern:
+            if not able and not asking.call_id and caller.modern:
                 raise LacksCapability(mcp_ask.lacking(asking.requests, caller.capabilities))
             if not able and isinstance(outcome, Mapping):
-                return self._result(outcome if asking.token else _unaskable(asking, caller), asked, caller)
+                return self._result(outcome if asking.call_id else _unaskable(asking, caller), asked, caller)
             back = await self._asked_now(requests, asking, caller)
             if isinstance(back, Mapping):
                 return self._result(back, asked, caller)
@@ -135,8 +142,8 @@ class Calls:
         """Ask the daemon once: the envelope, or a question of ours that has to be put again."""
         call_id = (asked.back.call_id if asked.back else "") or self._new_id()
         try:
-            if asked.back is not None and asked.back.token:
-                return await self._decided(asked, asked.back)
+            if asked.back is not None and asked.back.call_id:
+                return await self._decided(asked.back)
             return await self._called(asked, call_id, caller)
         except DaemonError as e:
             if e.heard:
@@ -193,17 +200,15 @@ class Calls:
             body["ttl_s"] = life
         return body
 
-    async def _decided(self, asked: Asked, back: Answered) -> Mapping[str, Any] | Asking:
-        """Take the user's yes or no to the daemon; of a token, a tap and a time-out only the first counts."""
-        allow = back.allowed
-        if allow is None:
-            return mcp_ask.confirmation(back.state or "this", back.token, back.call_id)
-        if allow:
-            body = self._body(asked) | {"confirm": back.token}
-            envelope = await self._daemon.ask("POST", "/v1/call", body, timeout_s=body["ttl_s"] + SLACK_S)
-        else:
-            envelope = await self._daemon.ask("POST", "/v1/confirm", {"token": back.token, "allow": False}, timeout_s=LIFE_S + SLACK_S)
-        if allow and back.call_id and (envelope.get("error") or {}).get("code") == "USED":  # the wearer was quicker, or this is a repetition
+    async def _decided(self, back: Answered) -> Mapping[str, Any] | Asking:
+        """Take the user's yes or no to the daemon; of it, a tap and a time-out only the first counts."""
+        if self._owner is None:
+            return mcp_results.refused("DENIED", "PERMANENT", "This server takes no yes from its client", mcp_ask.HOW)
+        if back.allowed is None:
+            return mcp_ask.confirmation(back.state or "this", back.call_id)
+        body = {"call_id": back.call_id, "allow": back.allowed}
+        envelope = await self._owner.ask("POST", "/v1/confirm", body, timeout_s=LIFE_S + SLACK_S)
+        if back.allowed and (envelope.get("error") or {}).get("code") == "USED":  # the wearer was quicker, or this is a repetition
             return await self._told_elsewhere(back.call_id, STORY_S) or envelope
         return dict(envelope)
 
@@ -222,7 +227,7 @@ class Calls:
 
     async def _asked_now(self, requests: mcp_ask.Requests, asking: Asking, caller: Caller) -> Answered | Mapping[str, Any]:
         """Ask one after the other; what came back, or the call's answer when the wearer gave theirs on the glasses meanwhile."""
-        if not asking.token:
+        if not asking.call_id:
             return Answered(await _responses(requests, caller), asking.state)
         theirs = asyncio.ensure_future(_responses(requests, caller))
         wearers = asyncio.ensure_future(self._told_elsewhere(asking.call_id, ASK_S))
@@ -230,7 +235,7 @@ class Calls:
             await asyncio.wait({theirs, wearers}, return_when=asyncio.FIRST_COMPLETED)
             if wearers.done() and (answer := wearers.result()) is not None:
                 return answer
-            return Answered(await theirs, asking.state, asking.token, asking.call_id)
+            return Answered(await theirs, asking.state, asking.call_id)
         except asyncio.CancelledError:
             self._give_up(asking.call_id)
             raise
@@ -278,7 +283,7 @@ async def _responses(requests: mcp_ask.Requests, caller: Caller) -> dict[str, An
 
 def _input_required(requests: mcp_ask.Requests, asking: Asking) -> dict[str, Any]:
     told: dict[str, Any] = {"resultType": "input_required"}
-    if asking.token or asking.state is not None or not requests:
+    if asking.call_id or asking.state is not None or not requests:
         told["requestState"] = asking.sealed()
     return told | ({"inputRequests": {key: dict(request) for key, request in requests.items()}} if requests else {})
 

@@ -71,7 +71,10 @@ def later(envelope: Envelope) -> str:
     data, error = envelope.get("data"), envelope.get("error") or {}
     if error.get("code") == "CONFIRMATION_REQUIRED":
         call_id = str((envelope.get("meta") or {}).get("callId") or "")
-        return f"The wearer is asked on the glasses. Once they have answered, {GET_PENDING} with id {call_id} gives the result."
+        return (
+            "The wearer is asked on the glasses; it can also be confirmed by running glassd confirm in a terminal. "
+            f"Once there is an answer, {GET_PENDING} with id {call_id} gives the result."
+        )
     if isinstance(data, Mapping) and data.get("status") == "pending" and data.get("pendingToolCallId"):
         return f"Not finished yet: {GET_PENDING} with id {data['pendingToolCallId']} gives the result."
     return ""

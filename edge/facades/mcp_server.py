@@ -56,6 +56,8 @@ class Ways:
     new_id: Callable[[], str]
     alias: Callable[[str], str] = names.alias
     shelf: Shelf | None = None
+    owner: Daemon | None = None
+    """The daemon as its owner reaches it, where a yes of the client's user is to count."""
 
 
 class Facade:
@@ -74,7 +76,7 @@ class Facade:
         self._wanted = levels()
         self._watching: WeakSet[Connection] = WeakSet()
         self._tasks: asyncio.TaskGroup | None = None
-        self._calls = Calls(daemon, new_id=ways.new_id, tasks=self._group)
+        self._calls = Calls(daemon, new_id=ways.new_id, tasks=self._group, owner=ways.owner)
         self.listen = ListenHandler(self._bus, max_subscriptions=64)
         self.server: Server[Any] = _Server(NAME, version=__version__, title="Glasses", instructions=INSTRUCTIONS, on_subscriptions_listen=self.listen)
         for method, params, handler in self._handlers():
@@ -114,6 +116,8 @@ class Facade:
                     await self._calls.ended()
         finally:
             self._daemon.close()
+            if self._ways.owner is not None:
+                self._ways.owner.close()
 
     def _group(self) -> asyncio.TaskGroup:
         assert self._tasks is not None
@@ -153,6 +157,8 @@ class Facade:
         left_s = self._rates.take("", "", self._ways.rate, asyncio.get_running_loop().time())
         if left_s:
             return mcp_results.result(_too_often(left_s))
+        if mcp_ask.CONFIRMED in meta_of(ctx):
+            return mcp_results.result(_no_token())
         try:
             if params.name == PENDING["name"]:
                 return await pending(self._calls, params.arguments or {}, modern=is_modern(ctx))
@@ -283,9 +289,6 @@ def _responses(ctx: Context) -> Mapping[str, Any] | None:
 
 def _brought(ctx: Context, params: types.CallToolRequestParams) -> mcp_ask.Answered | None:
     """What the client brought back from a question. Raises MCPError for a state that is none of ours."""
-    token = meta_of(ctx).get(mcp_ask.CONFIRMED)
-    if isinstance(token, str) and token:
-        return mcp_ask.confirmed(token)
     try:
         return mcp_ask.answered(_responses(ctx), params.request_state)
     except ValueError:
@@ -312,6 +315,11 @@ def _too_often(left_s: float) -> dict[str, Any]:
     wait_ms = max(1, round(left_s * 1000))
     refused = mcp_results.refused("RATE_LIMIT", "RATE_LIMIT", "Too many calls", f"Wait {wait_ms} ms", retryable=True)
     return {**refused, "error": {**refused["error"], "retryAfterMs": wait_ms}}
+
+
+def _no_token() -> dict[str, Any]:
+    text = f"{mcp_ask.CONFIRMED} is not taken: the program that asks for a call does not answer the question about it"
+    return mcp_results.refused("DENIED", "PERMANENT", text, mcp_ask.HOW)
 
 
 def _said(e: Exception) -> str:

@@ -13,7 +13,7 @@ from edge.store.bounds import keep_newest
 from edge.store.db import Connection, Database, Row, StoreFull
 from edge.store.stamps import Stamp, Stamper
 from edge.store.steps import Check, Steps
-from edge.store_ports import Asked, Consumed, Consumption
+from edge.store_ports import Asked, Consumed, Consumption, Granted
 from tools_cache.tool import Json
 
 OPEN_ROWS: Final = 200
@@ -39,7 +39,7 @@ class Confirmations:
         self._open_rows = open_rows
         self._used_rows = used_rows
         self._grant_changes = 0
-        self._granted: dict[tuple[str, str], Grant] | None = None
+        self._granted: dict[tuple[str, str], Granted] | None = None
         """All grants, once somebody asked: nobody else writes this database, and every call asks."""
 
     async def ask(self, asked: Asked) -> None:
@@ -101,38 +101,39 @@ class Confirmations:
 
     # -------------------------------------------------------------- decided for good
 
-    async def grant(self, user_id: str, tool: str, grant: Grant) -> None:
+    async def grant(self, user_id: str, tool: str, granted: Granted) -> None:
         """Keep ALWAYS and NEVER; ONCE forgets. Raises StoreFull."""
 
         def work(connection: Connection) -> None:
             connection.execute("DELETE FROM grants WHERE user_id = ? AND tool = ?", (user_id, tool))
-            if grant is Grant.ONCE:
+            if granted.grant is Grant.ONCE:
                 return
             if connection.execute("SELECT count(*) FROM grants").fetchone()[0] >= GRANT_ROWS:
                 raise StoreFull(f"{GRANT_ROWS} grants are kept; revoke some: glassd grants")
-            connection.execute("INSERT INTO grants VALUES (?,?,?,?)", (user_id, tool, grant.value, self._stamper.now().wall_at))
+            connection.execute(
+                "INSERT INTO grants(user_id, tool, worth, wall_at, definition, origin) VALUES (?,?,?,?,?,?)",
+                (user_id, tool, granted.grant.value, self._stamper.now().wall_at, granted.definition, granted.origin),
+            )
 
         # A NEVER must be taken on a full store too: it is a person's no.
         try:
-            await self._db.write(work, grows=grant is Grant.ALWAYS)
+            await self._db.write(work, grows=granted.grant is Grant.ALWAYS)
         finally:
             self._granted = None  # also when nobody knows whether it was written
             self._grant_changes += 1
 
-    async def granted(self, user_id: str, tool: str) -> Grant:
+    async def granted(self, user_id: str, tool: str) -> Granted:
         known, changes = self._granted, self._grant_changes
         if known is None:
-            rows = await self._db.read(lambda c: c.execute("SELECT user_id, tool, worth FROM grants").fetchall())
-            known = {(row["user_id"], row["tool"]): Grant(row["worth"]) for row in rows}
+            rows = await self._db.read(lambda c: c.execute("SELECT * FROM grants").fetchall())
+            known = {(row["user_id"], row["tool"]): Granted(Grant(row["worth"]), row["definition"], row["origin"]) for row in rows}
             self._granted = known if changes == self._grant_changes else None
-        return known.get((user_id, tool), Grant.ONCE)
+        return known.get((user_id, tool), Granted())
 
     async def grants(self, user_id: str) -> list[Mapping[str, Json]]:
-        """`[{tool, grant, since_wall}]` by tool."""
-        sql = "SELECT * FROM grants WHERE user_id = ? ORDER BY tool"
-        return await self._db.read(
-            lambda c: [{"tool": r["tool"], "grant": r["worth"], "since_wall": r["wall_at"]} for r in c.execute(sql, (user_id,))]
-        )
+        """`[{tool, grant, since_wall, definition, origin}]` by tool."""
+        sql = "SELECT tool, worth AS grant, wall_at AS since_wall, definition, origin FROM grants WHERE user_id = ? ORDER BY tool"
+        return await self._db.read(lambda c: [dict(row) for row in c.execute(sql, (user_id,))])
 
     # -------------------------------------------------------------- in the store's thread
 

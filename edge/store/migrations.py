@@ -200,4 +200,10 @@ CREATE TABLE tool_usage (
 ) WITHOUT ROWID;
 """
 
-MIGRATIONS: Final = (_FIRST, _SECOND, _THIRD)
+_FOURTH: Final = """
+ALTER TABLE grants ADD COLUMN definition TEXT NOT NULL DEFAULT '';
+ALTER TABLE grants ADD COLUMN origin TEXT NOT NULL DEFAULT '';
+"""
+"""An “always” of before has no digest of what was agreed to, so it ends; nobody can tell what its tool was then."""
+
+MIGRATIONS: Final = (_FIRST, _SECOND, _THIRD, _FOURTH)

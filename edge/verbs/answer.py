@@ -13,7 +13,7 @@ def run(args: Namespace, screen: Screen) -> int:
     body = _body(value(args.result))
     if args.session:
         body["session"] = args.session
-    answer = ask(args, "POST", f"/v1/calls/{quote(args.id, safe='')}/result", body)
+    answer = ask(args, "POST", f"/v1/calls/{quote(args.id, safe='')}/result", body, who="either")
     if screen.as_json:
         screen.json(answer)
     else:

@@ -4,7 +4,7 @@ from argparse import Namespace
 from typing import Any, Final
 
 from edge.verbs import question
-from edge.verbs.envelope import tell, token_of
+from edge.verbs.envelope import asks, tell
 from edge.verbs.screen import CliError, Screen
 from edge.verbs.talk import ask
 from edge.verbs.words import arguments
@@ -16,13 +16,13 @@ MARGIN_S: Final = 70.0
 def run(args: Namespace, screen: Screen) -> int:
     if args.no_wait and args.confirm:
         raise CliError("USAGE", "--confirm and --no-wait exclude each other", "leave --no-wait out: the answer is what became of the token", exit_code=2)
-    answer = ask(args, "POST", "/v1/call", _body(args), timeout_s=args.ttl + MARGIN_S)
+    answer = ask(args, "POST", "/v1/call", _body(args), timeout_s=args.ttl + MARGIN_S, who="owner" if args.confirm else "either")
     if "ok" not in answer:
         return _admitted(answer, screen)
-    if token_of(answer) and args.no_wait:
+    if asks(answer) and args.no_wait:
         question.show(answer, screen)
         return 0  # asking is what was asked for
-    if token_of(answer) and not args.confirm:
+    if asks(answer) and not args.confirm:
         answer = question.decided(args, screen, answer, patience_s=args.ttl + MARGIN_S)
     return tell(answer, screen)
 

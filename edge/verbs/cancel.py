@@ -9,7 +9,7 @@ from edge.verbs.talk import ask
 
 def run(args: Namespace, screen: Screen) -> int:
     body = {"reason": args.reason or "called off on the command line"}
-    answer = ask(args, "POST", f"/v1/calls/{quote(args.id, safe='')}/cancel", body)
+    answer = ask(args, "POST", f"/v1/calls/{quote(args.id, safe='')}/cancel", body, who="either")
     if screen.as_json:
         screen.json(answer)
     else:

@@ -1,11 +1,15 @@
-"""`glassd confirm`: say yes or no to a call that waits for it, in the wearer's place."""
+"""`glassd confirm`: say yes or no to a call that waits for it: by its token, or by reading all that wait and typing an answer."""
 
+import os
 from argparse import Namespace
-from typing import Final
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
 
 from edge.verbs.envelope import exit_code, tell
 from edge.verbs.screen import CliError, Screen, plain
 from edge.verbs.talk import ask
+from edge.verbs.terminal import Terminal, particulars
 
 PATIENCE_S: Final = 120.0
 """A confirmed call runs (40 s at most), and its answer may be spoken (40 s at most)."""
@@ -14,14 +18,53 @@ PATIENCE_S: Final = 120.0
 def run(args: Namespace, screen: Screen) -> int:
     if args.deny and args.always:
         raise CliError("USAGE", "--deny and --always exclude each other", "to forbid the tool for good: --never", exit_code=2)
-    deny = args.deny or args.never
-    body = {"token": args.token, "allow": not deny, "grant": "always" if args.always else "never" if args.never else "once"}
-    envelope = ask(args, "POST", "/v1/confirm", body, timeout_s=PATIENCE_S)
-    if not deny or exit_code(envelope) == 0 or (envelope.get("error") or {}).get("code") != "DENIED":
+    grant = "always" if args.always else "never" if args.never else "once"
+    if args.token:
+        return decide(args, screen, {"token": args.token}, allow=not (args.deny or args.never), grant=grant)
+    if args.deny or grant != "once":
+        raise CliError("USAGE", "without a token, the answer is typed at the terminal", "glassd confirm, then type no, always or never", exit_code=2)
+    return _all(args, screen)
+
+
+def decide(args: Namespace, screen: Screen, which: Mapping[str, str], *, allow: bool, grant: str) -> int:
+    """Answer one question; tell what became of its call."""
+    body = {**which, "allow": allow, "grant": grant}
+    envelope = ask(args, "POST", "/v1/confirm", body, timeout_s=PATIENCE_S, who="owner")
+    if allow or exit_code(envelope) == 0 or (envelope.get("error") or {}).get("code") != "DENIED":
         return tell(envelope, screen)
     if screen.as_json:
         screen.json(envelope)
     else:
         tool = plain((envelope.get("meta") or {}).get("tool", "the tool"))
-        screen.line(f"Denied; {tool} is forbidden from now on (glassd grants --revoke {tool})" if args.never else "Denied.")
+        screen.line(f"Denied; {tool} is forbidden from now on (glassd grants --revoke {tool})" if grant == "never" else "Denied.")
     return 0  # a no was asked for, and a no it is
+
+
+def _all(args: Namespace, screen: Screen) -> int:
+    """Show every open question, and take an answer to each from the terminal."""
+    if screen.as_json:
+        screen.json(ask(args, "GET", "/v1/confirm"))
+        return 0
+    questions = ask(args, "GET", "/v1/confirm", who="owner")["questions"]
+    if not questions:
+        screen.line("No call waits for a yes.")
+        return 0
+    terminal = Terminal.open() if os.isatty(0) else None
+    if terminal is None:
+        for question in questions:
+            screen.line("\n".join((*particulars(question), "")))
+        fix = "run glassd confirm in a terminal, or answer on the glasses"
+        raise CliError("NO_TERMINAL", "an answer is typed at a terminal, and this is none", fix)
+    code = 0
+    with terminal:
+        for question in questions:
+            answer = terminal.ask(question, partial(_is_over, args, question["call_id"]))
+            if answer is not None:
+                allow, grant = answer
+                code = max(code, decide(args, screen, {"call_id": question["call_id"]}, allow=allow, grant=grant))
+                screen.flush()
+    return code
+
+
+def _is_over(args: Namespace, call_id: Any) -> bool:
+    return all(question["call_id"] != call_id for question in ask(args, "GET", "/v1/confirm")["questions"])

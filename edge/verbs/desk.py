@@ -31,7 +31,7 @@ HOW: Final = {
 def heard(args: Namespace, seconds: float, *, settle_s: float | None = None) -> Iterator[dict[str, Any]]:
     """Give what is heard, as it is heard. Raises `CliError`."""
     settle = f"&settle={settle_s:g}" if settle_s else ""
-    with closing(stream(args, "GET", f"/v1/scan?seconds={seconds:g}{settle}", quiet_s=seconds + SLACK_S)) as events:
+    with closing(stream(args, "GET", f"/v1/scan?seconds={seconds:g}{settle}", quiet_s=seconds + SLACK_S, who="owner")) as events:
         for event in events:
             if event.get("event") == "failed":
                 raise failed(args, event)
@@ -63,7 +63,7 @@ def paired(args: Namespace, screen: Screen, wanted: str | None, *, seconds: floa
 def _one_window(args: Namespace, screen: Screen, wanted: str | None, seconds: float) -> dict[str, Any]:
     body = {"seconds": seconds, **({"glasses": wanted} if wanted else {})}
     told = ""
-    with closing(stream(args, "POST", "/v1/pairing", body, quiet_s=seconds + SLACK_S)) as steps:
+    with closing(stream(args, "POST", "/v1/pairing", body, quiet_s=seconds + SLACK_S, who="owner")) as steps:
         for step in steps:
             if step.get("event") == "failed":
                 raise failed(args, step)
@@ -107,7 +107,7 @@ def _answer(args: Namespace, screen: Screen, step: dict[str, Any]) -> None:
         screen.note("")
         return
     try:
-        ask(args, "POST", "/v1/pairing/answer", body)
+        ask(args, "POST", "/v1/pairing/answer", body, who="owner")
     except CliError as error:
         if error.code != "NOTHING_ASKED":  # then it is over meanwhile, and the window itself says why
             raise

@@ -23,7 +23,7 @@ POLL_S: Final = 0.3
 
 def enrolled(args: Namespace, screen: Screen) -> dict[str, Any]:
     """Spend the code named by the arguments, and see the uplink come up. Raises `CliError`."""
-    told = dict(ask(args, "POST", "/v1/enrol", {"code": _code(args, screen)}, timeout_s=SPEND_S))
+    told = dict(ask(args, "POST", "/v1/enrol", {"code": _code(args, screen)}, timeout_s=SPEND_S, who="owner"))
     if not screen.as_json:
         screen.line(f"Enrolled with {plain(told.get('broker'))} as {plain(told.get('tenant'))}/{plain(told.get('edge_id'))} ({_by(told)}).")
         screen.flush()

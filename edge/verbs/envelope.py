@@ -58,21 +58,24 @@ def delivered(delivery: Any) -> str:
     return str(delivery.get("state", "")) + (f" ({', '.join(more)})" if more else "")
 
 
+def asks(envelope: dict[str, Any]) -> bool:
+    """Tell whether an answer says that its call waits for a yes."""
+    return (envelope.get("error") or {}).get("code") == "CONFIRMATION_REQUIRED"
+
+
 def token_of(envelope: dict[str, Any]) -> str:
-    """Give the token of an answer that asks for a yes; "" when it does not."""
-    error = envelope.get("error") or {}
-    request = error.get("confirmation_request") or {}
-    return str(request.get("token") or "") if error.get("code") == "CONFIRMATION_REQUIRED" else ""
+    """Return the token of an answer that asks for a yes; "" when it does not, or when only the owner is given it."""
+    request = (envelope.get("error") or {}).get("confirmation_request") or {}
+    return str(request.get("token") or "") if asks(envelope) else ""
 
 
 def how_to_confirm(token: str) -> str:
-    return f"confirm on the glasses (tap or press: yes, double tap or long press: no), or: glassd confirm {token}"
+    return f"confirm on the glasses (tap or press: yes, double tap or long press: no), or: glassd confirm {token}".rstrip()
 
 
 def _failure(envelope: dict[str, Any]) -> CliError:
     error = envelope.get("error") or {}
-    token = token_of(envelope)
-    fix = how_to_confirm(token) if token else error.get("suggestion") or ""
+    fix = how_to_confirm(token_of(envelope)) if asks(envelope) else error.get("suggestion") or ""
     problems = error.get("details")
     faults = [p for p in problems if isinstance(p, dict) and p.get("problem")] if isinstance(problems, list) else []
     listed = "".join(f"\n  {p.get('path') or 'root'}: {p['problem']}" for p in faults)  # details of another kind stand in the message

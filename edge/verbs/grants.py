@@ -13,10 +13,10 @@ MEANS: Final = {"always": "runs without asking", "never": "is refused without as
 
 def run(args: Namespace, screen: Screen) -> int:
     if args.revoke:
-        return _done(screen, ask(args, "DELETE", f"/v1/grants?{urlencode({'tool': args.revoke})}"), "is asked about every time again")
+        return _done(screen, ask(args, "DELETE", f"/v1/grants?{urlencode({'tool': args.revoke})}", who="owner"), "is asked about every time again")
     if given := args.always or args.never:
         grant = "always" if args.always else "never"
-        return _done(screen, ask(args, "PUT", "/v1/grants", {"tool": given, "grant": grant}), MEANS[grant])
+        return _done(screen, ask(args, "PUT", "/v1/grants", {"tool": given, "grant": grant}, who="owner"), MEANS[grant])
     document = ask(args, "GET", "/v1/grants")
     if screen.as_json:
         screen.json(document)
@@ -39,4 +39,13 @@ def _row(grant: dict[str, Any]) -> tuple[str, ...]:
     since = grant.get("since_wall")
     day = time.strftime("since %Y-%m-%d", time.localtime(since)) if isinstance(since, int | float) else ""
     word = str(grant.get("grant", ""))
-    return str(grant.get("tool", "")), word, MEANS.get(word, ""), day
+    ended = str(grant.get("ended") or "")
+    means = f"ended: {ended}; it asks again" if ended else MEANS.get(word, "")
+    return str(grant.get("tool", "")), word, means, _bound(grant), day
+
+
+def _bound(grant: dict[str, Any]) -> str:
+    """What an “always” holds for: the tool's origin and the definition it had. A “never” holds for the name."""
+    if grant.get("grant") != "always" or not grant.get("definition"):
+        return ""
+    return f"for {grant.get('origin')}, definition {str(grant['definition'])[:12]}"

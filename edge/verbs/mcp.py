@@ -11,7 +11,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from edge.paths import client_sockets
+from edge.control.client import ControlClient, ControlError
+from edge.paths import client_sockets, owner_socket
 from edge.verbs.announce import announcer
 from edge.verbs.extras import load, missing
 from edge.verbs.loop import run_until_told
@@ -38,7 +39,10 @@ async def _serve(args: Namespace, screen: Screen, server: Any) -> int:
         sockets = (Path(args.socket),) if args.socket else client_sockets(os.environ)
         if args.demo:
             sockets = (await _borrowed(stack),)
-        facade = server.Facade(*_ways(args, server, sockets, os.environ))
+        owners = tuple(dict.fromkeys(owner_socket(socket, os.environ) for socket in sockets)) if args.confirm_in_client else ()
+        if owners:
+            _check_owner(owners)
+        facade = server.Facade(*_ways(args, server, sockets, owners, os.environ))
         if args.http is None:
             await load("edge.facades.mcp_stdio", "mcp").serve(facade)
             return 0
@@ -48,6 +52,16 @@ async def _serve(args: Namespace, screen: Screen, server: Any) -> int:
         except http.CannotServe as e:
             raise CliError(e.code, str(e), e.fix) from None
     return 0
+
+
+def _check_owner(sockets: tuple[Path, ...]) -> None:
+    """A daemon that does not run yet is waited for; one that would refuse every answer is said at once. Raises `CliError`."""
+    try:
+        ControlClient(sockets).request("GET", "/v1/confirm")
+    except ControlError as e:
+        if e.code == "PERMISSION":
+            message = f"--confirm-in-client answers in the owner's place, and {e.message}"
+            raise CliError(e.code, message, f"leave it out, or {e.fix}", exit_code=e.exit_code) from None
 
 
 async def _borrowed(stack: AsyncExitStack) -> Path:
@@ -61,7 +75,7 @@ async def _borrowed(stack: AsyncExitStack) -> Path:
         raise missing(e, "mcp --demo") from None
 
 
-def _ways(args: Namespace, server: Any, sockets: tuple[Path, ...], env: Mapping[str, str]) -> tuple[Any, Any]:
+def _ways(args: Namespace, server: Any, sockets: tuple[Path, ...], owners: tuple[Path, ...], env: Mapping[str, str]) -> tuple[Any, Any]:
     from edge import cold  # noqa: PLC0415 - of the verbs that run on only this one reads tools from disk
     from edge.clock import Clock  # noqa: PLC0415
     from edge.core.ids import new_call_id  # noqa: PLC0415
@@ -70,7 +84,7 @@ def _ways(args: Namespace, server: Any, sockets: tuple[Path, ...], env: Mapping[
     clock = Clock.system()
     return server.Daemon(sockets), server.Ways(
         cold=lambda: cold.read(env, now=time.time()).tools, chance=random.random, new_id=lambda: new_call_id(clock),
-        rate=RateLimit(max(1, args.rate // BURST_OF), 60.0 / BURST_OF),
+        rate=RateLimit(max(1, args.rate // BURST_OF), 60.0 / BURST_OF), owner=server.Daemon(owners) if owners else None,
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _cancel(args: Namespace, screen: Screen) -> int:
-    closed = bool(ask(args, "DELETE", "/v1/pairing").get("closed"))
+    closed = bool(ask(args, "DELETE", "/v1/pairing", who="owner").get("closed"))
     if not closed:
         raise CliError("NOT_FOUND", "no pairing window is open", exit_code=4)
     if screen.as_json:

@@ -1,8 +1,9 @@
 """A call that waits for the wearer's yes, seen from the command line: what it asks, how to decide it, and what came of it.
 
-Refuses to decide: that is `glassd confirm`, or the glasses.
+Who may decide is asked at the terminal; all others wait for the glasses or for `glassd confirm`.
 """
 
+import os
 from argparse import Namespace
 from typing import Any, Final
 from urllib.parse import quote
@@ -10,11 +11,14 @@ from urllib.parse import quote
 from edge.verbs.envelope import how_to_confirm, token_of
 from edge.verbs.screen import CliError, Screen, plain
 from edge.verbs.talk import ask
+from edge.verbs.terminal import Terminal
 
 SLICE_S: Final = 20.0
 """One question to the daemon waits this long."""
 DAY_S: Final = 86400.0
 """The daemon ends every question in its time; this ends us when it does not."""
+DECIDED_S: Final = 120.0
+"""A confirmed call runs 40 s at most, and its answer may be spoken."""
 
 
 def show(envelope: dict[str, Any], screen: Screen) -> None:
@@ -23,7 +27,8 @@ def show(envelope: dict[str, Any], screen: Screen) -> None:
         screen.json(envelope)
         return
     screen.line(f"waits for a yes: {plain(_preview(envelope))}")
-    screen.table([("call", _call_id(envelope)), ("token", token_of(envelope)), ("next", how_to_confirm(token_of(envelope)))])
+    rows = (("call", _call_id(envelope)), ("token", token_of(envelope)), ("next", how_to_confirm(token_of(envelope))))
+    screen.table([row for row in rows if row[1]])
 
 
 def decided(args: Namespace, screen: Screen, envelope: dict[str, Any], *, patience_s: float) -> dict[str, Any]:
@@ -35,10 +40,32 @@ def decided(args: Namespace, screen: Screen, envelope: dict[str, Any], *, patien
             return envelope
         raise
     if not story.get("response"):
+        if (typed := _typed(args, screen, envelope)) is not None:
+            return typed
         screen.note(f"waits for a yes: {_preview(envelope)}\n{how_to_confirm(token_of(envelope))}")
         story = _waited(args, _call_id(envelope), patience_s)
     response: dict[str, Any] = story.get("response") or _pending(story)
     return response
+
+
+def _typed(args: Namespace, screen: Screen, envelope: dict[str, Any]) -> dict[str, Any] | None:
+    """Ask at this terminal, for somebody who may answer; None when nothing was typed, or the answer came from elsewhere."""
+    terminal = Terminal.open() if token_of(envelope) and not screen.as_json and os.isatty(0) else None
+    if terminal is None:
+        return None
+    call_id = _call_id(envelope)
+
+    def find() -> dict[str, Any] | None:
+        questions = ask(args, "GET", "/v1/confirm", who="owner")["questions"]
+        return next((question for question in questions if question["call_id"] == call_id), None)
+
+    with terminal:
+        question = find()
+        answer = None if question is None else terminal.ask(question, lambda: find() is None)
+    if answer is None:
+        return None
+    body = {"call_id": call_id, "allow": answer[0], "grant": answer[1]}
+    return dict(ask(args, "POST", "/v1/confirm", body, timeout_s=DECIDED_S, who="owner"))
 
 
 def _waited(args: Namespace, call_id: str, patience_s: float) -> dict[str, Any]:

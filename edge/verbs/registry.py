@@ -28,7 +28,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 def _sync(args: Namespace, screen: Screen) -> int:
     """Fetch now, and say what came."""
-    layer = ask(args, "POST", "/v1/registry/sync", {}, timeout_s=SYNC_S)
+    layer = ask(args, "POST", "/v1/registry/sync", {}, timeout_s=SYNC_S, who="owner")
     if screen.as_json:
         screen.json(layer)
         return 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from edge import logs
 from edge.beginning import begin
-from edge.control.server import SocketTaken
+from edge.control.sockets import SocketTaken
 from edge.core.disk_faults import is_disk_fault
 from edge.settings_rules import BadSettings
 from edge.store import room

@@ -24,7 +24,7 @@ def run(args: Namespace, screen: Screen) -> int:
     if not args.server:
         raise CliError("USAGE", f"glassd servers {args.act} needs a server's id", "see them: glassd servers", exit_code=2)
     if args.act == "refresh":
-        return _one(ask(args, "POST", f"/v1/servers/{args.server}/refresh", {}, timeout_s=SETTLES_S), screen)
+        return _one(ask(args, "POST", f"/v1/servers/{args.server}/refresh", {}, timeout_s=SETTLES_S, who="owner"), screen)
     return _authorize(args, screen)
 
 
@@ -81,7 +81,7 @@ def _authorize(args: Namespace, screen: Screen) -> int:
             _beside({**server, "not_allowed": (), "left_out": ()}, screen)
         return 0
     body = _brought(args.code)
-    return _one(ask(args, "POST", f"/v1/servers/{server['id']}/authorize", body, timeout_s=SETTLES_S), screen)
+    return _one(ask(args, "POST", f"/v1/servers/{server['id']}/authorize", body, timeout_s=SETTLES_S, who="owner"), screen)
 
 
 def _meant(servers: list[dict[str, Any]], word: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ _GOOD: Final = frozenset({"ANSWERED", "DELIVERED"})
 _BAD: Final = frozenset({"FAILED", "EXPIRED", "CANCELLED"})
 _OPEN: Final = "none yet"
 WAITS_FOR: Final = {
-    "AWAITING_CONFIRMATION": "a yes: answer on the glasses, or glassd confirm TOKEN",
+    "AWAITING_CONFIRMATION": "a yes: answer on the glasses, or glassd confirm",
     "ADMITTED": "its turn", "RUNNING": "its tool",
 }  # fmt: skip
 PENDING_FOR: Final = {"queue": "the cloud's result", "cloud": "the cloud's result", "wearer": "the wearer"}

@@ -19,7 +19,7 @@ def act(args: Namespace, screen: Screen) -> int:
 
 def _switch(args: Namespace, screen: Screen) -> int:
     on = args.act == "enable"
-    done = ask(args, "PUT", "/v1/tools", {"tool": args.tool, "enabled": on})
+    done = ask(args, "PUT", "/v1/tools", {"tool": args.tool, "enabled": on}, who="owner")
     if screen.as_json:
         screen.json(done)
         return 0

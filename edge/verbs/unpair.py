@@ -12,7 +12,7 @@ PATIENCE_S = 45.0
 
 def run(args: Namespace, screen: Screen) -> int:
     path = f"/v1/bonds/{quote(args.address, safe='')}" if args.address else "/v1/bonds"
-    answer = ask(args, "DELETE", path, timeout_s=PATIENCE_S)
+    answer = ask(args, "DELETE", path, timeout_s=PATIENCE_S, who="owner")
     if screen.as_json:
         screen.json(answer)
     else:

@@ -160,7 +160,7 @@ def _say_what_is_next(machine: Machine, layout: Layout, *, compiled: bool) -> No
     if not compiled:
         print("NOTE: no bytecode was made, as no Python of that version is here; the first start will take longer")
     if machine.real:
-        print("next: systemctl enable --now glassd && usermod -aG glassd YOU && glassd status")
+        print("next: systemctl enable --now glassd && usermod -aG glassd,glassd-owner YOU && glassd status")
     else:
         print("there, once: systemd-sysusers && systemctl daemon-reload && systemctl reload dbus && systemctl enable --now glassd")
 
@@ -194,6 +194,7 @@ def _purge(machine: Machine) -> None:
     for secret in machine.at("/etc/credstore").glob("glassd-*"):
         secret.unlink()
     machine.run("userdel", "glassd")
+    machine.run("groupdel", "glassd-owner")
     print("state, settings, secrets and the user are gone")
 
 

@@ -219,14 +219,13 @@ class Storm:
         return True
 
     def _asks_for_confirmation(self) -> bool:
-        """Does a tool with `requiresConfirmation` get a request with a token? Otherwise there is no confirmation to lose."""
+        """Does a tool with `requiresConfirmation` wait for a yes? Otherwise there is no confirmation to lose."""
         tool, args = tool_and_args(Call(0.0, "S-probe", "sign", 0.0))
         try:
             answer = self.cast.control("POST", "/v1/call", {"tool": tool, "args": args, "wait": False}, timeout_s=3.0)
         except (NotThere, BrokeOff):
             return False
-        error = answer.get("error") or {}
-        return bool((error.get("confirmation_request") or {}).get("token"))
+        return bool((answer.get("error") or {}).get("code") == "CONFIRMATION_REQUIRED")
 
     # -------------------------------------------------------------- the end
 

@@ -18,7 +18,7 @@ from tests.vm.image import Image
 from tests.vm.install import install
 from tests.vm.machine import Machine, guest
 
-SOCKET = "/run/glassd/control.sock"
+SOCKET = "/run/glassd/owner.sock"
 ADAPTER_S = 20.0
 
 

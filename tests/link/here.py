@@ -33,6 +33,7 @@ class Here:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._socket = folder / "c.sock"
+        self._owner = folder / "owner.sock"
         self._log = folder / "daemon.log"
         self._process: asyncio.subprocess.Process | None = None
         self._air: Air | None = None
@@ -75,7 +76,7 @@ class Here:
         shutil.rmtree(self._folder / "state", ignore_errors=True)
 
     async def ask(self, method: str, path: str, body: Any = None, *, within_s: float = 30.0) -> tuple[int, Any]:
-        client = ControlClient((self._socket,))
+        client = ControlClient((self._owner,))
         try:
             return await asyncio.to_thread(client.request, method, path, body, timeout_s=within_s)
         except ControlError as error:
@@ -88,7 +89,7 @@ class Here:
         wire = http.client.HTTPConnection("localhost", timeout=within_s)
         wire.sock = socket.socket(socket.AF_UNIX)
         wire.sock.settimeout(within_s)
-        wire.sock.connect(str(self._socket))
+        wire.sock.connect(str(self._owner))
         with contextlib.closing(wire):
             wire.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
             return wire.getresponse().read().decode()

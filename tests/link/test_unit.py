@@ -47,6 +47,36 @@ async def test_the_unit_is_ready_as_its_own_user_and_says_how_it_is(world):
     world.note(f"{int(rest.split()[1]) / 1024:.0f} MiB")
 
 
+@pytest.mark.requirement("CONSENT-roles")
+async def test_each_socket_has_its_group_and_the_callers_group_decides_nothing(world):
+    machine = world.place.machine
+
+    async def answers() -> bool:
+        return (await world.place.ask("GET", "/v1/status"))[0] == 200
+
+    await world.daemon_on()
+    await machine.must("useradd -G glassd caller; useradd -G glassd-owner owner; useradd -G glassd,glassd-owner both; useradd stranger")
+    try:
+        for again in ("systemctl start glassd", "systemctl restart glassd", "systemctl kill --signal=KILL --kill-whom=main glassd"):
+            await machine.must(again, within_s=120)
+            await world.until(answers, "the daemon answers", 60)
+            sockets = await machine.must("stat -c '%n %a %U %G' /run/glassd/control.sock /run/glassd/owner.sock")
+            assert sockets.split("\n")[:2] == ["/run/glassd/control.sock 660 glassd glassd", "/run/glassd/owner.sock 660 glassd glassd-owner"]
+        may = {}
+        for user in ("caller", "owner", "both", "stranger"):
+            reads, said = await machine.run(f"runuser -u {user} -- glassd tools", within_s=120)
+            forbids, told = await machine.run(f"runuser -u {user} -- glassd grants --never notes:add", within_s=120)
+            may[user] = (reads == 0, forbids == 0)
+            if forbids != 0:
+                assert "usermod -aG glassd-owner" in told, told
+            if reads != 0:
+                assert "usermod -aG glassd" in said, said
+        assert may == {"caller": (True, False), "owner": (False, True), "both": (True, True), "stranger": (False, False)}
+        await machine.must("glassd grants --revoke notes:add", within_s=120)
+    finally:
+        await machine.must("for user in caller owner both stranger; do userdel $user; done")
+
+
 @pytest.mark.requirement("I4-unit-confined")
 async def test_systemd_finds_little_to_complain_about(world):
     await world.daemon_on()

@@ -64,7 +64,7 @@ async def edge_of(folder, cloud, **sections):
 
 async def ask(place: World, method: str, path: str, body=None):
     """Ask the daemon as the CLI does: over its socket, from a thread."""
-    return (await asyncio.to_thread(ControlClient((place.socket,)).request, method, path, body, timeout_s=20.0))[1]
+    return (await asyncio.to_thread(ControlClient((place.socket.with_name("owner.sock"),)).request, method, path, body, timeout_s=20.0))[1]
 
 
 async def enrol(place: World, code: str):

@@ -14,6 +14,7 @@ from edge.control.http import Limits
 from edge.control.server import ControlServer
 from edge.events import CallAnswered
 from edge.ports import Entry, Grant, Submission, Wait
+from edge.store_ports import Granted
 from tools_cache.tool import ErrorCode, Source, ToolDefinition, ToolResponse
 
 DEADLINE_S = 40.0
@@ -33,6 +34,13 @@ ASKED = ToolResponse.failure(
 """What a tool that needs a yes is answered while the wearer is asked."""
 
 
+def question(call):
+    return {
+        "call_id": call.call_id, "tool": call.tool, "from": "local", "asked_by": call.origin.value,
+        "preview": "Create calendar event with 2 attendees", "args": dict(call.args), "left_s": 290.0,
+    }  # fmt: skip
+
+
 @dataclass
 class Calls:
     """A CallsPort that answers at once, unless `gate` is closed. `asked`: what `begin` gives for which tool."""
@@ -43,6 +51,8 @@ class Calls:
     begun: list = field(default_factory=list)
     asked: dict = field(default_factory=dict)
     decided: list = field(default_factory=list)
+    open: list = field(default_factory=list)
+    """The questions that are open, as `questions` tells them."""
     running: dict = field(default_factory=dict)
     submitted: list = field(default_factory=list)
     submission: Submission = Submission.TAKEN
@@ -61,6 +71,8 @@ class Calls:
         self.begun.append(call)
         await self.gate.wait()
         asked = self.asked.get(call.tool)
+        if asked is not None and asked.error and asked.error.confirmation_request:
+            self.open = [*self.open, question(call)]
         return None if asked is None else asked.with_meta(tool=call.tool, callId=call.call_id)
 
     async def confirm(self, token, *, allow, grant=Grant.ONCE, call=None):
@@ -72,6 +84,19 @@ class Calls:
         if not allow:
             return ToolResponse.failure(ErrorCode.DENIED, "You said no")
         return ToolResponse(data={"event": 1}, meta={"route": "local", "duration": 3, "delivery": "shown"})
+
+    async def decide(self, call_id, *, allow, grant=Grant.ONCE):
+        self.decided.append((call_id, allow, grant, None))
+        waiting = {question["call_id"] for question in self.open}
+        if call_id not in waiting:
+            return ToolResponse.failure(ErrorCode.USED if len(self.decided) > 1 else ErrorCode.EXPIRED, "This confirmation was used already")
+        self.open = [question for question in self.open if question["call_id"] != call_id]
+        if not allow:
+            return ToolResponse.failure(ErrorCode.DENIED, "You said no")
+        return ToolResponse(data={"event": 1}, meta={"route": "local", "duration": 3, "delivery": "shown"})
+
+    def questions(self):
+        return self.open
 
     async def cancel(self, call_id, reason):
         if call_id not in self.running:
@@ -127,18 +152,21 @@ class Confirmations:
         self.kept = {}
         self.broken = None
 
-    async def grant(self, user_id, tool, grant):
+    async def grant(self, user_id, tool, granted):
         if self.broken:
             raise self.broken
         self.kept.pop((user_id, tool), None)
-        if grant is not Grant.ONCE:
-            self.kept[user_id, tool] = grant
+        if granted.grant is not Grant.ONCE:
+            self.kept[user_id, tool] = granted
 
     async def granted(self, user_id, tool):
-        return self.kept.get((user_id, tool), Grant.ONCE)
+        return self.kept.get((user_id, tool), Granted())
 
     async def grants(self, user_id):
-        return [{"tool": t, "grant": g.value, "since_wall": 1_700_000_000.0} for (u, t), g in sorted(self.kept.items()) if u == user_id]
+        return [
+            {"tool": tool, "grant": kept.grant.value, "since_wall": 1_700_000_000.0, "definition": kept.definition, "origin": kept.origin}
+            for (user, tool), kept in sorted(self.kept.items(), key=lambda item: item[0]) if user == user_id
+        ]  # fmt: skip
 
 
 class Sessions:
@@ -179,9 +207,14 @@ class House:
             self.bus.publish(CallAnswered(call_id, "notes:add", response.ok, "local", delivery, error or ""))
             self.store.rows[call_id]["delivery"] = delivery
 
-    async def exchange(self, raw: bytes, *, eof: bool = True) -> bytes:
+    @property
+    def owners(self) -> Path:
+        """The owner's socket."""
+        return self.path.with_name("owner.sock")
+
+    async def exchange(self, raw: bytes, *, eof: bool = True, path: Path | None = None) -> bytes:
         """Send bytes as they are and read until the server hangs up."""
-        reader, writer = await asyncio.open_unix_connection(str(self.path))
+        reader, writer = await asyncio.open_unix_connection(str(path or self.path))
         try:
             writer.write(raw)
             if eof:
@@ -191,11 +224,15 @@ class House:
         finally:
             writer.close()
 
-    async def ask(self, method: str, path: str, body=None, headers: str = ""):
+    async def ask(self, method: str, path: str, body=None, headers: str = "", *, at: Path | None = None):
         """One request on its own connection: (status, JSON)."""
         payload = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(payload)}\r\n{headers}\r\n"
-        return parsed(await self.exchange(head.encode() + payload))
+        return parsed(await self.exchange(head.encode() + payload, path=at))
+
+    async def ask_as_owner(self, method: str, path: str, body=None):
+        """The same on the owner's socket."""
+        return await self.ask(method, path, body, at=self.owners)
 
 
 def parsed(raw: bytes):

@@ -8,6 +8,7 @@ from edge.control import answers
 from edge.control.http import Limits
 from edge.events import CallAnswered, CallCompleted, LinkChanged
 from edge.ports import Grant
+from edge.store_ports import Granted
 from tests.unit.control.house import DEADLINE_S, open_house, row
 from tools_cache.tool import ErrorCode, ToolResponse
 
@@ -148,16 +149,16 @@ async def test_a_wait_we_cannot_read_is_a_400_that_names_it(tmp_path, query):
 @pytest.mark.requirement("M-grants")
 async def test_what_is_granted_for_good_is_listed_and_taken_back(tmp_path):
     async with open_house(tmp_path, user_id="ann") as house:
-        house.confirmations.kept["bob", "notes:add"] = Grant.ALWAYS
+        house.confirmations.kept["bob", "notes:add"] = Granted(Grant.ALWAYS)
         assert await house.ask("GET", "/v1/grants") == (200, {"grants": []})
-        assert await house.ask("PUT", "/v1/grants", {"tool": "cal:add", "grant": "always"}) == (200, {"tool": "cal:add", "grant": "always"})
-        assert await house.ask("PUT", "/v1/grants", {"tool": "cam:pay", "grant": "never"}) == (200, {"tool": "cam:pay", "grant": "never"})
+        assert await house.ask_as_owner("PUT", "/v1/grants", {"tool": "cal:add", "grant": "always"}) == (200, {"tool": "cal:add", "grant": "always"})
+        assert await house.ask_as_owner("PUT", "/v1/grants", {"tool": "cam:pay", "grant": "never"}) == (200, {"tool": "cam:pay", "grant": "never"})
         _, listed = await house.ask("GET", "/v1/grants")
         assert [(g["tool"], g["grant"]) for g in listed["grants"]] == [("cal:add", "always"), ("cam:pay", "never")]
-        assert await house.ask("DELETE", "/v1/grants?tool=cal:add") == (200, {"tool": "cal:add", "revoked": True})
-        status, again = await house.ask("DELETE", "/v1/grants?tool=cal:add")
+        assert await house.ask_as_owner("DELETE", "/v1/grants?tool=cal:add") == (200, {"tool": "cal:add", "revoked": True})
+        status, again = await house.ask_as_owner("DELETE", "/v1/grants?tool=cal:add")
         assert (status, again["error"]["code"]) == (404, "NOT_FOUND")
-    assert house.confirmations.kept == {("ann", "cam:pay"): Grant.NEVER, ("bob", "notes:add"): Grant.ALWAYS}
+    assert {key: kept.grant for key, kept in house.confirmations.kept.items()} == {("ann", "cam:pay"): Grant.NEVER, ("bob", "notes:add"): Grant.ALWAYS}
 
 
 @pytest.mark.parametrize(("body", "status", "named"), [
@@ -168,7 +169,7 @@ async def test_what_is_granted_for_good_is_listed_and_taken_back(tmp_path):
 ])  # fmt: skip
 async def test_a_grant_that_cannot_be_is_refused_by_name(tmp_path, body, status, named):
     async with open_house(tmp_path) as house:
-        found, answer = await house.ask("PUT", "/v1/grants", body)
+        found, answer = await house.ask_as_owner("PUT", "/v1/grants", body)
         assert (found, house.confirmations.kept) == (status, {})
         assert named in answer["error"]["message"]
         assert answer["error"]["fix"] or status == 400
@@ -176,7 +177,7 @@ async def test_a_grant_that_cannot_be_is_refused_by_name(tmp_path, body, status,
 
 async def test_revoking_wants_a_tool(tmp_path):
     async with open_house(tmp_path) as house:
-        status, answer = await house.ask("DELETE", "/v1/grants")
+        status, answer = await house.ask_as_owner("DELETE", "/v1/grants")
     assert (status, answer["error"]["message"]) == (400, "tool: must be text")
 
 

@@ -162,7 +162,7 @@ async def test_a_call_nobody_waits_for_is_answered_202_only_once_it_is_on_disk(t
 async def test_what_is_answered_at_once_comes_as_its_envelope(tmp_path, asked):
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = asked
-        status, envelope = await house.ask("POST", "/v1/call", {"tool": "cal:add", "wait": False})
+        status, envelope = await house.ask_as_owner("POST", "/v1/call", {"tool": "cal:add", "wait": False})
     assert (status, envelope["ok"]) == (200, asked.ok)
     assert envelope["meta"]["callId"] == house.calls.begun[0].call_id
     assert envelope.get("error", {}).get("confirmation_request") == (asked.error and asked.error.confirmation_request)
@@ -190,7 +190,7 @@ async def test_calls_being_taken_in_are_bounded_and_the_next_finds_a_place(tmp_p
 async def test_who_asks_to_be_told_gets_the_question_at_once(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = ASKED
-        status, envelope = await house.ask("POST", "/v1/call", {"tool": "cal:add", "ask": "return"})
+        status, envelope = await house.ask_as_owner("POST", "/v1/call", {"tool": "cal:add", "ask": "return"})
         assert not house.calls.seen
     assert (status, envelope["error"]["code"]) == (200, "CONFIRMATION_REQUIRED")
     assert envelope["error"]["confirmation_request"]["token"] == "tok-1"
@@ -255,7 +255,7 @@ async def test_a_tool_that_became_pending_says_so(tmp_path):
 async def test_a_token_goes_beside_the_call_never_in_its_arguments(tmp_path, key):
     async with open_house(tmp_path) as house:
         body = {"tool": "cal:add", "args": {"text": "x"}, key: "tok-1", "session": "s1"}
-        _, envelope = await house.ask("POST", "/v1/call", body)
+        _, envelope = await house.ask_as_owner("POST", "/v1/call", body)
         assert [house.calls.seen, house.calls.begun] == [[], []]
     ((token, allow, grant, call),) = house.calls.decided
     assert (envelope["data"], token, allow, grant) == ({"event": 1}, "tok-1", True, Grant.ONCE)
@@ -266,8 +266,8 @@ async def test_a_token_goes_beside_the_call_never_in_its_arguments(tmp_path, key
 @pytest.mark.parametrize("key", ["token", "confirmation_token"])
 async def test_a_token_is_enough_to_decide_a_call(tmp_path, key):
     async with open_house(tmp_path) as house:
-        status, envelope = await house.ask("POST", "/v1/confirm", {key: "tok-1", "allow": True, "grant": "always"})
-        used, second = await house.ask("POST", "/v1/confirm", {key: "tok-1", "allow": True})
+        status, envelope = await house.ask_as_owner("POST", "/v1/confirm", {key: "tok-1", "allow": True, "grant": "always"})
+        used, second = await house.ask_as_owner("POST", "/v1/confirm", {key: "tok-1", "allow": True})
     assert (status, envelope["data"]) == (200, {"event": 1})
     assert (used, second["error"]["type"], second["error"]["code"]) == (200, "CONFIRMATION_EXPIRED", "USED")
     assert house.calls.decided[0] == ("tok-1", True, Grant.ALWAYS, None)
@@ -276,7 +276,7 @@ async def test_a_token_is_enough_to_decide_a_call(tmp_path, key):
 
 async def test_a_no_may_be_for_good(tmp_path):
     async with open_house(tmp_path) as house:
-        _, envelope = await house.ask("POST", "/v1/confirm", {"token": "tok-1", "allow": False, "grant": "never"})
+        _, envelope = await house.ask_as_owner("POST", "/v1/confirm", {"token": "tok-1", "allow": False, "grant": "never"})
     assert envelope["error"]["code"] == "DENIED"
     assert house.calls.decided == [("tok-1", False, Grant.NEVER, None)]
 
@@ -291,7 +291,7 @@ async def test_a_no_may_be_for_good(tmp_path):
 ])  # fmt: skip
 async def test_a_decision_we_cannot_read_is_a_400_that_names_the_field(tmp_path, body, named):
     async with open_house(tmp_path) as house:
-        status, answer = await house.ask("POST", "/v1/confirm", body)
+        status, answer = await house.ask_as_owner("POST", "/v1/confirm", body)
         assert (status, house.calls.decided) == (400, [])
         assert named in answer["error"]["message"]
 
@@ -374,11 +374,11 @@ async def test_a_second_result_is_a_409(tmp_path):
 async def test_a_full_disk_is_told_as_one(tmp_path, caplog):
     async with open_house(tmp_path) as house:
         house.confirmations.broken = Full("no room for new durable work")
-        status, answer = await house.ask("PUT", "/v1/grants", {"tool": "cal:add", "grant": "always"})
+        status, answer = await house.ask_as_owner("PUT", "/v1/grants", {"tool": "cal:add", "grant": "always"})
         assert (status, answer["error"]["code"]) == (507, "DISK_FULL")
         assert "no room" in answer["error"]["message"]
         house.confirmations.broken = ValueError("ours")
-        status, answer = await house.ask("PUT", "/v1/grants", {"tool": "cal:add", "grant": "always"})
+        status, answer = await house.ask_as_owner("PUT", "/v1/grants", {"tool": "cal:add", "grant": "always"})
         assert (status, answer["error"]["code"]) == (500, "INTERNAL")
     assert "ours" not in json.dumps(answer)
 

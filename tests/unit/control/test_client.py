@@ -53,7 +53,8 @@ async def test_it_asks_and_gets_json(tmp_path):
     async with open_house(tmp_path) as house:
         client = ControlClient((house.path,))
         assert await asyncio.to_thread(client.request, "GET", "/v1/lens") == (200, house.lens)
-        assert (await asyncio.to_thread(client.request, "POST", "/v1/say", {"text": "hi"}))[1]["data"] == "heard hi"
+        owner = ControlClient((house.owners,))
+        assert (await asyncio.to_thread(owner.request, "POST", "/v1/say", {"text": "hi"}))[1]["data"] == "heard hi"
 
 
 async def test_the_first_socket_somebody_answers_on_is_taken(tmp_path):

@@ -75,7 +75,7 @@ class Reader:
         self.head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(self.payload)}\r\n\r\n".encode()
 
     async def __aenter__(self):
-        self.reader, self.writer = await asyncio.open_unix_connection(str(self.house.path))
+        self.reader, self.writer = await asyncio.open_unix_connection(str(self.house.owners))
         self.writer.write(self.head + self.payload)
         return self
 
@@ -98,7 +98,7 @@ async def test_a_window_is_a_stream_that_another_connection_answers(tmp_path):
         assert await client.event() == {"event": "step", "state": "SCANNING"}
         asked = await client.event()
         assert (asked["state"], asked["ask"], asked["glasses"]["title"]) == ("ASKING", "passkey", "Mock display glasses")
-        assert await house.ask("POST", "/v1/pairing/answer", {"passkey": "012 345"}) == (204, None)
+        assert await house.ask_as_owner("POST", "/v1/pairing/answer", {"passkey": "012 345"}) == (204, None)
         paired = await client.event()
         assert (paired["state"], paired["how"]) == ("PAIRED", "passkey")
         assert await client.event() is None, "the stream ends, and the connection with it"
@@ -163,7 +163,7 @@ async def test_a_bug_in_the_desk_costs_this_client_only(tmp_path, caplog):
 async def test_an_answer_that_is_none_is_refused(tmp_path, body):
     desk = Desk()
     async with open_house(tmp_path, pairing=desk) as house:
-        status, error = await house.ask("POST", "/v1/pairing/answer", body)
+        status, error = await house.ask_as_owner("POST", "/v1/pairing/answer", body)
         assert (status, error["error"]["code"]) == (400, "INVALID_REQUEST")
         assert desk.answers == []
 
@@ -171,34 +171,34 @@ async def test_an_answer_that_is_none_is_refused(tmp_path, body):
 @pytest.mark.parametrize("body", [{"seconds": 0}, {"seconds": 121}, {"seconds": True}, {"glasses": "x" * 65}, {"glasses": 5}, {"who": 1}])
 async def test_a_window_that_cannot_be_is_refused(tmp_path, body):
     async with open_house(tmp_path, pairing=Desk()) as house:
-        assert (await house.ask("POST", "/v1/pairing", body))[0] == 400
+        assert (await house.ask_as_owner("POST", "/v1/pairing", body))[0] == 400
 
 
 async def test_same_or_not_is_an_answer_and_what_is_not_asked_is_a_conflict(tmp_path):
     desk = Desk()
     async with open_house(tmp_path, pairing=desk) as house:
         for same in (True, False):
-            assert (await house.ask("POST", "/v1/pairing/answer", {"same": same}))[0] == 204
+            assert (await house.ask_as_owner("POST", "/v1/pairing/answer", {"same": same}))[0] == 204
         assert desk.answers == [(None, True), (None, False)]
         desk.broken = DeskRefused("NOTHING_ASKED", "nothing is asked")
-        assert (await house.ask("POST", "/v1/pairing/answer", {"same": True}))[0] == 409
+        assert (await house.ask_as_owner("POST", "/v1/pairing/answer", {"same": True}))[0] == 409
 
 
 async def test_bonds_are_forgotten_by_name_or_as_the_only_one(tmp_path):
     desk = Desk()
     async with open_house(tmp_path, pairing=desk) as house:
-        assert (await house.ask("DELETE", "/v1/bonds"))[1] == {"unpaired": {"id": HEARD.id, "model": "mock:display", "name": "MOCK-DSP"}}
+        assert (await house.ask_as_owner("DELETE", "/v1/bonds"))[1] == {"unpaired": {"id": HEARD.id, "model": "mock:display", "name": "MOCK-DSP"}}
         desk.unpaired = None
-        assert (await house.ask("DELETE", "/v1/bonds/F0%3A00"))[1] == {"unpaired": {"id": "F0:00"}}
+        assert (await house.ask_as_owner("DELETE", "/v1/bonds/F0%3A00"))[1] == {"unpaired": {"id": "F0:00"}}
         assert desk.wanted == [None, "F0:00"]
         for broken, status in ((DeskRefused("NOT_FOUND", "none"), 404), (DeskRefused("BUSY", "busy"), 409), (RadioError(RadioReason.OTHER, "radio"), 502)):
             desk.broken = broken
-            answered, error = await house.ask("DELETE", "/v1/bonds/x")
+            answered, error = await house.ask_as_owner("DELETE", "/v1/bonds/x")
             assert (answered, error["error"]["message"]) == (status, str(broken))
-        assert (await house.ask("DELETE", "/v1/pairing"))[1] == {"closed": True}
+        assert (await house.ask_as_owner("DELETE", "/v1/pairing"))[1] == {"closed": True}
 
 
 async def test_without_a_desk_there_is_nothing_to_pair(tmp_path):
     async with open_house(tmp_path) as house:
         for method, path in (("GET", "/v1/scan"), ("GET", "/v1/pairing"), ("DELETE", "/v1/bonds")):
-            assert (await house.ask(method, path))[0] == 404
+            assert (await house.ask_as_owner(method, path))[0] == 404

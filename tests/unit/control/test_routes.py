@@ -83,7 +83,7 @@ async def test_a_call_without_an_answer_ends_with_504(tmp_path, monkeypatch):
 
 async def test_what_is_said_is_heard(tmp_path):
     async with open_house(tmp_path) as house:
-        status, envelope = await house.ask("POST", "/v1/say", {"text": "what's on my list"})
+        status, envelope = await house.ask_as_owner("POST", "/v1/say", {"text": "what's on my list"})
         assert (status, envelope["data"]) == (200, "heard what's on my list")
         assert house.said == ["what's on my list"]
 

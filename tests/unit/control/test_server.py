@@ -9,7 +9,8 @@ import stat
 import pytest
 
 from edge.control.http import Limits
-from edge.control.server import ControlServer, SocketTaken
+from edge.control.server import ControlServer
+from edge.control.sockets import SocketTaken
 from edge.events import CallReceived, LinkChanged
 from tests.unit.control.house import BOOM, DEADLINE_S, open_house, parsed
 
@@ -66,7 +67,7 @@ async def test_a_group_that_cannot_be_given_is_a_warning(tmp_path, monkeypatch, 
     monkeypatch.setattr(os, "chown", refuse)
     async with open_house(tmp_path, group=group.gr_name) as house:
         assert (await house.ask("GET", "/v1/status"))[0] == 200
-    assert f"cannot give the control socket to group {group.gr_name}" in caplog.text
+    assert f"cannot give control.sock to group {group.gr_name}" in caplog.text
 
 
 async def test_an_unknown_group_does_not_stop_the_daemon(tmp_path):
@@ -207,13 +208,13 @@ async def test_a_body_too_large_is_refused_and_the_sender_hears_why(tmp_path, he
 async def test_a_body_at_the_bound_is_taken(tmp_path):
     async with open_house(tmp_path, limits=Limits(body=1000)) as house:
         text = json.dumps({"text": "x"})
-        assert (await house.ask("POST", "/v1/say", (text + " " * (1000 - len(text))).encode()))[0] == 200
-        assert (await house.ask("POST", "/v1/say", (text + " " * (1001 - len(text))).encode()))[0] == 413
+        assert (await house.ask_as_owner("POST", "/v1/say", (text + " " * (1000 - len(text))).encode()))[0] == 200
+        assert (await house.ask_as_owner("POST", "/v1/say", (text + " " * (1001 - len(text))).encode()))[0] == 413
 
 
 async def test_a_client_waiting_for_100_continue_is_told_to_go_on(tmp_path):
     async with open_house(tmp_path) as house:
-        reader, writer = await asyncio.open_unix_connection(str(house.path))
+        reader, writer = await asyncio.open_unix_connection(str(house.owners))
         writer.write(b"POST /v1/say HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 14\r\n\r\n")
         async with asyncio.timeout(DEADLINE_S):
             assert b"100" in await reader.readuntil(b"\r\n\r\n")
@@ -520,7 +521,7 @@ async def test_a_fault_of_ours_with_one_client_cuts_off_that_one_only(tmp_path, 
         other = await Follower.join(house)
         await other.block()
 
-        async def stumbling(_):
+        async def stumbling(*_):
             raise ZeroDivisionError("a bug of ours")
 
         house.server._answer, real = stumbling, house.server._answer

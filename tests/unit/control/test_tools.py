@@ -61,12 +61,12 @@ async def test_a_listing_tells_state_reason_counts_and_the_loader(tmp_path, chos
 
 async def test_a_switch_says_what_changed_and_what_to_know(tmp_path, chosen):
     async with open_house(tmp_path, choice=chosen) as house:
-        status, done = await house.ask("PUT", "/v1/tools", {"tool": "notes:add", "enabled": True})
+        status, done = await house.ask_as_owner("PUT", "/v1/tools", {"tool": "notes:add", "enabled": True})
         assert (status, done) == (200, {
             "tool": "notes:add", "enabled": True, "changed": ["notes:add", "b:b"], "state": AVAILABLE, "reason": "not loaded",
             "warnings": ["it depends on c:c, which is not there"],
         })  # fmt: skip
-        assert (await house.ask("PUT", "/v1/tools", {"tool": "notes:add", "enabled": False, "origin": "mcp"}))[0] == 200
+        assert (await house.ask_as_owner("PUT", "/v1/tools", {"tool": "notes:add", "enabled": False, "origin": "mcp"}))[0] == 200
     assert chosen.acts == [("local", "notes:add", True, "cli"), ("local", "notes:add", False, "mcp")]
 
 
@@ -78,7 +78,7 @@ async def test_a_switch_says_what_changed_and_what_to_know(tmp_path, chosen):
 async def test_what_cannot_be_switched_is_told_with_its_reason(tmp_path, chosen, fails, status, code):
     chosen.fails = fails
     async with open_house(tmp_path, choice=chosen) as house:
-        answered, error = await house.ask("PUT", "/v1/tools", {"tool": "x:y", "enabled": True})
+        answered, error = await house.ask_as_owner("PUT", "/v1/tools", {"tool": "x:y", "enabled": True})
     assert (answered, error["error"]["code"], str(fails) in error["error"]["message"]) == (status, code, True)
 
 
@@ -89,7 +89,7 @@ async def test_what_cannot_be_switched_is_told_with_its_reason(tmp_path, chosen,
 ])  # fmt: skip
 async def test_a_switch_that_cannot_be_read_names_the_field(tmp_path, chosen, body, field):
     async with open_house(tmp_path, choice=chosen) as house:
-        status, error = await house.ask("PUT", "/v1/tools", body)
+        status, error = await house.ask_as_owner("PUT", "/v1/tools", body)
     assert (status, error["error"]["message"].startswith(field)) == (400, True)
     assert chosen.acts == []
 
@@ -109,7 +109,7 @@ async def test_a_daemon_without_a_choice_lists_what_the_registry_says_and_switch
     async with open_house(tmp_path) as house:
         _, listed = await house.ask("GET", "/v1/tools?all=1")
         assert [(t["name"], t["state"]) for t in listed["tools"]] == [("notes:add", OFFERED), ("cam:shot", HIDDEN)]
-        assert (await house.ask("PUT", "/v1/tools", {"tool": "notes:add", "enabled": True}))[0] == 501
+        assert (await house.ask_as_owner("PUT", "/v1/tools", {"tool": "notes:add", "enabled": True}))[0] == 501
     assert SimpleNamespace(**listed["counts"]).hidden == 1
 
 

@@ -7,9 +7,10 @@ import pytest
 
 from edge.events import CallCompleted, ConfirmationAsked, ConfirmationDecided
 from edge.ports import Grant
+from edge.store_ports import Granted
 from firmware_bridge.messages import Answer
 from tests.unit.edge.orchestrator_house import QUICK, FakeAsk, house, make
-from tools_cache.tool import CallOrigin, ErrorCode, ErrorType
+from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, Source
 
 ARGS = {"text": "all"}
 
@@ -175,11 +176,11 @@ async def test_always_and_never_are_remembered_per_tool_and_can_be_taken_back(tm
         assert (await h.orchestrator.confirm(token, allow=True, grant=Grant.ALWAYS)).ok
         assert (await h.call("danger:erase", {"text": "more"})).ok
         assert len(h.wearer.asked) == 1
-        await h.confirmations.grant("local", "danger:erase", Grant.NEVER)
+        await h.confirmations.grant("local", "danger:erase", Granted(Grant.NEVER))
         refused = await h.call("danger:erase", ARGS)
         assert refused.error.code is ErrorCode.DENIED
         assert refused.error.suggestion == "glassd grants --revoke danger:erase"
-        await h.confirmations.grant("local", "danger:erase", Grant.ONCE)
+        await h.confirmations.grant("local", "danger:erase", Granted(Grant.ONCE))
         caller = asyncio.create_task(h.call("danger:erase", ARGS))
         await h.wearer.question(2)
         h.wearer.say(Answer.ALLOW)
@@ -239,3 +240,71 @@ async def test_a_call_that_cannot_go_anywhere_asks_nobody(tmp_path):
         answer = await h.call("shop:buy", ARGS)
         assert answer.error.code is ErrorCode.OFFLINE
         assert not h.wearer.asked
+
+
+# ------------------------------------------------------------------ what a grant is bound to
+
+
+def change(h, name, **changes):
+    """The tool behind a name becomes another one."""
+    entry = h.registry.entries[name]
+    h.registry.entries[name] = replace(entry, definition=replace(entry.definition, **changes))
+
+
+@pytest.mark.parametrize("changes", [
+    {"description": "Erases everything."}, {"input_schema": {"type": "object", "properties": {"text": {"type": "string"}, "more": {}}}},
+    {"endpoint": "https://else.example/erase"}, {"source": Source.CLOUD}, {"raw": {"title": "Tidy up"}}, {"version": "2"},
+])  # fmt: skip
+@pytest.mark.requirement("CONSENT-grants")
+async def test_always_ends_when_the_tool_changes_and_the_next_call_asks(tmp_path, changes):
+    async with house(tmp_path) as h:
+        token = token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
+        assert (await h.orchestrator.confirm(token, allow=True, grant=Grant.ALWAYS)).ok
+        assert (await h.call("danger:erase", {"text": "more"})).ok
+        before, ran = h.registry.snapshot().find("danger:erase").definition, len(h.tools.runs)
+        change(h, "danger:erase", **changes)
+        assert token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
+        assert (len(h.tools.runs), len(h.wearer.asked)) == (ran, 2)
+        change(h, "danger:erase", **{name: getattr(before, name) for name in changes})
+        assert (await h.call("danger:erase", {"text": "again"})).ok, "the very tool that was allowed"
+
+
+@pytest.mark.requirement("CONSENT-grants")
+async def test_never_holds_whatever_becomes_of_the_tool(tmp_path):
+    async with house(tmp_path) as h:
+        token = token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
+        await h.orchestrator.confirm(token, allow=False, grant=Grant.NEVER)
+        change(h, "danger:erase", description="Harmless.", requires_confirmation="never")
+        assert (await h.call("danger:erase", ARGS)).error.code is ErrorCode.DENIED
+        assert not h.tools.runs
+
+
+@pytest.mark.requirement("CONSENT-grants")
+async def test_an_always_from_before_it_was_bound_asks_again(tmp_path):
+    async with house(tmp_path) as h:
+        await h.confirmations.grant("local", "danger:erase", Granted(Grant.ALWAYS))
+        assert token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
+        assert not h.tools.runs
+
+
+# ------------------------------------------------------------------ decided by the call's id
+
+
+async def test_the_owner_sees_what_is_open_with_all_its_arguments_and_decides_by_the_call(tmp_path):
+    async with house(tmp_path) as h:
+        await h.orchestrator.begin(make("danger:erase", {**ARGS}, call_id="c1"))
+        (question,) = h.orchestrator.questions()
+        assert (question["call_id"], question["tool"], question["args"], question["from"]) == ("c1", "danger:erase", {"top_k": 5, **ARGS}, "local")
+        assert 0 < question["left_s"] <= 300
+        assert (await h.orchestrator.decide("c1", allow=True)).ok
+        assert (await h.orchestrator.decide("c1", allow=True)).error.code is ErrorCode.USED
+        assert (await h.orchestrator.decide("no such call", allow=True)).error.code is ErrorCode.EXPIRED
+        assert (h.orchestrator.questions(), len(h.tools.runs)) == ([], 1)
+
+
+async def test_an_id_alone_never_runs_what_was_refused(tmp_path):
+    async with house(tmp_path) as h:
+        await h.orchestrator.begin(make("danger:erase", ARGS, call_id="c1"))
+        assert (await h.orchestrator.decide("c1", allow=False)).error.code is ErrorCode.DENIED
+        assert (await h.orchestrator.decide("c1", allow=True)).error.code is ErrorCode.USED
+        assert not h.tools.runs

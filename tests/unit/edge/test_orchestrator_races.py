@@ -15,6 +15,7 @@ from edge.store.confirmations import Confirmations
 from edge.store.db import Database, StoreFull
 from edge.store.migrations import MIGRATIONS
 from edge.store.pending import PendingCalls
+from edge.store_ports import Granted
 from edge.ticket import WORDS, Cancelled, Decided, Ticket
 from firmware_bridge.messages import Answer
 from tests.unit.edge.orchestrator_house import CLOCK, QUICK, FakeAsk, FakeTools, house, make
@@ -393,7 +394,7 @@ async def test_the_cloud_hears_at_once_when_nobody_can_be_asked(tmp_path):
 
 async def test_a_never_holds_for_any_tool_whatever_its_author_says_of_it(tmp_path):
     async with house(tmp_path) as h:
-        await h.confirmations.grant("local", "notes:add", Grant.NEVER)
+        await h.confirmations.grant("local", "notes:add", Granted(Grant.NEVER))
         answer = await h.call("notes:add", {"text": "x"})
         assert answer.error.code is ErrorCode.DENIED
         assert not h.tools.runs

@@ -92,6 +92,6 @@ def test_a_configuration_that_cannot_be_used_is_not_tried_for_ever(service):
 
 
 def test_the_group_can_reach_the_socket(service):
-    assert int(service["RuntimeDirectoryMode"][0], 8) & 0o050 == 0o050
+    assert int(service["RuntimeDirectoryMode"][0], 8) & 0o051 == 0o051, "the owner's group passes through to its socket"
     assert service["StateDirectoryMode"] == ["0700"]
     assert (SYSTEMD / "glassd.sysusers").read_text(encoding="utf-8").splitlines()[-1].startswith("u glassd - ")

@@ -46,8 +46,10 @@ def ways(**more):
 
 
 @asynccontextmanager
-async def mcp_house(tmp_path, **more) -> AsyncIterator[McpHouse]:
+async def mcp_house(tmp_path, *, confirm_in_client=False, **more) -> AsyncIterator[McpHouse]:
     async with open_house(tmp_path) as house:
+        if confirm_in_client:
+            more["owner"] = Daemon((house.owners,))
         facade = Facade(Daemon((house.path,)), ways(**more))
         async with facade.running():
             yield McpHouse(facade, house)

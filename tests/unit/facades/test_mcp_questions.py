@@ -8,7 +8,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from edge.facades.mcp_ask import Answered
-from edge.ports import Entry
+from edge.ports import Entry, Grant
 from tests.unit.control.house import ASKED, definition
 from tests.unit.facades.mcp_house import ERAS, NEWER, OLDER, mcp_house
 from tests.unit.facades.test_mcp_server import ADD, text_of, until
@@ -55,21 +55,21 @@ def to_pay(mcp):
 @pytest.mark.requirement("MCP-confirm")
 async def test_a_call_that_needs_a_yes_asks_the_clients_user_and_then_runs(tmp_path, era):
     seen = []
-    async with mcp_house(tmp_path) as mcp:
+    async with mcp_house(tmp_path, confirm_in_client=True) as mcp:
         to_pay(mcp)
         async with mcp.client(era, elicitation_callback=says("accept", seen)) as client:
             called = await client.call_tool(PAY, {})
-        ((token, allow, _, call),) = mcp.house.calls.decided
+        (begun,), ((call_id, allow, grant, _),) = mcp.house.calls.begun, mcp.house.calls.decided
     assert (called.is_error, called.structured_content) == (False, {"event": 1})
     assert "Create calendar event with 2 attendees" in seen[0].message
-    assert (token, allow, call.tool) == ("tok-1", True, "cal:add")
+    assert (call_id, allow, grant) == (begun.call_id, True, Grant.ONCE)
 
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("answer", ["decline", "cancel"])
 @pytest.mark.requirement("MCP-confirm")
 async def test_a_no_is_a_no(tmp_path, era, answer):
-    async with mcp_house(tmp_path) as mcp:
+    async with mcp_house(tmp_path, confirm_in_client=True) as mcp:
         to_pay(mcp)
         async with mcp.client(era, elicitation_callback=says(answer)) as client:
             called = await client.call_tool(PAY, {})
@@ -80,27 +80,34 @@ async def test_a_no_is_a_no(tmp_path, era, answer):
 
 
 @pytest.mark.parametrize("era", ERAS)
-@pytest.mark.requirement("MCP-confirm")
-async def test_a_client_that_cannot_ask_is_told_that_the_wearer_is_asked(tmp_path, era):
+@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.requirement("MCP-confirm", "CONSENT-roles")
+async def test_a_client_neither_answers_nor_gets_the_token(tmp_path, era, asks):
+    seen = []
     async with mcp_house(tmp_path) as mcp:
+        to_pay(mcp)
+        more = {"elicitation_callback": says("accept", seen)} if asks else {}
+        async with mcp.client(era, **more) as client:
+            called = await client.call_tool(PAY, {})
+        assert (mcp.house.calls.decided, seen) == ([], [])
+    assert called.is_error
+    assert called.structured_content["error"]["code"] == "CONFIRMATION_REQUIRED"
+    assert "tok-1" not in called.model_dump_json()
+    assert "glassd confirm in a terminal" in text_of(called)
+    assert f"get_pending_result with id {mcp.house.calls.begun[0].call_id}" in text_of(called)
+
+
+@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("confirm_in_client", [True, False])
+@pytest.mark.requirement("CONSENT-roles")
+async def test_a_token_over_mcp_is_refused_aloud(tmp_path, era, confirm_in_client):
+    async with mcp_house(tmp_path, confirm_in_client=confirm_in_client) as mcp:
         to_pay(mcp)
         async with mcp.client(era) as client:
-            called = await client.call_tool(PAY, {})
-        assert mcp.house.calls.decided == []
-    error = called.structured_content["error"]
-    assert called.is_error
-    assert (error["code"], error["confirmation_request"]["token"]) == ("CONFIRMATION_REQUIRED", "tok-1")
-    assert "The wearer is asked on the glasses" in text_of(called)
-
-
-async def test_a_host_that_asked_its_user_itself_brings_the_token_beside_the_arguments(tmp_path):
-    async with mcp_house(tmp_path) as mcp:
-        to_pay(mcp)
-        async with mcp.client(NEWER) as client:
             called = await client.call_tool(PAY, {}, meta={"io.glassd/confirmationToken": "tok-1"})
-            again = await client.call_tool(PAY, {}, meta={"io.glassd/confirmationToken": "tok-1"})
-    assert not called.is_error
-    assert "USED" in text_of(again)
+        assert (mcp.house.calls.decided, mcp.house.calls.begun) == ([], [])
+    assert called.is_error
+    assert "DENIED: io.glassd/confirmationToken is not taken" in text_of(called)
 
 
 async def _asked(client, name=PAY, args=None):
@@ -115,7 +122,7 @@ YES = {"confirm": types.ElicitResult(action="accept", content={"confirm": True})
 
 @pytest.mark.requirement("MCP-confirm-once")
 async def test_a_yes_counts_once_for_the_very_call_it_was_given_for(tmp_path):
-    async with mcp_house(tmp_path) as mcp:
+    async with mcp_house(tmp_path, confirm_in_client=True) as mcp:
         to_pay(mcp)
         async with mcp.client(NEWER, elicitation_callback=says("accept")) as client:
             state = (await _asked(client)).request_state
@@ -132,7 +139,7 @@ async def test_a_yes_counts_once_for_the_very_call_it_was_given_for(tmp_path):
 
 
 async def test_a_client_that_brings_no_answer_is_asked_again(tmp_path):
-    async with mcp_house(tmp_path) as mcp:
+    async with mcp_house(tmp_path, confirm_in_client=True) as mcp:
         to_pay(mcp)
         async with mcp.client(NEWER, elicitation_callback=says("accept")) as client:
             state = (await _asked(client)).request_state
@@ -146,7 +153,7 @@ async def test_a_wearer_who_answers_first_ends_the_question_in_an_older_client(t
     async def never(_context, _params):
         await asyncio.Event().wait()
 
-    async with mcp_house(tmp_path) as mcp:
+    async with mcp_house(tmp_path, confirm_in_client=True) as mcp:
         to_pay(mcp)
         async with mcp.client(OLDER, elicitation_callback=never) as client:
             calling = asyncio.ensure_future(client.call_tool(PAY, {}))
@@ -164,7 +171,7 @@ async def test_giving_up_while_asked_calls_the_waiting_call_off(tmp_path):
         asked.set()
         await asyncio.Event().wait()
 
-    async with mcp_house(tmp_path) as mcp:
+    async with mcp_house(tmp_path, confirm_in_client=True) as mcp:
         to_pay(mcp)
         async with mcp.client(OLDER, elicitation_callback=never) as client:
             calling = asyncio.ensure_future(client.call_tool(PAY, {}))

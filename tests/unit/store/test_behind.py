@@ -7,6 +7,7 @@ from edge.ports import Grant
 from edge.store.calls import CallStore
 from edge.store.confirmations import Confirmations
 from edge.store.db import StoreClosed
+from edge.store_ports import Granted
 from tests.unit.store.support import a_call, open_db
 from tools_cache.tool import Delivery, DeliveryReport, ToolResponse
 
@@ -66,17 +67,17 @@ async def test_grants_are_read_once_and_follow_every_change(db, hands):
     reads = []
     real = db.read
     db.read = lambda work: (reads.append(work), real(work))[1]
-    assert [await confirmations.granted("local", "bank:pay") for _ in range(3)] == [Grant.ONCE] * 3
+    assert [await confirmations.granted("local", "bank:pay") for _ in range(3)] == [Granted()] * 3
     assert len(reads) == 1
-    await confirmations.grant("local", "bank:pay", Grant.NEVER)
-    assert await confirmations.granted("local", "bank:pay") is Grant.NEVER
-    assert await confirmations.granted("other", "bank:pay") is Grant.ONCE
-    await confirmations.grant("local", "bank:pay", Grant.ONCE)
-    assert await confirmations.granted("local", "bank:pay") is Grant.ONCE
+    await confirmations.grant("local", "bank:pay", Granted(Grant.NEVER))
+    assert (await confirmations.granted("local", "bank:pay")).grant is Grant.NEVER
+    assert (await confirmations.granted("other", "bank:pay")).grant is Grant.ONCE
+    await confirmations.grant("local", "bank:pay", Granted(Grant.ONCE))
+    assert (await confirmations.granted("local", "bank:pay")).grant is Grant.ONCE
 
 
 async def test_a_grant_that_is_given_while_grants_are_read_is_not_overlooked(db, hands):
     confirmations = Confirmations(db, hands.clock, lambda *_: None)
-    asked, given = await asyncio.gather(confirmations.granted("local", "bank:pay"), confirmations.grant("local", "bank:pay", Grant.NEVER))
-    assert (asked, given) == (Grant.ONCE, None)
-    assert await confirmations.granted("local", "bank:pay") is Grant.NEVER
+    asked, given = await asyncio.gather(confirmations.granted("local", "bank:pay"), confirmations.grant("local", "bank:pay", Granted(Grant.NEVER)))
+    assert (asked, given) == (Granted(), None)
+    assert (await confirmations.granted("local", "bank:pay")).grant is Grant.NEVER

@@ -8,7 +8,7 @@ from edge.core.call_state import check
 from edge.ports import Grant
 from edge.store.confirmations import Confirmations
 from edge.store.db import StoreFull
-from edge.store_ports import Asked, Consumed, Consumption
+from edge.store_ports import Asked, Consumed, Consumption, Granted
 from tests.unit.store.support import a_call
 from tools_cache.tool import ErrorCode, ToolResponse
 
@@ -167,28 +167,28 @@ async def test_used_tokens_are_known_for_a_day_and_bounded(db, calls, confirmati
 
 
 async def test_always_and_never_are_kept_until_they_are_revoked(db, confirmations, hands):
-    assert await confirmations.granted("local", "notes:add") is Grant.ONCE
-    await confirmations.grant("local", "notes:add", Grant.ALWAYS)
+    assert (await confirmations.granted("local", "notes:add")).grant is Grant.ONCE
+    await confirmations.grant("local", "notes:add", Granted(Grant.ALWAYS))
     hands.pass_s(5)
-    await confirmations.grant("local", "bank:pay", Grant.NEVER)
-    await confirmations.grant("eve", "notes:add", Grant.NEVER)
+    await confirmations.grant("local", "bank:pay", Granted(Grant.NEVER))
+    await confirmations.grant("eve", "notes:add", Granted(Grant.NEVER))
     after = make(db, hands)
-    assert await after.granted("local", "notes:add") is Grant.ALWAYS
-    assert await after.granted("local", "bank:pay") is Grant.NEVER
+    assert (await after.granted("local", "notes:add")).grant is Grant.ALWAYS
+    assert (await after.granted("local", "bank:pay")).grant is Grant.NEVER
     assert await after.grants("local") == [
-        {"tool": "bank:pay", "grant": "never", "since_wall": hands.wall},
-        {"tool": "notes:add", "grant": "always", "since_wall": hands.wall - 5},
+        {"tool": "bank:pay", "grant": "never", "since_wall": hands.wall, "definition": "", "origin": ""},
+        {"tool": "notes:add", "grant": "always", "since_wall": hands.wall - 5, "definition": "", "origin": ""},
     ]
-    await after.grant("local", "notes:add", Grant.ONCE)
-    assert await after.granted("local", "notes:add") is Grant.ONCE
+    await after.grant("local", "notes:add", Granted(Grant.ONCE))
+    assert (await after.granted("local", "notes:add")).grant is Grant.ONCE
     assert [g["tool"] for g in await after.grants("local")] == ["bank:pay"]
 
 
 async def test_grants_are_bounded_and_no_old_one_is_lost_for_a_new_one(confirmations, monkeypatch):
     monkeypatch.setattr("edge.store.confirmations.GRANT_ROWS", 2)
-    await confirmations.grant("local", "a", Grant.NEVER)
-    await confirmations.grant("local", "b", Grant.ALWAYS)
+    await confirmations.grant("local", "a", Granted(Grant.NEVER))
+    await confirmations.grant("local", "b", Granted(Grant.ALWAYS))
     with pytest.raises(StoreFull, match="revoke some"):
-        await confirmations.grant("local", "c", Grant.ALWAYS)
-    await confirmations.grant("local", "b", Grant.NEVER)
+        await confirmations.grant("local", "c", Granted(Grant.ALWAYS))
+    await confirmations.grant("local", "b", Granted(Grant.NEVER))
     assert [g["tool"] for g in await confirmations.grants("local")] == ["a", "b"]

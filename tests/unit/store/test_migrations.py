@@ -109,6 +109,7 @@ UPGRADE_ON_A_FULL_DISK = textwrap.dedent("""
     from edge.store.notes import Notes
     from edge.store.confirmations import Confirmations
     from edge.ports import Grant
+    from edge.store_ports import Granted
 
     async def main():
         path = Path(sys.argv[1]) / "glassd.db"
@@ -125,12 +126,12 @@ UPGRADE_ON_A_FULL_DISK = textwrap.dedent("""
         print(await Notes(db).get("glasses"), "is full" in db.trouble)
         confirmations = Confirmations(db, Clock(), lambda a, b: None)
         try:
-            await confirmations.grant("local", "t", Grant.ALWAYS)
+            await confirmations.grant("local", "t", Granted(Grant.ALWAYS))
         except StoreFull as error:
             print("refused:", error)
         (path.parent / "junk").unlink()
-        await confirmations.grant("local", "t", Grant.ALWAYS)
-        print((await confirmations.granted("local", "t")).value, path.with_name("glassd.db.ballast").exists())
+        await confirmations.grant("local", "t", Granted(Grant.ALWAYS))
+        print((await confirmations.granted("local", "t")).grant.value, path.with_name("glassd.db.ballast").exists())
         await db.close()
 
     asyncio.run(main())

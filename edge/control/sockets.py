@@ -1,0 +1,141 @@
+"""A socket file of the control API: taken by one daemon at a time, with mode and group in place before anyone can connect."""
+
+import errno
+import fcntl
+import grp
+import logging
+import os
+import socket
+import stat
+from pathlib import Path
+from typing import Final
+
+log = logging.getLogger(__name__)
+
+MODE: Final = 0o660
+ALONE: Final = 0o600
+MAX_PATH: Final = 107
+"""Bytes of a unix socket's path (sun_path less its end mark)."""
+BACKLOG: Final = 64
+PROBE_S: Final = 1.0
+
+
+class SocketTaken(Exception):
+    """The socket cannot be made. The text says why and what to do."""
+
+
+class SocketFile:
+    """`key` is the setting that names its path. With `group_only`, nobody but the daemon's own user may connect unless the
+    file is known to belong to `group`: a group that happens to be the process's own must not be let in.
+    """
+
+    def __init__(self, path: Path, group: str, *, key: str, group_only: bool = False) -> None:
+        self.path = path
+        self._group = group
+        self._key = key
+        self._group_only = group_only
+        self._lock = -1
+        self.socket: socket.socket | None = None
+
+    def open(self) -> None:
+        """Listen, so that clients may queue up. Raises `SocketTaken`."""
+        if self.socket is not None:
+            return
+        self._lock = self._locked()
+        try:
+            self.socket = self._bound()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self.socket is not None:
+            self.socket.close()
+            self.socket = None
+            self.path.unlink(missing_ok=True)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _locked(self) -> int:
+        """Hold the lock beside the socket: of two daemons starting at once, one gets it."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            raise self._taken() from None
+        return lock
+
+    def _bound(self) -> socket.socket:
+        """Make the socket file. Raises `SocketTaken`."""
+        fresh, inherits = self._fresh()
+        if max(len(os.fsencode(fresh)), len(os.fsencode(self.path))) > MAX_PATH:
+            raise SocketTaken(f"{self.path}: a socket's path may have {MAX_PATH} bytes; set {self._key} to a shorter one")
+        self._remove_stale()
+        bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            bound.setblocking(False)
+            fresh.unlink(missing_ok=True)  # left by a daemon that was killed
+            bound.bind(str(fresh))  # nobody can connect before `listen`
+            theirs = inherits or _give_to(fresh, self._group)
+            fresh.chmod(MODE if theirs or not self._group_only else ALONE)
+            bound.listen(BACKLOG)
+            fresh.replace(self.path)
+        except OSError as e:
+            bound.close()
+            raise SocketTaken(f"{self.path}: cannot be made: {e.strerror}; check the directory, or set {self._key}") from e
+        return bound
+
+    def _fresh(self) -> tuple[Path, bool]:
+        """Where the file is made, and whether that gives it its group.
+
+        The systemd unit's sandbox allows no chgrp, so the unit makes a folder of the socket's name with that group and the
+        setgid bit: what is made in there inherits the group, and keeps it when it is moved out.
+        """
+        folder = self.path.with_suffix("")
+        try:
+            found = folder.lstat()
+        except OSError:
+            return self.path, False
+        if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISGID:
+            return folder / self.path.name, True
+        return self.path, False
+
+    def _remove_stale(self) -> None:
+        """Remove a socket file nobody answers on; anything else is left alone."""
+        try:
+            mode = self.path.lstat().st_mode
+        except FileNotFoundError:
+            return
+        if not stat.S_ISSOCK(mode):
+            raise SocketTaken(f"{self.path}: is in the way and is no socket; move it, or set {self._key}")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.settimeout(PROBE_S)
+            answer = probe.connect_ex(str(self.path))
+        if answer != errno.ECONNREFUSED:
+            raise self._taken()
+        self.path.unlink(missing_ok=True)
+
+    def _taken(self) -> SocketTaken:
+        return SocketTaken(f"{self.path}: another glassd is running here; stop it (systemctl stop glassd), or set {self._key}")
+
+
+def _give_to(path: Path, group: str) -> bool:
+    """Let the group in; False when the file is not that group's. Under systemd it has `Group=` already."""
+    try:
+        wanted = grp.getgrnam(group).gr_gid if group else -1
+    except KeyError:
+        log.debug("there is no group %s; only this user can reach %s", group, path.name)
+        return False
+    if wanted == -1:
+        return False
+    if path.stat().st_gid == wanted:
+        return True
+    try:
+        os.chown(path, -1, wanted)
+    except OSError as e:
+        log.warning("cannot give %s to group %s: %s", path.name, group, e.strerror)
+        return False
+    return True

@@ -1,0 +1,91 @@
+"""A question answered by a person at this process's own terminal. What is piped in, or typed before it was asked, is no answer."""
+
+import contextlib
+import os
+import select
+import termios
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Self
+
+from edge.verbs.keyboard import MAX_LINE
+from edge.verbs.screen import duration, plain
+
+TTY: Final = "/dev/tty"
+LOOK_S: Final = 1.0
+"""Between two looks at whether somebody else has answered meanwhile."""
+CHOICES: Final[Mapping[str, tuple[bool, str]]] = {
+    "y": (True, "once"), "yes": (True, "once"), "always": (True, "always"),
+    "n": (False, "once"), "no": (False, "once"), "never": (False, "never"),
+}  # fmt: skip
+"""What may be typed: is it a yes, and what is it worth beyond this one call."""
+_PROMPT: Final = "Run it? Type yes, no, always or never, then Enter (Enter alone: not now): "
+
+
+class Terminal:
+    """The controlling terminal, opened for itself: standard input may be anything."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    @classmethod
+    def open(cls) -> Self | None:
+        """None where there is no terminal."""
+        try:
+            return cls(os.open(TTY, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC))
+        except OSError:
+            return None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+
+    def write(self, text: str) -> None:
+        os.write(self._fd, plain(text).encode("utf-8", "replace"))
+
+    def ask(self, question: Mapping[str, Any], over: Callable[[], bool]) -> tuple[bool, str] | None:
+        """Show a question and wait for its answer: a member of `CHOICES`, or None for "not now" and once it is `over`."""
+        self.write("\n".join((*particulars(question), "")))
+        while True:
+            with contextlib.suppress(termios.error):
+                termios.tcflush(self._fd, termios.TCIFLUSH)  # typed before the question was there
+            self.write(_PROMPT)
+            line = self._line(over)
+            if line is None:
+                self.write("\nanswered elsewhere, or its time is over\n")
+                return None
+            if not line:
+                return None
+            if line in CHOICES:
+                return CHOICES[line]
+
+    def _line(self, over: Callable[[], bool]) -> str | None:
+        while not select.select([self._fd], [], [], LOOK_S)[0]:
+            if over():
+                return None
+        return os.read(self._fd, MAX_LINE).decode("utf-8", "replace").strip().lower()
+
+
+def particulars(question: Mapping[str, Any]) -> list[str]:
+    """Everything that would run, for a person: whose tool, who asks, every argument in full and on one line of its own."""
+    lines = [
+        f"call       {_text(question.get('call_id'))}",
+        f"tool       {_text(question.get('tool'))}  (from {_text(question.get('from'))})",
+        f"asked by   {_text(question.get('asked_by'))}",
+    ]
+    if isinstance(question.get("left_s"), int | float):
+        lines.append(f"open for   {duration(question['left_s'])}")
+    lines += [f"would      {line}" for line in _text(question.get("preview")).split("\n")]
+    args = question.get("args") or {}
+    return [*lines, "arguments" if args else "arguments  none", *(f"  {_json(key)}: {_json(value)}" for key, value in args.items())]
+
+
+def _text(value: Any) -> str:
+    return plain(value if value is not None else "")
+
+
+def _json(value: Any) -> str:
+    import json  # noqa: PLC0415 - only a question needs it here
+
+    return plain(json.dumps(value, ensure_ascii=False))
