@@ -66,6 +66,7 @@ from edge.store.outbox import Outbox
 from edge.store.packages import Packages, PackageStorage
 from edge.store.pending import PendingCalls
 from edge.store.private import PrivateStores
+from edge.store.promises import CallPromises
 from edge.store.results import ResultCache
 from edge.store.sessions import Sessions
 from edge.supervisor import Service, Supervisor
@@ -127,7 +128,7 @@ class Daemon:
         stack.callback(self.control.close)
 
     async def _open_store(self, stack: AsyncExitStack) -> None:
-        self.db = await Database.open(self.state_dir / "glassd.db", MIGRATIONS)
+        self.db = await Database.open(self.state_dir / "glassd.db", MIGRATIONS, promises=CallPromises(edge_id=self.edge_id, boot_id=self.clock.boot_id))
         stack.push_async_callback(self.db.close)
         self.packages = Packages(self.state_dir / "packages")
         stack.push_async_callback(self.packages.close)
@@ -141,10 +142,8 @@ class Daemon:
         self.sessions = Sessions(self.db, self.clock, lambda: secrets.token_hex(8))
         self._open_audit(stack)
         self.storage = StorageWatch(self.db, self.state_dir, bus=self.bus, other_trouble=lambda: self.audit.trouble if self.audit else "")
-        if self.db.opened_fresh_because:
-            text = f"The database was damaged and put aside ({self.db.opened_fresh_because}); a fresh one was started"
-            log.error("%s", text)
-            self._alarms["database"] = text
+        if self.db.damage:
+            self._alarms["database"] = self.db.damage
 
     def _open_audit(self, stack: AsyncExitStack) -> None:
         a = self.settings.audit

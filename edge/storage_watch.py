@@ -4,6 +4,7 @@ While the disk takes nothing it tries again every few seconds, so that the alarm
 """
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +20,8 @@ log = logging.getLogger(__name__)
 
 ALARM: Final = "storage"
 LOOK_S: Final = 5.0
+MARK_EVERY: Final = 120
+"""Looks between two notes of how far the database has come: ten minutes."""
 
 
 class Storage(Protocol):
@@ -27,6 +30,7 @@ class Storage(Protocol):
     @property
     def trouble(self) -> str: ...
     async def probe(self) -> None: ...
+    async def mark(self) -> None: ...
 
 
 class StorageWatch:
@@ -50,8 +54,11 @@ class StorageWatch:
 
     async def run(self) -> None:
         """Look every few seconds until cancelled."""
-        while True:
+        for number in itertools.count(1):
             await self.look()
+            if number % MARK_EVERY == 0:
+                with suppress(StoreError):
+                    await self._db.mark()
             await asyncio.sleep(self._look_s)
 
     async def look(self) -> None:

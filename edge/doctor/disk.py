@@ -10,7 +10,7 @@ from typing import Final
 from edge.doctor.aside import in_thread
 from edge.doctor.patient import Patient
 from edge.doctor.words import Check, Finding, Fix, do, fail, ok, quoted, run, skip, warn
-from edge.store import room
+from edge.store import marks, room
 from edge.store.migrations import MIGRATIONS
 from edge.store.probe import Looked, look
 
@@ -89,15 +89,20 @@ class Disk:
 
     async def _database(self) -> Finding:
         path = self._patient.state_dir / "glassd.db"
+        had = await in_thread(lambda: marks.read(path)) is not None
         try:
             found = await in_thread(lambda: look(path, seconds=CHECK_S))
         except FileNotFoundError:
+            if had:
+                return fail(f"{path} is missing, though there was one", self._put_away(path))
             return ok("there is none yet; the daemon makes it")
         except IsADirectoryError:
             away = quoted(path.with_name("glassd.db.directory"))
             return fail(f"{path} is a directory, where the database should be", run(f"mv {quoted(path)} {away}"))
         except PermissionError:
             return skip(f"you may not read {path}", self._machine.as_root("glassd doctor"))
+        if had and not found.bytes:
+            return fail(f"{path} is empty, though there was a database", self._put_away(path))
         return self._judged(path, found)
 
     def _judged(self, path: Path, found: Looked) -> Finding:

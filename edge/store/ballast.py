@@ -25,6 +25,11 @@ class Ballast:
         self._size = size
         self.full_because = ""
 
+    @property
+    def there(self) -> bool:
+        """Whether the file is there: then a database was opened here before."""
+        return bool(self._size) and self._path.exists()
+
     def prepare(self) -> None:
         """Put the ballast in place; a disk too full for it is known from the start."""
         try:

@@ -18,7 +18,10 @@ from typing import Any, Final, Generic, TypeVar
 from edge.core.disk_faults import is_disk_fault
 from edge.store.ballast import Ballast
 from edge.store.errors import DiskUnavailable, StoreClosed, StoreDamaged, StoreError, StoreFull, StoreMisplaced
-from edge.store.files import set_aside, sync_directory
+from edge.store.files import sync_directory
+from edge.store.guard import Guard
+from edge.store.rescue import Promises
+from edge.store.schema import check_whole
 
 __all__ = (
     "MIB", "Connection", "Database", "DiskUnavailable", "Row", "StoreClosed", "StoreDamaged", "StoreError", "StoreFull",
@@ -64,9 +67,12 @@ class Database:
     Natural group commit: what queued while the previous fsync ran is committed together; alone, work never waits.
     """
 
-    def __init__(self, path: Path, *, max_bytes: int = MAX_BYTES, ballast: bool = True, shared: bool = False) -> None:
+    def __init__(
+        self, path: Path, migrations: Sequence[str], *, max_bytes: int = MAX_BYTES, ballast: bool = True, shared: bool = False,
+        promises: Promises | None = None,
+    ) -> None:  # fmt: skip
         self.path = path
-        self.opened_fresh_because = ""
+        self._guard = Guard(path, migrations, promises)
         self._failing = ""
         self._max_bytes = max_bytes
         self._ballast = Ballast(path.with_name(path.name + ".ballast"), size=BALLAST_BYTES if ballast else 0)
@@ -77,13 +83,16 @@ class Database:
 
     @classmethod
     async def open(
-        cls, path: Path, migrations: Sequence[str], *, max_bytes: int = MAX_BYTES, ballast: bool = True, shared: bool = False
-    ) -> "Database":
-        """Open or create; a damaged file is put aside as `.bad-N` and said so. `shared`: other processes write, too. Raises StoreError."""
-        db = cls(path, max_bytes=max_bytes, ballast=ballast, shared=shared)
+        cls, path: Path, migrations: Sequence[str], *, max_bytes: int = MAX_BYTES, ballast: bool = True, shared: bool = False,
+        promises: Promises | None = None,
+    ) -> "Database":  # fmt: skip
+        """Open or create; a damaged file is put aside as `.bad-N`, `damage` says so, and what `promises` names is saved.
+        `shared`: other processes write, too. Raises StoreError.
+        """
+        db = cls(path, migrations, max_bytes=max_bytes, ballast=ballast, shared=shared, promises=promises)
         opened: Future[None] = Future()
         opened.set_running_or_notify_cancel()  # an opener that is cancelled must not cancel it under the thread
-        db._thread = threading.Thread(target=db._run, args=(migrations, opened), name="store", daemon=True)
+        db._thread = threading.Thread(target=db._run, args=(opened,), name="store", daemon=True)
         db._thread.start()
         try:
             await asyncio.wrap_future(opened)
@@ -92,6 +101,15 @@ class Database:
             db._jobs.put(None)  # nobody is left to close it
             raise
         return db
+
+    @property
+    def damage(self) -> str:
+        """What was wrong with the database when it was opened and what was saved, in words for `status`; else empty."""
+        return self._guard.damage
+
+    async def mark(self) -> None:
+        """Note beside the database how far it has come, for when it is lost. Raises StoreError."""
+        await self.read(lambda connection: self._guard.mark(connection, running=True))
 
     @property
     def trouble(self) -> str:
@@ -156,9 +174,9 @@ class Database:
 
     # -------------------------------------------------------------- the writer thread
 
-    def _run(self, migrations: Sequence[str], opened: "Future[None]") -> None:
+    def _run(self, opened: "Future[None]") -> None:
         try:
-            connection = self._open(migrations)
+            connection = self._open()
         except BaseException as error:  # noqa: BLE001 - handed to whoever opens
             opened.set_exception(_as_store_error(error))
             return
@@ -169,6 +187,7 @@ class Database:
         finally:
             with suppress(sqlite3.Error):
                 connection.execute("PRAGMA incremental_vacuum(256)")
+            self._guard.mark(connection, running=False)  # first: a database that is closed has no WAL, which must not look like a loss
             connection.close()
 
     def _next_batch(self) -> list[_Job[Any]] | None:
@@ -262,22 +281,23 @@ class Database:
 
     # -------------------------------------------------------------- opening
 
-    def _open(self, migrations: Sequence[str]) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.is_dir():
             raise StoreMisplaced(f"{self.path} is a directory, where the database should be")
         try:
-            connection = self._connect(migrations)
-        except sqlite3.DatabaseError as error:
-            if _result(error) in _GONE:
-                self._quarantine(str(error))
-            elif _result(error) not in _OF_THE_DISK or not self._ballast.give_up():
-                raise  # else an upgrade has the few pages it needs now
-            connection = self._connect(migrations)
+            self._guard.before(known=self._ballast.there)
+            connection = self._connect()
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if not _is_damage(error) and (_result(error) not in _OF_THE_DISK or not self._ballast.give_up()):
+                raise  # else an upgrade, or a rescue, has the few pages it needs now
+            self._guard.before(known=self._ballast.there)
+            connection = self._connect()
         self._ballast.prepare()
+        self._guard.mark(connection, running=True)
         return connection
 
-    def _connect(self, migrations: Sequence[str]) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         new = not self.path.exists()
         connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=5.0)
         try:
@@ -289,19 +309,16 @@ class Database:
                 f"max_page_count={self._max_bytes // PAGE}", "cache_size=-512",
             ):  # fmt: skip
                 connection.execute(f"PRAGMA {pragma}")
-            _check_whole(connection)
-            _migrate(connection, migrations)
-        except BaseException:
+            check_whole(connection)
+            self._guard.check(connection)
+        except BaseException as error:
+            if isinstance(error, Exception) and _is_damage(error):
+                self._guard.failed(error, connection.close)
             connection.close()
             raise
         if new:
             sync_directory(self.path.parent)
         return connection
-
-    def _quarantine(self, why: str) -> None:
-        aside = set_aside(self.path)
-        self.opened_fresh_because = f"the database was damaged ({why}); it is kept as {aside.name}, a fresh one was started"
-        _log.error("%s", self.opened_fresh_because)
 
 
 def _give_back(connection: sqlite3.Connection) -> None:
@@ -343,6 +360,11 @@ def _result(error: BaseException) -> int | None:
     return None if code is None else code & 0xFF
 
 
+def _is_damage(error: Exception) -> bool:
+    """A damaged schema can also be text that Python cannot read."""
+    return _result(error) in _GONE or isinstance(error, UnicodeDecodeError)
+
+
 def _as_store_error(error: BaseException) -> BaseException:
     """Translate SQLite's words; a caller's own exception stays as it is."""
     if not isinstance(error, sqlite3.Error | sqlite3.Warning | OSError):
@@ -362,39 +384,3 @@ def _as_store_error(error: BaseException) -> BaseException:
 def _rewrite_schema_version(connection: sqlite3.Connection) -> None:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     connection.execute(f"PRAGMA user_version={version}")
-
-
-def _check_whole(connection: sqlite3.Connection) -> None:
-    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if found != "ok":
-        damage = sqlite3.DatabaseError(found)
-        damage.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-        raise damage
-
-
-def _migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
-    """Bring the schema up to date, one numbered step a transaction."""
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > len(migrations):
-        raise StoreError(
-            f"the database is of schema {version}, this program knows {len(migrations)}: "
-            "install the newer program again, or move the database away"
-        )
-    for number in range(version, len(migrations)):
-        with _transaction(connection):
-            for statement in _statements(migrations[number]):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version={number + 1}")
-
-
-def _statements(script: str) -> list[str]:
-    """Split a script; `executescript` would commit in the middle of our transaction."""
-    found, rest = [], ""
-    for line in script.splitlines():
-        rest += line + "\n"
-        if sqlite3.complete_statement(rest):
-            found.append(rest)
-            rest = ""
-    if rest.strip():
-        raise StoreError(f"a migration ends in the middle of a statement: {rest.strip()[:60]}")
-    return found

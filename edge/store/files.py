@@ -4,8 +4,15 @@ Knows nothing of what is in them.
 """
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+KEPT_ASIDE: Final = 3
+KEPT_ASIDE_BYTES: Final = 128 * 1024 * 1024
+"""Of damaged databases so many are kept, and so much of them; of the newest always everything."""
+_TAILS: Final = ("", "-wal", "-shm")
 
 
 def sync_directory(path: Path) -> None:
@@ -18,12 +25,33 @@ def sync_directory(path: Path) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a database, its WAL and its index to the next free `.bad-N`; gives the new name."""
-    number = 1
-    while (aside := path.with_name(f"{path.name}.bad-{number}")).exists():
-        number += 1
-    path.rename(aside)
-    for tail in ("-wal", "-shm"):
+    """Rename what there is of a database, its WAL and its index to the next `.bad-N`; gives the new name. The oldest of too
+    many go.
+    """
+    older = _aside(path)
+    aside = path.with_name(f"{path.name}.bad-{max(older, default=0) + 1}")
+    for tail in _TAILS:
         with suppress(FileNotFoundError):
             path.with_name(path.name + tail).rename(aside.with_name(aside.name + tail))
+    size = _size(aside)
+    for place, number in enumerate(sorted(older, reverse=True), start=2):
+        old = path.with_name(f"{path.name}.bad-{number}")
+        size += _size(old)
+        if place > KEPT_ASIDE or size > KEPT_ASIDE_BYTES:
+            for tail in _TAILS:
+                with suppress(OSError):
+                    old.with_name(old.name + tail).unlink()
     return aside
+
+
+def _aside(path: Path) -> set[int]:
+    name = re.compile(re.escape(path.name) + r"\.bad-(\d{1,9})(-wal|-shm)?")
+    return {int(found[1]) for entry in path.parent.iterdir() if (found := name.fullmatch(entry.name))}
+
+
+def _size(path: Path) -> int:
+    total = 0
+    for tail in _TAILS:
+        with suppress(OSError):
+            total += path.with_name(path.name + tail).stat().st_size
+    return total

@@ -20,6 +20,7 @@ from edge.settings import Settings
 from edge.store.db import Database
 from edge.store.migrations import MIGRATIONS
 from edge.store.probe import look
+from edge.store.promises import CallPromises
 from tests.e2e.broker import free_port
 from tests.unit.doctor.house import NOW, copied
 from tests.unit.doctor.test_service import answers
@@ -323,3 +324,14 @@ async def test_what_waits_for_a_secret_is_told_as_the_running_daemon_says_it(tmp
 async def test_a_directory_in_the_databases_place_is_moved_away(sandbox):
     (sandbox.state / "glassd.db").mkdir()
     await sandbox.fails_until_cured("database", "is a directory")
+
+
+@pytest.mark.requirement("I11-damage-said")
+@pytest.mark.parametrize("harm", ["missing", "empty"])
+async def test_a_database_that_is_gone_though_there_was_one_is_put_away(sandbox, harm):
+    path = sandbox.state / "glassd.db"
+    await (await Database.open(path, MIGRATIONS, promises=CallPromises(edge_id="e", boot_id="b"))).close()
+    path.unlink()
+    if harm == "empty":
+        path.touch()
+    await sandbox.fails_until_cured("database", harm)

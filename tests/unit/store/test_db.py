@@ -45,7 +45,7 @@ async def test_a_write_is_seen_by_the_next_read_and_by_the_next_start(db, tmp_pa
     await db.close()
     again = await Database.open(tmp_path / "x.db", ONE)
     assert await again.read(count) == 1
-    assert again.opened_fresh_because == ""
+    assert again.damage == ""
     await again.close()
 
 
@@ -156,7 +156,7 @@ async def test_a_damaged_file_is_kept_aside_and_a_fresh_one_started(tmp_path, ha
             data = bytearray(b"\x00garbage" * 2000)
         path.write_bytes(data)
         db = await Database.open(path, ONE)
-        assert f"x.db.bad-{round_}" in db.opened_fresh_because
+        assert f"x.db.bad-{round_}" in db.damage
         assert (tmp_path / f"x.db.bad-{round_}").read_bytes()[4096:] == bytes(data)[4096:]
         assert await db.read(count) == 0
         await db.write(insert(1))

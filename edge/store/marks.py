@@ -1,0 +1,73 @@
+"""A small file beside a database, which remembers that there is one, how far it had come and how it was left.
+
+Without it a database that is missing, empty or an older copy looks like one of a first start. Written when a database is
+opened and closed and now and then between, never for a single call.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from edge.store.files import sync_directory
+
+MAX_BYTES: Final = 16 * 1024
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """`id` is the database's own number, `running` whether it was open when this was written, `numbers` the highest row number
+    ever given in each table, `promised` how many accepted calls waited for their answer.
+    """
+
+    id: int = 0
+    running: bool = False
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    promised: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Words of the database's owner, kept for when they are lost elsewhere."""
+
+
+def path_of(database: Path) -> Path:
+    return database.with_name(database.name + ".marks")
+
+
+def read(database: Path) -> Marks | None:
+    """None when there are none; damaged ones say only that there was a database. Blocking; never raises."""
+    try:
+        with path_of(database).open("rb") as file:
+            found: Any = json.loads(file.read(MAX_BYTES))
+        if not isinstance(found, dict) or found.pop("version", None) != VERSION:
+            return Marks()
+        numbers, labels = found["numbers"], found["labels"]
+        marks = Marks(int(found["id"]), bool(found["running"]), {str(k): int(v) for k, v in numbers.items()}, found["promised"], labels)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return Marks()
+    words = all(isinstance(word, str) for pair in labels.items() for word in pair)
+    return marks if words and isinstance(marks.promised, int | None) else Marks()
+
+
+def write(database: Path, marks: Marks, *, durable: bool) -> None:
+    """Replace them whole. `durable`: on the disk when this returns, else as soon as the system writes it. Raises OSError."""
+    path = path_of(database)
+    half = path.with_name(path.name + ".new")
+    try:
+        handle = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(json.dumps({"version": VERSION, **asdict(marks)}).encode())
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        half.replace(path)
+    except OSError:
+        with suppress(OSError):
+            half.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_directory(path.parent)
