@@ -68,7 +68,7 @@ HINTS: Final[dict[Fault, str]] = {
     Fault.BUSY: "the broker is busy; nothing to do here",
     Fault.BANNED: "the broker's operator has banned this client",
     Fault.REJECTED: "see the broker's log",
-    Fault.TAKEN_OVER: "another client uses the same edge_id: give each device its own",
+    Fault.TAKEN_OVER: "stop it, or give one of the two devices its own [edge] id (a copied state directory has the same)",
     Fault.SUBSCRIBE_REFUSED: "let this edge read glassd/v1/TENANT/e/EDGE_ID/# and glassd/v1/TENANT/registry/#",
     Fault.SILENT: "the network swallows packets; the link is replaced by itself",
     Fault.LOST: "the link is replaced by itself; when it never lasts, look for another device with the same edge_id",

@@ -6,7 +6,7 @@ Knows no connection: it is handed packets and acknowledges through them. Bad byt
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -82,13 +82,16 @@ class Inward:
     """Takes packets in batches; gives messages to one consumer and remembers which it has handled."""
 
     def __init__(
-        self, inbox: InboxPort, flights: Flights, topics: Topics, pool: str, outward: Outward, *, clock: Clock
-    ) -> None:
+        self, inbox: InboxPort, flights: Flights, topics: Topics, pool: str, outward: Outward, *, clock: Clock,
+        presence: Callable[[Mapping[str, Json]], None] = lambda _presence: None,
+    ) -> None:  # fmt: skip
+        """`presence` gets what stands on our own presence topic."""
         self._inbox = inbox
         self._flights = flights
         self.move(topics, pool)
         self._outward = outward
         self._clock = clock
+        self._presence = presence
         self._slots: deque[_Slot] = deque()
         self._holding = asyncio.Event()
         self._full = False
@@ -280,6 +283,9 @@ class Inward:
                 return self._read_result(message)
             if packet.topic == self._topics.invoke:
                 return self._read_invoke(message, packet)
+            if packet.topic == self._topics.presence and message.kind is Kind.PRESENCE:
+                self._presence(message.body)
+                return _Item()
             if packet.topic == self._registry_topic and message.kind is Kind.REGISTRY:
                 return _Item(message=_notice(message))
         except WireError as error:

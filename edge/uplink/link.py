@@ -159,6 +159,10 @@ class Received:
     def wake(self) -> None:
         self._arrived.set()
 
+    def drained(self) -> bool:
+        """Is it time to read again?"""
+        return len(self._messages) <= LOW_WATER
+
     def full(self, *, awaiting: bool) -> bool:
         """Is it time to stop reading? While an acknowledgement is awaited it is not: that comes behind what the broker
         has sent before.

@@ -17,7 +17,6 @@ from edge.uplink.faults import Fault, Verdict, of_connack, of_end, of_os_error
 from edge.uplink.link import (
     ANY_PACKET,
     HIGH_WATER,
-    LOW_WATER,
     MAX_PACKET,
     NO_SUBSCRIBERS,
     WINDOW,
@@ -26,7 +25,6 @@ from edge.uplink.link import (
     ConnectionFailed,
     ConnectionOver,
     Inbound,
-    PacketTooLarge,
     PublishRefused,
     Received,
     Waiting,
@@ -45,8 +43,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["HIGH_WATER", "LOW_WATER", "MAX_PACKET", "NO_SUBSCRIBERS", "WINDOW", "BrokerOptions", "Connection", "ConnectionFailed",
-           "ConnectionOver", "Inbound", "PacketTooLarge", "PublishRefused", "Will"]  # fmt: skip
+__all__ = ["HIGH_WATER", "MAX_PACKET", "NO_SUBSCRIBERS", "WINDOW", "BrokerOptions", "Connection", "ConnectionFailed",
+           "ConnectionOver", "Inbound", "PublishRefused", "Will"]  # fmt: skip
 
 _REFUSAL: Final = 0x80
 
@@ -174,18 +172,20 @@ class Connection:
             raise PublishRefused(code, topic, name)
         return code
 
-    async def subscribe(self, *filters: str, qos: int = 1) -> None:
-        """Subscribe to all filters in one packet. Raises ConnectionFailed when the broker refuses any of them."""
+    async def subscribe(self, *filters: str, qos: int = 1, own: bool = True) -> None:
+        """Subscribe to all in one packet; not to what we publish ourselves unless `own`. Raises ConnectionFailed if refused."""
         from paho.mqtt.subscribeoptions import SubscribeOptions  # noqa: PLC0415
 
         self._check()
-        result, mid = self._paho.subscribe([(f, SubscribeOptions(qos=qos)) for f in filters])
+        result, mid = self._paho.subscribe([(f, SubscribeOptions(qos=qos, noLocal=not own)) for f in filters])
         if result != 0 or mid is None:
             raise ConnectionOver(self._over(Verdict(Fault.LOST, "the socket is gone")))
-        codes = await self._answer(mid)
-        for wanted, (code, name) in zip(filters, codes, strict=False):
+        for wanted, (code, name) in zip(filters, await self._answer(mid), strict=False):
             if code >= _REFUSAL:
                 raise ConnectionFailed(Verdict(Fault.SUBSCRIBE_REFUSED, f"{wanted}: {name} (0x{code:02X})"))
+
+    def unsubscribe(self, topic: str) -> None:
+        self._paho.unsubscribe(topic)  # its acknowledgement is not waited for
 
     async def receive(self) -> Inbound:
         """Give the next message, in order. Raises ConnectionOver when there is none and will be none."""
@@ -193,7 +193,7 @@ class Connection:
             self._check()
             await self._inbox.wait()
         message = self._inbox.take()
-        if self._paused and len(self._inbox) <= LOW_WATER:
+        if self._paused and self._inbox.drained():
             self._resume()
         return message
 
@@ -232,9 +232,8 @@ class Connection:
             self._connack.set_exception(ConnectionFailed(of_connack(reason.value, str(reason))))
             return
         self.session_present = bool(flags.session_present)
-        theirs = getattr(connack, "ReceiveMaximum", 65535)
         self.max_packet = getattr(connack, "MaximumPacketSize", ANY_PACKET)
-        self._window = asyncio.Semaphore(max(1, min(self.options.window, theirs)))
+        self._window = asyncio.Semaphore(max(1, min(self.options.window, getattr(connack, "ReceiveMaximum", 65535))))
         self._connack.set_result(None)
 
     def _on_disconnect(self, _c: "Paho", _u: Any, flags: "DisconnectFlags", reason: "ReasonCode", _p: Any) -> None:
@@ -357,6 +356,7 @@ class Connection:
         paho.on_disconnect = self._on_disconnect
         paho.on_publish = self._on_acknowledged
         paho.on_subscribe = self._on_acknowledged
+        paho.on_unsubscribe = self._on_acknowledged
         paho.on_message = self._on_message
         # Paho's own leaks the socket when TLS fails.
         paho._create_socket = partial(open_socket, o)  # type: ignore[method-assign]  # noqa: SLF001

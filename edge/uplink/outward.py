@@ -15,7 +15,8 @@ from edge.clock import Clock
 from edge.core import results
 from edge.uplink import wire
 from edge.uplink.flights import Flight, Flights, refused
-from edge.uplink.mqtt import NO_SUBSCRIBERS, WINDOW, Connection, ConnectionOver, PacketTooLarge, PublishRefused
+from edge.uplink.link import PacketTooLarge
+from edge.uplink.mqtt import NO_SUBSCRIBERS, WINDOW, Connection, ConnectionOver, PublishRefused
 from edge.uplink.refusals import FINAL, Refusals
 from edge.uplink.stores import ANSWER, OutboxPort
 from edge.uplink.wire import BodyTooLarge, Kind, Topics

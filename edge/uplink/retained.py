@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Coroutine, Mapping
 from typing import Final
 
@@ -35,6 +36,8 @@ class Retained:
         self._changed = asyncio.Event()
         self._capabilities: dict[str, Json] | None = None
         self._glasses = "none"
+        self.instance: Final = secrets.token_hex(8)
+        """Published in presence: tells this process from another daemon with the same edge id."""
         self.connections = 0
         """Published in presence as `seq`: a late will of an older connection can be told from the present state."""
 
@@ -97,4 +100,5 @@ class Retained:
     def presence(self, state: str) -> dict[str, Json]:
         """The body of a presence message."""
         glasses = self._glasses if state == "online" else "none"
-        return {"state": state, "glasses": glasses, "boot": self._clock.boot_id, "seq": self.connections, "version": self._version}
+        return {"state": state, "glasses": glasses, "boot": self._clock.boot_id, "seq": self.connections, "version": self._version,
+                "instance": self.instance}  # fmt: skip

@@ -18,7 +18,8 @@ from edge.events import Alarmed, UplinkChanged
 from edge.ports import BusPort, Invoked, UplinkMessage, UplinkStatus
 from edge.race import race
 from edge.uplink import wire
-from edge.uplink.faults import Fault, Verdict
+from edge.uplink.duplicates import Duplicates
+from edge.uplink.faults import HINTS, Fault, Verdict
 from edge.uplink.flights import Flight, Flights, unanswered
 from edge.uplink.inward import Inward
 from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed, ConnectionOver, PublishRefused, Will
@@ -85,7 +86,6 @@ class MqttUplink:
         self._flights = Flights(chance, resend_s=options.resend_s)
         refusals = Refusals(lambda text: self._alarm("uplink.refused", text, over=not text))
         self._outward = Outward(outbox, self._flights, self._topics, clock, refusals)
-        self._inward = Inward(inbox, self._flights, self._topics, options.pool, self._outward, clock=clock)
         self._backoff = Backoff(
             chance, first_s=options.reconnect_min_s, most_s=options.reconnect_max_s, stable_s=options.stable_s
         )
@@ -93,6 +93,11 @@ class MqttUplink:
         self._loaded = False
         self._deadlines = asyncio.Event()
         self._retained = Retained(self._topics, options.version, clock=clock, bus=bus, refusals=refusals)
+        self._duplicates = Duplicates(self._retained.instance, self._note_duplicate)
+        self._contested = False
+        self._inward = Inward(
+            inbox, self._flights, self._topics, options.pool, self._outward, clock=clock, presence=self._duplicates.saw
+        )
         self._alarms: set[str] = set()
         self._up = False
         self._up_at: float | None = None
@@ -213,6 +218,8 @@ class MqttUplink:
                 await self._moved.wait()
                 continue
             up_s, verdict = await self._one_link()
+            if self._contested and verdict.fault is Fault.LOST:
+                verdict = Verdict(Fault.TAKEN_OVER, "another daemon with this edge id took the connection over")
             self._note_down(verdict)
             wait_s = self._o.takeover_wait_s if verdict.fault is Fault.TAKEN_OVER else 0.0
             await race(self._pause(self._backoff.after(up_s, at_least_s=wait_s), verdict.fault), self._wait_moved())
@@ -281,6 +288,8 @@ class MqttUplink:
         self._note_up()
         on_up()
         self._outward.limit = link.max_packet
+        if self._verdict is not None and self._verdict.fault in (Fault.LOST, Fault.TAKEN_OVER):
+            await self._duplicates.look(link, self._topics)
         self._flights.all_due(accepted_too=not link.session_present)
         try:
             await race(
@@ -300,6 +309,7 @@ class MqttUplink:
     async def _calm_down(self) -> None:
         """An identity that stayed ours for a while is not contested any more."""
         await asyncio.sleep(self._o.stable_s)
+        self._contested = False
         self._alarm("uplink.taken_over", "", over=True)
         await asyncio.Event().wait()
 
@@ -338,6 +348,12 @@ class MqttUplink:
             self._bus.publish(UplinkChanged(False, self._broker, verdict.fault.value))
         if verdict.fault is Fault.TAKEN_OVER:
             self._alarm("uplink.taken_over", f"Another client uses the edge id {self._o.edge_id}: {verdict.hint}.")
+
+    def _note_duplicate(self) -> None:
+        if not self._contested:
+            self._contested = True
+            _log.warning("another daemon uses the edge id %s: both take the connection from each other", self._o.edge_id)
+            self._alarm("uplink.taken_over", f"Another client uses the edge id {self._o.edge_id}: {HINTS[Fault.TAKEN_OVER]}.")
 
     def _alarm(self, name: str, text: str, *, over: bool = False) -> None:
         if over == (name not in self._alarms):

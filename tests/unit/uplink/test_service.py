@@ -574,8 +574,8 @@ async def test_presence_and_capabilities_are_retained_and_follow_the_newest_word
         async with cloud(broker.port) as far:  # comes later: only what is retained
             await until(lambda: far.of("presence") and far.of("presence")[-1].message.body["glasses"] == "connected")
             presence = far.of("presence")[-1]
-            assert presence.message.body | {"boot": ""} == {
-                "v": 1, "k": "presence", "state": "online", "glasses": "connected", "boot": "", "seq": 1, "version": "0.1.0",
+            assert presence.message.body | {"boot": "", "instance": ""} == {
+                "v": 1, "k": "presence", "state": "online", "glasses": "connected", "boot": "", "seq": 1, "version": "0.1.0", "instance": "",
             }  # fmt: skip
             assert presence.packet.expiry_s > 6 * 86400
             (report,) = await far.wait_for("capabilities")
