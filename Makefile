@@ -24,9 +24,9 @@ test-all:  ## `make test` on Python 3.11, 3.12 and 3.13, each in its own venv
 
 # What may differ between Pythons: asyncio and how it cleans up (link, uplink, control, upstream servers, rooms of the daemon),
 # SQLite's binding (store), how packages are found and built (packaging, imports), annotations that are read at run time (facades,
-# tools_cache), and processes and sockets end to end. Codecs, rules and texts compute; they are tested once.
+# tools_cache), and some of it end to end. Codecs, rules and texts compute: no Python makes a difference there.
 MAY_DIFFER := $(addprefix tests/unit/,edge uplink store control firmware_bridge facades packaging tools_cache) \
-  tests/link tests/upstream tests/e2e tests/test_imports.py
+  $(addprefix tests/e2e/test_,demo.py mqtt_traps.py tls.py) tests/link tests/upstream tests/test_imports.py
 
 test-python: $(VENV)/.dev $(REGISTRY) mosquitto  ## of `make test` what may differ between Pythons (PYTHON=python3.13 VENV=.venv-3.13)
 	@$(BIN)/python -m tests.second_chance --numprocesses=auto --maxprocesses=4 --dist=loadfile $(MAY_DIFFER) $(ARGS)
