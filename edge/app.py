@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from edge import __version__, rewire, settings as configuration, settings_again
+from edge import __version__, identity, rewire, settings as configuration, settings_again
 from edge.alarms import AlarmClock
 from edge.amenities import Amenities
 from edge.audit import AuditLog, filtered_line
@@ -102,7 +102,8 @@ class Daemon:
         self.bus = Bus(self.vigil.within)
         self.clock = clock or Clock.system()
         self.state_dir = settings.state_dir(env)
-        self.edge_id = settings.edge.id or configuration.edge_id_in(self.state_dir)
+        self.identity = identity.find(settings.edge.id, self.state_dir)
+        self.edge_id = self.identity.edge_id
         self.notifier = Notifier(env)
         self.turns = OpenTurns()
         self._air = air
@@ -110,7 +111,7 @@ class Daemon:
         self._shelf = shelf
         self._own = own
         self._config = config
-        self._alarms: dict[str, str] = {}
+        self._alarms = dict(self.identity.alarms)
 
     # -------------------------------------------------------------- building
 
@@ -128,7 +129,7 @@ class Daemon:
         stack.callback(self.control.close)
 
     async def _open_store(self, stack: AsyncExitStack) -> None:
-        self.db = await Database.open(self.state_dir / "glassd.db", MIGRATIONS, promises=CallPromises(edge_id=self.edge_id, boot_id=self.clock.boot_id))
+        self.db = await Database.open(self.state_dir / "glassd.db", MIGRATIONS, promises=CallPromises(edge_id=self.identity.kept, boot_id=self.clock.boot_id))
         stack.push_async_callback(self.db.close)
         self.packages = Packages(self.state_dir / "packages")
         stack.push_async_callback(self.packages.close)

@@ -3,7 +3,6 @@
 Refuses to know what a value is used for, and never holds a secret: only the name of the file it stands in.
 """
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -305,7 +304,7 @@ class Settings:
         return Path(self.control.owner_socket) if self.control.owner_socket else self.socket_path(env).with_name(OWNER_NAME)
 
 
-# ------------------------------------------------------------------ secrets and identity
+# ------------------------------------------------------------------ secrets
 
 
 def credential(configured: str, name: str, env: Env) -> Path | None:
@@ -333,20 +332,3 @@ def read_secret(configured: str, name: str, env: Env) -> str | None:
         return raw.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError:
         raise BadSettings(f"{path}: is not text; save it as UTF-8") from None
-
-
-def edge_id_in(folder: Path) -> str:
-    """Give this edge's own stable name, made once and kept in `folder/edge_id`; a damaged one is made anew."""
-    path = folder / "edge_id"
-    try:
-        kept = path.read_text(encoding="ascii")[:64].strip()
-    except (FileNotFoundError, UnicodeDecodeError):
-        kept = ""
-    if rules.WORD.fullmatch(kept):
-        return kept
-    fresh = f"edge-{uuid.uuid4().hex[:12]}"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    half = path.with_name("edge_id.new")
-    half.write_text(fresh + "\n", encoding="ascii")
-    half.replace(path)
-    return fresh

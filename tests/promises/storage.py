@@ -11,5 +11,6 @@ PROMISES: Final[dict[str, Promise]] = {
     "I11-disk-alarm": Promise("A full or read-only disk is an alarm of `status` with what to do, until it takes writes again.", "issue 11, The store 11"),
     "I11-disk-code": Promise("A call that cannot be stored fails with STORAGE_UNAVAILABLE, which says that and when to try again.", "issue 11, The store 11"),
     "I11-disk-directory": Promise("A directory in the database's place is named as that, and the daemon is not started again and again.", "issue 11, The store 11"),
+    "I11-edge-id": Promise("A damaged or missing `edge_id` never becomes a new name in silence; the old one is restored where it is known.", "issue 11, The store 12"),
 }  # fmt: skip
 DECLINED: Final[dict[str, str]] = {}

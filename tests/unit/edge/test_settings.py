@@ -303,21 +303,6 @@ def test_clients_look_where_the_contract_says():
     assert (first, second) == (Path("/run/user/1/glassd/control.sock"), Path("/run/glassd/control.sock"))
 
 
-def test_an_edge_names_itself_once_and_for_all(tmp_path):
-    name = settings.edge_id_in(tmp_path / "state")
-    assert re.fullmatch(r"edge-[0-9a-f]{12}", name)
-    assert settings.edge_id_in(tmp_path / "state") == name
-    assert settings.edge_id_in(tmp_path / "other") != name
-
-
-@pytest.mark.parametrize("damage", [b"", b"\xff\xfe", b"a/b", b"#", b"x" * 70])
-def test_a_damaged_name_is_made_anew(tmp_path, damage):
-    (tmp_path / "edge_id").write_bytes(damage)
-    name = settings.edge_id_in(tmp_path)
-    assert name.startswith("edge-")
-    assert settings.edge_id_in(tmp_path) == name
-
-
 @pytest.mark.parametrize("named", [True, False])
 def test_a_configuration_we_may_not_even_look_at_is_told_and_not_taken_for_none(tmp_path, monkeypatch, named):
     closed = tmp_path / "closed" / "glassd.toml"
