@@ -38,7 +38,7 @@ async def test_the_report_is_retained_on_mqtt_with_origin_and_age_of_every_value
         assert values["display.width"]["value"] == 576
         assert report["registry"] == in_force
         tools = {tool["name"]: tool["inputSchema"] for tool in report["tools"]}
-        assert {"notes:add", "glasses:show_text", "glasses:say", "clock:now"} <= set(tools)
+        assert {"timer:start", "glasses:show_text", "glasses:say", "clock:now"} <= set(tools)
         assert not any(name.startswith("com.") for name in tools), "only what lives on this edge"
 
 
