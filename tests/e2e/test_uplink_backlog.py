@@ -48,6 +48,8 @@ tls = false
 reconnect_max_s = 1.0
 [audio]
 speech = "off"
+[policy]
+cloud_may = ["notes:add"]
 [control]
 socket = "{self._socket}"
 group = ""
