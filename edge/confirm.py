@@ -5,22 +5,23 @@ with the call's step (C-14), so that of a tap, a token and a time-out only the f
 """
 
 import asyncio
+import copy
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from edge.clock import Clock
-from edge.core import confirmation, idempotency, policy
+from edge.core import confirmation, particulars, policy
 from edge.events import ConfirmationAsked, ConfirmationDecided
-from edge.ports import AskPort, BusPort, Grant, NobodyToAsk, Question
+from edge.gate import Refused
+from edge.ports import AskPort, BusPort, Grant, NobodyToAsk, Question, RegistryPort
 from edge.store_ports import Asked, ConfirmationStorePort, Consumed, Consumption, Granted
 from edge.ticket import Decided, Ticket, Unasked
 from firmware_bridge.messages import Answer
 from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError
 
 _log: Final = logging.getLogger(__name__)
-_MAX_PREVIEW: Final = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,14 @@ class Confirmer:
     """One per daemon. `tasks` is the group its questions run in, while there is one."""
 
     def __init__(
-        self, *, store: ConfirmationStorePort, ask: AskPort, bus: BusPort, clock: Clock,
+        self, *, store: ConfirmationStorePort, ask: AskPort, bus: BusPort, clock: Clock, registry: RegistryPort,
         new_token: Callable[[], str],
     ) -> None:  # fmt: skip
         self._store = store
         self._ask = ask
         self._bus = bus
         self._clock = clock
+        self._registry = registry
         self._new_token = new_token
         self._asking: dict[str, _Open] = {}
         self.tasks: asyncio.TaskGroup | None = None
@@ -52,11 +54,30 @@ class Confirmer:
         """What is decided without asking; None: ask. A “never” holds for any tool, whatever its author says of it later."""
         return confirmation.standing(tool, await self._store.granted(call.user_id, tool.name))
 
+    def freeze(self, ticket: Ticket, tool: ToolDefinition) -> ToolDefinition:
+        """Make the call what is asked about and, after a yes, run: the tool as it is now, and a copy of the arguments that
+        no other code holds. Raises `Refused` for arguments too long to be shown.
+        """
+        now = self._registry.snapshot().find(tool.name)
+        tool = ticket.tool = now.definition if now is not None else tool
+        ticket.call = replace(ticket.call, args=copy.deepcopy(dict(ticket.call.args)))
+        if error := confirmation.too_long(tool, ticket.call.args):
+            raise Refused(error, "too long to be shown")
+        return tool
+
+    async def changed(self, ticket: Ticket) -> ToolError | None:
+        """Why a yes does not hold: the tool is not what the question was about. None when it is, or nothing was asked."""
+        asked_about = await self._store.subject(ticket.call.call_id)
+        now = self._registry.snapshot().find(ticket.call.tool)
+        if not asked_about or (now is not None and confirmation.subject(now.definition, ticket.call.args) == asked_about):
+            return None
+        return confirmation.changed(ticket.call.tool)
+
     async def open(self, ticket: Ticket, tool: ToolDefinition, life_s: float) -> ToolError:
         """Ask about an admitted call; gives CONFIRMATION_REQUIRED with its token. The answer comes as a `Decided` word."""
         call, token = ticket.call, self._new_token()
         await self._store.ask(Asked(
-            call.call_id, confirmation.token_hash(token), call.tool, idempotency.digest(dict(call.args)), call.user_id,
+            call.call_id, confirmation.token_hash(token), call.tool, confirmation.subject(tool, call.args), call.user_id,
             call.session, life_s,
         ))  # fmt: skip
         self.ask_wearer(ticket, tool, life_s)
@@ -69,9 +90,9 @@ class Confirmer:
     def ask_wearer(self, ticket: Ticket, tool: ToolDefinition, left_s: float) -> None:
         """Put the question on the glasses, without waiting for it."""
         assert self.tasks is not None
-        preview = policy.preview(tool, ticket.call.args)[:_MAX_PREVIEW]
-        self._bus.publish(ConfirmationAsked(ticket.call.call_id, tool.name, preview, round(left_s, 1)))
-        task = self.tasks.create_task(self._wearer(ticket, tool, preview, left_s), name=f"ask.{ticket.call.call_id}")
+        lines = particulars.lines(tool, ticket.call.args)
+        self._bus.publish(ConfirmationAsked(ticket.call.call_id, tool.name, policy.preview(tool, ticket.call.args), round(left_s, 1), lines))
+        task = self.tasks.create_task(self._wearer(ticket, tool, lines, left_s), name=f"ask.{ticket.call.call_id}")
         self._asking[ticket.call.call_id] = _Open(ticket, tool, task, self._clock.boot() + left_s)
 
     def questions(self) -> list[Mapping[str, Json]]:
@@ -81,7 +102,8 @@ class Confirmer:
             {
                 "call_id": asked.ticket.call.call_id, "tool": asked.tool.name, "from": confirmation.origin(asked.tool),
                 "asked_by": asked.ticket.call.origin.value, "preview": policy.preview(asked.tool, asked.ticket.call.args),
-                "args": dict(asked.ticket.call.args), "left_s": round(max(0.0, asked.end_at - now), 1),
+                "args": dict(asked.ticket.call.args), "particulars": list(particulars.lines(asked.tool, asked.ticket.call.args)),
+                "left_s": round(max(0.0, asked.end_at - now), 1),
             }
             for asked in self._asking.values()
         ]  # fmt: skip
@@ -142,12 +164,10 @@ class Confirmer:
         except Exception as e:  # noqa: BLE001 - the question is decided: its call must hear of it, whatever else is lost
             _log.warning("the grant %s is not on disk: %s", grant.value, e)
 
-    async def _wearer(self, ticket: Ticket, tool: ToolDefinition, preview: str, left_s: float) -> None:
+    async def _wearer(self, ticket: Ticket, tool: ToolDefinition, lines: tuple[str, ...], left_s: float) -> None:
         call_id = ticket.call.call_id
         try:
-            text = "\n".join(filter(None, (preview, policy.particulars(ticket.call.args))))
-            question = Question(f"{call_id}/confirm", text, left_s, allow="yes", deny="no")
-            answer = await self._ask.ask(question)
+            answer = await self._ask.ask(Question(f"{call_id}/confirm", "\n".join(lines), left_s, exact=True))
         except NobodyToAsk as e:
             ticket.put(Unasked(str(e)))
             return

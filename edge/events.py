@@ -246,6 +246,8 @@ class ConfirmationAsked(Happening):
     tool: str
     preview: str
     expires_s: float
+    particulars: tuple[str, ...] = ()
+    """All that the wearer is shown, line by line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final
 
 from edge.choice_ports import GatePort
 from edge.clock import Clock
-from edge.core import idempotency, permissions, policy, results
+from edge.core import confirmation, idempotency, permissions, policy, results
 from edge.core.rates import RateLimits
 from edge.core.session import TurnLedger
 from edge.ports import Entry, RegistryPort, SnapshotPort
@@ -210,12 +210,12 @@ class Gate:
             raise Known(found.response, found.turn_id)
 
     def args_hash(self, ticket: Ticket) -> str:
-        """Canonical arguments of a call, with defaults and clamps; "" when it would be refused."""
+        """Hash of the tool and of the arguments, with defaults and clamps, as they would be asked about; "" when it would be refused."""
         entry = self._registry.snapshot().find(ticket.call.tool)
         if entry is None:
             return ""
         try:
-            return idempotency.digest(self.arguments(ticket, entry.definition))
+            return confirmation.subject(entry.definition, self.arguments(ticket, entry.definition))
         except Refused:
             return ""
 

@@ -87,7 +87,7 @@ class Orchestrator:
             registry=registry, shelves=shelves, sessions=sessions, uplink=uplink, glasses=glasses, stage=stage, bus=bus,
             clock=clock, audit=audit, limits=self._limits,
         )  # fmt: skip
-        self._confirmer = Confirmer(store=confirmations, ask=ask, bus=bus, clock=clock, new_token=new_token)
+        self._confirmer = Confirmer(store=confirmations, ask=ask, bus=bus, clock=clock, registry=registry, new_token=new_token)
         self.questions = self._confirmer.questions
         self._attendance = Attendance(
             uplink=uplink, stage=stage, bus=bus, clock=clock, ending=self._ending, confirmer=self._confirmer, limits=self._limits

@@ -267,7 +267,7 @@ def _tool(document: Mapping[str, Json]) -> tuple[ToolDefinition, Plan | None]:
     tool = definition(name.package, raw, source=Source.LOCAL)
     timeout_s = execution.get("timeout", 30_000) / 1000
     endpoint = "" if plan is None or plan.later else "http"
-    return replace(tool, endpoint=endpoint, timeout_s=timeout_s, custom_ui=tool.custom_ui or CARD), plan
+    return replace(tool, endpoint=endpoint, timeout_s=timeout_s, custom_ui=tool.custom_ui or CARD, own=True), plan
 
 
 def _plan(kind: ExecutionType, execution: Mapping[str, Json], schema: Mapping[str, Json]) -> Plan | None:

@@ -100,8 +100,8 @@ class Pipeline:
         if route.code is None and (refusal := await self._unless_allowed(ticket, tool, route)) is not None:
             await self._ending.end(ticket, ToolResponse(error=refusal))
             return
-        route = self._route(ticket, tool)
-        life_s = ticket.call.ttl_s
+        tool = ticket.tool or tool  # as it was asked about
+        route, life_s = self._route(ticket, tool), ticket.call.ttl_s
         ticket.call = replace(ticket.call, ttl_s=routing.life_s(ticket.call, tool, route))
         if not ticket.admitted:
             await self._admit(ticket, tool, route)
@@ -140,6 +140,7 @@ class Pipeline:
             raise Refused(confirmation.never_allowed(tool), "never allowed")
         if standing is not None:
             return None
+        tool = self._confirmer.freeze(ticket, tool)
         ours = ticket.call.origin is not CallOrigin.CLOUD
         patience_s = ticket.call.ttl_s if ticket.waited_for and self._glasses.status().ready else 0.0
         life_s = self._limits.confirm_s if ours else min(self._limits.confirm_s, ticket.call.ttl_s)
@@ -155,18 +156,14 @@ class Pipeline:
         ticket.tell_first(interim)
         # The cloud gets one result and brings no token: it waits for the end, which comes within its time.
         began = self._clock.boot()
-        decided = await self._attendance.decision(
-            ticket, left_s=life_s, patience_s=patience_s, interim=interim if ours else None
-        )
+        decided = await self._attendance.decision(ticket, left_s=life_s, patience_s=patience_s, interim=interim if ours else None)
         ticket.asked_s = self._clock.boot() - began
         ticket.reason, ticket.begun = f"decided by {decided.by}", decided.refusal is None
-        return decided.refusal
+        return decided.refusal or await self._confirmer.changed(ticket)
 
     # ------------------------------------------------------------------ onto the disk
 
-    async def _admit(
-        self, ticket: Ticket, tool: ToolDefinition, route: Route, *, state: CallState = CallState.ADMITTED
-    ) -> None:
+    async def _admit(self, ticket: Ticket, tool: ToolDefinition, route: Route, *, state: CallState = CallState.ADMITTED) -> None:
         """Onto the disk before it runs. A disk that takes nothing more stops only what would change something."""
         kept = ticket.call
         if state is CallState.AWAITING_CONFIRMATION:
@@ -326,6 +323,9 @@ class Pipeline:
         began = rule not in (Recovery.RUN, Recovery.ASK)
         if tool is None and kind not in (RouteKind.CLOUD, RouteKind.QUEUE):
             return results.interrupted(None, started=began)
+        unbegun = rule is Recovery.ASK or (rule in (Recovery.RUN, Recovery.AGAIN) and kind in HERE)
+        if unbegun and (refusal := await self._confirmer.changed(ticket)) is not None:
+            return ToolResponse(error=refusal)
         match rule:
             case Recovery.ASK if tool is not None:
                 return await self._asked_again(ticket, tool)
@@ -347,9 +347,9 @@ class Pipeline:
             return await self._decided_before(ticket, tool)
         self._confirmer.ask_wearer(ticket, tool, left_s)
         decided = await self._attendance.decision(ticket, left_s=left_s, patience_s=0.0, interim=None)
-        if decided.refusal is not None:
-            return ToolResponse(error=decided.refusal)
-        ticket.begun = True
+        ticket.begun = decided.refusal is None
+        if (refusal := decided.refusal or await self._confirmer.changed(ticket)) is not None:
+            return ToolResponse(error=refusal)
         return await self._begun(ticket, tool, asked=True)
 
     async def _decided_before(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:

@@ -330,7 +330,8 @@ class NobodyToAsk(Exception):
 @dataclass(frozen=True, slots=True)
 class Question:
     """Something only the wearer can decide. `scene` names it over reconnects; `allow` and `deny` are the words beside
-    tap and double tap (on glasses without a lens: press, and long press).
+    tap and double tap (on glasses without a lens: press, and long press). `exact`: the lines of `text` are a call's
+    particulars; where a line goes on in the next row that row is marked, so that no value looks like another line.
     """
 
     scene: str
@@ -338,6 +339,7 @@ class Question:
     timeout_s: float
     allow: str = "yes"
     deny: str = "no"
+    exact: bool = False
 
 
 class AskPort(Protocol):

@@ -84,7 +84,9 @@ class CallStorePort(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call that waits for a yes. Only the token's SHA-256 is kept; `left_s` is what is left of its five minutes."""
+    """A call that waits for a yes. Only the token's SHA-256 is kept; `left_s` is what is left of its five minutes.
+    `args_hash` covers the arguments and the tool's definition.
+    """
 
     call_id: str
     token_hash: str
@@ -134,6 +136,9 @@ class ConfirmationStorePort(Protocol):
 
     async def consume_call(self, call_id: str, *, allow: bool) -> Consumed:
         """The same by call, for the wearer's own answer."""
+
+    async def subject(self, call_id: str) -> str:
+        """What the newest question about this call was about (`Asked.args_hash`); "" when it was never asked about."""
 
     async def open(self) -> list[Asked]:
         """Open questions with time left; for restart."""

@@ -238,6 +238,8 @@ class ToolDefinition:
     local_phrases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     depends_on: tuple[str, ...] = ()
     open_to_cloud: bool = False
+    own: bool = False
+    """True for a tool that the owner wrote (`tools.d`)."""
     raw: Mapping[str, Json] = field(default_factory=dict)
 
     @property

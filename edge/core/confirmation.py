@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from edge.core import idempotency, policy, scope
+from edge.core import idempotency, particulars, policy, scope
 from edge.ports import Grant
 from edge.store_ports import Consumption, Granted
 from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError, ToolResponse
@@ -24,11 +24,36 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
 
 
+def subject(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
+    """Hash of all that a yes is about: the tool's definition and the arguments. A yes holds only while it stays the same."""
+    return idempotency.digest({"tool": definition_digest(tool), "own": tool.own, "args": dict(args)})
+
+
+def too_long(tool: ToolDefinition, args: Mapping[str, Json]) -> ToolError | None:
+    """Refuse arguments that no person could be shown whole; None when they can be."""
+    try:
+        particulars.lines(tool, args)
+    except particulars.TooLong:
+        limit = f"{particulars.MAX_CHARACTERS} characters, {particulars.MAX_DEPTH} levels"
+        return ToolError.of(
+            ErrorCode.INVALID_ARGUMENTS, f"These arguments are too long to be shown to the person who must confirm them (at most {limit})",
+            suggestion="Split the call into smaller ones",
+        )  # fmt: skip
+    return None
+
+
+def changed(name: str) -> ToolError:
+    return ToolError.of(
+        ErrorCode.MISMATCH, f"{name} changed after it was asked about, so nothing was done", suggestion="Call it again",
+    )  # fmt: skip
+
+
 def required(call: ToolCall, tool: ToolDefinition, *, token: str, left_s: float, wall: float) -> ToolError:
     """CONFIRMATION_REQUIRED with its request (C-22): `expires` in epoch milliseconds."""
     preview = policy.preview(tool, call.args)
     request: dict[str, Json] = {
         "token": token, "expires": round((wall + left_s) * 1000), "tool": call.tool, "args": dict(call.args), "preview": preview,
+        "origin": particulars.origin(tool), "particulars": list(particulars.lines(tool, call.args)),
     }  # fmt: skip
     return ToolError.of(
         ErrorCode.CONFIRMATION_REQUIRED, f"{preview}: this needs a confirmation first", confirmation_request=request,

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from edge.core import particulars
 from edge.core.session import Spent
 from tools_cache.errors import BadToolName
 from tools_cache.names import parse
@@ -16,9 +17,6 @@ from tools_cache.tool import ErrorCode, Json, Mode, ToolDefinition, ToolError
 
 RETRIEVAL: Final = "retrieval"
 """The category whose calls have a budget of their own."""
-_PARTICULARS: Final = 2
-_PARTICULAR: Final = 60
-"""Rows and characters of a question's particulars: a lens has five rows, one is the preview's, one says what to tap."""
 SHOWN_PROBLEMS: Final = 8
 """Problems spelled out in a message; all of them are in its details."""
 
@@ -169,26 +167,5 @@ def needs_confirmation(tool: ToolDefinition) -> bool:
 
 
 def preview(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
-    """One line that says what would happen (S2-99)."""
-    name = parse(tool.name)
-    known = {name.tool, f"{name.package.rpartition('.')[2]}_{name.tool}"}
-    if "calendar_create_event" in known:
-        attendees = args.get("attendees")
-        count = len(attendees) if isinstance(attendees, list) else 0
-        return f"Create calendar event with {count} attendees"
-    if "image_generate" in known:
-        return f'Generate image: "{str(args.get("prompt", ""))[:50]}..."'
-    return f"Execute {tool.name}"
-
-
-def particulars(args: Mapping[str, Json]) -> str:
-    """What exactly would happen, for a lens: the first short arguments, one a line. Nobody can agree to less."""
-    told = []
-    for key, value in args.items():
-        if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-            continue
-        text = "".join(ch if ch.isprintable() else " " for ch in str(value)[:_PARTICULAR])
-        told.append(f"{key[:_PARTICULAR]}: {text}")
-        if len(told) == _PARTICULARS:
-            break
-    return "\n".join(told)
+    """One line that says what would happen (S2-99). All of it is in `particulars.lines`."""
+    return particulars.summary(tool, args)

@@ -66,7 +66,7 @@ def asking(envelope: Mapping[str, Any]) -> Asking | None:
     if envelope.get("ok") or not isinstance(error, Mapping):
         return None
     if isinstance(request := error.get("confirmation_request"), Mapping) and error.get("code") == "CONFIRMATION_REQUIRED":
-        return confirmation(str(request.get("preview") or "this"), call_id_of(envelope))
+        return confirmation(_particulars(request), call_id_of(envelope))
     details = error.get("details")
     if not isinstance(details, Mapping) or not ("inputRequests" in details or "requestState" in details):
         return None
@@ -78,20 +78,26 @@ def asking(envelope: Mapping[str, Any]) -> Asking | None:
     return Asking(requests, state)
 
 
-def confirmation(preview: str, call_id: str) -> Asking:
-    """Our "may it?" about a call that waits for a yes; the preview comes back, so that it can be asked again."""
-    return Asking({CONFIRM: question(preview)}, preview, call_id)
+def _particulars(request: Mapping[str, Any]) -> str:
+    """All that the wearer is shown of the call, a line each."""
+    lines = request.get("particulars")
+    return "\n".join(map(str, lines)) if isinstance(lines, list) and lines else str(request.get("preview") or "this")
+
+
+def confirmation(particulars: str, call_id: str) -> Asking:
+    """Our "may it?" about a call that waits for a yes; the particulars come back, so that it can be asked again."""
+    return Asking({CONFIRM: question(particulars)}, particulars, call_id)
 
 
 def call_id_of(envelope: Mapping[str, Any]) -> str:
     return str((envelope.get("meta") or {}).get("callId") or "")
 
 
-def question(preview: str) -> dict[str, Any]:
+def question(particulars: str) -> dict[str, Any]:
     """Our own question: a form with one box to tick."""
-    about = {"type": "boolean", "title": "Yes, do it", "description": preview, "default": False}
+    about = {"type": "boolean", "title": "Yes, do it", "description": particulars.partition("\n")[0], "default": False}
     schema = {"type": "object", "properties": {CONFIRM: about}, "required": [CONFIRM]}
-    return {"method": "elicitation/create", "params": {"mode": "form", "message": f"Allow this? {preview}", "requestedSchema": schema}}
+    return {"method": "elicitation/create", "params": {"mode": "form", "message": f"Allow this?\n{particulars}", "requestedSchema": schema}}
 
 
 def askable(requests: Requests, capabilities: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

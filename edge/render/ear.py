@@ -36,6 +36,12 @@ class SpeechOver:
         """True when it was stopped before the glasses opened a stream: it may still be said, and that once."""
         return self.spoken is None and self.act.report.state is not Delivery.SENT and not self.away
 
+    @property
+    def whole(self) -> bool:
+        """True when all of it was played, to the end."""
+        spoken = self.spoken
+        return spoken is not None and spoken.samples != 0 and not (spoken.skipped or spoken.stopped or self.stopped_by)
+
     def remark(self) -> str:
         """What there is to say about a speech that was heard."""
         remarks = [f"stopped by {self.stopped_by}"] if self.stopped_by else []

@@ -15,10 +15,11 @@ from edge.clock import Clock
 from edge.core.results import Rendering
 from edge.ports import GlassesAway, GlassesPort, NobodyToAsk, Question
 from edge.render.act import ASKING_RANK, Act
+from edge.render.audio import CannotSpeak
 from edge.render.display import ANSWER_S, CannotShow, Lens, Sheet
 from edge.render.ear import Ear, SpeechOver
 from edge.render.ladder import REFUSALS
-from edge.render.question import ANSWERS, can_press, page, spoken
+from edge.render.question import ANSWERS, can_press, pages, spoken
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.errors import CommandRefused
 from firmware_bridge.messages import Answer, Done, EndPrompt, Gesture, PromptAnswered
@@ -28,7 +29,7 @@ _log: Final = logging.getLogger(__name__)
 WAITING: Final = 8
 """Questions that may wait behind the one being asked; nobody remembers a ninth."""
 TOO_SOON_S: Final = 0.7
-"""After a page with a question is there: a tap within this time was meant for what was on the lens before."""
+"""After a page of a question is there, or its speech has ended: a gesture within this time was meant for what was there before."""
 RETRY_S: Final = 1.0
 """Between two tries to put a question where the glasses did not take it."""
 _LONGEST_PROMPT_S: Final = 600.0
@@ -51,8 +52,11 @@ class Way(Enum):
 
 @dataclass(slots=True, eq=False)
 class Asking:
-    """One question's life. `begun`: it was put to the wearer, or is being put. `number` of the prompt open on the glasses;
-    `since` its page is there (boot clock); `speech` is kept, as a question is said at most once.
+    """One question's life.
+
+    `begun`: it was put to the wearer, or is being put. `page` of `sheets` is there, or is to be put there next; a yes needs the
+    last one, after all others were there on the same `link`. `since` when it is there, or its speech has ended (boot clock).
+    `number` of the prompt open on the glasses; `unprompted`: they may not ask this themselves. `speech` is its spoken form, `heard` whether it was spoken to its end.
     """
 
     question: Question
@@ -61,9 +65,14 @@ class Asking:
     way: Way = Way.NOWHERE
     begun: bool = False
     number: int | None = None
+    sheets: tuple[Sheet, ...] = ()
+    page: int = 1
+    link: int = 0
     since: float = 0.0
     again_at: float = float("-inf")
     speech: Act | None = None
+    heard: bool = False
+    unprompted: bool = False
 
     @property
     def said(self) -> bool:
@@ -84,8 +93,12 @@ class Asking:
             self.answer.exception()  # seen, also when the asker was called off in the same moment
 
     def nowhere(self, again_at: float = float("-inf")) -> None:
-        """It has to be put to the wearer again."""
-        self.way, self.number, self.again_at = Way.NOWHERE, None, again_at
+        """It has to be put to the wearer again, from its first page on."""
+        self.way, self.number, self.again_at, self.page = Way.NOWHERE, None, again_at, 1
+
+    def turn(self) -> None:
+        """The next page has to be put on the lens."""
+        self.way, self.again_at, self.page = Way.NOWHERE, float("-inf"), self.page + 1
 
 
 class Asker:
@@ -117,7 +130,7 @@ class Asker:
             asking.release()
 
     def _enlist(self, question: Question) -> Asking:
-        if reason := self._why_nobody(self._glasses.status().capabilities):
+        if reason := self._why_nobody(question, self._glasses.status().capabilities):
             raise NobodyToAsk(reason)
         waiting = [asking for asking in self._queue if not asking.answer.done()]
         if len(waiting) > WAITING:
@@ -129,15 +142,26 @@ class Asker:
         self._wake()
         return asking
 
-    def _why_nobody(self, capabilities: Capabilities | None) -> str:
-        """Empty when these glasses can ask and be answered."""
+    def _why_nobody(self, question: Question, capabilities: Capabilities | None) -> str:
+        """Why these glasses cannot ask this, or not be answered; "" when they can."""
         if capabilities is None:
             return "no glasses are known"
+        why: list[str] = []
         if capabilities.has(Hardware.DISPLAY):
-            return ""
+            try:
+                pages(question, capabilities)
+            except CannotShow as e:
+                why.append(str(e))
+            else:
+                return ""
         if not (capabilities.has(Hardware.SPEAKER) and can_press(capabilities)):
-            return "these glasses have neither a display nor a speaker and a button"
-        return self._ear.why_not(capabilities)
+            return why[0] if why else "these glasses have neither a display nor a speaker and a button"
+        try:
+            spoken(question, capabilities)
+            unheard = self._ear.why_not(capabilities)
+        except CannotSpeak as e:
+            unheard = str(e)
+        return "; ".join([*why, unheard]) if unheard else ""
 
     async def _outcome(self, asking: Asking) -> Answer:
         """Wait for the answer. Our clock alone says when the time is over."""
@@ -156,28 +180,48 @@ class Asker:
         asking = self._head()
         if asking is None or not asking.begun or gesture not in ANSWERS:
             return False
-        if self._counts(asking):
-            self._decide(asking, ANSWERS[gesture])
+        answer = ANSWERS[gesture]
+        if not self._counts(asking, answer):
+            return True
+        if answer is Answer.ALLOW and asking.way is Way.PAGE and asking.page < len(asking.sheets):
+            asking.turn()
+            self._wake()
+        else:
+            self._decide(asking, answer)
         return True
 
-    def _counts(self, asking: Asking) -> bool:
-        """True when the wearer can have known what the gesture answers."""
+    def _counts(self, asking: Asking, answer: Answer) -> bool:
+        """True when the wearer can have known what the gesture answers. A no needs only the beginning of the question."""
+        settled, status = self._clock.boot() - asking.since >= TOO_SOON_S, self._glasses.status()
+        if asking.way is Way.PAGE and not (status.ready and status.link == asking.link):
+            return False  # another connection: nobody knows what is on the lens now
+        if answer is Answer.DENY and asking.page > 1:
+            return True  # the wearer has turned pages already
         if asking.way is Way.PAGE:
-            return self._clock.boot() - asking.since >= TOO_SOON_S
-        return asking.way is Way.EAR and asking.said
+            return settled
+        if asking.way is not Way.EAR:
+            return False
+        return asking.said if answer is Answer.DENY else asking.heard and settled
 
     def answered(self, event: PromptAnswered) -> None:
-        """Take what the glasses say. Their clock is not ours: a question they gave up too early is put again."""
+        """Take what the glasses say. Their clocks are not trusted: a question that they gave up too early is put again, one that
+        they let be answered too early is put again as a page, whose gestures are read here.
+        """
         asking = self._head()
         if asking is None or asking.number != event.prompt:
             _log.debug("an answer to prompt %d, which is not open", event.prompt)
             return
         asking.number = None
-        if event.answer is Answer.TIMEOUT and self._clock.boot() < asking.expires_at:
-            asking.nowhere(self._clock.boot() + RETRY_S)
-            self._wake()
+        now = self._clock.boot()
+        if event.answer is Answer.TIMEOUT and now < asking.expires_at:
+            asking.nowhere(now + RETRY_S)
+        elif asking.way is not Way.PROMPT or now - asking.since < TOO_SOON_S:
+            _log.debug("an answer to prompt %d came before anybody could have read it", event.prompt)
+            asking.unprompted = True
+            asking.nowhere()
         else:
             self._decide(asking, event.answer)
+        self._wake()
 
     def _decide(self, asking: Asking, answer: Answer) -> None:
         late = self._clock.boot() >= asking.expires_at
@@ -233,7 +277,7 @@ class Asker:
         """Put the question whose turn it is to the wearer: on the lens, else in the ear."""
         asking, capabilities, why = self._queue[0], self._glasses.status().capabilities, ["glasses away"]
         asking.begun = True
-        if capabilities is None or (nobody := self._why_nobody(capabilities)):
+        if capabilities is None or (nobody := self._why_nobody(asking.question, capabilities)):
             asking.give_up(nobody if capabilities is not None else why[0])
             return
         try:
@@ -256,20 +300,23 @@ class Asker:
         if not capabilities.has(Hardware.DISPLAY):
             return False
         try:
-            sheet = page(asking.question, capabilities)
-            done = await self._prompted(asking, sheet) if self._prompts else None
+            sheets, link = pages(asking.question, capabilities), self._glasses.status().link
+            if (sheets, link) != (asking.sheets, asking.link):
+                asking.sheets, asking.link, asking.page = sheets, link, 1
+            native = self._prompts and not asking.unprompted and len(sheets) == 1
+            done = await self._prompted(asking, sheets[0]) if native else None
             way = Way.PAGE if done is None else Way.PROMPT
             if done is None:
-                done = await self._lens.show(asking.question.scene, (sheet,), 1)
+                done = await self._lens.show(asking.question.scene, sheets, asking.page)
         except (CannotShow, *REFUSALS) as e:
             why.append(f"not on the lens: {e}")
             self.stray = self.stray or asking.number is not None
             asking.number = None
             return False
         if way is Way.PROMPT and asking.number is None:
-            return True  # decided, or given up, before we heard that it is drawn
-        if done.drawn == 0:  # a yes to what nobody could see is none
-            why.append("nothing was drawn")
+            return True  # given up, or answered too early, before we heard that it is drawn
+        if done.drawn == 0 or done.clipped:  # a yes to what nobody could see is none
+            why.append("nothing was drawn" if done.drawn == 0 else "not all of it was drawn")
             number, asking.number = asking.number, None
             if number is not None:
                 await self.end_prompt(number)
@@ -306,7 +353,11 @@ class Asker:
         if not can_press(capabilities):
             return False
         if asking.speech is None:
-            words = Rendering(speech=spoken(asking.question, capabilities))
+            try:
+                words = Rendering(speech=spoken(asking.question, capabilities))
+            except CannotSpeak as e:
+                why.append(str(e))
+                return False
             act = Act("", asking.question.scene, words, ASKING_RANK, asking.expires_at, lambda _id, _report: None)
             if not self._ear.begin(act, capabilities, why):
                 return False
@@ -315,13 +366,18 @@ class Asker:
         return True
 
     def spoken(self, over: SpeechOver) -> None:
-        """A question's speech ended. Once it has begun the wearer may take the time to answer; else it was not asked."""
+        """A question's speech ended. One that was said to its end may be answered now; else it was not asked, and is said again
+        from its beginning when the glasses are back.
+        """
         asking = self._head()
-        if asking is None or asking.speech is not over.act or asking.said or asking.answer.done():
+        if asking is None or asking.speech is not over.act or asking.answer.done():
+            return
+        if over.whole:
+            asking.heard, asking.since = True, self._clock.boot()
             return
         asking.speech = None
         capabilities = self._glasses.status().capabilities
         if over.away or (capabilities is not None and capabilities.has(Hardware.DISPLAY)):
             asking.nowhere(self._clock.boot() + RETRY_S)
         else:
-            asking.give_up(over.reason or "the question has no sound")
+            asking.give_up(over.reason or "a part of the question has no sound")

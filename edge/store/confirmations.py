@@ -87,6 +87,12 @@ class Confirmations:
 
         return await self._db.write(work, grows=False)
 
+    async def subject(self, call_id: str) -> str:
+        """What the newest question about this call was about; "" when it was never asked about."""
+        sql = "SELECT args_hash FROM confirmations WHERE call_id = ? ORDER BY seq DESC LIMIT 1"
+        row = await self._db.read(lambda c: c.execute(sql, (call_id,)).fetchone())
+        return "" if row is None else str(row["args_hash"])
+
     async def open(self) -> list[Asked]:
         """Open questions with time left whose call still waits, oldest first."""
 

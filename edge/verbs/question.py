@@ -26,7 +26,7 @@ def show(envelope: dict[str, Any], screen: Screen) -> None:
     if screen.as_json:
         screen.json(envelope)
         return
-    screen.line(f"waits for a yes: {plain(_preview(envelope))}")
+    screen.line(f"waits for a yes: {plain(_particulars(envelope))}")
     rows = (("call", _call_id(envelope)), ("token", token_of(envelope)), ("next", how_to_confirm(token_of(envelope))))
     screen.table([row for row in rows if row[1]])
 
@@ -42,7 +42,7 @@ def decided(args: Namespace, screen: Screen, envelope: dict[str, Any], *, patien
     if not story.get("response"):
         if (typed := _typed(args, screen, envelope)) is not None:
             return typed
-        screen.note(f"waits for a yes: {_preview(envelope)}\n{how_to_confirm(token_of(envelope))}")
+        screen.note(f"waits for a yes: {_particulars(envelope)}\n{how_to_confirm(token_of(envelope))}")
         story = _waited(args, _call_id(envelope), patience_s)
     response: dict[str, Any] = story.get("response") or _pending(story)
     return response
@@ -96,9 +96,12 @@ def _call_id(envelope: dict[str, Any]) -> str:
     return str((envelope.get("meta") or {}).get("callId", ""))
 
 
-def _preview(envelope: dict[str, Any]) -> str:
+def _particulars(envelope: dict[str, Any]) -> str:
+    """All that the wearer is shown of the call, a line each; those after the first are indented."""
     error = envelope.get("error") or {}
-    return str((error.get("confirmation_request") or {}).get("preview") or error.get("message", ""))
+    request = error.get("confirmation_request") or {}
+    first, *more = [str(line) for line in request.get("particulars") or [request.get("preview") or error.get("message", "")]]
+    return "".join([first, *(f"\n  {line}" for line in more)])
 
 
 def _pending(story: dict[str, Any]) -> dict[str, Any]:

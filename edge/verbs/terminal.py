@@ -68,7 +68,7 @@ class Terminal:
 
 
 def particulars(question: Mapping[str, Any]) -> list[str]:
-    """Everything that would run, for a person: whose tool, who asks, every argument in full and on one line of its own."""
+    """Everything that would run, for a person: who asks, and the lines that the wearer is shown too."""
     lines = [
         f"call       {_text(question.get('call_id'))}",
         f"tool       {_text(question.get('tool'))}  (from {_text(question.get('from'))})",
@@ -76,16 +76,8 @@ def particulars(question: Mapping[str, Any]) -> list[str]:
     ]
     if isinstance(question.get("left_s"), int | float):
         lines.append(f"open for   {duration(question['left_s'])}")
-    lines += [f"would      {line}" for line in _text(question.get("preview")).split("\n")]
-    args = question.get("args") or {}
-    return [*lines, "arguments" if args else "arguments  none", *(f"  {_json(key)}: {_json(value)}" for key, value in args.items())]
+    return [*lines, "", *(f"  {_text(line)}" for line in question.get("particulars") or ()), ""]
 
 
 def _text(value: Any) -> str:
     return plain(value if value is not None else "")
-
-
-def _json(value: Any) -> str:
-    import json  # noqa: PLC0415 - only a question needs it here
-
-    return plain(json.dumps(value, ensure_ascii=False))

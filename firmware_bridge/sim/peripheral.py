@@ -49,6 +49,8 @@ log = logging.getLogger(__name__)
 MAX_VOICE_BACKLOG: Final = 32 * 1024
 """Bytes of microphone sound that may wait for a slow central: one second. What is over is dropped, as hardware does."""
 
+TOO_SOON_S: Final = 0.7
+"""After a question is drawn: a gesture within this time was meant for what was on the lens before (PROFILE.md)."""
 _ALLOWS: Final = frozenset({Gesture.TAP, Gesture.BUTTON, Gesture.NOD})
 _DENIES: Final = frozenset({Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG, Gesture.SHAKE})
 
@@ -103,6 +105,7 @@ class Session:
         self._children: set[asyncio.Task[None]] = set()
         self._listening: tuple[int, asyncio.Task[None]] | None = None
         self._asked: tuple[int, asyncio.Task[None]] | None = None
+        self._asked_at = 0.0
 
     async def run(self) -> None:
         """Serve until the link is gone.
@@ -248,7 +251,7 @@ class Session:
         drawn = self._lens.ask(prompt.lines)
         self._reply(number, Done(drawn=drawn.lit, clipped=drawn.clipped))
         self._glasses.tell({**self._glasses.shown(), "event": "prompt", "prompt": prompt.prompt})
-        self._asked = prompt.prompt, self._spawn(self._give_up(prompt.timeout_s))
+        self._asked, self._asked_at = (prompt.prompt, self._spawn(self._give_up(prompt.timeout_s))), self._glasses.time.now()
 
     async def _give_up(self, timeout_s: float) -> None:
         await self._glasses.time.rest(timeout_s)
@@ -279,9 +282,11 @@ class Session:
         return asked
 
     def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:  # noqa: ARG002 - one radio has no side to aim at
-        """A gesture answers the question on the lens, else it is told."""
+        """A gesture answers the question on the lens, else it is told. One that comes too early for that is ignored."""
         if self._asked is None or gesture not in _ALLOWS | _DENIES:
             return self.tell(Gestured(gesture))
+        if self._glasses.time.now() - self._asked_at < TOO_SOON_S:
+            return True
         self._answer(Answer.ALLOW if gesture in _ALLOWS else Answer.DENY)
         return True
 

@@ -34,10 +34,13 @@ async def test_a_calendar_entry_is_asked_about_on_the_lens_and_a_tap_makes_it_on
         call = call_of(place, EVENT, LUNCH)
         asked = await place.daemon.calls.begin(call)
         assert asked.error.code == "CONFIRMATION_REQUIRED"
-        assert asked.error.confirmation_request["preview"] == "Create calendar event with 2 attendees"
-        await place.lens_shows("Create calendar event with 2 attendees", "title: Lunch", "tap")
+        assert asked.error.confirmation_request["preview"] == f"Execute {EVENT}"
+        await place.lens_shows(f"Execute {EVENT}", "From the cloud.", "tap: next")
         assert await place.runs(call.call_id) is None
-        place.wearer_does(Gesture.TAP)
+        await place.answer_question()
+        seen = " ".join(" ".join(page["lines"]) for page in place.drawn() if page["scene"].endswith("/confirm"))
+        assert all(f"{key}: {LUNCH[key]}" in seen for key in ("title", "start"))
+        assert "attendees (2): ann@example.org, bob@example.org" in seen
         await place.heard("call.completed", call_id=call.call_id, ok=True)
         assert await place.runs(call.call_id) == 1
         used = await place.daemon.calls.confirm(asked.error.confirmation_request["token"], allow=True)
@@ -50,8 +53,8 @@ async def test_a_calendar_entry_is_asked_about_on_the_lens_and_a_tap_makes_it_on
 async def test_a_double_tap_denies_and_the_calendar_stays_empty(tmp_path):
     async with whole_world(tmp_path) as place:
         waiting = asyncio.ensure_future(place.call(EVENT, LUNCH))
-        await place.lens_shows("Create calendar event", "double tap")
-        place.wearer_does(Gesture.DOUBLE_TAP)
+        await place.lens_shows(f"Execute {EVENT}", "double tap")
+        await place.answer_question(Gesture.DOUBLE_TAP)
         answer = await waiting
         assert (answer.error.code, answer.error.message) == ("DENIED", "The wearer said no to create event")
         assert await events_at(place) == []
@@ -74,12 +77,13 @@ async def test_a_token_confirms_the_same_call_once_and_no_other(tmp_path):
 
 async def test_audio_only_glasses_ask_by_voice_and_the_button_allows(tmp_path):
     async with whole_world(tmp_path, "mock:audio") as place:
-        waiting = asyncio.ensure_future(place.call(EVENT, LUNCH))
+        call = call_of(place, EVENT, {"title": "Lunch", "start": LUNCH["start"]})
+        assert (await place.daemon.calls.begin(call)).error.code == "CONFIRMATION_REQUIRED"
         await until(lambda: place.mock.glasses.speaker.playing, "the question is spoken")
-        place.wearer_does(Gesture.BUTTON)
-        answer = await waiting
-        assert answer.ok
-        assert answer.meta["delivery"] == {"state": "spoken", "downgrade": "display→speech"}
+        await place.answer_question(Gesture.BUTTON)
+        await place.heard("call.completed", call_id=call.call_id, ok=True)
+        await until(lambda: len(place.spoken()) == 2, "the result is spoken, too")
+        assert await events_at(place) == ["Lunch"]
 
 
 @pytest.mark.requirement("S2-86", "S2-88", "I3-shows-4")
@@ -119,7 +123,7 @@ async def test_an_agent_asks_the_wearer_and_the_tap_is_the_result(tmp_path, clou
         answer = await place.call("glasses:ask", {"question": "Water the plants?"})
         assert answer.data["status"] == "pending"
         await place.lens_shows("Water the plants?", "tap: yes")
-        place.wearer_does(Gesture.TAP)
+        await place.answer_question()
         await place.heard("call.completed", call_id=answer.meta["callId"], ok=True)
         story = await place.daemon.store.get(answer.meta["callId"])
         assert story["response"]["data"] == {"answer": "yes"}

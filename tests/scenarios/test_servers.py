@@ -14,7 +14,6 @@ import pytest_asyncio
 
 from edge.core.ids import new_call_id
 from edge.settings import Mcp, McpServer
-from firmware_bridge.messages import Gesture
 from tests.scenarios.world import until, world
 from tests.unit.edge.test_cli import glassd
 from tools_cache.tool import CallOrigin, ToolCall
@@ -131,8 +130,8 @@ async def test_only_what_is_allowed_is_there_and_what_the_policy_asks_about_wait
     call = ToolCall(call_id=new_call_id(place.daemon.clock), tool="careful:echo", args={"a": "b"}, origin=CallOrigin.MCP)
     asked = await place.daemon.calls.begin(call)
     assert asked.error.code == "CONFIRMATION_REQUIRED"
-    await place.lens_shows("Execute careful:echo", "a: b")
-    place.wearer_does(Gesture.TAP)
+    await place.lens_shows("Execute careful:echo", "From the MCP server careful.", "a: b")
+    await place.answer_question()
     await place.heard("call.completed", call_id=call.call_id, ok=True)
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from firmware_bridge.messages import Gesture
 from tests.scenarios.world import until, world
 from tools_cache.tool import Mode
 
@@ -34,7 +33,7 @@ async def test_a_wearer_looks_something_up_agrees_to_an_event_and_is_left_alone(
         place.start_call("calendar:create_event", EVENT)
         await place.lens_shows("Create calendar event with 1 attendees")
         assert not (state / "calendars").exists(), "not before the yes"
-        place.wearer_does(Gesture.TAP)
+        await place.answer_question()
         made = await place.answer()
         assert (made.ok, made.data["created"]) == (True, True)
         (file,) = (state / "calendars" / "primary").iterdir()

@@ -2,7 +2,6 @@
 
 import pytest
 
-from firmware_bridge.messages import Gesture
 from firmware_bridge.sides import Side
 from tests.scenarios.world import until, world
 
@@ -55,5 +54,5 @@ async def test_a_question_is_asked_on_a_page_and_answered_by_a_tap_on_either_arm
         await alone(place)
         place.start_call("glasses:ask", {"question": "Shall I?"})
         await both_show(place, "Shall I?")
-        place.wearer_does(Gesture.TAP)
+        await place.answer_question()
         assert (await place.answer()).data

@@ -22,6 +22,7 @@ from edge.devcloud.main import run_devcloud, sample_apps
 from edge.devcloud.registry import App
 from edge.events import Happening, as_json
 from edge.ports import Wait
+from edge.render.prompt import TOO_SOON_S, Way
 from edge.settings import Settings
 from edge.settings_reading import formed
 from firmware_bridge.messages import Gesture
@@ -199,6 +200,16 @@ class World:
 
     def tap(self) -> None:
         self.wearer_does(Gesture.TAP)
+
+    async def answer_question(self, gesture: Gesture = Gesture.TAP) -> None:
+        """Answer what the daemon asks: a gesture for each page, after the time in which none counts."""
+        asker, boot = self.daemon.stage._asker, self.daemon.clock.boot
+        await until(lambda: asker.asking, "a question")
+        async with asyncio.timeout(3 * SOON_S):  # a question is spoken as slowly as people listen
+            while asker.asking:
+                if asker._queue[0].way is not Way.NOWHERE and boot() - asker._queue[0].since > TOO_SOON_S:
+                    self.mock.glasses.gesture(gesture)
+                await asyncio.sleep(0.05)
 
     @property
     def marked(self) -> int:

@@ -12,6 +12,7 @@ from edge.bus import Bus
 from edge.clock import Clock
 from edge.control.http import Limits
 from edge.control.server import ControlServer
+from edge.core import particulars
 from edge.events import CallAnswered
 from edge.ports import Entry, Grant, Submission, Wait
 from edge.store_ports import Granted
@@ -96,7 +97,7 @@ class Calls:
         return ToolResponse(data={"event": 1}, meta={"route": "local", "duration": 3, "delivery": "shown"})
 
     def questions(self):
-        return self.open
+        return [{"particulars": particulars.lines(definition(each["tool"]), each["args"]), **each} for each in self.open]
 
     async def cancel(self, call_id, reason):
         if call_id not in self.running:

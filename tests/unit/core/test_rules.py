@@ -2,6 +2,7 @@
 
 import itertools
 import uuid
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -183,11 +184,15 @@ def test_intents_move_the_session_and_each_move_names_its_cause(caplog) -> None:
 
 
 def test_previews_are_the_contracts_words() -> None:
-    def named(name: str) -> ToolDefinition:
-        return ToolDefinition(name=name, description="", input_schema={}, source=Source.LOCAL)
+    def named(name: str, source: Source = Source.LOCAL, **more: Any) -> ToolDefinition:
+        return ToolDefinition(name=name, description="", input_schema={}, source=source, **more)
 
-    assert policy.preview(named("g:calendar_create_event"), {"attendees": [1, 2]}) == "Create calendar event with 2 attendees"
-    assert policy.preview(named("g:image_generate"), {"prompt": "x" * 60}) == f'Generate image: "{"x" * 50}..."'
+    attendees = {"attendees": [1, 2]}
+    assert policy.preview(named("calendar:create_event"), attendees) == "Create calendar event with 2 attendees"
+    assert policy.preview(named("calendar:create_event", Source.CLOUD), attendees) == "Execute calendar:create_event"
+    assert policy.preview(named("calendar:create_event", own=True), attendees) == "Execute calendar:create_event"
+    assert policy.preview(named("g:calendar_create_event"), attendees) == "Execute g:calendar_create_event"
+    assert policy.preview(named("g:image_generate"), {"prompt": "a cat"}) == "Execute g:image_generate"
     assert policy.preview(named("g:other"), {}) == "Execute g:other"
 
 

@@ -290,7 +290,8 @@ def make(name: Any, args: dict[str, Any] | None = None, **more: Any) -> ToolCall
 @asynccontextmanager
 async def house(
     path: Path, *, facts: dict[str, Any] | None = None, limits: Limits = QUICK, clock: Clock = CLOCK,
-    tools: FakeTools | None = None, uplink: FakeUplink | None = None, wearer: FakeAsk | None = None, **more: Any,
+    tools: FakeTools | None = None, uplink: FakeUplink | None = None, wearer: FakeAsk | None = None,
+    registry: FakeRegistry | None = None, **more: Any,
 ) -> AsyncIterator[House]:  # fmt: skip
     """Open a daemon's middle on a state directory; leaving it is a stop, not a crash."""
     bus = Bus()
@@ -301,7 +302,7 @@ async def house(
     confirmations, sessions = Confirmations(db, clock, check), Sessions(db, clock, lambda: "e" * 16)
     wearer = wearer or FakeAsk()
     stage = Stage(glasses=glasses, bus=bus, clock=clock, notes=Notes(db), min_gap_s=0.0)
-    registry, tools, uplink = FakeRegistry(), tools or FakeTools(), uplink or FakeUplink()
+    registry, tools, uplink = registry or FakeRegistry(), tools or FakeTools(), uplink or FakeUplink()
 
     async def on_registry(notice: Any) -> None:
         notices.append(notice)

@@ -81,7 +81,7 @@ async def test_all_of_a_question_is_shown_and_the_typed_answer_decides(tmp_path,
         ended, seen = await at_terminal(answer, "confirm", "--socket", str(house.path))
         ((call_id, allow, grant, _),) = house.calls.decided
     assert (ended, (call_id, allow, grant.value)) == (code, decided)
-    for shown in ("cal:add", "asked by   mcp", '"amount": 99999', '"to": ["evil@example.org"]', '"express": true', '"a\\nkey": "b\\u202ec"', "Create calendar event with 2 attendees"):
+    for shown in ("cal:add", "asked by   mcp", "amount (not declared): 99999", "to (1) (not declared): evil@example.org", "express (not declared): true", '"a\\nkey" (not declared): "b\\u202ec"', "Execute cal:add", "From "):
         assert shown in seen
 
 
@@ -106,7 +106,7 @@ async def test_a_pipe_is_no_terminal(tmp_path):
         ran = await glassd("confirm", "--socket", str(house.path), stdin=b"yes\nyes\n")
         assert (ran.code, house.calls.decided) == (1, [])
         assert "an answer is typed at a terminal" in ran.err
-        assert '"amount": 99999' in ran.out
+        assert "amount (not declared): 99999" in ran.out
         listed = await glassd("confirm", "--json", "--socket", str(house.path))
     assert [question["args"] for question in listed.json["questions"]] == [ARGS]
 

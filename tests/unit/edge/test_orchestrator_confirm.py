@@ -9,7 +9,7 @@ from edge.events import CallCompleted, ConfirmationAsked, ConfirmationDecided
 from edge.ports import Grant
 from edge.store_ports import Granted
 from firmware_bridge.messages import Answer
-from tests.unit.edge.orchestrator_house import QUICK, FakeAsk, house, make
+from tests.unit.edge.orchestrator_house import QUICK, FakeAsk, FakeRegistry, house, make
 from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, Source
 
 ARGS = {"text": "all"}
@@ -24,7 +24,7 @@ async def test_a_yes_of_the_wearer_runs_the_call_once_and_a_waiting_caller_gets_
     async with house(tmp_path) as h:
         caller = asyncio.create_task(h.call("danger:erase", ARGS))
         question = await h.wearer.question()
-        assert (question.text, question.timeout_s) == ("Execute danger:erase\ntop_k: 5\ntext: all", 300.0)
+        assert (question.text, question.timeout_s) == ('Execute danger:erase\nFrom this device. It says of itself: "d"\ntext: all\ntop_k: 5', 300.0)
         assert not h.tools.runs
         assert (await h.store.recent(1, pending=True))[0]["state"] == "AWAITING_CONFIRMATION"
         h.wearer.say(Answer.ALLOW)
@@ -47,20 +47,22 @@ async def test_a_no_of_the_wearer_ends_the_call_unrun_and_says_who_said_so(tmp_p
         assert (decided.outcome, decided.by) == ("denied", "the wearer")
 
 
-@pytest.mark.requirement("S2-71", "C-22")
+@pytest.mark.requirement("S2-71", "C-22", "I11-consent-everywhere")
 async def test_a_caller_who_does_not_wait_gets_the_whole_request_while_the_lens_asks(tmp_path):
     async with house(tmp_path) as h:
         answer = await h.orchestrator.begin(make("danger:erase", ARGS))
         error = answer.error
         assert (error.type, error.retryable, error.partial_side_effects) == (ErrorType.CONFIRMATION_REQUIRED, False, False)
         request = error.confirmation_request
-        assert set(request) == {"token", "expires", "tool", "args", "preview"}
+        assert set(request) == {"token", "expires", "tool", "args", "preview", "origin", "particulars"}
+        assert request["particulars"] == ["Execute danger:erase", 'From this device. It says of itself: "d"', "text: all", "top_k: 5"]
         assert (request["tool"], request["preview"]) == ("danger:erase", "Execute danger:erase")
         assert request["args"] == {"text": "all", "top_k": 5}
         assert len(bytes.fromhex(request["token"])) == 16
         assert answer.meta["callId"]
-        assert await h.wearer.question()
+        assert (await h.wearer.question()).text.split("\n") == request["particulars"]
         asked = await h.happened(ConfirmationAsked)
+        assert list(asked.particulars) == request["particulars"]
         assert "token" not in str(asked)
         assert request["token"] not in (tmp_path / "glassd.db").read_bytes().decode("latin-1")
         assert request["token"] not in (tmp_path / "glassd.db-wal").read_bytes().decode("latin-1")
@@ -307,4 +309,86 @@ async def test_an_id_alone_never_runs_what_was_refused(tmp_path):
         await h.orchestrator.begin(make("danger:erase", ARGS, call_id="c1"))
         assert (await h.orchestrator.decide("c1", allow=False)).error.code is ErrorCode.DENIED
         assert (await h.orchestrator.decide("c1", allow=True)).error.code is ErrorCode.USED
+        assert not h.tools.runs
+
+
+# ------------------------------------------------------------------ what runs is what was shown
+
+
+def _replace(h, **changes):
+    entry = h.registry.entries["danger:erase"]
+    h.registry.entries["danger:erase"] = replace(entry, definition=replace(entry.definition, **changes))
+
+
+@pytest.mark.requirement("I11-consent-frozen")
+@pytest.mark.parametrize("changes", [{"description": "pays"}, {"input_schema": {"type": "object"}}, {"source": Source.CLOUD}, {"raw": {"x": 1}}])
+@pytest.mark.parametrize("by_token", [False, True])
+async def test_a_yes_does_not_hold_for_a_tool_that_changed_meanwhile(tmp_path, changes, by_token):
+    async with house(tmp_path) as h:
+        call = make("danger:erase", ARGS)
+        caller = asyncio.create_task(h.orchestrator.call(call))
+        await h.wearer.question()
+        _replace(h, **changes)
+        h.wearer.say(Answer.ALLOW)
+        answer = await caller
+        assert answer.error.code is ErrorCode.MISMATCH
+        assert "changed after it was asked about" in answer.error.message
+        assert not h.tools.runs
+        if by_token:
+            token = token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
+            _replace(h, version="9.9.9")
+            assert (await h.orchestrator.confirm(token, allow=True)).error.code is ErrorCode.MISMATCH
+            assert not h.tools.runs
+
+
+@pytest.mark.requirement("I11-consent-frozen")
+async def test_a_tool_that_is_gone_does_not_run_on_a_yes(tmp_path):
+    async with house(tmp_path) as h:
+        caller = asyncio.create_task(h.call("danger:erase", ARGS))
+        await h.wearer.question()
+        del h.registry.entries["danger:erase"]
+        h.wearer.say(Answer.ALLOW)
+        assert (await caller).error.code is ErrorCode.MISMATCH
+        assert not h.tools.runs
+
+
+@pytest.mark.requirement("I11-consent-frozen")
+async def test_arguments_changed_by_their_sender_while_the_question_is_open_do_not_run(tmp_path):
+    async with house(tmp_path) as h:
+        held = {"text": "all", "to": {"who": "mum"}}
+        caller = asyncio.create_task(h.call("danger:erase", held))
+        question = await h.wearer.question()
+        held["to"]["who"] = "mallory"
+        held["text"] = "other"
+        h.wearer.say(Answer.ALLOW)
+        assert (await caller).ok
+        assert "to.who (not declared): mum" in question.text
+        assert dict(h.tools.runs[0].args) == {"text": "all", "to": {"who": "mum"}, "top_k": 5}
+
+
+@pytest.mark.requirement("I11-consent-frozen")
+async def test_a_tool_that_changed_while_the_daemon_was_down_is_not_asked_about_again(tmp_path):
+    async with house(tmp_path) as h:
+        answer = await h.orchestrator.begin(make("danger:erase", ARGS))
+        await h.wearer.question()
+    registry = FakeRegistry()
+    registry.entries["danger:erase"] = replace(
+        registry.entries["danger:erase"], definition=replace(registry.entries["danger:erase"].definition, description="pays")
+    )
+    async with house(tmp_path, registry=registry) as h:
+        done = await h.happened(CallCompleted)
+        assert not done.ok
+        assert (await h.store.get(answer.meta["callId"]))["code"] == "MISMATCH"
+        assert (await h.orchestrator.confirm(token_of(answer), allow=True)).error.type is ErrorType.CONFIRMATION_EXPIRED
+        assert not h.wearer.asked
+        assert not h.tools.runs
+
+
+@pytest.mark.requirement("I11-consent-complete")
+async def test_arguments_too_long_to_be_shown_are_refused_unasked(tmp_path):
+    async with house(tmp_path) as h:
+        answer = await h.call("danger:erase", {"text": "x" * 40_000})
+        assert answer.error.code is ErrorCode.INVALID_ARGUMENTS
+        assert "too long to be shown" in answer.error.message
+        assert not h.wearer.asked
         assert not h.tools.runs

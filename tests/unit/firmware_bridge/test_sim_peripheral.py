@@ -145,7 +145,8 @@ async def test_losing_the_central_stops_the_sound_and_keeps_the_page(tmp_path: P
 @pytest.mark.parametrize(("gesture", "answer"), [
     (Gesture.TAP, Answer.ALLOW), (Gesture.NOD, Answer.ALLOW), (Gesture.DOUBLE_TAP, Answer.DENY), (Gesture.SHAKE, Answer.DENY),
 ])  # fmt: skip
-async def test_a_gesture_answers_the_question_on_the_lens(tmp_path: Path, gesture: Gesture, answer: Answer) -> None:
+async def test_a_gesture_answers_the_question_on_the_lens(tmp_path: Path, monkeypatch, gesture: Gesture, answer: Answer) -> None:
+    monkeypatch.setattr("firmware_bridge.sim.peripheral.TOO_SOON_S", 0.0)
     async with visit("mock:full", tmp_path, speed=1) as (glasses, driver, ear):
         await ask(driver, PAGE)
         done = await ask(driver, Prompt(3, (TextLine(0, "Delete?"),), 30))
@@ -166,7 +167,24 @@ async def test_a_question_that_nobody_answers_times_out(tmp_path: Path) -> None:
         assert await event(driver, PromptAnswered) == PromptAnswered(3, Answer.TIMEOUT)
 
 
-async def test_the_first_gesture_decides_and_the_second_is_a_gesture_again(tmp_path: Path) -> None:
+@pytest.mark.requirement("I11-consent-early")
+@pytest.mark.parametrize("gesture", [Gesture.TAP, Gesture.DOUBLE_TAP])
+async def test_a_gesture_in_the_first_moment_of_a_question_is_ignored(tmp_path: Path, monkeypatch, gesture: Gesture) -> None:
+    async with visit("mock:full", tmp_path, speed=1) as (glasses, driver, _):
+        now = [1000.0]
+        monkeypatch.setattr(glasses.time, "now", lambda: now[0])
+        await ask(driver, Prompt(3, (TextLine(0, "Delete?"),), 30))
+        for _ in range(7):
+            glasses.gesture(gesture)
+            now[0] += 0.1
+            assert glasses.lens.asking
+        now[0] += 0.01
+        glasses.gesture(Gesture.TAP)
+        assert await event(driver, PromptAnswered) == PromptAnswered(3, Answer.ALLOW)
+
+
+async def test_the_first_gesture_decides_and_the_second_is_a_gesture_again(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("firmware_bridge.sim.peripheral.TOO_SOON_S", 0.0)
     async with visit("mock:full", tmp_path, speed=1) as (glasses, driver, _):
         await ask(driver, Prompt(3, (TextLine(0, "Delete?"),), 30))
         glasses.gesture(Gesture.DOUBLE_TAP)

@@ -11,7 +11,7 @@ from edge.events import DeliveryChanged
 from edge.ports import NobodyToAsk, Question, Wait
 from edge.render.voice import Voice
 from firmware_bridge.errors import CommandRefused, CommandTimeout
-from firmware_bridge.messages import Answer, EndAudio, EndPrompt, Gesture, Prompt, ShowPage, StartAudio
+from firmware_bridge.messages import Answer, EndPrompt, Gesture, Prompt, ShowPage, StartAudio
 from tests.unit.render.fakes import AUDIO, DISPLAY, FULL, FakeGlasses, Notebook
 from tools_cache.tool import Delivery, DeliveryReport, ToolResponse
 
@@ -19,6 +19,22 @@ PAY = Question("c9/ask", "Pay 20 euros to Anna?", 30.0, "pay", "no")
 HINT = "tap: pay · double tap: no"
 LONG = " ".join(f"word{n}" for n in range(90))
 TALK = "A rather long sentence that goes on and on for quite a while, as it must."
+
+
+@pytest.fixture(autouse=True)
+def answers_count_at_once(monkeypatch) -> None:
+    """What is too early to count is `test_early_answers.py`'s."""
+    monkeypatch.setattr("edge.render.prompt.TOO_SOON_S", 0.0)
+
+
+@pytest.fixture
+def guarded(monkeypatch) -> None:
+    monkeypatch.setattr("edge.render.prompt.TOO_SOON_S", 0.7)
+
+
+async def said(stage: Any, glasses: FakeGlasses) -> None:
+    """Wait until a question was spoken to its end."""
+    await glasses.until(lambda: bool(stage._asker._queue) and stage._asker._queue[0].heard)
 
 
 class Boot:
@@ -107,12 +123,12 @@ async def test_no_two_daemons_of_a_boot_use_one_number(open_stage) -> None:
 
 
 async def test_a_prompt_on_which_nothing_was_drawn_asks_nobody(open_stage) -> None:
-    async with open_stage(FULL, glasses=FakeGlasses(Bus(), FULL, speed=0.2)) as (stage, glasses):
+    async with open_stage(FULL) as (stage, glasses):
         glasses.drawn = 0
         asking = begin(stage)
         await glasses.until(lambda: bool(glasses.streams))
         assert glasses.open_prompt is None, "a yes to what nobody could see is none"
-        await glasses.until(lambda: glasses.frames() > 0)
+        await said(stage, glasses)
         await glasses.say(Gesture.BUTTON)
         assert await soon(asking) is Answer.ALLOW
 
@@ -136,7 +152,7 @@ async def test_glasses_that_cannot_ask_show_a_page_and_the_gesture_answers(open_
 
 
 @pytest.mark.requirement("I3-ask-too-soon")
-async def test_a_tap_meant_for_turning_a_page_allows_nothing(open_stage) -> None:
+async def test_a_tap_meant_for_turning_a_page_allows_nothing(open_stage, guarded) -> None:
     boot = Boot()
     async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (stage, glasses):
         await stage.present("c1", ToolResponse(data=LONG))
@@ -172,49 +188,72 @@ async def test_glasses_with_a_button_are_told_of_a_press(open_stage) -> None:
 
 
 @pytest.mark.requirement("S2-95")
-@pytest.mark.requirement("I3-ask-ear")
+@pytest.mark.requirement("I3-ask-ear", "I11-consent-spoken")
 @pytest.mark.parametrize(("gesture", "answer"), [
     (Gesture.BUTTON, Answer.ALLOW), (Gesture.TAP, Answer.ALLOW), (Gesture.BUTTON_LONG, Answer.DENY), (Gesture.DOUBLE_TAP, Answer.DENY),
 ])  # fmt: skip
-async def test_without_a_lens_the_question_is_spoken_and_a_press_answers_and_silences(open_stage, gesture, answer) -> None:
+async def test_without_a_lens_the_question_is_spoken_to_its_end_and_then_a_press_answers(open_stage, gesture, answer) -> None:
+    async with open_stage(AUDIO) as (stage, glasses):
+        asking = begin(stage)
+        await said(stage, glasses)
+        await glasses.say(gesture)
+        assert await soon(asking) is answer
+        assert (len(glasses.streams), glasses.flushed) == (1, [])
+
+
+@pytest.mark.requirement("I3-ask-ear")
+@pytest.mark.parametrize("gesture", [Gesture.BUTTON_LONG, Gesture.DOUBLE_TAP])
+async def test_a_no_counts_while_the_question_is_spoken_and_silences_it(open_stage, gesture) -> None:
     async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=0.2)) as (stage, glasses):
         asking = begin(stage)
         await glasses.until(lambda: glasses.frames() > 0)
         await glasses.say(gesture)
-        assert await soon(asking) is answer
+        assert await soon(asking) is Answer.DENY
         await glasses.until(lambda: glasses.flushed == [1])
 
 
-@pytest.mark.requirement("I3-ask-ear")
-async def test_a_press_before_the_speech_has_begun_answers_nothing(open_stage, monkeypatch) -> None:
+@pytest.mark.requirement("I11-consent-spoken")
+async def test_a_press_before_the_question_was_heard_to_its_end_is_no_yes(open_stage, monkeypatch) -> None:
     monkeypatch.setattr(Voice, "why_not", lambda self: "")
-    async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO)) as (stage, glasses):
+    async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=0.5)) as (stage, glasses):
         release = glasses.hold()
         asking = begin(stage)
         await glasses.until(lambda: any(isinstance(c, StartAudio) for c in glasses.told), within_s=40)
         await glasses.say(Gesture.BUTTON)
         release.set()
         await glasses.until(lambda: glasses.frames() > 0)
+        await glasses.say(Gesture.BUTTON)
+        await asyncio.sleep(0.02)
         assert not asking.done()
-        await glasses.say(Gesture.BUTTON_LONG)
-        assert await soon(asking) is Answer.DENY
-
-
-async def test_the_wearer_may_answer_after_the_speech(open_stage) -> None:
-    async with open_stage(AUDIO) as (stage, glasses):
-        asking = begin(stage)
-        await glasses.until(lambda: any(isinstance(c, EndAudio) for c in glasses.told), within_s=40)
-        await glasses.until(lambda: stage._ear.speaking is None)
+        assert not glasses.flushed, "nor does it silence the question"
+        await said(stage, glasses)
         await glasses.say(Gesture.BUTTON)
         assert await soon(asking) is Answer.ALLOW
-        assert len(glasses.streams) == 1
+
+
+@pytest.mark.requirement("I11-consent-spoken")
+async def test_a_question_that_was_cut_off_is_spoken_again_from_its_beginning(open_stage, monkeypatch) -> None:
+    monkeypatch.setattr("edge.render.prompt.RETRY_S", 0.02)
+    async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=0.5)) as (stage, glasses):
+        asking = begin(stage)
+        await glasses.until(lambda: glasses.frames() > 0)
+        glasses.leave()
+        await glasses.until(lambda: stage._ear.speaking is None)
+        glasses.come_back()
+        await glasses.say(Gesture.BUTTON)
+        await glasses.until(lambda: sum(isinstance(c, StartAudio) for c in glasses.told) == 2)
+        assert not asking.done()
+        glasses.speed = 50.0
+        await said(stage, glasses)
+        await glasses.say(Gesture.BUTTON)
+        assert await soon(asking) is Answer.ALLOW
 
 
 @pytest.mark.requirement("K3-scene")
-async def test_a_question_is_spoken_at_most_once_also_when_the_glasses_went_away_meanwhile(open_stage) -> None:
-    async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=0.2)) as (stage, glasses):
+async def test_a_question_that_was_heard_is_not_spoken_again_when_the_glasses_return(open_stage) -> None:
+    async with open_stage(AUDIO) as (stage, glasses):
         asking = begin(stage)
-        await glasses.until(lambda: glasses.frames() > 0)
+        await said(stage, glasses)
         glasses.leave()
         glasses.come_back()
         await asyncio.sleep(0.1)
@@ -223,8 +262,17 @@ async def test_a_question_is_spoken_at_most_once_also_when_the_glasses_went_away
         assert sum(isinstance(c, StartAudio) for c in glasses.told) == 1
 
 
+@pytest.mark.requirement("I11-consent-spoken")
+@pytest.mark.parametrize("question", [
+    Question("c9/ask", "Pay. こんにちは. Now.", 30.0), Question("c9/ask", "to: Жук", 30.0, exact=True), Question("c9/ask", "word " * 400, 30.0),
+])  # fmt: skip
+async def test_a_question_that_cannot_be_spoken_whole_is_not_asked(open_stage, question) -> None:
+    async with open_stage(AUDIO) as (stage, _glasses):
+        with pytest.raises(NobodyToAsk, match=r"no sound|cannot be spoken|too long to be spoken"):
+            await soon(begin(stage, question))
+
+
 async def test_a_question_without_any_sound_says_that_nobody_was_asked(open_stage) -> None:
-    silent = Question("c9/ask", "こんにちは", 30.0, "はい", "いいえ")
     async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO)) as (stage, glasses):
         def refuse(command: Any) -> None:
             if isinstance(command, StartAudio):
@@ -232,7 +280,7 @@ async def test_a_question_without_any_sound_says_that_nobody_was_asked(open_stag
 
         glasses.refuse = refuse
         with pytest.raises(NobodyToAsk, match="did not open the stream"):
-            await soon(begin(stage, silent))
+            await soon(begin(stage))
 
 
 # ------------------------------------------------------------------ time
@@ -313,7 +361,7 @@ async def test_glasses_lost_while_they_ask_are_asked_again_with_the_rest_of_the_
 
 
 @pytest.mark.requirement("I3-ask-lost")
-async def test_a_page_with_a_question_comes_back_as_the_same_scene(open_stage) -> None:
+async def test_a_page_with_a_question_comes_back_as_the_same_scene(open_stage, guarded) -> None:
     boot = Boot()
     async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (stage, glasses):
         asking = begin(stage)
@@ -566,7 +614,7 @@ async def test_a_question_silences_the_voice_so_that_a_tap_for_silence_is_no_ans
 async def test_without_a_lens_results_are_spoken_after_the_question_one_after_the_other(open_stage) -> None:
     async with open_stage(AUDIO) as (stage, glasses):
         asking = begin(stage)
-        await glasses.until(lambda: glasses.frames() > 0)
+        await said(stage, glasses)
         telling = [asyncio.ensure_future(stage.present(f"c{n}", ToolResponse(data=f"Result {n}."), wait=Wait.DELIVERY)) for n in (1, 2)]
         await asyncio.sleep(0.02)
         assert len(glasses.streams) == 1
@@ -667,16 +715,16 @@ async def test_a_question_that_cannot_be_drawn_stops_nothing_else(open_stage) ->
 @pytest.mark.requirement("I3-ask-waits")
 async def test_what_was_about_to_be_said_is_said_after_the_question_and_once(open_stage) -> None:
     async with open_stage(AUDIO) as (stage, glasses):
-        said = asyncio.ensure_future(stage.present("c1", ToolResponse(data="The result."), wait=Wait.DELIVERY))
+        told = asyncio.ensure_future(stage.present("c1", ToolResponse(data="The result."), wait=Wait.DELIVERY))
         await asyncio.sleep(0)
         asking = begin(stage)
         await glasses.until(lambda: bool(glasses.streams))
         await asyncio.sleep(0.05)
-        assert not said.done()
-        await glasses.until(lambda: glasses.frames() > 0)
+        assert not told.done()
+        await glasses.until(lambda: bool(stage._asker._queue) and stage._asker._queue[0].heard)
         await glasses.say(Gesture.BUTTON)
         assert await soon(asking) is Answer.ALLOW
-        assert (await said).state is Delivery.SPOKEN
+        assert (await told).state is Delivery.SPOKEN
         assert len(glasses.streams) == 2
 
 
