@@ -136,7 +136,7 @@ async def test_a_call_at_a_terminal_asks_there_and_prints_its_answer(tmp_path):
         code, seen = await at_terminal(answer, "call", "cal:add", "title=x", "--socket", str(house.path))
         ((call_id, allow, _, _),) = house.calls.decided
     assert (code, call_id, allow) == (0, "id-1", True)
-    assert '"title": "x"' in seen
+    assert "title (not declared): x" in seen
 
 
 async def test_an_answer_from_elsewhere_ends_the_question_at_the_terminal(tmp_path):
