@@ -19,6 +19,7 @@ from edge.ports import (
     UplinkBusy,
     Wait,
 )
+from edge.uplink.wire import BodyTooLarge
 from firmware_bridge.messages import Transcript
 from tests.unit.edge.orchestrator_house import QUICK, FakeTools, FakeUplink, House, house, make
 from tests.unit.render.fakes import AUDIO, FULL
@@ -194,6 +195,17 @@ async def test_the_uplinks_own_word_for_no_answer_is_no_late_answer_when_the_cal
         h.uplink.say(own)
         await h.uplink.until(lambda: own in h.uplink.done)
         assert h.uplink.deliveries == []
+
+
+@pytest.mark.requirement("I11-too-large")
+async def test_a_call_that_can_never_be_sent_is_refused_with_its_size_and_the_limit(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        async def submit(call):
+            raise BodyTooLarge(300, 200)
+
+        h.uplink.submit = submit
+        error = (await h.call("shop:buy")).error
+        assert (error.code, error.retryable, error.details) == (ErrorCode.INVALID_ARGUMENTS, False, {"size": 300, "limit": 200})
 
 
 async def test_a_full_outbox_says_when_to_come_again(tmp_path: Path) -> None:
