@@ -18,9 +18,11 @@ words, headers, data, url = sys.argv[1:], {{}}, None, ""
 while words:
     word = words.pop(0)
     if word == "-H": name, _, value = words.pop(0).partition(": "); headers[name] = value
-    elif word in ("-d", "--data-binary"): given = words.pop(0); data = sys.stdin.buffer.read() if given == "@-" else given.encode()
+    elif word == "--json":
+        given, headers["Content-Type"] = words.pop(0), "application/json"
+        data = sys.stdin.buffer.read() if given == "@-" else given.encode()
     elif word == "--retry": words.pop(0)
-    elif not word.startswith("-"): url = word
+    elif word not in ("-s", "--retry-connrefused"): url = word
 for left in range(300, -1, -1):
     try:
         sys.stdout.buffer.write(urllib.request.urlopen(urllib.request.Request(url, data, headers)).read()); break

@@ -279,6 +279,8 @@ def test_ten_lines_of_toml_are_a_tool(house):
         house.until(lambda: house.run(listing, fine=(0, 1)), "the reload was heard")
         compare(printed, house.run(listing))
         house.run(without_comment(call))
+        assert "INVALID_ARGUMENTS" in house.run("glassd call my:weather town=5", fine=(1,))  # the schema is in force
+        house.run(without_comment(call))
         lens = house.run("glassd lens")
         assert "Weather" in lens
         assert "Berlin: 7 C" in lens
