@@ -5,6 +5,7 @@ import json
 import logging
 import re
 import shutil
+import signal
 import urllib.error
 import urllib.request
 from contextlib import closing
@@ -18,6 +19,12 @@ from tests.documents.place import Place
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(240)]
 MCP, TOOLS = "docs/mcp.md", "docs/tools.md"
+CONFIG = "from pydantic import BaseModel, Field\n\nclass Config(BaseModel):\n"
+DICE = {
+    "schema.json": '{\n  "toolId": "my_dice"', "doc_summary.md": "Rolls one or more dice", "doc.md": "# my:dice",
+    "handler.py": "import secrets", "config.py": "from pydantic import BaseModel, Field\n\n\nclass Config(BaseModel):\n",
+}  # fmt: skip
+"""The files of the example of an own tool, each by the beginning of its block."""
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
@@ -97,6 +104,27 @@ def test_tools_are_built_checked_and_shown(place, folder):
     assert "notes:add" in place.run(show)
 
 
+@shows(TOOLS, "[tools]\npackages", *DICE.values(), "sudo systemctl reload glassd\nglassd call my:dice")
+@pytest.mark.requirement("I11-documents")
+def test_a_tool_of_an_owners_own_is_there_after_a_reload():
+    with closing(Place()) as place:
+        place.env["GLASSD_CONFIG"] = "glassd.toml"
+        place.write("glassd.toml", 'version = 1\n[glasses]\nradio = "tcp:127.0.0.1:6402"\n')
+        daemon = place.start("glassd run")
+        place.until(place.status, "the daemon is there")
+        for name, begins in DICE.items():
+            place.write(f"packages/my_dice/{name}", block(TOOLS, begins).text)
+        place.run("chmod -R go-w packages")
+        settings = block(TOOLS, "[tools]\npackages").text.replace("/etc/glassd/packages", str(place.folder / "packages"))
+        place.write("glassd.toml", (place.folder / "glassd.toml").read_text() + settings)
+        reload, call = block(TOOLS, "sudo systemctl reload glassd\nglassd call my:dice").lines
+        assert "reload glassd" in reload
+        daemon.process.send_signal(signal.SIGHUP)
+        place.until(lambda: "my:dice" in place.run("glassd tools"), "the reload was heard")
+        assert '"rolled": [' in place.run(call)
+        place.run(f"glassd registry build --tools {place.folder / 'packages'}")
+
+
 @shows(TOOLS, "$ glassd registry build\nerror:")
 @pytest.mark.requirement("I11-documents")
 def test_mistakes_in_a_tool_are_named_as_printed(place, folder):
@@ -110,10 +138,10 @@ def test_mistakes_in_a_tool_are_named_as_printed(place, folder):
     compare(printed, place.run(f"{command} --tools {folder}", fine=(1, 2)))
 
 
-@shows(TOOLS, "async def execute(args, ctx):", "import logging\nfrom collections.abc", "from pydantic import BaseModel, Field")
+@shows(TOOLS, "async def execute(args, ctx):", "import logging\nfrom collections.abc", CONFIG)
 def test_the_handlers_and_the_settings_build_and_run(place, folder):
     function, kind, config = (block(TOOLS, begins).text for begins in (
-        "async def execute(args, ctx):", "import logging\nfrom collections.abc", "from pydantic import BaseModel, Field"))  # fmt: skip
+        "async def execute(args, ctx):", "import logging\nfrom collections.abc", CONFIG))  # fmt: skip
     (folder / "notes_add" / "handler.py").write_text(function)
     (folder / "notes_list" / "handler.py").write_text(kind)
     (folder / "notes_add" / "config.py").write_text(config)
