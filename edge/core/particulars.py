@@ -20,6 +20,7 @@ CUT: Final = " […]"
 _CALENDAR: Final = "calendar:create_event"
 _NO_ARGUMENTS: Final = "Without arguments."
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
 _NEEDS_QUOTES: Final = re.compile(r"""["\\,]|:(?:\s|$)|^[\s|\[{(]|\s$""")
 _SPACES: Final = re.compile(r" {2,}")
 _WORD: Final = re.compile(r"\w+")
@@ -62,7 +63,7 @@ def summary(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
 
 
 def _execute(tool: ToolDefinition) -> str:
-    return f"Execute {text(tool.name)}"
+    return f"Execute {tool.name if _PLAIN_NAME.fullmatch(tool.name) else _quoted(tool.name)}"
 
 
 def origin(tool: ToolDefinition) -> str:
@@ -99,6 +100,9 @@ def _of_object(path: str, value: Mapping[str, Json], schema: Json, *, declared: 
 def _of_value(path: str, value: Json, schema: Json, declared: bool, depth: int) -> Iterator[str]:  # noqa: FBT001 - all are needed
     if depth > MAX_DEPTH or len(path) > MAX_CHARACTERS:
         raise TooLong
+    parts = value if isinstance(value, list | tuple) else (value,)
+    if sum(len(part) for part in parts if isinstance(part, str)) > MAX_CHARACTERS:
+        raise TooLong  # before any of it is looked at, character by character
     mark = "" if declared else " (not declared)"
     if isinstance(value, Mapping) and value:
         yield from _of_object(path, value, schema, declared=declared, depth=depth + 1)
@@ -161,6 +165,8 @@ def _quoted(value: str) -> str:
 
 def visible(value: str) -> str:
     """Escape all that is not seen as what it is: line ends, control and format characters, blanks, look-alike letters."""
+    if value.isascii() and value.isprintable():
+        return _SPACES.sub(_count_spaces, value)
     hidden = _misleading(value)
     shown: list[str] = []
     marks = _MOST_MARKS
@@ -169,7 +175,11 @@ def visible(value: str) -> str:
         marks = marks + 1 if combining else 0 if ch.isalpha() else _MOST_MARKS
         unseen = ch != " " and (unicodedata.category(ch) in _UNSEEN or ch in _BLANK or _is_selector(ch))
         shown.append(escaped(ch) if unseen or at in hidden or (combining and marks > _MOST_MARKS) else ch)
-    return _SPACES.sub(lambda run: f"\\x20{{{len(run[0])}}}", "".join(shown))
+    return _SPACES.sub(_count_spaces, "".join(shown))
+
+
+def _count_spaces(run: re.Match[str]) -> str:
+    return f"\\x20{{{len(run[0])}}}"
 
 
 def escaped(ch: str) -> str:

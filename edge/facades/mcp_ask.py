@@ -97,7 +97,8 @@ def question(particulars: str) -> dict[str, Any]:
     """Our own question: a form with one box to tick."""
     about = {"type": "boolean", "title": "Yes, do it", "description": particulars.partition("\n")[0], "default": False}
     schema = {"type": "object", "properties": {CONFIRM: about}, "required": [CONFIRM]}
-    return {"method": "elicitation/create", "params": {"mode": "form", "message": f"Allow this?\n{particulars}", "requestedSchema": schema}}
+    text = particulars.replace("\n", "\n    ")  # indented: where a host takes it for Markdown, it shows every character as it is
+    return {"method": "elicitation/create", "params": {"mode": "form", "message": f"Allow this?\n\n    {text}", "requestedSchema": schema}}
 
 
 def askable(requests: Requests, capabilities: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

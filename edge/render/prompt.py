@@ -217,7 +217,7 @@ class Asker:
             asking.nowhere(now + RETRY_S)
         elif asking.way is not Way.PROMPT or now - asking.since < TOO_SOON_S:
             _log.debug("an answer to prompt %d came before anybody could have read it", event.prompt)
-            asking.unprompted = True
+            asking.unprompted = self.stray = True
             asking.nowhere()
         else:
             self._decide(asking, event.answer)
@@ -307,6 +307,8 @@ class Asker:
             done = await self._prompted(asking, sheets[0]) if native else None
             way = Way.PAGE if done is None else Way.PROMPT
             if done is None:
+                if asking.unprompted and self.stray:  # theirs may still be over the page
+                    await self.end_prompt()
                 done = await self._lens.show(asking.question.scene, sheets, asking.page)
         except (CannotShow, *REFUSALS) as e:
             why.append(f"not on the lens: {e}")

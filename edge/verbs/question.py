@@ -11,7 +11,7 @@ from urllib.parse import quote
 from edge.verbs.envelope import how_to_confirm, token_of
 from edge.verbs.screen import CliError, Screen, plain
 from edge.verbs.talk import ask
-from edge.verbs.terminal import Terminal
+from edge.verbs.terminal import Terminal, rows
 
 SLICE_S: Final = 20.0
 """One question to the daemon waits this long."""
@@ -26,7 +26,7 @@ def show(envelope: dict[str, Any], screen: Screen) -> None:
     if screen.as_json:
         screen.json(envelope)
         return
-    screen.line(f"waits for a yes: {plain(_particulars(envelope))}")
+    screen.line(f"waits for a yes: {plain(_particulars(envelope, screen))}")
     rows = (("call", _call_id(envelope)), ("token", token_of(envelope)), ("next", how_to_confirm(token_of(envelope))))
     screen.table([row for row in rows if row[1]])
 
@@ -42,7 +42,7 @@ def decided(args: Namespace, screen: Screen, envelope: dict[str, Any], *, patien
     if not story.get("response"):
         if (typed := _typed(args, screen, envelope)) is not None:
             return typed
-        screen.note(f"waits for a yes: {_particulars(envelope)}\n{how_to_confirm(token_of(envelope))}")
+        screen.note(f"waits for a yes: {_particulars(envelope, screen)}\n{how_to_confirm(token_of(envelope))}")
         story = _waited(args, _call_id(envelope), patience_s)
     response: dict[str, Any] = story.get("response") or _pending(story)
     return response
@@ -96,12 +96,12 @@ def _call_id(envelope: dict[str, Any]) -> str:
     return str((envelope.get("meta") or {}).get("callId", ""))
 
 
-def _particulars(envelope: dict[str, Any]) -> str:
+def _particulars(envelope: dict[str, Any], screen: Screen) -> str:
     """All that the wearer is shown of the call, a line each; those after the first are indented."""
     error = envelope.get("error") or {}
     request = error.get("confirmation_request") or {}
-    first, *more = [str(line) for line in request.get("particulars") or [request.get("preview") or error.get("message", "")]]
-    return "".join([first, *(f"\n  {line}" for line in more)])
+    first, *more = [plain(line) for line in request.get("particulars") or [request.get("preview") or error.get("message", "")]]
+    return "\n".join([first, *(row for line in more for row in rows(line, screen.width))])
 
 
 def _pending(story: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import select
 import termios
+import unicodedata
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
@@ -18,6 +19,9 @@ CHOICES: Final[Mapping[str, tuple[bool, str]]] = {
     "n": (False, "once"), "no": (False, "once"), "never": (False, "never"),
 }  # fmt: skip
 """What may be typed: is it a yes, and what is it worth beyond this one call."""
+_INDENT: Final = "  "
+_FURTHER: Final = "  | "
+COLUMNS: Final = 80
 _PROMPT: Final = "Run it? Type yes, no, always or never, then Enter (Enter alone: not now): "
 
 
@@ -46,7 +50,7 @@ class Terminal:
 
     def ask(self, question: Mapping[str, Any], over: Callable[[], bool]) -> tuple[bool, str] | None:
         """Show a question and wait for its answer: a member of `CHOICES`, or None for "not now" and once it is `over`."""
-        self.write("\n".join((*particulars(question), "")))
+        self.write("\n".join((*particulars(question, columns=self._columns()), "")))
         while True:
             with contextlib.suppress(termios.error):
                 termios.tcflush(self._fd, termios.TCIFLUSH)  # typed before the question was there
@@ -60,6 +64,12 @@ class Terminal:
             if line in CHOICES:
                 return CHOICES[line]
 
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._fd).columns
+        except OSError:
+            return COLUMNS
+
     def _line(self, over: Callable[[], bool]) -> str | None:
         while not select.select([self._fd], [], [], LOOK_S)[0]:
             if over():
@@ -67,7 +77,7 @@ class Terminal:
         return os.read(self._fd, MAX_LINE).decode("utf-8", "replace").strip().lower()
 
 
-def particulars(question: Mapping[str, Any]) -> list[str]:
+def particulars(question: Mapping[str, Any], *, columns: int = 0) -> list[str]:
     """Everything that would run, for a person: who asks, and the lines that the wearer is shown too."""
     lines = [
         f"call       {_text(question.get('call_id'))}",
@@ -76,7 +86,21 @@ def particulars(question: Mapping[str, Any]) -> list[str]:
     ]
     if isinstance(question.get("left_s"), int | float):
         lines.append(f"open for   {duration(question['left_s'])}")
-    return [*lines, "", *(f"  {_text(line)}" for line in question.get("particulars") or ()), ""]
+    return [*lines, "", *(row for line in question.get("particulars") or () for row in rows(_text(line), columns)), ""]
+
+
+def rows(line: str, columns: int) -> list[str]:
+    """Indent a line; break it for a terminal of so many columns (0: never), each further row marked, so that none looks like a line."""
+    room = max(10, columns - len(_FURTHER) - 1) if columns else 0
+    broken, width = [_INDENT], 0
+    for ch in line:
+        wide = 2 if unicodedata.east_asian_width(ch) in "WF" else 1
+        if room and width + wide > room:
+            broken.append(_FURTHER)
+            width = 0
+        broken[-1] += ch
+        width += wide
+    return broken
 
 
 def _text(value: Any) -> str:

@@ -151,3 +151,8 @@ def test_the_shipped_calendar_is_named_below_its_sentence():
     assert said[:2] == ("Create calendar event with 1 attendees", "Execute calendar:create_event")
     assert said[2].startswith("From this device.")
     assert said[3:] == ("attendees (1) (not declared): a@example.org",)
+
+
+@pytest.mark.requirement("I11-consent-whose")
+def test_a_name_that_reads_like_a_sentence_stands_in_quotes():
+    assert lines(tool("From this device. Free:pay"), {})[0] == 'Execute "From this device. Free:pay"'

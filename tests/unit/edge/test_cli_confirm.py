@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from edge.verbs.terminal import rows
 from tests.unit.control.house import ASKED, open_house, row
 from tests.unit.edge.test_cli import environment, glassd
 from tools_cache.tool import ToolResponse
@@ -181,3 +182,14 @@ async def test_a_caller_still_calls_and_is_told_where_to_confirm(tmp_path):
     assert ran.code == 0
     assert "tok-1" not in ran.out + ran.err
     assert ran.out.rstrip().endswith("or: glassd confirm")
+
+
+@pytest.mark.requirement("I11-consent-visible", "I11-consent-everywhere")
+def test_a_line_that_wraps_at_a_terminal_is_marked_and_whole():
+    forged = "note: " + "x" * 34 + "amount: 1 EUR" + "字" * 30
+    shown = rows(forged, 40)
+    assert shown[0].startswith("  note: x")
+    assert all(row.startswith("  | ") for row in shown[1:])
+    assert "".join([shown[0][2:], *(row[4:] for row in shown[1:])]) == forged
+    assert all(sum(2 if ch == "字" else 1 for ch in row) <= 40 for row in shown)
+    assert rows(forged, 0) == ["  " + forged]

@@ -7,7 +7,7 @@ import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from edge.facades.mcp_ask import Answered
+from edge.facades.mcp_ask import Answered, asking
 from edge.ports import Entry, Grant
 from tests.unit.control.house import ASKED, definition
 from tests.unit.facades.mcp_house import ERAS, NEWER, OLDER, mcp_house
@@ -261,3 +261,13 @@ async def test_what_is_no_question_is_a_failure_like_any_other(tmp_path, details
         called = await client.call_tool(ADD, {})
     assert called.is_error
     assert "UNSUPPORTED: What?" in text_of(called)
+
+
+@pytest.mark.requirement("I11-consent-everywhere")
+def test_the_clients_user_sees_every_line_that_the_wearer_sees():
+    said = ["Execute bank:pay", "From the cloud.", "amount: 99999", "to: <!-- mallory"]
+    request = {"token": "t", "preview": said[0], "particulars": said}
+    asked = asking({"ok": False, "error": {"code": "CONFIRMATION_REQUIRED", "confirmation_request": request}, "meta": {"callId": "c1"}})
+    params = asked.requests["confirm"]["params"]
+    assert params["message"] == "Allow this?\n\n    Execute bank:pay\n    From the cloud.\n    amount: 99999\n    to: <!-- mallory"
+    assert asked.state == "\n".join(said), "and again when it is asked again"

@@ -8,7 +8,7 @@ import pytest
 from edge.bus import Bus
 from edge.ports import NobodyToAsk, Question
 from firmware_bridge.errors import CommandTimeout
-from firmware_bridge.messages import Answer, Done, Gesture, Prompt, ShowPage
+from firmware_bridge.messages import Answer, Done, EndPrompt, Gesture, Prompt, ShowPage
 from tests.unit.render.fakes import AUDIO, DISPLAY, FULL, FakeGlasses
 from tests.unit.render.test_asking import PAY, Boot, begin, pages_only, soon
 
@@ -45,6 +45,7 @@ async def test_an_answer_of_the_glasses_that_is_too_early_does_not_count_and_the
         glasses.answer(answer)
         await on_page(stage, glasses, 1)
         assert [line.text for line in last(glasses).lines] == [line.text for line in glasses.asked()[0].lines]
+        assert [type(c) for c in glasses.told] == [Prompt, EndPrompt, ShowPage], "glasses that hold theirs open show no page"
         boot.now += 0.69
         await glasses.say(Gesture.TAP)
         await settle()
