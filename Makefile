@@ -50,7 +50,7 @@ chaos: $(VENV)/.dev $(REGISTRY) mosquitto  ## 300 kills and 5,000 calls, judged 
 	@$(BIN)/python -m tests.chaos --kills 310 --calls 5200 --heavy 300 --links 1000 $(ARGS)
 
 chaos-slice: $(VENV)/.dev $(REGISTRY) mosquitto
-	@$(BIN)/python -m tests.chaos --seed 1 --kills 48 --calls 800 --heavy 8 --links 30 $(ARGS)
+	@$(BIN)/python -m tests.chaos --seed 1 --kills 48 --calls 800 --heavy 5 --links 30 $(ARGS)
 
 vm-test: $(VENV)/.dev $(REGISTRY)  ## the link and the unit on real BlueZ and systemd, in a virtual machine (ARGS="--suite trixie --quick")
 	@$(BIN)/python -m tests.vm $(ARGS)
