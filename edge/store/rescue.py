@@ -194,7 +194,9 @@ def rescue(
 
 def _count(saved: Saved, marks: Marks | None, *, whole: bool) -> str:
     total = saved.kept + saved.lost
-    if whole:
+    if whole and not total:
+        said = "No promised call waited for its answer, and everything in it was saved"
+    elif whole:
         said = f"All {saved.kept} promised calls were saved"
     elif saved.lost:
         said = f"{saved.kept} of at least {total} promised calls were saved"

@@ -19,6 +19,7 @@ from edge.ports import (
     UplinkBusy,
     Wait,
 )
+from edge.store.db import DiskUnavailable
 from edge.uplink.wire import BodyTooLarge
 from firmware_bridge.messages import Transcript
 from tests.unit.edge.orchestrator_house import QUICK, FakeTools, FakeUplink, House, house, make
@@ -555,6 +556,19 @@ async def test_an_invocation_called_off_in_the_same_breath_does_not_run(tmp_path
         assert answer.error is not None
         assert answer.error.code is ErrorCode.CANCELLED
         assert not h.tools.runs
+
+
+@pytest.mark.requirement("I11-disk-code")
+async def test_a_call_for_the_cloud_that_the_disk_does_not_take_may_be_retried(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        async def full(*_args: object, **_more: object) -> None:
+            raise DiskUnavailable("the disk is full")
+
+        h.uplink.submit = full  # type: ignore[method-assign]
+        cloud = next(name for name, entry in h.registry.entries.items() if entry.definition.source is Source.CLOUD)
+        response = await h.call(cloud)
+        assert response.error is not None
+        assert (response.error.code, response.error.retryable) == (ErrorCode.STORAGE_UNAVAILABLE, True)
 
 
 async def test_a_disk_that_takes_no_word_of_the_delivery_costs_that_word_not_the_answer(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from edge.ports import UplinkBusy
-from edge.store.db import MIB
+from edge.store.db import MIB, DiskUnavailable
 from edge.store.inbox import KEEP_S, Inbox
 from edge.store.outbox import POLICIES, Lane, Outbox, Policy
 from edge.uplink.stores import Arrival
@@ -88,6 +88,19 @@ async def test_a_full_store_is_a_busy_uplink(tmp_path, hands):
     with pytest.raises(UplinkBusy):
         await inbox.take([arrival("call")])
     await inbox.take([arrival("result", "c0", closes=True)])  # it frees more than it needs
+    await db.close()
+
+
+@pytest.mark.requirement("I11-disk-code")
+async def test_a_disk_that_takes_nothing_is_not_a_full_outbox(tmp_path, hands, monkeypatch):
+    db = await open_db(tmp_path / "small")
+
+    async def full(_work, *, grows=True):
+        raise DiskUnavailable("the disk is full")
+
+    monkeypatch.setattr(db, "write", full)
+    with pytest.raises(DiskUnavailable):
+        await put(Outbox(db, hands.clock), "call", "c")
     await db.close()
 
 

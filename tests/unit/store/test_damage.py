@@ -15,7 +15,7 @@ from edge.store.inbox import Inbox
 from edge.store.migrations import MIGRATIONS
 from edge.store.notes import Notes
 from edge.store.outbox import Outbox
-from edge.store.promises import CallPromises
+from edge.store.promises import TABLES, CallPromises
 from edge.uplink.stores import Arrival
 from tests.unit.store.support import Hands, a_call, call_store
 from tools_cache.tool import ToolResponse
@@ -140,7 +140,7 @@ async def test_nothing_promised_is_lost_without_a_word(left, way):
     waiting, said = await opened(left)
     assert len(set(waiting)) == len(waiting) <= PROMISED
     if len(waiting) < PROMISED:
-        assert "promised calls" in said, f"{PROMISED - len(waiting)} lost without a word"
+        assert "promised call" in said, f"{PROMISED - len(waiting)} lost without a word"
         assert said.startswith("The database was damaged")
         assert "Next: " in said
 
@@ -406,3 +406,19 @@ async def test_a_stored_note_and_an_answered_call_are_saved_too(left):
     assert (story["state"], json.dumps(story["response"]["data"])) == ("ANSWERED", "1")
     assert not (await call_store(db, Hands()).admit(a_call(), "cloud", keys=["key:3"])).fresh, "its key is known too"
     await db.close()
+
+
+async def test_every_table_of_the_schema_is_saved(tmp_path):
+    db = await open_db(tmp_path)
+    tables = await db.read(lambda c: {row[0] for row in c.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")})
+    await db.close()
+    assert set(TABLES) == tables
+
+
+async def test_with_nothing_promised_the_alarm_says_that(tmp_path):
+    db = await open_db(tmp_path)
+    await Notes(db).put("glasses", "AA")
+    await db.close()
+    overwrite(db_of(tmp_path), 0, b"\xff" * 100)
+    _, said = await opened(tmp_path)
+    assert "No promised call waited for its answer, and everything in it was saved" in said
