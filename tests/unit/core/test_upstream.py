@@ -197,3 +197,14 @@ def test_a_long_id_of_the_seed_is_shared_out_in_proportion(server, tool, told):
 def test_two_tools_that_share_an_id_of_the_seed_are_two_here():
     assert seed_ids.tool_id("my_server", "tool") == seed_ids.tool_id("my", "server_tool")
     assert canonical("my_server", "tool") != canonical("my", "server_tool")
+
+
+@pytest.mark.requirement("CONSENT-grants")
+@pytest.mark.parametrize("more", [{"url": "https://else"}, {"url": "", "command": "npx", "args": ("files",)}, {"name": "work"}, {"prompt": "Harmless."}])
+def test_a_grant_is_bound_to_the_server_a_tool_is_from(more):
+    """The same words from somewhere else are another tool."""
+    from edge.core.confirmation import definition_digest
+
+    (tool,), (same,), (other,) = (admitted(one, listed("light")).app.tools for one in (server(), server(), server(**more)))
+    assert definition_digest(tool) == definition_digest(same)
+    assert definition_digest(tool) != definition_digest(other)

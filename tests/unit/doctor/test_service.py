@@ -327,3 +327,25 @@ async def test_a_secret_only_the_service_may_read_is_no_fault_of_the_configurati
     assert finding.mark is Mark.SKIP
     assert "the daemon may be allowed" in finding.said
     assert finding.fix.text == "sudo glassd doctor"
+
+
+# ------------------------------------------------------------------ the owner's socket
+
+
+@pytest.mark.requirement("CONSENT-roles")
+async def test_who_may_call_and_not_decide_is_told_the_second_group(sandbox, monkeypatch):
+    from edge.control.client import ControlClient, ControlError
+
+    answers(sandbox)
+    request = ControlClient.request
+
+    def shut(client, method, path, *more, **how):
+        if path == "/v1/confirm":
+            raise ControlError("PERMISSION", "you may not use owner.sock", "join the group: sudo usermod -aG glassd-owner $USER, then log in again", exit_code=3)
+        return request(client, method, path, *more, **how)
+
+    monkeypatch.setattr(ControlClient, "request", shut)
+    finding = await sandbox.sees("daemon")
+    assert finding.mark is Mark.WARN
+    assert "not confirm, pair and configure" in finding.said
+    assert "usermod -aG glassd-owner" in finding.fix.text

@@ -77,7 +77,7 @@ async def test_no_verb_at_all_shows_the_verbs_and_is_wrong_usage():
     (("call", "a:b", "novalue"), "neither JSON nor key=value"), (("call", "a:b", "{"), "is not JSON"),
     (("run", "--config", "/nonexistent.toml"), "there is no such file"),
     (("pair", "--code", "12345"), "'12345' is no code; it has six digits"), (("up", "--code", "secret"), "six digits"),
-    (("confirm",), "required: TOKEN"), (("confirm", "t", "--always", "--never"), "not allowed with"),
+    (("confirm", "--always"), "the answer is typed at the terminal"), (("confirm", "t", "--always", "--never"), "not allowed with"),
     (("confirm", "t", "--deny", "--always"), "--deny and --always exclude each other"),
     (("grants", "--always", "a:b", "--revoke", "a:b"), "not allowed with"), (("cancel",), "required: ID"),
     (("call", "a:b", "--no-wait", "--confirm", "t"), "--confirm and --no-wait exclude each other"),

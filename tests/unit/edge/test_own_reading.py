@@ -278,3 +278,14 @@ def test_the_digest_changes_with_any_file(tmp_path):
 def test_the_schema_can_be_printed_for_an_editor():
     printed = subprocess.run([sys.executable, "-m", "edge.own_schema"], capture_output=True, check=True, timeout=30)
     assert json.loads(printed.stdout) == own_schema.FILE
+
+
+@pytest.mark.requirement("CONSENT-grants")
+@pytest.mark.parametrize("change", [{"execution": {"url": "https://else.example/pay"}}, {"execution": {"url": "https://bank.example/pay", "method": "PUT"}}, {"description": "Pays twice."}])
+def test_a_grant_is_bound_to_where_an_owners_tool_sends_its_calls(tmp_path, change):
+    from edge.core.confirmation import definition_digest
+    from edge.own_reading import _tool
+
+    document = {"name": "bank:pay", "description": "Pays.", "execution": {"url": "https://bank.example/pay"}}
+    digests = [definition_digest(_tool({**document, **more})[0]) for more in ({}, {}, change)]
+    assert digests[0] == digests[1] != digests[2]

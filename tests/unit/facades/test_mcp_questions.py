@@ -271,3 +271,23 @@ def test_the_clients_user_sees_every_line_that_the_wearer_sees():
     params = asked.requests["confirm"]["params"]
     assert params["message"] == "Allow this?\n\n    Execute bank:pay\n    From the cloud.\n    amount: 99999\n    to: <!-- mallory"
     assert asked.state == "\n".join(said), "and again when it is asked again"
+
+
+# ------------------------------------------------------------------ who may answer in the owner's place
+
+
+@pytest.mark.requirement("CONSENT-roles")
+def test_a_client_that_may_not_open_the_owners_socket_cannot_answer_in_his_place(tmp_path, monkeypatch):
+    import socket
+
+    from edge.verbs.mcp import _check_owner
+    from edge.verbs.screen import CliError
+
+    def shut(*_):
+        raise PermissionError(13, "Permission denied")
+
+    _check_owner((tmp_path / "owner.sock",))  # no daemon yet: it is waited for
+    monkeypatch.setattr(socket.socket, "connect", shut)
+    with pytest.raises(CliError, match="--confirm-in-client answers in the owner's place, and you may not use") as refused:
+        _check_owner((tmp_path / "owner.sock",))
+    assert (refused.value.exit_code, refused.value.fix.startswith("leave it out, or ")) == (3, True)

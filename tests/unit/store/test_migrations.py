@@ -150,3 +150,22 @@ def test_an_upgrade_on_a_full_disk_uses_the_ballast(tmp_path):
         pytest.skip("this machine lets nobody mount a small file system")
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == ["AA True", f"refused: the disk under {folder} is full; free some space", "always True"]
+
+
+@pytest.mark.requirement("CONSENT-grants")
+async def test_grants_of_schema_3_are_kept_and_an_always_of_it_is_bound_to_nothing(tmp_path):
+    from edge.ports import Grant
+    from edge.store.confirmations import Confirmations
+    from edge.store_ports import Granted
+
+    await (await Database.open(tmp_path / "glassd.db", MIGRATIONS[:3])).close()
+    connection = sqlite3.connect(tmp_path / "glassd.db")
+    connection.executemany("INSERT INTO grants VALUES ('local', ?, ?, 5.0)", [("bank:pay", "always"), ("bank:close", "never")])
+    connection.commit()
+    connection.close()
+    db = await open_db(tmp_path)
+    confirmations = Confirmations(db, Hands().clock, lambda _before, _after: None)
+    assert await confirmations.granted("local", "bank:pay") == Granted(Grant.ALWAYS)
+    assert await confirmations.granted("local", "bank:close") == Granted(Grant.NEVER)
+    assert {row["tool"]: row["since_wall"] for row in await confirmations.grants("local")} == {"bank:close": 5.0, "bank:pay": 5.0}
+    await db.close()
