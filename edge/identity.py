@@ -47,6 +47,8 @@ def find(configured: str, folder: Path) -> Identity:
     except FileNotFoundError:
         known, source = _known_elsewhere(folder)
         return _restored(path, known, "was missing", source) if known else _made(path)
+    except NotADirectoryError:
+        raise  # the state directory itself is none, which is said where it is used
     except IsADirectoryError:
         raw = b""
     except OSError as e:
