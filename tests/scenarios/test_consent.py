@@ -34,7 +34,7 @@ async def alone(place, **more):
     tools.mkdir()
     (tools / "bank.toml").write_text(FOLDER)
     await place.switch_glasses_on(**more)
-    await place.start_daemon()
+    await place.start_daemon(policy={"cloud_may": ["*"]})
     place.daemon.own_tools.use(read([tools]))
     await place.ready()
 
@@ -125,7 +125,6 @@ async def test_what_the_lens_cannot_show_whole_is_not_asked_there(tmp_path, args
     async with world(tmp_path) as place:
         await alone(place)
         call, _ = await asked(place, args)
-        await until(lambda: place.daemon.calls is not None, "running")
         assert not place.lens()
         assert await state(place, call) == "AWAITING_CONFIRMATION", "a terminal may still decide"
         answer = await place.call(PAY, args, origin=CallOrigin.CLOUD)
