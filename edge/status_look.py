@@ -67,11 +67,16 @@ class StatusLook:
             self._looked = self._clock.boot()
 
     async def _look_at_radio(self) -> None:
-        """A link that is up shows that the radio works, and so does one that failed for a reason of the glasses'."""
+        """A link that is up shows that the radio works, and so does one that failed for a reason of the glasses'. A virtual radio has
+        room for one client: while the link may be connecting to it, only the link finds out whether it is there.
+        """
         glasses, moniker = self._glasses(), self._settings().glasses.radio
         shown = glasses.ready or (glasses.issue and glasses.issue not in {*ADAPTER_ISSUES, RadioReason.NOT_PAIRED})
         if shown or moniker == "inproc" or self._radio_open():
             self.seen = replace(self.seen, radio=None, radio_works=True)
+            return
+        if moniker.startswith("tcp:") and glasses.issue != RadioReason.NOT_PAIRED:
+            self.seen = replace(self.seen, radio=None, radio_works=None)
             return
         from edge.doctor.bluetooth import Bluetooth  # noqa: PLC0415 - only for who asks while no link is up
         from edge.doctor.patient import Patient  # noqa: PLC0415

@@ -1,5 +1,6 @@
 """The status and the doctor say the same of the radio, for they ask the same code."""
 
+import socket
 from dataclasses import replace
 
 import pytest
@@ -121,3 +122,16 @@ async def test_a_fault_that_only_the_link_can_find_stays_while_it_tries_again(ra
     deaf = GlassesStatus(state="SEEKING", issue="deaf", reason="nothing was heard", hint="systemctl restart bluetooth")
     shown = await status(radio, deaf)
     assert (shown["adapter"]["state"], shown["adapter"]["issue"], shown["next_action"]) == ("failing", "deaf", deaf.hint)
+
+
+@pytest.mark.enable_socket
+async def test_a_virtual_radio_that_the_link_may_be_connecting_to_is_left_alone(sandbox):
+    with socket.create_server(("127.0.0.1", 0)) as mock:
+        sandbox.configure(glasses={"radio": f"tcp:127.0.0.1:{mock.getsockname()[1]}"})
+        seeking = GlassesStatus(state="SEEKING")
+        assert (await status(sandbox, seeking))["adapter"]["state"] == "unknown"
+        failed = replace(seeking, state="RESTING", issue="no_adapter", reason="nobody is there", hint="start the mock")
+        assert (await status(sandbox, failed))["adapter"]["reason"] == "nobody is there"
+        mock.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            mock.accept()
