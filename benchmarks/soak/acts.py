@@ -148,7 +148,7 @@ class Acts:
             return word_of(asked, may=_GLASSES_AWAY)
         call_id, how = asked["data"]["pendingToolCallId"], self._chance.choice(("tap", "hand in", "silence"))
         if how == "tap":
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(1.0)  # a tap in the first 0.7 s of a question counts for nothing
             await self._wires.mock(do="tap")
         elif how == "hand in":
             status, said = await self._wires.post(f"/v1/calls/{call_id}/result", {"data": {"answer": "yes"}})
