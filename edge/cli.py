@@ -4,11 +4,13 @@ Refuses to know what a verb does: each lives in `edge/verbs/` and is imported on
 """
 
 import argparse
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TextIO, cast
 
 from edge import __version__
 from edge.options import VERBS, as_json
@@ -72,16 +74,82 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb and give its exit code; nothing an operator can cause ends in a traceback."""
     words = list(sys.argv[1:] if argv is None else argv)
-    screen = Screen(sys.stdout, sys.stderr, os.environ, as_json="--json" in words)
     try:
-        code = _told(words, screen)
-        sys.stdout.flush()
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # see edge/__main__.py
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        _open_missing_streams()
+        with _Output.watched() as out:
+            return _run(words, out)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read us has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # keeps the interpreter quiet at exit
+
+
+def _run(words: list[str], out: "_Output") -> int:
+    screen = Screen(cast("TextIO", out), sys.stderr, os.environ, as_json="--json" in words)
+    try:
+        code = _told(words, screen)
+        out.flush()
+    except (OSError, ExceptionGroup):
+        if out.problem is None:
+            raise
+        code = FAILED
+    if out.problem is None:
+        return code
+    os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())  # keeps the interpreter quiet at exit
+    if isinstance(out.problem, BrokenPipeError):  # the reader has seen enough
         return DONE
-    return code
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"error: standard output cannot be written: {out.problem.strerror or out.problem}\n")
+    return FAILED
+
+
+class _Output:
+    """Standard output that remembers why it could not be written, whoever gets the error."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self.problem: OSError | None = None
+
+    @classmethod
+    @contextlib.contextmanager
+    def watched(cls) -> "Iterator[_Output]":
+        """Put one in the place of `sys.stdout`."""
+        before = sys.stdout
+        sys.stdout = out = cls(before)
+        try:
+            yield out
+        finally:
+            sys.stdout = before
+
+    def write(self, text: str) -> int:
+        try:
+            return self._out.write(text)
+        except OSError as e:
+            self.problem = e
+            raise
+
+    def flush(self) -> None:
+        try:
+            self._out.flush()
+        except OSError as e:
+            self.problem = e
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._out, name)
+
+
+def _open_missing_streams() -> None:
+    """Open what the caller closed (`>&-`): Python has None there, and the next file that is opened would take its number. Reading finds
+    nothing, errors go nowhere; writing to standard output fails, so that a verb cannot lose its answer in silence.
+    """
+    for number, (name, mode, flags) in enumerate((("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))):
+        if getattr(sys, name) is None:
+            found = os.open(os.devnull, flags)
+            if found != number:
+                os.dup2(found, number)
+                os.close(found)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115 - open as long as we run
 
 
 def _told(words: list[str], screen: Screen) -> int:

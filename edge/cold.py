@@ -136,7 +136,7 @@ def _toml(env: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
         import tomllib  # noqa: PLC0415 - without a file there is nothing to read
 
         try:
-            return tomllib.loads(raw.decode("utf-8"))
+            return tomllib.loads(raw.decode("utf-8-sig"))
         except (ValueError, RecursionError) as e:
             warnings.append(f"{path} is not valid TOML: {e}")
         break

@@ -46,7 +46,7 @@ def _document(file: Path) -> Row:
     try:
         with file.open("rb") as opened:
             raw = opened.read(MAX_FILE)
-        found = json.loads(raw) if file.suffix == ".json" else tomllib.loads(raw.decode())
+        found = json.loads(raw) if file.suffix == ".json" else tomllib.loads(raw.decode("utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

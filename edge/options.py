@@ -26,6 +26,7 @@ def _demo(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--glasses", metavar="MODEL", choices=MOCKS, help="mock:display, mock:audio, mock:full (default) or sim:even_g1")
     verb.add_argument("--script", metavar="FILE", help="what happens, instead of asking you")
     verb.add_argument("--seconds", metavar="N", type=_seconds, help="end after this long")
+    verb.add_argument("--keep", action="store_true", help="leave its folder (logs, lens.png, sound) there at the end")
 
 
 def _tools(verb: argparse.ArgumentParser) -> None:

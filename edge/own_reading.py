@@ -130,7 +130,7 @@ def _bytes(path: Path) -> bytes:
 
 def _parsed(path: Path, raw: bytes) -> dict[str, Json]:
     try:
-        document = json.loads(raw) if path.suffix == ".json" else tomllib.loads(raw.decode())
+        document = json.loads(raw) if path.suffix == ".json" else tomllib.loads(raw.decode("utf-8-sig"))
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, RecursionError):
         raise BadFile("holds a date, or goes too deep; JSON has neither: write it as text") from None

@@ -158,7 +158,7 @@ def _read(source: Path) -> dict[str, Any]:
     if len(raw) > MAX_FILE:
         raise BadSettings(f"{source}: is larger than {MAX_FILE // 1024} KiB; this cannot be a glassd configuration")
     try:
-        document = tomllib.loads(raw.decode("utf-8"))
+        document = tomllib.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as e:
         raise BadSettings(f"{source}: is not UTF-8 text (byte {e.start}); save it as UTF-8") from None
     except tomllib.TOMLDecodeError as e:

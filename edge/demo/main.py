@@ -5,10 +5,11 @@ Refuses to reach into the daemon: what a demo can do, any client can.
 
 import asyncio
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,14 +51,15 @@ group = ""
 """What a person with a broker and a cloud of their own would write; loopback only, so without TLS."""
 
 
-async def run_demo(*, glasses: str | None, script: Path | None, seconds: float | None, as_json: bool) -> int:
+async def run_demo(*, glasses: str | None, script: Path | None, seconds: float | None, as_json: bool, keep: bool = False) -> int:
     """Run the demo; gives the exit code (0 done, 1 the script's expectation was not met, 2 a bad script)."""
     show = _printer(as_json=as_json)
     try:
         interactive = script is None and sys.stdin.isatty() and not as_json
         steps = [] if interactive else load(str(script or "tour"), glasses or DEFAULT_GLASSES)
         async with timeout(seconds), AsyncExitStack() as stack:
-            play = await _open(stack, glasses or DEFAULT_GLASSES, show, forgiving=interactive)
+            out = stack.enter_context(_folder(keep=keep))
+            play = await _open(stack, glasses or DEFAULT_GLASSES, show, out=out, forgiving=interactive)
             await play.run(_asked(show) if interactive else _scripted(steps))
     except TimeoutError:
         show({"event": "step", "title": f"{seconds:g} seconds are over"})
@@ -67,11 +69,24 @@ async def run_demo(*, glasses: str | None, script: Path | None, seconds: float |
     return 0
 
 
+@contextmanager
+def _folder(*, keep: bool) -> Iterator[Path]:
+    """Make the demo's own folder. It goes when everything in it has ended, unless it is to be kept, or something failed: its logs say why."""
+    out = Path(tempfile.mkdtemp(prefix="glassd-demo-"))
+    try:
+        yield out
+    except (CastError, Unmet):
+        keep = True
+        raise
+    finally:
+        if not keep:
+            shutil.rmtree(out, ignore_errors=True)
+
+
 async def _open(
-    stack: AsyncExitStack, model: str, show: Callable[[dict[str, Any]], None], *, forgiving: bool
+    stack: AsyncExitStack, model: str, show: Callable[[dict[str, Any]], None], *, out: Path, forgiving: bool
 ) -> Play:
     """Start mock, cloud and daemon, in that order; they end in the reverse one."""
-    out = Path(tempfile.mkdtemp(prefix="glassd-demo-"))
     control = out / "control.sock"
 
     async def start(name: str, *words: str, announces: bool = True) -> Member:
@@ -95,7 +110,7 @@ async def _open(
         http=cloud["http"], socket=control,
     ), encoding="utf-8")  # fmt: skip
     await until_there(control, await start("daemon", "run", "--config", str(config), announces=False))
-    show({"event": "cast", "name": "the daemon", "where": f"{config} (logs, lens.png and sound beside it)"})
+    show({"event": "cast", "name": "the daemon", "where": f"{config} (logs, lens.png and sound beside it; --keep leaves them there)"})
     daemon, cloud_wire = DaemonWire(control.with_name(OWNER_NAME)), CloudWire(cloud["http"])
     stack.push_async_callback(daemon.close)
     stack.push_async_callback(cloud_wire.close)

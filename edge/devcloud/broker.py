@@ -201,7 +201,7 @@ def _claim(port: int) -> None:
         try:
             probe.bind((HOST, port))
         except OSError as e:
-            raise PortTaken(f"port {port} of {HOST} cannot be used: {e.strerror}") from None
+            raise PortTaken(f"MQTT port {port} of {HOST} cannot be used ({e.strerror}); choose another: --broker embedded:PORT, or leave :PORT out for one that is free") from None
 
 
 def find_mosquitto() -> str:

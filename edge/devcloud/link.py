@@ -64,7 +64,7 @@ class Link:
                 await self._serve()
             except (ConnectionFailed, ConnectionOver) as e:
                 failures = 0 if isinstance(e, ConnectionOver) else failures + 1
-                log.log(logging.WARNING if failures <= 1 else logging.DEBUG, "no broker: %s", e)
+                log.log(logging.WARNING if failures <= 1 else logging.DEBUG, "no broker at %s: %s; trying again", self._options().address, e)
             await asyncio.sleep(random.uniform(0.2, 1.0) * min(CAP_S, self._first_s * 2**failures))
 
     async def publish(

@@ -53,7 +53,7 @@ class Ladder:
 
     async def _in_order(self) -> AsyncIterator[Entry]:
         for check in self._checks:
-            yield await self._done[check.id]
+            yield await asyncio.shield(self._done[check.id])  # Ctrl-C ends us, not what the check will say
 
     async def _rung(self, number: int, check: Check, end: float) -> None:
         began = self._now()

@@ -65,7 +65,7 @@ class Redact:
     def config(self, raw: bytes) -> str:
         """A configuration without its comments; of keys that are not ours only the name, for it may be a misplaced secret."""
         try:
-            document = tomllib.loads(raw[:MAX_FILE].decode("utf-8", "replace"))
+            document = tomllib.loads(raw[:MAX_FILE].decode("utf-8-sig", "replace"))
         except tomllib.TOMLDecodeError as e:
             return f"# not valid TOML: {self(str(e))}\n" + self._names_only(raw[:MAX_FILE].decode("utf-8", "replace"))
         known = _every_key(Settings())

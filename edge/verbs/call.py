@@ -24,7 +24,19 @@ def run(args: Namespace, screen: Screen) -> int:
         return 0  # asking is what was asked for
     if asks(answer) and not args.confirm:
         answer = question.decided(args, screen, answer, patience_s=args.ttl + MARGIN_S)
+    error = answer.get("error") or {}
+    if error.get("code") == "TOOL_NOT_FOUND" and error.get("suggestion") and not screen.as_json:
+        error["suggestion"] = _nearest(args)
     return tell(answer, screen)
+
+
+def _nearest(args: Namespace) -> str:
+    """Name the tool that was probably meant."""
+    import difflib  # noqa: PLC0415 - only for a name that no tool has
+
+    names = [str(tool.get("name")) for tool in ask(args, "GET", "/v1/tools").get("tools", ())]
+    near = difflib.get_close_matches(args.tool[:200], names, n=1) or [name for name in names if name.endswith(f":{args.tool}")]
+    return f"did you mean {near[0]}? (all of them: glassd tools --all)" if near else "all of them: glassd tools --all"
 
 
 def _body(args: Namespace) -> dict[str, Any]:

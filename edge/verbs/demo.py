@@ -3,17 +3,18 @@
 from argparse import Namespace
 from pathlib import Path
 
-from edge.verbs.extras import load, missing
+from edge.verbs.extras import load, missing, require
 from edge.verbs.loop import run_until_told
 from edge.verbs.screen import Screen
 
 
 def run(args: Namespace, screen: Screen) -> int:
+    require("demo")
     stage = load("edge.demo.main", "demo")
     try:
         return run_until_told(lambda: stage.run_demo(
             glasses=args.glasses, script=Path(args.script) if args.script else None, seconds=args.seconds,
-            as_json=screen.as_json,
+            as_json=screen.as_json, keep=args.keep,
         ))  # fmt: skip
     except ModuleNotFoundError as e:
         raise missing(e, "demo") from None

@@ -10,7 +10,7 @@ from typing import Any
 from edge.verbs.announce import announcer
 from edge.verbs.extras import load, missing
 from edge.verbs.loop import run_until_told
-from edge.verbs.screen import CliError, Screen
+from edge.verbs.screen import CliError, Screen, os_problem
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -35,6 +35,8 @@ def run(args: Namespace, screen: Screen) -> int:
 def _failed(error: OSError, http: str) -> CliError:
     if error.errno == errno.EADDRINUSE:
         return CliError("DEVCLOUD_FAILED", f"{http}: somebody listens there already", "choose another, or any that is free: --http 127.0.0.1:0")
+    if error.filename is not None:
+        return CliError("DEVCLOUD_FAILED", os_problem(error), "name another folder: --state DIR")
     return CliError("DEVCLOUD_FAILED", str(error), "see: glassd devcloud --help")
 
 
@@ -50,7 +52,7 @@ def _worker(args: Namespace, screen: Screen, cloud: Any) -> int:
     except ValueError as e:
         raise CliError("USAGE", str(e), "see: glassd devcloud --help", exit_code=2) from None
     except OSError as e:
-        raise CliError("DEVCLOUD_FAILED", str(e), "see: glassd devcloud --help") from None
+        raise _failed(e, args.http) from None
 
 
 def _announcer(screen: Screen) -> Callable[[Mapping[str, Any]], None]:

@@ -14,7 +14,7 @@ from edge.store import room
 from edge.store.db import StoreError, StoreMisplaced
 from edge.store_ports import StorageUnavailable
 from edge.supervisor import TooManyCrashes
-from edge.verbs.extras import load
+from edge.verbs.extras import load, sample
 from edge.verbs.loop import run_until_told
 from edge.verbs.screen import CliError, Screen
 
@@ -26,7 +26,7 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
     try:
         read = reading.result()
     except BadSettings as e:
-        raise CliError("BAD_SETTINGS", str(e), "every key is explained in systemd/glassd.toml", exit_code=2) from None
+        raise CliError("BAD_SETTINGS", str(e), f"every key is explained in {sample()}", exit_code=2) from None
     found = read.settings
     redact = logs.set_up(found.log.level, os.environ)
     try:
@@ -37,7 +37,7 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
     except BadSettings as e:  # a secret's file that went away meanwhile
         raise CliError("BAD_SETTINGS", str(e), exit_code=2) from None
     except (FileExistsError, NotADirectoryError) as e:
-        raise CliError("BAD_SETTINGS", f"glassd cannot start: {e}", f"{e.filename} must be a directory", exit_code=2) from None
+        raise CliError("BAD_SETTINGS", f"glassd cannot start: {_no_directory(e)} is a file and must be a directory", "move it away, or name another directory as edge.state_dir", exit_code=2) from None
     except StoreMisplaced as e:
         database = shlex.quote(str(found.state_dir(os.environ) / "glassd.db"))
         raise CliError("CANNOT_START", f"glassd cannot start: {e}", f"move it away: mv {database} {database}.directory", exit_code=2) from None
@@ -45,6 +45,12 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
         raise _not_stored(e, found.state_dir(os.environ)) from None
     except ExceptionGroup as group:
         raise _crashed(group) from None
+
+
+def _no_directory(error: OSError) -> str:
+    """Name the first part of the path that is there and is no directory."""
+    path = Path(error.filename or "edge.state_dir").absolute()
+    return str(next((part for part in (*reversed(path.parents), path) if part.exists() and not part.is_dir()), path))
 
 
 def _not_stored(e: Exception, state: Path) -> CliError:

@@ -92,6 +92,13 @@ class Screen:
         return text.encode("ascii", "replace").decode() if self._ascii else text
 
 
+def os_problem(error: OSError) -> str:
+    """Say what the system refused, in words: which file, and why."""
+    if isinstance(error, FileExistsError | NotADirectoryError) and error.filename:
+        return f"{error.filename}: is a file, where a folder is needed"
+    return f"{error.filename}: {(error.strerror or '').lower() or error}" if error.filename else str(error)
+
+
 def plain(text: object) -> str:
     """Make text from elsewhere harmless: control characters (other than line ends) become visible escapes."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in str(text))

@@ -8,7 +8,7 @@ from typing import Any, Final
 from edge.verbs.announce import announcer
 from edge.verbs.extras import load, missing
 from edge.verbs.loop import run_until_told
-from edge.verbs.screen import CliError, Screen, plain
+from edge.verbs.screen import CliError, Screen, os_problem, plain
 from firmware_bridge.errors import RadioError, RadioReason
 
 
@@ -31,7 +31,7 @@ def run(args: Namespace, screen: Screen) -> int:
     except ValueError as e:
         raise CliError("USAGE", str(e), "see: glassd sim --help", exit_code=2) from None
     except OSError as e:
-        raise CliError("SIM_FAILED", str(e), "see: glassd sim --help") from None
+        raise CliError("SIM_FAILED", os_problem(e), "name another place: --out DIR, --control SOCKET") from None
 
 
 # ------------------------------------------------------------------ what a person sees

@@ -21,10 +21,11 @@ WANTED = {
 
 
 @pytest.fixture(scope="module")
-def tour():
+def tour(tmp_path_factory):
     began = time.monotonic()
     played = subprocess.run(
-        [*CLI, "demo", "--json", "--script", "tour"], capture_output=True, text=True, timeout=240, check=False
+        [*CLI, "demo", "--json", "--script", "tour", "--keep"], capture_output=True, text=True, timeout=240, check=False,
+        env={**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("tour"))},
     )
     took = time.monotonic() - began
     assert played.returncode == 0, played.stdout[-2000:] + played.stderr[-2000:]

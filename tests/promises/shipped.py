@@ -20,6 +20,11 @@ PROMISES: Final[dict[str, Promise]] = {
     "CLI-harmless": Promise("No text from outside moves a terminal's cursor or turns the direction of writing, in JSON either.", "issue 11.14"),
     "OWN-python": Promise("An owner's Python tool runs as glassd's own do, is read again on a reload, and a bad one costs no other.", "issue 11.20"),
     "OWN-python-trusted": Promise("Code that anybody but root and the daemon's user could change is never run.", "issue 11.20"),
+    "CLI-output": Promise("An output that is closed or full is an error of one line, for every verb.", "issue 11.22"),
+    "CLI-interrupt": Promise("Ctrl-C ends a verb without a traceback.", "issue 11.22"),
+    "CLI-bom": Promise("A byte order mark before TOML is no mistake.", "issue 11.22"),
+    "CLI-extras": Promise("What is not installed is named at once, with the command that installs it here.", "issue 11.22"),
+    "DEMO-leaves-nothing": Promise("A demo removes its folder, however it ends, unless it is to be kept or it failed.", "issue 11.22"),
     "I11-sysctl": Promise("An installation changes no kernel setting of the whole machine; the doctor prints the command.", "issue 11.14"),
 }
 

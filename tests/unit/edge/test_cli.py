@@ -411,7 +411,7 @@ def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.setattr(extras, "import_module", nothing)
     with pytest.raises(CliError, match="glassd sim needs bumble") as caught:
         extras.load("firmware_bridge.sim.main", "sim")
-    assert caught.value.fix == "install it: pip install 'glassd[sim]'"
+    assert caught.value.fix.endswith("-m pip install -e '.[sim]'")
 
 
 # ------------------------------------------------------------------ the daemon itself

@@ -95,7 +95,7 @@ async def test_without_the_extra_it_says_what_to_install():
     child = await started(code="import sys; sys.modules['mcp'] = None; " + PRELUDE)
     code, out, err = await ended(child)
     assert (code, out) == (1, b"")
-    assert "pip install 'glassd[mcp]'" in err
+    assert "-m pip install -e '.[mcp]'" in err
     assert "Traceback" not in err
 
 

@@ -1,0 +1,16 @@
+"""Where the command `glassd` begins: Ctrl-C in the first moments, while Python still imports, ends it without a traceback."""
+
+import signal
+
+
+def main() -> int:
+    """Run the command line."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # `edge.cli.main` puts it back, when it can say what was interrupted
+    from edge import cli  # noqa: PLC0415 - what may be interrupted
+
+    return cli.main()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
