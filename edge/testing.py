@@ -35,6 +35,8 @@ READ_S: Final = 1.0
 """Before each answer: glasses take none before the wearer can have read, or heard, what is asked."""
 SPEAK_S: Final = 3.0
 """How long a question may take until it is heard."""
+DECIDE_S: Final = 60.0
+"""A question with all its particulars takes half a minute to be spoken."""
 MAX_SOCKET_PATH: Final = 107
 """Bytes of a path that a unix socket can have on Linux."""
 CALLERS: Final = 16
@@ -122,11 +124,11 @@ class WornGlasses:
         if not self.mock.do("say", text=text)["noticed"]:
             self._callers.submit(self._ask, "POST", "/v1/say", {"text": text})
 
-    def confirm(self, *, within_s: float = WAIT_S) -> None:
+    def confirm(self, *, within_s: float = DECIDE_S) -> None:
         """Answer yes on the glasses: wait for the question, then tap (or press) through its pages until it is decided."""
         self._decide("tap", "button", within_s)
 
-    def deny(self, *, within_s: float = WAIT_S) -> None:
+    def deny(self, *, within_s: float = DECIDE_S) -> None:
         """Answer no on the glasses: wait for the question, then double tap (or press long)."""
         self._decide("double_tap", "button_long", within_s)
 
@@ -136,13 +138,16 @@ class WornGlasses:
         has_lens = self.mock.do("status")["capabilities"].get("display")
         gesture = on_lens if has_lens else on_button
         while True:
-            if not has_lens:
-                self._wait(SPEAK_S, lambda: self.mock.speaker()["playing"])
+            if not has_lens and self._wait(SPEAK_S, self._speaking):
+                self._wait(end - time.monotonic(), lambda: not self._wait(READ_S, self._speaking))  # to its end
             if self._wait(READ_S, lambda: not asked & self._asked()):
                 return
             if time.monotonic() > end:
                 raise AssertionError(f"not decided by {gesture} within {within_s:g} s; the lens shows {self.lens}")
             self.mock.do(gesture)
+
+    def _speaking(self) -> bool:
+        return bool(self.mock.speaker()["playing"])
 
     def _wait(self, seconds: float, condition: Callable[[], Any]) -> bool:
         """Wait until it is true, but not longer than this; return whether it is."""

@@ -309,6 +309,15 @@ def test_a_call_that_needs_a_yes_is_printed_as_shown(house):
     house.run(f"glassd confirm {token} --deny", fine=(0, 1))
 
 
+@shows("docs/confirmation.md", "Execute com.example.calendar:create_event")
+def test_a_question_has_the_lines_that_its_guide_shows(house):
+    asked, *particulars = block("docs/confirmation.md", "Execute com.example.calendar:create_event").lines
+    args = {"title": "Lunch", "attendees": ["ann@example.org", "bob@example.org"], "start": "2026-12-01T12:00:00Z"}
+    said = house.run(f"glassd call com.example.calendar:create_event '{json.dumps(args)}' --no-wait")
+    compare([f"waits for a yes: {asked}", *particulars, "…"], said)
+    house.run(f"glassd confirm {re.search(r'token +([0-9a-f]+)', said)[1]} --deny", fine=(0, 1))
+
+
 @shows(README, "$ glassd call kb:search '{\"query\"")
 def test_documents_calendars_and_silence_are_asked_for_as_printed(house):
     house.write(".local/state/glassd/kb/studio/returns.md", "# Returns\nOur return policy: thirty days.\n")
