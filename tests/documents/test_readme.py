@@ -314,7 +314,7 @@ def test_a_question_has_the_lines_that_its_guide_shows(house):
     asked, *particulars = block("docs/confirmation.md", "Execute com.example.calendar:create_event").lines
     args = {"title": "Lunch", "attendees": ["ann@example.org", "bob@example.org"], "start": "2026-12-01T12:00:00Z"}
     said = house.run(f"glassd call com.example.calendar:create_event '{json.dumps(args)}' --no-wait")
-    compare([f"waits for a yes: {asked}", *particulars, "…"], said)
+    compare([f"waits for a yes: {asked}", *(f"  {line}" for line in particulars), "…"], said)
     house.run(f"glassd confirm {re.search(r'token +([0-9a-f]+)', said)[1]} --deny", fine=(0, 1))
 
 
