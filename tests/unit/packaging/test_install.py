@@ -14,6 +14,8 @@ from venv_tree import EXTRAS, CannotBuild, with_extras
 
 from tests.unit.packaging.conftest import PYTHON, ROOT, VERSION, tiny_wheel
 
+pytestmark = pytest.mark.timeout(300)  # each installs into a venv, on a machine that has others to do
+
 LOCAL = Layout("/usr/local")
 
 
