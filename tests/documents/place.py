@@ -33,6 +33,7 @@ class Place:
         self.env = {
             **kept, "HOME": str(self.folder), "XDG_RUNTIME_DIR": str(self.folder / "run"), "NO_COLOR": "1", "no_proxy": "*",
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin", "PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERM": "dumb",
+            "PYTHONUNBUFFERED": "1",  # standard output and standard error in the order in which a terminal shows them
         }  # fmt: skip
 
     def with_own_ports(self, text: str) -> str:
