@@ -70,6 +70,7 @@ class Attendance:
 
     async def decision(self, ticket: Ticket, *, left_s: float, patience_s: float, interim: ToolResponse | None) -> Decided:
         """Wait for the decision of an open question. A caller waits `patience_s` for it, then gets `interim`."""
+        ticket.free_place()
         now = self._clock.boot()
         end_at, patient_until = now + left_s + _SPENT_S, now + patience_s
         called_off: Decided | None = None
@@ -212,6 +213,7 @@ class Attendance:
 
     async def postpone(self, ticket: Ticket) -> None:
         """Answer `pending` now; the call ends later (its end is a `CallCompleted`). What asks the wearer needs no word beside."""
+        ticket.free_place()
         await self._ending.step(ticket, CallState.PENDING)
         if ticket.early or ticket.call.origin is CallOrigin.CLOUD:
             return  # the cloud gets `accepted`, progress and one result: it waits itself

@@ -257,6 +257,7 @@ class Pipeline:
         """Answered `pending` at once (S3-22); the result is the wearer's, or whoever hands it in."""
         if (full := await self._promised(ticket)) is not None:
             return full
+        ticket.free_place()
         if not self._attendance.waits_for_wearer(ticket):
             await self._attendance.postpone(ticket)
         return await self._awaited(ticket, tool, first=True)

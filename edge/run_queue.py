@@ -15,7 +15,8 @@ MOST_WAITING: Final = 2000
 
 class RunQueue:
     """Gives each call its `Turn`. This machine's own calls go before the cloud's, and the cloud never has the last quarter of
-    the places. What the wearer says, and what a running tool calls, does not wait.
+    the places. What the wearer says, and what a running tool calls, does not wait. A call that only waits for a person or for
+    the cloud has no place: when the yes comes, it runs at once.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -29,7 +30,7 @@ class RunQueue:
         return not _runs_at_once(ticket) and len(self._line(ticket)) >= MOST_WAITING
 
     def enter(self, ticket: Ticket) -> None:
-        """Take a call in; it gets `Turn` now or later. Its place is free again when its caller has an answer."""
+        """Take a call in; it gets `Turn` now or later."""
         if _runs_at_once(ticket):
             ticket.put(Turn())
             return
@@ -54,10 +55,10 @@ class RunQueue:
     def _start(self, ticket: Ticket, *, cloud: int) -> None:
         self._running += 1
         self._running_cloud += cloud
-        ticket.answer.add_done_callback(partial(self._ended, cloud))
+        ticket.place.add_done_callback(partial(self._ended, cloud))
         ticket.put(Turn())
 
-    def _ended(self, cloud: int, _answer: object) -> None:
+    def _ended(self, cloud: int, _place: object) -> None:
         self._running -= 1
         self._running_cloud -= cloud
         self._fill()

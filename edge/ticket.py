@@ -59,7 +59,7 @@ class Ticket:
     said in this life that it has it.
 
     `answer` resolves with what the caller is told; `first` as soon as there is something to say at all: None when the
-    call is on disk, else an interim or final answer.
+    call is on disk, else an interim or final answer; `place` when it needs its place among the running calls no longer.
     """
 
     call: ToolCall
@@ -94,6 +94,7 @@ class Ticket:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     answer: "asyncio.Future[ToolResponse]" = field(default_factory=_future)
     first: "asyncio.Future[ToolResponse | None]" = field(default_factory=_future)
+    place: "asyncio.Future[None]" = field(default_factory=_future)
 
     def put(self, word: Word) -> None:
         """Hear a word; of a flood of one kind, only an answer and a decision are all kept."""
@@ -106,6 +107,7 @@ class Ticket:
     def resolve(self, response: ToolResponse) -> None:
         """Give the caller the one answer; later ones are not for the caller."""
         self.tell_first(response)
+        self.free_place()
         if not self.answer.done():
             self.answer.set_result(response)
 
@@ -113,6 +115,11 @@ class Ticket:
         """Say how it begins to whoever does not wait for the end."""
         if not self.first.done():
             self.first.set_result(response)
+
+    def free_place(self) -> None:
+        """Let another call run: this one is over, or only waits for a person or for the cloud."""
+        if not self.place.done():
+            self.place.set_result(None)
 
     def wait_again(self) -> "asyncio.Future[ToolResponse]":
         """Somebody waits for the end once more (a token was brought for it)."""

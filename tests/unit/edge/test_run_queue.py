@@ -7,6 +7,7 @@ import pytest
 
 from edge import run_queue
 from edge.ports import InvokeCancelled, Invoked
+from firmware_bridge.messages import Answer
 from tests.unit.edge.orchestrator_house import CLOCK, QUICK, House, house, make
 from tools_cache.tool import CallOrigin, ErrorCode, ToolResponse
 
@@ -160,6 +161,39 @@ async def test_the_cloud_calls_off_an_invocation_that_waits(tmp_path):
         slow.go.set()
         await h.uplink.until(lambda: first.call.call_id in results(h))
         assert slow.started == ["first"]
+
+
+@pytest.mark.requirement("I11-burst")
+@pytest.mark.parametrize("tool", ["danger:erase", "ask:wearer"])
+async def test_questions_that_nobody_answers_keep_no_other_call_waiting(tmp_path, tool):
+    async with house(tmp_path, limits=replace(ROOMY, running=4)) as h:
+        asked = [Invoked(make(tool, {"text": f"cloud {n}"}, ttl_s=60.0, origin=CallOrigin.CLOUD), "reply") for n in range(5)]
+        for message in asked:
+            h.uplink.say(message)
+        async with asyncio.TaskGroup() as group:
+            own = [group.create_task(h.call(tool, {"text": f"own {n}"}, ttl_s=60.0)) for n in range(5)]
+            await asyncio.wait_for(h.wearer.question(10), 40)
+            h.uplink.say(message := invoked("runs"))
+            await h.uplink.until(lambda: message.call.call_id in results(h))
+            assert (await asyncio.wait_for(h.call("notes:add", {"text": "runs too"}, ttl_s=60.0), 40)).ok
+            for task in own:
+                task.cancel()
+
+
+@pytest.mark.requirement("I11-burst")
+async def test_a_call_that_was_allowed_runs_although_every_place_is_taken(tmp_path):
+    async with house(tmp_path, limits=replace(ROOMY, running=1)) as h:
+        slow = Slow(h)
+        async with asyncio.TaskGroup() as group:
+            asked = group.create_task(h.call("danger:erase", {"text": "asked"}, ttl_s=60.0))
+            await h.wearer.question()
+            group.create_task(h.call("notes:add", {"text": "first"}, ttl_s=60.0))
+            await slow.running(1)
+            h.wearer.say(Answer.ALLOW)
+            await slow.running(2)
+            slow.go.set()
+        assert asked.result().ok
+        assert h.orchestrator._queue._running == 0
 
 
 async def test_time_spent_waiting_is_taken_off_the_life_and_not_counted_as_duration(tmp_path):
