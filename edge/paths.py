@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Final
 
 SOCKET_NAME: Final = "control.sock"
-OWNER_NAME: Final = "owner.sock"
-"""Beside the control socket; who may open it decides for the wearer."""
+_OWNER_NAME: Final = "owner.sock"
 _SYSTEM_CONFIG: Final = Path("/etc/glassd/glassd.toml")
 _SYSTEM_RUN: Final = Path("/run/glassd")
 _SESSIONS: Final = Path("/run/user")
@@ -53,9 +52,16 @@ def client_sockets(env: Env, *, uid: int | None = None) -> tuple[Path, ...]:
     return tuple(place / SOCKET_NAME for place in (session / "glassd", _SYSTEM_RUN, state_dir(env)))
 
 
+def owner_beside(control: Path) -> Path:
+    """Name the owner's socket that belongs to this control socket: `owner.sock` beside `control.sock`, `NAME-owner.sock` beside
+    `NAME.sock`, because other daemons may have their sockets in the same folder.
+    """
+    return control.with_name(_OWNER_NAME if control.name == SOCKET_NAME else f"{control.stem}-owner{control.suffix}")
+
+
 def owner_socket(control: Path, env: Env) -> Path:
     """Name the owner's socket of the daemon whose control socket this is."""
-    return Path(env["GLASSD_OWNER_SOCKET"]) if env.get("GLASSD_OWNER_SOCKET") else control.with_name(OWNER_NAME)
+    return Path(env["GLASSD_OWNER_SOCKET"]) if env.get("GLASSD_OWNER_SOCKET") else owner_beside(control)
 
 
 def _given(env: Env, name: str) -> Path | None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from annotated_types import Ge, Gt, Le
 
 from edge import settings_rules as rules
-from edge.paths import OWNER_NAME, SOCKET_NAME, Env, runtime_dir, state_dir
+from edge.paths import SOCKET_NAME, Env, owner_beside, runtime_dir, state_dir
 from edge.settings_rules import BadSettings, Rule, Tidy
 
 MAX_SECRET: Final = 64 * 1024
@@ -301,7 +301,7 @@ class Settings:
 
     def owner_socket_path(self, env: Env) -> Path:
         """Beside the control socket, unless it is named."""
-        return Path(self.control.owner_socket) if self.control.owner_socket else self.socket_path(env).with_name(OWNER_NAME)
+        return Path(self.control.owner_socket) if self.control.owner_socket else owner_beside(self.socket_path(env))
 
 
 # ------------------------------------------------------------------ secrets

@@ -22,7 +22,7 @@ from edge.control.client import ControlClient, ControlError
 from edge.demo.cast import SIMULATED, glassd
 from edge.demo.pair import CONFIG, DEFAULT_MODEL
 from edge.devcloud.children import bound_to_us
-from edge.paths import OWNER_NAME, SOCKET_NAME
+from edge.paths import SOCKET_NAME, owner_beside
 
 START_S: Final = 60.0
 """Each process: a busy Raspberry Pi needs several seconds to import a Bluetooth stack."""
@@ -86,7 +86,7 @@ class WornGlasses:
         self.model = model
         self.socket = folder / SOCKET_NAME
         self.mock = MockControl(folder / "mock.sock")
-        self._client = ControlClient((self.socket.with_name(OWNER_NAME),))
+        self._client = ControlClient((owner_beside(self.socket),))
         self._processes: list[subprocess.Popen[bytes]] = []
         self._callers = ThreadPoolExecutor(CALLERS, thread_name_prefix="glassd-call")
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import httpx
 
+from edge.paths import owner_beside
+
 ASK_S = 60.0
 
 
@@ -18,7 +20,7 @@ class Wires:
         # No pooled connection is kept long: the daemon closes idle ones, and a race with that is not what is measured.
         limits = httpx.Limits(max_connections=48, max_keepalive_connections=8, keepalive_expiry=20.0)
         self._daemon = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=str(control.with_name("owner.sock")), limits=limits), base_url="http://glassd", timeout=ASK_S
+            transport=httpx.AsyncHTTPTransport(uds=str(owner_beside(control)), limits=limits), base_url="http://glassd", timeout=ASK_S
         )
         self._cloud = httpx.AsyncClient(base_url=cloud, timeout=ASK_S, trust_env=False)
         self._control = control

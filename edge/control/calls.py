@@ -110,7 +110,7 @@ class CallRoutes:
     def _decides(self, what: str) -> None:
         """Raise `Refused` for a client that may not decide for the wearer."""
         if self._role is not Role.OWNER:
-            raise for_the_owner(what, self._ports.owner_group)
+            raise for_the_owner(what, self._ports.owners)
 
     # -------------------------------------------------------------- reading a call
 

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from edge.choice_ports import ChoicePort
 from edge.control.counted import Exposition
+from edge.control.sockets import SocketFile
 from edge.pairing_ports import PairingPort
 from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
 from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort
@@ -55,6 +56,8 @@ class Ports:
     """Look at what the status can only say after looking; bounded, never raises."""
     heard: Callable[[str], Awaitable[ToolResponse]]
     new_id: Callable[[], str]
+    owners: SocketFile
+    """The socket on which what is refused here may be asked."""
     confirmations: ConfirmationStorePort | None = None
     sessions: SessionStorePort | None = None
     session_state: Callable[[], Mapping[str, Json]] = dict
@@ -65,4 +68,3 @@ class Ports:
     sync: Sync | None = None
     servers: ServersPort | None = None
     user_id: str = "local"
-    owner_group: str = ""

@@ -3,6 +3,7 @@
 from enum import Enum
 
 from edge.control.http import Refused
+from edge.control.sockets import SocketFile
 
 
 class Role(Enum):
@@ -17,9 +18,10 @@ class Role(Enum):
         return self is Role.OWNER or needed is Role.CALLER
 
 
-def for_the_owner(what: str, group: str) -> Refused:
-    """The refusal of what a caller may not do. It names the group, when there is one, and how to join it."""
+def for_the_owner(what: str, owners: SocketFile) -> Refused:
+    """The refusal of what a caller may not do. It names the owner's socket, its group when it has one, and how to join that."""
+    group = owners.open_to
     who = f"for the group {group}" if group else "for the daemon's own user alone"
     join = f"join the group: sudo usermod -aG {group} $USER, then log in again; then " if group else ""
-    fix = f"{join}ask on the owner's socket (owner.sock, beside this one)"
+    fix = f"{join}ask on the owner's socket: {owners.path}"
     return Refused(403, "PERMISSION", f"{what} is {who}: this socket calls tools and reads", fix)

@@ -95,7 +95,7 @@ class Routes:
             match = pattern.fullmatch(request.path)
             if match and method == request.method:
                 if not self._role.may(may):
-                    raise for_the_owner(f"{method} {request.path[:80]}", self._ports.owner_group)
+                    raise for_the_owner(f"{method} {request.path[:80]}", self._ports.owners)
                 found: Reply | Follow | Stream = await handler(request, *match.groups())
                 return found
             if match:

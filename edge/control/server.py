@@ -22,7 +22,7 @@ from edge.control.routes import Follow, Routes
 from edge.control.sockets import BACKLOG, SocketFile
 from edge.control.stream import Stream
 from edge.pairing_ports import PairingPort
-from edge.paths import OWNER_NAME
+from edge.paths import owner_beside
 from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
 from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort, StorageUnavailable
 from firmware_bridge.deadlines import timeout
@@ -65,15 +65,13 @@ class ControlServer:
         self._full = full
         self._limits = limits or Limits()
         self._feeds = {calls: Feed(bus, clock=clock, ring=ring, calls=calls) for calls in (True, False)}
+        owners = SocketFile(owner_path or owner_beside(path), owner_group, key="control.owner_socket", group_only=True)
         ports = Ports(
             calls=calls, registry=registry, render=render, store=store, bus=bus, status=status, look=look, heard=heard, new_id=new_id,
             confirmations=confirmations, sessions=sessions, session_state=session_state, metrics=metrics,
-            user_id=user_id, pairing=pairing, enrol=enrol, choice=choice, sync=sync, servers=servers, owner_group=owner_group,
+            user_id=user_id, pairing=pairing, enrol=enrol, choice=choice, sync=sync, servers=servers, owners=owners,
         )  # fmt: skip
-        files = {
-            Role.CALLER: SocketFile(path, group, key="control.socket"),
-            Role.OWNER: SocketFile(owner_path or path.with_name(OWNER_NAME), owner_group, key="control.owner_socket", group_only=True),
-        }
+        files = {Role.CALLER: SocketFile(path, group, key="control.socket"), Role.OWNER: owners}
         self._entrances = [_Entrance(file, Routes(ports, self._limits, role)) for role, file in files.items()]
         self._tasks: asyncio.TaskGroup | None = None
 

@@ -17,6 +17,8 @@ ALONE: Final = 0o600
 MAX_PATH: Final = 107
 """Bytes of a unix socket's path (sun_path less its end mark)."""
 BACKLOG: Final = 64
+UNMAPPED: Final = 65534
+"""How the kernel shows a group that this process's user namespace does not know (the unit has `PrivateUsers=`)."""
 PROBE_S: Final = 1.0
 
 
@@ -36,6 +38,8 @@ class SocketFile:
         self._group_only = group_only
         self._lock = -1
         self.socket: socket.socket | None = None
+        self.open_to = ""
+        """The group that may connect; "" while nobody but this process's user may."""
 
     def open(self) -> None:
         """Listen, so that clients may queue up. Raises `SocketTaken`."""
@@ -70,7 +74,7 @@ class SocketFile:
 
     def _bound(self) -> socket.socket:
         """Make the socket file. Raises `SocketTaken`."""
-        fresh, inherits = self._fresh()
+        fresh = self._fresh()
         if max(len(os.fsencode(fresh)), len(os.fsencode(self.path))) > MAX_PATH:
             raise SocketTaken(f"{self.path}: a socket's path may have {MAX_PATH} bytes; set {self._key} to a shorter one")
         self._remove_stale()
@@ -79,8 +83,9 @@ class SocketFile:
             bound.setblocking(False)
             fresh.unlink(missing_ok=True)  # left by a daemon that was killed
             bound.bind(str(fresh))  # nobody can connect before `listen`
-            theirs = inherits or _give_to(fresh, self._group)
+            theirs = _give_to(fresh, self._group, inherited=fresh != self.path)
             fresh.chmod(MODE if theirs or not self._group_only else ALONE)
+            self.open_to = self._group if theirs else ""
             bound.listen(BACKLOG)
             fresh.replace(self.path)
         except OSError as e:
@@ -88,20 +93,20 @@ class SocketFile:
             raise SocketTaken(f"{self.path}: cannot be made: {e.strerror}; check the directory, or set {self._key}") from e
         return bound
 
-    def _fresh(self) -> tuple[Path, bool]:
-        """Where the file is made, and whether that gives it its group.
+    def _fresh(self) -> Path:
+        """Return where the file is made: in its place, or in a folder that gives it its group.
 
         The systemd unit's sandbox allows no chgrp, so the unit makes a folder of the socket's name with that group and the
-        setgid bit: what is made in there inherits the group, and keeps it when it is moved out.
+        setgid bit: what is made in there inherits the group, and keeps it when it is moved out. A folder of another user is
+        not used: its owner could replace the file.
         """
         folder = self.path.with_suffix("")
         try:
             found = folder.lstat()
         except OSError:
-            return self.path, False
-        if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISGID:
-            return folder / self.path.name, True
-        return self.path, False
+            return self.path
+        ours = found.st_uid in {0, os.geteuid()} and not found.st_mode & stat.S_IWOTH
+        return folder / self.path.name if ours and stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISGID else self.path
 
     def _remove_stale(self) -> None:
         """Remove a socket file nobody answers on; anything else is left alone."""
@@ -122,8 +127,10 @@ class SocketFile:
         return SocketTaken(f"{self.path}: another glassd is running here; stop it (systemctl stop glassd), or set {self._key}")
 
 
-def _give_to(path: Path, group: str) -> bool:
-    """Let the group in; False when the file is not that group's. Under systemd it has `Group=` already."""
+def _give_to(path: Path, group: str, *, inherited: bool) -> bool:
+    """Let the group in; False when the file is not that group's. Under systemd it has `Group=` already, or the group that it
+    `inherited` from its folder.
+    """
     try:
         wanted = grp.getgrnam(group).gr_gid if group else -1
     except KeyError:
@@ -131,7 +138,7 @@ def _give_to(path: Path, group: str) -> bool:
         return False
     if wanted == -1:
         return False
-    if path.stat().st_gid == wanted:
+    if path.stat().st_gid in ({wanted, UNMAPPED} if inherited else {wanted}):
         return True
     try:
         os.chown(path, -1, wanted)

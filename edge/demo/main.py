@@ -18,7 +18,7 @@ from edge.demo.play import Play, Unmet
 from edge.demo.script import VERBS, BadScript, Step, load, parse_line
 from edge.demo.view import View
 from edge.demo.wires import CloudWire, DaemonWire, MockWire
-from edge.paths import OWNER_NAME
+from edge.paths import owner_beside
 from edge.verbs.screen import harmless, json_text
 from firmware_bridge.deadlines import timeout
 
@@ -111,7 +111,7 @@ async def _open(
     ), encoding="utf-8")  # fmt: skip
     await until_there(control, await start("daemon", "run", "--config", str(config), announces=False))
     show({"event": "cast", "name": "the daemon", "where": f"{config} (logs, lens.png and sound beside it; --keep leaves them there)"})
-    daemon, cloud_wire = DaemonWire(control.with_name(OWNER_NAME)), CloudWire(cloud["http"])
+    daemon, cloud_wire = DaemonWire(owner_beside(control)), CloudWire(cloud["http"])
     stack.push_async_callback(daemon.close)
     stack.push_async_callback(cloud_wire.close)
     return Play(daemon, MockWire(out / "mock.sock"), cloud_wire, emit=show, edge_id=EDGE_ID, out=out, forgiving=forgiving)

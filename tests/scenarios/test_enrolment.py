@@ -21,6 +21,7 @@ from edge.core.enrol_code import decode, encode
 from edge.devcloud import https
 from edge.devcloud.codes import qr
 from edge.devcloud.main import Limits
+from edge.paths import owner_beside
 from tests.e2e.broker import serving
 from tests.e2e.certificates import Authority, keys_made_here
 from tests.scenarios.world import World, all_apps, until, world
@@ -64,7 +65,7 @@ async def edge_of(folder, cloud, **sections):
 
 async def ask(place: World, method: str, path: str, body=None):
     """Ask the daemon as the CLI does: over its socket, from a thread."""
-    return (await asyncio.to_thread(ControlClient((place.socket.with_name("owner.sock"),)).request, method, path, body, timeout_s=20.0))[1]
+    return (await asyncio.to_thread(ControlClient((owner_beside(place.socket),)).request, method, path, body, timeout_s=20.0))[1]
 
 
 async def enrol(place: World, code: str):

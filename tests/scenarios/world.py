@@ -272,7 +272,7 @@ class World:
         await self._daemon.aclose()
         await self.switch_glasses_off()
         await self._stack.aclose()
-        for left in self.socket.parent.glob(f"{self.socket.name}*"):
+        for left in self.socket.parent.glob(f"{self.socket.stem}*"):
             left.unlink()
 
 

@@ -14,6 +14,7 @@ from edge.control.http import Limits
 from edge.control.server import ControlServer
 from edge.core import particulars
 from edge.events import CallAnswered
+from edge.paths import owner_beside
 from edge.ports import Entry, Grant, Submission, Wait
 from edge.store_ports import Granted
 from tools_cache.tool import ErrorCode, Source, ToolDefinition, ToolResponse
@@ -211,7 +212,7 @@ class House:
     @property
     def owners(self) -> Path:
         """The owner's socket."""
-        return self.path.with_name("owner.sock")
+        return owner_beside(self.path)
 
     async def exchange(self, raw: bytes, *, eof: bool = True, path: Path | None = None) -> bytes:
         """Send bytes as they are and read until the server hangs up."""
@@ -242,9 +243,9 @@ def parsed(raw: bytes):
 
 
 @asynccontextmanager
-async def open_house(tmp_path: Path, *, limits: Limits | None = None, ring: int = 1024, **more) -> AsyncIterator[House]:
+async def open_house(tmp_path: Path, *, name: str = "control.sock", limits: Limits | None = None, ring: int = 1024, **more) -> AsyncIterator[House]:
     """Serve until the block ends; whatever the server raises, the test sees."""
-    path = tmp_path / "control.sock"
+    path = tmp_path / name
     bus, calls, said, status, numbers = Bus(), Calls(), [], {"version": "0.1.0", "next_action": ""}, iter(range(1, 10**6))
     calls.gate.set()
     calls.answers["notes:add"] = ToolResponse(data={"id": 1, "text": "milk"})

@@ -1,6 +1,7 @@
 """Who may do what over the control API: the file system decides by the two sockets, and who asks does not answer."""
 
 import asyncio
+import errno
 import grp
 import json
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from edge.control.sockets import UNMAPPED
 from tests.unit.control.house import ASKED, DEADLINE_S, open_house, row
 from tools_cache.tool import ToolResponse
 
@@ -45,11 +47,11 @@ CALLERS = {"POST /v1/call", r"POST /v1/calls/([^/]{1,64})/cancel", r"POST /v1/ca
 @pytest.mark.parametrize(("method", "path", "body"), OWNERS)
 @pytest.mark.requirement("CONSENT-roles")
 async def test_what_decides_for_the_wearer_is_refused_on_the_control_socket(tmp_path, method, path, body):
-    async with open_house(tmp_path, owner_group="glassd-owner") as house:
+    async with open_house(tmp_path, owner_group=group_of_ours()) as house:
         status, answer = await house.ask(method, path, body)
         assert (status, answer["error"]["code"]) == (403, "PERMISSION")
-        assert "glassd-owner" in answer["error"]["message"]
-        assert "sudo usermod -aG glassd-owner $USER, then log in again" in answer["error"]["fix"]
+        assert f"for the group {group_of_ours()}" in answer["error"]["message"]
+        assert f"sudo usermod -aG {group_of_ours()} $USER, then log in again" in answer["error"]["fix"]
         assert (house.calls.decided, house.calls.seen, house.calls.begun, house.said, house.confirmations.kept) == ([], [], [], [], {})
         assert (await house.ask_as_owner(method, path, body))[0] != 403
 
@@ -62,8 +64,9 @@ async def test_every_route_that_changes_something_says_whose_it_is(tmp_path):
     assert open_to_callers == CALLERS
 
 
-async def test_where_there_is_no_group_the_refusal_names_none(tmp_path):
-    async with open_house(tmp_path) as house:
+@pytest.mark.parametrize("group", ["", "no-such-group"])
+async def test_where_there_is_no_group_the_refusal_names_none(tmp_path, group):
+    async with open_house(tmp_path, owner_group=group) as house:
         _, answer = await house.ask("POST", "/v1/confirm", {"token": "tok-1", "allow": True})
     assert "for the daemon's own user alone" in answer["error"]["message"]
     assert "usermod" not in answer["error"]["fix"]
@@ -157,18 +160,64 @@ async def test_with_its_group_the_owners_socket_is_for_that_group(tmp_path):
         assert stat.S_IMODE(house.owners.stat().st_mode) == 0o660
 
 
-@pytest.mark.parametrize(("setgid", "mode"), [(True, 0o660), (False, 0o600)])
-@pytest.mark.requirement("CONSENT-roles")
-async def test_a_setgid_folder_of_its_name_gives_the_socket_its_group(tmp_path, monkeypatch, setgid, mode):
-    monkeypatch.setattr(os, "chown", lambda *_: pytest.fail("systemd's filter forbids chown"))
+def forbidden_chown(*_):
+    """systemd's filter answers so."""
+    raise PermissionError(errno.EPERM, "Operation not permitted")
+
+
+@pytest.fixture
+def setgid_folder(tmp_path):
+    """The folder that the unit makes for the owner's socket."""
     folder = tmp_path / "owner"
     folder.mkdir()
-    folder.chmod(0o2700 if setgid else 0o700)
-    (folder / "owner.sock").touch()  # left by a daemon that was killed
-    async with open_house(tmp_path, owner_group="no-such-group") as house:
-        assert (house.owners.stat().st_gid, stat.S_IMODE(house.owners.stat().st_mode)) == (folder.stat().st_gid, mode)
+    folder.chmod(0o2700)
+    return folder
+
+
+@pytest.mark.requirement("CONSENT-roles")
+@pytest.mark.parametrize("shown", ["as it is", "as the unit's user namespace shows it"])
+async def test_a_setgid_folder_of_its_name_gives_the_socket_its_group(tmp_path, setgid_folder, monkeypatch, shown):
+    if shown != "as it is":
+        if os.geteuid() != 0:
+            pytest.skip("only root can give a folder to the group that stands for all unknown ones")
+        os.chown(setgid_folder, -1, UNMAPPED)
+        setgid_folder.chmod(0o2700)
+    monkeypatch.setattr(os, "chown", forbidden_chown)
+    (setgid_folder / "owner.sock").touch()  # left by a daemon that was killed
+    async with open_house(tmp_path, owner_group=group_of_ours()) as house:
+        assert (house.owners.stat().st_gid, stat.S_IMODE(house.owners.stat().st_mode)) == (setgid_folder.stat().st_gid, 0o660)
         assert (await house.ask_as_owner("GET", "/v1/status"))[0] == 200
     assert not house.owners.exists()
+
+
+@pytest.mark.parametrize("group", ["", "no-such-group"])
+@pytest.mark.requirement("CONSENT-roles")
+async def test_a_folder_lets_no_group_in_that_the_configuration_does_not_name(tmp_path, setgid_folder, group):
+    async with open_house(tmp_path, owner_group=group) as house:
+        assert stat.S_IMODE(house.owners.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to somebody else")
+@pytest.mark.requirement("CONSENT-roles")
+async def test_a_folder_of_another_user_is_not_used(tmp_path, setgid_folder, monkeypatch):
+    """In a shared directory anybody may make a folder of that name, and replace what is in it."""
+    os.chown(setgid_folder, 12345, -1)
+    setgid_folder.chmod(0o2777)
+    made = []
+    bind = socket.socket.bind
+    monkeypatch.setattr(socket.socket, "bind", lambda self, address: (made.append(address), bind(self, address))[1])
+    async with open_house(tmp_path, owner_group=group_of_ours()) as house:
+        assert (await house.ask_as_owner("GET", "/v1/status"))[0] == 200
+    assert str(setgid_folder / "owner.sock") not in made
+
+
+@pytest.mark.requirement("CONSENT-roles")
+async def test_two_daemons_with_sockets_in_one_directory_have_two_owners_sockets(tmp_path):
+    async with open_house(tmp_path, name="left.sock") as left, open_house(tmp_path, name="right.sock") as right:
+        assert [house.owners.name for house in (left, right)] == ["left-owner.sock", "right-owner.sock"]
+        assert [(await house.ask_as_owner("GET", "/v1/status"))[0] for house in (left, right)] == [200, 200]
+        _, answer = await left.ask("POST", "/v1/confirm", {"token": "tok-1", "allow": True})
+        assert str(left.owners) in answer["error"]["fix"]
 
 
 async def test_callers_who_take_every_place_do_not_keep_the_owner_out(tmp_path):

@@ -294,6 +294,7 @@ def test_without_a_login_session_the_socket_lies_where_clients_look_too():
 def test_settings_overrule_the_places(tmp_path):
     found = load(write(tmp_path, '[edge]\nstate_dir = "/s"\n[control]\nsocket = "/c.sock"\n'), NOBODY)
     assert (found.state_dir({}), found.socket_path({})) == (Path("/s"), Path("/c.sock"))
+    assert found.owner_socket_path({}) == Path("/c-owner.sock")
 
 
 def test_clients_look_where_the_contract_says():
