@@ -71,6 +71,7 @@ HANDS = {
     'host = "<where the broker is>", port = <its port> (as said)': "a host that is no host: settings and enrolment let none through",
     "install the newer glassd again": "there is no newer glassd yet",
     "a slow disk; look again": "a disk that becomes idle",
+    "look for errors of {} with dmesg": "it says where to look; a disk that fails while it is written",
     "run it again; when it stays": "it says where to look; a check that hung once and a kernel's log of why",
     "install it: sudo make install": "tests/vm/install.py does it, on machines of its own",
     "log out and in again": "a login; the kernel gives groups at no other time",
