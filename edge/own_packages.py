@@ -7,6 +7,7 @@ daemon's own user can change what is in it. Runs in a child of the daemon, which
 import os
 import stat
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -30,9 +31,9 @@ def folders(packages: Sequence[str], problems: list[Dropped], users: Collection[
     users = {0, *(users or (os.geteuid(),))}
     for package in map(Path, packages):
         try:
-            _check_above(package, users)
-            _check(package.resolve(), users, directory=True)
-            found = sorted(p for p in package.iterdir() if p.is_dir() and not p.name.startswith((".", "_")))
+            place = _resolved(package, users)
+            _check(place, users, directory=True)
+            found = sorted(p for p in place.iterdir() if p.is_dir() and not p.name.startswith((".", "_")))
         except (NotTrusted, OSError) as e:
             problems.append(Dropped(str(package), _words(e)))
             continue
@@ -40,22 +41,20 @@ def folders(packages: Sequence[str], problems: list[Dropped], users: Collection[
             problems.append(Dropped(str(package), f"{len(found)} folders; the first {MAX_FOLDERS} are read"))
         for folder in found[:MAX_FOLDERS]:
             try:
-                _check(folder, users, directory=True)
-                for path in filter(os.path.lexists, (folder / file for file in FILES)):
-                    _check(path, users, directory=False)
+                _check_folder(folder, users)
             except (NotTrusted, OSError) as e:
                 problems.append(Dropped(str(folder), _words(e)))
             else:
                 yield folder
 
 
-def read(packages: Sequence[str], problems: list[Dropped]) -> list[tuple[ToolDefinition, str]]:
-    """Lint and compile every folder; give each good tool with the folder it is from. One bad tool costs no other."""
+def read(packages: Sequence[str], problems: list[Dropped], users: Collection[int] = ()) -> list[tuple[ToolDefinition, str]]:
+    """Lint and compile every folder, and run nothing; give each good tool with the folder it is from. One bad tool costs no other."""
     if not packages:
         return []
     from tools_cache import build, lint  # noqa: PLC0415 - the linter and the providers' forms, only for who has such tools
 
-    there = list(folders(packages, problems))
+    there = list(folders(packages, problems, users))
     known = build.names((*lint.folders(build.TOOLS), *there))
     tools = []
     for folder in there:
@@ -68,8 +67,20 @@ def read(packages: Sequence[str], problems: list[Dropped]) -> list[tuple[ToolDef
             more = f" (and {len(failures) - 1} more; all of them: glassd registry build --tools {folder.parent})" if len(failures) > 1 else ""
             problems.append(Dropped(f"{folder}/{failures[0].file}", f"{failures[0].text}{more}"))
         else:
-            tools.append((tool, str(folder)))
+            tools.append((replace(tool, own=True), str(folder)))
     return tools
+
+
+def _check_folder(folder: Path, users: Collection[int]) -> None:
+    """Check all that is read of a tool, and what Python would run instead of its source. Raises as `_check`."""
+    _check(folder, users, directory=True)
+    for path in filter(os.path.lexists, (folder / file for file in FILES)):
+        _check(path, users, directory=False)
+    compiled = folder / "__pycache__"
+    if os.path.lexists(compiled):
+        _check(compiled, users, directory=True)
+        for path in compiled.iterdir():
+            _check(path, users, directory=False)
 
 
 def _check(path: Path, users: Collection[int], *, directory: bool) -> None:
@@ -86,14 +97,16 @@ def _check(path: Path, users: Collection[int], *, directory: bool) -> None:
         raise NotTrusted(f"{path.name}: is larger than {MAX_FILE // 1024} KiB")
 
 
-def _check_above(package: Path, users: Collection[int]) -> None:
-    """Raises `NotTrusted` where others could put another directory in this one's place."""
+def _resolved(package: Path, users: Collection[int]) -> Path:
+    """Return where this directory really is. Raises `NotTrusted` where others could put another one in its place."""
     if not package.is_absolute():
         raise NotTrusted("must be an absolute path")
-    for above in package.resolve().parents:
+    place = package.resolve()
+    for above in place.parents:
         found = above.stat()
-        if found.st_uid not in users or (found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX):
+        if found.st_uid not in users or (found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX):
             raise NotTrusted(f"somebody else may change what is in {above}: move the directory, for example to /etc/glassd/packages")
+    return place
 
 
 def _words(error: Exception) -> str:

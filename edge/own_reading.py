@@ -9,7 +9,7 @@ import json
 import os
 import stat
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -63,8 +63,10 @@ class _Found:
     problems: list[Dropped] = field(default_factory=list)
 
 
-def read(folders: Sequence[Path], packages: Sequence[str] = ()) -> Own:
-    """Read every file of every folder, in the order of their names, and the owner's Python tools. Never raises for what stands in them."""
+def read(folders: Sequence[Path], packages: Sequence[str] = (), users: Collection[int] = ()) -> Own:
+    """Read every file of every folder, in the order of their names, and the owner's Python tools. Never raises for what stands in
+    them. `users`: who may own Python tools beside root; without one, the user of this process.
+    """
     found, digest = _Found(), hashlib.sha256()
     for path in _files(folders, found.problems):
         try:
@@ -73,7 +75,7 @@ def read(folders: Sequence[Path], packages: Sequence[str] = ()) -> Own:
             _take(_named(path), _parsed(path, raw), found)
         except BadFile as e:
             found.problems.append(Dropped(_named(path), str(e)))
-    for tool, place in own_packages.read(packages, found.problems):
+    for tool, place in own_packages.read(packages, found.problems, users):
         try:
             _first(tool.name, [other.name for other, _ in found.tools])
             found.needs[tool.name] = own_requirements(tool, allowed=True)

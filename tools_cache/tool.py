@@ -239,7 +239,7 @@ class ToolDefinition:
     depends_on: tuple[str, ...] = ()
     open_to_cloud: bool = False
     own: bool = False
-    """True for a tool that the owner wrote (`tools.d`)."""
+    """True for a tool that the owner wrote (`tools.d`, `[tools] packages`)."""
     raw: Mapping[str, Json] = field(default_factory=dict)
 
     @property

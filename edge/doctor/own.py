@@ -40,7 +40,7 @@ class OwnTools:
         assert settings is not None
         places = own_tools.folders(settings, self._patient.env)
         packages = settings.tools.packages
-        found = await in_thread(lambda: _read(places, packages))
+        found = await in_thread(lambda: _read(places, packages, self._patient.serves.uid))
         if found.problems:
             name, reason = found.problems[0]
             more = f", and {len(found.problems) - 1} more" if len(found.problems) > 1 else ""
@@ -51,7 +51,8 @@ class OwnTools:
         for tool in found.tools:
             if tool.name in withheld:
                 return warn(f"{tool.name} is hidden: {withheld[tool.name]}", do(f"give it what it waits for ({withheld[tool.name]}), then restart glassd"))
-        return ok(f"{len(found.tools)} tools in {', '.join(str(place) for place in places if place.is_dir())}")
+        there = [*(str(place) for place in places if place.is_dir()), *packages]
+        return ok(f"{len(found.tools)} tools in {', '.join(there)}")
 
     def _withheld(self) -> dict[str, str]:
         own = self._patient.layer("registry").get("own")
@@ -59,10 +60,10 @@ class OwnTools:
         return found if isinstance(found, dict) else {}
 
 
-def _read(places: tuple[Path, ...], packages: tuple[str, ...]) -> Own:
+def _read(places: tuple[Path, ...], packages: tuple[str, ...], uid: int) -> Own:
     from edge import own_reading  # noqa: PLC0415 - pydantic and the validator, only for who has such files
 
-    return own_reading.read(places, packages)
+    return own_reading.read(places, packages, (uid,))
 
 
 def _path(places: tuple[Path, ...], name: str) -> Path:

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from edge import cold, own_packages, own_reading, own_tools, settings_reading
+from edge.core import particulars
 from edge.settings_rules import BadSettings
 from tests.scenarios.world import world
+from tools_cache import about
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "tools.md").read_text(encoding="utf-8")
 OWN = GUIDE.partition("## A tool of your own")[2].partition("The eleven fields")[0]
@@ -136,7 +138,37 @@ def test_what_belongs_to_another_user_is_not_run(tmp_path):
     assert len(problems) == 1
 
 
-@pytest.mark.parametrize("kind", ["link", "open folder above", "pipe", "missing", "relative"])
+@pytest.mark.requirement("OWN-python-trusted")
+@pytest.mark.parametrize("what", ["", "handler.cpython-311.pyc"])
+def test_compiled_code_that_others_may_write_is_not_run(tmp_path, what):
+    """Python runs what lies in __pycache__ instead of the handler."""
+    package = tmp_path / "packages"
+    compiled = written(package) / "__pycache__"
+    compiled.mkdir(mode=0o755)
+    (compiled / "handler.cpython-311.pyc").write_bytes(b"")
+    (compiled / "handler.cpython-311.pyc").chmod(0o644)
+    assert named(read(package)) == ["my:dice"]
+    (compiled / what).chmod((compiled / what).stat().st_mode | 0o002)
+    own = read(package)
+    assert named(own) == []
+    assert own.problems[0].reason.endswith(f"chmod go-w {compiled / what}")
+
+
+def test_a_directory_that_is_named_by_a_link_is_read_where_the_link_leads_now(tmp_path):
+    """What was checked is what is read, and run later, whatever becomes of the link."""
+    written(tmp_path / "packages")
+    (tmp_path / "link").symlink_to(tmp_path / "packages")
+    [tool] = read(tmp_path / "link").tools
+    assert about.folder_of(tool, Path("/nowhere")) == tmp_path.resolve() / "packages" / "my_dice"
+
+
+def test_a_question_says_that_it_is_the_owners_own_tool(tmp_path):
+    written(tmp_path / "packages")
+    [tool] = read(tmp_path / "packages").tools
+    assert particulars.origin(tool) == "your own tools"
+
+
+@pytest.mark.parametrize("kind", ["link", "open folder above", "group's folder above", "pipe", "missing", "relative"])
 def test_a_place_that_somebody_else_could_change_is_not_read(tmp_path, kind):
     package = tmp_path / "above" / "packages"
     place = written(package)
@@ -145,6 +177,8 @@ def test_a_place_that_somebody_else_could_change_is_not_read(tmp_path, kind):
         place.symlink_to(tmp_path / "elsewhere")
     elif kind == "open folder above":
         (tmp_path / "above").chmod(0o777)
+    elif kind == "group's folder above":
+        (tmp_path / "above").chmod(0o775)
     elif kind == "pipe":
         (place / "doc.md").unlink()
         os.mkfifo(place / "doc.md")

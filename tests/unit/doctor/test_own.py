@@ -1,10 +1,15 @@
 """The tools an owner made: a slip is corrected where the doctor says, what a tool waits for is given to it."""
 
 import json
+import os
 
 import pytest
 
+from edge.doctor.own import OwnTools
+from edge.doctor.patient import Patient, Unit, Who
 from edge.doctor.words import Mark
+from edge.settings import Settings, Tools
+from tests.scenarios.test_own_packages import written
 from tests.unit.doctor.test_service import STATUS, answers
 
 WEATHER = """name = "my:weather"
@@ -43,6 +48,21 @@ async def test_a_tool_that_waits_for_a_secret_is_given_it(sandbox):
     assert finding.fix.text == "give it what it waits for (the secret WEATHER_TOKEN is not there), then restart glassd"
     (sandbox.folder / "status.json").write_text(json.dumps(STATUS))  # what a daemon says that was started with it
     assert (await sandbox.sees("own")).mark is Mark.OK
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to the daemon's user")
+async def test_python_tools_that_belong_to_the_daemons_user_are_all_right(sandbox):
+    """The one who asks is another user; what counts is whom the daemon runs as."""
+    daemon = Who(12345, "glassd")
+    package = sandbox.folder / "packages"
+    written(package)
+    for path in (package, *package.rglob("*")):
+        os.chown(path, daemon.uid, -1)
+    sandbox.changed["user"] = lambda _name: daemon
+    settings = Settings(tools=Tools(packages=(str(package),)))
+    patient = Patient(sandbox.machine, settings=settings, env=sandbox.machine.env, unit=Unit("systemctl", {"User": "glassd"}))
+    finding = await OwnTools(patient)._own()
+    assert (finding.mark, finding.said) == (Mark.OK, f"1 tools in {package}")
 
 
 @pytest.mark.requirement("I4-doctor-fixes", "I11-folder-said")
