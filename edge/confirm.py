@@ -100,7 +100,7 @@ class Confirmer:
         now = self._clock.boot()
         return [
             {
-                "call_id": asked.ticket.call.call_id, "tool": asked.tool.name, "from": confirmation.origin(asked.tool),
+                "call_id": asked.ticket.call.call_id, "tool": asked.tool.name, "origin": particulars.origin(asked.tool),
                 "asked_by": asked.ticket.call.origin.value, "preview": policy.preview(asked.tool, asked.ticket.call.args),
                 "args": dict(asked.ticket.call.args), "particulars": list(particulars.lines(asked.tool, asked.ticket.call.args)),
                 "left_s": round(max(0.0, asked.end_at - now), 1),
@@ -158,7 +158,7 @@ class Confirmer:
         asked = self._asking.get(used.call_id)
         if used.outcome is not Consumption.TAKEN or grant is Grant.ONCE or asked is None:
             return
-        granted = Granted(grant, confirmation.definition_digest(asked.tool), confirmation.origin(asked.tool))
+        granted = Granted(grant, confirmation.definition_digest(asked.tool), particulars.origin(asked.tool))
         try:
             await self._store.grant(user_id, asked.tool.name, granted)
         except Exception as e:  # noqa: BLE001 - the question is decided: its call must hear of it, whatever else is lost

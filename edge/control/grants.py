@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from edge.control import reading
 from edge.control.handed import Ports
 from edge.control.http import Refused, Reply, Request
-from edge.core import confirmation, policy
+from edge.core import confirmation, particulars, policy
 from edge.ports import Grant
 from edge.store_ports import ConfirmationStorePort, Granted
 from tools_cache.tool import Json, ToolDefinition
@@ -39,7 +39,7 @@ class GrantRoutes:
         if body.get("grant") not in (Grant.ALWAYS, Grant.NEVER):
             raise reading.malformed("grant: must be one of always, never", f"to ask every time again: DELETE /v1/grants?tool={tool[:80]}")
         definition = self._worth(tool, Grant(body["grant"]))
-        granted = Granted(Grant(body["grant"]), confirmation.definition_digest(definition), confirmation.origin(definition))
+        granted = Granted(Grant(body["grant"]), confirmation.definition_digest(definition), particulars.origin(definition))
         await self._kept().grant(self._ports.user_id, tool, granted)
         return Reply(200, {"tool": tool, "grant": body["grant"]})
 

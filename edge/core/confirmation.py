@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from edge.core import idempotency, particulars, policy, scope
+from edge.core import idempotency, particulars, policy
 from edge.ports import Grant
 from edge.store_ports import Consumption, Granted
 from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError, ToolResponse
@@ -26,7 +26,7 @@ def token_hash(token: str) -> str:
 
 def subject(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
     """Hash of all that a yes is about: the tool's definition and the arguments. A yes holds only while it stays the same."""
-    return idempotency.digest({"tool": definition_digest(tool), "own": tool.own, "args": dict(args)})
+    return idempotency.digest({"tool": definition_digest(tool), "args": dict(args)})
 
 
 def too_long(tool: ToolDefinition, args: Mapping[str, Json]) -> ToolError | None:
@@ -125,16 +125,10 @@ def ended(tool: ToolDefinition, granted: Granted) -> str:
 def definition_digest(tool: ToolDefinition) -> str:
     """SHA-256 of what the wearer agrees to: the whole definition, how it is run, and where it is from."""
     return idempotency.digest(_plain({
-        "name": tool.name, "description": tool.description, "inputSchema": tool.input_schema, "origin": origin(tool),
+        "name": tool.name, "description": tool.description, "inputSchema": tool.input_schema, "origin": particulars.origin(tool),
         "version": tool.version, "executionType": tool.execution_type.value, "endpoint": tool.endpoint,
         "sideEffects": tool.side_effects.value, "requiresConfirmation": tool.requires_confirmation, "raw": tool.raw,
     }))  # fmt: skip
-
-
-def origin(tool: ToolDefinition) -> str:
-    """Name whose tool it is: `local`, `cloud`, or `upstream` and the other MCP server's id."""
-    found = scope.origin(tool)
-    return tool.source.value if found is None else f"{tool.source.value} {found.server}"
 
 
 def _plain(value: Json) -> Json:

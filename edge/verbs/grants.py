@@ -48,4 +48,4 @@ def _bound(grant: dict[str, Any]) -> str:
     """What an “always” holds for: the tool's origin and the definition it had. A “never” holds for the name."""
     if grant.get("grant") != "always" or not grant.get("definition"):
         return ""
-    return f"for {grant.get('origin')}, definition {str(grant['definition'])[:12]}"
+    return f"from {grant.get('origin')}, definition {str(grant['definition'])[:12]}"

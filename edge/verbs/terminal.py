@@ -81,7 +81,7 @@ def particulars(question: Mapping[str, Any], *, columns: int = 0) -> list[str]:
     """Everything that would run, for a person: who asks, and the lines that the wearer is shown too."""
     lines = [
         f"call       {_text(question.get('call_id'))}",
-        f"tool       {_text(question.get('tool'))}  (from {_text(question.get('from'))})",
+        f"tool       {_text(question.get('tool'))}  (from {_text(question.get('origin'))})",
         f"asked by   {_text(question.get('asked_by'))}",
     ]
     if isinstance(question.get("left_s"), int | float):

@@ -38,7 +38,7 @@ ASKED = ToolResponse.failure(
 
 def question(call):
     return {
-        "call_id": call.call_id, "tool": call.tool, "from": "local", "asked_by": call.origin.value,
+        "call_id": call.call_id, "tool": call.tool, "origin": "this device", "asked_by": call.origin.value,
         "preview": "Create calendar event with 2 attendees", "args": dict(call.args), "left_s": 290.0,
     }  # fmt: skip
 

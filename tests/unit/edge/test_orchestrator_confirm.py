@@ -296,7 +296,7 @@ async def test_the_owner_sees_what_is_open_with_all_its_arguments_and_decides_by
     async with house(tmp_path) as h:
         await h.orchestrator.begin(make("danger:erase", {**ARGS}, call_id="c1"))
         (question,) = h.orchestrator.questions()
-        assert (question["call_id"], question["tool"], question["args"], question["from"]) == ("c1", "danger:erase", {"top_k": 5, **ARGS}, "local")
+        assert (question["call_id"], question["tool"], question["args"], question["origin"]) == ("c1", "danger:erase", {"top_k": 5, **ARGS}, "this device")
         assert 0 < question["left_s"] <= 300
         assert (await h.orchestrator.decide("c1", allow=True)).ok
         assert (await h.orchestrator.decide("c1", allow=True)).error.code is ErrorCode.USED
