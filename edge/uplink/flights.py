@@ -124,7 +124,11 @@ class Flights:
     def again(self, flight: Flight, now: float) -> None:
         """The broker did not take it: offer it again, while it may still be delivered."""
         if not flight.gone:
-            self._schedule(flight, now + min(REFUSED_AGAIN_S, resend_after(flight.attempt, self._chance, first_s=self._resend_s)))
+            self._schedule(flight, now + self.refused_again_after(flight.attempt))
+
+    def refused_again_after(self, attempt: int) -> float:
+        """Seconds until a message is offered again whose send number `attempt` the broker did not take."""
+        return min(REFUSED_AGAIN_S, resend_after(attempt, self._chance, first_s=self._resend_s))
 
     def all_due(self, *, accepted_too: bool) -> None:
         """After a connect everything unaccepted goes out at once; when the broker forgot our session, a result may be

@@ -162,9 +162,9 @@ class Outward:
         except PublishRefused as error:
             _log.warning("%s", error)
             if not aside.id:  # the result of a call is tried again, and is what the alarm is about
-                self.refusals.note(aside.topic, error)
+                self.refusals.note(aside.kind, error)
         else:
-            self.refusals.over(aside.topic)
+            self.refusals.over(aside.kind)
 
     async def _send(self, link: Connection, flight: Flight, end_call: EndCall) -> None:
         body = flight.body or await self._outbox.body(flight.seq)
@@ -206,6 +206,8 @@ class Outward:
 
     async def _refused(self, flight: Flight, error: PublishRefused, end_call: EndCall) -> None:
         """Keep what the broker did not take and offer it again, unless no repetition helps: then a call ends now."""
+        if flight.gone:
+            return
         level = logging.DEBUG if flight.refusal else logging.WARNING
         _log.log(level, "%s", error)
         if error.code not in FINAL:

@@ -16,8 +16,8 @@ _FIXES: Final = {
 
 
 class Refusals:
-    """`alarm` gets the text while anything is refused, and "" when nothing is any more. A key is a row of the outbox, or a
-    topic.
+    """`alarm` gets the text while anything is refused, and "" when nothing is any more. A key is a row of the outbox, or the
+    kind of a message that is not in it.
     """
 
     def __init__(self, alarm: Callable[[str], None]) -> None:
@@ -29,9 +29,20 @@ class Refusals:
         fix = _FIXES.get(error.code, "See the broker's log").format(topic=error.topic)
         self._alarm(f"The broker does not take what this edge sends: {error}. {fix}; calls are kept and tried again meanwhile.")
 
+    def known(self, key: int | str) -> bool:
+        """Is it refused already?"""
+        return key in self._now
+
     def over(self, key: int | str) -> None:
         """It went through, or nobody wants it to any more."""
-        if key in self._now:
-            self._now.discard(key)
+        self._forget({key})
+
+    def disconnected(self) -> None:
+        """Forget what is not kept in the outbox: the next connection tells what is refused then."""
+        self._forget({key for key in self._now if isinstance(key, str)})
+
+    def _forget(self, keys: set[int | str]) -> None:
+        if keys & self._now:
+            self._now -= keys
             if not self._now:
                 self._alarm("")

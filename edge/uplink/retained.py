@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import secrets
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from edge.clock import Clock
@@ -12,7 +12,7 @@ from edge.ports import BusPort
 from edge.uplink import wire
 from edge.uplink.mqtt import Connection, PublishRefused
 from edge.uplink.outward import wait_until
-from edge.uplink.refusals import Refusals
+from edge.uplink.refusals import FINAL, Refusals
 from edge.uplink.wire import Kind, Topics
 from tools_cache.tool import Json
 
@@ -20,19 +20,23 @@ _log = logging.getLogger(__name__)
 
 RETAINED_S: Final = 7 * 24 * 3600
 """Life of retained messages: a glassd that is gone leaves no ghost. Renewed at half of it."""
+_BOTH: Final = (Kind.PRESENCE, Kind.CAPABILITIES)
 
 
 class Retained:
-    """`keep(link)` publishes both at once, whenever they change, and at half of their life."""
+    """`keep(link)` publishes both at once, whenever they change, and at half of their life; what the broker refuses, again
+    after `pause(attempt)` seconds.
+    """
 
     def __init__(
-        self, topics: Topics, version: str, *, clock: Clock, bus: BusPort, refusals: Refusals
+        self, topics: Topics, version: str, *, clock: Clock, bus: BusPort, refusals: Refusals, pause: Callable[[int], float]
     ) -> None:
         self.move(topics, version)
         self._clock = clock
         self._bus = bus
         self._refusals = refusals
-        self._stale: set[str] = set()
+        self._pause = pause
+        self._stale: set[Kind] = set()
         self._changed = asyncio.Event()
         self._capabilities: dict[str, Json] | None = None
         self._glasses = "none"
@@ -50,35 +54,36 @@ class Retained:
         if capabilities is not None and dict(capabilities) != self._capabilities:
             wire.encode(Kind.CAPABILITIES, capabilities)
             self._capabilities = dict(capabilities)
-            self._stale.add("capabilities")
+            self._stale.add(Kind.CAPABILITIES)
         if glasses != self._glasses:
             self._glasses = glasses
-            self._stale.add("presence")
+            self._stale.add(Kind.PRESENCE)
         self._changed.set()
 
     async def keep(self, link: Connection) -> None:
         """Publish both, and again when they change, until cancelled. Raises ConnectionOver."""
-        self._stale = {"presence", "capabilities"}
+        attempt, renew_at = 0, self._clock.boot()
         while True:
+            if (now := self._clock.boot()) >= renew_at:
+                self._stale, renew_at = set(_BOTH), now + RETAINED_S / 2
             self._changed.clear()
-            if "presence" in self._stale:
-                self._stale.discard("presence")
-                await self._try(self.publish_presence(link, "online"), self._topics.presence)
-            if "capabilities" in self._stale:
-                self._stale.discard("capabilities")
-                await self._try(self._publish_capabilities(link), self._topics.capabilities)
-            await wait_until(self._changed, self._clock.boot() + RETAINED_S / 2, self._clock)
-            if not self._changed.is_set():
-                self._stale = {"presence", "capabilities"}
+            stale, self._stale = self._stale, set()
+            refused = {kind for kind in _BOTH if kind in stale and not await self._settled(link, kind)}
+            self._stale |= refused
+            attempt = attempt + 1 if refused else 0
+            again_at = self._clock.boot() + self._pause(attempt) if refused else renew_at
+            await wait_until(self._changed, min(again_at, renew_at), self._clock)
 
-    async def _try(self, publishing: Coroutine[None, None, None], topic: str) -> None:
+    async def _settled(self, link: Connection, kind: Kind) -> bool:
+        """Publish one; False when the broker refuses it and may take it later."""
         try:
-            await publishing
+            await (self.publish_presence(link, "online") if kind is Kind.PRESENCE else self._publish_capabilities(link))
         except PublishRefused as error:
-            _log.warning("%s", error)
-            self._refusals.note(topic, error)
-        else:
-            self._refusals.over(topic)
+            _log.log(logging.DEBUG if self._refusals.known(kind) else logging.WARNING, "%s", error)
+            self._refusals.note(kind, error)
+            return error.code in FINAL
+        self._refusals.over(kind)
+        return True
 
     async def publish_presence(self, link: Connection, state: str) -> None:
         await self._publish(link, Kind.PRESENCE, self._topics.presence, self.presence(state))

@@ -92,7 +92,9 @@ class MqttUplink:
         self._loading = asyncio.Lock()
         self._loaded = False
         self._deadlines = asyncio.Event()
-        self._retained = Retained(self._topics, options.version, clock=clock, bus=bus, refusals=refusals)
+        self._retained = Retained(
+            self._topics, options.version, clock=clock, bus=bus, refusals=refusals, pause=self._flights.refused_again_after
+        )
         self._duplicates = Duplicates(self._retained.instance, self._note_duplicate)
         self._contested = False
         self._inward = Inward(
@@ -218,6 +220,7 @@ class MqttUplink:
                 await self._moved.wait()
                 continue
             up_s, verdict = await self._one_link()
+            self._outward.refusals.disconnected()
             if self._contested and verdict.fault is Fault.LOST:
                 verdict = Verdict(Fault.TAKEN_OVER, "another daemon with this edge id took the connection over")
             self._note_down(verdict)
@@ -248,6 +251,7 @@ class MqttUplink:
         self._inward.move(self._topics, o.pool)
         self._retained.move(self._topics, o.version)
         self._verdict, self._changed_at = None, self._clock.boot()
+        self._note_alone()
 
     async def _one_link(self) -> tuple[float, Verdict]:
         """Live through one connection; says how long it was up and why it ended."""
@@ -309,8 +313,7 @@ class MqttUplink:
     async def _calm_down(self) -> None:
         """An identity that stayed ours for a while is not contested any more."""
         await asyncio.sleep(self._o.stable_s)
-        self._contested = False
-        self._alarm("uplink.taken_over", "", over=True)
+        self._note_alone()
         await asyncio.Event().wait()
 
     # -------------------------------------------------------------- the link's own state
@@ -354,6 +357,11 @@ class MqttUplink:
             self._contested = True
             _log.warning("another daemon uses the edge id %s: both take the connection from each other", self._o.edge_id)
             self._alarm("uplink.taken_over", f"Another client uses the edge id {self._o.edge_id}: {HINTS[Fault.TAKEN_OVER]}.")
+
+    def _note_alone(self) -> None:
+        """No other client is known to use this edge id (any more)."""
+        self._contested = False
+        self._alarm("uplink.taken_over", "", over=True)
 
     def _alarm(self, name: str, text: str, *, over: bool = False) -> None:
         if over == (name not in self._alarms):

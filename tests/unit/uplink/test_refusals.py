@@ -3,6 +3,8 @@
 import asyncio
 import os
 import signal
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +13,7 @@ from edge.ports import CallResult, Invoked, UplinkTooLarge
 from edge.uplink.link import PacketTooLarge, PublishRefused
 from edge.uplink.mqtt import BrokerOptions, Connection
 from edge.uplink.refusals import Refusals
+from edge.uplink.topics import Topics
 from tests.e2e.broker import HOST, free_port, mosquitto, serving, until
 from tests.unit.uplink.support import DONE, TOPICS, a_call, cloud, edge
 from tools_cache.tool import Delivery, DeliveryReport, ErrorCode, ToolResponse
@@ -217,30 +220,93 @@ async def test_a_call_refused_until_its_deadline_says_so_and_ends_the_alarm(tmp_
             assert near.uplink.status().outbox == 0
 
 
+@asynccontextmanager
+async def refusing(tmp_path, rule: str):
+    """A broker that lets nobody publish but by `rule`, and what lets everybody publish everything."""
+    acl = tmp_path / "acl"
+    acl.write_text(f"{rule}\ntopic read #\n")
+    acl.chmod(0o600)
+    with mosquitto(tmp_path, extra=f"acl_file {acl}") as broker:
+        def allow() -> None:
+            acl.write_text("topic readwrite #\n")
+            os.kill(broker.process.pid, signal.SIGHUP)
+
+        yield broker.port, allow
+
+
+@pytest.mark.requirement("I11-refused")
+@pytest.mark.parametrize("allowed", ["", f"{TOPICS.prefix}/presence", f"{TOPICS.prefix}/capabilities"])
+async def test_presence_and_report_refused_for_a_while_are_published_when_that_ends(tmp_path, allowed):
+    async with refusing(tmp_path, f"topic write {allowed}" if allowed else "") as (port, allow), cloud(port) as far, edge(tmp_path, port=port) as near:
+        near.start()
+        await near.uplink.announce(capabilities={"model": "m", "tools": []}, glasses="connected")
+        await near.up()
+        await until(lambda: alarms(near) == [("uplink.refused", False)])
+        allow()
+        await until(lambda: alarms(near) == [("uplink.refused", False), ("uplink.refused", True)])
+        assert (await far.wait_for("presence"))[-1].message.body["state"] == "online"
+        assert (await far.wait_for("capabilities"))[-1].message.body["model"] == "m"
+        assert near.uplink._retained.connections == 1
+
+
+@pytest.mark.requirement("I11-refused")
+async def test_the_alarm_of_a_refused_event_ends_with_the_next_one_that_goes_through(tmp_path):
+    async with refusing(tmp_path, f"topic write {TOPICS.presence}") as (port, allow), edge(tmp_path, port=port) as near:
+        near.start()
+        await near.up()
+        await near.uplink.tell_event("tap", {})
+        await until(lambda: alarms(near) == [("uplink.refused", False)])
+        allow()
+        async with cloud(port) as far, asyncio.timeout(40):
+            while alarms(near) == [("uplink.refused", False)]:  # the broker reads its rules when it gets to it
+                await near.uplink.tell_event("battery", {})
+                await asyncio.sleep(0.05)
+            await far.wait_for("event")
+        assert alarms(near) == [("uplink.refused", False), ("uplink.refused", True)]
+
+
+@pytest.mark.requirement("I11-refused")
+@pytest.mark.parametrize("to", [{"tenant": "other"}, {"host": None}], ids=["another tenant", "no cloud"])
+async def test_the_alarms_end_when_the_edge_leaves_the_broker_that_refused(tmp_path, to):
+    elsewhere = Topics("other", TOPICS.edge_id)
+    async with refusing(tmp_path, f"topic write {elsewhere.prefix}/#") as (port, _allow), edge(tmp_path, port=port) as near:
+        near.start()
+        await near.up()
+        await near.uplink.tell_event("tap", {})
+        await until(lambda: alarms(near) == [("uplink.refused", False)])
+        near.uplink._note_duplicate()
+        near.uplink.use(replace(near.options, **to))
+        await until(lambda: {("uplink.refused", True), ("uplink.taken_over", True)} <= set(alarms(near)))
+
+
+async def acknowledging(reader, writer, answer) -> None:
+    """Be a broker that acknowledges each QoS 1 publish with what `await answer(topic)` gives."""
+    while True:
+        kind = (await reader.readexactly(1))[0]
+        length = shift = 0
+        while True:
+            byte = (await reader.readexactly(1))[0]
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                break
+        body = await reader.readexactly(length)
+        if kind >> 4 == 1:
+            writer.write(bytes.fromhex("2003000000"))
+        elif kind >> 4 == 8:
+            writer.write(bytes([0x90, 6]) + body[:2] + b"\x00\x00\x00\x00")
+        elif kind >> 4 == 3:
+            at = 2 + int.from_bytes(body[:2], "big")
+            writer.write(bytes([0x40, 3]) + body[at : at + 2] + bytes([await answer(body[2:at].decode())]))
+
+
 @pytest.mark.parametrize("code", [0x90, 0x99])
 @pytest.mark.requirement("I11-refused")
 async def test_a_refusal_that_no_repetition_changes_ends_the_call_at_once(tmp_path, code):
-    async def serve(reader, writer):
-        """A broker that answers every QoS 1 publish with `code`."""
-        while True:
-            kind = (await reader.readexactly(1))[0]
-            length = shift = 0
-            while True:
-                byte = (await reader.readexactly(1))[0]
-                length |= (byte & 0x7F) << shift
-                shift += 7
-                if byte < 0x80:
-                    break
-            body = await reader.readexactly(length)
-            if kind >> 4 == 1:
-                writer.write(bytes.fromhex("2003000000"))
-            elif kind >> 4 == 8:
-                writer.write(bytes([0x90, 6]) + body[:2] + b"\x00\x00\x00\x00")
-            elif kind >> 4 == 3:
-                at = 2 + int.from_bytes(body[:2], "big")
-                writer.write(bytes([0x40, 3]) + body[at : at + 2] + bytes([code]))
+    async def answer(_topic):
+        return code
 
-    async with serving(serve) as port, edge(tmp_path, port=port) as near:
+    async with serving(lambda r, w: acknowledging(r, w, answer)) as port, edge(tmp_path, port=port) as near:
         near.start()
         await near.up()
         await near.uplink.submit(a_call())
@@ -248,15 +314,37 @@ async def test_a_refusal_that_no_repetition_changes_ends_the_call_at_once(tmp_pa
         assert (result.response.error.code, result.response.error.details["attempts"]) == (ErrorCode.NETWORK_ERROR, 1)
 
 
+@pytest.mark.requirement("I11-refused")
+async def test_a_call_withdrawn_before_the_broker_refuses_it_leaves_no_alarm(tmp_path):
+    asked, withdrawn = asyncio.Event(), asyncio.Event()
+
+    async def answer(topic):
+        if topic != TOPICS.call("tools"):
+            return 0
+        asked.set()
+        await withdrawn.wait()
+        return 0x87
+
+    async with serving(lambda r, w: acknowledging(r, w, answer)) as port, edge(tmp_path, port=port) as near:
+        near.start()
+        await near.up()
+        await near.uplink.submit(call := a_call())
+        await asyncio.wait_for(asked.wait(), 40)
+        await near.uplink.withdraw(call.call_id, "no need")
+        withdrawn.set()
+        await until(lambda: near.uplink.status().outbox == 0, what="the worker was told")
+        assert alarms(near) == []
+
+
 def test_the_alarm_stays_until_the_last_refusal_is_over_and_names_what_to_do():
     told: list[str] = []
     refusals = Refusals(told.append)
     refusals.note(1, PublishRefused(0x97, "t/1", "Quota exceeded"))
-    refusals.note("t/2", PublishRefused(0x87, "t/2", "Not authorized"))
+    refusals.note("event", PublishRefused(0x87, "t/2", "Not authorized"))
     refusals.over(1)
     refusals.over(3)
     assert "" not in told
-    refusals.over("t/2")
+    refusals.over("event")
     assert told[-1] == ""
     assert "quota" in told[0]
     assert "t/2" in told[1]
