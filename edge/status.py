@@ -13,6 +13,9 @@ from firmware_bridge.errors import RadioReason
 
 SEEKING: Final = frozenset({"SEEKING", "CONNECTING", "PREPARING", "RESTING"})
 
+ALARMS: Final = ("storage", "database", "edge_id", "bonds", "configuration", "uplink.taken_over", "uplink.refused", "enrolment")
+"""The most important first: what may lose calls, then what keeps the daemon from its glasses and from the cloud. All others follow."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -82,7 +85,7 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
         "audio": dict(layers.audio),
         **({"servers": _servers(layers.servers)} if layers.servers else {}),
         "services": [dict(service) for service in layers.services],
-        "alarms": dict(layers.alarms),
+        "alarms": _alarms(layers),
         "configuration": dict(layers.configuration),
         "next_action": next_action(layers),
     }  # fmt: skip
@@ -144,11 +147,16 @@ def uplink_state(uplink: UplinkStatus) -> str:
     return "up" if uplink.up else "down"
 
 
+def _alarms(layers: Layers) -> dict[str, str]:
+    """Return the alarms, the most important first; those of one importance in the order in which they were raised."""
+    return dict(sorted(layers.alarms.items(), key=lambda item: ALARMS.index(item[0]) if item[0] in ALARMS else len(ALARMS)))
+
+
 def next_action(layers: Layers) -> str:
     """Say the one thing a person should do next; empty when all is well."""
     glasses, uplink = layers.glasses, layers.uplink
-    if layers.alarms:
-        return next(iter(layers.alarms.values()))
+    for alarm in _alarms(layers).values():
+        return alarm
     crashed = [s["name"] for s in layers.services if s.get("state") == "crashed"]
     if crashed:
         return f"service {crashed[0]} keeps failing: glassd doctor looks for the cause; see also the log (journalctl -u glassd)"

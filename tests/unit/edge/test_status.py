@@ -54,6 +54,15 @@ def test_an_alarm_comes_before_everything_else():
     assert next_action(worst) == "first"
 
 
+def test_what_may_lose_calls_comes_before_what_only_misses_tools():
+    raised = ("server.files", "registry", "uplink.refused", "uplink.taken_over", "configuration", "edge_id", "database", "storage")
+    ill = layers(alarms={name: f"{name} is wrong" for name in raised})
+    assert list(document(ill, now=15.0)["alarms"]) == [
+        "storage", "database", "edge_id", "configuration", "uplink.taken_over", "uplink.refused", "server.files", "registry",
+    ]  # fmt: skip
+    assert next_action(ill) == "storage is wrong"
+
+
 def test_the_document_names_every_layer_and_ages_the_capabilities():
     shown = document(layers(), now=15.0)
     assert list(shown) == [
