@@ -47,7 +47,7 @@ def _refusal(scope: Scope, names: Collection[str]) -> tuple[int, str, str] | Non
     host, origin = headers.get(b"host", ""), headers.get(b"origin")
     if host and not _is_ours(host, names):
         return 421, "DENIED", f"Host: {host[:80]!r} is no name of this cloud; call it by its address"
-    if origin is not None and urlsplit(origin).netloc != host:
+    if origin is not None and _address(origin) != host:
         return 403, "DENIED", f"Origin: pages of {origin[:80]!r} may not use this cloud"
     has_body = headers.get(b"content-length", "0") != "0" or b"transfer-encoding" in headers
     kind = headers.get(b"content-type", "").partition(";")[0].strip().lower()
@@ -56,7 +56,16 @@ def _refusal(scope: Scope, names: Collection[str]) -> tuple[int, str, str] | Non
     return None
 
 
+def _address(origin: str) -> str | None:
+    """Return host and port of an Origin; None for what is no URL."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
+
+
 def _is_ours(host: str, names: Collection[str]) -> bool:
+    name = ""
     try:
         name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
         ipaddress.ip_address(name)
@@ -84,6 +93,8 @@ async def check_reach(request: "httpx.Request") -> None:
     try:
         async with timeout(RESOLVE_S):
             found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except TimeoutError:
+        raise httpx.ConnectError(f"{host} was not looked up within {RESOLVE_S:g} s", request=request) from None
     except (OSError, UnicodeError):
         return  # the request itself will say so
     if any(is_off_limits(str(address[0])) for *_, address in found):

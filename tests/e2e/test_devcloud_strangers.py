@@ -8,6 +8,7 @@ from contextlib import suppress
 
 import pytest
 
+from edge.devcloud import http_guard
 from edge.devcloud.http_guard import check_reach, is_off_limits
 from tests.e2e.test_devcloud import a_cloud
 from tests.unit.devcloud.parts import READ
@@ -27,10 +28,10 @@ async def test_a_page_of_another_site_adds_no_tools(tmp_path):
             for headers in (
                 {"Content-Type": "text/plain"}, {"Content-Type": "application/x-www-form-urlencoded"}, {},
                 {**JSON, "Origin": "https://evil.example"}, {**JSON, "Origin": "null"}, {**JSON, "Origin": "http://localhost:1"},
-                {**JSON, "Host": "evil.example"}, {**JSON, "Host": f"127.0.0.1.evil.example:{port}"},
+                {**JSON, "Origin": "http://[::1"}, {**JSON, "Host": "[::1"}, {**JSON, "Host": "evil.example"}, {**JSON, "Host": f"127.0.0.1.evil.example:{port}"},
             )
         ]  # fmt: skip
-        assert answers == [415, 415, 415, 403, 403, 403, 421, 421]
+        assert answers == [415, 415, 415, 403, 403, 403, 403, 421, 421, 421]
         listed = await cloud.http.get("/api/registry", headers={"Host": "evil.example"})
         assert listed.status_code == 421
         told = await cloud.http.post("/api/apps/com.x.new/key", headers={"Origin": "https://evil.example"})
@@ -75,6 +76,19 @@ async def test_a_name_is_looked_at_when_its_app_is_called(monkeypatch):
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", leads_to, raising=False)
     with pytest.raises(httpx.ConnectError, match=r"app\.example leads to a link-local or metadata address"):
+        await check_reach(httpx.Request("POST", "http://app.example/tool"))
+
+
+async def test_a_name_that_is_not_looked_up_in_time_is_not_called(monkeypatch):
+    """Its address was not seen, so it may be any."""
+    import httpx
+
+    async def never(*_, **__):
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", never, raising=False)
+    monkeypatch.setattr(http_guard, "RESOLVE_S", 0.01)
+    with pytest.raises(httpx.ConnectError, match=r"app\.example was not looked up within"):
         await check_reach(httpx.Request("POST", "http://app.example/tool"))
 
 
