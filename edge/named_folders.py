@@ -18,7 +18,6 @@ def unreadable(settings: Settings) -> list[tuple[str, Path, str]]:
     return [(key, folder, problem) for key, folder in named(settings) if (problem := folder_problem(folder))]
 
 
-def fix(key: str, folder: Path) -> str:
+def fix(key: str, folder: Path, settings: Settings) -> str:
     """Say what a person does about one of them."""
-    again = ", then: systemctl reload glassd" if key == "[tools] folders" else ""
-    return f"make or mount {folder}, or correct {key} in glassd.toml{again}"
+    return f"make or mount {folder}, or correct {key} in {settings.source or 'the environment'}, then: systemctl reload glassd"

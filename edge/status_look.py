@@ -95,5 +95,5 @@ class StatusLook:
         settings = self._settings()
         found = await in_thread(lambda: named_folders.unreadable(settings))
         self.seen = replace(self.seen, folders=tuple(
-            Fault("folder", f"{key} {folder}: {problem}", named_folders.fix(key, folder)) for key, folder, problem in found
+            Fault("folder", f"{key} {folder}: {problem}", named_folders.fix(key, folder, settings)) for key, folder, problem in found
         ))  # fmt: skip

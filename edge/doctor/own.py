@@ -31,7 +31,7 @@ class OwnTools:
         assert settings is not None
         found = await in_thread(lambda: named_folders.unreadable(settings))
         for key, folder, problem in found:
-            return fail(f"{key} {folder}: {problem}", do(f"make or mount {folder}, or correct {key} in {settings.source or 'the environment'}, then: systemctl reload glassd"))
+            return fail(f"{key} {folder}: {problem}", do(named_folders.fix(key, folder, settings)))
         there = named_folders.named(settings)
         return ok(", ".join(str(folder) for _, folder in there)) if there else skip("the configuration names none")
 

@@ -44,6 +44,7 @@ async def test_folders_that_are_not_there_are_said_to_everybody_and_heal(tmp_pat
             assert (error.code, f"{folder} cannot be used: there is no such folder" in error.message) == ("TOOL_UNAVAILABLE", True)
         _, status = await http(place, "GET", "/v1/status")
         assert status["folders"]["state"] == "failing"
+        assert [fault.fix.endswith(", then: systemctl reload glassd") for fault in place.daemon.looks.seen.folders] == [True, True]
         for folder in (kb, calendar):
             assert f"{folder}: there is no such folder" in status["folders"]["reason"]
             folder.mkdir(parents=True)

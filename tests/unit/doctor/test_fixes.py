@@ -44,7 +44,6 @@ DONE = {
     "the cloud has a problem of its own": "test_a_cloud_with_a_problem_of_its_own",
     "it comes by itself when the cloud is reached": "test_what_is_kept_of_the_cloud_comes_by_itself_when_glassd_runs",
     "it is fetched again by itself": "test_what_is_kept_of_the_cloud_comes_by_itself_when_glassd_runs",
-    "make or mount {}": "test_a_named_folder_that_is_not_there_is_made",
     "correct {}, then: systemctl reload glassd": "test_a_slip_in_a_tool_of_ones_own_is_corrected_in_the_file_that_is_named",
     "give it what it waits for": "test_a_tool_that_waits_for_a_secret_is_given_it",
     "install {}, or write its whole path": "test_a_server_whose_program_is_not_there_is_named_with_what_to_do",
