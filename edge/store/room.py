@@ -36,7 +36,7 @@ class Room:
         if self.inodes is not None and self.inodes < FEW_INODES:
             return f"{self.mount} has no room for new files ({self.inodes} inodes free)"
         if self.bytes < ENOUGH:
-            return f"{self.mount} is full: {self.bytes / MIB:,.1f} MiB free, glassd needs {ENOUGH // MIB}"
+            return f"{self.mount} is full: {self.bytes / MIB:,.1f} MiB free, glassd needs {ENOUGH // MIB} MiB"
         return ""
 
     @property

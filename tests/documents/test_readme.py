@@ -11,10 +11,12 @@ import urllib.request
 from contextlib import ExitStack, closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib.metadata import entry_points
+from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from edge.store.room import Room
 from tests.documents.agent import Agent
 from tests.documents.blocks import ROOT, block, commands, compare, pattern, shows, without_comment
 from tests.documents.place import Place
@@ -365,6 +367,7 @@ def test_the_doctor_looks_at_what_the_sample_lists(place):
     place.env["GLASSD_CONFIG"] = str(place.write("glassd.toml", "version = 1\n"))
     said = place.run("glassd doctor", fine=(0, 1))
     assert re.findall(r"^[a-z]+$", said, re.MULTILINE) == re.findall(r"^[a-z]+$", sample, re.MULTILINE)
+    assert f"{Room(Path('/srv'), Path('/srv'), bytes=0, total=1).problem}: glassd takes no new calls" in sample
     found = len(json.loads(place.run("glassd doctor --json", fine=(0, 1)))["checks"])
     assert re.search(r"^(\d+) checks in", sample, re.MULTILINE)[1] == str(found) == re.search(r"^(\d+) checks in", said, re.MULTILINE)[1]
 
