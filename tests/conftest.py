@@ -60,6 +60,8 @@ def pytest_configure() -> None:
     # A shell that starts us in the background has SIGINT ignored, and our children would inherit that: they must not.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup ignores it; a daemon that inherits that does not reload
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     # An example that took longer than usual tells of a busy machine, not of the code (pytest-timeout guards the test).
     hypothesis.settings.register_profile("glassd", deadline=None)
     hypothesis.settings.load_profile("glassd")

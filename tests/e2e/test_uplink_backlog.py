@@ -50,8 +50,6 @@ reconnect_max_s = 1.0
 cloud_may = ["notes:add"]
 [audio]
 speech = "off"
-[policy]
-cloud_may = ["notes:add"]
 [control]
 socket = "{self._socket}"
 group = ""

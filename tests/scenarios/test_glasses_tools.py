@@ -68,9 +68,9 @@ async def test_a_tap_is_the_answer_of_the_very_call_that_asked(place):
     await as_agent(place, "glasses:show_text", {"text": "what was read"})
     place.start_call("glasses:ask", {"question": "Which?", "choices": ["Tea", "Coffee"], "wait_s": 60}, origin=CallOrigin.MCP)
     await place.lens_shows("Which?", "1/2 Tea")
-    place.wearer_does(Gesture.DOUBLE_TAP)
+    await place.answer_page(Gesture.DOUBLE_TAP)
     await place.lens_shows("2/2 Coffee")
-    place.wearer_does(Gesture.TAP)
+    await place.answer_page(Gesture.TAP)
     assert (await place.answer()).data == {"answer": "Coffee", "number": 2}
     await place.lens_shows("what was read")
 

@@ -203,13 +203,25 @@ class World:
 
     async def answer_question(self, gesture: Gesture = Gesture.TAP) -> None:
         """Answer what the daemon asks: a gesture for each page, after the time in which none counts."""
-        asker, boot = self.daemon.stage._asker, self.daemon.clock.boot
+        asker = self.daemon.stage._asker
         await until(lambda: asker.asking, "a question")
         async with asyncio.timeout(3 * SOON_S):  # a question is spoken as slowly as people listen
             while asker.asking:
-                if asker._queue[0].way is not Way.NOWHERE and boot() - asker._queue[0].since > TOO_SOON_S:
+                if self._may_answer():
                     self.mock.glasses.gesture(gesture)
                 await asyncio.sleep(0.05)
+
+    async def answer_page(self, gesture: Gesture) -> None:
+        """Answer the page of a question that is on the lens now, after the time in which no gesture counts."""
+        await until(self._may_answer, "a page that takes an answer")
+        self.wearer_does(gesture)
+
+    def _may_answer(self) -> bool:
+        asker = self.daemon.stage._asker
+        if not asker.asking:
+            return False
+        asked = asker._queue[0]
+        return asked.way is not Way.NOWHERE and self.daemon.clock.boot() - asked.since > TOO_SOON_S
 
     @property
     def marked(self) -> int:

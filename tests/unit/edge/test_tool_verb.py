@@ -15,7 +15,7 @@ def person(monkeypatch):
 
     def run(act, answer, name="kb:get", **more):
         out = StringIO()
-        monkeypatch.setattr(tool, "ask", lambda *_: answer)
+        monkeypatch.setattr(tool, "ask", lambda *_, **__: answer)
         monkeypatch.setattr(tools, "_document", lambda _: answer)
         screen = Screen(out, StringIO(), {}, as_json=False)
         args = Namespace(act=act, tool=name, socket=None, all=False, category=None, **more)
