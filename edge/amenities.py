@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from edge.clock import Clock
-from edge.ports import GlassesAway, GlassesPort
+from edge.ports import GlassesAway, GlassesPort, QuestionWaits, SendPort
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.errors import CommandRefused, CommandTimeout
 from firmware_bridge.messages import (
@@ -39,10 +39,11 @@ _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 
 
 class Amenities:
-    """One per daemon."""
+    """One per daemon. `display` sends what changes the lens; it refuses while a question is there."""
 
-    def __init__(self, glasses: GlassesPort, clock: Clock) -> None:
+    def __init__(self, glasses: GlassesPort, clock: Clock, display: Callable[[], SendPort]) -> None:
         self._glasses = glasses
+        self._display = display
         self._clock = clock
         self._allowed: dict[str, App] = {}
         self._allowed_on = ""
@@ -83,7 +84,9 @@ class Amenities:
 
     async def _tell(self, command: Command) -> None:
         try:
-            await self._glasses.request(command, timeout_s=TIMEOUT_S)
+            await self._display().send(command, timeout_s=TIMEOUT_S)
+        except QuestionWaits:
+            raise _failure(ErrorCode.NOT_ACCEPTED, "A question waits for the wearer's answer", "Try again when it is answered") from None
         except GlassesAway as e:
             raise _failure(ErrorCode.SESSION_INACTIVE, f"The glasses went away: {e}") from None
         except CommandTimeout:

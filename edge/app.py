@@ -186,7 +186,7 @@ class Daemon:
         self.tools = LocalTools(
             registry=self.registry, tools=built / "tools", storage_for=self._storage, alarms=self.alarms,
             clock=self.clock, glasses=self.link.status, full=(StoreFull,), private=self.private.of, note=self.audit, configs=s.tool.values,
-            glasses_do=Amenities(self.link, self.clock),
+            glasses_do=Amenities(self.link, self.clock, lambda: self.stage.beside),
             lent=replace(self.lending.lent(), toolbox=self._toolbox),
         )  # fmt: skip
         self.servers = Servers(

@@ -60,8 +60,8 @@ class Confirmer:
         """
         now = self._registry.snapshot().find(tool.name)
         tool = ticket.tool = now.definition if now is not None else tool
-        ticket.call = replace(ticket.call, args=copy.deepcopy(dict(ticket.call.args)))
-        if error := confirmation.too_long(tool, ticket.call.args):
+        ticket.call = replace(ticket.call, args=copy.deepcopy(dict(ticket.call.args)), input=copy.deepcopy(ticket.call.input))
+        if error := confirmation.too_long(tool, ticket.call):
             raise Refused(error, "too long to be shown")
         return tool
 
@@ -69,7 +69,7 @@ class Confirmer:
         """Why a yes does not hold: the tool is not what the question was about. None when it is, or nothing was asked."""
         asked_about = await self._store.subject(ticket.call.call_id)
         now = self._registry.snapshot().find(ticket.call.tool)
-        if not asked_about or (now is not None and confirmation.subject(now.definition, ticket.call.args) == asked_about):
+        if not asked_about or (now is not None and confirmation.subject(now.definition, ticket.call) == asked_about):
             return None
         return confirmation.changed(ticket.call.tool)
 
@@ -77,7 +77,7 @@ class Confirmer:
         """Ask about an admitted call; gives CONFIRMATION_REQUIRED with its token. The answer comes as a `Decided` word."""
         call, token = ticket.call, self._new_token()
         await self._store.ask(Asked(
-            call.call_id, confirmation.token_hash(token), call.tool, confirmation.subject(tool, call.args), call.user_id,
+            call.call_id, confirmation.token_hash(token), call.tool, confirmation.subject(tool, call), call.user_id,
             call.session, life_s,
         ))  # fmt: skip
         self.ask_wearer(ticket, tool, life_s)
@@ -90,7 +90,7 @@ class Confirmer:
     def ask_wearer(self, ticket: Ticket, tool: ToolDefinition, left_s: float) -> None:
         """Put the question on the glasses, without waiting for it."""
         assert self.tasks is not None
-        lines = particulars.lines(tool, ticket.call.args)
+        lines = particulars.lines(tool, ticket.call.args, ticket.call.input)
         self._bus.publish(ConfirmationAsked(ticket.call.call_id, tool.name, policy.preview(tool, ticket.call.args), round(left_s, 1), lines))
         task = self.tasks.create_task(self._wearer(ticket, tool, lines, left_s), name=f"ask.{ticket.call.call_id}")
         self._asking[ticket.call.call_id] = _Open(ticket, tool, task, self._clock.boot() + left_s)
@@ -102,7 +102,7 @@ class Confirmer:
             {
                 "call_id": asked.ticket.call.call_id, "tool": asked.tool.name, "origin": particulars.origin(asked.tool),
                 "asked_by": asked.ticket.call.origin.value, "preview": policy.preview(asked.tool, asked.ticket.call.args),
-                "args": dict(asked.ticket.call.args), "particulars": list(particulars.lines(asked.tool, asked.ticket.call.args)),
+                "args": dict(asked.ticket.call.args), "particulars": list(particulars.lines(asked.tool, asked.ticket.call.args, asked.ticket.call.input)),
                 "left_s": round(max(0.0, asked.end_at - now), 1),
             }
             for asked in self._asking.values()

@@ -215,7 +215,7 @@ class Gate:
         if entry is None:
             return ""
         try:
-            return confirmation.subject(entry.definition, self.arguments(ticket, entry.definition))
+            return confirmation.subject(entry.definition, replace(ticket.call, args=self.arguments(ticket, entry.definition)))
         except Refused:
             return ""
 

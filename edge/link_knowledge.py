@@ -80,6 +80,11 @@ class Knowledge:
         """Both sides drew a page, this much apart."""
         self.status = replace(self.status, skew_ms=round(skew_s * 1000, 1))
 
+    def hides(self, why: str) -> None:
+        """The lens was set so that nobody sees it, or can be seen again ("")."""
+        if why != self.status.unseen:
+            self.status = replace(self.status, unseen=why)
+
     # -------------------------------------------------------------- the glasses
 
     def said(self, event: Event) -> None:

@@ -109,6 +109,7 @@ class LinkManager:
         except LinkLost as lost:
             raise GlassesAway(str(lost)) from lost
         self._wishes.granted(command)
+        self._knows.hides(self._wishes.unseen)
         done = reply if isinstance(reply, Done) else Done()
         if done.skew_s is not None:
             self._knows.drew(done.skew_s)
@@ -224,6 +225,7 @@ class LinkManager:
             except (CommandRefused, CommandTimeout) as error:
                 self._wishes.refused(command)
                 log.info("the glasses do not take %s again: %s", type(command).__name__, error)
+        self._knows.hides(self._wishes.unseen)
 
     # -------------------------------------------------------------- after a connection
 

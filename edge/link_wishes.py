@@ -35,6 +35,15 @@ class Wishes:
             case _ if isinstance(command, _SETTINGS):
                 self._granted[type(command)] = command
 
+    @property
+    def unseen(self) -> str:
+        """Why nobody sees what is on the lens; "" when nothing was wished that hides it."""
+        silent, brightness = self._granted.get(SetSilentMode), self._granted.get(SetBrightness)
+        if isinstance(silent, SetSilentMode) and silent.on:
+            return "the glasses are in silent mode"
+        dark = isinstance(brightness, SetBrightness) and brightness.level == 0 and not brightness.auto
+        return "the brightness of the display is 0" if dark else ""
+
     def of(self, address: str) -> tuple[Command, ...]:
         """What to tell the glasses at `address` again; other glasses begin with nothing."""
         if address != self._address:

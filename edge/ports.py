@@ -73,6 +73,8 @@ class GlassesStatus:
     """When a ready link was lost (boot clock); None while there is one, and where there never was."""
     link: int = 0
     """Connections made ready so far: which one this is; 0 where nobody counts."""
+    unseen: str = ""
+    """Why nobody sees what is on the lens, as far as we set it so (silent mode, no brightness); "" when it can be seen."""
 
 
 class GlassesPort(Protocol):
@@ -89,6 +91,17 @@ class GlassesPort(Protocol):
         """Send a command that has no answer (`AudioChunk`); waits while too much is unacknowledged.
         Raises `GlassesAway`.
         """
+
+
+class QuestionWaits(Exception):
+    """A question is before the wearer, or is the next to be put there."""
+
+
+class SendPort(Protocol):
+    """Implemented by `render/beside.py`: commands that change what the wearer sees without a page."""
+
+    async def send(self, command: Command, *, timeout_s: float) -> Done:
+        """Send it unless a question waits. Raises `QuestionWaits`, and what `GlassesPort.request` raises."""
 
 
 # ------------------------------------------------------------------ uplink

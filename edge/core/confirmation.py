@@ -24,15 +24,18 @@ def token_hash(token: str) -> str:
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
 
 
-def subject(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
-    """Hash of all that a yes is about: the tool's definition and the arguments. A yes holds only while it stays the same."""
-    return idempotency.digest({"tool": definition_digest(tool), "args": dict(args)})
+def subject(tool: ToolDefinition, call: ToolCall) -> str:
+    """Hash of all that a yes is about: the tool's definition, the arguments, and the answers that go with them. A yes holds only
+    while it stays the same.
+    """
+    about: dict[str, Json] = {"tool": definition_digest(tool), "args": dict(call.args)}
+    return idempotency.digest(about if call.input is None else about | {"input": dict(call.input)})
 
 
-def too_long(tool: ToolDefinition, args: Mapping[str, Json]) -> ToolError | None:
+def too_long(tool: ToolDefinition, call: ToolCall) -> ToolError | None:
     """Refuse arguments that no person could be shown whole; None when they can be."""
     try:
-        particulars.lines(tool, args)
+        particulars.lines(tool, call.args, call.input)
     except particulars.TooLong:
         limit = f"{particulars.MAX_CHARACTERS} characters, {particulars.MAX_DEPTH} levels"
         return ToolError.of(
@@ -53,7 +56,7 @@ def required(call: ToolCall, tool: ToolDefinition, *, token: str, left_s: float,
     preview = policy.preview(tool, call.args)
     request: dict[str, Json] = {
         "token": token, "expires": round((wall + left_s) * 1000), "tool": call.tool, "args": dict(call.args), "preview": preview,
-        "origin": particulars.origin(tool), "particulars": list(particulars.lines(tool, call.args)),
+        "origin": particulars.origin(tool), "particulars": list(particulars.lines(tool, call.args, call.input)),
     }  # fmt: skip
     return ToolError.of(
         ErrorCode.CONFIRMATION_REQUIRED, f"{preview}: this needs a confirmation first", confirmation_request=request,

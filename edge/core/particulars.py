@@ -18,6 +18,7 @@ MAX_DESCRIPTION: Final = 160
 CUT: Final = " […]"
 """Follows a description that was cut. Names, keys and values are never cut."""
 _CALENDAR: Final = "calendar:create_event"
+_ANSWERS: Final = {"inputResponses": "Answer given to the tool", "requestState": "State given to the tool"}
 _NO_ARGUMENTS: Final = "Without arguments."
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
@@ -42,11 +43,13 @@ class TooLong(Exception):
     """The arguments are longer, or nested deeper, than a person can be shown."""
 
 
-def lines(tool: ToolDefinition, args: Mapping[str, Json]) -> tuple[str, ...]:
-    """Describe a call completely: the tool, its origin, each argument in the order of the schema. Raises `TooLong`."""
+def lines(tool: ToolDefinition, args: Mapping[str, Json], answers: Mapping[str, Json] | None = None) -> tuple[str, ...]:
+    """Describe a call completely: the tool, its origin, each argument in the order of the schema, and the `answers` that go to
+    the tool with them (`ToolCall.input`). Raises `TooLong`.
+    """
     head = dict.fromkeys((summary(tool, args), _execute(tool), f"From {origin(tool)}.{_description(tool)}"))
     found, size = list(head), sum(map(len, head))
-    for line in _of_object("", args, tool.input_schema, declared=True, depth=0):
+    for line in (*_of_object("", args, tool.input_schema, declared=True, depth=0), *_of_answers(answers or {})):
         found.append(line)
         size += len(line)
         if size > MAX_CHARACTERS:
@@ -95,6 +98,12 @@ def _of_object(path: str, value: Mapping[str, Json], schema: Json, *, declared: 
     for key in [*(k for k in properties if k in value), *(k for k in value if k not in properties)]:
         known = declared and (key in properties or (depth > 0 and not properties))
         yield from _of_value(f"{path}.{_key(key)}" if path else _key(key), value[key], properties.get(key), known, depth)
+
+
+def _of_answers(answers: Mapping[str, Json]) -> Iterator[str]:
+    """What the caller says the tool asked for. The words before each have a space, so that no argument's key looks like them."""
+    for key, value in answers.items():
+        yield from _of_value(_ANSWERS.get(key, _key(key)), value, None, declared=True, depth=1)
 
 
 def _of_value(path: str, value: Json, schema: Json, declared: bool, depth: int) -> Iterator[str]:  # noqa: FBT001 - all are needed

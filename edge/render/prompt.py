@@ -7,15 +7,15 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from enum import Enum
 from typing import Final
 
 from edge.clock import Clock
 from edge.core.results import Rendering
 from edge.ports import GlassesAway, GlassesPort, NobodyToAsk, Question
 from edge.render.act import ASKING_RANK, Act
+from edge.render.asking import Asking, Way
 from edge.render.audio import CannotSpeak
+from edge.render.beside import Beside
 from edge.render.display import ANSWER_S, CannotShow, Lens, Sheet
 from edge.render.ear import Ear, SpeechOver
 from edge.render.ladder import REFUSALS
@@ -23,8 +23,8 @@ from edge.render.question import ANSWERS, can_press, pages, spoken
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.errors import CommandRefused
 from firmware_bridge.messages import Answer, Done, EndPrompt, Gesture, PromptAnswered
-from tools_cache.tool import Delivery
 
+__all__ = ["Asker", "Asking", "Way"]
 _log: Final = logging.getLogger(__name__)
 WAITING: Final = 8
 """Questions that may wait behind the one being asked; nobody remembers a ninth."""
@@ -39,66 +39,6 @@ _SLICE_S: Final = 5.0
 _NUMBERS_A_S: Final = 20
 """Prompt numbers come from the boot clock, so that no daemon of this boot uses another's: twice as many a second as the
 lens takes, and 6.8 years until 32 bits are used up."""
-
-
-class Way(Enum):
-    """Where a question is before the wearer now."""
-
-    NOWHERE = "nowhere"
-    PROMPT = "prompt"
-    PAGE = "page"
-    EAR = "ear"
-
-
-@dataclass(slots=True, eq=False)
-class Asking:
-    """One question's life.
-
-    `begun`: it was put to the wearer, or is being put. `page` of `sheets` is there, or is to be put there next; a yes needs the
-    last one, after all others were there on the same `link`. `since` when it is there, or its speech has ended (boot clock).
-    `number` of the prompt open on the glasses; `unprompted`: they may not ask this themselves. `speech` is its spoken form, `heard` whether it was spoken to its end.
-    """
-
-    question: Question
-    expires_at: float
-    answer: "asyncio.Future[Answer]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
-    way: Way = Way.NOWHERE
-    begun: bool = False
-    number: int | None = None
-    sheets: tuple[Sheet, ...] = ()
-    page: int = 1
-    link: int = 0
-    since: float = 0.0
-    again_at: float = float("-inf")
-    speech: Act | None = None
-    heard: bool = False
-    unprompted: bool = False
-
-    @property
-    def said(self) -> bool:
-        """True when at least the beginning of it was spoken."""
-        return self.speech is not None and self.speech.report.state is Delivery.SENT
-
-    def settle(self, answer: Answer) -> None:
-        if not self.answer.done():
-            self.answer.set_result(answer)
-
-    def give_up(self, reason: str) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(NobodyToAsk(reason))
-
-    def release(self) -> None:
-        """Nobody waits for the answer any more."""
-        if not self.answer.cancel() and not self.answer.cancelled():
-            self.answer.exception()  # seen, also when the asker was called off in the same moment
-
-    def nowhere(self, again_at: float = float("-inf")) -> None:
-        """It has to be put to the wearer again, from its first page on."""
-        self.way, self.number, self.again_at, self.page = Way.NOWHERE, None, again_at, 1
-
-    def turn(self) -> None:
-        """The next page has to be put on the lens."""
-        self.way, self.again_at, self.page = Way.NOWHERE, float("-inf"), self.page + 1
 
 
 class Asker:
@@ -116,6 +56,7 @@ class Asker:
         self._queue: deque[Asking] = deque()
         self._prompts = True
         self._last_number = 0
+        self.beside = Beside(glasses, clock, lambda: any(not asking.answer.done() for asking in self._queue))
         self.stray = False
         """The glasses may hold a question open that is none any more."""
 
@@ -153,7 +94,9 @@ class Asker:
             except CannotShow as e:
                 why.append(str(e))
             else:
-                return ""
+                if not (unseen := self._glasses.status().unseen):
+                    return ""
+                why.append(unseen)
         if not (capabilities.has(Hardware.SPEAKER) and can_press(capabilities)):
             return why[0] if why else "these glasses have neither a display nor a speaker and a button"
         try:
@@ -195,6 +138,8 @@ class Asker:
         settled, status = self._clock.boot() - asking.since >= TOO_SOON_S, self._glasses.status()
         if asking.way is Way.PAGE and not (status.ready and status.link == asking.link):
             return False  # another connection: nobody knows what is on the lens now
+        if self._unworn(answer):
+            return False
         if answer is Answer.DENY and asking.page > 1:
             return True  # the wearer has turned pages already
         if asking.way is Way.PAGE:
@@ -215,13 +160,22 @@ class Asker:
         now = self._clock.boot()
         if event.answer is Answer.TIMEOUT and now < asking.expires_at:
             asking.nowhere(now + RETRY_S)
-        elif asking.way is not Way.PROMPT or now - asking.since < TOO_SOON_S:
+        elif asking.way is not Way.PROMPT or now - asking.since < TOO_SOON_S or self._unworn(event.answer):
             _log.debug("an answer to prompt %d came before anybody could have read it", event.prompt)
             asking.unprompted = self.stray = True
             asking.nowhere()
         else:
             self._decide(asking, event.answer)
         self._wake()
+
+    def _unworn(self, answer: Answer) -> bool:
+        """A yes of glasses that are not worn: nobody reads them, or hears them."""
+        return answer is Answer.ALLOW and self._glasses.status().worn is False
+
+    def put_on(self) -> None:
+        """The wearer put the glasses on: whoever does that touches them, and has not read yet what is there."""
+        if (asking := self._head()) is not None:
+            asking.since = self._clock.boot()
 
     def _decide(self, asking: Asking, answer: Answer) -> None:
         late = self._clock.boot() >= asking.expires_at
@@ -244,7 +198,7 @@ class Asker:
         """When somebody's turn is without anything happening; None when there is nothing to wait for."""
         head = self._head()
         wanted = head is not None and head.way is Way.NOWHERE and self._glasses.status().ready
-        return head.again_at if head is not None and wanted else None
+        return max(head.again_at, self.beside.over_at) if head is not None and wanted else None
 
     def connected(self) -> None:
         """The glasses are there anew: what was put to the wearer has to be put again."""
@@ -274,7 +228,13 @@ class Asker:
             self.stray = True
 
     async def put(self) -> None:
-        """Put the question whose turn it is to the wearer: on the lens, else in the ear."""
+        """Put the question whose turn it is to the wearer, unless something beside the pages came onto the lens before it."""
+        async with self.beside.turn:
+            if self._clock.boot() >= self.beside.over_at:
+                await self._put()
+
+    async def _put(self) -> None:
+        """On the lens, else in the ear."""
         asking, capabilities, why = self._queue[0], self._glasses.status().capabilities, ["glasses away"]
         asking.begun = True
         if capabilities is None or (nobody := self._why_nobody(asking.question, capabilities)):
@@ -298,6 +258,9 @@ class Asker:
 
     async def _on_lens(self, asking: Asking, capabilities: Capabilities, why: list[str]) -> bool:
         if not capabilities.has(Hardware.DISPLAY):
+            return False
+        if unseen := self._glasses.status().unseen:
+            why.append(unseen)
             return False
         try:
             sheets, link = pages(asking.question, capabilities), self._glasses.status().link

@@ -31,7 +31,7 @@ from edge.store_ports import NotesPort
 from edge.vigil import Within, unwatched
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.deadlines import timeout
-from firmware_bridge.messages import Answer, Gesture, Gestured, PromptAnswered
+from firmware_bridge.messages import Answer, Gesture, Gestured, PromptAnswered, WornChanged
 from tools_cache.tool import Delivery, DeliveryReport, Json, ToolResponse
 
 _log: Final = logging.getLogger(__name__)
@@ -82,6 +82,7 @@ class Stage:
         self._reading = Reading(self._lens, Scenes(notes, clock), clock)
         self._ladder = Ladder(self._lens, self._ear, self._reading.lit)
         self._asker = Asker(glasses, self._lens, self._ear, clock, self._wake.set)
+        self.beside = self._asker.beside
         self._marks = Marks()
         self._line = Line()
         self._life_s = life_s
@@ -108,8 +109,7 @@ class Stage:
             LayoutKind.TEXT_WALL, text, speech=None if brief else text, silent=brief,
             duration_s=BRIEF_S if brief else None,
         )  # fmt: skip
-        act = self._new("", scene or f"word-{self._words}", wanted, rank=BRIEF_RANK if brief else 0)
-        return await self._told(act, Wait.ANSWER)
+        return await self._told(self._new("", scene or f"word-{self._words}", wanted, rank=BRIEF_RANK if brief else 0), Wait.ANSWER)
 
     async def ask(self, question: Question) -> Answer:
         """See `AskPort`."""
@@ -177,6 +177,8 @@ class Stage:
                 self._gesture(happening.event.gesture)
             elif isinstance(happening, GlassesSaid) and isinstance(happening.event, PromptAnswered):
                 self._asker.answered(happening.event)
+            elif isinstance(happening, GlassesSaid) and happening.event == WornChanged(worn=True):
+                self._asker.put_on()
 
     def _gesture(self, gesture: Gesture) -> None:
         if self._asker.gestured(gesture):
@@ -198,12 +200,10 @@ class Stage:
             now = self._reading.now
             mark = now.scene if now is not None and now.brief else ""
             return mark if gesture is Gesture.DOUBLE_TAP and call_of(mark) else ""
-        leaving = gesture in (Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG)
-        return self._marks.awaited(self._clock.boot()) if leaving else ""
+        return self._marks.awaited(self._clock.boot()) if gesture in (Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG) else ""
 
     def _has_lens(self) -> bool:
-        record = self._glasses.status().capabilities
-        return record is None or record.has(Hardware.DISPLAY)
+        return (record := self._glasses.status().capabilities) is None or record.has(Hardware.DISPLAY)
 
     # ------------------------------------------------------------------ the actor
 
@@ -348,9 +348,9 @@ class Stage:
             await self._reading.dark(at_once=at_once)
 
     async def _called_off(self, mark: str) -> None:
-        """The gesture's echo: the mark goes at once, before its call has ended."""
+        """The gesture's echo: the mark goes at once, before its call has ended. Under a question it has gone already."""
         if self._reading.now is not None and self._reading.now.scene == mark:
-            await self._leave(at_once=True)
+            self._reading.end() if self._reading.covered else await self._leave(at_once=True)
 
     async def _clear(self, act: Act, capabilities: Capabilities) -> None:
         if not capabilities.has(Hardware.DISPLAY):
@@ -362,7 +362,7 @@ class Stage:
         """A tap first silences, then turns the page, then leaves the last one."""
         if self._ear.speaking is not None:
             self._ear.quiet("the wearer")
-        elif self._reading.now is not None:
+        elif self._reading.now is not None and not self._reading.covered:
             await (self._leave() if leave else self._next_page())
 
     async def _glasses_back(self) -> None:

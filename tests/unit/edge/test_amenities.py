@@ -5,6 +5,7 @@ import pytest
 from edge.amenities import MAX_ALLOWED, Amenities
 from edge.clock import Clock
 from edge.ports import GlassesAway, GlassesStatus
+from edge.render.beside import Beside
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.errors import CommandRefused, CommandTimeout
@@ -35,6 +36,10 @@ class Glasses:
         return Done()
 
 
+def amenities(glasses):
+    return Amenities(glasses, CLOCK, lambda: Beside(glasses, CLOCK, lambda: False))
+
+
 @pytest.mark.parametrize(("deed", "details", "command"), [
     ("brightness", {"level": 40, "auto": False}, SetBrightness(40)),
     ("brightness", {"level": None, "auto": True}, SetBrightness(None, auto=True)),
@@ -45,13 +50,13 @@ class Glasses:
 ])  # fmt: skip
 async def test_each_deed_is_one_command(deed, details, command):
     glasses = Glasses()
-    await Amenities(glasses, CLOCK)(deed, details)
+    await amenities(glasses)(deed, details)
     assert glasses.told == [command]
 
 
 async def test_whom_a_notification_is_from_is_allowed_first_and_once():
     glasses = Glasses()
-    do = Amenities(glasses, CLOCK)
+    do = amenities(glasses)
     await do("notify", NOTE)
     allowed, shown = glasses.told
     assert isinstance(allowed, AllowApps)
@@ -66,7 +71,7 @@ async def test_whom_a_notification_is_from_is_allowed_first_and_once():
 
 async def test_other_glasses_are_told_anew():
     glasses = Glasses()
-    do = Amenities(glasses, CLOCK)
+    do = amenities(glasses)
     await do("notify", NOTE)
     glasses.address = "G1_99"
     await do("notify", {**NOTE, "app": "Other"})
@@ -75,7 +80,7 @@ async def test_other_glasses_are_told_anew():
 
 async def test_the_names_that_may_notify_are_bounded_and_the_oldest_goes():
     glasses = Glasses()
-    do = Amenities(glasses, CLOCK)
+    do = amenities(glasses)
     for n in range(MAX_ALLOWED):
         await do("notify", {**NOTE, "app": f"app {n}"})
     await do("notify", {**NOTE, "app": "app 0"})  # used again: the youngest now
@@ -88,7 +93,7 @@ async def test_the_names_that_may_notify_are_bounded_and_the_oldest_goes():
 
 async def test_a_name_that_was_not_allowed_is_told_again_the_next_time():
     glasses = Glasses(fault=CommandTimeout("slow"))
-    do = Amenities(glasses, CLOCK)
+    do = amenities(glasses)
     with pytest.raises(ToolFailure):
         await do("notify", NOTE)
     glasses.fault = None
@@ -104,7 +109,7 @@ async def test_a_name_that_was_not_allowed_is_told_again_the_next_time():
 ])  # fmt: skip
 async def test_what_the_glasses_do_with_it_is_told_in_words(fault, code, unsure):
     with pytest.raises(ToolFailure) as failed:
-        await Amenities(Glasses(fault=fault), CLOCK)("silent", {"on": True})
+        await amenities(Glasses(fault=fault))("silent", {"on": True})
     assert (failed.value.error.code, failed.value.error.partial_side_effects) == (code, unsure)
     assert failed.value.error.message.startswith("The glasses ")
 
@@ -118,18 +123,18 @@ async def test_glasses_that_lack_it_are_not_even_asked(deed, said):
     mock = Capabilities.of("mock:display", catalog.find("mock:display").capabilities, origin=Origin.CATALOGUE, now=0.0)
     glasses = Glasses(mock)
     with pytest.raises(ToolFailure, match=said) as failed:
-        await Amenities(glasses, CLOCK)(deed, {"on": True, **NOTE})
+        await amenities(glasses)(deed, {"on": True, **NOTE})
     assert failed.value.error.code is ErrorCode.UNSUPPORTED
     assert glasses.told == []
 
 
 async def test_absent_glasses_are_told_nothing():
     with pytest.raises(ToolFailure, match="The glasses are away") as failed:
-        await Amenities(Glasses(ready=False), CLOCK)("silent", {"on": True})
+        await amenities(Glasses(ready=False))("silent", {"on": True})
     assert failed.value.error.code is ErrorCode.SESSION_INACTIVE
 
 
 async def test_what_cannot_be_a_command_is_its_askers_mistake():
     with pytest.raises(ToolFailure, match="outside 0…100") as failed:
-        await Amenities(Glasses(), CLOCK)("brightness", {"level": 101})
+        await amenities(Glasses())("brightness", {"level": 101})
     assert failed.value.error.code is ErrorCode.INVALID_ARGUMENTS

@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 
 from edge.bus import Bus
+from edge.events import GlassesSaid
 from edge.ports import NobodyToAsk, Question
+from edge.render.voice import Voice
 from firmware_bridge.errors import CommandTimeout
-from firmware_bridge.messages import Answer, Done, EndPrompt, Gesture, Prompt, ShowPage
+from firmware_bridge.messages import Answer, Done, EndPrompt, Gesture, Gestured, Prompt, ShowPage
 from tests.unit.render.fakes import AUDIO, DISPLAY, FULL, FakeGlasses
 from tests.unit.render.test_asking import PAY, Boot, begin, pages_only, soon
+from tools_cache.tool import ToolResponse
 
 LONG = Question("c9/confirm", "\n".join(f"argument{n}: value number {n}" for n in range(10)), 300.0, exact=True)
 PAGES = 3
@@ -270,3 +273,33 @@ async def test_a_press_right_after_the_speech_is_no_yes(open_stage) -> None:
         boot.now += 0.02
         await glasses.say(Gesture.BUTTON)
         assert await soon(asking) is Answer.ALLOW
+
+
+# ------------------------------------------------------------------ gestures that were meant for what was there before
+
+
+READ = ToolResponse(data={}, render={"display": {"layout": "text_wall", "text": " ".join(f"word{n}" for n in range(90))}})
+
+
+@pytest.mark.requirement("I11-consent-alone")
+@pytest.mark.parametrize("gesture", [Gesture.TAP, Gesture.DOUBLE_TAP])
+async def test_a_gesture_just_before_a_question_moves_nothing_over_it(open_stage, gesture) -> None:
+    boot = Boot()
+    glasses = pages_only(FULL)
+    async with open_stage(FULL, glasses=glasses, clock=boot.clock(), voice=Voice(off="no voice")) as (stage, _):
+        await stage.present("c1", READ)
+        tidied = stage._asker.tidy
+
+        async def touched() -> None:
+            await tidied()
+            if stage._asker._queue and not stage._asker._queue[0].begun:  # the question is the next to be put
+                glasses.bus.publish(GlassesSaid(Gestured(gesture)))
+                await settle()
+
+        stage._asker.tidy = touched
+        asking = begin(stage, LONG)
+        await on_page(stage, glasses, 1)
+        await settle()
+        assert last(glasses).scene == LONG.scene, "something else lies over the question"
+        assert not asking.done()
+        asking.cancel()

@@ -1,0 +1,117 @@
+"""Story: nobody agrees to what is not before his eyes: not under a notification, not in the dark, not with the glasses off."""
+
+import asyncio
+
+import pytest
+
+from firmware_bridge.messages import Gesture
+from tests.scenarios.test_consent import PAY, SHORT, alone, asked, question_pages, state
+from tests.scenarios.test_two_sides import G1
+from tests.scenarios.world import until, world
+from tools_cache.tool import CallOrigin
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+NOTE = {"title": "Photo", "text": "Tap to see it"}
+HIDING = [("glasses:dismiss", {}), ("glasses:notify", NOTE), ("glasses:set", {"silent": True}), ("glasses:set", {"brightness": 0})]
+
+
+async def from_cloud(place, tool, args):
+    return await place.call(tool, args, origin=CallOrigin.CLOUD, wait="answer")
+
+
+async def tap_for(place, seconds):
+    for _ in range(round(seconds / 0.05)):
+        place.mock.glasses.gesture(Gesture.TAP)
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.requirement("I11-consent-alone")
+@pytest.mark.parametrize(("tool", "args"), HIDING)
+async def test_nothing_hides_a_question_that_is_on_the_lens(tmp_path, tool, args):
+    async with world(tmp_path, "sim:even_g1", **G1) as place:
+        await alone(place)
+        call, _ = await asked(place, SHORT)
+        await place.lens_shows("amount: 1", "tap: yes")
+        answer = await from_cloud(place, tool, args)
+        assert answer.error is not None, f"{tool} was done; the lens shows {place.lens()}"
+        assert (answer.error.code, answer.error.retryable) == ("NOT_ACCEPTED", True)
+        assert "amount: 1" in place.lens()
+        assert not any(event["event"] in ("notification", "setting") for event in place.shown)
+        await place.answer_question(Gesture.DOUBLE_TAP)
+        await until(lambda: not place.lens(), "the question is over")
+        assert (await state(place, call)) != "AWAITING_CONFIRMATION"
+        assert (await from_cloud(place, tool, args)).ok
+
+
+@pytest.mark.requirement("I11-consent-alone")
+@pytest.mark.parametrize(("hide", "show"), [({"silent": True}, {"silent": False}), ({"brightness": 0}, {"brightness": 40}), ({"brightness": 0}, {"auto": True})])
+async def test_nothing_is_asked_on_a_lens_that_was_made_dark(tmp_path, hide, show):
+    async with world(tmp_path, "sim:even_g1", **G1) as place:
+        await alone(place)
+        assert (await from_cloud(place, "glasses:set", hide)).ok
+        call, _ = await asked(place, SHORT)
+        await tap_for(place, 1.5)
+        assert not question_pages(place)
+        assert await state(place, call) == "AWAITING_CONFIRMATION"
+        refused = await place.call(PAY, SHORT, origin=CallOrigin.CLOUD)
+        assert refused.error.code == "SESSION_INACTIVE"
+        assert "silent mode" in refused.error.message or "brightness" in refused.error.message
+        assert (await from_cloud(place, "glasses:set", show)).ok
+        await asked(place, {"amount": 2})
+        await place.lens_shows("amount: 2", "tap: yes")
+
+
+@pytest.mark.requirement("I11-consent-alone")
+async def test_a_question_waits_until_a_notification_has_left_the_lens(tmp_path, monkeypatch):
+    monkeypatch.setattr("edge.render.beside.NOTIFIED_S", 3.0)
+    async with world(tmp_path, "sim:even_g1", **G1) as place:
+        await alone(place, speed=2.0)
+        assert (await from_cloud(place, "glasses:notify", NOTE)).ok
+        call, _ = await asked(place, SHORT)
+        while "Tap to see it" in place.lens():
+            assert not question_pages(place)
+            place.tap()
+            await asyncio.sleep(0.05)
+        assert await state(place, call) == "AWAITING_CONFIRMATION"
+        await place.lens_shows("amount: 1", "tap: yes")
+        await place.answer_question()
+        assert await state(place, call) != "AWAITING_CONFIRMATION"
+
+
+@pytest.mark.requirement("I11-consent-worn")
+@pytest.mark.parametrize(("model", "more"), [("sim:even_g1", G1), ("mock:display", {})])
+async def test_glasses_that_are_taken_off_say_no_yes(tmp_path, model, more):
+    async with world(tmp_path, model, **more) as place:
+        await alone(place)
+        if model == "mock:display":
+            place.mock.glasses.set_capabilities({"prompt": False})
+        call, _ = await asked(place, SHORT)
+        await place.lens_shows("amount: 1", "tap: yes")
+        place.mock.glasses.set_worn(worn=False)
+        await until(lambda: place.daemon.link.status().worn is False, "taken off")
+        await tap_for(place, 1.5)
+        assert await state(place, call) == "AWAITING_CONFIRMATION"
+        place.mock.glasses.set_worn(worn=True)
+        place.tap()
+        await until(lambda: place.daemon.link.status().worn, "put on")
+        await asyncio.sleep(0.2)
+        assert await state(place, call) == "AWAITING_CONFIRMATION", "who puts glasses on touches them"
+        await place.answer_question()
+        assert await state(place, call) != "AWAITING_CONFIRMATION"
+
+
+@pytest.mark.requirement("I11-consent-complete")
+async def test_answers_that_go_to_the_tool_with_a_call_are_on_the_lens_too(tmp_path):
+    brought = {"inputResponses": {"sure": {"action": "accept", "content": {"amount": 99999, "to": "mallory"}}}, "requestState": "to=mallory"}
+    async with world(tmp_path) as place:
+        await alone(place)
+        _, request = await asked(place, SHORT, input=brought)
+        answered = [line for line in request["particulars"] if "given to the tool" in line]
+        assert answered == [
+            "Answer given to the tool.sure.action: accept", "Answer given to the tool.sure.content.amount: 99999",
+            "Answer given to the tool.sure.content.to: mallory", "State given to the tool: to=mallory",
+        ]  # fmt: skip
+        await place.answer_question()
+        shown = " ".join(row for page in question_pages(place) for row in page["lines"]).replace(" | ", " ")
+        assert all(line in shown for line in answered), shown
