@@ -26,6 +26,8 @@ ANY_PACKET: Final = 268_435_460
 LOW_WATER: Final = 16
 MOST_UNREAD: Final = 32 * 1024 * 1024
 """Bytes received and not yet taken: the bound while an acknowledgement is awaited."""
+_ENTRY: Final = 1024
+"""Bytes of memory that a received message takes beside its payload and its user properties."""
 _MOST_HEAD: Final = 4096
 """Bytes of a PUBLISH beside its payload."""
 NO_SUBSCRIBERS: Final = 0x10
@@ -143,12 +145,12 @@ class Received:
 
     def put(self, message: Inbound) -> None:
         self._messages.append(message)
-        self._bytes += len(message.payload)
+        self._bytes += _size(message)
         self._arrived.set()
 
     def take(self) -> Inbound:
         message = self._messages.popleft()
-        self._bytes -= len(message.payload)
+        self._bytes -= _size(message)
         return message
 
     async def wait(self) -> None:
@@ -168,6 +170,10 @@ class Received:
         has sent before.
         """
         return self._bytes >= MOST_UNREAD if awaiting else len(self._messages) >= HIGH_WATER
+
+
+def _size(message: Inbound) -> int:
+    return _ENTRY + len(message.payload) + sum(len(key) + len(value) for key, value in message.user_properties)
 
 
 Codes = list[tuple[int, str]]
