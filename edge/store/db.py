@@ -109,7 +109,7 @@ class Database:
 
     async def mark(self) -> None:
         """Note beside the database how far it has come, for when it is lost. Raises StoreError."""
-        await self.read(lambda connection: self._guard.mark(connection, running=True))
+        await self.read(lambda _connection: self._guard.mark_committed())
 
     @property
     def trouble(self) -> str:

@@ -6,9 +6,10 @@ A database whose owner names no promises is only put aside when SQLite cannot us
 import logging
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from edge.store import marks as marking, rescue
 from edge.store.files import set_aside
@@ -54,9 +55,10 @@ class Guard:
             error = sqlite3.DatabaseError(damage)
             error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
             raise error
+        replaced = rescue.older_copy(connection, self._marks)  # before an upgrade, which may make tables anew
         migrate(connection, self._migrations)
         if self._promises is not None:
-            self._recognise(connection, self._promises)
+            self._recognise(connection, self._promises, replaced)
 
     def failed(self, error: Exception, close: Callable[[], None]) -> None:
         """Opening failed with damage: what SQLite closes must not take the WAL with it."""
@@ -88,6 +90,14 @@ class Guard:
                 marking.write(self._path, found, durable=self._marks is None or not running)
                 self._marks = found
 
+    def mark_committed(self) -> None:
+        """Note how far an open database has come. Not through its own connection, which also sees what is not committed yet: if
+        that never is, the database would look like an older copy.
+        """
+        if self._promises is not None:
+            with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{quote(str(self._path))}?mode=ro", uri=True)) as committed:
+                self.mark(committed, running=True)
+
     def _was_killed(self) -> bool:
         """Whether the database was left open in this very boot. Then the WAL and its index are as they were left; after a
         power cut the index, which nobody writes to the disk in time, is older than the WAL, or both are not there yet.
@@ -95,15 +105,15 @@ class Guard:
         booted = self._promises.labels.get(BOOT) if self._promises is not None else None
         return self._marks is not None and self._marks.running and self._marks.labels.get(BOOT) == booted
 
-    def _recognise(self, connection: sqlite3.Connection, promises: Promises) -> None:
-        """Give the database a number of its own, or see by it whether it is the one that was here before."""
+    def _recognise(self, connection: sqlite3.Connection, promises: Promises, replaced: Damage | None) -> None:
+        """Go on with a database that can be used: say what is wrong with it, and give it a number of its own."""
         before = self.damage
         connection.execute("BEGIN")
         try:
             mended = promises.mend(connection)
-            if damage := rescue.older_copy(connection, self._marks):
+            if replaced:
                 saved = promises.settle(connection, stale=True, whole=False)
-                self.damage = f"The database was replaced: {damage.why}. {saved.kept} promised calls are in it. Next: put the right one back, if there is one"
+                self.damage = f"The database was replaced: {replaced.why}. {saved.kept} promised calls are in it. Next: put the right one back, if there is one"
             elif mended:
                 self.damage = f"The database was damaged: {mended} promised calls or messages could not be read. Next: see glassd calls, and look for disk errors with dmesg"
             connection.execute("COMMIT")

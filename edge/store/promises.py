@@ -67,23 +67,29 @@ _OPEN: Final = {"calls": ("request", "response IS NULL"), "inbox": ("body", "bod
 def _damaged(connection: Connection, table: str) -> list[dict[str, Any]]:
     """Open rows whose text cannot be read, with what can be read of it."""
     column, which = _OPEN[table]
+    found = []
     connection.text_factory, usual = bytes, connection.text_factory
     try:
         cursor = connection.execute(f"SELECT * FROM {table} WHERE {which}")  # noqa: S608 - constants
         names = [description[0] for description in cursor.description]
-        rows = [dict(zip(names, row, strict=True)) for row in cursor]
+        for values in cursor:  # one at a time: together they may be most of the database
+            row = dict(zip(names, values, strict=True))
+            if not _readable(row, column):
+                found.append({name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value for name, value in row.items()})
     finally:
         connection.text_factory = usual
-    found = []
-    for row in rows:
-        try:
-            [value.decode() for value in row.values() if isinstance(value, bytes)]
-            good = isinstance(json.loads(row[column]), dict)
-        except (ValueError, TypeError, RecursionError):
-            good = False
-        if not good:
-            found.append({name: value.decode("utf-8", "replace") if isinstance(value, bytes) else value for name, value in row.items()})
     return found
+
+
+def _readable(row: Mapping[str, Any], column: str) -> bool:
+    """Whether every text is UTF-8 and `column` holds a JSON object."""
+    try:
+        for value in row.values():
+            if isinstance(value, bytes):
+                value.decode()
+        return isinstance(json.loads(row[column]), dict)
+    except (ValueError, TypeError, RecursionError):
+        return False
 
 
 def _forget_orphans(connection: Connection) -> int:

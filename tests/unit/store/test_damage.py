@@ -1,9 +1,11 @@
 """A damaged database: what can be read is saved, what is lost is said, and nothing that may have run runs again."""
 
+import asyncio
 import json
 import random
 import shutil
 import sqlite3
+import threading
 from contextlib import closing
 
 import pytest
@@ -248,6 +250,39 @@ async def test_a_database_of_an_older_glassd_has_no_marks_and_is_taken_as_it_is(
     with closing(sqlite3.connect(db_of(tmp_path / "state"))) as old:
         old.executescript(f"PRAGMA auto_vacuum=INCREMENTAL; {MIGRATIONS[0]}; PRAGMA user_version=1;")
     assert (await opened(tmp_path / "state"))[1] == ""
+
+
+@pytest.mark.requirement("I11-damage-said")
+async def test_marks_written_just_before_a_commit_that_never_came_are_no_damage(tmp_path):
+    db, hands, go = await open_db(tmp_path / "live"), Hands(), threading.Event()
+    await promise(db, hands, 0, 3)
+    async with asyncio.TaskGroup() as one_batch:
+        one_batch.create_task(db.read(lambda _: go.wait(40)))
+        await asyncio.sleep(0)
+        one_batch.create_task(promise(db, hands, 3, 1))
+        await asyncio.sleep(0)
+        one_batch.create_task(db.mark())
+        one_batch.create_task(db.read(lambda _: killed(tmp_path / "live", tmp_path / "left")))
+        while db._jobs.qsize() < 3:
+            await asyncio.sleep(0)
+        go.set()
+    await db.close()
+    db = await open_db(tmp_path / "left")
+    assert db.damage == ""
+    assert len(await call_store(db, hands).unfinished()) == 3
+    await db.close()
+
+
+@pytest.mark.requirement("I11-damage-said")
+async def test_an_upgrade_that_makes_a_table_anew_is_no_older_copy(tmp_path):
+    db, hands = await open_db(tmp_path), Hands()
+    await promise(db, hands, 0, 3)
+    await db.write(lambda c: c.execute("INSERT INTO sqlite_sequence VALUES ('gone', 7)"))
+    await db.close()
+    newer = (*MIGRATIONS, "DELETE FROM sqlite_sequence WHERE name = 'gone';")
+    db = await Database.open(tmp_path / "glassd.db", newer, promises=CallPromises(edge_id="edge-1", boot_id="boot-1"))
+    assert db.damage == ""
+    await db.close()
 
 
 async def test_a_database_of_an_older_schema_is_saved_too(tmp_path):
