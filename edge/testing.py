@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from edge.control.client import ControlClient, ControlError
-from edge.demo.cast import SIMULATED, glassd
+from edge.demo.cast import SIMULATED, glassd, without_settings
 from edge.demo.pair import CONFIG, DEFAULT_MODEL
 from edge.devcloud.children import bound_to_us
 from edge.paths import SOCKET_NAME, owner_beside
@@ -186,7 +186,7 @@ class WornGlasses:
     @property
     def env(self) -> dict[str, str]:
         """Environment in which `glassd VERB` talks to this daemon."""
-        return {**os.environ, "GLASSD_SOCKET": str(self.socket), "GLASSD_CONFIG": str(self.folder / "glassd.toml")}
+        return {**without_settings(os.environ), "GLASSD_SOCKET": str(self.socket), "GLASSD_CONFIG": str(self.folder / "glassd.toml")}
 
     def wait_for(self, condition: Callable[[], T], *, what: str | Callable[[], str], within_s: float = WAIT_S) -> T:
         """Wait until `condition()` is true, and return it. Raises AssertionError, with `what`, at the deadline."""
@@ -234,7 +234,7 @@ class WornGlasses:
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 bound_to_us(glassd(*words), by=signal.SIGTERM), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if name == "mock" else log,
-                stderr=log, env={**os.environ, "NO_COLOR": "1"}, start_new_session=True,
+                stderr=log, env={**without_settings(os.environ), "NO_COLOR": "1"}, start_new_session=True,
             )  # fmt: skip
         self._processes.append(process)
         return process

@@ -30,6 +30,11 @@ class CastError(Exception):
     """A child did not start; the text says which, and what it said last."""
 
 
+def without_settings(env: Mapping[str, str]) -> dict[str, str]:
+    """Leave the settings and sockets of another daemon out: in the environment they would win over a configuration file."""
+    return {name: value for name, value in env.items() if not name.startswith("GLASSD_")}
+
+
 class Member:
     """One child process. `announcement` is the first JSON object it printed."""
 
@@ -38,7 +43,7 @@ class Member:
         self.announcement: dict[str, Any] = {}
         self._argv = argv
         self._log = log_dir / f"{name}.log"
-        self._env = {**os.environ, **(env or {})}
+        self._env = {**without_settings(os.environ), **(env or {})}
         self._process: Process | None = None
         self._drain: asyncio.Task[None] | None = None
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from edge.testing import wear
+
 pytestmark = pytest.mark.timeout(240)
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 220
@@ -114,6 +116,19 @@ def test_an_apps_tests_get_glasses_without_any_configuration(fresh):
     assert not Path(folder).exists()
     assert len(pids) == 2
     assert not [pid for pid in pids if alive(pid)]
+
+
+@pytest.mark.enable_socket
+@pytest.mark.requirement("I11-plugin")
+def test_settings_of_the_shell_do_not_reach_the_daemon_of_a_test(monkeypatch, tmp_path):
+    """A developer who also runs glassd has them; they would win over the configuration of the test."""
+    monkeypatch.setenv("GLASSD_EDGE__STATE_DIR", str(tmp_path / "real"))
+    monkeypatch.setenv("GLASSD_OWNER_SOCKET", str(tmp_path / "real.sock"))
+    with wear("mock:display") as glasses:
+        assert (glasses.folder / "state").is_dir()
+        assert not (tmp_path / "real").exists()
+        asked = subprocess.run([sys.executable, "-m", "edge", "scan", "--json"], env=glasses.env, capture_output=True, text=True, timeout=60, check=False)
+        assert "real.sock" not in asked.stdout + asked.stderr
 
 
 @pytest.mark.requirement("I11-plugin")
