@@ -9,14 +9,12 @@ from typing import Final
 from edge.doctor.checks import every
 from edge.doctor.ladder import Ladder
 from edge.doctor.patient import Machine, Patient
-from edge.doctor.this_machine import this_machine
 from edge.doctor.words import Entry
 from firmware_bridge.deadlines import timeout
 
 LEAVE_S: Final = 1.5
 """For saying goodbye to the broker."""
 
-__all__ = ["examining", "this_machine"]
 log = logging.getLogger(__name__)
 
 

@@ -20,7 +20,7 @@ def run(args: Namespace, screen: Screen) -> int:
 
 async def _examine(args: Namespace, screen: Screen, *, named: bool) -> int:
     examine, report = load("edge.doctor.examine", "doctor"), load("edge.doctor.report", "doctor")
-    machine = examine.this_machine(dict(os.environ), (Path(args.socket),) if args.socket else ())
+    machine = load("edge.doctor.this_machine", "doctor").this_machine(dict(os.environ), (Path(args.socket),) if args.socket else ())
     began, entries = time.monotonic(), []
     told = _Lines(screen, report.lines)
     config = Path(args.config) if args.config else None

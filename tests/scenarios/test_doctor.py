@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from edge.doctor.checks import every
-from edge.doctor.examine import this_machine
 from edge.doctor.ladder import Ladder
 from edge.doctor.patient import Patient
+from edge.doctor.this_machine import this_machine
 from firmware_bridge.sides import Side
 from tests.scenarios.world import until, world
 from tests.unit.doctor.house import needed

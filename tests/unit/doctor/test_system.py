@@ -150,7 +150,7 @@ def test_root_is_not_told_to_use_sudo(sandbox):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 def test_the_interpreter_is_the_one_that_runs_us():
-    from edge.doctor.examine import this_machine
+    from edge.doctor.this_machine import this_machine
 
     machine = this_machine(dict(os.environ))
     assert machine.interpreter == sys.executable

@@ -4,6 +4,7 @@ import asyncio
 import os
 import pty
 import select
+import signal
 import sys
 import time
 
@@ -45,6 +46,8 @@ class Person:
         end = time.monotonic() + WITHIN_S
         while time.monotonic() < end and (not select.select([self.fd], [], [], 0.2)[0] or self._more()):
             pass
+        if time.monotonic() >= end:
+            os.kill(self.pid, signal.SIGKILL)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def _more(self):
