@@ -110,7 +110,7 @@ def connection() -> "type[H11Protocol]":
 
         def eof_received(self) -> bool:  # type: ignore[override]  # asyncio takes True for "keep it open"
             self._ended = True
-            return bool(self.cycle) and not self.cycle.more_body and not self.cycle.response_complete
+            return self.scheme == "http" and bool(self.cycle) and not self.cycle.more_body and not self.cycle.response_complete
 
         def on_response_complete(self) -> None:
             super().on_response_complete()

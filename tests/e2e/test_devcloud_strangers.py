@@ -5,6 +5,7 @@ import json
 import logging
 import socket
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
@@ -121,3 +122,13 @@ async def test_a_client_that_has_ended_its_side_gets_its_answer(tmp_path):
             await writer.wait_closed()
     assert answer.startswith(b"HTTP/1.1 201")
     assert json.loads(answer.partition(b"\r\n\r\n")[2])["tools"] == ["read"]
+
+
+@pytest.mark.parametrize(("scheme", "kept"), [("http", True), ("https", False)])
+def test_tls_has_no_side_that_ends_alone(scheme, kept):
+    """asyncio closes a TLS connection in any case, and warns when it was asked to keep it."""
+    running = SimpleNamespace(more_body=False, response_complete=False)
+    kind = http_guard.connection()
+    connection = kind.__new__(kind)
+    connection.scheme, connection.cycle = scheme, running
+    assert connection.eof_received() is kept
