@@ -67,4 +67,4 @@ def _all(args: Namespace, screen: Screen) -> int:
 
 
 def _is_over(args: Namespace, call_id: Any) -> bool:
-    return all(question["call_id"] != call_id for question in ask(args, "GET", "/v1/confirm")["questions"])
+    return all(question["call_id"] != call_id for question in ask(args, "GET", "/v1/confirm", who="owner")["questions"])
