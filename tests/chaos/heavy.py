@@ -162,7 +162,7 @@ class Load:
             call_id = str(uuid.uuid5(uuid.NAMESPACE_OID, call.token))
             self._callers.record.say(ev="invoke", token=call.token, kind=call.kind, id=call_id)
             self._cast.invoke(id=call_id, tool=tool, args=args, ttl_s=TTL_S)
-        self.result.open.append(max(waiting, INVOCATIONS))
+        self.result.open.append(len(self._open()))
 
     def _fill_outbox(self) -> None:
         """So many durable calls that no worker takes, from several callers at once."""
