@@ -21,6 +21,8 @@ _CALENDAR: Final = "calendar:create_event"
 _ANSWERS: Final = {"inputResponses": "Answer given to the tool", "requestState": "State given to the tool"}
 _NO_ARGUMENTS: Final = "Without arguments."
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_HINTS: Final = frozenset({"tap", "press"})
+"""The words that begin the row which says what to do: `tap: yes · double tap: no`. No argument may look like it."""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
 _NEEDS_QUOTES: Final = re.compile(r"""["\\,]|:(?:\s|$)|^[\s|\[{(]|\s$""")
 _SPACES: Final = re.compile(r" {2,}")
@@ -147,7 +149,7 @@ def _scalar(value: Json) -> str:
 
 
 def _key(key: str) -> str:
-    return key if _PLAIN_KEY.fullmatch(key) else _quoted(key)
+    return key if _PLAIN_KEY.fullmatch(key) and key.lower() not in _HINTS else _quoted(key)
 
 
 # ------------------------------------------------------------------ characters
@@ -207,8 +209,9 @@ def _misleading(value: str) -> set[int]:
         return set()
     found = {at for at, ch in enumerate(value) if unicodedata.decomposition(ch).startswith(_STYLED)}
     for word in _WORD.finditer(value):
-        if any("a" <= ch.lower() <= "z" for ch in word[0]):
-            found |= {at for at in range(*word.span()) if unicodedata.name(value[at], "").partition(" ")[0] in _LOOKALIKES}
+        scripts = {at: unicodedata.name(value[at], "").partition(" ")[0] for at in range(*word.span()) if value[at].isalpha()}
+        if len(_LOOKALIKES.union({"LATIN"}).intersection(scripts.values())) > 1:
+            found |= {at for at, script in scripts.items() if script in _LOOKALIKES}
     directions = [unicodedata.bidirectional(ch) for ch in value]
     if not _LEFT_TO_RIGHT.isdisjoint(directions):
         found |= {at for at, direction in enumerate(directions) if direction in _RIGHT_TO_LEFT}

@@ -26,7 +26,8 @@ class Asking:
 
     `begun`: it was put to the wearer, or is being put. `page` of `sheets` is there, or is to be put there next; a yes needs the
     last one, after all others were there on the same `link`. `since` when it is there, or its speech has ended (boot clock).
-    `number` of the prompt open on the glasses; `unprompted`: they may not ask this themselves. `speech` is its spoken form, `heard` whether it was spoken to its end.
+    `number` of the prompt open on the glasses; `unprompted`: they may not ask this themselves. `speech` is its spoken form, `heard` whether it was spoken to its end,
+    `missed` that the glasses were taken off, or put on, meanwhile.
     """
 
     question: Question
@@ -42,6 +43,7 @@ class Asking:
     again_at: float = float("-inf")
     speech: Act | None = None
     heard: bool = False
+    missed: bool = False
     unprompted: bool = False
 
     @property

@@ -172,10 +172,19 @@ class Asker:
         """A yes of glasses that are not worn: nobody reads them, or hears them."""
         return answer is Answer.ALLOW and self._glasses.status().worn is False
 
-    def put_on(self) -> None:
-        """The wearer put the glasses on: whoever does that touches them, and has not read yet what is there."""
-        if (asking := self._head()) is not None:
-            asking.since = self._clock.boot()
+    def worn_changed(self) -> None:
+        """The glasses were put on or taken off, which touches them: what is there was not read yet, what is said not heard whole."""
+        if (asking := self._head()) is None:
+            return
+        asking.since = self._clock.boot()
+        asking.missed = asking.speech is not None
+        if asking.heard:
+            self._say_again(asking)
+            self._wake()
+
+    def _say_again(self, asking: Asking, again_at: float = float("-inf")) -> None:
+        asking.speech, asking.heard, asking.missed = None, False, False
+        asking.nowhere(again_at)
 
     def _decide(self, asking: Asking, answer: Answer) -> None:
         late = self._clock.boot() >= asking.expires_at
@@ -337,12 +346,12 @@ class Asker:
         asking = self._head()
         if asking is None or asking.speech is not over.act or asking.answer.done():
             return
-        if over.whole:
+        if over.whole and not asking.missed:
             asking.heard, asking.since = True, self._clock.boot()
             return
+        capabilities, again = self._glasses.status().capabilities, over.away or asking.missed
         asking.speech = None
-        capabilities = self._glasses.status().capabilities
-        if over.away or (capabilities is not None and capabilities.has(Hardware.DISPLAY)):
-            asking.nowhere(self._clock.boot() + RETRY_S)
+        if again or (capabilities is not None and capabilities.has(Hardware.DISPLAY)):
+            self._say_again(asking, self._clock.boot() + RETRY_S)
         else:
             asking.give_up(over.reason or "a part of the question has no sound")

@@ -177,8 +177,8 @@ class Stage:
                 self._gesture(happening.event.gesture)
             elif isinstance(happening, GlassesSaid) and isinstance(happening.event, PromptAnswered):
                 self._asker.answered(happening.event)
-            elif isinstance(happening, GlassesSaid) and happening.event == WornChanged(worn=True):
-                self._asker.put_on()
+            elif isinstance(happening, GlassesSaid) and isinstance(happening.event, WornChanged):
+                self._asker.worn_changed()
 
     def _gesture(self, gesture: Gesture) -> None:
         if self._asker.gestured(gesture):

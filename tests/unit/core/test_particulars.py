@@ -64,6 +64,12 @@ def test_every_kind_of_value_has_its_line():
     assert lines(tool(), {})[2:] == ("Without arguments.",)
 
 
+@pytest.mark.requirement("I11-consent-visible")
+@pytest.mark.parametrize("word", ["tap", "press", "Tap"])
+def test_no_argument_looks_like_the_row_that_says_what_to_do(word):
+    assert arguments({word: "read the next page"}, **{word: {}}) == [f'"{word}": read the next page']
+
+
 @pytest.mark.requirement("I11-consent-complete")
 def test_a_text_is_not_taken_for_another_kind_of_value():
     assert arguments({"a": "true", "b": "5", "c": "null", "d": " x", "e": "[]"}, a={}, b={}, c={}, d={}, e={}) == [
@@ -76,7 +82,7 @@ def test_a_text_is_not_taken_for_another_kind_of_value():
     ("a\nb: c", "\\n"), ("a\u2028b", "\\u2028"), ("a\u202eb", "\\u202e"), ("a\u200bb", "\\u200b"), ("a\u2066b", "\\u2066"),
     ("a\U000e0041b", "\\U000e0041"), ("a\u3164b", "\\u3164"), ("a\u115fb", "\\u115f"), ("a\xa0b", "\\u00a0"), ("a\u2800b", "\\u2800"),
     ("a\x1b[2Jb", "\\u001b"), ("a\ufe0fb", "\\ufe0f"), ("mum" + " " * 40 + "evil", "mum\\x20{40}evil"), ("a" + "\u0301" * 20, "\\u0301"),
-    ("p\u0430ypal", "p\\u0430ypal"), ("1\uff1a2", "\\uff1a"), ("\U0001d41aa", "\\U0001d41a"), ("5 \u05d0 100", "\\u05d0"), ("\ud800", "\\ud800"),
+    ("p\u0430ypal", "p\\u0430ypal"), ("\ua4d1\u0410\u03a5", "\\u0410\\u03a5"), ("\xe9\u0441", "\\u0441"), ("1\uff1a2", "\\uff1a"), ("\U0001d41aa", "\\U0001d41a"), ("5 \u05d0 100", "\\u05d0"), ("\ud800", "\\ud800"),
 ])  # fmt: skip
 def test_what_is_not_seen_as_what_it_is_is_escaped(hidden, seen):
     (line,) = arguments({"v": hidden}, v={})

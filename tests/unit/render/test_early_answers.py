@@ -10,7 +10,7 @@ from edge.events import GlassesSaid
 from edge.ports import NobodyToAsk, Question
 from edge.render.voice import Voice
 from firmware_bridge.errors import CommandTimeout
-from firmware_bridge.messages import Answer, Done, EndPrompt, Gesture, Gestured, Prompt, ShowPage
+from firmware_bridge.messages import Answer, Done, EndPrompt, Gesture, Gestured, Prompt, ShowPage, WornChanged
 from tests.unit.render.fakes import AUDIO, DISPLAY, FULL, FakeGlasses
 from tests.unit.render.test_asking import PAY, Boot, begin, pages_only, soon
 from tools_cache.tool import ToolResponse
@@ -271,6 +271,35 @@ async def test_a_press_right_after_the_speech_is_no_yes(open_stage) -> None:
         await settle()
         assert not asking.done()
         boot.now += 0.02
+        await glasses.say(Gesture.BUTTON)
+        assert await soon(asking) is Answer.ALLOW
+
+
+@pytest.mark.requirement("I11-consent-worn")
+@pytest.mark.parametrize("when", ["while it is spoken", "after it was spoken"])
+async def test_a_question_is_spoken_again_to_glasses_that_were_off_meanwhile(open_stage, when) -> None:
+    boot = Boot()
+    async with open_stage(AUDIO, clock=boot.clock()) as (stage, glasses):
+        asking = begin(stage, PAY)
+        await glasses.until(lambda: bool(glasses.streams) and (stage._asker._queue[0].heard or when.startswith("while")))
+        glasses.worn = False
+        glasses.bus.publish(GlassesSaid(WornChanged(worn=False)))
+        await settle()
+        glasses.worn = True
+        glasses.bus.publish(GlassesSaid(WornChanged(worn=True)))
+        await settle()
+        boot.now += 0.8
+        await glasses.say(Gesture.BUTTON)
+        await settle()
+        assert not asking.done(), "it was not heard whole"
+
+        def spoken_again() -> bool:
+            boot.now += 0.2 if stage._asker._queue[0].way.value == "nowhere" else 0.0
+            stage._wake.set()
+            return len(glasses.streams) >= 2 and stage._asker._queue[0].heard
+
+        await glasses.until(spoken_again)
+        boot.now += 1
         await glasses.say(Gesture.BUTTON)
         assert await soon(asking) is Answer.ALLOW
 
