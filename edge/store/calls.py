@@ -54,6 +54,8 @@ class CallStore:
         self._keep_bytes = keep_bytes
         self._open_rows = open_rows
         self._finished = 0
+        self._ended: int | None = None
+        """Number of the last answer; None until it was read from the database."""
 
     async def admit(
         self, call: ToolCall, route: str, *, keys: Sequence[str] = (), repeatable: bool = False, state: str = "ADMITTED",
@@ -192,18 +194,23 @@ class CallStore:
         if row["response"] is not None:
             return False
         self._steps.take(connection, row, state)
+        if self._ended is None:
+            self._ended = connection.execute("SELECT coalesce(max(ended), 0) FROM calls").fetchone()[0]
+        self._ended += 1
         connection.execute(
-            "UPDATE calls SET response = ?, answered_wall = ?, size = size + ? WHERE seq = ?",
-            (text, self._stamper.now().wall_at, len(text), row["seq"]),
+            "UPDATE calls SET response = ?, answered_wall = ?, ended = ?, size = size + ? WHERE seq = ?",
+            (text, self._stamper.now().wall_at, self._ended, len(text), row["seq"]),
         )
         self._keys.answered(connection, row)
         return True
 
     def _trim(self, connection: Connection) -> None:
-        """Forget the oldest answered calls beyond the bounds, with their steps and keys."""
+        """Forget what was answered first beyond the bounds, with steps and keys. Not what was asked first: a call that waited
+        behind thousands of others has just got its answer, and nobody has read that.
+        """
         connection.execute(
             "DELETE FROM calls WHERE seq IN (SELECT seq FROM (SELECT seq, row_number() OVER w AS place, sum(size) OVER w AS bytes"
-            " FROM calls WHERE response IS NOT NULL WINDOW w AS (ORDER BY seq DESC)) WHERE place > ? OR bytes > ?)",
+            " FROM calls WHERE response IS NOT NULL WINDOW w AS (ORDER BY coalesce(ended, 0) DESC, seq DESC)) WHERE place > ? OR bytes > ?)",
             (self._keep_rows, self._keep_bytes),
         )
 

@@ -203,7 +203,9 @@ CREATE TABLE tool_usage (
 _FOURTH: Final = """
 ALTER TABLE grants ADD COLUMN definition TEXT NOT NULL DEFAULT '';
 ALTER TABLE grants ADD COLUMN origin TEXT NOT NULL DEFAULT '';
+ALTER TABLE calls ADD COLUMN ended INTEGER;
 """
-"""An “always” of before has no digest of what was agreed to, so it ends; nobody can tell what its tool was then."""
+"""An “always” of before has no digest of what was agreed to, so it ends; nobody can tell what its tool was then. `ended` numbers
+calls in the order of their answers: the clock cannot, because it jumps."""
 
 MIGRATIONS: Final = (_FIRST, _SECOND, _THIRD, _FOURTH)

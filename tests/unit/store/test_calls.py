@@ -130,6 +130,24 @@ async def test_the_answered_past_is_bounded_and_the_open_present_is_kept(db, han
     assert await calls.get(open_call.call_id) is not None
 
 
+async def test_an_answer_that_came_late_is_kept_behind_many_later_calls(db, hands):
+    waited = a_call()
+    await call_store(db, hands).admit(waited, "cloud")
+    for _ in range(2):  # two daemons: the order of answers outlives one
+        calls = call_store(db, hands, keep_rows=10)
+        for _ in range(32):
+            call = a_call()
+            await calls.admit(call, "local")
+            await calls.finish(call.call_id, "ANSWERED", DONE)
+    calls = call_store(db, hands, keep_rows=10)
+    await calls.finish(waited.call_id, "ANSWERED", DONE)
+    for _ in range(5):
+        call = a_call()
+        await calls.admit(call, "local")
+        await calls.finish(call.call_id, "ANSWERED", DONE)
+    assert (await calls.get(waited.call_id))["response"]["ok"]
+
+
 async def test_the_answered_past_is_bounded_in_bytes(db, hands):
     calls = call_store(db, hands, keep_bytes=50_000)
     for _ in range(32):
