@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from edge.control.client import ControlClient, ControlError
+from edge.paths import owner_beside
 from firmware_bridge.sim.air import Air, HciDoor
 from tests.link.world import toml
 
@@ -33,7 +34,7 @@ class Here:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._socket = folder / "c.sock"
-        self._owner = folder / "owner.sock"
+        self._owner = owner_beside(self._socket)
         self._log = folder / "daemon.log"
         self._process: asyncio.subprocess.Process | None = None
         self._air: Air | None = None
