@@ -23,7 +23,7 @@ GLIBC: Final = range(36, 16, -1)
 MACHINES: Final = {"amd64": "x86_64", "arm64": "aarch64"}
 """Debian's name → Python's. 32-bit systems: several libraries have no wheels."""
 OLDEST: Final = (3, 11)
-_SOURCES: Final = ("pyproject.toml", "README.md", "LICENSE", "edge", "firmware_bridge", "tools_cache")
+_SOURCES: Final = ("pyproject.toml", "README.md", "LICENSE", "edge", "firmware_bridge", "tools_cache", "systemd/glassd.toml")
 
 
 class CannotBuild(Exception):
@@ -80,7 +80,7 @@ def collect(wheels: Path, *, target: Target, extras: str = EXTRAS) -> None:
     wheels.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="glassd-build-") as scratch:
         pip = _pip(target.version, Path(scratch))
-        source = _copy_of_sources(Path(scratch) / "source")
+        source = copy_of_sources(Path(scratch) / "source")
         constraints = ROOT / "constraints.txt"
         env = {**os.environ, "PIP_CONSTRAINT": str(constraints), "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", "1577836800")}
         _run([*pip, "wheel", "--quiet", "--no-deps", "--wheel-dir", str(wheels), str(source)], env=env)
@@ -94,13 +94,14 @@ def with_extras(extras: str) -> str:
     return f"[{','.join(words)}]" if words else ""
 
 
-def _copy_of_sources(to: Path) -> Path:
+def copy_of_sources(to: Path) -> Path:
     """Build from a copy, so that a build as root leaves nothing of root's in the checkout."""
     to.mkdir()
     for name in _SOURCES:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, to / name, ignore=shutil.ignore_patterns("__pycache__", "tool_registry.json"))
         else:
+            (to / name).parent.mkdir(exist_ok=True)
             shutil.copy2(ROOT / name, to / name)
     return to
 

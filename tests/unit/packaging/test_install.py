@@ -10,7 +10,7 @@ import install as installing
 import pytest
 from install import Machine, Refused, install, main, uninstall
 from places import CONFIG, OPT, Layout
-from venv_tree import EXTRAS, CannotBuild, with_extras
+from venv_tree import EXTRAS, CannotBuild, copy_of_sources, with_extras
 
 from tests.unit.packaging.conftest import PYTHON, ROOT, VERSION, tiny_wheel
 
@@ -187,3 +187,11 @@ def test_a_prefix_that_is_none_is_refused(prefix, monkeypatch, capsys, tmp_path)
 @pytest.mark.parametrize(("extras", "said"), [("", ""), (" , ", ""), ("voice", "[voice]"), (" voice, enrol ", "[voice,enrol]")])
 def test_no_extras_are_no_brackets(extras, said):
     assert with_extras(extras) == said
+
+
+def test_all_that_the_wheel_takes_is_in_the_copy_it_is_built_from(tmp_path):
+    copy = copy_of_sources(tmp_path / "source")
+    wheel = tomllib.loads((copy / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    taken = [*wheel["force-include"], *wheel["packages"]]
+    assert len(taken) > 3
+    assert [name for name in taken if not (copy / name).exists()] == []
