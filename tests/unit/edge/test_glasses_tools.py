@@ -10,6 +10,7 @@ from edge.bus import Bus
 from edge.clock import Clock
 from edge.local_tools import LocalTools
 from edge.registry_cache import RegistryCache
+from edge.render.beside import Beside
 from firmware_bridge.messages import AllowApps, ExitToDashboard, SetBrightness, SetSilentMode, ShowNotification
 from tests.unit.edge.test_amenities import CLOCK, Glasses
 from tools_cache import build
@@ -31,7 +32,7 @@ def run(tmp_path, glasses):
     registry = RegistryCache(builtin=artifact, state=tmp_path / "registry", bus=Bus(), clock=Clock.system())
     registry.load()
 
-    able = Amenities(glasses, CLOCK)
+    able = Amenities(glasses, CLOCK, lambda: Beside(glasses, CLOCK, lambda: False))
 
     async def go(tool, args, *, do=able):
         filled, problems = registry.check_args(registry.snapshot().find(tool).definition, args)
