@@ -1,4 +1,4 @@
-"""Watches whether the daemon's state can be stored, and tells `status`, the log and whoever follows events.
+"""Watches whether the daemon's state can be stored, and reports it to `status`, the log and the event stream.
 
 While the disk takes nothing it tries again every few seconds, so that the alarm ends by itself.
 """

@@ -1,6 +1,6 @@
 """What a client may do with calls: begin one, decide one that waits for a yes, call one off, hand in a result.
 
-Does not know who runs a call and how. A caller's answer holds no confirmation token: whoever asks does not answer.
+Does not know who runs a call and how. A caller's answer holds no confirmation token: the asker does not answer.
 """
 
 from collections.abc import Awaitable, Mapping

@@ -167,5 +167,5 @@ def needs_confirmation(tool: ToolDefinition) -> bool:
 
 
 def preview(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
-    """One line that says what would happen (S2-99). All of it is in `particulars.lines`."""
+    """One line that says what would happen. All of it is in `particulars.lines`."""
     return particulars.summary(tool, args)

@@ -87,7 +87,7 @@ class Calls:
     """Runs calls; `tasks` is the group in which one that nobody waits for any more is called off.
 
     With `owner`, which reaches the daemon as its owner, a yes of the client's user counts; without, only the wearer's and the
-    owner's own: whoever asks for a call does not answer the question about it.
+    owner's own: the program that asks for a call does not answer the question about it.
     """
 
     def __init__(
