@@ -216,7 +216,7 @@ class Ending:
             response = replace(response, render={**(response.render or {}), "suppressVoiceResponse": True})
         if ticket.route is None or ticket.route.code is None:
             return await self._stage.present(ticket.call.call_id, response, wait=ticket.wait)
-        try:  # a fallback is an answer within a second, whatever the lens does (contract §4)
+        try:  # a fallback is an answer within a second, whatever the lens does
             async with timeout(self._limits.fallback_s):
                 return await self._stage.present(ticket.call.call_id, response)
         except TimeoutError:

@@ -37,7 +37,7 @@ _KIND_OF: Final[Mapping[Gesture, str]] = {
     Gesture.TAP: "tap", Gesture.DOUBLE_TAP: "tap", Gesture.BUTTON: "button", Gesture.BUTTON_LONG: "button",
     Gesture.HEAD_UP: "head", Gesture.HEAD_DOWN: "head", Gesture.NOD: "head", Gesture.SHAKE: "head",
 }  # fmt: skip
-"""Topic `event/{kind}` of each gesture (contract §4)."""
+"""The last level of the topic `event/{kind}` for each gesture."""
 
 
 class RegistryDesk(Protocol):
@@ -134,7 +134,7 @@ class Herald:
         return "none" if status.capabilities is None else "away"
 
     def report(self) -> dict[str, Any] | None:
-        """Compose the capability report (contract §4); None while no glasses were ever known."""
+        """Compose the capability report; None while no glasses were ever known."""
         status = self._glasses.status()
         if status.capabilities is None:
             return None

@@ -20,7 +20,7 @@ MAX_SUBSCHEMAS: Final = 2000
 """Objects in one schema, counted before compiling: each costs about 10 kB compiled."""
 MAX_SCHEMA_BYTES: Final = 64 * 1024
 MAX_ARGS_BYTES: Final = 256 * 1024
-"""As one MQTT message (contract §4)."""
+"""Bytes: as many as the body of one MQTT message."""
 MAX_ARGS_DEPTH: Final = 128
 """Levels of arguments. Said here, because how deep Python itself can go differs from version to version."""
 MAX_ERRORS: Final = 100

@@ -1,6 +1,6 @@
 """The developer's workbench, `/devcloud/…`: what runs, what was seen, the broker's switch, a call to an edge.
 
-Refuses to be a part of the cloud's contract: no edge ever needs it.
+For developers only: no edge needs it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -22,7 +22,9 @@ log = logging.getLogger(__name__)
 
 HOST: Final = "127.0.0.1"
 MAX_PAYLOAD: Final = 1 << 20
-"""Bytes: four times contract §4's largest body, so that the refusal is ours and has words."""
+"""Bytes of one packet: four times the largest body (256 KiB), so that too large a body reaches the edge or
+the worker, whose refusal names the limit.
+"""
 START_S: Final = 10.0
 _POLL_S: Final = 0.02
 _ATTEMPTS: Final = 5

@@ -1,6 +1,7 @@
 """The cloud's side of the MQTT connection: kept up, subscribed, every message handed to whoever its topic belongs to.
 
-Refuses to know what messages mean. Clean start, no session: a worker that was away gets nothing of its share (contract §4).
+Refuses to know what messages mean. Clean start, no session: what the broker holds for a worker
+that is away would reach no other worker.
 """
 
 import asyncio

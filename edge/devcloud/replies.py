@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 MAX_REPLIES: Final = 256
 """Words to edges on their way at once; one more is not said: whoever misses it asks again."""
 RESULT_EXPIRY_S: Final = 24 * 3600.0
-"""A result outlives its call: the edge stores it, marked late (contract §4)."""
+"""A result outlives its call: the edge takes a late one too, and reports it as `expired`."""
 
 
 class Replies:

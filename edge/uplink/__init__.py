@@ -1,1 +1,1 @@
-"""The way to the cloud: MQTT 5, contract §4."""
+"""The uplink to the cloud over MQTT 5. docs/mqtt.md is its specification."""

@@ -1,6 +1,6 @@
 """One MQTT 5 connection, used once: the only file that knows aiomqtt and paho, and the home of their cures.
 
-Knows no topic's meaning. The traps it cures are T1…T9 of the MQTT fact sheet, each with a test on a real broker.
+T1 to T9 mark faults of aiomqtt and paho mended here; tests/e2e/test_mqtt_traps.py shows each.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The name of every MQTT topic of contract §4, and which words may stand in one. Knows no bytes and no broker."""
+"""The name of every MQTT topic, and which words may be a level of one."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,6 +1,6 @@
-"""The MQTT wire of contract §4: bytes and properties ↔ messages (`topics.py` names where they go).
+"""MQTT messages as bytes and properties, both ways; docs/mqtt.md describes each of them.
 
-Knows no broker, no clock and no disk. Any bytes at all give a `WireMessage` or a `WireError`, never a crash.
+Any bytes at all give a `WireMessage` or a `WireError`, never another exception.
 """
 
 import json as jsonlib
@@ -298,7 +298,7 @@ def text_of(message: WireMessage, key: str, *, most: int = 2000) -> str:
 
 
 def call_to_body(call: ToolCall) -> dict[str, Json]:
-    """Write a call, with the contract's own names; `ttl_s` is what is left of its life now."""
+    """Return a call's body; `ttl_s` is the time it has left now."""
     body: dict[str, Json] = {
         "call_id": call.call_id, "tool": call.tool, "args": dict(call.args), "origin": call.origin.value,
         "mode": call.mode.value, "turn_id": call.turn_id, "user_id": call.user_id,
@@ -353,7 +353,9 @@ def response_of(message: WireMessage) -> ToolResponse:
 
 
 def delivery_body(call_id: str, report: DeliveryReport, *, age_s: float) -> dict[str, Json]:
-    """`age` is in ms, since the result was there; grown by the outbox when it has to wait (contract §4)."""
+    """Return the body of a delivery report; `age` is in ms since the result was there. The outbox adds
+    the time that the report itself waits.
+    """
     body: dict[str, Json] = {"id": call_id, "delivery": report.state.value, "age": max(0, round(age_s * 1000))}
     more = {"reason": report.reason, "downgrade": report.downgrade}
     return body | {key: text for key, text in more.items() if text}

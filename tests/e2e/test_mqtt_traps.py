@@ -1,4 +1,6 @@
-"""Each trap of the MQTT fact sheet (T1…T9) on a real broker, with its cure; the first is the 44 ms one."""
+"""Faults of MQTT clients and brokers (T1 to T9 in edge/uplink/mqtt.py), each shown on a real broker
+and mended. Before them: the 44 ms that Nagle's algorithm costs.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Story: the network goes away, goes quiet, comes back; the wearer always gets one honest answer (contract §4, the table)."""
+"""Story: the network goes away, goes quiet, comes back; the wearer always gets one honest answer."""
 
 import asyncio
 import time

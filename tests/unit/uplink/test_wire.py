@@ -243,7 +243,7 @@ def test_no_document_crashes_it(document, kind, good_id):
 # ------------------------------------------------------------------ topics
 
 
-def test_every_topic_of_the_contract():
+def test_every_topic():
     t = Topics("default", "e1")
     p = "glassd/v1/default/e/e1"
     assert [t.presence, t.capabilities, t.result, t.cancel, t.invoke, t.delivery] == [
