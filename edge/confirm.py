@@ -51,19 +51,26 @@ class Confirmer:
         self.tasks: asyncio.TaskGroup | None = None
 
     async def standing(self, call: ToolCall, tool: ToolDefinition) -> Grant | None:
-        """What is decided without asking; None: ask. A “never” holds for any tool, whatever its author says of it later."""
-        return confirmation.standing(tool, await self._store.granted(call.user_id, tool.name))
+        """What is decided without asking; None: ask. A “never” holds for any tool, whatever its author says of it later.
+
+        Judged by the tool as it is now, because that is what runs: a turn may have begun with an older definition.
+        """
+        granted = await self._store.granted(call.user_id, tool.name)
+        return confirmation.standing(self._as_it_is_now(tool), granted)
 
     def freeze(self, ticket: Ticket, tool: ToolDefinition) -> ToolDefinition:
         """Make the call what is asked about and, after a yes, run: the tool as it is now, and a copy of the arguments that
         no other code holds. Raises `Refused` for arguments too long to be shown.
         """
-        now = self._registry.snapshot().find(tool.name)
-        tool = ticket.tool = now.definition if now is not None else tool
+        tool = ticket.tool = self._as_it_is_now(tool)
         ticket.call = replace(ticket.call, args=copy.deepcopy(dict(ticket.call.args)), input=copy.deepcopy(ticket.call.input))
         if error := confirmation.too_long(tool, ticket.call):
             raise Refused(error, "too long to be shown")
         return tool
+
+    def _as_it_is_now(self, tool: ToolDefinition) -> ToolDefinition:
+        now = self._registry.snapshot().find(tool.name)
+        return now.definition if now is not None else tool
 
     async def changed(self, ticket: Ticket) -> ToolError | None:
         """Why a yes does not hold: the tool is not what the question was about. None when it is, or nothing was asked."""

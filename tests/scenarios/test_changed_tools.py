@@ -1,0 +1,50 @@
+"""Story: a tool that was changed is asked about as it is now, however the call came and whatever was agreed to before."""
+
+import pytest
+
+from edge.core import confirmation, particulars
+from edge.core.ids import new_call_id
+from edge.own_reading import read
+from edge.ports import Grant
+from edge.store_ports import Granted
+from tests.scenarios.test_consent import FOLDER, PAY, alone
+from tests.scenarios.world import world
+from tools_cache.tool import CallOrigin, ToolCall
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def change(place, old, new):
+    """Change the owner's tool, as a saved file does."""
+    (place.folder / "tools.d" / "bank.toml").write_text(FOLDER.replace(old, new))
+    place.daemon.own_tools.use(read([place.folder / "tools.d"]))
+
+
+async def begin(place, amount, turn_id):
+    call = ToolCall(
+        call_id=new_call_id(place.daemon.clock), tool=PAY, args={"amount": amount}, origin=CallOrigin.MCP, turn_id=turn_id,
+    )  # fmt: skip
+    answer = await place.daemon.calls.begin(call)
+    return None if answer is None else answer.error.code
+
+
+@pytest.mark.requirement("I11-consent-frozen")
+async def test_a_tool_that_needs_a_yes_now_asks_in_an_old_turn_too(tmp_path):
+    async with world(tmp_path) as place:
+        await alone(place)
+        change(place, 'requiresConfirmation = "always"', 'requiresConfirmation = "never"')
+        assert await begin(place, 1, "turn") is None
+        change(place, "Pays somebody.", "Pays everybody.")
+        assert await begin(place, 2, "turn") == "CONFIRMATION_REQUIRED"
+
+
+@pytest.mark.requirement("I11-consent-frozen")
+async def test_an_always_does_not_hold_for_a_changed_tool_in_an_old_turn(tmp_path):
+    async with world(tmp_path) as place:
+        await alone(place)
+        tool = place.daemon.registry.snapshot().find(PAY).definition
+        granted = Granted(Grant.ALWAYS, confirmation.definition_digest(tool), particulars.origin(tool))
+        await place.daemon.calls._confirmer._store.grant("local", PAY, granted)
+        assert await begin(place, 1, "turn") is None
+        change(place, "Pays somebody.", "Pays everybody.")
+        assert await begin(place, 2, "turn") == "CONFIRMATION_REQUIRED"
