@@ -73,12 +73,21 @@ class Confirmer:
         return now.definition if now is not None else tool
 
     async def changed(self, ticket: Ticket) -> ToolError | None:
-        """Why a yes does not hold: the tool is not what the question was about. None when it is, or nothing was asked."""
-        asked_about = await self._store.subject(ticket.call.call_id)
-        now = self._registry.snapshot().find(ticket.call.tool)
-        if not asked_about or (now is not None and confirmation.subject(now.definition, ticket.call) == asked_about):
+        """Why this call must not run: its tool is not what the question was about, or needs a yes now and nobody was asked."""
+        call = ticket.call
+        asked_about = await self._store.subject(call.call_id)
+        now = self._registry.snapshot().find(call.tool)
+        if not asked_about:
+            return None if now is None else await self._unasked(call, now.definition)
+        if now is not None and confirmation.subject(now.definition, call) == asked_about:
             return None
-        return confirmation.changed(ticket.call.tool)
+        return confirmation.changed(call.tool)
+
+    async def _unasked(self, call: ToolCall, tool: ToolDefinition) -> ToolError | None:
+        standing = await self.standing(call, tool)
+        if standing is Grant.NEVER:
+            return confirmation.never_allowed(tool)
+        return None if standing is Grant.ALWAYS else confirmation.needed_now(call.tool)
 
     async def open(self, ticket: Ticket, tool: ToolDefinition, life_s: float) -> ToolError:
         """Ask about an admitted call; gives CONFIRMATION_REQUIRED with its token. The answer comes as a `Decided` word."""

@@ -51,6 +51,12 @@ def changed(name: str) -> ToolError:
     )  # fmt: skip
 
 
+def needed_now(name: str) -> ToolError:
+    return ToolError.of(
+        ErrorCode.MISMATCH, f"{name} needs a confirmation now, and nobody was asked, so nothing was done", suggestion="Call it again",
+    )  # fmt: skip
+
+
 def required(call: ToolCall, tool: ToolDefinition, *, token: str, left_s: float, wall: float) -> ToolError:
     """CONFIRMATION_REQUIRED with its request (C-22): `expires` in epoch milliseconds."""
     preview = policy.preview(tool, call.args)

@@ -18,7 +18,7 @@ from edge.store.pending import PendingCalls
 from edge.store_ports import Granted
 from edge.ticket import WORDS, Cancelled, Decided, Ticket
 from firmware_bridge.messages import Answer
-from tests.unit.edge.orchestrator_house import CLOCK, QUICK, FakeAsk, FakeTools, house, make
+from tests.unit.edge.orchestrator_house import CLOCK, QUICK, FakeAsk, FakeRegistry, FakeTools, house, make
 from tools_cache.tool import CallOrigin, ErrorCode, SideEffects, ToolResponse
 
 ARGS = {"text": "all"}
@@ -57,6 +57,24 @@ async def test_a_call_that_was_to_be_answered_unrun_is_not_run_by_the_next_daemo
         assert not h.tools.runs
         error = (await h.store.get(call.call_id))["response"]["error"]
         assert (error["code"], error.get("partialSideEffects", False)) == ("INTERRUPTED", False)
+
+
+@pytest.mark.requirement("I11-consent-frozen")
+@pytest.mark.parametrize("forbidden", [False, True])
+async def test_a_call_left_unasked_does_not_run_when_its_tool_needs_a_yes_now(tmp_path, forbidden):
+    call = make("notes:add", {**ARGS, "top_k": 5})
+    await left_by_a_killed_daemon(tmp_path, call, "local")
+    registry = FakeRegistry()
+    entry = registry.entries["notes:add"]
+    if forbidden:
+        async with on_disk(tmp_path) as db:
+            await Confirmations(db, CLOCK, check).grant("local", "notes:add", Granted(Grant.NEVER))
+    else:
+        registry.entries["notes:add"] = replace(entry, definition=replace(entry.definition, requires_confirmation="always"))
+    async with house(tmp_path, registry=registry) as h:
+        assert not (await h.happened(CallCompleted)).ok
+        assert not h.tools.runs
+        assert (await h.store.get(call.call_id))["code"] == ("DENIED" if forbidden else "MISMATCH")
 
 
 async def test_a_grant_that_finds_no_room_does_not_keep_the_allowed_call_waiting(tmp_path, monkeypatch):
