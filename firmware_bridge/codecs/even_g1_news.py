@@ -4,23 +4,27 @@ Refuses to know questions and answers; it remembers what was said last, so that 
 """
 
 import re
+from collections import deque
 from typing import Final
 
 from firmware_bridge.codecs.even_g1_answers import SUB_NOT_WORN, SUB_WORN
-from firmware_bridge.codecs.even_g1_wire import LC3_FRAME_BYTES, LC3_FRAMES, Op, Sub
+from firmware_bridge.codecs.even_g1_wire import LC3_FRAME_BYTES, LC3_FRAMES, SUPERVISION_S, Op, Sub
 from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import BatteryChanged, Event, Gesture, Gestured, MicrophoneChunk, WornChanged
 from firmware_bridge.sides import Side
 
-ECHO_S: Final = 0.5
-"""Both arms may tell the same, and long presses repeat: within this it is one (§15)."""
+REPEAT_S: Final = 0.5
+"""A long press is reported again and again: within this it is one (§15)."""
+ECHO_S: Final = SUPERVISION_S
+"""Both arms may report one gesture. Each has a link of its own, so the second report may come as late as a link lives without answer."""
+MOST_ALONE: Final = 64
+"""Gestures that may wait for the other arm's report; more in `ECHO_S` is nothing that a wearer does."""
 _SOUND_BYTES: Final = 2 + LC3_FRAMES * LC3_FRAME_BYTES
 _ONE_SIDE: Final = 0x66
 _GESTURES: Final = {
     Sub.DOUBLE_TAP: Gesture.DOUBLE_TAP, Sub.TAP: Gesture.TAP, Sub.HEAD_UP: Gesture.HEAD_UP,
     Sub.HEAD_DOWN: Gesture.HEAD_DOWN, Sub.LONG_PRESS: Gesture.BUTTON_LONG, Sub.BOUND_DOUBLE_TAP: Gesture.DOUBLE_TAP,
 }  # fmt: skip
-_REPEATS: Final = frozenset({Gesture.BUTTON_LONG})
 _WORN: Final = {Sub.WORN: True, Sub.NOT_WORN: False, Sub.CASE_OPEN: False, Sub.CASE_CLOSED: False}
 _STATES: Final = {SUB_WORN: True, SUB_NOT_WORN: False, 0x08: False, 0x0A: False, 0x0B: False}
 _VERSION: Final = re.compile(r"\bver ([\w.]{1,20})", re.ASCII)
@@ -30,7 +34,8 @@ class News:
     """Packets of both sides → events. Every method raises `RemoteViolation` for a packet cut short or out of range."""
 
     def __init__(self) -> None:
-        self._gestured: dict[Gesture, tuple[Side, float]] = {}
+        self._alone: dict[Gesture, deque[tuple[Side, float]]] = {}
+        self._pressed_at = float("-inf")
         self._battery: dict[Side, tuple[int, bool]] = {}
         self._worn: bool | None = None
 
@@ -52,12 +57,19 @@ class News:
         return []
 
     def _gesture(self, side: Side, gesture: Gesture, now: float) -> list[Event]:
-        """Two taps on one arm are two; the same from the other arm at the same moment is the same tap."""
-        before = self._gestured.get(gesture)
-        self._gestured[gesture] = (side, now)
-        if before is not None and now - before[1] < ECHO_S and (side is not before[0] or gesture in _REPEATS):
-            self._gestured[gesture] = (before[0], before[1] if gesture not in _REPEATS else now)
+        """Two taps on one arm are two. The other arm's report of a gesture that only one has reported is the same gesture: a lost
+        tap costs the wearer a tap, but a tap too many may be a yes.
+        """
+        if gesture is Gesture.BUTTON_LONG:
+            before, self._pressed_at = self._pressed_at, now
+            return [] if now - before < REPEAT_S else [Gestured(gesture)]
+        alone = self._alone.setdefault(gesture, deque(maxlen=MOST_ALONE))
+        while alone and now - alone[0][1] > ECHO_S:
+            alone.popleft()
+        if alone and alone[0][0] is not side:
+            alone.popleft()
             return []
+        alone.append((side, now))
         return [Gestured(gesture)]
 
     def _wear(self, *, worn: bool) -> list[Event]:

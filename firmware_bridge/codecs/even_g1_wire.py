@@ -22,6 +22,9 @@ PADDED: Final = 20
 SHUT_DOWN_S: Final = 32.0
 """An arm hangs up 30 to 32 s after the last packet it got (§13)."""
 
+SUPERVISION_S: Final = 8.0
+"""The supervision time-out that was seen (§2): what a link did not deliver within it is never delivered, because the link ends."""
+
 LINES: Final = 5
 TEXT_WIDTH: Final = 488
 WIDTH: Final = 576

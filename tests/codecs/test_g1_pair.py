@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from firmware_bridge.codecs.even_g1_flow import ANSWER_S, MAX_ERRANDS, TRIES
-from firmware_bridge.codecs.even_g1_wire import SHUT_DOWN_S, arm_of, name_of
+from firmware_bridge.codecs.even_g1_wire import SHUT_DOWN_S, SUPERVISION_S, arm_of, name_of
 from firmware_bridge.errors import CommandRefused, LinkLost, LocalMisuse, LostReason, RemoteViolation
 from firmware_bridge.messages import (
     App,
@@ -397,6 +397,40 @@ def test_one_tap_told_by_both_arms_is_one_tap_and_two_taps_on_one_arm_are_two(pa
     pair.tell(R, b"\xf5\x02")
     pair.tell(R, b"\xf5\x01", b"\xf5\x01")
     assert pair.events() == [Gestured(Gesture.HEAD_UP), Gestured(Gesture.TAP), Gestured(Gesture.TAP)]
+
+
+def tap(pair, *arms, after=0.0):
+    """The arms report a tap, each so many seconds after the one before it; gives how many taps there were."""
+    before = len(pair.events())
+    for arm in arms:
+        pair.now += after
+        pair.tell(arm, b"\xf5\x01")
+    return pair.events()[before:].count(Gestured(Gesture.TAP))
+
+
+@pytest.mark.requirement("I11-consent-echo")
+@pytest.mark.parametrize("after", [0.1, 0.6, 1.0, SUPERVISION_S - 0.5])
+def test_a_tap_that_the_other_arm_reports_late_is_one_tap(pair, after):
+    assert tap(pair, R, L, after=after) == 1
+    pair.now += SUPERVISION_S
+    assert tap(pair, L, R, after=after) == 1
+
+
+@pytest.mark.requirement("I11-consent-echo")
+@pytest.mark.parametrize(("arms", "taps"), [((R, L, R, L), 2), ((R, R, L, L), 2), ((R, L, L, R), 2), ((R, R, L, R, L, L), 3), ((R, R, R), 3), ((R, L, L), 2)])
+def test_each_late_report_of_the_other_arm_is_used_up_by_one_tap(pair, arms, taps):
+    assert tap(pair, *arms, after=1.0) == taps
+
+
+@pytest.mark.requirement("I11-consent-echo")
+def test_a_tap_on_the_other_arm_counts_when_no_report_can_be_that_late(pair):
+    assert tap(pair, R, L, after=SUPERVISION_S + 0.1) == 2
+
+
+@pytest.mark.requirement("I11-consent-echo")
+def test_taps_without_end_on_one_arm_are_not_all_remembered(pair):
+    assert tap(pair, *[R] * 500) == 500
+    assert tap(pair, *[L] * 500) > 400
 
 
 def test_a_long_press_that_repeats_is_one(pair):
