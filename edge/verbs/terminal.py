@@ -22,6 +22,8 @@ CHOICES: Final[Mapping[str, tuple[bool, str]]] = {
 _INDENT: Final = "  "
 _FURTHER: Final = "  | "
 COLUMNS: Final = 80
+_LEAST_ROWS: Final = 5
+_MORE: Final = "-- {} more lines; press Enter to read on: "
 _PROMPT: Final = "Run it? Type yes, no, always or never, then Enter (Enter alone: not now): "
 
 
@@ -49,26 +51,36 @@ class Terminal:
         os.write(self._fd, plain(text).encode("utf-8", "replace"))
 
     def ask(self, question: Mapping[str, Any], over: Callable[[], bool]) -> tuple[bool, str] | None:
-        """Show a question and wait for its answer: a member of `CHOICES`, or None for "not now" and once it is `over`."""
-        self.write("\n".join((*particulars(question, columns=self._columns()), "")))
-        while True:
-            with contextlib.suppress(termios.error):
-                termios.tcflush(self._fd, termios.TCIFLUSH)  # typed before the question was there
-            self.write(_PROMPT)
-            line = self._line(over)
-            if line is None:
-                self.write("\nanswered elsewhere, or its time is over\n")
-                return None
-            if not line:
-                return None
-            if line in CHOICES:
-                return CHOICES[line]
+        """Show a question and wait for its answer: a member of `CHOICES`, or None for "not now" and once it is `over`.
 
-    def _columns(self) -> int:
+        A question longer than the screen is shown in parts: a yes must not be possible while its beginning has scrolled away unread.
+        """
+        size = self._size()
+        shown, part = particulars(question, columns=size.columns), max(_LEAST_ROWS, size.lines - 1) if size.lines else 0
+        while part and len(shown) >= part:
+            self.write("\n".join((*shown[:part], "")))
+            shown = shown[part:]
+            if self._typed(_MORE.format(len(shown)), over) is None:
+                return None
+        self.write("\n".join((*shown, "")))
+        while (line := self._typed(_PROMPT, over)) and line not in CHOICES:
+            pass
+        return CHOICES[line] if line else None
+
+    def _typed(self, prompt: str, over: Callable[[], bool]) -> str | None:
+        """A line typed after this prompt was there; None once the question is over."""
+        with contextlib.suppress(termios.error):
+            termios.tcflush(self._fd, termios.TCIFLUSH)  # typed before it could be read
+        self.write(prompt)
+        if (line := self._line(over)) is None:
+            self.write("\nanswered elsewhere, or its time is over\n")
+        return line
+
+    def _size(self) -> os.terminal_size:
         try:
-            return os.get_terminal_size(self._fd).columns
+            return os.get_terminal_size(self._fd)
         except OSError:
-            return COLUMNS
+            return os.terminal_size((COLUMNS, 0))
 
     def _line(self, over: Callable[[], bool]) -> str | None:
         while not select.select([self._fd], [], [], LOOK_S)[0]:

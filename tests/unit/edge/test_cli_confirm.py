@@ -6,6 +6,7 @@ import pty
 import select
 import signal
 import sys
+import termios
 import time
 
 import pytest
@@ -24,9 +25,11 @@ ARGS = {"note": "thanks", "amount": 99999, "to": ["evil@example.org"], "express"
 class Person:
     """Runs a command with a terminal of its own, reads what it shows, and types."""
 
-    def __init__(self, *words):
+    def __init__(self, *words, lines=0):
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
+            if lines:
+                termios.tcsetwinsize(0, (lines, 80))
             os.execve(sys.executable, [sys.executable, "-m", "edge.cli", *words], environment(COLUMNS="300"))
         self.seen = ""
 
@@ -59,9 +62,9 @@ class Person:
         return bool(data)
 
 
-def at_terminal(work, *words):
+def at_terminal(work, *words, lines=0):
     def run():
-        person = Person(*words)
+        person = Person(*words, lines=lines)
         work(person)
         return person.end(), person.seen
 
@@ -101,6 +104,27 @@ async def test_what_was_typed_before_the_question_is_no_answer(tmp_path):
         await ask_about(house)
         code, _ = await at_terminal(hasty, "confirm", "--socket", str(house.path))
     assert (code, house.calls.decided) == (0, [])
+
+
+@pytest.mark.requirement("CONSENT-terminal")
+async def test_a_question_longer_than_the_screen_is_read_part_by_part_before_a_yes(tmp_path):
+    def read_on(person):
+        while "Run it?" not in person.seen:
+            beginning = len(person.seen)
+            while not person.seen[beginning:].rstrip(" ").endswith(":"):
+                assert select.select([person.fd], [], [], WITHIN_S)[0]
+                assert person._more()
+            assert person.seen[beginning:].count("\n") <= 24
+            if "Run it?" not in person.seen:
+                person.types("yes")
+        person.types("no")
+
+    args = {"amount": 99999} | {f"note{number}": "thanks" for number in range(60)}
+    async with open_house(tmp_path) as house:
+        await ask_about(house, args)
+        _, seen = await at_terminal(read_on, "confirm", "--socket", str(house.path), lines=24)
+        assert [decided[:2] for decided in house.calls.decided] == [("id-1", False)]
+    assert all(f"{key} (not declared): {value}" in seen for key, value in args.items())
 
 
 @pytest.mark.requirement("CONSENT-terminal")
