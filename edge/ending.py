@@ -305,8 +305,8 @@ class Ending:
         call, total_ms, limit_ms = ticket.call, 0, self._limits.turn_latency_ms
         if ticket.early:
             return False, False  # it waited for a network, a person or a daemon: that is no slowness of its tool
-        if call.mode is Mode.VOICE and call.turn_id:
-            total_ms = self._latency.spent(call.user_id, call.turn_id, duration_ms)
+        if call.mode is Mode.VOICE and call.turn is not None:
+            total_ms = self._latency.spent(call.turn, duration_ms)
         over, name = latency.over_budget(ticket.tool, duration_ms), str(call.tool)[:255]
         level = logging.DEBUG if name in self._slow_tools else logging.WARNING
         for text in latency.warnings(ticket.tool, duration_ms, total_ms, limit_ms):

@@ -18,7 +18,7 @@ from edge.ports import Entry, RegistryPort, SnapshotPort
 from edge.store_ports import Admission, CallStorePort
 from edge.ticket import Ticket
 from tools_cache.defaults import newly_filled
-from tools_cache.tool import CallOrigin, ErrorCode, Json, RateLimit, ToolDefinition, ToolError, ToolResponse
+from tools_cache.tool import CallOrigin, ErrorCode, Json, RateLimit, ToolDefinition, ToolError, ToolResponse, Turn
 
 _log: Final = logging.getLogger(__name__)
 _PINNED: Final = 64
@@ -101,7 +101,7 @@ class Gate:
         self._limits = limits
         self._policy = policy_
         self._choice = policy_.choice
-        self._pinned: OrderedDict[tuple[str, str], SnapshotPort] = OrderedDict()
+        self._pinned: OrderedDict[Turn, SnapshotPort] = OrderedDict()
         self._turns = TurnLedger()
         self._used = RateLimits()
 
@@ -141,9 +141,9 @@ class Gate:
         if self._choice is not None and call.turn_id:
             self._choice.turn(call.turn_id)
         now = ticket.snapshot = self._registry.snapshot()
-        if call.turn_id:
-            ticket.snapshot = self._pinned.setdefault((call.user_id, call.turn_id), now)
-            self._pinned.move_to_end((call.user_id, call.turn_id))
+        if call.turn is not None:
+            ticket.snapshot = self._pinned.setdefault(call.turn, now)
+            self._pinned.move_to_end(call.turn)
             while len(self._pinned) > _PINNED:
                 self._pinned.popitem(last=False)
         if ticket.snapshot.version != now.version:
@@ -159,10 +159,10 @@ class Gate:
 
     def _budget(self, ticket: Ticket, tool: ToolDefinition) -> None:
         call = ticket.call
-        spent = self._turns.spent(call.user_id, call.turn_id)
+        spent = self._turns.spent(call.turn)
         if error := policy.budget_problem(tool, call.mode, spent, self._limits.voice):
             raise Refused(error, "budget")
-        self._turns.spend(call.user_id, call.turn_id, retrieval=tool.category == policy.RETRIEVAL)
+        self._turns.spend(call.turn, retrieval=tool.category == policy.RETRIEVAL)
 
     def _rate(self, ticket: Ticket, tool: ToolDefinition) -> None:
         now, call = self._clock.boot(), ticket.call

@@ -15,6 +15,8 @@ MAX_PENDING_TTL_S: Final = 7 * 86_400.0
 MAX_CACHE_TTL_S: Final = 30 * 86_400.0
 MAX_RATE_CALLS: Final = 100_000
 MAX_RATE_WINDOW_S: Final = 86_400.0
+Turn = tuple[str, str, str]
+"""Names one turn: (user id, session, turn id). Two sessions may use the same turn id."""
 
 class CallOrigin(StrEnum):
     """Who asked."""
@@ -280,6 +282,11 @@ class ToolCall:
     through: str = ""
     input: Mapping[str, Json] | None = None
     scope: Mapping[str, Json] | None = None
+
+    @property
+    def turn(self) -> Turn | None:
+        """The turn this call belongs to; None: it is a turn of its own."""
+        return (self.user_id, self.session, self.turn_id) if self.turn_id else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

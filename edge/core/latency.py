@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from tools_cache.tool import Json, ToolDefinition
+from tools_cache.tool import Json, ToolDefinition, Turn
 
 MAX_TURNS: Final = 256
 """Turns whose time is remembered; an edge has a handful of sessions, so this is hours of talk."""
@@ -29,14 +29,14 @@ class LatencyLedger:
 
     def __init__(self, *, most: int = MAX_TURNS) -> None:
         self._most = most
-        self._turns: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._turns: OrderedDict[Turn, int] = OrderedDict()
 
-    def spent(self, user_id: str, turn_id: str, ms: int) -> int:
+    def spent(self, turn: Turn | None, ms: int) -> int:
         """Add one call's time; give what its turn has taken by now. The turn longest unheard of is forgotten first."""
-        if not turn_id:
+        if turn is None:
             return ms
-        total = self._turns.pop((user_id, turn_id), 0) + ms
-        self._turns[user_id, turn_id] = total
+        total = self._turns.pop(turn, 0) + ms
+        self._turns[turn] = total
         while len(self._turns) > self._most:
             self._turns.popitem(last=False)
         return total

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
-from tools_cache.tool import Json
+from tools_cache.tool import Json, Turn
 
 _log: Final = logging.getLogger(__name__)
 MAX_TURNS: Final = 256
@@ -34,18 +34,18 @@ class TurnLedger:
     """Counts calls per turn. A call without a turn is a turn of its own."""
 
     def __init__(self) -> None:
-        self._turns: OrderedDict[tuple[str, str], Spent] = OrderedDict()
+        self._turns: OrderedDict[Turn, Spent] = OrderedDict()
 
-    def spent(self, user_id: str, turn_id: str) -> Spent:
-        return self._turns.get((user_id, turn_id), Spent()) if turn_id else Spent()
+    def spent(self, turn: Turn | None) -> Spent:
+        return self._turns.get(turn, Spent()) if turn is not None else Spent()
 
-    def spend(self, user_id: str, turn_id: str, *, retrieval: bool) -> None:
+    def spend(self, turn: Turn | None, *, retrieval: bool) -> None:
         """Count one call that passed both budgets."""
-        if not turn_id:
+        if turn is None:
             return
-        before = self.spent(user_id, turn_id)
-        self._turns[user_id, turn_id] = Spent(before.calls + 1, before.retrievals + retrieval)
-        self._turns.move_to_end((user_id, turn_id))
+        before = self.spent(turn)
+        self._turns[turn] = Spent(before.calls + 1, before.retrievals + retrieval)
+        self._turns.move_to_end(turn)
         while len(self._turns) > MAX_TURNS:
             self._turns.popitem(last=False)
 

@@ -40,7 +40,7 @@ def test_a_tool_slower_than_its_budget_is_told_with_both_numbers():
 @pytest.mark.requirement("S2-92")
 def test_two_calls_of_900_ms_take_a_turn_over_its_limit_and_it_is_told_once():
     ledger = LatencyLedger()
-    told = [warnings(tool(1000), 900, ledger.spent("ann", "t1", 900), 1500) for _ in range(4)]
+    told = [warnings(tool(1000), 900, ledger.spent(("ann", "", "t1"), 900), 1500) for _ in range(4)]
     assert [len(t) for t in told] == [0, 1, 0, 0]
     assert told[1] == ("the calls of this turn took 1800 ms by now; a spoken turn should stay within 1500 ms",)
 
@@ -65,18 +65,18 @@ def test_both_can_be_told_at_once():
 
 def test_turns_and_users_are_kept_apart_and_a_call_without_a_turn_stands_alone():
     ledger = LatencyLedger()
-    assert [ledger.spent("ann", "t1", 900), ledger.spent("bob", "t1", 5), ledger.spent("ann", "t2", 7), ledger.spent("ann", "t1", 1)] == [900, 5, 7, 901]
-    assert [ledger.spent("ann", "", 900), ledger.spent("ann", "", 900)] == [900, 900]
+    assert [ledger.spent(("ann", "", "t1"), 900), ledger.spent(("bob", "", "t1"), 5), ledger.spent(("ann", "", "t2"), 7), ledger.spent(("ann", "", "t1"), 1)] == [900, 5, 7, 901]
+    assert [ledger.spent(None, 900), ledger.spent(None, 900)] == [900, 900]
 
 
 def test_the_turn_longest_unheard_of_is_forgotten_first():
     ledger = LatencyLedger(most=2)
-    ledger.spent("ann", "old", 1)
-    ledger.spent("ann", "new", 1)
-    ledger.spent("ann", "old", 1)
-    ledger.spent("ann", "third", 1)
-    assert ledger.spent("ann", "old", 1) == 3
-    assert ledger.spent("ann", "new", 1) == 1
+    ledger.spent(("ann", "", "old"), 1)
+    ledger.spent(("ann", "", "new"), 1)
+    ledger.spent(("ann", "", "old"), 1)
+    ledger.spent(("ann", "", "third"), 1)
+    assert ledger.spent(("ann", "", "old"), 1) == 3
+    assert ledger.spent(("ann", "", "new"), 1) == 1
     assert MAX_TURNS == 256
 
 

@@ -142,16 +142,16 @@ def test_only_final_answers_are_replayed(code: ErrorCode, yes: bool) -> None:
 
 
 def test_a_call_without_a_turn_is_a_turn_of_its_own_and_old_turns_are_forgotten() -> None:
-    ledger = TurnLedger()
-    ledger.spend("u", "", retrieval=True)
-    assert ledger.spent("u", "").calls == 0
-    ledger.spend("u", "t", retrieval=True)
-    ledger.spend("u", "t", retrieval=False)
-    assert (ledger.spent("u", "t").calls, ledger.spent("u", "t").retrievals) == (2, 1)
-    assert ledger.spent("other", "t").calls == 0
+    ledger, turn = TurnLedger(), ("u", "s", "t")
+    ledger.spend(None, retrieval=True)
+    assert ledger.spent(None).calls == 0
+    ledger.spend(turn, retrieval=True)
+    ledger.spend(turn, retrieval=False)
+    assert (ledger.spent(turn).calls, ledger.spent(turn).retrievals) == (2, 1)
+    assert ledger.spent(("other", "s", "t")).calls == ledger.spent(("u", "other", "t")).calls == 0
     for n in range(MAX_TURNS):
-        ledger.spend("u", f"n{n}", retrieval=False)
-    assert ledger.spent("u", "t").calls == 0
+        ledger.spend(("u", "s", f"n{n}"), retrieval=False)
+    assert ledger.spent(turn).calls == 0
 
 
 def test_a_session_that_fell_silent_is_not_described_as_going_on() -> None:

@@ -11,7 +11,7 @@ from edge.clock import Clock
 from edge.core.idempotency import args_digest
 from edge.orchestrator import Limits, Policy
 from edge.ports import Grant
-from tests.unit.edge.orchestrator_house import QUICK, house, make
+from tests.unit.edge.orchestrator_house import QUICK, FakeTools, house, make
 from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, Mode, ToolResponse
 
 
@@ -204,6 +204,35 @@ async def test_a_spoken_turn_has_three_calls_and_two_retrievals_and_text_has_no_
         assert fourth.error.message == "Voice mode tool call budget exceeded (max 3 per turn)"
         assert (await h.call("notes:list", mode=Mode.VOICE, turn_id="t2")).ok, "a new turn has a new budget"
         assert all([(await h.call("find:one", turn_id="t1")).ok for _ in range(4)])
+
+
+@pytest.mark.requirement("I12-turns-per-session")
+async def test_two_sessions_with_the_same_turn_id_have_a_budget_and_a_latency_each(tmp_path: Path) -> None:
+    tools, now = FakeTools(), [1000.0]
+
+    async def slow(_call, _progress):
+        now[0] += 0.03
+        return ToolResponse(data="done")
+
+    tools.handler = slow
+    clock = Clock(boot=lambda: now[0], wall=lambda: 1_795_257_000.0, boot_id="b")
+    async with house(tmp_path, tools=tools, limits=replace(QUICK, turn_latency_ms=100), clock=clock) as h:
+        turn = {"mode": Mode.VOICE, "turn_id": "t1"}
+        for session in ("one", "two", ""):
+            assert all([(await h.call("notes:list", session=session, **turn)).ok for _ in range(3)]), session
+        assert not any(line["turnOverBudget"] for line in h.audit), "no session took 100 ms; together they did"
+        fourth = await h.call("notes:list", session="two", **turn)
+        assert fourth.error.type is ErrorType.BUDGET_EXCEEDED
+
+
+@pytest.mark.requirement("I12-turns-per-session")
+async def test_a_session_does_not_see_the_registry_that_another_sessions_turn_began_with(tmp_path: Path) -> None:
+    async with house(tmp_path) as h:
+        assert (await h.call("notes:list", session="one", turn_id="t1")).ok
+        h.registry.version = "v2"
+        first = await h.call("notes:list", session="one", turn_id="t1")
+        second = await h.call("notes:list", session="two", turn_id="t1")
+        assert (first.meta["registryVersion"], second.meta["registryVersion"]) == ("1.0.0abc123", "v2")
 
 
 @pytest.mark.requirement("S2-90", "C-08")

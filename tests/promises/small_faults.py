@@ -1,0 +1,12 @@
+"""What was promised when small faults were mended that showed in daily use."""
+
+from typing import Final
+
+from tests.promises.words import Promise
+
+_SOURCE: Final = "issue 12, Small faults found while using it"
+
+PROMISES: Final[dict[str, Promise]] = {
+    "I12-turns-per-session": Promise("A turn's budget, latency and registry are those of its own session, also where another session uses the same turn id.", _SOURCE),
+}
+DECLINED: Final[dict[str, str]] = {}
