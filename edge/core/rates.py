@@ -1,39 +1,57 @@
-"""How often a tool may be called: one token bucket a tool and user, filled by the clock that is handed in.
+"""How often a tool may be called: a sliding window for each tool and user, at the time that is passed in.
 
-Refuses to know why there is a limit; it says how long to wait. Buckets live in memory: a restart fills them.
+Windows live in memory: a restart empties them.
 """
 
-from collections import OrderedDict
-from dataclasses import dataclass
+import math
+from collections import OrderedDict, deque
+from itertools import islice
 from typing import Final
 
 from tools_cache.tool import RateLimit
 
-MAX_BUCKETS: Final = 512
+MAX_WINDOWS: Final = 512
+MAX_SLICES: Final = 128
+"""A limit of more calls than this is not kept call by call: calls that leave the window within the same 1/128 of it are
+counted together, until the last of them has left. So a large limit never lets more through, and takes little memory.
+"""
 
-
-@dataclass(slots=True)
-class _Bucket:
-    left: float
-    at: float
+_Taken = deque[tuple[float, int]]
+"""(when calls leave the window, how many), oldest first."""
 
 
 class RateLimits:
-    """`take` at CLOCK_BOOTTIME seconds. The bucket used longest ago is forgotten first (it was full again)."""
+    """Holds `RateLimit`s: at most `calls` within any `window_s` seconds. The window used longest ago is forgotten first."""
 
     def __init__(self) -> None:
-        self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()
+        self._windows: OrderedDict[tuple[str, str], _Taken] = OrderedDict()
 
     def take(self, user_id: str, tool: str, limit: RateLimit, now: float) -> float:
-        """Use one token up: 0.0 when there was one, else the seconds until there is."""
-        per_s = limit.calls / limit.window_s
-        bucket = self._buckets.setdefault((user_id, tool), _Bucket(float(limit.calls), now))
-        self._buckets.move_to_end((user_id, tool))
-        bucket.left = min(float(limit.calls), bucket.left + max(0.0, now - bucket.at) * per_s)
-        bucket.at = now
-        while len(self._buckets) > MAX_BUCKETS:
-            self._buckets.popitem(last=False)
-        if bucket.left < 1.0:
-            return (1.0 - bucket.left) / per_s
-        bucket.left -= 1.0
-        return 0.0
+        """Count one call at `now` (CLOCK_BOOTTIME seconds): 0.0 when it may run, else the seconds until one may."""
+        taken = self._windows.setdefault((user_id, tool), deque())
+        self._windows.move_to_end((user_id, tool))
+        while len(self._windows) > MAX_WINDOWS:
+            self._windows.popitem(last=False)
+        while taken and taken[0][0] <= now:
+            taken.popleft()
+        over = sum(calls for _, calls in taken) - limit.calls
+        if over < 0:
+            _count(taken, limit, now)
+            return 0.0
+        each = (leaves_at for leaves_at, calls in taken for _ in range(calls))
+        return next(islice(each, over, None)) - now
+
+    def kept(self) -> int:
+        """How many moments are in memory."""
+        return sum(len(taken) for taken in self._windows.values())
+
+
+def _count(taken: _Taken, limit: RateLimit, now: float) -> None:
+    leaves_at = now + limit.window_s
+    if limit.calls > MAX_SLICES:
+        slice_s = limit.window_s / MAX_SLICES
+        leaves_at = math.ceil(leaves_at / slice_s) * slice_s
+    if taken and taken[-1][0] >= leaves_at:
+        taken[-1] = taken[-1][0], taken[-1][1] + 1
+    else:
+        taken.append((leaves_at, 1))

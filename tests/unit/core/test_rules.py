@@ -11,7 +11,7 @@ from edge.clock import Clock
 from edge.core import idempotency, policy, turns
 from edge.core.call_state import ANSWERED_STATES, RECOVERY, STEPS, CallState, Recovery, UnlistedStep, check, diagram
 from edge.core.ids import new_call_id
-from edge.core.rates import RateLimits
+from edge.core.rates import MAX_SLICES, RateLimits
 from edge.core.routing import Circumstances, RouteKind, choose
 from edge.core.session import IDLE_S, MAX_TURNS, SessionController, TurnLedger
 from edge.core.turns import Turn
@@ -220,14 +220,48 @@ def test_every_way_a_call_can_be_left_has_a_rule_and_only_what_may_run_twice_doe
     assert all(rule is Recovery.ASK for left, rule in RECOVERY.items() if left.state is CallState.AWAITING_CONFIRMATION)
 
 
-def test_a_rate_is_a_bucket_that_fills_with_time_and_says_how_long_to_wait() -> None:
+def test_a_rate_is_a_sliding_window_that_says_how_long_to_wait() -> None:
     limits, rate = RateLimits(), RateLimit(2, 10.0)
-    assert [limits.take("u", "t:t", rate, 100.0) for _ in range(3)] == [0.0, 0.0, 5.0]
-    assert limits.take("u", "t:t", rate, 103.0) == pytest.approx(2.0)
-    assert limits.take("u", "t:t", rate, 105.0) == 0.0
-    assert limits.take("u", "other:t", rate, 105.0) == 0.0
-    assert limits.take("v", "t:t", rate, 105.0) == 0.0
-    assert limits.take("u", "t:t", rate, 50.0) > 0, "a clock that seems to go back fills nothing"
+    assert [limits.take("u", "t:t", rate, at) for at in (100.0, 104.0, 105.0)] == [0.0, 0.0, 5.0]
+    assert limits.take("u", "t:t", rate, 109.0) == pytest.approx(1.0)
+    assert limits.take("u", "t:t", rate, 110.0) == 0.0, "the call at 100.0 has left the window"
+    assert limits.take("u", "t:t", rate, 110.0) == pytest.approx(4.0), "the next to leave is the call at 104.0"
+    assert limits.take("u", "other:t", rate, 110.0) == 0.0
+    assert limits.take("v", "t:t", rate, 110.0) == 0.0
+    assert limits.take("u", "t:t", rate, 50.0) > 0, "a clock that seems to go back frees nothing"
+
+
+@pytest.mark.requirement("I12-sliding-rate")
+def test_ten_calls_in_a_minute_are_ten_however_they_are_spread() -> None:
+    limits, rate = RateLimits(), RateLimit(10, 60.0)
+    let_through = [at for at in range(60) if limits.take("u", "t:t", rate, 100.0 + at) == 0.0]
+    assert let_through == list(range(10))
+    assert limits.take("u", "t:t", rate, 159.999) == pytest.approx(0.001)
+    assert limits.take("u", "t:t", rate, 160.0) == 0.0
+
+
+@given(st.integers(1, 6) | st.integers(129, 140), st.lists(st.sampled_from([0.0, 0.1, 1.0, 7.0, 20.0]), min_size=1, max_size=400))
+@pytest.mark.requirement("I12-sliding-rate")
+def test_no_window_ever_holds_more_calls_than_its_limit(calls: int, pauses: list[float]) -> None:
+    limits, rate, now, taken = RateLimits(), RateLimit(calls, 60.0), 1000.0, []
+    for pause in pauses:
+        now += pause
+        wait_s = limits.take("u", "t:t", rate, now)
+        assert wait_s >= 0.0
+        if wait_s == 0.0:
+            taken.append(now)
+    assert all(later - earlier > 59.999 for earlier, later in zip(taken, taken[calls:], strict=False))
+
+
+@pytest.mark.requirement("I12-sliding-rate")
+def test_a_large_rate_is_held_in_little_memory_and_after_its_wait_there_is_a_place() -> None:
+    limits, rate = RateLimits(), RateLimit(100_000, 60.0)
+    taken = [at for n in range(250_000) if limits.take("u", "t:t", rate, at := 1000.0 + n * 0.0003) == 0.0]
+    assert all(later - earlier > 59.999 for earlier, later in zip(taken, taken[100_000:], strict=False))
+    assert len(taken) > 100_000 + 20_000, "what is merged is held at most a slice of the window longer"
+    assert limits.kept() <= MAX_SLICES + 1
+    wait_s = limits.take("u", "t:t", RateLimit(1, 60.0), taken[-1])
+    assert limits.take("u", "t:t", RateLimit(1, 60.0), taken[-1] + wait_s) == 0.0, "a lowered limit says when it has a place"
 
 
 @given(st.dictionaries(st.text(max_size=5), st.integers(-(2**60), 2**60) | st.text(max_size=5) | st.none(), max_size=5))
