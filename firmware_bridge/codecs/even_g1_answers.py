@@ -13,6 +13,8 @@ from firmware_bridge.sides import Side
 SUB_WORN: Final = 0x06
 SUB_NOT_WORN: Final = 0x07
 _SERIAL_BYTES: Final = 14
+_SERIAL_PADDED: Final = 18
+"""One host reads bytes 2 to 17 of the answer to 34 (§11)."""
 
 
 @dataclass(slots=True)
@@ -68,11 +70,13 @@ def _dashboard(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
 
 
 def _note(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
-    return bytes((Op.NOTE, 10, 0, packet[3], 3, 1, 0, 1, 0, 0))
+    """Length and number come back, although the answer is shorter than that length (§10)."""
+    return bytes((Op.NOTE, packet[1], 0, packet[3], 3, 1, 0, 1, 0, 0))
 
 
-def _serial(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
-    return bytes((packet[0], packet[0])) + facts.serial.encode()[:_SERIAL_BYTES].ljust(_SERIAL_BYTES, b"0")
+def _serial(packet: bytes, facts: ArmFacts, dialect: Dialect) -> bytes:
+    said = bytes((packet[0], packet[0])) + facts.serial.encode()[:_SERIAL_BYTES].ljust(_SERIAL_BYTES, b"0")
+    return said.ljust(_SERIAL_PADDED, b"\0") if dialect.serial_padded else said
 
 
 def _state(_packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:

@@ -56,5 +56,7 @@ CONFLICTS: Final = (
              (Dialect(debug_off=0x31),)),
     Conflict("double-tap-sub", "§5 26 sub 04 or 05", "one source names both subs for the double tap; we send 05, its list's",
              (Dialect(double_tap_sub=0x04),)),
+    Conflict("serial-length", "§11 34", "the answer to 34 has 16 bytes in the list, and one host reads 18; simulated glasses pad it with zeros, and we read the first 16",
+             (Dialect(serial_padded=False),)),
 )  # fmt: skip
-"""In the order of §17."""
+"""In the order of §17; `serial-length` was found later."""

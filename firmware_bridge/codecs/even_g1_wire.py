@@ -163,6 +163,7 @@ class Dialect:
     notification_ms: bool = False
     debug_off: int = 0xC1
     double_tap_sub: int = 0x05
+    serial_padded: bool = True
 
 
 STOCK: Final = Dialect()

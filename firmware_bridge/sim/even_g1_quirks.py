@@ -94,6 +94,7 @@ QUIRKS: Final[Mapping[str, Mapping[str, Choice]]] = {
     "first-packet": {"any": _ANY, "F401": _ANY, "4D01": _ANY, "4DFB": _ANY, "6E74": _ANY},
     "debug-off": {"any": _ANY, "C1": _debug_off(0xC1), "31": _debug_off(0x31)},
     "double-tap-sub": {"any": _ANY, "05": _double_tap(5), "04": _double_tap(4)},
+    "serial-length": {"18": _ANY, "16": Choice({"serial_padded": False})},
 }  # fmt: skip
 """Name → value → what it means; the first value is stock. The names are the catalogue's."""
 

@@ -13,6 +13,7 @@ from firmware_bridge.messages import (
     BatteryChanged,
     Done,
     DoubleTap,
+    Hello,
     Ping,
     SetBrightness,
     SetClock,
@@ -49,8 +50,10 @@ BROUGHT_OUT = {
     "first-packet": None,
     "debug-off": SetDebugLog(on=False),
     "double-tap-sub": SetDoubleTap(DoubleTap.DASHBOARD),
+    "serial-length": None,
 }
 SECTION_17 = ["heartbeat field order", "newscreen 30 or 31/71", "page base", "chunk limit 191/180/176", "mic arm", "brightness top value", "silent 2 or 3 bytes", "battery reply A or B", "CRC reply length", "hour-format byte", "bitmap polarity", "whitelist chunk 177/176 and key case", "notify id and keys", "first packet F4 01 / 4D 01 / 4D FB / 6E 74", "debug-off value", "26 sub for double tap"]
+FOUND_LATER = ["serial of 16 or 18 bytes"]
 EVERY_WAY = [
     pytest.param(conflict, dialect, id=f"{conflict.name}-{number}")
     for conflict in CONFLICTS if BROUGHT_OUT[conflict.name] is not None
@@ -60,7 +63,7 @@ EVERY_WAY = [
 
 @pytest.mark.requirement("I4-g1-conflicts")
 def test_every_conflict_of_the_sheet_is_in_the_catalogue_and_is_brought_out_here():
-    assert len(CONFLICTS) == len(SECTION_17) == len(BROUGHT_OUT)
+    assert len(CONFLICTS) == len(SECTION_17 + FOUND_LATER) == len(BROUGHT_OUT)
     assert [conflict.name for conflict in CONFLICTS] == list(BROUGHT_OUT)
     quirks = {quirk.name: quirk.reason for quirk in find("even_g1").quirks}
     for conflict in CONFLICTS:
@@ -135,6 +138,15 @@ def test_batteries_are_understood_in_both_forms_however_they_were_asked_for(form
     pair.run()
     charges = {event.side: event.level for event in pair.events() if isinstance(event, BatteryChanged)}
     assert charges == {L: 40, R: 60}
+
+
+@pytest.mark.parametrize("padded", [True, False])
+def test_a_serial_is_understood_with_and_without_the_zeros_behind_it(padded):
+    pair = Pair(glasses=Dialect(serial_padded=padded))
+    pair.run()
+    number = pair.central.send(Hello("test", "0"), pair.now)
+    pair.run()
+    assert pair.answer(number).serial == "S100LAAL103842"
 
 
 @pytest.mark.parametrize("echoed", [True, False])

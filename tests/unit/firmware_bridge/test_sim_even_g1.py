@@ -192,10 +192,10 @@ async def test_generic_answers_have_twenty_bytes_as_in_every_capture(pair: Pair)
 
 OWN_FORM = [
     ("06 15 00 07 01 00 00 00 00 00 00 00 00 00 00 00 00 10 05 00 01", "06 15 00 07 01 01 00 01 00 00"),
-    ("1E 10 00 E0 03 01 00 01 00 01 00 01 00 01 00 00", "1E 0A 00 E0 03 01 00 01 00 00"),
+    ("1E 10 00 E0 03 01 00 01 00 01 00 01 00 01 00 00", "1E 10 00 E0 03 01 00 01 00 00"),
     ("39 05 00 09 01", "39 05 00 09 01 00"), ("50 06 00 00 01 01", "50 06 00 00 01 01"),
     ("25 06 00 07 04 07", "25 06 00 07 04 07"), ("25 06 07 00 04 07", "25 06 07 00 04 07"), ("25 06 00 07 04 08", "25 06 00 07 04 08"),
-    ("26 08 00 05 02 01 04 05", "26 06 00 05 02 C9"), ("0E 00", "0E C9 00"), ("34", "34 34" + b"S100LAAL103842".hex()),
+    ("26 08 00 05 02 01 04 05", "26 06 00 05 02 C9"), ("0E 00", "0E C9 00"), ("34", "34 34" + b"S100LAAL103842".hex() + "00 00"),
 ]  # fmt: skip
 
 
@@ -519,6 +519,16 @@ async def test_the_checksum_can_be_answered_with_c9_alone_and_pixels_be_inverted
         _, verdict = await send_bitmap(pair.left, bitmap([bytes(72)] * 136))
         assert verdict == b"\x16\xc9"
         assert pair.mock.glasses.lenses[L].lit == 576 * 136
+
+
+@pytest.mark.requirement("I4-sim-g1-quirks")
+@pytest.mark.parametrize(("quirks", "zeros"), [((), 2), (("serial-length=18",), 2), (("serial-length=16",), 0)])
+async def test_the_serial_is_padded_for_hosts_that_read_18_bytes_unless_a_quirk_says_otherwise(tmp_path: Path, quirks: tuple[str, ...], zeros: int) -> None:
+    async with even(tmp_path, *quirks) as pair:
+        for arm in pair.arms.values():
+            said = await arm.ask("34")
+            assert said == b"44S100LAAL103842" + bytes(zeros)
+            assert said[2:18].rstrip(b"\0") == b"S100LAAL103842", "bytes 2 to 17, as a known host reads them"
 
 
 @pytest.mark.parametrize(("quirk", "hours"), [("1-is-12h", 12), ("1-is-24h", 24)])
