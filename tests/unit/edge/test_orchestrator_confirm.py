@@ -342,6 +342,19 @@ async def test_a_yes_does_not_hold_for_a_tool_that_changed_meanwhile(tmp_path, c
 
 
 @pytest.mark.requirement("I11-consent-frozen")
+async def test_a_yes_to_a_call_holds_for_its_answers_to_the_tool_only(tmp_path):
+    def sent(to):
+        return make("danger:erase", ARGS, input={"inputResponses": {"who": {"content": {"to": to}}}})
+
+    async with house(tmp_path) as h:
+        token = token_of(await h.orchestrator.begin(sent("mum")))
+        for other in (sent("mallory"), make("danger:erase", ARGS)):
+            assert (await h.orchestrator.confirm(token, allow=True, call=other)).error.code is ErrorCode.MISMATCH
+        assert not h.tools.runs
+        assert (await h.orchestrator.confirm(token, allow=True, call=sent("mum"))).ok
+
+
+@pytest.mark.requirement("I11-consent-frozen")
 async def test_a_tool_that_is_gone_does_not_run_on_a_yes(tmp_path):
     async with house(tmp_path) as h:
         caller = asyncio.create_task(h.call("danger:erase", ARGS))
