@@ -107,13 +107,21 @@ class LinkManager:
         try:
             reply = await self._ready_driver().request(command, timeout_s=timeout_s)
         except LinkLost as lost:
+            self._doubt(command)
             raise GlassesAway(str(lost)) from lost
+        except CommandTimeout:
+            self._doubt(command)
+            raise
         self._wishes.granted(command)
         self._knows.hides(self._wishes.unseen)
         done = reply if isinstance(reply, Done) else Done()
         if done.skew_s is not None:
             self._knows.drew(done.skew_s)
         return done
+
+    def _doubt(self, command: Command) -> None:
+        self._wishes.unanswered(command)
+        self._knows.hides(self._wishes.unseen)
 
     async def post(self, command: Command) -> None:
         """Send a command that has no answer. Raises `GlassesAway`."""
@@ -225,6 +233,8 @@ class LinkManager:
             except (CommandRefused, CommandTimeout) as error:
                 self._wishes.refused(command)
                 log.info("the glasses do not take %s again: %s", type(command).__name__, error)
+            else:
+                self._wishes.granted(command)
         self._knows.hides(self._wishes.unseen)
 
     # -------------------------------------------------------------- after a connection

@@ -24,9 +24,11 @@ class Wishes:
     def __init__(self) -> None:
         self._address = ""
         self._granted: dict[object, Command] = {}
+        self._unsure: dict[object, Command] = {}
 
     def granted(self, command: Command) -> None:
         """The glasses carried `command` out."""
+        self._unsure.pop(type(command), None)
         match command:
             case StartMicrophone(stream=stream):
                 self._granted["microphone", stream] = command
@@ -35,22 +37,36 @@ class Wishes:
             case _ if isinstance(command, _SETTINGS):
                 self._granted[type(command)] = command
 
+    def unanswered(self, command: Command) -> None:
+        """The glasses may have carried `command` out: their answer was lost. It counts as done while it would hide the lens."""
+        if _why_unseen(command):
+            self._unsure[type(command)] = command
+
     @property
     def unseen(self) -> str:
         """Why nobody sees what is on the lens; "" when nothing was wished that hides it."""
-        silent, brightness = self._granted.get(SetSilentMode), self._granted.get(SetBrightness)
-        if isinstance(silent, SetSilentMode) and silent.on:
-            return "the glasses are in silent mode"
-        dark = isinstance(brightness, SetBrightness) and brightness.level == 0 and not brightness.auto
-        return "the brightness of the display is 0" if dark else ""
+        wished = [self._granted.get(SetSilentMode), self._granted.get(SetBrightness)]
+        sure = next(filter(None, map(_why_unseen, wished)), "")
+        unsure = next(map(_why_unseen, self._unsure.values()), "")
+        return sure or (f"perhaps {unsure}: they did not answer when that was set; set it again" if unsure else "")
 
     def of(self, address: str) -> tuple[Command, ...]:
         """What to tell the glasses at `address` again; other glasses begin with nothing."""
         if address != self._address:
             self._address = address
             self._granted.clear()
+            self._unsure.clear()
         return tuple(self._granted.values())
 
     def refused(self, command: Command) -> None:
         """The glasses do not want this any more."""
         self._granted = {key: kept for key, kept in self._granted.items() if kept is not command}
+
+
+def _why_unseen(command: Command | None) -> str:
+    match command:
+        case SetSilentMode(on=True):
+            return "the glasses are in silent mode"
+        case SetBrightness(level=0, auto=False):
+            return "the brightness of the display is 0"
+    return ""

@@ -568,6 +568,28 @@ def test_wishes_are_of_one_pair_of_glasses_and_the_newest_of_each_kind():
     assert wishes.of("a") == ()
 
 
+@pytest.mark.requirement("I11-consent-alone")
+@pytest.mark.parametrize(("hiding", "showing"), [(SetSilentMode(on=True), SetSilentMode(on=False)), (SetBrightness(level=0), SetBrightness(level=3))])
+def test_a_setting_without_an_answer_hides_the_lens_until_one_is_answered(hiding, showing):
+    wishes = Wishes()
+    wishes.of("a")
+    wishes.unanswered(showing)
+    assert wishes.unseen == ""
+    wishes.unanswered(hiding)
+    assert wishes.unseen.startswith("perhaps ")
+    assert wishes.of("a") == (), "nobody asks for it again"
+    wishes.unanswered(showing)
+    assert wishes.unseen.startswith("perhaps ")
+    wishes.granted(showing)
+    assert wishes.unseen == ""
+    wishes.granted(hiding)
+    wishes.unanswered(showing)
+    assert "perhaps" not in wishes.unseen != ""
+    wishes.unanswered(hiding)
+    assert wishes.of("b") == ()
+    assert wishes.unseen == ""
+
+
 # ------------------------------------------------------------------ two sides
 
 
