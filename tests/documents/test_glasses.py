@@ -12,21 +12,21 @@ from edge.store.room import Room
 from tests.documents.blocks import DOCUMENTS, ROOT, block, commands, compare, pattern, shows, without_comment
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
-README = "README.md"
+README, PAIRING = "README.md", "docs/pairing.md"
 TEXT = (ROOT / README).read_text(encoding="utf-8")
 
 
 # ------------------------------------------------------------------ pairing
 
 
-@shows(README, "$ glassd up\nLooking for glasses")
+@shows(PAIRING, "$ glassd up\nLooking for glasses")
 def test_glasses_that_show_a_code_are_paired_as_printed(place):
     sim = place.start("glassd sim mock:display --pairing passkey --radio tcp:127.0.0.1:6402 --control m.sock --out .")
     sim.wait_for("tcp:127")
     place.env["GLASSD_CONFIG"] = str(place.write("glassd.toml", 'version = 1\n[glasses]\nradio = "tcp:127.0.0.1:6402"\nconnect = "paired"\n'))
     place.start("glassd run")
     place.until(place.status, "the daemon is there")
-    [(command, printed)] = commands(block(README, "$ glassd up\nLooking for glasses").text)
+    [(command, printed)] = commands(block(PAIRING, "$ glassd up\nLooking for glasses").text)
     up = place.start(command)
     up.wait_for("Type it here: ")
     code = place.until(lambda: re.search(r"\d{3} \d{3}", " ".join(place.ask_mock("m.sock", do="lens")["lines"])), "a code on the lens")[0]
