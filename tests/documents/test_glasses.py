@@ -12,8 +12,7 @@ from edge.store.room import Room
 from tests.documents.blocks import DOCUMENTS, ROOT, block, commands, compare, pattern, shows, without_comment
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
-README, PAIRING = "README.md", "docs/pairing.md"
-TEXT = (ROOT / README).read_text(encoding="utf-8")
+README, PAIRING, SIMULATOR = "README.md", "docs/pairing.md", "docs/simulator.md"
 
 
 # ------------------------------------------------------------------ pairing
@@ -37,10 +36,11 @@ def test_glasses_that_show_a_code_are_paired_as_printed(place):
 # ------------------------------------------------------------------ simulated glasses
 
 
-@shows(README, "glassd sim mock:full  ", "glasses   ready          model even_g1", "$ glassd tools --all\nglasses:notify")
+@shows(SIMULATOR, "glassd sim mock:full  ")
+@shows(README, "glasses   ready          model even_g1", "$ glassd tools --all\nglasses:notify")
 @pytest.mark.requirement("I11-documents")
 def test_simulated_glasses_run_as_printed_and_a_lost_arm_is_in_status(place):
-    plain, drop, away, _with_script, demo = (without_comment(line) for line in block(README, "glassd sim mock:full  ").lines)
+    plain, drop, away, _with_script, demo = (without_comment(line) for line in block(SIMULATOR, "glassd sim mock:full  ").lines)
     for command in (plain, drop):
         sim = place.start(f"{command} --radio tcp:127.0.0.1:0")
         sim.wait_for("tcp:127.0.0.1:")
@@ -63,12 +63,12 @@ def test_simulated_glasses_run_as_printed_and_a_lost_arm_is_in_status(place):
     shown.end(0)
 
 
-@shows(README, "# The wearer speaks, and leaves", '{"do": "tap"}')
+@shows(SIMULATOR, "# The wearer speaks, and leaves", '{"do": "tap"}')
 def test_a_scripted_wearer_and_the_control_channel(place):
-    place.write("walk.script", block(README, "# The wearer speaks, and leaves").text)
-    sim = place.start(f"{without_comment(block(README, 'glassd sim mock:full  ').lines[3])} --radio tcp:127.0.0.1:0")
+    place.write("walk.script", block(SIMULATOR, "# The wearer speaks, and leaves").text)
+    sim = place.start(f"{without_comment(block(SIMULATOR, 'glassd sim mock:full  ').lines[3])} --radio tcp:127.0.0.1:0")
     sim.wait_for('"event": ?"ready"')
-    requests = re.findall(r'\{"do".*?\}+(?=\s|$)', block(README, '{"do": "tap"}').text)
+    requests = re.findall(r'\{"do".*?\}+(?=\s|$)', block(SIMULATOR, '{"do": "tap"}').text)
     assert len(requests) == 8
     for request in map(json.loads, requests):
         answer = place.ask_mock("m.sock", **request)
@@ -76,16 +76,17 @@ def test_a_scripted_wearer_and_the_control_channel(place):
     assert (place.folder / "pictures").is_dir()
 
 
-@shows(README, "def test_a_note_is_shown(glassd_mock)")
+@shows(SIMULATOR, "def test_a_note_is_shown(glassd_mock)")
 @pytest.mark.requirement("I11-documents")
 def test_the_example_of_the_pytest_fixture_passes_as_it_is_printed(place):
-    place.write("test_app.py", block(README, "def test_a_note_is_shown(glassd_mock)").text)
+    place.write("test_app.py", block(SIMULATOR, "def test_a_note_is_shown(glassd_mock)").text)
     installed = any(point.value == "edge.pytest_plugin" for point in entry_points(group="pytest11"))
     plugin = "" if installed else "-p edge.pytest_plugin"
     said = place.run(f"{sys.executable} -m pytest -q -p no:cacheprovider {plugin} test_app.py", within_s=200)
     assert "2 passed" in said
-    assert "import start_mock" not in TEXT
-    assert 'start_mock("mock:full", radio="tcp:127.0.0.1:0")' in TEXT
+    guide = (ROOT / SIMULATOR).read_text(encoding="utf-8")
+    assert "import start_mock" not in guide
+    assert 'start_mock("mock:full", radio="tcp:127.0.0.1:0")' in guide
     place.run(
         f"{sys.executable} -c 'import asyncio\nfrom firmware_bridge.sim.inproc import start_mock\nasync def main():\n"
         '    mock = await start_mock("mock:full", radio="tcp:127.0.0.1:0")\n    assert mock.mount.radio.startswith("tcp:127"); await mock.close()\n'

@@ -15,6 +15,7 @@ from tests.documents.blocks import ROOT
 
 pytestmark = pytest.mark.requirement("I11-verbs")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SIMULATOR = (ROOT / "docs/simulator.md").read_text(encoding="utf-8")
 
 
 def table(text, head):
@@ -42,13 +43,13 @@ def test_a_need_is_one_of_the_types_that_are_listed():
 
 
 def test_the_wearers_gestures_are_those_that_are_listed():
-    [listed] = re.findall(r"(?s)gestures \((.+?); on a pair", README)
+    [listed] = re.findall(r"(?s)gestures \((.+?); on a pair", SIMULATOR)
     assert words([listed]) == {gesture.value for gesture in Gesture}
 
 
 def test_the_switches_of_the_g1_are_as_many_as_is_said_and_named_as_they_are():
-    assert re.findall(r"lists all (\d+) and their values", README) == [str(len(QUIRKS))]
-    for name, value in re.findall(r"`--quirk ([a-z0-9-]+)=([^`]+)`", README):
+    assert re.findall(r"lists all (\d+) and their values", SIMULATOR) == [str(len(QUIRKS))]
+    for name, value in re.findall(r"`--quirk ([a-z0-9-]+)=([^`]+)`", SIMULATOR):
         assert value in QUIRKS[name]
 
 

@@ -14,7 +14,7 @@ from tests.documents.blocks import block, commands, compare, pattern, shows, wit
 from tests.documents.place import Place
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
-README = "README.md"
+README, COMMANDS = "README.md", "docs/commands.md"
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +57,9 @@ def test_three_processes_by_hand_serve_a_call(house):
 # ------------------------------------------------------------------ commands
 
 
-@shows(README, "$ glassd tools --category utility")
+@shows(COMMANDS, "$ glassd tools --category utility")
 def test_the_tools_are_known_without_a_daemon_and_say_how_old_they_are(house):
-    [(command, printed)] = commands(block(README, "$ glassd tools --category utility").text)
+    [(command, printed)] = commands(block(COMMANDS, "$ glassd tools --category utility").text)
     house.daemon.close()
     try:
         house.env["GLASSD_CONFIG"] = "my.toml"  # “when GLASSD_CONFIG=my.toml says so”
