@@ -46,8 +46,8 @@ def place():
 @shows(GUIDE, "from edge.devcloud.appserver import AppServer", "CLOUD=http://127.0.0.1:8787")
 @pytest.mark.requirement("I5-cloud-sdk", "I11-added-tool", "I11-documents")
 def test_the_mini_app_runs_as_printed_and_is_on_the_lens_at_once(place):
-    place.write("my.toml", block("README.md", "version = 1\n[glasses]").text)
-    for line in block("README.md", "glassd devcloud --http").lines[:3]:
+    place.write("my.toml", block(GUIDE, "version = 1\n[glasses]").text)
+    for line in block(GUIDE, "glassd devcloud --http").lines[:3]:
         place.start(line)
     place.until(place.is_ready, "cloud, glasses and daemon are ready")
     code = block(GUIDE, "from edge.devcloud.appserver import AppServer").text

@@ -14,15 +14,15 @@ from tests.documents.blocks import block, commands, compare, pattern, shows, wit
 from tests.documents.place import Place
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
-README, COMMANDS = "README.md", "docs/commands.md"
+README, COMMANDS, DEVCLOUD = "README.md", "docs/commands.md", "docs/devcloud.md"
 
 
 @pytest.fixture(scope="module")
 def house():
     """A small cloud, simulated glasses and a daemon, started as "three processes by hand" says."""
     with closing(Place()) as house:
-        house.write("my.toml", block(README, "version = 1\n[glasses]").text)
-        for line in block(README, "glassd devcloud --http").lines[:3]:
+        house.write("my.toml", block(DEVCLOUD, "version = 1\n[glasses]").text)
+        for line in block(DEVCLOUD, "glassd devcloud --http").lines[:3]:
             house.start(line)
         house.daemon = house.terminals[-1]
         house.until(house.is_ready, "the three processes are ready")
@@ -45,10 +45,10 @@ def test_a_models_reply_is_answered_and_printed_as_shown(house):
 # ------------------------------------------------------------------ three processes by hand
 
 
-@shows(README, "glassd devcloud --http", "version = 1\n[glasses]")
+@shows(DEVCLOUD, "glassd devcloud --http", "version = 1\n[glasses]")
 @pytest.mark.requirement("I11-documents")
 def test_three_processes_by_hand_serve_a_call(house):
-    call = block(README, "glassd devcloud --http").lines[3]
+    call = block(DEVCLOUD, "glassd devcloud --http").lines[3]
     said = house.run(call)
     assert "1024" in said
     assert (house.folder / "lens.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
@@ -65,7 +65,7 @@ def test_the_tools_are_known_without_a_daemon_and_say_how_old_they_are(house):
         house.env["GLASSD_CONFIG"] = "my.toml"  # “when GLASSD_CONFIG=my.toml says so”
         compare(printed, house.run(command))
     finally:
-        house.daemon = house.start(block(README, "glassd devcloud --http").lines[2])
+        house.daemon = house.start(block(DEVCLOUD, "glassd devcloud --http").lines[2])
         house.until(house.is_ready, "the daemon is back")
 
 
@@ -173,7 +173,7 @@ def test_what_the_cloud_may_call_is_opened_by_a_line_and_a_reload(house):
             return json.loads(answer.read())
 
     assert asked()["error"]["code"] == "DENIED"
-    settings = block(README, "version = 1\n[glasses]").text
+    settings = block(DEVCLOUD, "version = 1\n[glasses]").text
     house.write("my.toml", settings + block(README, "[policy]\ncloud_may").text)
     house.daemon.process.send_signal(signal.SIGHUP)
     house.until(lambda: asked()["ok"], "the reload was heard")
