@@ -17,9 +17,9 @@ ELSEWHERE = {
         "needs root, apt and a radio", "tests/unit/packaging/test_install.py::test_everything_has_its_place"),
     ("README.md", "sudo apt install ./dist/glassd_"): (
         "needs root and apt; `make deb-test` does it", "tests/unit/packaging/test_deb.py::test_its_files_are_roots_in_the_distributions_places_and_no_settings_file_is_dpkgs"),
-    ("README.md", "$ glassd up -"): (
+    ("docs/cloud.md", "$ glassd up -"): (
         "needs Mosquitto and an enrolment code", "tests/scenarios/test_enrolment.py::test_the_devcloud_shows_a_code_and_glassd_up_takes_it"),
-    ("README.md", "$ systemctl reload glassd\n$ glassd servers"): (
+    ("docs/mcp-servers.md", "$ systemctl reload glassd\n$ glassd servers"): (
         "needs npx, the internet and a sign-in", "tests/scenarios/test_sign_in.py::"),
     ("docs/devcloud.md", "mosquitto -p 1884 &"): (
         "needs Mosquitto", "tests/e2e/test_workers.py::test_a_worker_of_the_command_line_serves_on_when_the_cloud_it_stands_beside_is_killed"),

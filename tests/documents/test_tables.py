@@ -15,6 +15,7 @@ from tests.documents.blocks import ROOT
 
 pytestmark = pytest.mark.requirement("I11-verbs")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CLOUD = (ROOT / "docs/cloud.md").read_text(encoding="utf-8")
 SIMULATOR = (ROOT / "docs/simulator.md").read_text(encoding="utf-8")
 
 
@@ -55,7 +56,7 @@ def test_the_switches_of_the_g1_are_as_many_as_is_said_and_named_as_they_are():
 
 def test_what_status_says_of_tls_is_what_it_can_say():
     known = set(re.findall(r'= "([a-z_]+)"', Path(faults).read_text(encoding="utf-8")))
-    said = {f"tls_client{word}" if word.startswith("_") else word for word in words(table(README, "| `glassd status` says |"))}
+    said = {f"tls_client{word}" if word.startswith("_") else word for word in words(table(CLOUD, "| `glassd status` says |"))}
     assert {word for word in said if word.startswith("tls")} <= known
 
 

@@ -14,7 +14,8 @@ from tests.documents.blocks import block, commands, compare, pattern, shows, wit
 from tests.documents.place import Place
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
-README, COMMANDS, DEVCLOUD = "README.md", "docs/commands.md", "docs/devcloud.md"
+README, COMMANDS, DEVCLOUD, HTTP_TOOLS = "README.md", "docs/commands.md", "docs/devcloud.md", "docs/http-tools.md"
+MCP_SERVERS = "docs/mcp-servers.md"
 
 
 @pytest.fixture(scope="module")
@@ -86,17 +87,17 @@ class Weather(BaseHTTPRequestHandler):
         """Nobody reads it."""
 
 
-@shows(README, "# weather.toml", "$ systemctl reload glassd                # or")
+@shows(HTTP_TOOLS, "# weather.toml", "$ systemctl reload glassd                # or")
 @pytest.mark.requirement("I11-documents")
 def test_ten_lines_of_toml_are_a_tool(house):
-    toml = block(README, "# weather.toml").text
+    toml = block(HTTP_TOOLS, "# weather.toml").text
     assert "https://wttr.in/" in toml
     with ExitStack() as stack:
         server = stack.enter_context(HTTPServer(("127.0.0.1", 0), Weather))
         Thread(target=server.serve_forever, daemon=True).start()
         stack.callback(server.shutdown)
         house.write("tools.d/weather.toml", toml.replace("https://wttr.in", f"http://127.0.0.1:{server.server_port}"))
-        (reload, _), (listing, printed), (call, _) = commands(block(README, "$ systemctl reload glassd                # or").text)
+        (reload, _), (listing, printed), (call, _) = commands(block(HTTP_TOOLS, "$ systemctl reload glassd                # or").text)
         assert "kill -HUP" in reload
         house.daemon.process.send_signal(signal.SIGHUP)
         house.until(lambda: house.run(listing, fine=(0, 1)), "the reload was heard")
@@ -109,10 +110,10 @@ def test_ten_lines_of_toml_are_a_tool(house):
         assert "Berlin: 7 C" in lens
 
 
-@shows(README, '[[mcp.servers]]\nid = "files"')
+@shows(MCP_SERVERS, '[[mcp.servers]]\nid = "files"')
 def test_the_servers_of_the_example_are_settings_that_are_read(place):
     token = place.write("home-token", "secret")
-    text = block(README, '[[mcp.servers]]\nid = "files"').text.replace("/etc/glassd/home-token", str(token))
+    text = block(MCP_SERVERS, '[[mcp.servers]]\nid = "files"').text.replace("/etc/glassd/home-token", str(token))
     from edge.settings_reading import load
 
     place.write("glassd.toml", f"version = 1\n{text}")
