@@ -15,7 +15,9 @@ from tests.documents.blocks import ROOT
 
 pytestmark = pytest.mark.requirement("I11-verbs")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CALLS = (ROOT / "docs/calls.md").read_text(encoding="utf-8")
 CLOUD = (ROOT / "docs/cloud.md").read_text(encoding="utf-8")
+SELECTION = (ROOT / "docs/tool-selection.md").read_text(encoding="utf-8")
 SIMULATOR = (ROOT / "docs/simulator.md").read_text(encoding="utf-8")
 
 
@@ -34,12 +36,12 @@ def source(folder):
     return "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / folder).rglob("*.py")))
 
 
-def test_a_call_may_be_what_the_readme_lists():
-    assert words(table(README, "| a call may be |")) == {state.value for state in CallState}
+def test_a_call_may_be_what_is_listed():
+    assert words(table(CALLS, "| a call may be |")) == {state.value for state in CallState}
 
 
 def test_a_need_is_one_of_the_types_that_are_listed():
-    [listed] = re.findall(r"A need is a type \(`([A-Z ]+)`\)", README)
+    [listed] = re.findall(r"A need is a type \(`([A-Z ]+)`\)", SELECTION)
     assert set(listed.split()) == {kind.value for kind in Hardware}
 
 

@@ -15,7 +15,7 @@ from tests.documents.place import Place
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
 README, COMMANDS, DEVCLOUD, HTTP_TOOLS = "README.md", "docs/commands.md", "docs/devcloud.md", "docs/http-tools.md"
-MCP_SERVERS = "docs/mcp-servers.md"
+MCP_SERVERS, CALLS, BUILTIN, SELECTION = "docs/mcp-servers.md", "docs/calls.md", "docs/builtin-tools.md", "docs/tool-selection.md"
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +124,9 @@ def test_the_servers_of_the_example_are_settings_that_are_read(place):
 # ------------------------------------------------------------------ calls, built-in tools, tool selection
 
 
-@shows(README, "$ glassd call com.example.calendar:create_event")
+@shows(CALLS, "$ glassd call com.example.calendar:create_event")
 def test_a_call_that_needs_a_yes_is_printed_as_shown(house):
-    [(command, printed)] = commands(block(README, "$ glassd call com.example.calendar:create_event").text)
+    [(command, printed)] = commands(block(CALLS, "$ glassd call com.example.calendar:create_event").text)
     said = house.run(command)
     compare(printed, said)
     token = re.search(r"token +([0-9a-f]+)", said)[1]
@@ -142,29 +142,29 @@ def test_a_question_has_the_lines_that_its_guide_shows(house):
     house.run(f"glassd confirm {re.search(r'token +([0-9a-f]+)', said)[1]} --deny", fine=(0, 1))
 
 
-@shows(README, "$ glassd call kb:search '{\"query\"")
+@shows(BUILTIN, "$ glassd call kb:search '{\"query\"")
 def test_documents_calendars_and_silence_are_asked_for_as_printed(house):
     house.write(".local/state/glassd/kb/studio/returns.md", "# Returns\nOur return policy: thirty days.\n")
-    for command, _ in commands(block(README, "$ glassd call kb:search '{\"query\"").text):
+    for command, _ in commands(block(BUILTIN, "$ glassd call kb:search '{\"query\"").text):
         house.run(command)
 
 
-@shows(README, "$ glassd call registry:search query=")
+@shows(SELECTION, "$ glassd call registry:search query=")
 def test_a_tool_is_found_and_invoked_by_the_registrys_own_tools(house):
     house.run("glassd call timer:start seconds=600 label=pasta", fine=(0,))
-    (search, printed), (invoke, _) = commands(block(README, "$ glassd call registry:search query=").text)
+    (search, printed), (invoke, _) = commands(block(SELECTION, "$ glassd call registry:search query=").text)
     said = house.run(search)
     assert re.search(pattern(printed[0].strip()), said), said
     house.run(invoke)
 
 
-@shows(README, "$ glassd tools disable kb:search")
+@shows(SELECTION, "$ glassd tools disable kb:search")
 def test_tools_are_switched_off_and_on_as_printed(house):
-    for command, printed in commands(block(README, "$ glassd tools disable kb:search").text):
+    for command, printed in commands(block(SELECTION, "$ glassd tools disable kb:search").text):
         compare([*printed, "…"], house.run(command, fine=(0, 1, 2)))
 
 
-@shows(README, "[policy]\ncloud_may")
+@shows(SELECTION, "[policy]\ncloud_may")
 def test_what_the_cloud_may_call_is_opened_by_a_line_and_a_reload(house):
     def asked():
         body = json.dumps({"edge_id": house.status()["edge_id"], "tool": "notes:list", "args": {}}).encode()
@@ -175,6 +175,6 @@ def test_what_the_cloud_may_call_is_opened_by_a_line_and_a_reload(house):
 
     assert asked()["error"]["code"] == "DENIED"
     settings = block(DEVCLOUD, "version = 1\n[glasses]").text
-    house.write("my.toml", settings + block(README, "[policy]\ncloud_may").text)
+    house.write("my.toml", settings + block(SELECTION, "[policy]\ncloud_may").text)
     house.daemon.process.send_signal(signal.SIGHUP)
     house.until(lambda: asked()["ok"], "the reload was heard")

@@ -20,7 +20,7 @@ from tools_cache import build, lint, notes
 from tools_cache.calendars import Agenda, CalendarTrouble, Trouble
 from tools_cache.tool import ErrorCode, ErrorType, Mode
 
-README = Path(__file__).parents[3] / "README.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "builtin-tools.md"
 OURS = ("kb_search", "kb_get", "calendar_get_availability", "calendar_create_event", "voice_start", "voice_end", "session_ignore_user",
         "contacts_extract")  # fmt: skip
 SCHEMAS = {name: json.loads((build.TOOLS / name / "schema.json").read_text()) for name in (f.name for f in lint.folders(build.TOOLS))}
@@ -144,14 +144,14 @@ def test_the_reference_tools_are_what_the_seed_says_they_are():
 
 
 @pytest.mark.requirement("S2-129")
-def test_the_table_of_the_readme_is_made_of_the_schemas():
+def test_the_table_of_the_guide_is_made_of_the_schemas():
     rows = {s["name"]: f"| `{s['name']}` | {', '.join(s['allowedModes'])} | {EFFECTS[s['sideEffects']]} | {ASKED[s['requiresConfirmation']]} |"
             f" {s['latencyBudgetMs']} ms | {s['description']} |" for s in SCHEMAS.values()}  # fmt: skip
-    table = re.search(r"^## The tools it comes with\n(.*?)^## ", README.read_text(), re.MULTILINE | re.DOTALL)[1]
+    table = GUIDE.read_text(encoding="utf-8").partition("\n## ")[0]
     said = {line for line in table.splitlines() if line.startswith("| `")}
     missing = [rows[SCHEMAS[name]["name"]] for name in OURS if rows[SCHEMAS[name]["name"]] not in said]
     wrong = sorted(said - set(rows.values()))
-    assert not missing + wrong, "README.md, “The tools it comes with”: lacks\n" + "\n".join(missing) + "\nand says what no schema does\n" + "\n".join(wrong)
+    assert not missing + wrong, "docs/builtin-tools.md: lacks\n" + "\n".join(missing) + "\nand says what no schema does\n" + "\n".join(wrong)
 
 
 EFFECTS = {"none": "–", "read_only": "reads", "writes": "writes"}
