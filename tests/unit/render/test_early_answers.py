@@ -10,7 +10,7 @@ from edge.events import GlassesSaid
 from edge.ports import NobodyToAsk, Question
 from edge.render.voice import Voice
 from firmware_bridge.errors import CommandTimeout
-from firmware_bridge.messages import Answer, Done, EndPrompt, Gesture, Gestured, Prompt, ShowPage, WornChanged
+from firmware_bridge.messages import Answer, ClearPage, Done, EndPrompt, Gesture, Gestured, Prompt, ShowPage, WornChanged
 from tests.unit.render.fakes import AUDIO, DISPLAY, FULL, FakeGlasses
 from tests.unit.render.test_asking import PAY, Boot, begin, pages_only, soon
 from tools_cache.tool import ToolResponse
@@ -331,4 +331,27 @@ async def test_a_gesture_just_before_a_question_moves_nothing_over_it(open_stage
         await settle()
         assert last(glasses).scene == LONG.scene, "something else lies over the question"
         assert not asking.done()
+        asking.cancel()
+
+
+@pytest.mark.requirement("I11-consent-alone")
+async def test_a_call_off_just_before_a_question_does_not_darken_it(open_stage) -> None:
+    boot = Boot()
+    glasses = pages_only(FULL)
+    async with open_stage(FULL, glasses=glasses, clock=boot.clock(), voice=Voice(off="no voice")) as (stage, _):
+        await stage.tell("working", scene="c1/word", brief=True)
+        cover = stage._reading.cover
+
+        async def called_off_while_covering() -> None:
+            await glasses.say(Gesture.DOUBLE_TAP)
+            await settle()
+            await cover()
+
+        stage._reading.cover = called_off_while_covering
+        asking = begin(stage, LONG)
+        await on_page(stage, glasses, 1)
+        await glasses.until(lambda: stage._reading.now is None)
+        await settle()
+        assert not isinstance(glasses.told[-1], ClearPage), "the question was taken off the lens"
+        assert stage.lens()["scene"] == LONG.scene
         asking.cancel()
