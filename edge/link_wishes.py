@@ -38,7 +38,7 @@ class Wishes:
                 self._granted[type(command)] = command
 
     def unanswered(self, command: Command) -> None:
-        """The glasses may have carried `command` out: their answer was lost. It counts as done while it would hide the lens."""
+        """The glasses may have carried `command` out: it counts as done while it would hide the lens."""
         if _why_unseen(command):
             self._unsure[type(command)] = command
 
@@ -48,7 +48,7 @@ class Wishes:
         wished = [self._granted.get(SetSilentMode), self._granted.get(SetBrightness)]
         sure = next(filter(None, map(_why_unseen, wished)), "")
         unsure = next(map(_why_unseen, self._unsure.values()), "")
-        return sure or (f"perhaps {unsure}: they did not answer when that was set; set it again" if unsure else "")
+        return sure or (f"perhaps {unsure}: it was set without an answer; set it again" if unsure else "")
 
     def of(self, address: str) -> tuple[Command, ...]:
         """What to tell the glasses at `address` again; other glasses begin with nothing."""
@@ -59,8 +59,9 @@ class Wishes:
         return tuple(self._granted.values())
 
     def refused(self, command: Command) -> None:
-        """The glasses do not want this any more."""
+        """The glasses did not take this again: it is not asked for any more, but they may still be as it left them."""
         self._granted = {key: kept for key, kept in self._granted.items() if kept is not command}
+        self.unanswered(command)
 
 
 def _why_unseen(command: Command | None) -> str:

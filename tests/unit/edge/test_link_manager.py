@@ -569,6 +569,23 @@ def test_wishes_are_of_one_pair_of_glasses_and_the_newest_of_each_kind():
 
 
 @pytest.mark.requirement("I11-consent-alone")
+async def test_a_lens_that_was_made_dark_counts_as_dark_after_a_reconnect_too(tmp_path):
+    story = Story(tmp_path)
+    story.manager._wishes.of("loopback:glasses")
+    story.manager._wishes.granted(SetBrightness(level=0))
+    async with story.running():
+        await story.until("glasses.ready")  # these glasses refuse it now, so nobody knows how bright they are
+        assert story.manager.status().unseen.startswith("perhaps ")
+        story.manager._wishes.granted(SetBrightness(level=0))
+        await story.manager.request(PAGE)
+        assert story.manager.status().unseen == "the brightness of the display is 0"
+        story.manager._wishes.of("other glasses")
+        await story.finder.walk_away()
+        await story.until("glasses.ready")
+        assert story.manager.status().unseen == ""
+
+
+@pytest.mark.requirement("I11-consent-alone")
 @pytest.mark.parametrize(("hiding", "showing"), [(SetSilentMode(on=True), SetSilentMode(on=False)), (SetBrightness(level=0), SetBrightness(level=3))])
 def test_a_setting_without_an_answer_hides_the_lens_until_one_is_answered(hiding, showing):
     wishes = Wishes()
