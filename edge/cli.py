@@ -27,10 +27,35 @@ something is wrong: glassd doctor (what, and the exact fix)"""
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse that raises instead of exiting, and knows the nearest word."""
+    """argparse that raises instead of exiting, names the nearest word, and takes options anywhere behind their verb."""
 
     def error(self, message: str) -> NoReturn:
         raise CliError("USAGE", message, _nearest(message) or f"see: {self.prog} --help", exit_code=USAGE)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Parse as argparse does, with the options of a verb brought together first.
+
+        argparse stops at an option between two words that go to one positional argument; its `parse_intermixed_args` cannot
+        be used for verbs, and differs between the Python versions we support.
+        """
+        has_actions = any(action.nargs == argparse.PARSER for action in self._actions)
+        return super().parse_known_args(args if args is None or has_actions else self._options_last(list(args)), namespace)
+
+    def _options_last(self, words: list[str]) -> list[str]:
+        """Words, then options with their values; with `--` the options come first, so that they stay on its left."""
+        end = words.index("--") if "--" in words else len(words)
+        places, options, at = [], [], 0
+        while at < end:
+            word, taken = words[at], 1
+            if self._parse_optional(word) is None:
+                places.append(word)
+            else:
+                option = self._option_string_actions.get(word)
+                if option is not None and option.nargs is None and at + 1 < end and self._parse_optional(words[at + 1]) is None:
+                    taken = 2
+                options += words[at : at + taken]
+            at += taken
+        return [*places, *options] if end == len(words) else [*options, "--", *places, *words[end + 1 :]]
 
     def format_help(self) -> str:
         """Tell also the words that only a verb's own code knows; it is loaded for whoever asks for that help alone."""

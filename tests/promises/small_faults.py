@@ -9,5 +9,6 @@ _SOURCE: Final = "issue 12, Small faults found while using it"
 PROMISES: Final[dict[str, Promise]] = {
     "I12-turns-per-session": Promise("A turn's budget, latency and registry are those of its own session, also where another session uses the same turn id.", _SOURCE),
     "I12-sliding-rate": Promise("A rate limit lets no more calls through than it says, within any window of its length.", _SOURCE),
+    "I12-options-anywhere": Promise("An option of a verb means the same wherever it stands behind that verb.", _SOURCE),
 }
 DECLINED: Final[dict[str, str]] = {}
