@@ -30,7 +30,7 @@ from benchmarks.memory import (
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.ids import new_call_id
-from edge.orchestrator import Orchestrator, Shelves
+from edge.orchestrator import CallPorts, Orchestrator, Shelves
 from edge.registry_cache import RegistryCache
 from edge.uplink import wire
 from tools_cache.schema import compile_schema
@@ -70,12 +70,13 @@ async def _orchestrator(folder: Path) -> Any:
     async def no_news(_: Any) -> None: ...
 
     shelves, stage = Shelves(MemoryCalls(), NothingPending(), NoResults()), InstantStage()
-    orchestrator = Orchestrator(
+    ports = CallPorts(
         registry=registry, local=ConstantTools(), shelves=shelves, confirmations=NoConfirmations(), sessions=MemorySessions(),
         notes=MemoryNotes(), uplink=SilentUplink(), glasses=ReadyGlasses(), stage=stage, ask=stage, bus=bus, clock=clock,
         on_registry=no_news,
         audit=lambda record: audit.append(json.dumps(record, separators=(",", ":"), default=str)),
     )  # fmt: skip
+    orchestrator = Orchestrator(ports)
     running = asyncio.ensure_future(orchestrator.run())
     try:
         yield orchestrator, audit

@@ -23,6 +23,7 @@ from edge.bonds import Bonds, allowed
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.cloud_choice import CloudChoice
+from edge.control.handed import Ports
 from edge.control.server import ControlServer
 from edge.core import call_state, idempotency
 from edge.core.backoff import Backoff
@@ -39,7 +40,7 @@ from edge.link_finder import BleFinder
 from edge.link_manager import LinkManager
 from edge.local_tools import LocalTools
 from edge.metrics import Gauges, Metrics
-from edge.orchestrator import Orchestrator, Shelves
+from edge.orchestrator import CallPorts, Orchestrator, Shelves
 from edge.own_tools import OwnTools
 from edge.pairing import PairingDesk
 from edge.ports import EnrolRefused
@@ -121,10 +122,14 @@ class Daemon:
         await self._open_store(stack)
         self._open_link()
         self._open_cloud()
+        self._open_registry()
         self._open_tools(stack)
+        self._open_servers(stack)
         self._open_uplink()
         await self._open_choice(stack)
         self._open_calls()
+        self._open_reload()
+        self._open_control()
         self.control.open()
         stack.callback(self.control.close)
 
@@ -164,11 +169,10 @@ class Daemon:
         if self.audit is not None:
             self.audit(record)
 
-    def _open_tools(self, stack: AsyncExitStack) -> None:
+    def _open_registry(self) -> None:
         s = self.settings
-        built = Path(str(resources.files("tools_cache")))
         self.registry = RegistryCache(
-            builtin=built / "tool_registry.json", state=self.state_dir / "registry", bus=self.bus, clock=self.clock,
+            builtin=_built() / "tool_registry.json", state=self.state_dir / "registry", bus=self.bus, clock=self.clock,
             cloud=self.cloud.registry(), refresh_s=s.cloud.refresh_s,
             disabled=rewire.disabled(s), off=s.tool.off, within=self.vigil.within, boundary=self.turns.boundary, locked=s.registry.locked,
             per_tool_hardware=s.registry.per_tool_hardware,
@@ -176,6 +180,9 @@ class Daemon:
         rewire.tell_off(s)
         self.registry.load(self._shelf)
         self._shelf = None
+
+    def _open_tools(self, stack: AsyncExitStack) -> None:
+        s = self.settings
         self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)
         self.lending = Lending(
             s, state=self.state_dir, clock=self.clock, secret=self._secret, notes=self._storage("notes"),
@@ -184,11 +191,13 @@ class Daemon:
         )  # fmt: skip
         stack.push_async_callback(self.lending.close)
         self.tools = LocalTools(
-            registry=self.registry, tools=built / "tools", storage_for=self._storage, alarms=self.alarms,
+            registry=self.registry, tools=_built() / "tools", storage_for=self._storage, alarms=self.alarms,
             clock=self.clock, glasses=self.link.status, full=(StoreFull,), private=self.private.of, note=self.audit, configs=s.tool.values,
             glasses_do=Amenities(self.link, self.clock, lambda: self.stage.beside),
             lent=replace(self.lending.lent(), toolbox=self._toolbox),
         )  # fmt: skip
+
+    def _open_servers(self, stack: AsyncExitStack) -> None:
         self.servers = Servers(
             self.tools.run, self.registry, state=self.state_dir, env=self.env, bus=self.bus, clock=self.clock, hide=self._hide, note=self.audit,
             present=lambda scene, shown: self.stage.present(scene, shown),  # noqa: PLW0108 - the stage is built later
@@ -196,7 +205,7 @@ class Daemon:
         )  # fmt: skip
         self.gateway = Gateway(self.servers.run_tool, self.registry)
         stack.push_async_callback(self.gateway.close)
-        self.own_tools = OwnTools(self.gateway, self.registry, settings=s, env=self.env, hide=self._hide, servers=self.servers.use, forget=self.tools.forget)
+        self.own_tools = OwnTools(self.gateway, self.registry, settings=self.settings, env=self.env, hide=self._hide, servers=self.servers.use, forget=self.tools.forget)
         self.own_tools.use(self._own)
 
     def _open_link(self) -> None:
@@ -241,7 +250,7 @@ class Daemon:
         self.choice = ToolChoice(
             registry=self.registry, store=ToolChoices(self.db, self.clock), bus=self.bus, clock=self.clock, facts=self._facts,
             user_id=self.settings.edge.user_id, **rewire.choice(self.settings), audit=self.audit, listed=self.registry.news.swapped, boundary=self.turns.boundary,
-            tools=Path(str(resources.files("tools_cache"))) / "tools", forget=self.tools.forget,
+            tools=_built() / "tools", forget=self.tools.forget,
         )  # fmt: skip
         self.registry.news.follow(lambda: self.choice.offered(self.settings.edge.user_id))
         await self.choice.load()
@@ -269,33 +278,41 @@ class Daemon:
             glasses=self.link, bus=self.bus, clock=self.clock, notes=self.notes, voice=self.voice,
             within=self.vigil.within,
         )  # fmt: skip
-        self.calls = Orchestrator(
+        ports = CallPorts(
             registry=self.registry, local=self.gateway, shelves=self.shelves, confirmations=self.confirmations,
             sessions=self.sessions, notes=self.notes, uplink=self.uplink, glasses=self.link, stage=self.stage,
-            ask=self.stage, bus=self.bus, clock=self.clock, on_registry=self.registry.notice, audit=self._note_call, turns=self.turns,
-            limits=rewire.limits(s), policy_=rewire.policy(s, choice=self.choice, language=s.audio.voice),
+            ask=self.stage, bus=self.bus, clock=self.clock, on_registry=self.registry.notice, audit=self._note_call,
         )  # fmt: skip
+        policy_ = rewire.policy(s, choice=self.choice, language=s.audio.voice)
+        self.calls = Orchestrator(ports, limits=rewire.limits(s), policy_=policy_, turns=self.turns)
         self.tools.compose(
             self.calls.call, present=self.stage.present, state=lambda: self.calls.session.described(self.clock.boot())
         )
+
+    def _open_reload(self) -> None:
         self.reload = Reload(
-            s, read=partial(settings_again.read, self._config, self.env), bus=self.bus, notifier=self.notifier, turns=self.turns, within=self.vigil.within,
+            self.settings, read=partial(settings_again.read, self._config, self.env), bus=self.bus, notifier=self.notifier, turns=self.turns, within=self.vigil.within,
             roof=rewire.Rewire(cloud=self.cloud, uplink=self.uplink, registry=self.registry, calls=self.calls, tools=self.tools, own=self.own_tools, choice=self.choice, lending=self.lending),
         )  # fmt: skip
+
+    def _open_control(self) -> None:
+        s = self.settings
         self.herald = Herald(
             bus=self.bus, glasses=self.link, uplink=self.uplink, registry=self.registry, clock=self.clock,
             host={"speech": not self.voice.why_not(), "version": __version__}, shown=self.choice.open_to_cloud,
             noted=self.lending.doings.note,
         )  # fmt: skip
         self.looks = StatusLook(lambda: self.reload.settings, self.env, glasses=self.link.status, radio_open=self.finder.has_radio_open, clock=self.clock)
+        ports = Ports(
+            calls=self.calls, registry=self.registry, render=self.stage, store=self.store, bus=self.bus, status=self.status,
+            look=self.looks.look, heard=self.calls.heard, new_id=lambda: new_call_id(self.clock), confirmations=self.confirmations,
+            sessions=self.sessions, session_state=lambda: self.calls.session.described(self.clock.boot()), user_id=s.edge.user_id,
+            metrics=self.metrics.openmetrics, pairing=self.desk, enrol=self.enrol, choice=self.choice, sync=self.registry.sync,
+            servers=self.servers,
+        )  # fmt: skip
         self.control = ControlServer(
-            s.socket_path(self.env), calls=self.calls, registry=self.registry, render=self.stage, store=self.store,
-            bus=self.bus, clock=self.clock, status=self.status, look=self.looks.look, heard=self.calls.heard,
-            new_id=lambda: new_call_id(self.clock), confirmations=self.confirmations, sessions=self.sessions,
-            session_state=lambda: self.calls.session.described(self.clock.boot()), user_id=s.edge.user_id, group=s.control.group,
-            owner_path=s.owner_socket_path(self.env), owner_group=s.control.owner_group,
-            full=(StoreFull,), metrics=self.metrics.openmetrics, pairing=self.desk, enrol=self.enrol, choice=self.choice,
-            sync=self.registry.sync, servers=self.servers,
+            s.socket_path(self.env), ports, clock=self.clock, group=s.control.group, owner_path=s.owner_socket_path(self.env),
+            owner_group=s.control.owner_group, full=(StoreFull,),
         )  # fmt: skip
 
     def _toolbox(self, call: "ToolCall") -> "ToolBox":
@@ -392,6 +409,11 @@ async def serve(
         stack.enter_context(on_hangup(daemon.reload.ask))
         await daemon.run()
     return 0
+
+
+def _built() -> Path:
+    """Where the tools that come with glassd are."""
+    return Path(str(resources.files("tools_cache")))
 
 
 def _chance() -> Any:

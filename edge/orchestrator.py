@@ -9,7 +9,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -49,7 +49,7 @@ from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import Transcript
 from tools_cache.tool import CallOrigin, Delivery, ErrorCode, Mode, ToolCall, ToolDefinition, ToolError, ToolResponse
 
-__all__ = ["Limits", "Orchestrator", "Policy", "Shelves"]
+__all__ = ["CallPorts", "Limits", "Orchestrator", "Policy", "Shelves"]
 _log: Final = logging.getLogger(__name__)
 _STARTING_S: Final = 5.0
 """How long a call waits for a daemon that is just starting."""
@@ -59,43 +59,54 @@ def _random_token() -> str:
     return secrets.token_hex(confirmation.TOKEN_BYTES)
 
 
+@dataclass(frozen=True, slots=True)
+class CallPorts:
+    """What calls need of the rest of the daemon."""
+
+    registry: RegistryPort
+    local: LocalToolsPort
+    shelves: Shelves
+    confirmations: ConfirmationStorePort
+    sessions: SessionStorePort
+    notes: NotesPort
+    uplink: UplinkPort
+    glasses: GlassesPort
+    stage: RenderPort
+    ask: AskPort
+    bus: BusPort
+    clock: Clock
+    on_registry: Callable[[RegistryNotice], Awaitable[None]]
+    """Called with every registry notice of the cloud."""
+    audit: Audit | None = None
+
+
 class Orchestrator:
     """Implements `CallsPort`. Calls that come before `run()` wait a moment for it."""
 
     def __init__(
-        self, *, registry: RegistryPort, local: LocalToolsPort, shelves: Shelves, confirmations: ConfirmationStorePort,
-        sessions: SessionStorePort, notes: NotesPort, uplink: UplinkPort, glasses: GlassesPort, stage: RenderPort,
-        ask: AskPort, bus: BusPort, clock: Clock, on_registry: Callable[[RegistryNotice], Awaitable[None]],
-        audit: Audit | None = None, limits: Limits | None = None, policy_: Policy | None = None,
+        self, ports: CallPorts, *, limits: Limits | None = None, policy_: Policy | None = None,
         new_token: Callable[[], str] = _random_token, turns: OpenTurns | None = None,
     ) -> None:  # fmt: skip
-        self._registry = registry
-        self._shelves = shelves
-        self._store = shelves.calls
-        self._sessions = sessions
-        self._stage = stage
-        self._bus = bus
-        self._clock = clock
+        self._registry = ports.registry
+        self._shelves = ports.shelves
+        self._store = ports.shelves.calls
+        self._sessions = ports.sessions
+        self._stage = ports.stage
+        self._bus = ports.bus
+        self._clock = ports.clock
         self._limits = replace(limits) if limits is not None else Limits()  # our own: `adopt` changes it in place
         self._policy = policy_ or Policy()
-        self._voice = VoiceTurns(notes, clock)
+        self._voice = VoiceTurns(ports.notes, ports.clock)
         self._turns = turns or OpenTurns()
         self._gate = Gate(
-            registry=registry, store=shelves.calls, clock=clock, limits=self._limits, policy_=self._policy,
+            registry=ports.registry, store=self._store, clock=ports.clock, limits=self._limits, policy_=self._policy,
         )  # fmt: skip
-        self._ending = Ending(
-            registry=registry, shelves=shelves, sessions=sessions, uplink=uplink, glasses=glasses, stage=stage, bus=bus,
-            clock=clock, audit=audit, limits=self._limits,
-        )  # fmt: skip
-        self._confirmer = Confirmer(store=confirmations, ask=ask, bus=bus, clock=clock, registry=registry, new_token=new_token)
+        self._ending = _ending(ports, self._limits)
+        self._confirmer = _confirmer(ports, new_token)
         self.questions = self._confirmer.questions
-        self._attendance = Attendance(
-            uplink=uplink, stage=stage, bus=bus, clock=clock, ending=self._ending, confirmer=self._confirmer, limits=self._limits
-        )
-        self._pipeline = Pipeline(
-            gate=self._gate, local=local, shelves=shelves, uplink=uplink, glasses=glasses, bus=bus, clock=clock,
-            confirmer=self._confirmer, attendance=self._attendance, wearer=WearerQuestions(ask, clock), ending=self._ending,
-            limits=self._limits,
+        self._attendance = _attendance(ports, self._ending, self._confirmer, self._limits)
+        self._pipeline = _pipeline(
+            ports, self._limits, gate=self._gate, confirmer=self._confirmer, attendance=self._attendance, ending=self._ending,
         )  # fmt: skip
         self._queue = RunQueue(self._limits)
         self._tickets: dict[str, Ticket] = {}
@@ -104,8 +115,9 @@ class Orchestrator:
         self._tasks: asyncio.TaskGroup | None = None
         self._open = asyncio.Event()
         self._cloud = CloudDesk(
-            uplink=uplink, ending=self._ending, tickets=self._tickets, call=self.call, cancel=self.cancel, on_registry=on_registry
-        )
+            uplink=ports.uplink, ending=self._ending, tickets=self._tickets, call=self.call, cancel=self.cancel,
+            on_registry=ports.on_registry,
+        )  # fmt: skip
 
     def adopt(self, limits: Limits, policy_: Policy) -> None:
         """What the owner changed counts from the next call on."""
@@ -398,3 +410,32 @@ class Orchestrator:
             entry = ticket.snapshot.find(left.call.tool)
             ticket.tool = entry.definition if entry else None
             self._begin(ticket, self._pipeline.take_up(ticket, left))
+
+
+def _ending(ports: CallPorts, limits: Limits) -> Ending:
+    return Ending(
+        registry=ports.registry, shelves=ports.shelves, sessions=ports.sessions, uplink=ports.uplink, glasses=ports.glasses,
+        stage=ports.stage, bus=ports.bus, clock=ports.clock, audit=ports.audit, limits=limits,
+    )  # fmt: skip
+
+
+def _confirmer(ports: CallPorts, new_token: Callable[[], str]) -> Confirmer:
+    return Confirmer(
+        store=ports.confirmations, ask=ports.ask, bus=ports.bus, clock=ports.clock, registry=ports.registry, new_token=new_token,
+    )  # fmt: skip
+
+
+def _attendance(ports: CallPorts, ending: Ending, confirmer: Confirmer, limits: Limits) -> Attendance:
+    return Attendance(
+        uplink=ports.uplink, stage=ports.stage, bus=ports.bus, clock=ports.clock, ending=ending, confirmer=confirmer, limits=limits,
+    )  # fmt: skip
+
+
+def _pipeline(
+    ports: CallPorts, limits: Limits, *, gate: Gate, confirmer: Confirmer, attendance: Attendance, ending: Ending,
+) -> Pipeline:  # fmt: skip
+    return Pipeline(
+        gate=gate, local=ports.local, shelves=ports.shelves, uplink=ports.uplink, glasses=ports.glasses, bus=ports.bus,
+        clock=ports.clock, confirmer=confirmer, attendance=attendance, wearer=WearerQuestions(ports.ask, ports.clock),
+        ending=ending, limits=limits,
+    )  # fmt: skip

@@ -179,7 +179,8 @@ def next_action(layers: Layers) -> str:
     if layers.seen.folders:
         return f"{layers.seen.folders[0].said}: {layers.seen.folders[0].fix}"
     if problem := layers.registry.get("problem"):
-        return f"{problem}. {(layers.registry.get('cloud') or {}).get('hint') or 'It is fetched again by itself; at once: glassd registry sync'}"
+        hint = (layers.registry.get("cloud") or {}).get("hint")
+        return f"{problem}. {hint or 'It is fetched again by itself; at once: glassd registry sync'}"
     for name, why in _servers(layers.servers)["away"].items():
         return f"The MCP server {name} cannot be used: {why}. What to do: glassd doctor; then: glassd servers refresh {name}"
     if own := _own_tools(layers.registry.get("own") or {}):

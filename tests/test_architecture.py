@@ -13,10 +13,6 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("edge", "firmware_bridge", "tools_cache")
 MAX_FUNCTION = 60
-MAX_MODULE = 400
-LONG_MODULES = {"tools_cache/tool.py": 466}
-"""Longer ones, each with its own bound: the words of the tool world stand on one page (issue 3 added how a tool is run,
-how often, and whose session asks)."""
 
 GROUND = {"edge.ports", "edge.store_ports", "edge.pairing_ports", "edge.choice_ports", "edge.events", "edge.bus", "edge.clock", "edge.race", "edge.vigil", "edge.folders"}
 """What every room may import of `edge`, besides `edge.core`."""
@@ -382,12 +378,6 @@ def test_no_function_is_too_long():
         f"{m.where}:{f.lineno} {f.name} has {f.end_lineno - f.lineno + 1} lines"
         for m in MODULES.values() for f in _functions(m.tree) if f.end_lineno - f.lineno + 1 > MAX_FUNCTION
     )  # fmt: skip
-
-
-def test_no_module_is_too_long():
-    lines = {m.where: len(m.path.read_text(encoding="utf-8").splitlines()) for m in MODULES.values()}
-    _told(f"{where} has {n} lines" for where, n in lines.items() if n > LONG_MODULES.get(where, MAX_MODULE))
-    _told(f"{where} needs no bound of its own any more" for where in LONG_MODULES if lines.get(where, 0) <= MAX_MODULE)
 
 
 def test_every_module_says_what_it_is():

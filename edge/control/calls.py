@@ -15,6 +15,7 @@ from edge.control.http import Refused, Reply, Request
 from edge.control.places import Places
 from edge.control.progressing import progressing
 from edge.control.roles import Role, for_the_owner
+from edge.control.sockets import SocketFile
 from edge.control.stream import Stream
 from edge.core import confirmation, results
 from edge.ports import Grant, Submission, Wait
@@ -46,8 +47,9 @@ Envelope = dict[str, Any]
 class CallRoutes:
     """The paths that do something with calls; each raises `Refused` for what cannot be served."""
 
-    def __init__(self, ports: Ports, answers: Answers, *, begins: int, role: Role) -> None:
+    def __init__(self, ports: Ports, answers: Answers, *, begins: int, role: Role, owners: SocketFile) -> None:
         self._ports = ports
+        self._owners = owners
         self._role = role
         self._answers = answers
         self._begins = Places(begins, "too many calls are being taken in at once", "again in a moment")
@@ -110,7 +112,7 @@ class CallRoutes:
     def _decides(self, what: str) -> None:
         """Raise `Refused` for a client that may not decide for the wearer."""
         if self._role is not Role.OWNER:
-            raise for_the_owner(what, self._ports.owners)
+            raise for_the_owner(what, self._owners)
 
     # -------------------------------------------------------------- reading a call
 

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from edge.choice_ports import ChoicePort
 from edge.control.counted import Exposition
-from edge.control.sockets import SocketFile
 from edge.pairing_ports import PairingPort
 from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
 from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort
@@ -40,6 +39,10 @@ Sync = Callable[[], Awaitable[Mapping[str, Json]]]
 """Fetch the registry now; the registry layer of `status` out. Raises `SyncFailed`."""
 
 
+async def _nothing_to_look_at() -> None:
+    """The status says all there is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ports:
     """`session_state` is the voice session as it is now. Without `confirmations` there are no grants, without `sessions` a
@@ -52,12 +55,8 @@ class Ports:
     store: CallStorePort
     bus: BusPort
     status: Callable[[], Mapping[str, Json]]
-    look: Callable[[], Awaitable[None]]
-    """Look at what the status can only say after looking; bounded, never raises."""
     heard: Callable[[str], Awaitable[ToolResponse]]
     new_id: Callable[[], str]
-    owners: SocketFile
-    """The socket on which what is refused here may be asked."""
     confirmations: ConfirmationStorePort | None = None
     sessions: SessionStorePort | None = None
     session_state: Callable[[], Mapping[str, Json]] = dict
@@ -67,4 +66,6 @@ class Ports:
     choice: ChoicePort | None = None
     sync: Sync | None = None
     servers: ServersPort | None = None
+    look: Callable[[], Awaitable[None]] = _nothing_to_look_at
+    """Look at what the status can only say after looking; bounded, never raises."""
     user_id: str = "local"

@@ -21,6 +21,7 @@ from edge.control.pairing import PairingRoutes
 from edge.control.places import Places
 from edge.control.roles import Role, for_the_owner
 from edge.control.servers import ServerRoutes
+from edge.control.sockets import SocketFile
 from edge.control.stream import Stream
 from edge.control.synced import synced
 from edge.control.tools import ToolRoutes
@@ -44,12 +45,13 @@ class Follow:
 class Routes:
     """Finds the handler of a path for the clients of one socket; `answer` raises `Refused` for what cannot be served."""
 
-    def __init__(self, ports: Ports, limits: Limits, role: Role) -> None:
+    def __init__(self, ports: Ports, limits: Limits, role: Role, owners: SocketFile) -> None:
         self._ports = ports
+        self._owners = owners  # where what is refused here may be asked
         self._role = role
         self._answers = Answers(ports.store, ports.bus)
         self._polls = Places(limits.polls, "too many clients wait for an answer", "ask without wait, or again in a moment")
-        calls, grants = CallRoutes(ports, self._answers, begins=limits.begins, role=role), GrantRoutes(ports)
+        calls, grants = CallRoutes(ports, self._answers, begins=limits.begins, role=role, owners=owners), GrantRoutes(ports)
         pairing, tools = PairingRoutes(ports.pairing), ToolRoutes(ports)
         servers = ServerRoutes(ports.servers)
         caller, owner = Role.CALLER, Role.OWNER
@@ -95,7 +97,7 @@ class Routes:
             match = pattern.fullmatch(request.path)
             if match and method == request.method:
                 if not self._role.may(may):
-                    raise for_the_owner(f"{method} {request.path[:80]}", self._ports.owners)
+                    raise for_the_owner(f"{method} {request.path[:80]}", self._owners)
                 found: Reply | Follow | Stream = await handler(request, *match.groups())
                 return found
             if match:

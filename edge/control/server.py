@@ -5,28 +5,23 @@ Does not know what is asked (`routes.py`) and how it is spelled (`http.py`).
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from edge.choice_ports import ChoicePort
 from edge.clock import Clock
-from edge.control.counted import Exposition
 from edge.control.feed import RING, Feed, missed
-from edge.control.handed import Enrol, Ports, ServersPort, Sync
+from edge.control.handed import Ports
 from edge.control.http import Connection, Limits, Refused, Reply, Request, failure
 from edge.control.roles import Role
 from edge.control.routes import Follow, Routes
 from edge.control.sockets import BACKLOG, SocketFile
 from edge.control.stream import Stream
-from edge.pairing_ports import PairingPort
 from edge.paths import owner_beside
-from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
-from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort, StorageUnavailable
+from edge.store_ports import StorageUnavailable
 from firmware_bridge.deadlines import timeout
-from tools_cache.tool import Json, ToolResponse
 
 log = logging.getLogger(__name__)
 
@@ -41,38 +36,21 @@ class _Entrance:
     streams: int = 0
 
 
-async def _nothing_to_look_at() -> None:
-    """The status says all there is."""
-
-
 class ControlServer:
     """Serves the control API; `run()` is the service and may be run again after it ended. `full` is what a store raises
     that takes nothing new.
     """
 
     def __init__(
-        self, path: Path, *, calls: CallsPort, registry: RegistryPort, render: RenderPort, store: CallStorePort,
-        bus: BusPort, clock: Clock, status: Callable[[], Mapping[str, Json]],
-        heard: Callable[[str], Awaitable[ToolResponse]], new_id: Callable[[], str],
-        confirmations: ConfirmationStorePort | None = None, sessions: SessionStorePort | None = None,
-        session_state: Callable[[], Mapping[str, Json]] = dict, user_id: str = "local", group: str = "",
-        owner_path: Path | None = None, owner_group: str = "",
+        self, path: Path, ports: Ports, *, clock: Clock, group: str = "", owner_path: Path | None = None, owner_group: str = "",
         full: tuple[type[Exception], ...] = (), limits: Limits | None = None, ring: int = RING,
-        metrics: Exposition | None = None, pairing: PairingPort | None = None, enrol: Enrol | None = None,
-        choice: ChoicePort | None = None, sync: Sync | None = None, servers: ServersPort | None = None,
-        look: Callable[[], Awaitable[None]] = _nothing_to_look_at,
     ) -> None:  # fmt: skip
         self._full = full
         self._limits = limits or Limits()
-        self._feeds = {calls: Feed(bus, clock=clock, ring=ring, calls=calls) for calls in (True, False)}
+        self._feeds = {calls: Feed(ports.bus, clock=clock, ring=ring, calls=calls) for calls in (True, False)}
         owners = SocketFile(owner_path or owner_beside(path), owner_group, key="control.owner_socket", group_only=True)
-        ports = Ports(
-            calls=calls, registry=registry, render=render, store=store, bus=bus, status=status, look=look, heard=heard, new_id=new_id,
-            confirmations=confirmations, sessions=sessions, session_state=session_state, metrics=metrics,
-            user_id=user_id, pairing=pairing, enrol=enrol, choice=choice, sync=sync, servers=servers, owners=owners,
-        )  # fmt: skip
         files = {Role.CALLER: SocketFile(path, group, key="control.socket"), Role.OWNER: owners}
-        self._entrances = [_Entrance(file, Routes(ports, self._limits, role)) for role, file in files.items()]
+        self._entrances = [_Entrance(file, Routes(ports, self._limits, role, owners)) for role, file in files.items()]
         self._tasks: asyncio.TaskGroup | None = None
 
     @property

@@ -2,16 +2,17 @@
 
 Refuses to do any of it, to wait, and to know radios: `link_manager.py` waits, `link_finder.py` carries the steps out.
 
-    reconnect            the same radio, a new connection: most losses are somebody who walked out of range
+    reconnect            the same radio, a new connection: mostly somebody walked out of range
         │  did not help `fresh` times
-    fresh connection     end a leftover link, drop what the radio remembers of the glasses, scan anew
+    fresh connection     end a leftover link, drop what the radio remembers of the glasses, scan
         │  did not help `reset` times; again after twice as many, four times as many …
-    reset adapter        BlueZ: power it off and on over D-Bus; a host stack of our own: open its HCI stream again
+    reset adapter        power it off and on over D-Bus; our own host stack: open HCI again
         │  did not help `leave` times, and systemd watches this process
-    leave it to systemd  end the process with an error; where nobody would start it again the ladder goes on for ever
+    leave it to systemd  end the process with an error; where nothing restarts it, go on
 
-    ask                  `ask` times refused: keys do not get better by trying. Rest until somebody pairs or says go on;
-                         where it is only doubt, try again now and then: they may just have been too far away.
+    ask                  `ask` times refused: keys do not get better by trying. Rest until somebody
+                         pairs or says go on; where it is only doubt, try again now and then: they
+                         may just have been too far away.
 
 A failure is counted by its kind, from the last link that was stable; a stable link forgets them all.
 """

@@ -88,33 +88,40 @@ async def _open(
 ) -> Play:
     """Start mock, cloud and daemon, in that order; they end in the reverse one."""
     control = out / "control.sock"
-
-    async def start(name: str, *words: str, announces: bool = True) -> Member:
-        member = Member(name, glassd(*words), log_dir=out)
-        stack.push_async_callback(member.stop)
-        await member.start(announces=announces)
-        return member
-
+    mock_words = ("sim", model, "--radio", "tcp:127.0.0.1:0", "--control", str(out / "mock.sock"), "--out", str(out), "--json")
+    cloud_words = ("devcloud", "--http", "127.0.0.1:0", "--state", str(out / "cloud"), "--json")
     started = await asyncio.gather(
-        start("glasses", "sim", model, "--radio", "tcp:127.0.0.1:0", "--control", str(out / "mock.sock"),
-              "--out", str(out), "--json"),
-        start("cloud", "devcloud", "--http", "127.0.0.1:0", "--state", str(out / "cloud"), "--json"),
+        _start(stack, out, "glasses", *mock_words), _start(stack, out, "cloud", *cloud_words)
     )  # fmt: skip
     mock, cloud = (member.announcement for member in started)
     show({"event": "cast", "name": f"{model} glasses", "where": mock["radio"]})
     show({"event": "cast", "name": "a small cloud", "where": f"{cloud['http']}, MQTT at {cloud['mqtt']}"})
-    host, _, port = str(cloud["mqtt"]).rpartition(":")
-    config = out / "glassd.toml"
-    config.write_text(CONFIG.format(
-        edge_id=EDGE_ID, state=out / "state", radio=mock["radio"], model=model.removeprefix(SIMULATED), host=host, port=port,
-        http=cloud["http"], socket=control,
-    ), encoding="utf-8")  # fmt: skip
-    await until_there(control, await start("daemon", "run", "--config", str(config), announces=False))
+    config = _configured(out, control, mock, cloud, model)
+    await until_there(control, await _start(stack, out, "daemon", "run", "--config", str(config), announces=False))
     show({"event": "cast", "name": "the daemon", "where": f"{config} (logs, lens.png and sound beside it; --keep leaves them there)"})
     daemon, cloud_wire = DaemonWire(owner_beside(control)), CloudWire(cloud["http"])
     stack.push_async_callback(daemon.close)
     stack.push_async_callback(cloud_wire.close)
     return Play(daemon, MockWire(out / "mock.sock"), cloud_wire, emit=show, edge_id=EDGE_ID, out=out, forgiving=forgiving)
+
+
+async def _start(stack: AsyncExitStack, out: Path, name: str, *words: str, announces: bool = True) -> Member:
+    member = Member(name, glassd(*words), log_dir=out)
+    stack.push_async_callback(member.stop)
+    await member.start(announces=announces)
+    return member
+
+
+def _configured(out: Path, control: Path, mock: dict[str, Any], cloud: dict[str, Any], model: str) -> Path:
+    """Write the daemon's configuration for this mock and this cloud."""
+    host, _, port = str(cloud["mqtt"]).rpartition(":")
+    config = out / "glassd.toml"
+    text = CONFIG.format(
+        edge_id=EDGE_ID, state=out / "state", radio=mock["radio"], model=model.removeprefix(SIMULATED), host=host, port=port,
+        http=cloud["http"], socket=control,
+    )  # fmt: skip
+    config.write_text(text, encoding="utf-8")
+    return config
 
 
 async def _scripted(steps: list[Step]) -> AsyncIterator[Step]:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 from edge.bus import Bus
 from edge.clock import Clock
+from edge.control.handed import Ports
 from edge.control.http import Limits
 from edge.control.server import ControlServer
 from edge.core import particulars
@@ -257,12 +258,13 @@ async def open_house(tmp_path: Path, *, name: str = "control.sock", limits: Limi
         return ToolResponse(data=f"heard {text}")
 
     store, confirmations, sessions, registry = Store(), Confirmations(), Sessions(), Registry()
-    ports = {"confirmations": confirmations, "sessions": sessions, "session_state": lambda: {"voice": True}, **more}
-    server = ControlServer(
-        path, calls=calls, registry=registry, render=SimpleNamespace(lens=lambda *, exact=False: {**lens, "drawn": drawn} if exact else lens), store=store, bus=bus,
-        clock=Clock(), status=lambda: status, heard=heard, new_id=lambda: f"id-{next(numbers)}", full=(Full,),
-        limits=limits, ring=ring, **ports,
-    )  # fmt: skip
+    of_the_server = {name: more.pop(name) for name in ("group", "owner_path", "owner_group") if name in more}
+    ports = Ports(**{
+        "calls": calls, "registry": registry, "render": SimpleNamespace(lens=lambda *, exact=False: {**lens, "drawn": drawn} if exact else lens),
+        "store": store, "bus": bus, "status": lambda: status, "heard": heard, "new_id": lambda: f"id-{next(numbers)}",
+        "confirmations": confirmations, "sessions": sessions, "session_state": lambda: {"voice": True}, **more,
+    })  # fmt: skip
+    server = ControlServer(path, ports, clock=Clock(), full=(Full,), limits=limits, ring=ring, **of_the_server)
     server.open()
     running = asyncio.ensure_future(server.run())
     try:

@@ -8,6 +8,7 @@ import stat
 
 import pytest
 
+from edge.control.handed import Ports
 from edge.control.http import Limits
 from edge.control.server import ControlServer
 from edge.control.sockets import SocketTaken
@@ -24,7 +25,7 @@ def bare(path, **more):
     ports = dict.fromkeys(("calls", "registry", "render", "store", "bus", "status", "heard", "new_id"), nothing)
     from edge.clock import Clock
 
-    return ControlServer(path, **ports, clock=Clock(), **more)
+    return ControlServer(path, Ports(**ports), clock=Clock(), **more)
 
 
 # ------------------------------------------------------------------ the socket file

@@ -14,7 +14,7 @@ from edge.clock import Clock
 from edge.core.call_state import check
 from edge.core.idempotency import replayable
 from edge.core.ids import new_call_id
-from edge.orchestrator import Limits, Orchestrator, Shelves
+from edge.orchestrator import CallPorts, Limits, Orchestrator, Shelves
 from edge.ports import Entry, Invoked, NobodyToAsk, Progress, Question, UplinkBusy, UplinkMessage, UplinkStatus
 from edge.render.stage import Stage
 from edge.store.calls import CallStore
@@ -307,11 +307,12 @@ async def house(
     async def on_registry(notice: Any) -> None:
         notices.append(notice)
 
-    orchestrator = Orchestrator(
+    ports = CallPorts(
         registry=registry, local=tools, shelves=shelves, confirmations=confirmations, sessions=sessions, notes=Notes(db),
         uplink=uplink, glasses=glasses, stage=stage, ask=wearer, bus=bus, clock=clock, on_registry=on_registry,
-        audit=audit.append, limits=limits, **more,
+        audit=audit.append,
     )  # fmt: skip
+    orchestrator = Orchestrator(ports, limits=limits, **more)
     inside = House(orchestrator, registry, tools, uplink, glasses, stage, store, bus, audit, notices, wearer, shelves, confirmations, sessions)
     opened = asyncio.Event()
     try:

@@ -10,7 +10,17 @@ from edge.events import GlassesSaid
 from edge.ports import NobodyToAsk, Question
 from edge.render.voice import Voice
 from firmware_bridge.errors import CommandTimeout
-from firmware_bridge.messages import Answer, ClearPage, Done, EndPrompt, Gesture, Gestured, Prompt, ShowPage, WornChanged
+from firmware_bridge.messages import (
+    Answer,
+    ClearPage,
+    Done,
+    EndPrompt,
+    Gesture,
+    Gestured,
+    Prompt,
+    ShowPage,
+    WornChanged,
+)
 from tests.unit.render.fakes import AUDIO, DISPLAY, FULL, FakeGlasses
 from tests.unit.render.test_asking import PAY, Boot, begin, pages_only, soon
 from tools_cache.tool import ToolResponse
