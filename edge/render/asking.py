@@ -27,7 +27,7 @@ class Asking:
     `begun`: it was put to the wearer, or is being put. `page` of `sheets` is there, or is to be put there next; a yes needs the
     last one, after all others were there on the same `link`. `since` when it is there, or its speech has ended (boot clock).
     `number` of the prompt open on the glasses; `unprompted`: they may not ask this themselves. `speech` is its spoken form, `heard` whether it was spoken to its end,
-    `missed` that the glasses were taken off, or put on, meanwhile.
+    `missed` that the glasses were taken off, or put on, meanwhile, `address` which glasses speak it.
     """
 
     question: Question
@@ -44,6 +44,7 @@ class Asking:
     speech: Act | None = None
     heard: bool = False
     missed: bool = False
+    address: str = ""
     unprompted: bool = False
 
     @property

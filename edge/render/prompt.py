@@ -144,7 +144,7 @@ class Asker:
             return True  # the wearer has turned pages already
         if asking.way is Way.PAGE:
             return settled
-        if asking.way is not Way.EAR:
+        if asking.way is not Way.EAR or not status.ready or status.address != asking.address:
             return False
         return asking.said if answer is Answer.DENY else asking.heard and settled
 
@@ -326,6 +326,9 @@ class Asker:
     def _in_ear(self, asking: Asking, capabilities: Capabilities, why: list[str]) -> bool:
         if not can_press(capabilities):
             return False
+        here = self._glasses.status().address
+        if asking.address != here:  # who wears these glasses has heard nothing of it yet
+            self._say_again(asking)
         if asking.speech is None:
             try:
                 words = Rendering(speech=spoken(asking.question, capabilities))
@@ -335,8 +338,8 @@ class Asker:
             act = Act("", asking.question.scene, words, ASKING_RANK, asking.expires_at, lambda _id, _report: None)
             if not self._ear.begin(act, capabilities, why):
                 return False
-            asking.speech = act
-        asking.way = Way.EAR
+            asking.speech, asking.address = act, here
+        asking.way, asking.since = Way.EAR, self._clock.boot()
         return True
 
     def spoken(self, over: SpeechOver) -> None:

@@ -44,6 +44,7 @@ class FakeGlasses:
         self.facts = facts
         self.ready = True
         self.link = 1
+        self.address = "AA"
         self.known = True
         self.worn: bool | None = True
         self.told: list[Command] = []
@@ -64,7 +65,7 @@ class FakeGlasses:
     def status(self) -> GlassesStatus:
         record = Capabilities.of("mock", self.facts, origin=Origin.FIRMWARE, now=0.0) if self.known else None
         return GlassesStatus(state="READY" if self.ready else "SEEKING", ready=self.ready, capabilities=record,
-                             stale=not self.ready, worn=self.worn, link=self.link)  # fmt: skip
+                             stale=not self.ready, worn=self.worn, link=self.link, address=self.address)  # fmt: skip
 
     async def request(self, command: Command, *, timeout_s: float = 5.0) -> Done:
         self._take(command)

@@ -263,6 +263,24 @@ async def test_a_question_that_was_heard_is_not_spoken_again_when_the_glasses_re
 
 
 @pytest.mark.requirement("I11-consent-spoken")
+async def test_a_question_that_was_heard_with_other_glasses_is_spoken_again(open_stage) -> None:
+    async with open_stage(AUDIO) as (stage, glasses):
+        asking = begin(stage)
+        await said(stage, glasses)
+        glasses.leave()
+        glasses.address = "BB"
+        glasses.return_unheard()
+        await glasses.say(Gesture.BUTTON)
+        glasses.tell_return()
+        await glasses.say(Gesture.BUTTON)
+        await glasses.until(lambda: sum(isinstance(c, StartAudio) for c in glasses.told) == 2)
+        assert not asking.done()
+        await said(stage, glasses)
+        await glasses.say(Gesture.BUTTON)
+        assert await soon(asking) is Answer.ALLOW
+
+
+@pytest.mark.requirement("I11-consent-spoken")
 @pytest.mark.parametrize("question", [
     Question("c9/ask", "Pay. こんにちは. Now.", 30.0), Question("c9/ask", "to: Жук", 30.0, exact=True), Question("c9/ask", "word " * 400, 30.0),
 ])  # fmt: skip
