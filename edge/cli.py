@@ -22,6 +22,7 @@ INTERRUPTED: Final = 130
 
 _EPILOG: Final = """\
 exit codes: 0 done · 1 failed · 2 wrong usage or configuration · 3 the daemon is not running · 4 nothing found · 5 timed out
+            (a list with nothing in it is 0; 4 is for what was named and does not exist, and a scan that hears no glasses)
 first steps: glassd demo (nothing needed) · glassd run (the daemon) · glassd status (what is, and what to do next)
 something is wrong: glassd doctor (what, and the exact fix)"""
 

@@ -37,7 +37,7 @@ def _list(servers: list[dict[str, Any]], screen: Screen) -> int:
         screen.table([_row(screen, one) for one in servers])
         for one in servers:
             _beside(one, screen)
-    return 0 if servers else 4
+    return 0
 
 
 def _row(screen: Screen, one: dict[str, Any]) -> tuple[str, ...]:

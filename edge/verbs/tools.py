@@ -11,6 +11,7 @@ from typing import Any, Final
 from edge.verbs.screen import CliError, Screen, duration, plain
 
 NOT_RUNNING: Final = 3
+NOTHING: Final = 4
 ORIGINS: Final = {"cloud": "confirmed by the cloud", "disk": "the copy kept on disk", "local": "the tools of this installation"}
 ASLEEP: Final = "glassd is not running: these are the tools it would begin with; which of them your glasses can do, it judges when it runs"
 
@@ -26,7 +27,7 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.note(f"warning: {warning}")
     if screen.as_json:
         screen.json(document)
-        return 0 if tools else 4
+        return _exit_code(args, tools)
     if not tools:
         screen.line("No tools" + (f" of category {plain(args.category)}" if args.category else "") + ". See also: glassd tools --all")
     else:
@@ -38,7 +39,15 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.line(plain(told))
     if document.get("running") is False:
         screen.note(ASLEEP)
-    return 0 if tools else 4
+    return _exit_code(args, tools)
+
+
+def _exit_code(args: Namespace, tools: list[dict[str, Any]]) -> int:
+    """An empty list is no failure; a category that no tool has, hidden ones included, is not found."""
+    if tools or not args.category:
+        return 0
+    every = _document(Namespace(**{**vars(args), "all": True, "mode": None}))["tools"]
+    return 0 if every else NOTHING
 
 
 def _document(args: Namespace) -> dict[str, Any]:

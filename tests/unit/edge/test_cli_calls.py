@@ -7,12 +7,12 @@ from io import StringIO
 
 import pytest
 
-from edge.ports import Grant, Submission
+from edge.ports import Entry, Grant, Submission
 from edge.verbs import question
 from edge.verbs.screen import CliError, Screen
 from edge.verbs.story import waits_for
 from tests.test_imports import _VERB, HEAVY, loaded
-from tests.unit.control.house import ASKED, open_house, row
+from tests.unit.control.house import ASKED, definition, open_house, row
 from tests.unit.edge.test_cli import DEADLINE_S, glassd, start
 from tools_cache.tool import ErrorCode, ToolResponse
 
@@ -393,6 +393,21 @@ async def test_the_story_of_a_failure_says_why_and_of_an_open_call_that_there_is
     assert still.out.splitlines()[-1] == "answer     none yet; it waits for its tool"
     assert "attempts   1" in still.out
     assert none.code == 4
+
+
+@pytest.mark.requirement("I12-empty-lists")
+@pytest.mark.parametrize("more", [(), ("--json",)], ids=["people", "program"])
+async def test_listing_nothing_is_no_failure_and_what_is_unknown_is_not_found(tmp_path, more):
+    async with open_house(tmp_path) as house:
+        house.registry.list, house.store.rows = (Entry(definition("cam:shot", category="media"), "Camera", hidden="needs a camera"),), {}
+        where = ("--socket", str(house.path), *more)
+        lists = (("servers",), ("grants",), ("calls",), ("calls", "--pending"), ("confirm",), ("tools",), ("tools", "--category", "media"))
+        empty = await asyncio.gather(*(glassd(*words, *where) for words in lists))
+        unknown = await asyncio.gather(*(
+            glassd(*words, *where) for words in (("calls", "nope"), ("servers", "authorize", "nope"), ("tools", "--category", "nope"), ("call", "no:pe"))
+        ))  # fmt: skip
+    assert [ran.code for ran in empty] == [0] * len(lists)
+    assert [ran.code for ran in unknown] == [4] * 4
 
 
 def running():
