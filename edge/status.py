@@ -1,6 +1,6 @@
 """The status document: one state per layer, and the single next thing to do. Pure: states in, document out.
 
-Never derived from "the process is alive": every line is what its layer itself says (contract §6, ux §5).
+Never derived from "the process is alive": every line is what its layer itself says.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,1 @@
-"""The control API: HTTP over a unix socket, contract §6."""
+"""The control API: HTTP over two unix sockets; `docs/control-api.md` is its contract."""

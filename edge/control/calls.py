@@ -25,7 +25,7 @@ from tools_cache.tool import CallOrigin, Delivery, Json, Mode, ToolCall, ToolRes
 GRACE_S: Final = 60.0
 """How long after its own deadline a call's answer (speech included) may still come: the longest text takes 40 s to say."""
 LIFE_S: Final = 40.0
-"""A call's life when nothing else is said (contract §3): 10 s to activate, 30 s to run."""
+"""A call's life when nothing else is said: 10 s to activate, 30 s to run."""
 MAX_TTL_S: Final = 86400.0
 MAX_REASON: Final = 200
 MAX_TOKEN: Final = 255
@@ -167,13 +167,13 @@ class CallRoutes:
 
     async def cancel(self, request: Request, call_id: str) -> Reply:
         body = reading.json_object(request, ("reason",), empty=True)
-        reason = reading.text(body, "reason", most=MAX_REASON, default="") or "called off over the control API"
+        reason = reading.text(body, "reason", most=MAX_REASON, default="") or "cancelled over the control API"
         if self._role is not Role.OWNER and (story := await self._ports.store.get(call_id)) is not None:
             origin = (story.get("request") or {}).get("origin", CallOrigin.CLI)
             if origin not in _OWN:
                 self._decides(f"the call {call_id}, which came from {origin},")
         if not await self._ports.calls.cancel(call_id, reason):
-            raise await self._over(call_id, "nothing is left to call off")
+            raise await self._over(call_id, "nothing is left to cancel")
         return Reply(200, {"call_id": call_id, "cancelled": True})
 
     async def result(self, request: Request, call_id: str) -> Reply:
@@ -237,7 +237,7 @@ def _response(body: Mapping[str, Json]) -> ToolResponse:
     try:
         return ToolResponse.from_json(dict(body))
     except ValueError as e:
-        raise reading.malformed(str(e), 'for example {"data": {"answer": "yes"}}; contract §3 has the whole envelope') from None
+        raise reading.malformed(str(e), 'for example {"data": {"answer": "yes"}}, or {"error": {"type": "PERMANENT", "message": "sold out"}}') from None
 
 
 async def within(answer: Awaitable[_T], limit_s: float) -> _T:

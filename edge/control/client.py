@@ -22,7 +22,7 @@ QUIET_S: Final = 60.0
 
 
 class ControlError(Exception):
-    """There is no good answer. `exit_code` is contract §1's; `fix` the next thing to do."""
+    """There is no good answer. `exit_code` is what the command line exits with; `fix` the next thing to do."""
 
     def __init__(self, code: str, message: str, fix: str = "", *, exit_code: int = 1) -> None:
         super().__init__(message)

@@ -102,11 +102,13 @@ class Connection:
         self._limits = limits
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head)
         self._spoken = False
+        self._without_body = False
         writer.transport.set_write_buffer_limits(high=READ)
 
     async def request(self) -> Request | None:
         """Give the next request, None when the client has gone or said nothing. Raises `Refused`."""
         self._spoken = bool(self._h11.trailing_data[0])
+        self._without_body = False
         try:
             async with timeout(self._limits.request_s if self._spoken else self._limits.idle_s) as limit:
                 return await self._next(limit)
@@ -117,12 +119,13 @@ class Connection:
         except h11.RemoteProtocolError as e:
             if self._reader.at_eof():
                 return None
-            raise Refused(e.error_status_hint, "INVALID_REQUEST", f"this is not HTTP as we speak it: {e}") from None
+            raise Refused(e.error_status_hint, "INVALID_REQUEST", f"this is not valid HTTP/1.1: {e}") from None
 
     async def _next(self, limit: asyncio.Timeout) -> Request | None:
         head = await self._event(limit)
         if not isinstance(head, h11.Request):
             return None
+        self._without_body = head.method == b"HEAD"
         headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
         if int(headers.get("content-length", 0)) > self._limits.body:
             raise self._too_large()
@@ -160,7 +163,7 @@ class Connection:
                 h11.Response(status_code=reply.status, headers=[
                     ("Content-Type", reply.content_type), ("Content-Length", str(len(body))), *reply.headers,
                 ]),
-                h11.Data(data=body), h11.EndOfMessage(),
+                *([] if self._without_body else [h11.Data(data=body)]), h11.EndOfMessage(),
             )  # fmt: skip
         if self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:
             self._h11.start_next_cycle()

@@ -105,7 +105,7 @@ class Routes:
         if allowed:
             allow = ", ".join(allowed)
             raise Refused(405, "METHOD_NOT_ALLOWED", f"{request.method} is not for {request.path}", f"use {allow}", allow=allow)
-        raise Refused(404, "NOT_FOUND", f"there is no {request.path[:80]}", "paths begin with /v1/, see contract §6")
+        raise Refused(404, "NOT_FOUND", f"there is no {request.path[:80]}", "paths begin with /v1/, for example /v1/status")
 
     # -------------------------------------------------------------- reading
 

@@ -11,7 +11,7 @@ from edge import cli
 from edge.options import VERBS
 from tests.documents.blocks import ALL, DOCUMENTS, ROOT, SHOWN
 
-TESTS = ("test_readme", "test_glasses", "test_using", "test_mini_app", "test_guides")
+TESTS = ("test_readme", "test_glasses", "test_using", "test_mini_app", "test_guides", "test_control_api")
 ELSEWHERE = {
     ("README.md", "sudo apt install bluez make"): (
         "needs root, apt and a radio", "tests/unit/packaging/test_install.py::test_everything_has_its_place"),

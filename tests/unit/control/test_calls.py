@@ -304,7 +304,7 @@ async def test_a_running_call_is_called_off_with_its_reason(tmp_path):
         house.calls.running = {"c7": None, "c8": None}
         assert await house.ask("POST", "/v1/calls/c7/cancel", {"reason": "changed my mind"}) == (200, {"call_id": "c7", "cancelled": True})
         assert (await house.ask("POST", "/v1/calls/c8/cancel"))[0] == 200
-    assert house.calls.running == {"c7": "changed my mind", "c8": "called off over the control API"}
+    assert house.calls.running == {"c7": "changed my mind", "c8": "cancelled over the control API"}
 
 
 async def test_what_is_over_or_unknown_cannot_be_called_off(tmp_path):

@@ -155,6 +155,15 @@ async def test_one_connection_carries_many_requests_also_sent_at_once(tmp_path):
     assert raw.count(b"HTTP/1.1 200") == 3
 
 
+async def test_head_is_refused_without_a_body_and_the_connection_goes_on(tmp_path):
+    async with open_house(tmp_path) as house:
+        raw = await house.exchange(b"HEAD /v1/status HTTP/1.1\r\nHost: x\r\n\r\n" + GET)
+    refused, _, rest = raw.partition(b"\r\n\r\n")
+    assert refused.startswith(b"HTTP/1.1 405")
+    assert b"Allow: GET" in refused
+    assert rest.startswith(b"HTTP/1.1 200")
+
+
 async def test_a_request_arriving_byte_by_byte_is_served(tmp_path):
     async with open_house(tmp_path) as house:
         reader, writer = await asyncio.open_unix_connection(str(house.path))
