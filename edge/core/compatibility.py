@@ -72,8 +72,9 @@ def _lack(need: Requirement, record: Capabilities | None) -> words.Lack | None:
 def _fits(wanted: Detail, value: Scalar | None) -> bool:
     """Unknown never fits. A text that is a list (`opus,pcm16`) fits when it holds the word."""
     if wanted.equal is None:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and (wanted.least is None or value >= wanted.least) and (wanted.most is None or value <= wanted.most)  # type: ignore[operator]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        return (wanted.least is None or value >= wanted.least) and (wanted.most is None or value <= wanted.most)
     if isinstance(wanted.equal, str):
         return isinstance(value, str) and wanted.equal.lower() in {value.lower(), *value.lower().split(",")}
     return isinstance(value, bool) is isinstance(wanted.equal, bool) and value == wanted.equal

@@ -6,6 +6,7 @@ Knows how HCI is wired; has never heard of glasses.
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from bumble.transport import open_transport
@@ -69,7 +70,7 @@ class Mount:
             controller = air.controller("glasses")
             self._cleanup.callback(air.remove, controller)
             self._controllers.append(controller)
-            self.antennas.append(Antenna(controller, AsyncPipeSink(controller), lambda c=controller: c.drop_links() > 0))  # type: ignore[misc]
+            self.antennas.append(Antenna(controller, AsyncPipeSink(controller), partial(_drop_links, controller)))
 
     async def _tcp(self, rest: str) -> None:
         host, _, port = rest.rpartition(":")
@@ -109,3 +110,7 @@ class Mount:
             raise RadioError(RadioReason.NO_ADAPTER, f"{moniker} cannot be opened: {error}", hint) from error
         self._cleanup.push_async_callback(transport.close)
         return transport
+
+
+def _drop_links(controller: VirtualController) -> bool:
+    return controller.drop_links() > 0
