@@ -11,7 +11,7 @@ from edge import cli
 from edge.options import VERBS
 from tests.documents.blocks import ALL, DOCUMENTS, ROOT, SHOWN
 
-TESTS = ("test_readme", "test_glasses", "test_using", "test_mini_app", "test_guides", "test_control_api")
+TESTS = ("test_readme", "test_glasses", "test_using", "test_mini_app", "test_guides", "test_control_api", "test_mqtt", "test_mqtt_tables")
 ELSEWHERE = {
     ("README.md", "sudo apt install bluez make"): (
         "needs root, apt and a radio", "tests/unit/packaging/test_install.py::test_everything_has_its_place"),
@@ -25,6 +25,8 @@ ELSEWHERE = {
         "needs Mosquitto", "tests/e2e/test_workers.py::test_a_worker_of_the_command_line_serves_on_when_the_cloud_it_stands_beside_is_killed"),
     ("docs/link.md", "stateDiagram-v2"): (
         "a drawing, printed by the table that it shows", "tests/unit/edge/test_link_state.py::"),
+    ("docs/mqtt.md", " wearer   glasses"): (
+        "a drawing of the parts", "tests/documents/test_mqtt.py::test_a_call_that_the_cloud_answers"),
     ("docs/mcp.md", "openssl rand -hex 24 | sudo install"): (
         "needs root and systemd", "tests/unit/packaging/test_units.py::test_systemd_verifies_the_units_for_agents_and_finds_little_to_complain_about"),
 }  # fmt: skip

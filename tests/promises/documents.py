@@ -10,6 +10,7 @@ PROMISES: Final[dict[str, Promise]] = {
     "I12-control-api": Promise(
         "docs/control-api.md names every route, field, error code and event kind there is, and no other; a daemon answers its examples as shown.", "issue 12, Build 5"),
     "I11-verbs": Promise("Every verb, option and exit code that a document names exists.", "issue 11, 21"),
+    "I12-mqtt": Promise("docs/mqtt.md names every topic, message, field and error code of the MQTT contract, and its examples are real.", "issue 12, 5"),
 }
 
 DECLINED: Final[dict[str, str]] = {}

@@ -143,6 +143,7 @@ class Said:
     response_topic: str | None = None
     expiry_s: int | None = None
     user: Mapping[str, str] = field(default_factory=dict)
+    qos: int = 0
 
     @property
     def kind(self) -> str:
@@ -262,5 +263,5 @@ def _said(message: aiomqtt.Message) -> Said:
     return Said(
         str(message.topic), body, bool(message.retain), content_type, getattr(properties, "CorrelationData", None),
         getattr(properties, "ResponseTopic", None), getattr(properties, "MessageExpiryInterval", None),
-        dict(getattr(properties, "UserProperty", [])),
+        dict(getattr(properties, "UserProperty", [])), message.qos,
     )  # fmt: skip
