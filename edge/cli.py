@@ -68,13 +68,13 @@ class _Parser(argparse.ArgumentParser):
 
 def _nearest(message: str) -> str:
     """Find the nearest choice in argparse's own words: invalid choice: 'statsu' (choose from 'status', …)."""
-    import difflib
     import re
+
+    from tools_cache.nearest import did_you_mean
 
     found = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message)
     choices = [c.strip("' ") for c in found[2].split(",")] if found else []
-    near = difflib.get_close_matches(found[1], choices, n=1) if found else []
-    return f"did you mean {near[0]}?" if near else ""
+    return did_you_mean(found[1], choices) if found else ""
 
 
 def build_parser() -> argparse.ArgumentParser:

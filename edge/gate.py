@@ -5,7 +5,7 @@ Refuses to route, to run, to ask anybody and to answer: it lets a ticket pass, o
 
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Final
 
@@ -154,8 +154,16 @@ class Gate:
                 raise Refused(policy.registry_changed(), "registry changed within a turn")
         entry, current = ticket.snapshot.find(call.tool), now.find(call.tool)
         if entry is None:
-            raise Refused(policy.unknown(call.tool), "unknown tool")
+            raise Refused(policy.unknown(call.tool, self._open_to(ticket)), "unknown tool")
         return entry if current is None else replace(current, definition=entry.definition)
+
+    def _open_to(self, ticket: Ticket) -> Iterator[str]:
+        """The tools that this ticket's caller may call: no other is named to it."""
+        for entry in ticket.snapshot.entries() if ticket.snapshot is not None else ():
+            tool = entry.definition
+            off = self._choice is not None and self._choice.refusal(ticket.call, tool) is not None
+            if not entry.hidden and not off and permissions.refusal(ticket.call, tool, self._policy.cloud_may) is None:
+                yield tool.name
 
     def _budget(self, ticket: Ticket, tool: ToolDefinition) -> None:
         call = ticket.call

@@ -3,7 +3,6 @@
 Refuses to look at secrets and to ask anybody. A file that cannot be used costs itself, never its neighbours.
 """
 
-import difflib
 import hashlib
 import json
 import os
@@ -21,6 +20,7 @@ from tools_cache.errors import BadDefinition, BadToolName
 from tools_cache.frozen import FrozenDict, frozen
 from tools_cache.manifest import definition, own_requirements
 from tools_cache.names import parse
+from tools_cache.nearest import did_you_mean, nearest
 from tools_cache.registry import App, Dropped, Requirement
 from tools_cache.schema import check_schema, compile_schema
 from tools_cache.tool import ExecutionType, Json, Source, ToolDefinition
@@ -239,8 +239,7 @@ def _known(document: Mapping[str, Json], schema: Mapping[str, Any], where: str) 
     known = schema["properties"]
     for key, value in document.items():
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
-            raise BadFile(f"{where}{key}: there is no such field; " + (f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"))
+            raise BadFile(f"{where}{key}: there is no such field; " + (did_you_mean(key, known) or f"there are {', '.join(known)}"))
         if isinstance(value, dict):
             _known(value, known[key], f"{where}{key}.")
 
@@ -347,8 +346,8 @@ def _inputs_known(place: str, template: Json, schema: Mapping[str, Json]) -> Non
     for path in sorted(templates.slots(template)):
         wanted = path.split(".")[1:2]
         if path.startswith("input.") and wanted[0] not in properties:
-            near = difflib.get_close_matches(wanted[0], properties, n=1, cutoff=0.6)
-            hint = f"did you mean {{{{input.{near[0]}}}}}?" if near else "add it to inputSchema.properties"
+            near = nearest(wanted[0], properties)
+            hint = f"did you mean {{{{input.{near}}}}}?" if near else "add it to inputSchema.properties"
             raise BadFile(f"execution.{place}: {{{{{path}}}}} is no argument of this tool; {hint}")
 
 

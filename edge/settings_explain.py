@@ -4,7 +4,6 @@ Refuses to know the keys themselves (they are handed in as models) and never rep
 be a password in the wrong place.
 """
 
-import difflib
 import json
 import tomllib
 import types
@@ -15,6 +14,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from edge.settings_rules import Problem
+from tools_cache.nearest import nearest
 
 PREFIX: Final = "GLASSD_"
 Where = tuple[str, ...]
@@ -136,9 +136,9 @@ def _unknown(model: type[BaseModel], where: Where) -> Problem:
     if (inner := _inner(model, where)) is not None:
         return Problem(".".join(where), "unknown key", did_you_mean(where[-1], inner.model_fields))
     section, key = where[:2]
-    near = _nearest(key, _section(model, section).model_fields)
+    near = nearest(key, _section(model, section).model_fields)
     everywhere = {k: f"{s}.{k}" for s, k in every_key(model)}
-    path = everywhere.get(key) or (near and f"{section}.{near}") or everywhere.get(_nearest(key, everywhere), "")
+    path = everywhere.get(key) or (near and f"{section}.{near}") or everywhere.get(nearest(key, everywhere), "")
     known = "known here: " + ", ".join(_section(model, section).model_fields)
     return Problem(".".join(where), "unknown key", f"did you mean {path}?" if path else known)
 
@@ -154,10 +154,5 @@ def _inner(model: type[BaseModel], where: Where) -> type[BaseModel] | None:
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Name the nearest of what is known, else all of it."""
     choices = list(known)
-    near = _nearest(word, choices)
+    near = nearest(word, choices)
     return f"did you mean {near}?" if near else "known: " + ", ".join(choices)
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return found[0] if found else ""

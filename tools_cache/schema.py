@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from tools_cache.defaults import fill_defaults
 from tools_cache.errors import BadDefinition
+from tools_cache.nearest import nearest
 from tools_cache.packed import Packed
 
 MAX_DEPTH: Final = 64
@@ -65,8 +66,18 @@ class Validator:
         for count, error in enumerate(self._compiled.iter_errors(value)):
             if count == MAX_ERRORS:
                 return
-            yield {"path": pointer(error.instance_path), "problem": _short(error.message)}
+            yield {"path": pointer(error.instance_path), "problem": _short(error.message) + self._meant(error)}
         yield from _out_of_order(self._schema.get(BEFORE), value)
+
+    def _meant(self, error: Any) -> str:
+        """Name the properties that were probably meant by those that the schema does not allow; "" for other errors."""
+        part: Any = self._schema
+        for step in error.schema_path[:-1]:
+            part = part.get(step) if isinstance(part, dict) else None
+        known = part.get("properties") if isinstance(part, dict) else None
+        missing = [name for name in known if name not in error.instance] if isinstance(known, dict) and isinstance(error.instance, dict) else []
+        found = [near[:80] for name in getattr(error.kind, "unexpected", None) or () if (near := nearest(name, missing))]
+        return f"; did you mean {', '.join(dict.fromkeys(found))}?" if found else ""
 
     def _holds(self, condition: Mapping[str, Any], value: Any) -> bool:
         """Ask an `if`; its `$ref`s point into the whole schema's definitions."""

@@ -54,7 +54,7 @@ class GrantRoutes:
         """A grant for a mistyped tool would be worth nothing, nor an “always” for one that never asks. Raises `Refused`."""
         found = self._ports.registry.snapshot().find(tool)
         if found is None:
-            raise Refused(404, "NOT_FOUND", f"there is no tool {tool[:80]}", "see all of them: glassd tools --all")
+            raise reading.no_tool(tool, self._ports.registry)
         if grant is Grant.ALWAYS and not policy.needs_confirmation(found.definition):
             fix = f"to forbid it: glassd grants --never {tool[:80]}"
             raise Refused(409, "CONFLICT", f"{tool[:80]} runs without a yes: there is nothing to allow for good", fix)

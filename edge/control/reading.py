@@ -10,9 +10,18 @@ from functools import partial
 from typing import Final
 
 from edge.control.http import Refused, Request
+from edge.ports import RegistryPort
+from tools_cache.nearest import did_you_mean
 from tools_cache.tool import Json, ToolDefinition
 
 MAX_COUNT: Final = 1_000_000
+
+
+def no_tool(name: str, registry: RegistryPort) -> Refused:
+    """Refuse a name that no tool has, with the tool that was probably meant."""
+    near = did_you_mean(name, [entry.definition.name for entry in registry.snapshot().entries() if not entry.hidden])
+    fix = f"{near} (all of them: glassd tools --all)" if near else "see all of them: glassd tools --all"
+    return Refused(404, "NOT_FOUND", f"there is no tool {name[:80]}", fix)
 
 
 def malformed(message: str, fix: str = "") -> Refused:

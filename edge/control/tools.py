@@ -57,7 +57,7 @@ class ToolRoutes:
         name = reading.text(request.query, "tool", most=255)
         told = await self._choice().described(name, self._ports.user_id)
         if told is None:
-            raise Refused(404, "NOT_FOUND", f"there is no tool {name[:80]}", "see all of them: glassd tools --all")
+            raise reading.no_tool(name, self._ports.registry)
         return Reply(200, dict(told))
 
     async def switch(self, request: Request) -> Reply:

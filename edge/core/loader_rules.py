@@ -9,6 +9,7 @@ from typing import Final
 
 from edge.core.loader import Loader, closure
 from edge.core.registry import DISABLED
+from tools_cache.nearest import did_you_mean
 from tools_cache.tool import ErrorCode, ExecutionType, RateLimit, Source, ToolDefinition, ToolError
 
 BY_OWNER: Final = DISABLED
@@ -149,7 +150,9 @@ def dependants(name: str, known: Catalogue) -> tuple[str, ...]:
 def _there(name: str, known: Catalogue) -> ToolDefinition:
     tool = known.find(name)
     if tool is None:
-        raise CannotSwitch("NOT_FOUND", f"there is no tool {name[:80]}", "see all of them: glassd tools --all")
+        near = did_you_mean(name, [known_tool.name for known_tool in known.tools()])
+        fix = f"{near} (all of them: glassd tools --all)" if near else "see all of them: glassd tools --all"
+        raise CannotSwitch("NOT_FOUND", f"there is no tool {name[:80]}", fix)
     return tool
 
 

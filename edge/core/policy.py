@@ -5,7 +5,7 @@ Refuses to ask anybody, to count and to run: the orchestrator does, in the order
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,7 @@ from edge.core import particulars
 from edge.core.session import Spent
 from tools_cache.errors import BadToolName
 from tools_cache.names import parse
+from tools_cache.nearest import did_you_mean
 from tools_cache.tool import ErrorCode, Json, Mode, ToolDefinition, ToolError
 
 RETRIEVAL: Final = "retrieval"
@@ -73,9 +74,11 @@ def out_of_scope(name: str) -> ToolError:
     )
 
 
-def unknown(name: str) -> ToolError:
-    """There is no such tool in this snapshot (S0-47)."""
-    return ToolError.of(ErrorCode.TOOL_NOT_FOUND, f"Tool {name} not found", suggestion="glassd tools --all")
+def unknown(name: str, known: Iterable[str] = ()) -> ToolError:
+    """There is no such tool in this snapshot (S0-47). `known`: the tools that this caller may be told of."""
+    near = did_you_mean(name, known)
+    suggestion = f"{near} (all of them: glassd tools --all)" if near else "glassd tools --all"
+    return ToolError.of(ErrorCode.TOOL_NOT_FOUND, f"Tool {name} not found", suggestion=suggestion)
 
 
 def hidden(name: str, reason: str, missing: Sequence[str], *, stale: bool) -> ToolError | None:

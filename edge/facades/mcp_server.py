@@ -31,6 +31,7 @@ from edge.facades.mcp_shelf import CannotRead, NoPrompt, NoResource, OurShelf, S
 from edge.facades.mcp_tools import Known, Row, Tools, tools_of
 from firmware_bridge.deadlines import timeout
 from tools_cache import names
+from tools_cache.nearest import did_you_mean
 from tools_cache.tool import RateLimit
 
 log: Final = logging.getLogger(__name__)
@@ -177,7 +178,8 @@ class Facade:
         """Look a tool up; a name that is new since the last look gets a second one. Raises MCPError."""
         known = self._tools.find(name) or (await self._refreshed()).find(name)
         if known is None:
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {name[:100]}")
+            near = did_you_mean(name, [str(tool["name"]) for tool in self._tools.listed])
+            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {name[:100]}" + (f"; {near}" if near else ""))
         return known
 
     # -------------------------------------------------------------- resources and prompts

@@ -32,11 +32,11 @@ def run(args: Namespace, screen: Screen) -> int:
 
 def _nearest(args: Namespace) -> str:
     """Name the tool that was probably meant."""
-    import difflib  # noqa: PLC0415 - only for a name that no tool has
+    from tools_cache.nearest import did_you_mean  # noqa: PLC0415 - only for a name that no tool has
 
     names = [str(tool.get("name")) for tool in ask(args, "GET", "/v1/tools").get("tools", ())]
-    near = difflib.get_close_matches(args.tool[:200], names, n=1) or [name for name in names if name.endswith(f":{args.tool}")]
-    return f"did you mean {near[0]}? (all of them: glassd tools --all)" if near else "all of them: glassd tools --all"
+    near = did_you_mean(args.tool, names)
+    return f"{near} (all of them: glassd tools --all)" if near else "all of them: glassd tools --all"
 
 
 def _body(args: Namespace) -> dict[str, Any]:

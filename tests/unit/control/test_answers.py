@@ -175,6 +175,13 @@ async def test_a_grant_that_cannot_be_is_refused_by_name(tmp_path, body, status,
         assert answer["error"]["fix"] or status == 400
 
 
+@pytest.mark.requirement("I12-did-you-mean")
+async def test_a_grant_for_a_mistyped_tool_names_the_nearest(tmp_path):
+    async with open_house(tmp_path) as house:
+        _, answer = await house.ask_as_owner("PUT", "/v1/grants", {"tool": "note:add", "grant": "never"})
+        assert answer["error"]["fix"] == "did you mean notes:add? (all of them: glassd tools --all)"
+
+
 async def test_revoking_wants_a_tool(tmp_path):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask_as_owner("DELETE", "/v1/grants")

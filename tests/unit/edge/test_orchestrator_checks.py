@@ -410,3 +410,21 @@ async def test_ages_come_from_the_clock_that_was_handed_in(tmp_path: Path) -> No
         assert answer.meta["timestamp"] == "2027-01-15T08:00:00.250Z"
 
 
+
+
+@pytest.mark.requirement("I12-did-you-mean")
+@pytest.mark.parametrize(("said", "near"), [("note:add", "notes:add"), ("notes:lst", "notes:list"), ("zzz:qqqq", "")])
+async def test_an_unknown_tool_is_answered_with_the_nearest(tmp_path: Path, said: str, near: str) -> None:
+    async with house(tmp_path) as h:
+        error = (await h.call(said)).error
+        assert error.message == f"Tool {said} not found"
+        assert error.suggestion == (f"did you mean {near}? (all of them: glassd tools --all)" if near else "glassd tools --all")
+
+
+@pytest.mark.requirement("I12-did-you-mean")
+async def test_no_tool_is_named_to_a_caller_that_may_not_use_it(tmp_path: Path) -> None:
+    async with house(tmp_path, policy_=Policy(cloud_may=())) as h:
+        error = (await h.call("note:add", origin=CallOrigin.CLOUD)).error
+        assert (error.code, error.suggestion) == (ErrorCode.TOOL_NOT_FOUND, "glassd tools --all")
+        h.registry.hide("notes:add", "disabled by its owner")
+        assert "notes:add" not in (await h.call("notes:ad")).error.suggestion

@@ -62,7 +62,7 @@ async def test_a_tool_is_called_by_its_alias_or_its_own_name_and_by_no_other(tmp
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         await client.call_tool(ADD, {})
         await client.call_tool("notes:add", {})
-        with pytest.raises(MCPError, match="Unknown tool: notes_add") as unknown:
+        with pytest.raises(MCPError, match=f"Unknown tool: notes_add; did you mean {ADD}") as unknown:
             await client.call_tool("notes_add", {})
         assert unknown.value.code == -32602
         assert [call.tool for call, _ in mcp.house.calls.seen] == ["notes:add"] * 2

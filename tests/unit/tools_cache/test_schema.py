@@ -36,6 +36,22 @@ def test_both_missing_fields_are_reported_at_the_root():
     assert {"text", "at"} <= {word.strip("\"'") for p in problems for word in p["problem"].split()}
 
 
+TOWN = {
+    "type": "object", "additionalProperties": False, "properties": {"place": {"$ref": "#/$defs/place"}, "text": {}, "title": {}},
+    "$defs": {"place": {"type": "object", "additionalProperties": False, "properties": {"town": {}}}},
+}  # fmt: skip
+
+
+@pytest.mark.requirement("I12-did-you-mean")
+@pytest.mark.parametrize(("args", "ends"), [
+    ({"txt": 1}, "; did you mean text?"), ({"place": {"twon": 1}}, "; did you mean town?"), ({"titel": 1, "txt": 2}, "; did you mean title, text?"),
+    ({"qqqq": 1}, "('qqqq' was unexpected)"), ({"text": 1, "txt": 2}, "('txt' was unexpected)"),
+], ids=str)  # fmt: skip
+def test_an_unknown_argument_is_answered_with_the_nearest_that_is_not_there_yet(args, ends):
+    [problem] = compile_schema(TOWN).errors(args)
+    assert problem["problem"].endswith(ends)
+
+
 @pytest.mark.requirement("C-07")
 def test_unknown_arguments_are_refused_only_when_the_schema_says_so():
     assert paths({**GOOD, "zz": 1}) == ["root"]
