@@ -41,7 +41,7 @@ ONLY_IN = {
     "dbus_fast": ("firmware_bridge/transports/bluez_agent.py", "firmware_bridge/transports/bluez_watch.py", "firmware_bridge/transports/bluez_cure.py", "firmware_bridge/transports/bluez_probe.py"),
     "aiomqtt": ("edge/uplink/mqtt.py",),
     "paho": ("edge/uplink/mqtt.py",),
-    "sqlite3": ("edge/store/db.py", "edge/store/foreign_sql.py", "edge/store/guard.py", "edge/store/probe.py", "edge/store/rescue.py", "edge/store/schema.py"),
+    "sqlite3": ("edge/store/db.py", "edge/store/foreign_sql.py", "edge/store/guard.py", "edge/store/inspection.py", "edge/store/probe.py", "edge/store/rescue.py", "edge/store/schema.py"),
     "icalendar": ("edge/calendars/reading.py",),
     "dateutil": ("edge/calendars/reading.py",),
     "jsonschema_rs": ("tools_cache/schema.py",),

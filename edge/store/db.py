@@ -20,7 +20,7 @@ from edge.store.ballast import Ballast
 from edge.store.errors import DiskUnavailable, StoreClosed, StoreDamaged, StoreError, StoreFull, StoreMisplaced
 from edge.store.files import sync_directory
 from edge.store.guard import Guard
-from edge.store.rescue import Promises
+from edge.store.inspection import Promises
 from edge.store.schema import check_whole
 
 __all__ = (

@@ -8,15 +8,17 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
-from edge.store import marks as marking, rescue
+from edge.store import inspection, marks as marking
 from edge.store.files import set_aside
+from edge.store.inspection import Damage, Promises
 from edge.store.marks import Marks
-from edge.store.pages import Index
-from edge.store.rescue import Damage, Promises
 from edge.store.schema import migrate
+
+if TYPE_CHECKING:
+    from edge.store.pages import Index
 
 _log = logging.getLogger(__name__)
 
@@ -43,26 +45,26 @@ class Guard:
         if self._promises is None or self.damage:
             return
         self._marks = marking.read(self._path)
-        rescue.finish(self._path)
+        inspection.finish(self._path)
         killed = self._was_killed()
-        self._index = rescue.index_of(self._path) if killed else None
-        if damage := rescue.examine(self._path, self._marks, self._index, killed=killed, known=known):
+        self._index = inspection.index_of(self._path) if killed else None
+        if damage := inspection.examine(self._path, self._marks, self._index, killed=killed, known=known):
             self.repair(damage)
 
     def check(self, connection: sqlite3.Connection) -> None:
         """Raise sqlite3.DatabaseError (SQLITE_CORRUPT) when SQLite found less in the WAL than was committed."""
-        if damage := rescue.lost_in_log(self._path, self._index):
+        if damage := inspection.lost_in_log(self._path, self._index):
             error = sqlite3.DatabaseError(damage)
             error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
             raise error
-        replaced = rescue.older_copy(connection, self._marks)  # before an upgrade, which may make tables anew
+        replaced = inspection.older_copy(connection, self._marks)  # before an upgrade, which may make tables anew
         migrate(connection, self._migrations)
         if self._promises is not None:
             self._recognise(connection, self._promises, replaced)
 
     def failed(self, error: Exception, close: Callable[[], None]) -> None:
         """Opening failed with damage: what SQLite closes must not take the WAL with it."""
-        rescue.keeping_log(self._path, close)
+        inspection.keeping_log(self._path, close)
         self.repair(error.args[0] if isinstance(error.args[0], Damage) else Damage(str(error)))
 
     def repair(self, damage: Damage) -> None:
@@ -71,6 +73,8 @@ class Guard:
             aside = set_aside(self._path)
             self.damage = f"The database was damaged ({damage.why}); it is kept as {aside.name}, a fresh one was started"
         else:
+            from edge.store import rescue  # noqa: PLC0415 - only for damage
+
             self.damage = rescue.rescue(
                 self._path, damage, self._promises, migrations=self._migrations, marks=self._marks, index=self._index
             )
@@ -85,7 +89,7 @@ class Guard:
         if (promises := self._promises) is None:
             return
         with suppress(OSError, sqlite3.Error):
-            found = Marks(rescue.identity(connection), running, rescue.numbers(connection), promises.count(connection), promises.labels)
+            found = Marks(inspection.identity(connection), running, inspection.numbers(connection), promises.count(connection), promises.labels)
             if found != self._marks:
                 marking.write(self._path, found, durable=self._marks is None or not running)
                 self._marks = found
@@ -122,5 +126,5 @@ class Guard:
                 connection.execute("ROLLBACK")
         if self.damage != before:
             _log.error("%s", self.damage)
-        if not rescue.identity(connection):
-            connection.execute(f"PRAGMA application_id={rescue.new_identity()}")
+        if not inspection.identity(connection):
+            connection.execute(f"PRAGMA application_id={inspection.new_identity()}")

@@ -11,7 +11,7 @@ from edge.core.call_state import ANSWERED_STATES
 from edge.core.routing import HERE
 from edge.store.db import Connection, Row
 from edge.store.guard import BOOT
-from edge.store.rescue import Saved
+from edge.store.inspection import Saved
 from tools_cache.tool import CallOrigin, ErrorCode, Mode, ToolResponse
 
 EDGE_ID: Final = "edge_id"
@@ -22,7 +22,7 @@ TABLES: Final = (
 
 
 class CallPromises:
-    """`rescue.Promises` of the database of calls. What is named here is kept beside it."""
+    """`inspection.Promises` of the database of calls. What is named here is kept beside it."""
 
     tables = TABLES
 
@@ -33,7 +33,7 @@ class CallPromises:
         return int(connection.execute("SELECT count(*) FROM calls WHERE response IS NULL").fetchone()[0])
 
     def mend(self, connection: Connection) -> int:
-        """See `rescue.Promises`: a call whose words are damaged cannot be carried out, and may have been."""
+        """See `inspection.Promises`: a call whose words are damaged cannot be carried out, and may have been."""
         for row in (calls := _damaged(connection, "calls")):
             request, reply = _ended(row["call_id"], row["tool"], "", row["user_id"])
             values = {**row, "state": "FAILED", "request": request, "response": reply}
@@ -47,7 +47,7 @@ class CallPromises:
         return damaged
 
     def settle(self, connection: Connection, *, stale: bool, whole: bool) -> Saved:
-        """See `rescue.Promises`. What is bound for the cloud may be sent twice: its workers know a call by its id."""
+        """See `inspection.Promises`. What is bound for the cloud may be sent twice: its workers know a call by its id."""
         lost = _forget_orphans(connection)
         if stale:
             here = ", ".join(f"'{kind.value}'" for kind in sorted(HERE))

@@ -4,7 +4,6 @@
 """
 
 import os
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -42,6 +41,8 @@ class Room:
     @property
     def fix(self) -> str:
         """What to do about the problem, in one sentence."""
+        import shlex  # noqa: PLC0415 - only when there is a problem
+
         mount = shlex.quote(str(self.mount))
         if self.read_only:
             return f"look for the cause with dmesg, check the disk with fsck, then: mount -o remount,rw {mount}"

@@ -3,7 +3,6 @@
 Refuses to trust a wall clock that nobody set: an age is then what this boot proves, never a guess.
 """
 
-import ctypes
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +24,8 @@ def wall_is_set() -> bool:
     libc = _libc()
     if libc is None:
         return False
+    import ctypes  # noqa: PLC0415 - as below
+
     timex = bytearray(_TIMEX_BYTES)  # modes 0: only reads, needs no privilege
     if libc.adjtimex((ctypes.c_char * _TIMEX_BYTES).from_buffer(timex)) < 0:
         return False
@@ -32,7 +33,9 @@ def wall_is_set() -> bool:
 
 
 @cache
-def _libc() -> ctypes.CDLL | None:
+def _libc() -> Any:
+    import ctypes  # noqa: PLC0415 - an idle daemon stores nothing, so it does not need it
+
     try:
         libc = ctypes.CDLL(None)
     except OSError:

@@ -1,7 +1,6 @@
 """`glassd run`: reads the settings, sets logging up, and hands over to the roof."""
 
 import os
-import shlex
 from argparse import Namespace
 from pathlib import Path
 
@@ -39,6 +38,8 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
     except (FileExistsError, NotADirectoryError) as e:
         raise CliError("BAD_SETTINGS", f"glassd cannot start: {_no_directory(e)} is a file and must be a directory", "move it away, or name another directory as edge.state_dir", exit_code=2) from None
     except StoreMisplaced as e:
+        import shlex  # noqa: PLC0415 - only for this error
+
         database = shlex.quote(str(found.state_dir(os.environ) / "glassd.db"))
         raise CliError("CANNOT_START", f"glassd cannot start: {e}", f"move it away: mv {database} {database}.directory", exit_code=2) from None
     except (StoreError, OSError) as e:
