@@ -77,8 +77,8 @@ def _nearest(message: str) -> str:
     return did_you_mean(found[1], choices) if found else ""
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Build the whole tree; completion is generated from it."""
+def build_parser(only: str = "") -> argparse.ArgumentParser:
+    """Build the whole tree of verbs, or what one verb needs: the daemon keeps its parser for as long as it runs."""
     parser = _Parser(
         prog="glassd", description="A companion daemon for smart glasses.", epilog=_EPILOG, allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -86,6 +86,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"glassd {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser)
     for name, text, add in VERBS:
+        if only and name != only:
+            continue
         verb = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
         verb.set_defaults(run=f"edge.verbs.{name}")
         add(verb)
@@ -187,7 +189,7 @@ def _told(words: list[str], screen: Screen) -> int:
 
 
 def _dispatch(words: list[str], screen: Screen) -> int:
-    parser = build_parser()
+    parser = build_parser(next((name for name, _, _ in VERBS if words[:1] == [name]), ""))
     if not words:
         parser.print_help(sys.stderr)
         return USAGE
@@ -195,7 +197,7 @@ def _dispatch(words: list[str], screen: Screen) -> int:
         args = parser.parse_args(words)
     except SystemExit as e:  # --help and --version
         return int(e.code or 0)
-    args.parser = parser
+    args.build_parser = build_parser
     verb: Any = import_module(args.run)
     return int(verb.run(args, screen))
 

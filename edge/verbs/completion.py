@@ -28,7 +28,7 @@ class Verb:
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    script = {"bash": bash, "zsh": zsh, "fish": fish}[args.shell](verbs_of(args.parser))
+    script = {"bash": bash, "zsh": zsh, "fish": fish}[args.shell](verbs_of(args.build_parser()))
     if screen.as_json:
         screen.json({"shell": args.shell, "script": script})
     else:

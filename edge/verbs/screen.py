@@ -5,7 +5,6 @@ Refuses to know what is shown. Text from elsewhere is made harmless here: it can
 
 import json
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TextIO
 
@@ -37,7 +36,7 @@ class Screen:
         self._colour = allowed and self.terminal
         self._colour_err = allowed and err.isatty()
         self._ascii = "utf" not in (out.encoding or "").lower()
-        self.width = shutil.get_terminal_size((100, 24)).columns if self.terminal else 0
+        self.width = _width() if self.terminal else 0
 
     def line(self, text: str = "") -> None:
         """Write one line for a person."""
@@ -135,3 +134,9 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def _width() -> int:
+    import shutil  # noqa: PLC0415 - it brings three compressors along, and the daemon has no terminal
+
+    return shutil.get_terminal_size((100, 24)).columns
