@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import tools_cache
 from edge import __version__, identity, rewire, settings as configuration, settings_again
 from edge.alarms import AlarmClock
 from edge.amenities import Amenities
@@ -413,7 +413,7 @@ async def serve(
 
 def _built() -> Path:
     """Where the tools that come with glassd are."""
-    return Path(str(resources.files("tools_cache")))
+    return Path(tools_cache.__file__).parent
 
 
 def _chance() -> Any:

@@ -4,10 +4,10 @@ Refuses to keep anything. Both readings need pydantic (13 MiB), so they are done
 """
 
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
+import tools_cache
 from edge.apart import Apart
 from edge.core.own import Own
 from edge.enrol_store import DamagedEnrolment, EnrolmentFiles
@@ -38,7 +38,7 @@ def read(config: Path | None, env: Env) -> Beginning:
     from edge import own_reading, own_tools, settings_reading  # noqa: PLC0415 - pydantic
 
     settings = settings_reading.load(config, env)
-    builtin = Path(str(resources.files("tools_cache"))) / BUILTIN
+    builtin = Path(tools_cache.__file__).with_name(BUILTIN)
     base = _cloud(settings, env) or None
     found = shelf.read(
         builtin, settings.state_dir(env) / "registry", base=base, per_tool_hardware=settings.registry.per_tool_hardware)  # fmt: skip

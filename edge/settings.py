@@ -8,11 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from annotated_types import Ge, Gt, Le
-
 from edge import settings_rules as rules
 from edge.paths import SOCKET_NAME, Env, owner_beside, runtime_dir, state_dir
-from edge.settings_rules import BadSettings, Rule, Tidy
+from edge.settings_rules import BadSettings, Number, Rule, Tidy
 
 MAX_SECRET: Final = 64 * 1024
 """Bytes of a secret; the longest in use are certificate chains."""
@@ -23,7 +21,7 @@ Scalar = bool | int | float | str
 
 Word = Annotated[str, Rule(rules.word)]
 Path_ = Annotated[str, Rule(rules.absolute)]
-Seconds = Annotated[float, Gt(0), Le(30 * 86400)]
+Seconds = Annotated[float, Number(gt=0, le=30 * 86400)]
 Words = Annotated[tuple[str, ...], Tidy(rules.listed)]
 Denied = Annotated[tuple[str, ...], Tidy(rules.listed), Rule(rules.configurable)]
 
@@ -56,7 +54,7 @@ class Glasses:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uplink:
     host: Annotated[str, Rule(rules.host)] = ""
-    port: Annotated[int, Ge(0), Le(65535)] = 0
+    port: Annotated[int, Number(ge=0, le=65535)] = 0
     tls: bool = True
     ca_file: Path_ = ""
     cert_file: Path_ = ""
@@ -64,14 +62,14 @@ class Uplink:
     username: str = ""
     password_file: Path_ = ""
     pool: Word = "tools"
-    keepalive_s: Annotated[int, Ge(1), Le(3600)] = 8
+    keepalive_s: Annotated[int, Number(ge=1, le=3600)] = 8
     tcp_user_timeout_s: Seconds = 15.0
-    session_expiry_s: Annotated[int, Ge(0), Le(30 * 86400)] = 86400
-    will_delay_s: Annotated[int, Ge(0), Le(3600)] = 15
+    session_expiry_s: Annotated[int, Number(ge=0, le=30 * 86400)] = 86400
+    will_delay_s: Annotated[int, Number(ge=0, le=3600)] = 15
     reconnect_min_s: Seconds = 0.5
     reconnect_max_s: Seconds = 60.0
     stable_s: Seconds = 60.0
-    outbox_max: Annotated[int, Ge(1), Le(100_000)] = 2000
+    outbox_max: Annotated[int, Number(ge=1, le=100_000)] = 2000
 
     @property
     def port_in_use(self) -> int:
@@ -106,8 +104,8 @@ class Audio:
 class Rate:
     """At most `calls` within `window` seconds."""
 
-    calls: Annotated[int, Ge(1), Le(100_000)]
-    window: Annotated[float, Gt(0), Le(86_400)]
+    calls: Annotated[int, Number(ge=1, le=100_000)]
+    window: Annotated[float, Number(gt=0, le=86_400)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +126,8 @@ class Tools:
     packages: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
     """Directories of Python tools in the form of docs/tools.md."""
     env: Annotated[tuple[Annotated[str, Rule(rules.matching(rules.VARIABLE, "a name like WEATHER_TOKEN"))], ...], Tidy(rules.listed)] = ()
-    offered_max: Annotated[int, Ge(8), Le(128)] = 40
-    idle_turns: Annotated[int, Ge(1), Le(1000)] = 8
+    offered_max: Annotated[int, Number(ge=8, le=128)] = 40
+    idle_turns: Annotated[int, Number(ge=1, le=1000)] = 8
     essential: Annotated[tuple[str, ...], Tidy(rules.listed), Rule(rules.tool_names)] = ()
 
     def __post_init__(self) -> None:
@@ -140,9 +138,9 @@ class Tools:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     tools_enabled: bool = True
-    voice_total_calls: Annotated[int, Ge(1), Le(100)] = 3
-    voice_retrieval_calls: Annotated[int, Ge(0), Le(100)] = 2
-    voice_latency_ms: Annotated[int, Ge(1), Le(600_000)] = 1500
+    voice_total_calls: Annotated[int, Number(ge=1, le=100)] = 3
+    voice_retrieval_calls: Annotated[int, Number(ge=0, le=100)] = 2
+    voice_latency_ms: Annotated[int, Number(ge=1, le=600_000)] = 1500
     confirmation_s: Seconds = 300.0
     cloud_may: Words = ("glasses", "declared")
     disabled_tools: Denied = ()
@@ -161,8 +159,8 @@ class Registry:
 class Audit:
     enabled: bool = True
     args: bool = False
-    max_bytes: Annotated[int, Ge(64 * 1024), Le(1024 * 1024 * 1024)] = 8 * 1024 * 1024
-    keep: Annotated[int, Ge(0), Le(100)] = 4
+    max_bytes: Annotated[int, Number(ge=64 * 1024, le=1024 * 1024 * 1024)] = 8 * 1024 * 1024
+    keep: Annotated[int, Number(ge=0, le=100)] = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +206,7 @@ class McpServer:
     allowed_tools: Annotated[tuple[str, ...], Tidy(rules.listed)] = ()
     enabled: bool = True
     idle_s: Seconds = 1800.0
-    timeout_s: Annotated[float, Gt(0), Le(600)] = 30.0
+    timeout_s: Annotated[float, Number(gt=0, le=600)] = 30.0
     prompt: str = ""
     tool_prompts: dict[str, str] = field(default_factory=dict)
     visible: bool = False

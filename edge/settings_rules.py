@@ -74,6 +74,16 @@ class Tidy:
         return core_schema.no_info_before_validator_function(self.tidied, handler(source))
 
 
+class Number:
+    """Mark of a type: the bounds of a number (`ge`: at least, `gt`: more than, `le`: at most)."""
+
+    def __init__(self, **bounds: float) -> None:
+        self._bounds = bounds
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return {**handler(source), **self._bounds}
+
+
 def word(value: str) -> str:
     if value and not WORD.fullmatch(value):
         raise ValueError("may hold letters, digits and . _ - only, at most 63, beginning with a letter or digit")

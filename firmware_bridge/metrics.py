@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -61,7 +61,7 @@ def metrics_for(font: str) -> TextMetrics:
     name = _TABLES.get(font)
     if name is None:
         raise UnknownFont(f"no text metrics for font {font!r}; known: {', '.join(sorted(_TABLES))}")
-    table = json.loads(resources.files("firmware_bridge").joinpath(name).read_text(encoding="utf-8"))
+    table = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
     glyphs = {ch: Box(*box) for *box, characters in table["glyphs"] for ch in characters}
     return TextMetrics(
         table["font"], table["line_height"], table["baseline"], Box(*table["missing"]), MappingProxyType(glyphs)

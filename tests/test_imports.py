@@ -88,7 +88,15 @@ def test_the_settings_load_no_room():
 def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
     """Users' own tables and files, their encryption, the class to derive from: at the first tool that names them."""
     late = ["edge.store.users", "edge.store.user_tables", "edge.store.user_files", "edge.store.sealed", "edge.store.tables",
-            "edge.tool_settings", "edge.tool_parts", "edge.core.reload", "edge.gateway_http", "tools_cache.base", "tools_cache.handler_form", "tools_cache.config_form", "cryptography"]  # fmt: skip
+            "edge.tool_settings", "edge.tool_parts", "edge.core.reload", "edge.gateway_http", "edge.store.rescue", "edge.store.pages", "tools_cache.base", "tools_cache.handler_form", "tools_cache.config_form", "cryptography"]  # fmt: skip
     code = f"import sys, edge.app; print([m for m in {late!r} if m in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True, env=_environment())
+    assert ran.stdout.strip() == "[]"
+
+
+def test_an_idle_daemon_loads_no_library_that_only_errors_terminals_or_archives_need():
+    """Two MiB on a Pi: see what brought one of these along with `python -X importtime -c "import edge.app, edge.verbs.run"`."""
+    late = ["annotated_types", "typing_extensions", "importlib.resources", "zipfile", "tempfile", "shutil", "bz2", "lzma", "ctypes", "shlex"]
+    code = f"import sys, edge.cli, edge.verbs.run, edge.app; print([m for m in {late!r} if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True, env=_environment())
     assert ran.stdout.strip() == "[]"
