@@ -1,3 +1,3 @@
-"""The daemon: rules (`core/`), rooms that do I/O, one roof (`app.py`). See README "Plan of the house"."""
+"""The daemon: rules (`core/`), rooms that do I/O, one roof (`app.py`). See docs/architecture.md."""
 
 __version__ = "0.1.0"

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.timeout(240)
 
 def lines_of_the_readme():
     """The JSON that a user copies into the configuration of an agent."""
-    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Give an agent a pair of glasses\n")[2].partition("\n## ")[0]
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## From an agent\n")[2].partition("\n## ")[0]
     (block,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
     return block
 

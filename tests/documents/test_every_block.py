@@ -15,7 +15,7 @@ TESTS = ("test_readme", "test_glasses", "test_using", "test_mini_app", "test_gui
 ELSEWHERE = {
     ("README.md", "sudo apt install bluez make"): (
         "needs root, apt and a radio", "tests/unit/packaging/test_install.py::test_everything_has_its_place"),
-    ("README.md", "sudo apt install ./dist/glassd_"): (
+    ("docs/install.md", "sudo apt install ./dist/glassd_"): (
         "needs root and apt; `make deb-test` does it", "tests/unit/packaging/test_deb.py::test_its_files_are_roots_in_the_distributions_places_and_no_settings_file_is_dpkgs"),
     ("docs/cloud.md", "$ glassd up -"): (
         "needs Mosquitto and an enrolment code", "tests/scenarios/test_enrolment.py::test_the_devcloud_shows_a_code_and_glassd_up_takes_it"),
@@ -140,7 +140,7 @@ def test_the_exit_codes_in_the_help_are_those_of_the_program(capsys):
         str(cli.DONE): "done", str(cli.FAILED): "failed", str(cli.USAGE): "wrong usage or configuration",
         str(cli.NOT_RUNNING): "the daemon is not running", str(cli.NOTHING): "nothing found", str(cli.TIMED_OUT): "timed out",
     }  # fmt: skip
-    printed = re.search(r"^Exit codes: (.+?)\.\n", (ROOT / "docs/commands.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[1]
+    printed = re.search(r"^Exit codes: (.+?)\.\s", (ROOT / "docs/commands.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[1]
     assert printed.split() == ", ".join(f"{code} {meaning}" for code, meaning in codes.items()).split()
     assert cli.main(["no-such-verb"]) == cli.USAGE
     assert cli.main(["status", "--socket", "/nonexistent/control.sock"]) == cli.NOT_RUNNING

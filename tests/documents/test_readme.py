@@ -14,7 +14,7 @@ from tests.documents.blocks import DOCUMENTS, ROOT, block, compare, pattern, sho
 from tests.e2e.broker import free_port
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
-README = "README.md"
+README, ARCHITECTURE = "README.md", "docs/architecture.md"
 TEXT = (ROOT / README).read_text(encoding="utf-8")
 
 
@@ -67,20 +67,6 @@ def test_what_a_person_types_into_the_demo_does_what_is_said_beside_it(place):
     demo.end(0)
 
 
-# ------------------------------------------------------------------ agents
-
-
-@shows(README, '{"mcpServers": {\n  "glasses"')
-def test_three_lines_give_an_agent_glasses(place):
-    server = json.loads(block(README, '{"mcpServers": {\n  "glasses"').text)["mcpServers"]["glasses"]
-    with closing(Agent(place, " ".join([server["command"], *server["args"]]))) as agent:
-        names = {tool["name"] for tool in agent.ask("tools/list")["tools"]}
-        shown = agent.ask("tools/call", name="glasses__show_text", arguments={"text": "Hello"})
-        assert "glasses__show_text" in names
-        assert not shown.get("isError"), shown
-        assert "Hello" in place.run("glassd lens")  # “`glassd lens --watch` in a terminal is what the wearer sees”
-
-
 # ------------------------------------------------------------------ first steps
 
 
@@ -113,3 +99,77 @@ def test_every_extra_that_a_document_names_exists():
     for document in DOCUMENTS:
         for found in re.findall(r"(?:glassd|\.)\[([a-z,]+)\]", (ROOT / document).read_text(encoding="utf-8")):
             assert_extras(f"[{found}]'")
+
+
+# ------------------------------------------------------------------ agents
+
+
+@shows(README, '{"mcpServers": {\n  "glasses"')
+def test_three_lines_give_an_agent_glasses(place):
+    server = json.loads(block(README, '{"mcpServers": {\n  "glasses"').text)["mcpServers"]["glasses"]
+    with closing(Agent(place, " ".join([server["command"], *server["args"]]))) as agent:
+        names = {tool["name"] for tool in agent.ask("tools/list")["tools"]}
+        shown = agent.ask("tools/call", name="glasses__show_text", arguments={"text": "Hello"})
+        assert "glasses__show_text" in names
+        assert not shown.get("isError"), shown
+        assert "Hello" in place.run("glassd lens")  # “`glassd lens --watch` in a terminal is what the wearer sees”
+
+
+# ------------------------------------------------------------------ configuration, development
+
+
+@shows(README, "version = 1\n[audio]")
+@pytest.mark.requirement("I11-documents")
+def test_the_configuration_is_read_as_printed(tmp_path):
+    from edge.settings_reading import load
+
+    (tmp_path / "glassd.toml").write_text(block(README, "version = 1\n[audio]").text, encoding="utf-8")
+    settings = load(tmp_path / "glassd.toml", {})
+    assert (settings.audio.voice, settings.uplink.host) == ("de-DE", "broker.local")
+    assert settings.policy.disabled_tools == ("com.example.camera:shoot",)
+
+
+@shows(README, "edge/     ")
+def test_the_layout_names_what_exists():
+    layout = block(README, "edge/     ").text
+    assert len(layout.splitlines()) <= 15
+    for path in re.findall(r"\b[a-z_]+/[\w/.]*", layout):
+        assert (ROOT / path).exists(), path
+
+
+@shows(ARCHITECTURE, "                               edge/cli.py")
+def test_the_paths_that_are_named_exist():
+    for document in DOCUMENTS:
+        text = (ROOT / document).read_text(encoding="utf-8")
+        for path in re.findall(r"`((?:edge|firmware_bridge|tools_cache|tests|docs|systemd)/[\w/.]+?)`", text):
+            assert (ROOT / path).exists(), f"{document}: {path}"
+    for path in re.findall(r"\bedge/\w+\.py", block(ARCHITECTURE, "                               edge/cli.py").text):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.requirement("I11-documents")
+def test_links_lead_to_files_and_headings():
+    for document in [*DOCUMENTS, "CONTRIBUTING.md", "DECISIONS.md"]:
+        text = re.sub(r"(?ms)^```.*?^```", "", (ROOT / document).read_text(encoding="utf-8"))
+        for target in re.findall(r"\]\(([^)\s]+)\)", text):
+            if not target.startswith("https://"):
+                file, _, anchor = target.partition("#")
+                page = (ROOT / document).parent / file if file else ROOT / document
+                assert page.exists(), f"{document}: {target}"
+                assert not anchor or anchor in anchors(page.read_text(encoding="utf-8")), f"{document}: {target}"
+
+
+def anchors(page):
+    """The names that GitHub gives to the headings of a page."""
+    headings = re.findall(r"(?m)^#+ (.+)$", re.sub(r"(?ms)^```.*?^```", "", page))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.requirement("I11-documents")
+def test_the_readme_is_short():
+    assert len(TEXT.splitlines()) <= 200
+    for document in DOCUMENTS:  # tables and blocks keep their lines whole
+        if document in ("docs/confirmation.md", "docs/enrolment.md", "docs/tools.md"):
+            continue
+        text = re.sub(r"(?ms)^```.*?^```", "", (ROOT / document).read_text(encoding="utf-8"))
+        assert not [line for line in text.splitlines() if len(line) > 100 and not line.startswith(("|", "<!--"))], document

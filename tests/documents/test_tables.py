@@ -16,6 +16,8 @@ from tests.documents.blocks import ROOT
 pytestmark = pytest.mark.requirement("I11-verbs")
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CALLS = (ROOT / "docs/calls.md").read_text(encoding="utf-8")
+INSTALL = (ROOT / "docs/install.md").read_text(encoding="utf-8")
+MCP = (ROOT / "docs/mcp.md").read_text(encoding="utf-8")
 CLOUD = (ROOT / "docs/cloud.md").read_text(encoding="utf-8")
 SELECTION = (ROOT / "docs/tool-selection.md").read_text(encoding="utf-8")
 SIMULATOR = (ROOT / "docs/simulator.md").read_text(encoding="utf-8")
@@ -64,7 +66,7 @@ def test_what_status_says_of_tls_is_what_it_can_say():
 
 def test_the_forms_of_models_are_those_that_are_known():
     known = set(re.findall(r'"([a-z-]+)": ', Path(transports).read_text(encoding="utf-8")))
-    [listed] = re.findall(r"speaks your provider's form \((.+?)\)", README)
+    [listed] = re.findall(r"(?s)speaks your provider's form \((.+?)\)", MCP)
     assert {"openai", "openai-responses", "anthropic", "gemini"} == words([listed]) - {"-strict"}
     assert {"openai", "openai-strict", "openai-responses", "openai-responses-strict", "anthropic", "gemini"} <= known
 
@@ -100,5 +102,5 @@ def test_the_files_that_errors_send_a_person_to_are_there():
     """`every key is explained in …`: of a checkout the file in it, of an installation the copy that is installed."""
     assert "systemd/glassd.toml" in README
     assert (ROOT / "systemd/glassd.toml").is_file()
-    for installed in re.findall(r"`/usr/local/share/glassd/([\w/*.]+)`", README):
+    for installed in re.findall(r"`/usr/local/share/glassd/([\w/*.]+)`", INSTALL):
         assert list((ROOT / "systemd").glob(installed)) or list((ROOT / "systemd").rglob(installed)), installed

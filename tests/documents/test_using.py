@@ -14,7 +14,7 @@ from tests.documents.blocks import block, commands, compare, pattern, shows, wit
 from tests.documents.place import Place
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
-README, COMMANDS, DEVCLOUD, HTTP_TOOLS = "README.md", "docs/commands.md", "docs/devcloud.md", "docs/http-tools.md"
+MCP, COMMANDS, DEVCLOUD, HTTP_TOOLS = "docs/mcp.md", "docs/commands.md", "docs/devcloud.md", "docs/http-tools.md"
 MCP_SERVERS, CALLS, BUILTIN, SELECTION = "docs/mcp-servers.md", "docs/calls.md", "docs/builtin-tools.md", "docs/tool-selection.md"
 
 
@@ -33,12 +33,12 @@ def house():
 # ------------------------------------------------------------------ models
 
 
-@shows(README, "$ glassd llm tools anthropic")
+@shows(MCP, "$ glassd llm tools anthropic")
 def test_a_models_reply_is_answered_and_printed_as_shown(house):
     reply = {"role": "assistant", "content": [
         {"type": "tool_use", "id": "toolu_01A", "name": "clock__now", "input": {}}]}  # fmt: skip
     (house.folder / "reply.json").write_text(json.dumps(reply))
-    for command, printed in commands(block(README, "$ glassd llm tools anthropic").text):
+    for command, printed in commands(block(MCP, "$ glassd llm tools anthropic").text):
         compare(printed, house.run(without_comment(command)))
     assert "clock__now" in {tool["name"] for tool in json.loads((house.folder / "tools.json").read_text())}
 
