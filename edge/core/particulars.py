@@ -180,12 +180,15 @@ def visible(value: str) -> str:
         return _SPACES.sub(_count_spaces, value)
     hidden = _misleading(value)
     shown: list[str] = []
-    marks = _MOST_MARKS
+    marks, script = _MOST_MARKS, ""
     for at, ch in enumerate(value):
         combining = unicodedata.category(ch)[0] == "M"
+        mark_of = _script(ch) if combining else ""
+        foreign = mark_of not in {"", "COMBINING", script}  # some marks are not seen at all on a letter of another script
+        script = script if combining else _script(ch)
         marks = marks + 1 if combining else 0 if ch.isalpha() else _MOST_MARKS
         unseen = ch != " " and (unicodedata.category(ch) in _UNSEEN or ch in _BLANK or _is_selector(ch))
-        shown.append(escaped(ch) if unseen or at in hidden or (combining and marks > _MOST_MARKS) else ch)
+        shown.append(escaped(ch) if unseen or foreign or at in hidden or (combining and marks > _MOST_MARKS) else ch)
     return _SPACES.sub(_count_spaces, "".join(shown))
 
 
@@ -199,6 +202,10 @@ def escaped(ch: str) -> str:
     return _SHORT.get(ch) or (f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}")
 
 
+def _script(ch: str) -> str:
+    return unicodedata.name(ch, "").partition(" ")[0]
+
+
 def _is_selector(ch: str) -> bool:
     return "\ufe00" <= ch <= "\ufe0f" or "\u180b" <= ch <= "\u180f" or "\U000e0100" <= ch <= "\U000e01ef"
 
@@ -209,7 +216,7 @@ def _misleading(value: str) -> set[int]:
         return set()
     found = {at for at, ch in enumerate(value) if unicodedata.decomposition(ch).startswith(_STYLED)}
     for word in _WORD.finditer(value):
-        scripts = {at: unicodedata.name(value[at], "").partition(" ")[0] for at in range(*word.span()) if value[at].isalpha()}
+        scripts = {at: _script(value[at]) for at in range(*word.span()) if value[at].isalpha()}
         if len(_LOOKALIKES.union({"LATIN"}).intersection(scripts.values())) > 1:
             found |= {at for at, script in scripts.items() if script in _LOOKALIKES}
     directions = [unicodedata.bidirectional(ch) for ch in value]

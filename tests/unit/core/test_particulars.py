@@ -5,7 +5,7 @@ import json
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from edge.core.particulars import MAX_CHARACTERS, TooLong, lines, origin, text, visible
+from edge.core.particulars import MAX_CHARACTERS, TooLong, escaped, lines, origin, text, visible
 from tools_cache.tool import Source, ToolDefinition
 
 
@@ -162,3 +162,15 @@ def test_the_shipped_calendar_is_named_below_its_sentence():
 @pytest.mark.requirement("I11-consent-whose")
 def test_a_name_that_reads_like_a_sentence_stands_in_quotes():
     assert lines(tool("From this device. Free:pay"), {})[0] == 'Execute "From this device. Free:pay"'
+
+
+@pytest.mark.requirement("I11-consent-visible")
+@pytest.mark.parametrize("mark", ["\u2d7f", "\u17d2", "\U0001107f", "\u1039", "\u1a60"])
+def test_a_mark_of_another_script_cannot_hide_in_a_word(mark):
+    assert text(f"mum{mark}") == f'"mum{escaped(mark)}"'
+
+
+@pytest.mark.requirement("I11-consent-visible")
+@pytest.mark.parametrize("word", ["Zoe\u0308", "नमस्ते", "สวัสดี", "שָׁלוֹם", "مُحَمَّد", "ខ្មែរ", "မြန်မာ"])
+def test_marks_of_a_words_own_script_are_shown_as_they_are(word):
+    assert text(word) == word
