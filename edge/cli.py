@@ -17,7 +17,7 @@ from edge.options import VERBS, as_json
 from edge.verbs.screen import CliError, Screen
 
 DONE, FAILED, USAGE, NOT_RUNNING, NOTHING, TIMED_OUT = range(6)
-"""Exit codes of contract §1."""
+"""Exit codes; `glassd --help` lists them."""
 INTERRUPTED: Final = 130
 
 _EPILOG: Final = """\

@@ -1,4 +1,4 @@
-"""The cloud's registry over HTTP (contract §5): one conditional GET. The daemon's only importer of httpx, at first use.
+"""The cloud's registry over HTTP: one conditional GET. The daemon's only importer of httpx, at first use.
 
 Refuses to judge what it brings, and to follow, inflate or exceed: no redirects, no environment, no compression (the
 size limit counts real bytes), one deadline for all of it. The token goes to the configured origin only.

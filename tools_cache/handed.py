@@ -103,7 +103,7 @@ class Display(Protocol):
     """The lens, before the result is there; what a result is to show belongs into its `render`."""
 
     async def show(self, text: str, *, title: str = "") -> str:
-        """Give how far it got: `shown`, `acknowledged`, `dropped` … (contract §3, delivery)."""
+        """Give how far it got: `shown`, `acknowledged`, `dropped` …."""
 
 
 class Audio(Protocol):

@@ -1,4 +1,4 @@
-"""The registry document (contract §5): read it, check it, say what was left out and why.
+"""The registry document, as a cloud serves it: read it, check it, say what was left out and why.
 
 Refuses to know where a document came from and what the glasses can do. One bad tool costs itself, never its
 neighbours; a document that cannot be trusted as a whole raises `BadManifest`.

@@ -1,6 +1,6 @@
 """The words of the tool world: definition, call, result envelope. Valid or non-existent; no I/O, no transport's form.
 
-The envelope is contract §3 (`ok` xor `error`); other shapes (MCP `isError`, seed-000 `success`) exist only in adapters.
+The envelope has `ok` and either `data` or `error` (docs/control-api.md, "The answer of a call"); other shapes (MCP `isError`, seed-000 `success`) exist only in adapters.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ class ExecutionType(StrEnum):
 
 
 class ErrorType(StrEnum):
-    """The closed set of 14 (seed-features, "Error codes in one place")."""
+    """What a caller can do about an error: a closed set of 14."""
 
     VALIDATION = "VALIDATION"
     NOT_FOUND = "NOT_FOUND"
@@ -79,7 +79,7 @@ class ErrorType(StrEnum):
 
 
 class ErrorCode(StrEnum):
-    """The precise reason; closed (contract §3)."""
+    """The precise reason: a closed set; each belongs to one type."""
 
     INVALID_REQUEST = "INVALID_REQUEST"
     INVALID_TOOL_NAME = "INVALID_TOOL_NAME"
@@ -154,7 +154,7 @@ def type_of(code: ErrorCode) -> ErrorType:
 
 
 class Delivery(StrEnum):
-    """The truth about what the wearer got (contract §3)."""
+    """How far a result got on its way to the wearer."""
 
     NONE = "none"
     QUEUED = "queued"
@@ -321,7 +321,7 @@ _ERROR_KEYS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResponse:
-    """The one answer to a call: data xor error, intents, render hints, meta. `meta` keys are contract §3's."""
+    """The one answer to a call: data xor error, intents, render hints, meta. docs/control-api.md lists the keys of `meta`."""
 
     data: Json = None
     error: ToolError | None = None
@@ -342,7 +342,7 @@ class ToolResponse:
         return replace(self, meta={**self.meta, **{k: v for k, v in more.items() if v is not None}})
 
     def to_json(self) -> dict[str, Json]:
-        """Contract §3's object."""
+        """Return the envelope as JSON."""
         out: dict[str, Json] = {"ok": self.ok}
         if self.error is None:
             out["data"] = self.data

@@ -32,7 +32,7 @@ _MAX_DURATION_MS: Final = 60 * 60 * 1000
 
 
 class LayoutKind(StrEnum):
-    """Contract §3's layouts."""
+    """The layouts a `render.display` may name."""
 
     TEXT_WALL = "text_wall"
     DOUBLE_TEXT_WALL = "double_text_wall"
@@ -323,7 +323,7 @@ def stamped(
     response: ToolResponse, call: ToolCall, *, tool: ToolDefinition | None, registry: str, duration_s: float,
     timestamp: str, route: RouteKind | None, clamped: Mapping[str, Json],
 ) -> ToolResponse:  # fmt: skip
-    """Put contract §3's meta on an answer; of a remote tool's own meta only the known keys stay."""
+    """Put the meta of every answer on this one (docs/control-api.md lists it); of a remote tool's own meta only the known keys stay."""
     kept = {key: response.meta[key] for key in _FROM_AFAR if key in response.meta}
     bare = ToolResponse(data=response.data, error=response.error, intents=response.intents, render=response.render)
     return bare.with_meta(**{

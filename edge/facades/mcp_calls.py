@@ -21,7 +21,7 @@ from tools_cache.tool import RateLimit
 log: Final = logging.getLogger(__name__)
 
 LIFE_S: Final = 40.0
-"""A call's life when the client names none, as everywhere (contract §3)."""
+"""A call's life when the client names none, as everywhere."""
 MAX_LIFE_S: Final = 3600.0
 SLACK_S: Final = 70.0
 """The daemon gives up 60 s after a call's own end; its word is the one to hear."""

@@ -24,7 +24,7 @@ from tools_cache.tool import Json
 
 _log: Final = logging.getLogger(__name__)
 MIN_GAP_S: Final = 0.1
-"""Between two pages; panels of this class flicker above ten changes a second (ux §4)."""
+"""Between two pages; panels of this class flicker above ten changes a second."""
 _LONGEST_GAP_MS: Final = 5000
 """A firmware that asks for more is not believed: nothing would be readable on it."""
 ANSWER_S: Final = 5.0

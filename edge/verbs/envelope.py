@@ -20,7 +20,7 @@ def tell(envelope: dict[str, Any], screen: Screen) -> int:
 
 
 def exit_code(envelope: dict[str, Any]) -> int:
-    """Map an envelope to contract §1: done, failed, no such tool, timed out."""
+    """Map an envelope to an exit code: done, failed, no such tool, timed out."""
     if envelope.get("ok"):
         return 0
     error = envelope.get("error") or {}

@@ -14,7 +14,7 @@ _PAINTED: Final = re.compile(r"(\x1b\[\d{1,2}m)")
 
 
 class CliError(Exception):
-    """A verb cannot do what was asked: what is wrong, what to do next, and contract §1's exit code."""
+    """A verb cannot do what was asked: what is wrong, what to do next, and the exit code."""
 
     def __init__(self, code: str, message: str, fix: str = "", *, exit_code: int = 1) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""Wrong usage of the verbs that run on: exit code 2, one sentence with its cure, never a traceback (contract §1)."""
+"""Wrong usage of the verbs that run on: exit code 2, one sentence with its cure, never a traceback."""
 
 import socket
 import subprocess

@@ -13,7 +13,7 @@ def _answer(args, _context):
 app = AppServer(PACKAGE, name="Echo")
 app.register_tool(create_tool(
     "answer", "Answers with the data and the rendering it is given.",
-    params(["data"], data={"description": "anything"}, render={"type": "object", "description": "contract §3"}),
+    params(["data"], data={"description": "anything"}, render={"type": "object", "description": "how to show and say it"}),
     _answer, side_effects="none", idempotent=True,
 ))  # fmt: skip
 

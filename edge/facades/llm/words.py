@@ -16,7 +16,7 @@ MAX_NAME: Final = 255
 MAX_ID: Final = 255
 
 Envelope = Mapping[str, Json]
-"""Contract §3's answer to one call, whole."""
+"""The whole answer to one call, as docs/control-api.md describes it."""
 
 
 class BadMessage(ValueError):
