@@ -4,8 +4,10 @@ Refuses to know what is asked.
 """
 
 import asyncio
+import atexit
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -13,6 +15,9 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 MAX_OUTPUT: Final = 256 * 1024
 """Bytes read of what a program says."""
+LEAVE_S: Final = 2.0
+"""How long work that nobody waits for any more may keep the process from ending."""
+_NAME: Final = "doctor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,9 @@ class Ran:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run blocking `work` in a thread of its own. A disk or resolver that hangs keeps the thread, never the process."""
+    """Run blocking `work` in a thread of its own. A disk or resolver that hangs keeps the thread, and the process only for a
+    moment.
+    """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -46,8 +53,19 @@ async def in_thread(work: Callable[[], T]) -> T:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(settle, result, error)
 
-    threading.Thread(target=body, name="doctor", daemon=True).start()
+    threading.Thread(target=body, name=_NAME, daemon=True).start()
     return await done
+
+
+@atexit.register
+def _let_threads_end() -> None:
+    """Python ends a thread at exit by unwinding its stack. Where that has Rust in it (pydantic checks a registry), the whole
+    process aborts: "FATAL: exception not rethrown".
+    """
+    ends = time.monotonic() + LEAVE_S
+    with contextlib.suppress(KeyboardInterrupt):
+        for thread in (t for t in threading.enumerate() if t.name == _NAME):
+            thread.join(max(0.0, ends - time.monotonic()))
 
 
 async def program(argv: Sequence[str], env: Mapping[str, str]) -> Ran:

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -98,6 +100,44 @@ async def test_a_thread_that_hangs_keeps_nobody():
         async with asyncio.timeout(0.05):
             await in_thread(let_go.wait)
     let_go.set()
+
+
+ENDS_BEFORE_A_THREAD = """
+import asyncio, threading, time
+from typing import Annotated
+from pydantic import BeforeValidator, TypeAdapter
+from edge.doctor.aside import in_thread
+
+began = threading.Event()
+
+def checked(value):
+    began.set()
+    time.sleep(0.01)
+    return value
+
+numbers = TypeAdapter(list[Annotated[int, BeforeValidator(checked)]])
+
+async def main():
+    asking = asyncio.ensure_future(in_thread(lambda: numbers.validate_python([1] * 30)))
+    await asyncio.to_thread(began.wait)
+    raise SystemExit(3)
+
+asyncio.run(main())
+"""
+"""As `glassd doctor` ends when its output cannot be written, while pydantic checks a registry in a thread."""
+
+
+@pytest.mark.requirement("I4-doctor-bounded")
+def test_a_thread_that_nobody_waits_for_does_not_abort_the_process_at_its_end():
+    ended = subprocess.run([sys.executable, "-c", ENDS_BEFORE_A_THREAD], capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stderr) == (3, "")
+
+
+@pytest.mark.requirement("I4-doctor-bounded")
+def test_a_thread_that_hangs_keeps_the_process_for_a_moment_only():
+    hangs = ENDS_BEFORE_A_THREAD.replace("numbers.validate_python([1] * 30)", "(began.set(), time.sleep(600))")
+    ended = subprocess.run([sys.executable, "-c", hangs], capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stderr) == (3, "")
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
