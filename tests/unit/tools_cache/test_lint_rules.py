@@ -300,4 +300,4 @@ def test_the_guide_names_the_fields_and_sections_that_are_required():
     page = (build.TOOLS.parents[1] / "docs" / "tools.md").read_text(encoding="utf-8")
     fields, _, sections = page.partition("The eleven fields")[2].partition("The seven sections")
     assert re.findall(r"^\| `(\w+)` \|", fields, re.MULTILINE) == list(lint.REQUIRED)
-    assert re.findall(r"`([A-Z][\w ]+)`", sections.partition("\n")[0]) == list(lint.SECTIONS)
+    assert re.findall(r"`([A-Z][\w ]+)`", sections.partition("\n\n")[0]) == list(lint.SECTIONS)
