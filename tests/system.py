@@ -13,7 +13,7 @@ import pytest
 
 PACKAGES = {
     "mosquitto": "mosquitto", "mosquitto_passwd": "mosquitto", "mosquitto_sub": "mosquitto-clients",
-    "dbus-daemon": "dbus", "dbus-send": "dbus", "systemd-analyze": "systemd", "dpkg-deb": "dpkg", "groff": "groff",
+    "dbus-daemon": "dbus", "dbus-send": "dbus", "systemd-analyze": "systemd", "dpkg-deb": "dpkg", "groff": "groff", "curl": "curl",
     "mkfs.ext4": "e2fsprogs", "losetup": "mount",
 }  # fmt: skip
 """Program → the Debian package it is in."""

@@ -9,7 +9,9 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -27,6 +29,7 @@ from edge.control.routes import MAX_WAIT_S
 from edge.core.call_state import CallState
 from edge.core.pairing_state import PairingState
 from edge.core.routing import RouteKind
+from edge.enrol_store import Enrolled
 from edge.events import Happening, as_json
 from edge.paths import owner_beside
 from edge.testing import wear
@@ -37,6 +40,7 @@ from tests.documents.blocks import ROOT, block, shows, without_comment
 from tests.documents.http_examples import Daemon, Replayed, differences, examples, mutants
 from tests.system import program
 from tests.unit.control.house import open_house
+from tools_cache.manifest import digest
 from tools_cache.tool import Delivery, ErrorCode, ErrorType, type_of
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
@@ -50,11 +54,36 @@ ASKING = '"ask": "passkey"'
 SOON_S = 40.0
 
 
+class Cloud(BaseHTTPRequestHandler):
+    """A cloud whose registry has no apps."""
+
+    def do_GET(self):
+        body = json.dumps({"version": "7", "sha256": digest([]), "apps": []}).encode()
+        self.send_response(200 if self.path == "/api/registry" else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        """Nobody reads it."""
+
+
 @pytest.fixture(scope="module")
-def glasses():
-    """One daemon with mock glasses, the tools that the document shows, and the MCP server `house`."""
+def cloud():
+    with HTTPServer(("127.0.0.1", 0), Cloud) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def glasses(cloud):
+    """One daemon with mock glasses, a cloud, the tools that the document shows, and the MCP server `house`."""
     pytest.importorskip("mcp")
-    server = f"""
+    config = f"""
+[cloud]
+url = "{cloud}"
 [[mcp.servers]]
 id = "house"
 command = "{sys.executable}"
@@ -62,9 +91,10 @@ args = ["{Path(__file__).with_name('house_server.py')}"]
 allowed_tools = ["lamp"]
 confirm = "never"
 """
-    with wear("mock:full", tools=block(DOCUMENT, TOOLS).text, config=server) as glasses:
+    with wear("mock:full", tools=block(DOCUMENT, TOOLS).text, config=config) as glasses:
         client = ControlClient((glasses.socket,))
         glasses.wait_for(lambda: client.request("GET", "/v1/servers")[1]["servers"][0]["available"], what="the MCP server", within_s=SOON_S)
+        glasses.wait_for(lambda: glasses.status()["registry"]["origin"] == "cloud", what="the cloud's registry", within_s=SOON_S)
         yield glasses
 
 
@@ -197,6 +227,13 @@ def test_the_parameters_of_a_query_are_those_that_are_read():
     read = set(re.findall(r'\(request(?:\.query)?, "(\w+)"|request\.query\.get\("(\w+)"|"(\w+)" (?:not )?in request\.query', source))
     listed = {word for route in ROUTES for row in rows(section(route), "query") for word in words(row[0])}
     assert listed == {word for found in read for word in found if word}
+
+
+def test_the_fields_of_an_enrolment_are_those_that_are_shown():
+    texts = {each.name: "" for each in fields(Enrolled)} | {"port": 0, "enrol_port": 0, "begins": 0.0, "ends": 0.0}
+    listed = words(section("POST /v1/enrol").partition("what may be shown of the enrolment: ")[2].partition("409")[0])
+    assert set(Enrolled(**texts).to_json()) == set(listed) - {"HOST:PORT", "certificate", "password"}
+    assert {Enrolled(**texts | {"identity": kind}).how for kind in ("", "key")} == {"certificate", "password"}
 
 
 def test_the_limits_are_those_of_the_server():
