@@ -273,12 +273,14 @@ class Inward:
     # -------------------------------------------------------------- decoding
 
     def _read(self, packet: Inbound) -> _Item:
+        call_id = wire.id_of(packet.correlation)
         try:
             default = Kind.REGISTRY if packet.topic == self._registry_topic else None
             message = wire.decode(
                 packet.payload, content_type=packet.content_type, user_properties=packet.user_properties,
                 correlation=packet.correlation, default_kind=default,
             )  # fmt: skip
+            call_id = message.id
             if packet.topic == self._topics.result:
                 return self._read_result(message)
             if packet.topic == self._topics.invoke:
@@ -289,7 +291,7 @@ class Inward:
             if packet.topic == self._registry_topic and message.kind is Kind.REGISTRY:
                 return _Item(message=_notice(message))
         except WireError as error:
-            return self._complain(packet, error)
+            return self._complain(packet, error, call_id)
         self._drop("a %s on %s has no meaning here", message.kind, packet.topic)
         return _Item()
 
@@ -336,15 +338,14 @@ class Inward:
         arrival = Arrival(Kind.CALL, call.call_id, message.body, call.ttl_s, reply_to=reply_to, as_json=message.json)
         return _Item(arrival, Invoked(call, reply_to, message.json))
 
-    def _complain(self, packet: Inbound, error: WireError) -> _Item:
-        """Answer bytes we cannot take, when they asked for an answer where we may give one."""
+    def _complain(self, packet: Inbound, error: WireError, call_id: str) -> _Item:
+        """Answer an invocation that cannot be read, if its id and a permitted response topic are known."""
         self._drop("a message on %s cannot be taken: %s", packet.topic, error)
         reply_to = packet.response_topic or ""
-        if packet.topic == self._topics.invoke and self._topics.may_answer_to(reply_to):
+        if packet.topic == self._topics.invoke and call_id and self._topics.may_answer_to(reply_to):
             failure = ToolResponse.failure(
                 ErrorCode.INVALID_REQUEST, f"{error.field}: {error.problem}", suggestion=error.fix, details=error.to_json()
             )
-            call_id = wire.id_of(packet.correlation)
             body = wire.result_body(call_id, failure)
             self._outward.say(Aside(reply_to, Kind.RESULT, body, id=call_id, as_json=wire.wants_json(packet.content_type)))
         return _Item()

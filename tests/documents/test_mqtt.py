@@ -276,6 +276,47 @@ async def test_an_invocation_that_cannot_be_read(served):
     await served.gets("The edge says what is wrong with it", conversation)
 
 
+@replayed
+async def test_an_invocation_is_named_by_its_body_or_by_its_correlation_data(served):
+    cloud = served.cloud
+    for names, tool, ok in ((["id"], "clock:now", True), (["call_id"], "clock:now", True), ([], "clock:now", True), (["id"], "clock", False)):
+        call_id = str(uuid.uuid4())
+        correlation = None if names else uuid.UUID(call_id).bytes
+        body = {"v": 1, "tool": tool, "unknown": {}, **dict.fromkeys(names, call_id)}
+        await cloud.says("invoke", body, kind="call", reply_to=cloud.reply_topic, correlation=correlation)
+        said = await cloud.hears("its result", lambda s, call_id=call_id: s.kind == "result" and s.body["id"] == call_id)
+        assert said.body["ok"] is ok
+        assert said.correlation == uuid.UUID(call_id).bytes
+
+
+@replayed
+async def test_an_invocation_that_cannot_be_read_or_named_is_dropped(served):
+    cloud = served.cloud
+    await cloud.says("invoke", {"v": 2, "id": str(uuid.uuid4()), "tool": "clock:now"}, kind="call", reply_to=cloud.reply_topic)
+    call_id = str(uuid.uuid4())
+    correlation = uuid.UUID(call_id).bytes
+    await cloud.says("invoke", {"v": 2, "id": call_id}, kind="call", reply_to=cloud.reply_topic, correlation=correlation)
+    await cloud.hears("why not", lambda said: said.kind == "result" and said.body["id"] == call_id)
+    assert not [said for said in cloud.heard if said.kind == "result" and not said.body["id"]]
+
+
+@replayed
+async def test_a_repetition_of_a_running_invocation_gets_nothing_new(served):
+    conversation = served.conversation(call=str(uuid.uuid4()))
+    call = served.examples["The cloud calls a tool of the edge"]
+    endless = replace(call, body={**call.body, "args": {"sides": 6, "count": 5}})
+    await served.cloud.publish(endless, conversation)
+    mine = conversation.known["call"]
+    await served.cloud.hears("progress", lambda said: said.kind == "progress" and said.body["id"] == mine)
+    await served.cloud.publish(endless, conversation)
+    await served.cloud.answer_to(await served.cloud.invokes("clock:now", {}))
+    await served.says("The cloud calls its invocation off", conversation)
+    await served.cloud.answer_to(mine)
+    assert [said.kind for said in served.cloud.heard if said.body.get("id") == mine and "/reply/" in said.topic] == [
+        "accepted", "progress", "result",
+    ]  # fmt: skip
+
+
 # ------------------------------------------------------------------ what the edge reports
 
 

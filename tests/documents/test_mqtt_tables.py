@@ -7,13 +7,14 @@ import ast
 import copy
 import inspect
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
 
 import edge
 import tools_cache
-from edge import herald
+from edge import devcloud, herald
 from edge.core import backoff, idempotency, results
 from edge.core.results import LayoutKind
 from edge.core.routing import RouteKind
@@ -40,6 +41,7 @@ from tests.documents.mqtt_examples import (
     table,
     words,
 )
+from tools_cache import answers, tool
 from tools_cache.tool import (
     RETRYABLE,
     CallOrigin,
@@ -72,10 +74,13 @@ ENVELOPE = {"v", "k"}
 def names_of_topics():
     """Every topic of the code, with braces for what differs, without the edge's prefix."""
     topics, found = Topics("{tenant}", "edge-1"), set()
+    no_topics = (Topics.prefix, Topics.own, Topics.may_answer_to, Topics.shared_call)
     for name, part in vars(Topics).items():
-        if isinstance(part, property) and name != "prefix":
+        if part in no_topics or name.startswith("_"):
+            continue
+        if isinstance(part, property):
             found.add(getattr(topics, name))
-        elif inspect.isfunction(part) and not name.startswith("_") and name not in ("own", "may_answer_to", "shared_call"):
+        elif inspect.isfunction(part):
             parameters = list(inspect.signature(part).parameters)[1:]
             found.add(part(topics, *(f"{{{parameter}}}" for parameter in parameters)))
     return {name.removeprefix(f"{topics.prefix}/") for name in found}
@@ -169,16 +174,14 @@ def written_bodies():
 
 
 def literal_bodies():
-    """Bodies that are written as a literal: the keys of every dict display that a function of the uplink hands on."""
+    """Bodies that are written as a literal: the keys of every outer dict display in the function that writes them."""
     found = {}
-    for module, function, kind in (
-        (service, "withdraw", Kind.CANCEL), (service, "answer", Kind.PROGRESS), (service, "tell_event", Kind.EVENT),
-        (retained, "presence", Kind.PRESENCE), (herald, "report", Kind.CAPABILITIES),
+    for function, kind in (
+        (service.MqttUplink.withdraw, Kind.CANCEL), (service.MqttUplink.answer, Kind.PROGRESS),
+        (service.MqttUplink.tell_event, Kind.EVENT), (retained.Retained.presence, Kind.PRESENCE),
+        (herald.Herald.report, Kind.CAPABILITIES),
     ):  # fmt: skip
-        tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
-        functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == function]
-        assert len(functions) == 1, f"{module.__name__}.{function}"
-        dicts = [n for n in ast.walk(functions[0]) if isinstance(n, ast.Dict)]
+        dicts = [n for n in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))) if isinstance(n, ast.Dict)]
         nested = {id(inner) for outer in dicts for inner in ast.walk(outer) if inner is not outer}
         found[kind] = {key.value for n in dicts if id(n) not in nested for key in n.keys if key is not None}
     return found
@@ -312,10 +315,9 @@ def named_in(paths):
 
 def senders():
     """(codes that the edge names, codes that the reference cloud names)."""
-    packages = [Path(package.__file__).parent for package in (edge, tools_cache)]
-    sources = [path for package in packages for path in package.rglob("*.py") if path.name != "tool.py"]
-    worker = [path for path in sources if "devcloud" in path.parts or path.name == "answers.py"]
-    return named_in(set(sources) - set(worker)), named_in(worker)
+    sources = {path for package in (edge, tools_cache) for path in Path(package.__file__).parent.rglob("*.py")}
+    worker = {*Path(devcloud.__file__).parent.rglob("*.py"), Path(answers.__file__)}
+    return named_in(sources - worker - {Path(tool.__file__)}), named_in(worker)
 
 
 @pytest.mark.requirement("I12-mqtt")
