@@ -285,6 +285,7 @@ class Daemon:
         )  # fmt: skip
         policy_ = rewire.policy(s, choice=self.choice, language=s.audio.voice)
         self.calls = Orchestrator(ports, limits=rewire.limits(s), policy_=policy_, turns=self.turns)
+        self.link.hides_words = lambda: self.calls.session.snapshot().suppress_transcript
         self.tools.compose(
             self.calls.call, present=self.stage.present, state=lambda: self.calls.session.described(self.clock.boot())
         )

@@ -76,6 +76,11 @@ class GlassesSaid(Happening):
 
 
 @dataclass(frozen=True, slots=True)
+class PrivateWords(GlassesSaid):
+    """What the wearer said while transcripts are suppressed: acted on here, neither published nor stored."""
+
+
+@dataclass(frozen=True, slots=True)
 class CapabilitiesLearned(Happening):
     """The capability record changed (connect, run-time change, glasses went away and became stale)."""
 

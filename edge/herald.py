@@ -16,6 +16,7 @@ from edge.events import (
     GlassesReady,
     GlassesSaid,
     Happening,
+    PrivateWords,
     RegistrySynced,
     ToolSwitched,
 )
@@ -86,6 +87,8 @@ class Herald:
                 self._stale_report.set()
             case GlassesLost() | RegistrySynced() | ToolSwitched() | ConfigurationReloaded():
                 self._stale_report.set()
+            case PrivateWords():
+                pass
             case GlassesSaid(event=event):
                 self._noted(event)  # before the cloud, which may keep us waiting
                 await self._tell(event)

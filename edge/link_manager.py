@@ -16,7 +16,7 @@ from edge.core import recovery
 from edge.core.backoff import Backoff
 from edge.core.link_state import LinkState
 from edge.core.recovery import Advice, LeftToSystemd, Step, Wake
-from edge.events import CapabilitiesLearned, GlassesLost, GlassesReady, GlassesSaid
+from edge.events import CapabilitiesLearned, GlassesLost, GlassesReady, GlassesSaid, PrivateWords
 from edge.link_knowledge import Knowledge
 from edge.link_wishes import Wishes
 from edge.ports import BusPort, GlassesAway, GlassesStatus
@@ -28,7 +28,7 @@ from firmware_bridge.capabilities import Scalar
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.driver import HEARTBEAT_S, Driver
 from firmware_bridge.errors import BridgeError, CommandRefused, CommandTimeout, LinkLost, LostReason, RadioError
-from firmware_bridge.messages import CapabilitiesChanged, Command, Done, GlassesInfo, Hello
+from firmware_bridge.messages import CapabilitiesChanged, Command, Done, GlassesInfo, Hello, Transcript
 from firmware_bridge.transport import Transport
 
 log = logging.getLogger(__name__)
@@ -94,6 +94,8 @@ class LinkManager:
         self._held = ""
         self._hold, self._let_go, self._go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._let_go.set()
+        self.hides_words: Callable[[], bool] = lambda: False
+        """Whether transcripts are suppressed now; the daemon sets it once, when it is put together."""
 
     # -------------------------------------------------------------- what others see
 
@@ -222,7 +224,8 @@ class LinkManager:
             if isinstance(event, CapabilitiesChanged):
                 await self._knows.learn(entry, event.capabilities)
             self._knows.said(event)
-            self._bus.publish(GlassesSaid(event))
+            private = isinstance(event, Transcript) and self.hides_words()
+            self._bus.publish(PrivateWords(event) if private else GlassesSaid(event))
         await asyncio.Event().wait()  # the driver is closing the connection: it says when that is done, and why it ended
 
     async def _wish_again(self, driver: Driver[Any], address: str) -> None:

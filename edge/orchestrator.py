@@ -302,8 +302,8 @@ class Orchestrator:
         )  # fmt: skip
         if found is not None:
             return await self.call(call)
-        shown = " ".join(text.split())[:60]
-        error = ToolError.of(ErrorCode.TOOL_NOT_FOUND, f"Nothing here answers to “{shown}”", suggestion="glassd tools")
+        said = "that" if self.session.snapshot().suppress_transcript else f"“{' '.join(text.split())[:60]}”"  # the lens is kept on disk
+        error = ToolError.of(ErrorCode.TOOL_NOT_FOUND, f"Nothing here answers to {said}", suggestion="glassd tools")
         refusal = self._ending.refusal(Ticket(call, self._clock.boot()), error, "no phrase matches")
         report = await self._stage.present(call_id, refusal)
         return refusal.with_meta(delivery=report.to_json())

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final
 
 from edge.clock import Clock
-from edge.events import as_json
+from edge.events import PrivateWords, as_json
 from edge.ports import BusPort
 
 RING: Final = 1024
@@ -54,6 +54,8 @@ class Feed:
         with self._bus.listen(calls=self._calls) as listener:
             missed = 0
             async for happening in listener:
+                if isinstance(happening, PrivateWords):
+                    continue
                 self._last += 1 + listener.missed - missed
                 missed = listener.missed
                 text = json.dumps({**as_json(happening), "at": round(self._clock.wall(), 3)}, ensure_ascii=False, default=str)

@@ -85,12 +85,16 @@ class SessionController:
         return {**state, "voice_active": self.voice_active(now), "quiet_s": round(self.quiet_s(now))}
 
     def begin_voice(self, now: float = 0.0) -> bool:
-        """Note that the wearer speaks with us; suppression of an earlier session ends. False in a quiet time."""
+        """Note that the wearer speaks with us. False in a quiet time. Silence of an earlier session ends; suppression of transcripts
+        does not: the wearer asked for privacy, and speaking does not take that back. An intent does, as does a new session of a tool.
+        """
         if self.quiet_s(now) > 0:
             return False
         self._heard_at = now
         if not self._state.voice_active:
-            self._move("voice", SessionState(voice_active=True, pending_message=self._state.pending_message))
+            before = self._state
+            kept = SessionState(suppress_transcript=before.suppress_transcript, pending_message=before.pending_message)
+            self._move("voice", replace(kept, voice_active=True))
         return True
 
     def voice_active(self, now: float) -> bool:

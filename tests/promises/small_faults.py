@@ -12,5 +12,6 @@ PROMISES: Final[dict[str, Promise]] = {
     "I12-options-anywhere": Promise("An option of a verb means the same wherever it stands behind that verb.", _SOURCE),
     "I12-empty-lists": Promise("A verb that lists exits 0 also when there is nothing to list; 4 means that what was named is unknown.", _SOURCE),
     "I12-did-you-mean": Promise("An unknown tool or argument is answered with the known one nearest to it, and with none that the caller may not use.", _SOURCE),
+    "I12-transcripts-suppressed": Promise("While transcripts are suppressed, what the wearer says is acted on, but neither published nor stored.", _SOURCE),
 }
 DECLINED: Final[dict[str, str]] = {}

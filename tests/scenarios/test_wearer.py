@@ -29,6 +29,30 @@ async def test_a_spoken_sentence_reaches_its_tool_by_its_activation_phrase(tmp_p
         assert heard.body["data"] == {"text": "please calculate 17 * 3", "final": True}
 
 
+@pytest.mark.requirement("I12-transcripts-suppressed")
+async def test_while_transcripts_are_suppressed_words_are_acted_on_but_neither_published_nor_stored(tmp_path, cloud):
+    async with whole_world(tmp_path, cloud=cloud) as place, place.onlooker() as cloud_side:
+        session = place.daemon.calls.session
+        assert session.apply({"type": "SUPPRESS_TRANSCRIPT", "value": True}, tool="x:y")
+        await place.wearer_says("fly me to the moon")
+        await place.lens_shows("Nothing here answers to that")
+        await place.wearer_says("please calculate 17 * 3")
+        await place.lens_shows("51")
+        assert session.apply({"type": "SUPPRESS_TRANSCRIPT", "value": False}, tool="x:y")
+        await place.wearer_says("please calculate 2 * 3")
+        await place.lens_shows("6")
+        heard = await cloud_side.hears_on("event/transcript")
+        assert heard.body["data"]["text"] == "please calculate 2 * 3", "nothing of before went out"
+        told = [entry.text for entry in place.daemon.control._feeds[True]._ring]
+        await place.stop_daemon()
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and not {"glasses", "cloud"} & {*path.relative_to(tmp_path).parts}]
+    assert any(path.suffix == ".db" for path in kept)
+    for words in ("fly me", "calculate 17"):
+        assert not [path for path in kept if words.encode() in path.read_bytes()]
+        assert not any(words in text for text in told)
+    assert any("calculate 2" in text for text in told)
+
+
 async def test_a_sentence_that_nothing_answers_to_is_told_on_the_lens(tmp_path):
     async with world(tmp_path) as place:
         await alone(place)
