@@ -147,7 +147,7 @@ def test_the_paths_that_are_named_exist():
         assert (ROOT / path).exists(), path
 
 
-@pytest.mark.requirement("I11-documents")
+@pytest.mark.requirement("I12-documents")
 def test_links_lead_to_files_and_headings():
     for document in [*DOCUMENTS, "CONTRIBUTING.md", "DECISIONS.md"]:
         text = re.sub(r"(?ms)^```.*?^```", "", (ROOT / document).read_text(encoding="utf-8"))
@@ -165,7 +165,7 @@ def anchors(page):
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.requirement("I11-documents")
+@pytest.mark.requirement("I12-documents")
 def test_the_readme_is_short():
     assert len(TEXT.splitlines()) <= 200
     for document in DOCUMENTS:  # tables and blocks keep their lines whole
