@@ -10,18 +10,20 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from edge.core.own import Own, Secret, ready
-from edge.gateway import Gateway
 from edge.paths import Env, config_candidates
-from edge.registry_cache import RegistryCache
 from edge.settings import Settings, read_secret
 from edge.settings_rules import VARIABLE, BadSettings
 from tools_cache import child
 from tools_cache.registry import Dropped
 from tools_cache.tool import ToolDefinition
+
+if TYPE_CHECKING:  # the child that reads the settings needs neither
+    from edge.gateway import Gateway
+    from edge.registry_cache import RegistryCache
 
 FOLDER: Final = "tools.d"
 LIMIT_S: Final = 30.0
@@ -42,7 +44,7 @@ class OwnTools:
     """Puts what was read into force: the registry lists it, the gateway asks. `reload` is what SIGHUP calls."""
 
     def __init__(
-        self, gateway: Gateway, registry: RegistryCache, *, settings: Settings, env: Env, hide: Callable[[str], None],
+        self, gateway: "Gateway", registry: "RegistryCache", *, settings: Settings, env: Env, hide: Callable[[str], None],
         servers: UseServers = lambda _own, _settings, _secret: (), forget: Callable[[ToolDefinition], None] = lambda _tool: None,
     ) -> None:  # fmt: skip
         self._gateway = gateway

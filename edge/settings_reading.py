@@ -7,13 +7,13 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields, is_dataclass, replace
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 
+import tools_cache
 from edge import own_packages, settings_explain as explain, tool_settings
 from edge.paths import Env, config_candidates
 from edge.settings import Settings
@@ -24,7 +24,7 @@ VERSION: Final = 1
 MAX_FILE: Final = 256 * 1024
 """Bytes of a configuration file; the commented sample has 5 KiB."""
 
-TOOLS: Final = Path(str(resources.files("tools_cache"))) / "tools"
+TOOLS: Final = Path(tools_cache.__file__).parent / "tools"
 
 # ------------------------------------------------------------------ the form
 

@@ -100,3 +100,10 @@ def test_an_idle_daemon_loads_no_library_that_only_errors_terminals_or_archives_
     code = f"import sys, edge.cli, edge.verbs.run, edge.app; print([m for m in {late!r} if m in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True, env=_environment())
     assert ran.stdout.strip() == "[]"
+
+
+def test_the_child_that_reads_the_settings_loads_no_glasses():
+    """It runs beside the daemon's own imports; on one core it would only make the start longer."""
+    code = "import sys; from edge import own_reading, own_tools, settings_reading; print([m for m in sys.modules if m.startswith('firmware_bridge.codecs')])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True, env=_environment())
+    assert ran.stdout.strip() == "[]"

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 T = TypeVar("T")
 MAX_OUTPUT: Final = 256 * 1024
 """Bytes read of what a program says."""
-LEAVE_S: Final = 2.0
+LEAVE_S: Final = 1.0
 """How long work that nobody waits for any more may keep the process from ending."""
 _NAME: Final = "doctor"
 
