@@ -25,7 +25,6 @@ KINDS = {
     "text": r"[\s\S]*",
     "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)",
     "digest": r"[0-9a-f]{64}",
-    "code": r"\d{6}",
 }
 """What may stand in a text; `number` outside of quotes is a JSON number."""
 WHOLE: dict[str, Callable[[Any], bool]] = {
@@ -127,10 +126,10 @@ class Daemon:
             headers = {name: _filled(value, names) for name, value in example.headers.items()}
             connection.request(example.method, _filled(example.path, names), body, headers)
             answer = connection.getresponse()
-            told = dict(answer.getheaders())
-            if not told.get("Content-Type", "").startswith("text/event-stream"):
-                return Reply(answer.status, told, answer.read().decode())
-            return Reply(answer.status, told, _streamed(answer, example, names))
+            found = dict(answer.getheaders())
+            if not found.get("Content-Type", "").startswith("text/event-stream"):
+                return Reply(answer.status, found, answer.read().decode())
+            return Reply(answer.status, found, _streamed(answer, example, names))
         finally:
             connection.close()
 
