@@ -80,10 +80,10 @@ class Knowledge:
         """Both sides drew a page, this much apart."""
         self.status = replace(self.status, skew_ms=round(skew_s * 1000, 1))
 
-    def hides(self, why: str) -> None:
-        """The lens was set so that nobody sees it, or can be seen again ("")."""
-        if why != self.status.unseen:
-            self.status = replace(self.status, unseen=why)
+    def hides(self, unseen: str, covered: str) -> None:
+        """The page is hidden, by a setting or for a while, or can be seen again ("")."""
+        if (unseen, covered) != (self.status.unseen, self.status.covered):
+            self.status = replace(self.status, unseen=unseen, covered=covered)
 
     # -------------------------------------------------------------- the glasses
 

@@ -28,7 +28,7 @@ from firmware_bridge.capabilities import Scalar
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.driver import HEARTBEAT_S, Driver
 from firmware_bridge.errors import BridgeError, CommandRefused, CommandTimeout, LinkLost, LostReason, RadioError
-from firmware_bridge.messages import CapabilitiesChanged, Command, Done, GlassesInfo, Hello, Transcript
+from firmware_bridge.messages import CapabilitiesChanged, Command, Done, GlassesInfo, Hello, HidingChanged, Transcript
 from firmware_bridge.transport import Transport
 
 log = logging.getLogger(__name__)
@@ -115,7 +115,7 @@ class LinkManager:
             self._doubt(command)
             raise
         self._wishes.granted(command)
-        self._knows.hides(self._wishes.unseen)
+        self._knows.hides(self._wishes.unseen, self._wishes.covered)
         done = reply if isinstance(reply, Done) else Done()
         if done.skew_s is not None:
             self._knows.drew(done.skew_s)
@@ -123,7 +123,7 @@ class LinkManager:
 
     def _doubt(self, command: Command) -> None:
         self._wishes.unanswered(command)
-        self._knows.hides(self._wishes.unseen)
+        self._knows.hides(self._wishes.unseen, self._wishes.covered)
 
     async def post(self, command: Command) -> None:
         """Send a command that has no answer. Raises `GlassesAway`."""
@@ -223,6 +223,9 @@ class LinkManager:
         async for event in driver.events():
             if isinstance(event, CapabilitiesChanged):
                 await self._knows.learn(entry, event.capabilities)
+            if isinstance(event, HidingChanged):
+                self._wishes.said(event)
+                self._knows.hides(self._wishes.unseen, self._wishes.covered)
             self._knows.said(event)
             private = isinstance(event, Transcript) and self.hides_words()
             self._bus.publish(PrivateWords(event) if private else GlassesSaid(event))
@@ -238,7 +241,7 @@ class LinkManager:
                 log.info("the glasses do not take %s again: %s", type(command).__name__, error)
             else:
                 self._wishes.granted(command)
-        self._knows.hides(self._wishes.unseen)
+        self._knows.hides(self._wishes.unseen, self._wishes.covered)
 
     # -------------------------------------------------------------- after a connection
 

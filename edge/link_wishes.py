@@ -1,12 +1,16 @@
 """What somebody wanted of the glasses and what they forget with the link: settings, an open microphone.
 
-Refuses to ask for anything by itself, and to remember over a restart: glasses keep their settings, nobody's microphone
-opens by itself.
+Refuses to ask for anything by itself, and to remember over a restart: glasses keep their settings, and say at each
+connection whether they can be seen; nobody's microphone opens by itself.
 """
+
+from typing import Final
 
 from firmware_bridge.messages import (
     AllowApps,
     Command,
+    Hiding,
+    HidingChanged,
     SetBrightness,
     SetHeadUpAngle,
     SetSilentMode,
@@ -16,6 +20,8 @@ from firmware_bridge.messages import (
 )
 
 _SETTINGS = (SetBrightness, SetSilentMode, SetWearDetection, SetHeadUpAngle, AllowApps)
+_SET: Final = (Hiding.SILENT, Hiding.DARK)
+"""What hides a page until it is set otherwise; the rest goes by itself."""
 
 
 class Wishes:
@@ -25,6 +31,7 @@ class Wishes:
         self._address = ""
         self._granted: dict[object, Command] = {}
         self._unsure: dict[object, Command] = {}
+        self._hidden: dict[Hiding, bool] = {}
 
     def granted(self, command: Command) -> None:
         """The glasses carried `command` out."""
@@ -36,6 +43,12 @@ class Wishes:
                 self._granted.pop(("microphone", stream), None)
             case _ if isinstance(command, _SETTINGS):
                 self._granted[type(command)] = command
+                self._hidden.update(_hidden_by(command))
+
+    def said(self, event: HidingChanged) -> None:
+        """The glasses say that the page is hidden, or can be seen again: their word is newer than any wish."""
+        self._hidden[event.by] = event.hidden
+        self._unsure = {key: wish for key, wish in self._unsure.items() if event.by not in _hidden_by(wish)}
 
     def unanswered(self, command: Command) -> None:
         """The glasses may have carried `command` out: it counts as done while it would hide the lens."""
@@ -44,30 +57,45 @@ class Wishes:
 
     @property
     def unseen(self) -> str:
-        """Why nobody sees what is on the lens; "" when nothing was wished that hides it."""
-        wished = [self._granted.get(SetSilentMode), self._granted.get(SetBrightness)]
-        sure = next(filter(None, map(_why_unseen, wished)), "")
+        """Why nobody sees what is on the lens until it is set otherwise; "" when it can be seen."""
+        sure = next((by.value for by in _SET if self._hidden.get(by)), "")
         unsure = next(map(_why_unseen, self._unsure.values()), "")
         return sure or (f"perhaps {unsure}: it was set without an answer; set it again" if unsure else "")
 
+    @property
+    def covered(self) -> str:
+        """What of the glasses' own lies over the page for a while; "" when nothing does."""
+        return next((by.value for by, hidden in self._hidden.items() if hidden and by not in _SET), "")
+
     def of(self, address: str) -> tuple[Command, ...]:
-        """What to tell the glasses at `address` again; other glasses begin with nothing."""
+        """What to tell the glasses at `address` again; other glasses begin with nothing. What the wearer has set otherwise at
+        the glasses is not wished again.
+        """
         if address != self._address:
             self._address = address
             self._granted.clear()
             self._unsure.clear()
+            self._hidden.clear()
+        self._hidden = {by: hidden for by, hidden in self._hidden.items() if by in _SET}
+        self._granted = {key: wish for key, wish in self._granted.items() if _hidden_by(wish).items() <= self._hidden.items()}
         return tuple(self._granted.values())
 
     def refused(self, command: Command) -> None:
         """The glasses did not take this again: it is not asked for any more, but they may still be as it left them."""
+        for by in _hidden_by(command):
+            self._hidden.pop(by, None)
         self._granted = {key: kept for key, kept in self._granted.items() if kept is not command}
         self.unanswered(command)
 
 
-def _why_unseen(command: Command | None) -> str:
+def _why_unseen(command: Command) -> str:
+    return next((by.value for by, hidden in _hidden_by(command).items() if hidden), "")
+
+
+def _hidden_by(command: Command) -> dict[Hiding, bool]:
     match command:
-        case SetSilentMode(on=True):
-            return "the glasses are in silent mode"
-        case SetBrightness(level=0, auto=False):
-            return "the brightness of the display is 0"
-    return ""
+        case SetSilentMode(on):
+            return {Hiding.SILENT: on}
+        case SetBrightness(level, auto):
+            return {Hiding.DARK: level == 0 and not auto}
+    return {}

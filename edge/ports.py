@@ -74,7 +74,9 @@ class GlassesStatus:
     link: int = 0
     """Connections made ready so far: which one this is; 0 where nobody counts."""
     unseen: str = ""
-    """Why nobody sees what is on the lens, as far as we set it so (silent mode, no brightness); "" when it can be seen."""
+    """Why nobody sees what is on the lens until it is set otherwise (silent mode, no brightness); "" when it can be seen."""
+    covered: str = ""
+    """What of the glasses' own lies over the page for a while (their dashboard); "" when nothing does."""
 
 
 class GlassesPort(Protocol):

@@ -55,6 +55,15 @@ class Gesture(StrEnum):
     SHAKE = "shake"
 
 
+class Hiding(StrEnum):
+    """What of the glasses' own keeps a page from being seen; the value says it to a person."""
+
+    SILENT = "the glasses are in silent mode"
+    DARK = "the brightness of the display is 0"
+    DASHBOARD = "the glasses show their own dashboard"
+    LOOKED_UP = "the glasses show their own dashboard while the head is up"
+
+
 class Answer(StrEnum):
     """A wearer's answer to a prompt; silence is DENY by timeout."""
 
@@ -280,6 +289,14 @@ class WornChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class HidingChanged:
+    """What is on the lens cannot be seen from now on, or can be again, as far as `by` goes."""
+
+    by: Hiding
+    hidden: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Transcript:
     """What the glasses heard the wearer say (glasses with speech recognition, or a simulated wearer)."""
 
@@ -318,7 +335,7 @@ class CapabilitiesChanged:
 
 Event = (
     Gestured | BatteryChanged | WornChanged | Transcript | MicrophoneChunk | PromptAnswered | SideChanged
-    | CapabilitiesChanged
+    | CapabilitiesChanged | HidingChanged
 )  # fmt: skip
 Reply = GlassesInfo | Done | Failed
 
@@ -331,7 +348,7 @@ def _need(condition: bool, complaint: str) -> None:  # noqa: FBT001 - reads as a
 __all__ = [
     "MAX_BITMAP_BYTES", "MAX_CHUNK_BYTES", "MAX_LINES", "MAX_TEXT_BYTES", "AllowApps", "Answer", "App", "AudioChunk",
     "AudioFormat", "BatteryChanged", "CapabilitiesChanged", "ClearPage", "Command", "Done", "DoubleTap", "EndAudio", "EndPrompt",
-    "Event", "ExitToDashboard", "Failed", "Gesture", "Gestured", "GlassesInfo", "Hello", "MicrophoneChunk", "Ping",
+    "Event", "ExitToDashboard", "Failed", "Gesture", "Gestured", "GlassesInfo", "Hello", "Hiding", "HidingChanged", "MicrophoneChunk", "Ping",
     "Prompt", "PromptAnswered", "Reply", "SetBrightness", "SetClock", "SetDebugLog", "SetDoubleTap", "SetHeadUpAngle", "SetSilentMode", "SetWearDetection",
     "ShowNotification", "ShowPage", "SideChanged", "StartAudio", "StartMicrophone", "StopMicrophone", "TextLine",
     "Tile", "Transcript", "UpdatePage", "WornChanged",

@@ -300,6 +300,7 @@ PROMISES: Final[dict[str, Promise]] = {
     "I3-ask-too-soon": Promise("A tap in the first 0.7 s of a page with a question counts for nothing.", "issue 3, Confirmation"),
     "I11-consent-alone": Promise("Nothing lies over a question and nothing darkens it: no notification, setting, dashboard or page of a result; a dark lens asks nothing.", "issue 11, Show 4"),
     "I11-consent-echo": Promise("One tap that both arms report, however late, is one tap.", "issue 11, Show 4"),
+    "I11-consent-hidden": Promise("What the wearer hides (silent mode, the glasses' dashboard), or what was dark before the daemon started, takes no answer; it is asked when it can be seen.", "issue 11, Show 4"),
     "I11-consent-worn": Promise("A yes of glasses that are not worn, or were put on this moment, does not count.", "issue 11, Show 4"),
     "I11-consent-complete": Promise("A confirmation shows every argument, in the order of the schema, unknown ones marked; what is too long to show is refused.", "issue 11, Consent 6"),
     "I11-consent-early": Promise("Nothing in the first 0.7 s after the last page was drawn, or the speech ended, is a yes, whatever the glasses say.", "issue 11, Consent 7"),

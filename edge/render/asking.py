@@ -27,7 +27,8 @@ class Asking:
     `begun`: it was put to the wearer, or is being put. `page` of `sheets` is there, or is to be put there next; a yes needs the
     last one, after all others were there on the same `link`. `since` when it is there, or its speech has ended (boot clock).
     `number` of the prompt open on the glasses; `unprompted`: they may not ask this themselves. `speech` is its spoken form, `heard` whether it was spoken to its end,
-    `missed` that the glasses were taken off, or put on, meanwhile, `address` which glasses speak it.
+    `missed` that the glasses were taken off, or put on, meanwhile, `address` which glasses speak it;
+    `hidden` that its page was, or may have been taken off, since it was begun to be drawn.
     """
 
     question: Question
@@ -45,6 +46,7 @@ class Asking:
     heard: bool = False
     missed: bool = False
     address: str = ""
+    hidden: bool = False
     unprompted: bool = False
 
     @property

@@ -22,7 +22,7 @@ from edge.render.ladder import REFUSALS
 from edge.render.question import ANSWERS, can_press, pages, spoken
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.errors import CommandRefused
-from firmware_bridge.messages import Answer, Done, EndPrompt, Gesture, PromptAnswered
+from firmware_bridge.messages import Answer, Done, EndPrompt, Event, Gesture, HidingChanged, PromptAnswered, WornChanged
 
 __all__ = ["Asker", "Asking", "Way"]
 _log: Final = logging.getLogger(__name__)
@@ -138,6 +138,8 @@ class Asker:
         settled, status = self._clock.boot() - asking.since >= TOO_SOON_S, self._glasses.status()
         if asking.way is Way.PAGE and not (status.ready and status.link == asking.link):
             return False  # another connection: nobody knows what is on the lens now
+        if asking.way is not Way.EAR and self._hidden():
+            return False
         if self._unworn(answer):
             return False
         if answer is Answer.DENY and asking.page > 1:
@@ -147,6 +149,30 @@ class Asker:
         if asking.way is not Way.EAR or not status.ready or status.address != asking.address:
             return False
         return asking.said if answer is Answer.DENY else asking.heard and settled
+
+    def _hidden(self) -> str:
+        """Why nobody sees the lens now; "" when it can be seen."""
+        status = self._glasses.status()
+        return status.unseen or status.covered
+
+    def _gone(self, asking: Asking) -> None:
+        """The page may not be on the lens any more, or not be seen: it is put there again, from the first on."""
+        asking.hidden = True
+        if asking.way is Way.PAGE:
+            asking.nowhere()
+        if asking.way is Way.NOWHERE:
+            asking.again_at = float("-inf")
+        self._wake()
+
+    def told(self, event: Event) -> None:
+        """Take what else the glasses say."""
+        head = self._head()
+        if isinstance(event, PromptAnswered):
+            self.answered(event)
+        elif isinstance(event, WornChanged):
+            self.worn_changed()
+        elif isinstance(event, HidingChanged) and head is not None:
+            self._gone(head)
 
     def answered(self, event: PromptAnswered) -> None:
         """Take what the glasses say. Their clocks are not trusted: a question that they gave up too early is put again, one that
@@ -246,8 +272,9 @@ class Asker:
         """On the lens, else in the ear."""
         asking, capabilities, why = self._queue[0], self._glasses.status().capabilities, ["glasses away"]
         asking.begun = True
-        if capabilities is None or (nobody := self._why_nobody(asking.question, capabilities)):
-            asking.give_up(nobody if capabilities is not None else why[0])
+        nobody = why[0] if capabilities is None else self._why_nobody(asking.question, capabilities)
+        if capabilities is None or (nobody and not self._hidden()):  # what is hidden now may be seen before the time is over
+            asking.give_up(nobody)
             return
         try:
             if await self._on_lens(asking, capabilities, why) or self._in_ear(asking, capabilities, why):
@@ -268,9 +295,10 @@ class Asker:
     async def _on_lens(self, asking: Asking, capabilities: Capabilities, why: list[str]) -> bool:
         if not capabilities.has(Hardware.DISPLAY):
             return False
-        if unseen := self._glasses.status().unseen:
-            why.append(unseen)
+        if hidden := self._hidden():
+            why.append(hidden)
             return False
+        asking.hidden = False
         try:
             sheets, link = pages(asking.question, capabilities), self._glasses.status().link
             if (sheets, link) != (asking.sheets, asking.link):
@@ -289,6 +317,9 @@ class Asker:
             return False
         if way is Way.PROMPT and asking.number is None:
             return True  # given up, or answered too early, before we heard that it is drawn
+        if way is Way.PAGE and asking.hidden:
+            why.append("it was hidden while it was drawn")
+            return False
         if done.drawn == 0 or done.clipped:  # a yes to what nobody could see is none
             why.append("nothing was drawn" if done.drawn == 0 else "not all of it was drawn")
             number, asking.number = asking.number, None

@@ -31,7 +31,7 @@ from edge.store_ports import NotesPort
 from edge.vigil import Within, unwatched
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.deadlines import timeout
-from firmware_bridge.messages import Answer, Gesture, Gestured, PromptAnswered, WornChanged
+from firmware_bridge.messages import Answer, Gesture, Gestured
 from tools_cache.tool import Delivery, DeliveryReport, Json, ToolResponse
 
 _log: Final = logging.getLogger(__name__)
@@ -175,10 +175,8 @@ class Stage:
                 self._put(_Back())
             elif isinstance(happening, GlassesSaid) and isinstance(happening.event, Gestured):
                 self._gesture(happening.event.gesture)
-            elif isinstance(happening, GlassesSaid) and isinstance(happening.event, PromptAnswered):
-                self._asker.answered(happening.event)
-            elif isinstance(happening, GlassesSaid) and isinstance(happening.event, WornChanged):
-                self._asker.worn_changed()
+            elif isinstance(happening, GlassesSaid):
+                self._asker.told(happening.event)
 
     def _gesture(self, gesture: Gesture) -> None:
         if self._asker.gestured(gesture):

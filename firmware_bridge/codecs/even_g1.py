@@ -25,6 +25,8 @@ from firmware_bridge.messages import (
     Failed,
     GlassesInfo,
     Hello,
+    Hiding,
+    HidingChanged,
     Reply,
     SetBrightness,
     SetHeadUpAngle,
@@ -96,7 +98,7 @@ class EvenG1Codec:
     def _packet(self, side: Side, data: bytes, now: float) -> None:
         match data[0]:
             case Op.EVENT:
-                self._tell(*self._news.event(side, data, now))
+                self._event(side, data, now)
             case Op.SOUND:
                 self._sound(data, now)
             case op if op in _UNASKED:
@@ -107,6 +109,15 @@ class EvenG1Codec:
                     self._tell(*self._news.battery(side, data))
                 elif op == Op.SILENT_GET:
                     self._tell(*self._news.state(data))
+                elif op == Op.BRIGHTNESS_GET:
+                    self._tell(*self._news.brightness(data))
+
+    def _event(self, side: Side, data: bytes, now: float) -> None:
+        """Tell it; where the wearer switched silent mode himself, a side that returns is not told ours."""
+        events = self._news.event(side, data, now)
+        if any(isinstance(event, HidingChanged) and event.by is Hiding.SILENT for event in events):
+            self._settings.pop(SetSilentMode, None)
+        self._tell(*events)
 
     def _sound(self, data: bytes, now: float) -> None:
         """Sound nobody asked for is switched off, as a careful host does (§14)."""
@@ -259,8 +270,18 @@ class EvenG1Codec:
         reply = self._reply(errand)
         if isinstance(errand.about, StartMicrophone) and not isinstance(reply, Done):
             self._stream = self._sound_at = None
+        if isinstance(reply, Done):
+            self._tell(*self._hidden_by(errand.about))
         if reply is not None:
             self._inbox.append(Incoming(reply, re=errand.number))
+
+    def _hidden_by(self, command: object) -> list[Event]:
+        match command:
+            case SetSilentMode(on):
+                return self._news.hides(Hiding.SILENT, on)
+            case SetBrightness(level, auto):
+                return self._news.hides(Hiding.DARK, level == 0 and not auto)
+        return []
 
     def _reply(self, errand: Errand) -> Reply | None:
         """None where nobody answered: whether it was done is unknown, and the asker's time runs out."""

@@ -38,6 +38,8 @@ from firmware_bridge.messages import (
     Failed,
     Gesture,
     Gestured,
+    Hiding,
+    HidingChanged,
     MicrophoneChunk,
     Reply,
     SetBrightness,
@@ -60,6 +62,12 @@ STREAM: Final = 0
 _GESTURES: Final = {
     Gesture.TAP: Sub.TAP, Gesture.DOUBLE_TAP: Sub.DOUBLE_TAP, Gesture.HEAD_UP: Sub.HEAD_UP,
     Gesture.HEAD_DOWN: Sub.HEAD_DOWN, Gesture.BUTTON_LONG: Sub.LONG_PRESS,
+}  # fmt: skip
+
+
+_HIDING: Final = {
+    Hiding.SILENT: (Sub.SILENT_OFF, Sub.SILENT_ON), Hiding.DASHBOARD: (Sub.DASHBOARD_CLOSED, Sub.DASHBOARD_OPENED),
+    Hiding.LOOKED_UP: (Sub.HEAD_DOWN, Sub.HEAD_UP),
 }  # fmt: skip
 
 
@@ -229,6 +237,9 @@ class EvenG1Arm:
             case WornChanged(worn):
                 self.facts.worn = worn
                 return [bytes((Op.EVENT, Sub.WORN if worn else Sub.NOT_WORN))]
+            case HidingChanged(by, hidden) if by in _HIDING:
+                self.facts.silent = hidden if by is Hiding.SILENT else self.facts.silent
+                return [bytes((Op.EVENT, _HIDING[by][hidden]))]
             case MicrophoneChunk(frames=frames) if [len(f) for f in frames] == [LC3_FRAME_BYTES] * LC3_FRAMES:
                 self._sound = (self._sound + 1) % 256
                 return [bytes((Op.SOUND, (self._sound - 1) % 256)) + b"".join(frames)]

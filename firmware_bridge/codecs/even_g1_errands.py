@@ -170,7 +170,7 @@ class Errands:
     def greeting(self, side: Side) -> Errand:
         """First words to a side that is there (again): ours, which nobody need answer, then how it is (§2)."""
         asks = (Ask(self._dialect.first, rest_s=PICTURE_GAP_S), self._battery(), _optional(bytes((Op.SILENT_GET,))))
-        return Errand({side: asks})
+        return Errand({side: (*asks, _optional(bytes((Op.BRIGHTNESS_GET,)))) if side is Side.RIGHT else asks})
 
     def batteries(self) -> Errand:
         return Errand(dict.fromkeys(Side, (self._battery(),)), Order.TOGETHER)

@@ -10,7 +10,16 @@ from typing import Final
 from firmware_bridge.codecs.even_g1_answers import SUB_NOT_WORN, SUB_WORN
 from firmware_bridge.codecs.even_g1_wire import LC3_FRAME_BYTES, LC3_FRAMES, SUPERVISION_S, Op, Sub
 from firmware_bridge.errors import RemoteViolation, Violation
-from firmware_bridge.messages import BatteryChanged, Event, Gesture, Gestured, MicrophoneChunk, WornChanged
+from firmware_bridge.messages import (
+    BatteryChanged,
+    Event,
+    Gesture,
+    Gestured,
+    Hiding,
+    HidingChanged,
+    MicrophoneChunk,
+    WornChanged,
+)
 from firmware_bridge.sides import Side
 
 REPEAT_S: Final = 0.5
@@ -25,6 +34,12 @@ _GESTURES: Final = {
     Sub.DOUBLE_TAP: Gesture.DOUBLE_TAP, Sub.TAP: Gesture.TAP, Sub.HEAD_UP: Gesture.HEAD_UP,
     Sub.HEAD_DOWN: Gesture.HEAD_DOWN, Sub.LONG_PRESS: Gesture.BUTTON_LONG, Sub.BOUND_DOUBLE_TAP: Gesture.DOUBLE_TAP,
 }  # fmt: skip
+_HIDING: Final = {
+    Sub.SILENT_ON: (Hiding.SILENT, True), Sub.SILENT_OFF: (Hiding.SILENT, False),
+    Sub.DASHBOARD_OPENED: (Hiding.DASHBOARD, True), Sub.DASHBOARD_CLOSED: (Hiding.DASHBOARD, False),
+    Sub.HEAD_UP: (Hiding.LOOKED_UP, True), Sub.HEAD_DOWN: (Hiding.LOOKED_UP, False),
+}  # fmt: skip
+_SILENCE: Final = {0x0C: True, 0x0A: False}
 _WORN: Final = {Sub.WORN: True, Sub.NOT_WORN: False, Sub.CASE_OPEN: False, Sub.CASE_CLOSED: False}
 _STATES: Final = {SUB_WORN: True, SUB_NOT_WORN: False, 0x08: False, 0x0A: False, 0x0B: False}
 _VERSION: Final = re.compile(r"\bver ([\w.]{1,20})", re.ASCII)
@@ -38,6 +53,7 @@ class News:
         self._pressed_at = float("-inf")
         self._battery: dict[Side, tuple[int, bool]] = {}
         self._worn: bool | None = None
+        self._hiding: dict[Hiding, bool] = {}
 
     def event(self, side: Side, packet: bytes, now: float) -> list[Event]:
         """F5. What we have no use for gives nothing, and so does what a later firmware may say."""
@@ -46,15 +62,16 @@ class News:
             known = Sub(sub)
         except ValueError:
             return []
+        hiding = self.hides(*_HIDING[known]) if known in _HIDING else []
         if known in _GESTURES:
-            return self._gesture(side, _GESTURES[known], now)
+            return hiding + self._gesture(side, _GESTURES[known], now)
         if known in _WORN:
             return self._wear(worn=_WORN[known])
         if known is Sub.BATTERY:
             return self._charge(side, level=_byte(packet, 2))
         if known is Sub.CHARGING:
             return self._charge(side, charging=bool(_byte(packet, 2)))
-        return []
+        return hiding
 
     def _gesture(self, side: Side, gesture: Gesture, now: float) -> list[Event]:
         """Two taps on one arm are two. The other arm's report of a gesture that only one has reported is the same gesture: a lost
@@ -78,10 +95,25 @@ class News:
         self._worn = worn
         return [WornChanged(worn)]
 
+    def hides(self, by: Hiding, hidden: bool) -> list[Event]:  # noqa: FBT001 - a pair of one table
+        """What hides the page, told where it is new. Both arms mean the same glasses: the last word counts."""
+        if self._hiding.get(by) is hidden:
+            return []
+        self._hiding[by] = hidden
+        return [HidingChanged(by, hidden)]
+
     def state(self, packet: bytes) -> list[Event]:
-        """`2B 69 0C/0A state`: among others whether they are worn (§5)."""
-        worn = _STATES.get(_byte(packet, 3))
-        return [] if worn is None else self._wear(worn=worn)
+        """`2B 69 0C/0A state`: silent mode, and among others whether they are worn (§5)."""
+        silent, worn = _SILENCE.get(_byte(packet, 2)), _STATES.get(_byte(packet, 3))
+        return [*self._first_word(Hiding.SILENT, silent), *([] if worn is None else self._wear(worn=worn))]
+
+    def brightness(self, packet: bytes) -> list[Event]:
+        """`29 65 level auto` (§5)."""
+        return self._first_word(Hiding.DARK, _byte(packet, 2) == 0 and not _byte(packet, 3))
+
+    def _first_word(self, by: Hiding, hidden: bool | None) -> list[Event]:  # noqa: FBT001 - as above
+        """An arm's answer to our greeting. One that comes back later may have forgotten what the other knows."""
+        return [] if hidden is None or by in self._hiding else self.hides(by, hidden)
 
     def battery(self, side: Side, packet: bytes) -> list[Event]:
         """2C in both forms: 66 and one arm's charge, or the frame's letter and both arms' (§11)."""

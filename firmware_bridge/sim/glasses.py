@@ -18,6 +18,8 @@ from firmware_bridge.messages import (
     Event,
     Gesture,
     GlassesInfo,
+    Hiding,
+    HidingChanged,
     TextLine,
     Transcript,
     WornChanged,
@@ -144,6 +146,10 @@ class MockGlasses:
     def set_worn(self, *, worn: bool) -> bool:
         self.worn = worn
         return self._send(WornChanged(worn))
+
+    def hide(self, by: Hiding, *, hidden: bool) -> bool:
+        """Hide the page as the wearer does at the glasses, by silent mode or the dashboard, or show it again."""
+        return self._send(HidingChanged(by, hidden))
 
     def set_capabilities(self, changes: Mapping[str, Scalar | None]) -> bool:
         """Change what the glasses can do, as new firmware would; None forgets a key. Raises ValueError."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from firmware_bridge.capabilities import Scalar
-from firmware_bridge.messages import Gesture
+from firmware_bridge.messages import Gesture, Hiding
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.faults import Fault, FaultError, is_fault, parse_fault
 from firmware_bridge.sim.glasses import MockGlasses
@@ -110,6 +110,10 @@ class Wearer:
                 return glasses.set_battery(int(words[0]))
             case "worn":
                 return glasses.set_worn(worn=words[0] == "on")
+            case "silent":
+                return glasses.hide(Hiding.SILENT, hidden=words[0] == "on")
+            case "dashboard":
+                return glasses.hide(Hiding.DASHBOARD, hidden=words[0] == "on")
             case "caps":
                 return glasses.set_capabilities(capability_changes(words))
             case "drop":
@@ -185,6 +189,6 @@ def _capabilities(words: tuple[str, ...]) -> str:
 _SIDES: Final = frozenset((side.value,) for side in Side)
 _CHECKS: Final[Mapping[str, Callable[[tuple[str, ...]], str]]] = {
     **{gesture.value: _maybe_side for gesture in Gesture},
-    "say": _text, "battery": _level, "worn": _switch, "wait": _seconds, "caps": _capabilities, "drop": _nothing,
+    "say": _text, "battery": _level, "worn": _switch, "silent": _switch, "dashboard": _switch, "wait": _seconds, "caps": _capabilities, "drop": _nothing,
     "quit": _nothing,
 }  # fmt: skip

@@ -15,6 +15,8 @@ from firmware_bridge.messages import (
     ExitToDashboard,
     Gesture,
     Gestured,
+    Hiding,
+    HidingChanged,
     MicrophoneChunk,
     Ping,
     SetBrightness,
@@ -128,6 +130,8 @@ STOPPED: Final = Said("microphone-off", "§5 0E 00 (ED, MA, FP)", StopMicrophone
 
 _FRAMES: Final = tuple(bytes((at,)) * 20 for at in range(10))
 
+_SEEN: Final = HidingChanged(Hiding.SILENT, hidden=False)
+
 TOLD: Final = (
     Told("battery-one", "§11 Reply A, captured: byte 2 is percent (G1B)", L,
          b("2C 66 5E 00 E6 A0 19 00 00 00 01 05 00", pad=20), (BatteryChanged(0x5E, side=L),), 3),
@@ -139,10 +143,10 @@ TOLD: Final = (
     Told("double-tap", "§15 00 (ED, WK, GB)", L, b("F5 00", pad=20), (Gestured(Gesture.DOUBLE_TAP),), 2),
     Told("tap-left", "§15 01 (ED, WK, GB)", L, b("F5 01"), (Gestured(Gesture.TAP),), 2),
     Told("tap-right", "§15 01 (ED, WK, GB)", R, b("F5 01"), (Gestured(Gesture.TAP),), 2),
-    Told("head-up", "§15 02 (ED, WK, GB)", R, b("F5 02"), (Gestured(Gesture.HEAD_UP),), 2),
-    Told("head-down", "§15 03 (ED, WK, GB)", R, b("F5 03"), (Gestured(Gesture.HEAD_DOWN),), 2),
-    Told("silent-on", "§15 04: triple tap (ED, WK, GB)", L, b("F5 04")),
-    Told("silent-off", "§15 05: triple tap (ED, WK, GB)", L, b("F5 05")),
+    Told("head-up", "§15 02 (ED, WK, GB)", R, b("F5 02"), (HidingChanged(Hiding.LOOKED_UP, hidden=True), Gestured(Gesture.HEAD_UP)), 2),
+    Told("head-down", "§15 03 (ED, WK, GB)", R, b("F5 03"), (HidingChanged(Hiding.LOOKED_UP, hidden=False), Gestured(Gesture.HEAD_DOWN)), 2),
+    Told("silent-on", "§15 04: triple tap (ED, WK, GB)", L, b("F5 04"), (HidingChanged(Hiding.SILENT, hidden=True),), 2),
+    Told("silent-off", "§15 05: triple tap (ED, WK, GB)", L, b("F5 05"), (HidingChanged(Hiding.SILENT, hidden=False),), 2),
     Told("worn", "§15 06 (ED, WK, GB)", R, b("F5 06"), (WornChanged(worn=True),), 2),
     Told("not-worn", "§15 07 (ED, WK, GB)", R, b("F5 07"), (WornChanged(worn=False),), 2),
     Told("in-case-open", "§15 08 (ED, WK, GB)", L, b("F5 08"), (WornChanged(worn=False),), 2),
@@ -153,10 +157,14 @@ TOLD: Final = (
     Told("paired", "§15 11: BLE pairing done, uncertain (WK)", L, b("F5 11")),
     Told("long-press", "§15 17: left long press (ED)", L, b("F5 17"), (Gestured(Gesture.BUTTON_LONG),), 2),
     Told("long-press-over", "§15 18: release (ED)", L, b("F5 18")),
-    Told("dashboard-opened", "§15 1E: by double tap (WK)", R, b("F5 1E")),
+    Told("dashboard-opened", "§15 1E: by double tap (WK)", R, b("F5 1E"), (HidingChanged(Hiding.DASHBOARD, hidden=True),), 2),
+    Told("dashboard-closed", "§15 1F: by double tap (WK)", R, b("F5 1F"), (HidingChanged(Hiding.DASHBOARD, hidden=False),), 2),
     Told("double-tap-bound", "§15 20: bound to translate or transcribe (WK)", R, b("F5 20"), (Gestured(Gesture.DOUBLE_TAP),), 2),
-    Told("state-worn", "§5 2B 69 0C/0A state: 06 worn (WK)", L, b("2B 69 0A 06", pad=20), (WornChanged(worn=True),), 4),
-    Told("state-in-case", "§5 2B: 0A case closed (WK)", L, b("2B 69 0A 0A", pad=20), (WornChanged(worn=False),), 4),
+    Told("state-worn", "§5 2B 69 0C/0A state: 06 worn (WK)", L, b("2B 69 0A 06", pad=20), (_SEEN, WornChanged(worn=True)), 4),
+    Told("state-in-case", "§5 2B: 0A case closed (WK)", L, b("2B 69 0A 0A", pad=20), (_SEEN, WornChanged(worn=False)), 4),
+    Told("state-silent", "§5 2B 69 0C: silent (WK)", L, b("2B 69 0C 06", pad=20), (HidingChanged(Hiding.SILENT, hidden=True), WornChanged(worn=True)), 4),
+    Told("brightness-none", "§5 29 65 level auto (WK)", R, b("29 65 00 00", pad=20), (HidingChanged(Hiding.DARK, hidden=True),), 4),
+    Told("brightness-automatic", "§5 29 65 level auto (WK)", R, b("29 65 00 01", pad=20), (HidingChanged(Hiding.DARK, hidden=False),), 4),
     Told("looked-up", "§9 capture 22 0A 00 00 01 00 01 00 04 00 (WK-cap)", L, b("22 0A 00 00 01 00 01 00 04 00")),
     Told("log-line", "§15 F4 + NUL-ended ASCII (WK)", L, b("F4") + b"log line\0"),
     Told("calibrated", "§5 10: another such packet when the wearer confirms (WK-cap)", L, b("10 06 00 04 01 C9", pad=20)),

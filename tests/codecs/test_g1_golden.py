@@ -64,14 +64,15 @@ def test_a_microphone_that_was_opened_is_closed(pair):
 
 
 def test_the_first_packets_to_an_arm_are_f4_01_battery_and_state_and_left_tells_who_they_are():
-    """§2 ED Android F4 01 (ED#44); §11 2C 01, 34; §5 2B, 23 74."""
+    """§2 ED Android F4 01 (ED#44); §11 2C 01, 34; §5 2B, 29 (right arm), 23 74."""
     pair = Pair()
     pair.run()
-    assert pair.said == {side: [bytes.fromhex("F401"), bytes.fromhex("2C01"), bytes.fromhex("2B")] for side in Side}
+    greeting = [bytes.fromhex("F401"), bytes.fromhex("2C01"), bytes.fromhex("2B")]
+    assert pair.said == {L: greeting, R: [*greeting, bytes.fromhex("29")]}
     number = pair.central.send(Hello("test", "0"), pair.now)
     pair.run()
     assert pair.said[L][3:] == [bytes.fromhex("2374"), bytes.fromhex("34")]
-    assert pair.said[R][3:] == []
+    assert pair.said[R][4:] == []
     assert pair.answer(number) == GlassesInfo("G1", "1.4.5", "S100LAAL103842", {}, {})
 
 

@@ -396,7 +396,8 @@ def test_one_tap_told_by_both_arms_is_one_tap_and_two_taps_on_one_arm_are_two(pa
     pair.tell(L, b"\xf5\x02")
     pair.tell(R, b"\xf5\x02")
     pair.tell(R, b"\xf5\x01", b"\xf5\x01")
-    assert pair.events() == [Gestured(Gesture.HEAD_UP), Gestured(Gesture.TAP), Gestured(Gesture.TAP)]
+    gestures = [event for event in pair.events() if isinstance(event, Gestured)]
+    assert gestures == [Gestured(Gesture.HEAD_UP), Gestured(Gesture.TAP), Gestured(Gesture.TAP)]
 
 
 def tap(pair, *arms, after=0.0):

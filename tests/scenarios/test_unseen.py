@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from firmware_bridge.messages import Gesture
+from edge.own_reading import read
+from firmware_bridge.messages import Gesture, Hiding
 from tests.scenarios.test_consent import PAY, SHORT, alone, asked, question_pages, state
 from tests.scenarios.test_two_sides import G1
 from tests.scenarios.world import until, world
@@ -18,6 +19,11 @@ HIDING = [("glasses:dismiss", {}), ("glasses:notify", NOTE), ("glasses:set", {"s
 
 async def from_cloud(place, tool, args):
     return await place.call(tool, args, origin=CallOrigin.CLOUD, wait="answer")
+
+
+def shown_questions(place):
+    """The pages of the question `SHORT` that were drawn; an Even G1 gives its pages no names of their own."""
+    return [page for page in place.drawn() if any(row.startswith("amount:") for row in page["lines"])]
 
 
 async def tap_for(place, seconds):
@@ -52,7 +58,7 @@ async def test_nothing_is_asked_on_a_lens_that_was_made_dark(tmp_path, hide, sho
         assert (await from_cloud(place, "glasses:set", hide)).ok
         call, _ = await asked(place, SHORT)
         await tap_for(place, 1.5)
-        assert not question_pages(place)
+        assert not shown_questions(place)
         assert await state(place, call) == "AWAITING_CONFIRMATION"
         refused = await place.call(PAY, SHORT, origin=CallOrigin.CLOUD)
         assert refused.error.code == "SESSION_INACTIVE"
@@ -60,6 +66,79 @@ async def test_nothing_is_asked_on_a_lens_that_was_made_dark(tmp_path, hide, sho
         assert (await from_cloud(place, "glasses:set", show)).ok
         await asked(place, {"amount": 2})
         await place.lens_shows("amount: 2", "tap: yes")
+
+
+@pytest.mark.requirement("I11-consent-hidden")
+@pytest.mark.parametrize("by", [Hiding.SILENT, Hiding.DASHBOARD, Hiding.LOOKED_UP])
+async def test_a_question_that_the_wearer_hides_takes_no_answer_and_is_asked_again(tmp_path, by):
+    async with world(tmp_path, "sim:even_g1", **G1) as place:
+        await alone(place)
+        call, _ = await asked(place, SHORT)
+        await place.lens_shows("amount: 1", "tap: yes")
+        await until(place._may_answer, "a question that may be answered")
+        place.mock.glasses.hide(by, hidden=True)
+        await tap_for(place, 1.5)
+        assert await state(place, call) == "AWAITING_CONFIRMATION", f"answered, although: {by}"
+        asked_before = len(shown_questions(place))
+        place.mock.glasses.hide(by, hidden=False)
+        await until(lambda: len(shown_questions(place)) > asked_before, "the question again")
+        await place.answer_question()
+        assert await state(place, call) != "AWAITING_CONFIRMATION"
+
+
+@pytest.mark.requirement("I11-consent-hidden")
+@pytest.mark.parametrize("by", [Hiding.DASHBOARD, Hiding.LOOKED_UP])
+async def test_a_question_waits_until_the_glasses_own_dashboard_is_gone(tmp_path, by):
+    async with world(tmp_path, "sim:even_g1", **G1) as place:
+        await alone(place)
+        place.mock.glasses.hide(by, hidden=True)
+        await until(lambda: place.daemon.link.status().covered, "covered")
+        call, _ = await asked(place, SHORT)
+        await tap_for(place, 1.5)
+        assert not shown_questions(place)
+        place.mock.glasses.hide(by, hidden=False)
+        await place.lens_shows("amount: 1", "tap: yes")
+        await place.answer_question()
+        assert await state(place, call) != "AWAITING_CONFIRMATION"
+
+
+@pytest.mark.requirement("I11-consent-hidden")
+@pytest.mark.parametrize("who", ["the wearer", "the cloud", "the cloud, dark"])
+async def test_a_lens_that_was_dark_before_the_daemon_started_is_known_to_be(tmp_path, who):
+    async with world(tmp_path, "sim:even_g1", **G1) as place:
+        await alone(place)
+        if who == "the wearer":
+            place.mock.glasses.hide(Hiding.SILENT, hidden=True)
+        else:
+            assert (await from_cloud(place, "glasses:set", {"silent": True} if who == "the cloud" else {"brightness": 0})).ok
+        await place.stop_daemon()
+        await place.start_daemon(policy={"cloud_may": ["*"]})
+        place.daemon.own_tools.use(read([place.folder / "tools.d"]))
+        await place.ready()
+        call, _ = await asked(place, SHORT)
+        await tap_for(place, 2.0)
+        assert await state(place, call) == "AWAITING_CONFIRMATION"
+        assert place.daemon.link.status().unseen
+        refused = await place.call(PAY, SHORT, origin=CallOrigin.CLOUD)
+        assert refused.error.code == "SESSION_INACTIVE"
+
+
+@pytest.mark.requirement("I11-consent-hidden")
+async def test_the_wearer_s_own_word_on_silent_mode_is_the_last(tmp_path):
+    async with world(tmp_path, "sim:even_g1", **G1) as place:
+        await alone(place)
+        assert (await from_cloud(place, "glasses:set", {"silent": True})).ok
+        assert place.daemon.link.status().unseen
+        place.mock.glasses.hide(Hiding.SILENT, hidden=False)
+        await until(lambda: not place.daemon.link.status().unseen, "seen again")
+        place.mark()
+        assert place.mock.mount.drop()
+        await place.heard("glasses.ready")
+        assert not place.daemon.link.status().unseen, "silent mode was set again after a reconnect"
+        call, _ = await asked(place, SHORT)
+        await place.lens_shows("amount: 1", "tap: yes")
+        await place.answer_question()
+        assert await state(place, call) != "AWAITING_CONFIRMATION"
 
 
 @pytest.mark.requirement("I11-consent-alone")
@@ -70,7 +149,7 @@ async def test_a_question_waits_until_a_notification_has_left_the_lens(tmp_path,
         assert (await from_cloud(place, "glasses:notify", NOTE)).ok
         call, _ = await asked(place, SHORT)
         while "Tap to see it" in place.lens():
-            assert not question_pages(place)
+            assert not shown_questions(place)
             place.tap()
             await asyncio.sleep(0.05)
         assert await state(place, call) == "AWAITING_CONFIRMATION"
