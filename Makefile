@@ -33,6 +33,7 @@ test-python: $(VENV)/.dev $(REGISTRY) mosquitto  ## of `make test` what may diff
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
 
 types: $(VENV)/.dev
 	@$(BIN)/mypy --no-error-summary

@@ -1,7 +1,9 @@
-"""The orchestrator's own cost per call: parse → checks → route → admit → run → intents → present → audit.
+"""The orchestrator's own cost per call: parse → checks → route → admit → run → intents → present →
+audit.
 
-No transport and no fsync: the real orchestrator, registry, checks and wire forms over ports in memory. The baseline is
-what no call can do without: a task of its own, its arguments validated, its envelope written.
+No transport and no fsync: the real orchestrator, registry, checks and wire forms over ports in
+memory. The baseline is what no call can do without: a task of its own, its arguments validated, its
+envelope written.
 """
 
 import asyncio
@@ -44,7 +46,9 @@ One = Callable[[int], Awaitable[None]]
 
 
 def measure(calls: int) -> list[tuple[str, float, str, float]]:
-    """[(what, ms, baseline, its ms)]: median and 99th percentile of one call, then of the bare loop."""
+    """[(what, ms, baseline, its ms)]: median and 99th percentile of one call, then of the bare
+    loop.
+    """
     return asyncio.run(_measure(calls))
 
 
@@ -52,10 +56,17 @@ async def _measure(calls: int) -> list[tuple[str, float, str, float]]:
     with tempfile.TemporaryDirectory() as folder:
         async with _orchestrator(Path(folder)) as (orchestrator, audit):
             ours = await _timed(_one_call(orchestrator), calls)
-            assert len(audit) == calls + WARM_UP, f"{len(audit)} audit lines for {calls + WARM_UP} calls"
+            assert len(audit) == calls + WARM_UP, (
+                f"{len(audit)} audit lines for {calls + WARM_UP} calls"
+            )
             bare = await _timed(_bare_call(Path(folder)), calls)
     return [
-        (f"orchestrator, one call, {name}", ours[place], f"task + schema + dumps, {name}", bare[place])
+        (
+            f"orchestrator, one call, {name}",
+            ours[place],
+            f"task + schema + dumps, {name}",
+            bare[place],
+        )
         for place, name in ((49, "p50"), (98, "p99"))
     ]
 
@@ -71,11 +82,21 @@ async def _orchestrator(folder: Path) -> Any:
 
     shelves, stage = Shelves(MemoryCalls(), NothingPending(), NoResults()), InstantStage()
     ports = CallPorts(
-        registry=registry, local=ConstantTools(), shelves=shelves, confirmations=NoConfirmations(), sessions=MemorySessions(),
-        notes=MemoryNotes(), uplink=SilentUplink(), glasses=ReadyGlasses(), stage=stage, ask=stage, bus=bus, clock=clock,
+        registry=registry,
+        local=ConstantTools(),
+        shelves=shelves,
+        confirmations=NoConfirmations(),
+        sessions=MemorySessions(),
+        notes=MemoryNotes(),
+        uplink=SilentUplink(),
+        glasses=ReadyGlasses(),
+        stage=stage,
+        ask=stage,
+        bus=bus,
+        clock=clock,
         on_registry=no_news,
         audit=lambda record: audit.append(json.dumps(record, separators=(",", ":"), default=str)),
-    )  # fmt: skip
+    )
     orchestrator = Orchestrator(ports)
     running = asyncio.ensure_future(orchestrator.run())
     try:
@@ -107,10 +128,20 @@ def _bare_call(folder: Path) -> One:
     entry = registry.snapshot().find(TOOL)
     assert entry is not None
     compiled = compile_schema(entry.definition.input_schema)._compiled  # noqa: SLF001 - the bare validator is the baseline
-    envelope = {"ok": True, "data": ANSWER, "meta": {
-        "tool": TOOL, "toolVersion": "1.0.0", "registryVersion": "1.0.00000000", "duration": 1, "callId": "0" * 36,
-        "timestamp": "2026-11-21T09:41:00.000Z", "route": "local", "delivery": "shown",
-    }}  # fmt: skip
+    envelope = {
+        "ok": True,
+        "data": ANSWER,
+        "meta": {
+            "tool": TOOL,
+            "toolVersion": "1.0.0",
+            "registryVersion": "1.0.00000000",
+            "duration": 1,
+            "callId": "0" * 36,
+            "timestamp": "2026-11-21T09:41:00.000Z",
+            "route": "local",
+            "delivery": "shown",
+        },
+    }
 
     async def answered() -> str:
         assert compiled.is_valid(ARGS)

@@ -1,7 +1,9 @@
-"""Durable admissions per second: the real call store on a real file, beside bare inserts of the same durability.
+"""Durable admissions per second: the real call store on a real file, beside bare inserts of the
+same durability.
 
-Both WAL with synchronous=FULL, on the same file system, with rows of the same size, in the same run. One caller waits for
-one fsync a call; many share one (group commit): so the bare loop commits as many at once as there are callers.
+Both WAL with synchronous=FULL, on the same file system, with rows of the same size, in the same
+run. One caller waits for one fsync a call; many share one (group commit): so the bare loop commits
+as many at once as there are callers.
 """
 
 import asyncio
@@ -27,7 +29,9 @@ ROUND = 900
 
 @dataclass(frozen=True)
 class Rate:
-    """Admissions a second, commits an admission, and what the bare loop did in the same number of commits a row."""
+    """Admissions a second, commits an admission, and what the bare loop did in the same number
+    of commits a row.
+    """
 
     callers: int
     per_s: float
@@ -36,7 +40,9 @@ class Rate:
 
 
 def measure(rounds: int = 3, *, where: Path | None = None) -> list[Rate]:
-    """Medians over rounds that take turns, so that a slow moment of the disk meets both. `where`: the file system."""
+    """Medians over rounds that take turns, so that a slow moment of the disk meets both.
+    `where`: the file system.
+    """
     found = []
     for callers in CALLERS:
         ours, commits, bare = [], [], []
@@ -47,7 +53,9 @@ def measure(rounds: int = 3, *, where: Path | None = None) -> list[Rate]:
                 commits.append(per_call)
                 bare.append(_bare_inserts(Path(name) / "bare.db", size, callers))
         middle = rounds // 2
-        found.append(Rate(callers, sorted(ours)[middle], sorted(commits)[middle], sorted(bare)[middle]))
+        found.append(
+            Rate(callers, sorted(ours)[middle], sorted(commits)[middle], sorted(bare)[middle])
+        )
     return found
 
 
@@ -58,10 +66,18 @@ async def _admissions(folder: Path, callers: int) -> tuple[float, float, int]:
     db = await Database.open(path, MIGRATIONS)
     try:
         store = CallStore(db, clock, call_state.check, replayable=idempotency.replayable)
-        calls = iter([(call, idempotency.keys_of(call, "epoch")) for call in (_call(clock) for _ in range(ROUND))])
+        calls = iter(
+            [
+                (call, idempotency.keys_of(call, "epoch"))
+                for call in (_call(clock) for _ in range(ROUND))
+            ]
+        )
 
         async def caller() -> None:
-            for call, keys in calls:  # one iterator for all: each takes the next as soon as its own is on disk
+            for (
+                call,
+                keys,
+            ) in calls:  # one iterator for all: each takes the next as soon as its own is on disk
                 assert (await store.admit(call, "local", keys=keys)).fresh
 
         before, began = _commits(path), time.perf_counter()
@@ -77,13 +93,19 @@ async def _admissions(folder: Path, callers: int) -> tuple[float, float, int]:
 def _call(clock: Clock) -> ToolCall:
     text = "Buy two litres of milk and call the dentist about Thursday"
     return ToolCall(
-        call_id=new_call_id(clock), tool="notes:add", args={"text": text}, origin=CallOrigin.CLI, turn_id=new_call_id(clock),
+        call_id=new_call_id(clock),
+        tool="notes:add",
+        args={"text": text},
+        origin=CallOrigin.CLI,
+        turn_id=new_call_id(clock),
         idempotency_key=f"key-{new_call_id(clock)}",
-    )  # fmt: skip
+    )
 
 
 def _commits(path: Path) -> int:
-    """SQLite's own count of write transactions: `iChange` of the WAL index header (walformat.html, section 2.1)."""
+    """SQLite's own count of write transactions: `iChange` of the WAL index header
+    (walformat.html, section 2.1).
+    """
     with path.with_name(path.name + "-shm").open("rb") as shm:
         return int(struct.unpack_from("=I", shm.read(12), 8)[0])
 
@@ -93,13 +115,17 @@ def _bare_inserts(path: Path, size: int, batch: int) -> float:
     connection = sqlite3.connect(path, isolation_level=None)
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "wal_autocheckpoint=256"):
         connection.execute(f"PRAGMA {pragma}")
-    connection.execute("CREATE TABLE bare (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL)")
+    connection.execute(
+        "CREATE TABLE bare (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body TEXT NOT NULL)"
+    )
     clock = Clock.system()
     rows = [(new_call_id(clock), "x" * max(1, size - 36)) for _ in range(ROUND)]
     began = time.perf_counter()
     for start in range(0, ROUND, batch):
         connection.execute("BEGIN")
-        connection.executemany("INSERT INTO bare(id, body) VALUES (?, ?)", rows[start : start + batch])
+        connection.executemany(
+            "INSERT INTO bare(id, body) VALUES (?, ?)", rows[start : start + batch]
+        )
         connection.execute("COMMIT")
     took = time.perf_counter() - began
     connection.close()

@@ -1,4 +1,6 @@
-"""From the control API to a lit lens, beside a raw write on the same kind of link: what everything of ours costs."""
+"""From the control API to a lit lens, beside a raw write on the same kind of link: what
+everything of ours costs.
+"""
 
 import asyncio
 import http.client
@@ -37,13 +39,25 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def measure(calls: int) -> list[tuple[str, float, str, float]]:
-    """[(what, median ms, baseline, its median ms)]: the daemon's way, then the bare link to the same mock."""
+    """[(what, median ms, baseline, its median ms)]: the daemon's way, then the bare link to the
+    same mock.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         mock = subprocess.Popen(
-            [sys.executable, "-m", "edge.cli", "sim", "mock:display", "--radio", "tcp:127.0.0.1:0", "--json"],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "edge.cli",
+                "sim",
+                "mock:display",
+                "--radio",
+                "tcp:127.0.0.1:0",
+                "--json",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             assert mock.stdout is not None
             radio = json.loads(mock.stdout.readline())["radio"]
@@ -53,7 +67,9 @@ def measure(calls: int) -> list[tuple[str, float, str, float]]:
         finally:
             os.kill(mock.pid, signal.SIGTERM)
             mock.wait(10)
-    return [("control API to lens acknowledged", through, "a raw write answered on the same link", raw)]
+    return [
+        ("control API to lens acknowledged", through, "a raw write answered on the same link", raw)
+    ]
 
 
 def _through_the_daemon(control: Path, calls: int) -> float:
@@ -61,7 +77,9 @@ def _through_the_daemon(control: Path, calls: int) -> float:
     _until_ready(wire)
     taken = []
     for n in range(calls):
-        body = json.dumps({"tool": "glasses:show_text", "args": {"text": f"number {n}"}, "wait": "answer"})
+        body = json.dumps(
+            {"tool": "glasses:show_text", "args": {"text": f"number {n}"}, "wait": "answer"}
+        )
         began = time.perf_counter()
         wire.request("POST", "/v1/call", body, {"Content-Type": "application/json"})
         answer = json.loads(wire.getresponse().read())
@@ -81,7 +99,9 @@ def _until_ready(wire: UnixConnection) -> None:
 
 
 async def _raw_writes(radio: str, calls: int) -> float:
-    """A ping of the profile as bare bytes: one GATT write without response, one notification back."""
+    """A ping of the profile as bare bytes: one GATT write without response, one notification
+    back.
+    """
     from firmware_bridge.codec import NEED_DATA, Role
     from firmware_bridge.codecs.reference import ReferenceCodec
     from firmware_bridge.messages import Ping

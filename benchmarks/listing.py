@@ -1,7 +1,8 @@
-"""Listing 1,000 cached tools: in the daemon (`snapshot.entries()`), and as a client gets them (`GET /v1/tools`).
+"""Listing 1,000 cached tools: in the daemon (`snapshot.entries()`), and as a client gets them (`GET
+/v1/tools`).
 
-The daemon is a real one whose registry came from disk, as after a restart without its cloud. The baseline is the JSON of
-the same list being written, once.
+The daemon is a real one whose registry came from disk, as after a restart without its cloud. The
+baseline is the JSON of the same list being written, once.
 """
 
 import asyncio
@@ -39,7 +40,9 @@ group = ""
 
 
 def measure(runs: int) -> list[tuple[str, float, str, float]]:
-    """[(what, ms, baseline, its ms)]: median and 99th percentile, in the daemon and over the control socket."""
+    """[(what, ms, baseline, its ms)]: median and 99th percentile, in the daemon and over the
+    control socket.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         Generations(folder / "state" / "registry").save(Generation(_document(), CLOUD))
@@ -52,7 +55,10 @@ def measure(runs: int) -> list[tuple[str, float, str, float]]:
         dumps = _timed(lambda: json.dumps(listed), runs)
     return [
         (f"{what}, {name}", taken[place], f"json.dumps of it, {name}", dumps[place])
-        for what, taken in (("entries() of 1,000 tools", inside), ("GET /v1/tools, 1,000 tools", outside))
+        for what, taken in (
+            ("entries() of 1,000 tools", inside),
+            ("GET /v1/tools, 1,000 tools", outside),
+        )
         for place, name in ((49, "p50"), (98, "p99"))
     ]
 
@@ -66,7 +72,9 @@ def _inside(state: Path) -> Callable[[], Any]:
         async def fetch(self, *_: Any, **__: Any) -> Any:
             await asyncio.Event().wait()
 
-    registry = RegistryCache(builtin=builtin, state=state, bus=Bus(), clock=Clock.system(), cloud=Cloud())
+    registry = RegistryCache(
+        builtin=builtin, state=state, bus=Bus(), clock=Clock.system(), cloud=Cloud()
+    )
     registry.load()
     return lambda: [entry for entry in registry.snapshot().entries() if not entry.hidden]
 
@@ -89,10 +97,14 @@ def _timed(one: Callable[[], Any], runs: int) -> list[float]:
 def _document() -> bytes:
     """A registry of 50 apps with 20 tools each, as the cloud serves it."""
     apps = [
-        {"packageName": f"com.example.app{a:02}", "name": f"App {a}", "hardwareRequirements": [],
-         "tools": [_tool(f"look_{t:02}") for t in range(20)]}
+        {
+            "packageName": f"com.example.app{a:02}",
+            "name": f"App {a}",
+            "hardwareRequirements": [],
+            "tools": [_tool(f"look_{t:02}") for t in range(20)],
+        }
         for a in range(TOOLS // 20)
-    ]  # fmt: skip
+    ]
     sha256 = manifest.digest(apps)
     return json.dumps({"version": f"1.0.{sha256[:8]}", "sha256": sha256, "apps": apps}).encode()
 
@@ -100,7 +112,12 @@ def _document() -> bytes:
 def _tool(name: str) -> dict[str, Any]:
     words = {"type": "string", "minLength": 1, "maxLength": 200, "description": "What to look for."}
     return {
-        "name": name, "description": f"Finds things in the collection that {name} keeps, best match first.",
-        "inputSchema": {"type": "object", "properties": {"query": words, "top_k": {"type": "integer", "default": 3}},
-                        "required": ["query"], "additionalProperties": False},
-    }  # fmt: skip
+        "name": name,
+        "description": f"Finds things in the collection that {name} keeps, best match first.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"query": words, "top_k": {"type": "integer", "default": 3}},
+            "required": ["query"],
+            "additionalProperties": False,
+        },
+    }

@@ -1,7 +1,9 @@
-"""One MCP tool call as an agent waits for it, beside the bare SDK and beside mcp-proxy: over stdio, and over HTTP to a stdio server.
+"""One MCP tool call as an agent waits for it, beside the bare SDK and beside mcp-proxy: over stdio,
+and over HTTP to a stdio server.
 
-All in one run, in turns, with the same client, so that the machine's moods meet all alike. Ours has validation, policy, store
-and audit on. mcp-proxy lives in a venv of its own, because it wants another SDK.
+All in one run, in turns, with the same client, so that the machine's moods meet all alike. Ours has
+validation, policy, store and audit on. mcp-proxy lives in a venv of its own, because it wants
+another SDK.
 """
 
 import asyncio
@@ -66,7 +68,9 @@ class Way(NamedTuple):
 
 
 def measure(calls: int) -> Iterator[tuple[str, float, str, float]]:
-    """(what, ms, baseline, its ms): p50 and p95 of each way; a way that is not there is told on stderr and left out."""
+    """(what, ms, baseline, its ms): p50 and p95 of each way; a way that is not there is told on
+    stderr and left out.
+    """
     warnings.simplefilter("ignore")
     yield from asyncio.run(_measure(calls))
 
@@ -78,18 +82,29 @@ async def _measure(calls: int) -> list[tuple[str, float, str, float]]:
         stack.enter_context(process.daemon(folder, config))
         stdio = await _taken_in_turns(await _over_stdio(stack, folder), calls)
         http = await _taken_in_turns(await _over_http(stack, folder), calls)
-    rows = _rows("glassd, its own tool, stdio", stdio["glassd"], "the bare SDK, stdio", stdio["sdk"])
-    baseline, name = (http["proxy"], "mcp-proxy, HTTP to stdio") if "proxy" in http else (http["sdk"], "the bare SDK, HTTP")
+    rows = _rows(
+        "glassd, its own tool, stdio", stdio["glassd"], "the bare SDK, stdio", stdio["sdk"]
+    )
+    baseline, name = (
+        (http["proxy"], "mcp-proxy, HTTP to stdio")
+        if "proxy" in http
+        else (http["sdk"], "the bare SDK, HTTP")
+    )
     rows += _rows("glassd, HTTP to an upstream stdio server", http["glassd"], name, baseline)
     rows += _rows(f"{name} itself", baseline, "the bare SDK, HTTP", http["sdk"])
     return rows
 
 
-def _rows(what: str, ours: list[float], name: str, theirs: list[float]) -> list[tuple[str, float, str, float]]:
+def _rows(
+    what: str, ours: list[float], name: str, theirs: list[float]
+) -> list[tuple[str, float, str, float]]:
     def at(times: list[float], percent: int) -> float:
         return statistics.quantiles(times, n=100)[percent - 1] * 1e3
 
-    return [(f"{what}, p{percent}", at(ours, percent), f"{name}, p{percent}", at(theirs, percent)) for percent in (50, 95)]
+    return [
+        (f"{what}, p{percent}", at(ours, percent), f"{name}, p{percent}", at(theirs, percent))
+        for percent in (50, 95)
+    ]
 
 
 async def _taken_in_turns(ways: list[Way], calls: int) -> dict[str, list[float]]:
@@ -117,8 +132,26 @@ async def _timed(way: Way, calls: int) -> list[float]:
 
 async def _over_stdio(stack: AsyncExitStack, folder: Path) -> list[Way]:
     sdk = await stack.enter_async_context(_client(_command(ECHO)))
-    ours = await stack.enter_async_context(_client(_command([sys.executable, "-m", "edge.cli", "mcp", "--rate", RATE, "--socket", str(folder / "control.sock")])))
-    return [Way("sdk", sdk, "echo", TEXT), Way("glassd", ours, "clock__now", {"timezone": "Europe/Berlin"})]
+    ours = await stack.enter_async_context(
+        _client(
+            _command(
+                [
+                    sys.executable,
+                    "-m",
+                    "edge.cli",
+                    "mcp",
+                    "--rate",
+                    RATE,
+                    "--socket",
+                    str(folder / "control.sock"),
+                ]
+            )
+        )
+    )
+    return [
+        Way("sdk", sdk, "echo", TEXT),
+        Way("glassd", ours, "clock__now", {"timezone": "Europe/Berlin"}),
+    ]
 
 
 async def _over_http(stack: AsyncExitStack, folder: Path) -> list[Way]:
@@ -126,7 +159,18 @@ async def _over_http(stack: AsyncExitStack, folder: Path) -> list[Way]:
     ports = {"sdk": _free_port(), "glassd": _free_port(), "proxy": _free_port()}
     commands = {
         "sdk": [*ECHO, "--http", str(ports["sdk"])],
-        "glassd": [sys.executable, "-m", "edge.cli", "mcp", "--rate", RATE, "--http", f"127.0.0.1:{ports['glassd']}", "--socket", socket_path],
+        "glassd": [
+            sys.executable,
+            "-m",
+            "edge.cli",
+            "mcp",
+            "--rate",
+            RATE,
+            "--http",
+            f"127.0.0.1:{ports['glassd']}",
+            "--socket",
+            socket_path,
+        ],
         "proxy": _proxy(ports["proxy"]),
     }
     ways = []
@@ -139,16 +183,48 @@ async def _over_http(stack: AsyncExitStack, folder: Path) -> list[Way]:
 
 
 def _proxy(port: int) -> list[str]:
-    """mcp-proxy's command in its own venv, which is made once; without a package index there is none."""
+    """mcp-proxy's command in its own venv, which is made once; without a package index there is
+    none.
+    """
     found = PROXY_VENV / "bin" / "mcp-proxy"
     if not found.exists():
-        made = subprocess.run([sys.executable, "-m", "venv", str(PROXY_VENV)], check=False, capture_output=True, text=True)
-        pip = [str(PROXY_VENV / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", PROXY]
-        done = subprocess.run(pip, check=False, capture_output=True, text=True) if made.returncode == 0 else made
+        made = subprocess.run(
+            [sys.executable, "-m", "venv", str(PROXY_VENV)],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        pip = [
+            str(PROXY_VENV / "bin" / "python"),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            PROXY,
+        ]
+        done = (
+            subprocess.run(pip, check=False, capture_output=True, text=True)
+            if made.returncode == 0
+            else made
+        )
         if done.returncode:
-            print(f"NOTE: {PROXY} cannot be installed here, so it is left out: {done.stderr.strip()[-200:]}", file=sys.stderr)
+            print(
+                f"NOTE: {PROXY} cannot be installed here, "
+                f"so it is left out: {done.stderr.strip()[-200:]}",
+                file=sys.stderr,
+            )
             return []
-    return [str(found), "--pass-environment", "--port", str(port), "--host", "127.0.0.1", "--", *ECHO]
+    return [
+        str(found),
+        "--pass-environment",
+        "--port",
+        str(port),
+        "--host",
+        "127.0.0.1",
+        "--",
+        *ECHO,
+    ]
 
 
 def _command(words: list[str]) -> Any:
@@ -175,7 +251,14 @@ def _running(command: list[str], log: Path, port: int) -> Iterator[None]:
     import os
 
     with log.open("wb") as out:
-        child = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL, cwd=ROOT, env={**os.environ, **_here()})
+        child = subprocess.Popen(
+            command,
+            stdout=out,
+            stderr=out,
+            stdin=subprocess.DEVNULL,
+            cwd=ROOT,
+            env={**os.environ, **_here()},
+        )
     try:
         end = time.monotonic() + READY_S
         while child.poll() is None and time.monotonic() < end:
@@ -184,7 +267,9 @@ def _running(command: list[str], log: Path, port: int) -> Iterator[None]:
                     break
             time.sleep(0.05)
         else:
-            raise RuntimeError(f"{command[:4]} does not listen: {log.read_text(errors='replace')[-800:]}")
+            raise RuntimeError(
+                f"{command[:4]} does not listen: {log.read_text(errors='replace')[-800:]}"
+            )
         yield
     finally:
         child.terminate()

@@ -1,4 +1,6 @@
-"""The smallest MCP server there can be, on the bare SDK: one tool that says back what it was told. `--http PORT`, else stdio."""
+"""The smallest MCP server there can be, on the bare SDK: one tool that says back what it was
+told. `--http PORT`, else stdio.
+"""
 
 import asyncio
 import sys
@@ -8,12 +10,17 @@ import mcp_types as types
 from mcp.server.lowlevel import Server
 
 SCHEMA = {
-    "type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"], "additionalProperties": False,
-}  # fmt: skip
+    "type": "object",
+    "properties": {"text": {"type": "string"}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
 
 
 async def listed(_ctx: Any, _params: Any) -> types.ListToolsResult:
-    return types.ListToolsResult(tools=[types.Tool(name="echo", description="Says it back.", input_schema=SCHEMA)])
+    return types.ListToolsResult(
+        tools=[types.Tool(name="echo", description="Says it back.", input_schema=SCHEMA)]
+    )
 
 
 async def called(_ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -35,7 +42,9 @@ def main() -> None:
     if sys.argv[1:2] == ["--http"]:
         import uvicorn
 
-        uvicorn.run(server.streamable_http_app(host="127.0.0.1"), port=int(sys.argv[2]), log_level="error")
+        uvicorn.run(
+            server.streamable_http_app(host="127.0.0.1"), port=int(sys.argv[2]), log_level="error"
+        )
     else:
         asyncio.run(over_stdio())
 

@@ -1,4 +1,5 @@
-"""The ports of the orchestrator without disk, air and wire: dictionaries, and answers given at once.
+"""The ports of the orchestrator without disk, air and wire: dictionaries, and answers given at
+once.
 
 Refuses to decide anything: what is measured above these is the orchestrator alone.
 """
@@ -28,27 +29,50 @@ ANSWER = {"text": "It is 09:41.", "iso": "2026-11-21T09:41:00+00:00", "timezone"
 
 
 class MemoryCalls:
-    """`CallStorePort` in dictionaries; the steps of a call are kept, as on disk, and never looked at."""
+    """`CallStorePort` in dictionaries; the steps of a call are kept, as on disk, and never
+    looked at.
+    """
 
     def __init__(self) -> None:
         self.calls: dict[str, dict[str, Any]] = {}
         self._by_key: dict[str, str] = {}
 
     async def admit(
-        self, call: ToolCall, route: str, *, keys: Sequence[str] = (), repeatable: bool = False, state: str = "ADMITTED",
+        self,
+        call: ToolCall,
+        route: str,
+        *,
+        keys: Sequence[str] = (),
+        repeatable: bool = False,
+        state: str = "ADMITTED",
         running: bool = False,
-    ) -> Admission:  # fmt: skip
+    ) -> Admission:
         found = await self.known(call, keys=keys)
         if found is not None:
             return found
-        self.calls[call.call_id] = {"call": call, "route": route, "steps": [state], "response": None}
+        self.calls[call.call_id] = {
+            "call": call,
+            "route": route,
+            "steps": [state],
+            "response": None,
+        }
         self._by_key.update(dict.fromkeys(keys, call.call_id))
         return Admission(fresh=True)
 
     async def known(self, call: ToolCall, *, keys: Sequence[str] = ()) -> Admission | None:
-        call_id = call.call_id if call.call_id in self.calls else self._by_key.get(keys[0]) if keys else None
+        call_id = (
+            call.call_id
+            if call.call_id in self.calls
+            else self._by_key.get(keys[0])
+            if keys
+            else None
+        )
         row = self.calls.get(call_id or "")
-        return None if row is None else Admission(fresh=False, response=row["response"], call_id=row["call"].call_id)
+        return (
+            None
+            if row is None
+            else Admission(fresh=False, response=row["response"], call_id=row["call"].call_id)
+        )
 
     async def advance(self, call_id: str, state: str, *, note: str = "") -> None:
         self.calls[call_id]["steps"].append((state, note))
@@ -83,7 +107,9 @@ class NothingPending:
     async def put(self, call: ToolCall, *, ttl_s: float) -> None: ...
     async def close(self, call_id: str, status: str) -> None: ...
 
-    async def resolve(self, call_id: str, response: ToolResponse, *, user_id: str, session: str) -> Submission:
+    async def resolve(
+        self, call_id: str, response: ToolResponse, *, user_id: str, session: str
+    ) -> Submission:
         return Submission.UNKNOWN
 
     async def open(self) -> list[tuple[str, float]]:
@@ -96,7 +122,9 @@ class NothingPending:
 class NoResults:
     """`ResultCachePort`: the measured tool declares no TTL."""
 
-    async def keep(self, user_id: str, tool: str, args_hash: str, response: ToolResponse, *, ttl_s: float) -> None: ...
+    async def keep(
+        self, user_id: str, tool: str, args_hash: str, response: ToolResponse, *, ttl_s: float
+    ) -> None: ...
 
     async def last(self, user_id: str, tool: str, args_hash: str) -> Kept | None:
         return None
@@ -109,7 +137,14 @@ class NoConfirmations:
     async def grant(self, user_id: str, tool: str, granted: Granted) -> None: ...
 
     async def consume(
-        self, token_hash: str, *, allow: bool, tool: str | None = None, args_hash: str | None = None, user_id: str, session: str | None = None
+        self,
+        token_hash: str,
+        *,
+        allow: bool,
+        tool: str | None = None,
+        args_hash: str | None = None,
+        user_id: str,
+        session: str | None = None,
     ) -> Consumed:
         return Consumed(Consumption.EXPIRED)
 
@@ -132,7 +167,9 @@ class MemorySessions:
     async def open(self, user_id: str, session: str, mode: str) -> tuple[str, str]:
         return mode, "0123456789abcdef"
 
-    async def note(self, *, cause: str, call_id: str, before: Mapping[str, Json], after: Mapping[str, Json]) -> None: ...
+    async def note(
+        self, *, cause: str, call_id: str, before: Mapping[str, Json], after: Mapping[str, Json]
+    ) -> None: ...
 
     async def transitions(self, limit: int) -> list[Mapping[str, Json]]:
         return []
@@ -159,12 +196,16 @@ class ConstantTools:
 
 
 class InstantStage:
-    """`RenderPort` and `AskPort`: whatever is presented is on the lens already, and nobody is asked."""
+    """`RenderPort` and `AskPort`: whatever is presented is on the lens already, and nobody is
+    asked.
+    """
 
     async def ask(self, question: Question) -> Answer:
         raise NobodyToAsk("nobody wears these")
 
-    async def present(self, call_id: str, response: ToolResponse, *, wait: Wait = Wait.ANSWER) -> DeliveryReport:
+    async def present(
+        self, call_id: str, response: ToolResponse, *, wait: Wait = Wait.ANSWER
+    ) -> DeliveryReport:
         return DeliveryReport(Delivery.SHOWN)
 
     async def tell(self, text: str, *, scene: str = "", brief: bool = False) -> DeliveryReport:
@@ -203,4 +244,6 @@ class SilentUplink:
     async def announce(self, *, capabilities: Any, glasses: str) -> None: ...
     async def tell_event(self, kind: str, data: Mapping[str, Json]) -> None: ...
     async def withdraw(self, call_id: str, reason: str) -> None: ...
-    async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None: ...
+    async def tell_delivery(
+        self, call_id: str, report: DeliveryReport, *, age_s: float
+    ) -> None: ...

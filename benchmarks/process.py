@@ -20,7 +20,9 @@ def wall_ms(argv: list[str], *, runs: int, env: dict[str, str] | None = None) ->
     taken = []
     for n in range(runs + 1):
         began = time.perf_counter()
-        subprocess.run(argv, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+        subprocess.run(
+            argv, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env
+        )
         if n:
             taken.append((time.perf_counter() - began) * 1e3)
     return statistics.median(taken)
@@ -41,15 +43,19 @@ def daemon(folder: Path, config: str) -> Iterator[tuple[int, float, dict[str, st
     notify.bind(str(folder / "notify"))
     notify.settimeout(20)
     env = {
-        **os.environ, "NOTIFY_SOCKET": str(folder / "notify"), "XDG_RUNTIME_DIR": str(folder),
+        **os.environ,
+        "NOTIFY_SOCKET": str(folder / "notify"),
+        "XDG_RUNTIME_DIR": str(folder),
         "STATE_DIRECTORY": str(folder / "state"),
-    }  # fmt: skip
+    }
     (folder / "glassd").mkdir(exist_ok=True)
     began = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "edge.cli", "run", "--config", str(folder / "glassd.toml")],
-        env=env, stdout=subprocess.DEVNULL, stderr=(folder / "log").open("w"),
-    )  # fmt: skip
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=(folder / "log").open("w"),
+    )
     try:
         while b"READY=1" not in notify.recv(4096):
             pass
@@ -62,7 +68,10 @@ def daemon(folder: Path, config: str) -> Iterator[tuple[int, float, dict[str, st
 
 def rss_mib(pid: int) -> float:
     """Resident memory of a process and its children, in MiB."""
-    return sum(int(Path(f"/proc/{p}/statm").read_text().split()[1]) * PAGE for p in family(pid)) / 2**20
+    return (
+        sum(int(Path(f"/proc/{p}/statm").read_text().split()[1]) * PAGE for p in family(pid))
+        / 2**20
+    )
 
 
 def cpu_s(pid: int) -> float:

@@ -1,7 +1,8 @@
-"""A registry of 10,000 tools from 500 apps, beside a bare dict scan in the same run: sync, verify, compile, filter, list, memory.
+"""A registry of 10,000 tools from 500 apps, beside a bare dict scan in the same run: sync, verify,
+compile, filter, list, memory.
 
-The daemon's rows are of a real `glassd run` that began with that registry on disk and its cloud away; the others are of its
-own `RegistryCache` in this process, without the control socket.
+The daemon's rows are of a real `glassd run` that began with that registry on disk and its cloud
+away; the others are of its own `RegistryCache` in this process, without the control socket.
 """
 
 import asyncio
@@ -45,9 +46,17 @@ def measure(runs: int) -> list[Row]:
 
 
 def cold(runs: int) -> list[Row]:
-    """The answer without a daemon, from what a stranger's home has: the tools of this installation."""
+    """The answer without a daemon, from what a stranger's home has: the tools of this
+    installation.
+    """
     with tempfile.TemporaryDirectory() as home:
-        env = {**os.environ, "HOME": home, "XDG_RUNTIME_DIR": home, "XDG_STATE_HOME": home, "XDG_CONFIG_HOME": home}
+        env = {
+            **os.environ,
+            "HOME": home,
+            "XDG_RUNTIME_DIR": home,
+            "XDG_STATE_HOME": home,
+            "XDG_CONFIG_HOME": home,
+        }
         bare = process.wall_ms([sys.executable, "-c", "pass"], runs=runs, env=env)
         cold_ms = process.wall_ms([sys.executable, "-m", "edge.cli", "tools"], runs=runs, env=env)
     return [("glassd tools, no daemon, network or cloud", cold_ms, "ms", "python -c pass", bare)]
@@ -70,27 +79,62 @@ class _Cloud:
 
 async def _in_process(body: bytes) -> list[Row]:
     parse_ms = _ms(lambda: json.loads(body))
-    bare = {f"{app['packageName']}:{tool['name']}": {**tool, "needs": app["hardwareRequirements"]}
-            for app in json.loads(body)["apps"] for tool in app["tools"]}  # fmt: skip
+    bare = {
+        f"{app['packageName']}:{tool['name']}": {**tool, "needs": app["hardwareRequirements"]}
+        for app in json.loads(body)["apps"]
+        for tool in app["tools"]
+    }
     scan_ms = _ms(lambda: [name for name, tool in bare.items() if not tool["needs"]])
     dump_ms = _ms(lambda: json.dumps(list(bare.values())))
     with tempfile.TemporaryDirectory() as folder:
         builtin = Path(manifest.__file__).with_name("tool_registry.json")
-        registry = RegistryCache(builtin=builtin, state=Path(folder), bus=Bus(), clock=Clock.system(), cloud=_Cloud(body))
+        registry = RegistryCache(
+            builtin=builtin, state=Path(folder), bus=Bus(), clock=Clock.system(), cloud=_Cloud(body)
+        )
         began = time.perf_counter()
         await registry.sync()
-        rows: list[Row] = [(f"sync, verify, check and store {TOOLS} tools", (time.perf_counter() - began) * 1e3, "ms", "json.loads of it", parse_ms)]
-    rows.append((f"compile {TOOLS} validators, one by one", _ms(lambda: [check_schema(tool["inputSchema"]) for tool in bare.values()], times=1),
-                 "ms", "json.dumps of their tools", dump_ms))  # fmt: skip
-    tools = [entry.definition for entry in registry.snapshot().entries() if entry.definition.name in bare]
-    rows.append((f"check arguments of {CALLED} different tools ({KEPT} validators kept)",
-                 _ms(lambda: [registry.check_args(tool, {"query": "x"}) for tool in tools[:CALLED]], times=1), "ms", "a bare dict scan", scan_ms))  # fmt: skip
+        rows: list[Row] = [
+            (
+                f"sync, verify, check and store {TOOLS} tools",
+                (time.perf_counter() - began) * 1e3,
+                "ms",
+                "json.loads of it",
+                parse_ms,
+            )
+        ]
+    rows.append(
+        (
+            f"compile {TOOLS} validators, one by one",
+            _ms(lambda: [check_schema(tool["inputSchema"]) for tool in bare.values()], times=1),
+            "ms",
+            "json.dumps of their tools",
+            dump_ms,
+        )
+    )
+    tools = [
+        entry.definition for entry in registry.snapshot().entries() if entry.definition.name in bare
+    ]
+    rows.append(
+        (
+            f"check arguments of {CALLED} different tools ({KEPT} validators kept)",
+            _ms(
+                lambda: [registry.check_args(tool, {"query": "x"}) for tool in tools[:CALLED]],
+                times=1,
+            ),
+            "ms",
+            "a bare dict scan",
+            scan_ms,
+        )
+    )
     return [*rows, *_looking(registry, bare, scan_ms)]
 
 
 def _looking(registry: RegistryCache, bare: dict[str, Any], scan_ms: float) -> list[Row]:
     """Filter by other glasses, list, find one."""
-    glasses = [Capabilities.of("m", {"display": on}, origin=Origin.FIRMWARE, now=0.0) for on in (True, False)]
+    glasses = [
+        Capabilities.of("m", {"display": on}, origin=Origin.FIRMWARE, now=0.0)
+        for on in (True, False)
+    ]
     names, turn = list(bare), iter(range(10**9))
     filter_ms = _ms(lambda: registry.set_capabilities(glasses[next(turn) % 2], stale=False))
     list_ms = _ms(lambda: [entry for entry in registry.snapshot().entries() if not entry.hidden])
@@ -107,7 +151,10 @@ def _looking(registry: RegistryCache, bare: dict[str, Any], scan_ms: float) -> l
 
 
 def _daemon(body: bytes, runs: int) -> list[Row]:
-    with tempfile.TemporaryDirectory() as name, process.daemon(Path(name), CONFIG) as (pid, bare_ready, _):
+    with (
+        tempfile.TemporaryDirectory() as name,
+        process.daemon(Path(name), CONFIG) as (pid, bare_ready, _),
+    ):
         time.sleep(2)  # start-up work is over
         bare_mib = process.rss_mib(pid)
     with tempfile.TemporaryDirectory() as name:
@@ -148,20 +195,46 @@ def _ms(one: Callable[[], Any], *, times: int = 5) -> float:
 def document() -> bytes:
     """The registry as a cloud serves it: every second app needs a display."""
     apps = [
-        {"packageName": f"com.example.app{a:03}", "name": f"App {a}",
-         "hardwareRequirements": [{"type": "DISPLAY", "level": "REQUIRED"}] if a % 2 else [],
-         "tools": [_tool(f"look_{t:02}") for t in range(TOOLS_EACH)]}
+        {
+            "packageName": f"com.example.app{a:03}",
+            "name": f"App {a}",
+            "hardwareRequirements": [{"type": "DISPLAY", "level": "REQUIRED"}] if a % 2 else [],
+            "tools": [_tool(f"look_{t:02}") for t in range(TOOLS_EACH)],
+        }
         for a in range(APPS)
-    ]  # fmt: skip
+    ]
     sha256 = manifest.digest(apps)
     return json.dumps({"version": f"1.0.{sha256[:8]}", "sha256": sha256, "apps": apps}).encode()
 
 
 def _tool(name: str) -> dict[str, Any]:
-    words = {"type": "string", "minLength": 1, "maxLength": 200, "description": "What to look for, in the wearer's own words."}
-    limit = {"type": "integer", "minimum": 1, "maximum": 20, "default": 3, "description": "How many to give at most."}
+    words = {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": 200,
+        "description": "What to look for, in the wearer's own words.",
+    }
+    limit = {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 20,
+        "default": 3,
+        "description": "How many to give at most.",
+    }
     return {
-        "name": name, "description": f"Finds things in the collection that {name} keeps, best match first, each with its place and age.",
-        "inputSchema": {"type": "object", "properties": {"query": words, "top_k": limit}, "required": ["query"], "additionalProperties": False},
-        "sideEffects": "read_only", "idempotent": True, "category": "retrieval", "mentraExtensions": {"activationPhrases": [f"find {name}"]},
-    }  # fmt: skip
+        "name": name,
+        "description": (
+            f"Finds things in the collection that {name} keeps, "
+            "best match first, each with its place and age."
+        ),
+        "inputSchema": {
+            "type": "object",
+            "properties": {"query": words, "top_k": limit},
+            "required": ["query"],
+            "additionalProperties": False,
+        },
+        "sideEffects": "read_only",
+        "idempotent": True,
+        "category": "retrieval",
+        "mentraExtensions": {"activationPhrases": [f"find {name}"]},
+    }

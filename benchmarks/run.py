@@ -1,4 +1,6 @@
-"""`make bench`: one run, one table. Ratios against the baseline of the same run are the result; times are its colour."""
+"""`make bench`: one run, one table. Ratios against the baseline of the same run are the result;
+times are its colour.
+"""
 
 import argparse
 import sys
@@ -14,7 +16,10 @@ CONFIG = 'version = 1\n[glasses]\nradio = "bluez"\n'
 
 def row(what: str, value: float, unit: str, baseline: str, base: float) -> None:
     ratio = f"{value / base:6.2f} x" if base else "       -"
-    print(f"{what:<46} {_number(value):>9} {unit:<4} {ratio}  of {baseline} ({_number(base)} {unit})", flush=True)
+    print(
+        f"{what:<46} {_number(value):>9} {unit:<4} {ratio}  of {baseline} ({_number(base)} {unit})",
+        flush=True,
+    )
 
 
 def _number(value: float) -> str:
@@ -30,24 +35,39 @@ def commands(runs: int) -> None:
     row("the daemon's bare imports", imports, "ms", "python -c pass", bare)
     helped = process.wall_ms([sys.executable, "-m", "edge.cli", "--help"], runs=runs)
     row("glassd --help", helped, "ms", "python -c pass", bare)
-    with tempfile.TemporaryDirectory() as folder, process.daemon(Path(folder), CONFIG) as (_, _, env):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        process.daemon(Path(folder), CONFIG) as (_, _, env),
+    ):
         status = process.wall_ms([sys.executable, "-m", "edge.cli", "status"], runs=runs, env=env)
     row("glassd status", status, "ms", "python -c pass", bare)
     ready = []
     for _ in range(3):
-        with tempfile.TemporaryDirectory() as folder, process.daemon(Path(folder), CONFIG) as (_, ms, _):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            process.daemon(Path(folder), CONFIG) as (_, ms, _),
+        ):
             ready.append(ms)
     row("time to READY", sorted(ready)[1], "ms", "the bare imports", imports)
 
 
 def idle(seconds: float) -> None:
     base = process.import_rss_mib(process.BARE_IMPORTS)
-    with tempfile.TemporaryDirectory() as folder, process.daemon(Path(folder), CONFIG) as (pid, _, _):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        process.daemon(Path(folder), CONFIG) as (pid, _, _),
+    ):
         time.sleep(3)  # start-up work is over; what follows is idling
         before = process.cpu_s(pid)
         time.sleep(seconds)
         used = (process.cpu_s(pid) - before) / seconds * 100
-        row("idle RSS, radio bluez, no adapter", process.rss_mib(pid), "MiB", "the bare imports", base)
+        row(
+            "idle RSS, radio bluez, no adapter",
+            process.rss_mib(pid),
+            "MiB",
+            "the bare imports",
+            base,
+        )
     print(f"{'idle CPU':<46} {used:9.2f} %    of one core, over {seconds:.0f} s")
 
 
@@ -65,14 +85,19 @@ def admissions() -> None:
     for rate in durable.measure():
         who = f"{rate.callers} caller{'s' if rate.callers > 1 else ''}"
         rows = f"{rate.callers} row{'s' if rate.callers > 1 else ''} a commit"
-        row(f"durable admissions, {who}", rate.per_s, "/s", f"bare inserts, {rows}", rate.bare_per_s)
+        row(
+            f"durable admissions, {who}", rate.per_s, "/s", f"bare inserts, {rows}", rate.bare_per_s
+        )
         print(f"{f'commits (fsyncs) an admission, {who}':<46} {rate.commits:9.3f}")
 
 
 def tools_listed(runs: int) -> None:
     for what, value, baseline, base in listing.measure(runs):
         row(what, value, "ms", baseline, base)
-    print(f"{'':<46} {listing.BAR_MS:9.1f} ms   is the bar of S0-44 for listing 1,000 cached tools, p99")
+    print(
+        f"{'':<46} {listing.BAR_MS:9.1f} ms   is the bar of S0-44 "
+        "for listing 1,000 cached tools, p99"
+    )
 
 
 def ten_thousand(runs: int) -> None:
@@ -103,7 +128,12 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--only", action="append", choices=tuple(SECTIONS), help="measure this alone; may be given again")
+    options.add_argument(
+        "--only",
+        action="append",
+        choices=tuple(SECTIONS),
+        help="measure this alone; may be given again",
+    )
     options.add_argument("--runs", type=int, default=9)
     options.add_argument("--idle", type=float, default=60.0, metavar="SECONDS")
     options.add_argument("--calls", type=int, default=5000)

@@ -1,4 +1,6 @@
-"""Where the command `glassd` begins: Ctrl-C in the first moments, while Python still imports, ends it without a traceback."""
+"""Where the command `glassd` begins: Ctrl-C in the first moments, while Python still imports,
+ends it without a traceback.
+"""
 
 import signal
 
@@ -6,7 +8,9 @@ import signal
 def main() -> int:
     """Run the command line."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # `edge.cli.main` puts it back, when it can say what was interrupted
+        signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        )  # `edge.cli.main` puts it back, when it can say what was interrupted
     from edge import cli  # noqa: PLC0415 - what may be interrupted
 
     return cli.main()

@@ -1,7 +1,9 @@
-"""Moments in the future at which the wearer is told something: kept on disk, right over restarts and clock jumps.
+"""Moments in the future at which the wearer is told something: kept on disk, right over restarts
+and clock jumps.
 
-Within one boot an alarm runs on CLOCK_BOOTTIME. After a reboot it is re-anchored by the wall clock, bounded by its own
-length: a clock that was wrong may make it late, never early and never lost. Refuses to know how an alarm is shown.
+Within one boot an alarm runs on CLOCK_BOOTTIME. After a reboot it is re-anchored by the wall clock,
+bounded by its own length: a clock that was wrong may make it late, never early and never lost.
+Refuses to know how an alarm is shown.
 """
 
 import asyncio
@@ -22,14 +24,19 @@ MAX_AFTER_S: Final = 7 * 86_400.0
 EARLIEST_TRUE_WALL: Final = 1_767_225_600.0
 """2026-01-01: a wall clock before this was never set (no RTC), and says nothing about time off."""
 LOOK_S: Final = 30.0
-"""asyncio's clock stands still while the machine sleeps; so the boot clock is looked at this often."""
+"""asyncio's clock stands still while the machine sleeps; so the boot clock is looked at this
+often.
+"""
 
 _CREATE: Final = (
-    "CREATE TABLE IF NOT EXISTS alarms (id INTEGER PRIMARY KEY AUTOINCREMENT, text TEXT NOT NULL, after_s REAL NOT NULL,"
+    "CREATE TABLE IF NOT EXISTS alarms (id INTEGER PRIMARY KEY "
+    "AUTOINCREMENT, text TEXT NOT NULL, after_s REAL NOT NULL,"
     " boot_id TEXT NOT NULL, due_boot REAL NOT NULL, due_wall REAL NOT NULL)"
 )
 _THERE: Final = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'alarms'"
-_INSERT: Final = "INSERT INTO alarms (text, after_s, boot_id, due_boot, due_wall) VALUES (?, ?, ?, ?, ?)"
+_INSERT: Final = (
+    "INSERT INTO alarms (text, after_s, boot_id, due_boot, due_wall) VALUES (?, ?, ?, ?, ?)"
+)
 _ANCHOR: Final = "UPDATE alarms SET boot_id = ?, due_boot = ?, due_wall = ? WHERE id = ?"
 _DELETE: Final = "DELETE FROM alarms WHERE id = ?"
 _ALL: Final = "SELECT id, text, after_s, boot_id, due_boot, due_wall FROM alarms"
@@ -39,7 +46,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """One alarm. `due_boot` is a moment on this boot's clock; `late_s` how late it is told, when it is."""
+    """One alarm. `due_boot` is a moment on this boot's clock; `late_s` how late it is told,
+    when it is.
+    """
 
     id: int
     text: str
@@ -49,7 +58,9 @@ class Alarm:
 
 
 class AlarmClock:
-    """Implements `tools_cache.tool.Alarms`; the roof consumes `fired()`. `storage` is its own, no tool's."""
+    """Implements `tools_cache.tool.Alarms`; the roof consumes `fired()`. `storage` is its own,
+    no tool's.
+    """
 
     def __init__(self, storage: ToolStorage, clock: Clock, *, look_s: float = LOOK_S) -> None:
         self._storage = storage
@@ -65,11 +76,20 @@ class AlarmClock:
         """Set an alarm; it is on disk when its number is given. Raises `ToolFailure`."""
         await self._load()
         if not 0 < after_s <= MAX_AFTER_S:
-            raise ToolFailure(ToolError.of(
-                ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {after_s} s is not between 0 and {MAX_AFTER_S:.0f}"))
+            raise ToolFailure(
+                ToolError.of(
+                    ErrorCode.INVALID_ARGUMENTS,
+                    f"Invalid parameters: {after_s} s is not between 0 and {MAX_AFTER_S:.0f}",
+                )
+            )
         if len(self._alarms) >= MAX_ALARMS:
-            raise ToolFailure(ToolError.of(
-                ErrorCode.CONFLICT, f"{MAX_ALARMS} timers are running already", suggestion="Cancel one first"))
+            raise ToolFailure(
+                ToolError.of(
+                    ErrorCode.CONFLICT,
+                    f"{MAX_ALARMS} timers are running already",
+                    suggestion="Cancel one first",
+                )
+            )
         due = self._clock.boot() + after_s
         text = text[:MAX_TEXT]
         number = await self._insert(text, after_s, due)
@@ -78,11 +98,14 @@ class AlarmClock:
         return number
 
     async def _insert(self, text: str, after_s: float, due: float) -> int:
-        """Write it down. Cut short it may still get to the disk: then what is there is read again."""
+        """Write it down. Cut short it may still get to the disk: then what is there is read
+        again.
+        """
         try:
             await self._storage.execute(_CREATE)
             return await self._storage.execute(
-                _INSERT, text, after_s, self._clock.boot_id, due, self._clock.wall() + after_s)  # fmt: skip
+                _INSERT, text, after_s, self._clock.boot_id, due, self._clock.wall() + after_s
+            )
         except BaseException:
             self._loaded = False
             self._changed.set()
@@ -93,8 +116,9 @@ class AlarmClock:
         now = self._clock.boot()
         return [
             {"id": a.id, "text": a.text, "remaining_s": round(a.due_boot - now, 3)}
-            for a in self._soonest_first() if a.due_boot > now
-        ]  # fmt: skip
+            for a in self._soonest_first()
+            if a.due_boot > now
+        ]
 
     async def cancel(self, alarm: int) -> bool:
         await self._load()
@@ -107,8 +131,9 @@ class AlarmClock:
         return gone > 0
 
     async def fired(self) -> AsyncIterator[Alarm]:
-        """Give alarms as they fall due, for ever; one consumer. One that was given is removed from disk when the next
-        is asked for, so an alarm whose telling was cut short is told again after a restart.
+        """Give alarms as they fall due, for ever; one consumer. One that was given is removed from
+        disk when the next is asked for, so an alarm whose telling was cut short is told again after
+        a restart.
         """
         while True:
             alarm = await self._next_due()
@@ -135,7 +160,12 @@ class AlarmClock:
             await self._storage.execute(_DELETE, number)
             self._told.discard(number)
         except Exception as e:  # noqa: BLE001 - the storage's errors are its own; telling the next alarm matters more
-            logger.warning("alarm %d was told but cannot be removed (%s): it may be told again after a restart", number, e)
+            logger.warning(
+                "alarm %d was told but cannot be removed (%s): "
+                "it may be told again after a restart",
+                number,
+                e,
+            )
 
     def _soonest_first(self) -> list[Alarm]:
         return sorted(self._alarms.values(), key=lambda a: (a.due_boot, a.id))
@@ -171,10 +201,13 @@ class AlarmClock:
         return min(after_s, due_wall - now)
 
     async def _anchor(self, alarm: Alarm) -> None:
-        """Write the place on this boot's clock down, so that clock jumps after this start change nothing."""
+        """Write the place on this boot's clock down, so that clock jumps after this start
+        change nothing.
+        """
         left = alarm.due_boot - self._clock.boot()
         try:
             await self._storage.execute(
-                _ANCHOR, self._clock.boot_id, alarm.due_boot, self._clock.wall() + left, alarm.id)  # fmt: skip
+                _ANCHOR, self._clock.boot_id, alarm.due_boot, self._clock.wall() + left, alarm.id
+            )
         except Exception as e:  # noqa: BLE001 - the storage's errors are its own; it is right in memory
             logger.warning("alarm %d cannot be re-anchored on disk: %s", alarm.id, e)

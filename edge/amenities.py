@@ -1,8 +1,8 @@
-"""What finished glasses do besides showing and sounding, for the tools that ask: brightness, silence, notifications of
-their own, their dashboard.
+"""What finished glasses do besides showing and sounding, for the tools that ask: brightness,
+silence, notifications of their own, their dashboard.
 
-Implements `tools_cache.handed.Deeds`. Refuses to know tools and families: what these glasses cannot do is read from their
-capabilities, and a refusal of theirs is passed on in words.
+Implements `tools_cache.handed.Deeds`. Refuses to know tools and families: what these glasses cannot
+do is read from their capabilities, and a refusal of theirs is passed on in words.
 """
 
 import asyncio
@@ -26,20 +26,28 @@ from firmware_bridge.messages import (
 from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
 
 TIMEOUT_S: Final = 8.0
-"""A list of allowed apps is several packets, each answered; an arm that is slow takes a second for one."""
+"""A list of allowed apps is several packets, each answered; an arm that is slow takes a second
+for one.
+"""
 MAX_ALLOWED: Final = 32
-"""Names that may notify; beyond it the one that did longest ago has to be told to the glasses again."""
+"""Names that may notify; beyond it the one that did longest ago has to be told to the glasses
+again.
+"""
 NEEDS: Final[Mapping[str, tuple[str, str]]] = {
-    "brightness": ("display.brightness", "do not let their brightness be set"), "silent": ("display.silent", "know no silent mode"),
-    "notify": ("display.notifications", "know no notifications of their own"), "dashboard": ("display.dashboard", "have no dashboard of their own"),
-}  # fmt: skip
+    "brightness": ("display.brightness", "do not let their brightness be set"),
+    "silent": ("display.silent", "know no silent mode"),
+    "notify": ("display.notifications", "know no notifications of their own"),
+    "dashboard": ("display.dashboard", "have no dashboard of their own"),
+}
 """What is done → the capability it takes, and what to say of glasses without it."""
 _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 """Refusals that asking again does not help."""
 
 
 class Amenities:
-    """One per daemon. `display` sends what changes the lens; it refuses while a question is there."""
+    """One per daemon. `display` sends what changes the lens; it refuses while a question is
+    there.
+    """
 
     def __init__(self, glasses: GlassesPort, clock: Clock, display: Callable[[], SendPort]) -> None:
         self._glasses = glasses
@@ -50,7 +58,9 @@ class Amenities:
         self._notifying = asyncio.Lock()
 
     async def __call__(self, deed: str, details: Mapping[str, Json]) -> None:
-        """Do it. Raises `ToolFailure`: UNSUPPORTED, SESSION_INACTIVE, TIMEOUT, NOT_ACCEPTED, INVALID_ARGUMENTS."""
+        """Do it. Raises `ToolFailure`: UNSUPPORTED, SESSION_INACTIVE, TIMEOUT, NOT_ACCEPTED,
+        INVALID_ARGUMENTS.
+        """
         self._check_able(deed)
         if deed == "notify":
             await self._notify(str(details["title"]), str(details["text"]), str(details["app"]))
@@ -60,15 +70,25 @@ class Amenities:
     def _check_able(self, deed: str) -> None:
         status = self._glasses.status()
         if not status.ready or status.capabilities is None:
-            raise _failure(ErrorCode.SESSION_INACTIVE, "The glasses are away", "Put them on, or see: glassd status")
+            raise _failure(
+                ErrorCode.SESSION_INACTIVE,
+                "The glasses are away",
+                "Put them on, or see: glassd status",
+            )
         if not able(status.capabilities, deed):
             raise _failure(ErrorCode.UNSUPPORTED, f"These glasses {NEEDS[deed][1]}")
 
     async def _notify(self, title: str, text: str, name: str) -> None:
-        """Glasses show notifications of apps they were told to allow, and of no others: so they are told first."""
+        """Glasses show notifications of apps they were told to allow, and of no others: so they
+        are told first.
+        """
         async with self._notifying:
             app = await self._allow(name)
-            await self._tell(_made(lambda: ShowNotification(app, title, text, at=max(0, int(self._clock.wall())))))
+            await self._tell(
+                _made(
+                    lambda: ShowNotification(app, title, text, at=max(0, int(self._clock.wall())))
+                )
+            )
 
     async def _allow(self, name: str) -> App:
         app = App(f"io.glassd.{zlib.crc32(name.casefold().encode()):08x}", name)
@@ -86,11 +106,19 @@ class Amenities:
         try:
             await self._display().send(command, timeout_s=TIMEOUT_S)
         except QuestionWaits:
-            raise _failure(ErrorCode.NOT_ACCEPTED, "A question waits for the wearer's answer", "Try again when it is answered") from None
+            raise _failure(
+                ErrorCode.NOT_ACCEPTED,
+                "A question waits for the wearer's answer",
+                "Try again when it is answered",
+            ) from None
         except GlassesAway as e:
             raise _failure(ErrorCode.SESSION_INACTIVE, f"The glasses went away: {e}") from None
         except CommandTimeout:
-            raise _failure(ErrorCode.TIMEOUT, f"The glasses did not answer in {TIMEOUT_S:g} s; they may have done it", unsure=True) from None
+            raise _failure(
+                ErrorCode.TIMEOUT,
+                f"The glasses did not answer in {TIMEOUT_S:g} s; they may have done it",
+                unsure=True,
+            ) from None
         except CommandRefused as e:
             code = ErrorCode.UNSUPPORTED if e.code in _NEVER else ErrorCode.NOT_ACCEPTED
             raise _failure(code, f"The glasses refused: {e}") from None
@@ -115,5 +143,9 @@ def _made(make: Callable[[], Command]) -> Command:
         raise _failure(ErrorCode.INVALID_ARGUMENTS, str(e)) from None
 
 
-def _failure(code: ErrorCode, message: str, suggestion: str | None = None, *, unsure: bool = False) -> ToolFailure:
-    return ToolFailure(ToolError.of(code, message, suggestion=suggestion, partial_side_effects=unsure))
+def _failure(
+    code: ErrorCode, message: str, suggestion: str | None = None, *, unsure: bool = False
+) -> ToolFailure:
+    return ToolFailure(
+        ToolError.of(code, message, suggestion=suggestion, partial_side_effects=unsure)
+    )

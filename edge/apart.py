@@ -1,6 +1,8 @@
-"""Do a piece of work in a forked child and take its result: what the work imported stays out of this process.
+"""Do a piece of work in a forked child and take its result: what the work imported stays out of
+this process.
 
-Refuses to know the work. For the start of a program only: before any thread, loop or lock that a fork would copy.
+Refuses to know the work. For the start of a program only: before any thread, loop or lock that a
+fork would copy.
 """
 
 import logging
@@ -14,14 +16,18 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 LIMIT_S: Final = 30.0
-"""Settings and registries are read in a tenth of a second; an SD card that has gone to sleep takes seconds."""
+"""Settings and registries are read in a tenth of a second; an SD card that has gone to sleep
+takes seconds.
+"""
 CHUNK: Final = 256 * 1024
 
 log = logging.getLogger(__name__)
 
 
 class Apart(Generic[T]):
-    """Work under way in a child. `result()` is called once; meanwhile this process can do something else."""
+    """Work under way in a child. `result()` is called once; meanwhile this process can do
+    something else.
+    """
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._work = work
@@ -33,8 +39,8 @@ class Apart(Generic[T]):
         os.close(writes)
 
     def result(self, limit_s: float = LIMIT_S) -> T:
-        """Give what the work gave, or raise what it raised. A child that died, or took too long, is no answer: then it is
-        done here.
+        """Give what the work gave, or raise what it raised. A child that died, or took too long, is
+        no answer: then it is done here.
         """
         packed = self._said(limit_s)
         try:
@@ -46,7 +52,6 @@ class Apart(Generic[T]):
             raise answer
         result: T = answer
         return result
-
 
     def _said(self, limit_s: float) -> bytes:
         """Read all that the child says, and see it end; one that does not is ended."""

@@ -93,10 +93,17 @@ class Daemon:
     """Every room of one running glassd. `open` builds it, `run` serves until cancelled."""
 
     def __init__(
-        self, settings: Settings, env: Mapping[str, str], *, air: object | None = None, clock: Clock | None = None,
-        hide: Callable[[str], None] = lambda _secret: None, shelf: Shelf | None = None, own: Own = _NO_OWN,
+        self,
+        settings: Settings,
+        env: Mapping[str, str],
+        *,
+        air: object | None = None,
+        clock: Clock | None = None,
+        hide: Callable[[str], None] = lambda _secret: None,
+        shelf: Shelf | None = None,
+        own: Own = _NO_OWN,
         config: Path | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.settings = settings
         self.env = env
         self.vigil = Vigil()
@@ -117,7 +124,9 @@ class Daemon:
     # -------------------------------------------------------------- building
 
     async def open(self, stack: AsyncExitStack) -> None:
-        """Build the rooms, ground first. Raises what cannot be served with: BadSettings, StoreError, SocketTaken."""
+        """Build the rooms, ground first. Raises what cannot be served with: BadSettings,
+        StoreError, SocketTaken.
+        """
         self.state_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         await self._open_store(stack)
         self._open_link()
@@ -134,20 +143,35 @@ class Daemon:
         stack.callback(self.control.close)
 
     async def _open_store(self, stack: AsyncExitStack) -> None:
-        self.db = await Database.open(self.state_dir / "glassd.db", MIGRATIONS, promises=CallPromises(edge_id=self.identity.kept, boot_id=self.clock.boot_id))
+        self.db = await Database.open(
+            self.state_dir / "glassd.db",
+            MIGRATIONS,
+            promises=CallPromises(edge_id=self.identity.kept, boot_id=self.clock.boot_id),
+        )
         stack.push_async_callback(self.db.close)
         self.packages = Packages(self.state_dir / "packages")
         stack.push_async_callback(self.packages.close)
         key = configuration.credential("", "glassd-tools-key", self.env)
-        self.private = PrivateStores(self.state_dir / "users", key=self.state_dir / "tools.key", credential=key)
+        self.private = PrivateStores(
+            self.state_dir / "users", key=self.state_dir / "tools.key", credential=key
+        )
         stack.push_async_callback(self.private.close)
         self.notes = Notes(self.db)
-        self.store = CallStore(self.db, self.clock, call_state.check, replayable=idempotency.replayable)
-        self.shelves = Shelves(self.store, PendingCalls(self.db, self.clock), ResultCache(self.db, self.clock))
+        self.store = CallStore(
+            self.db, self.clock, call_state.check, replayable=idempotency.replayable
+        )
+        self.shelves = Shelves(
+            self.store, PendingCalls(self.db, self.clock), ResultCache(self.db, self.clock)
+        )
         self.confirmations = Confirmations(self.db, self.clock, call_state.check)
         self.sessions = Sessions(self.db, self.clock, lambda: secrets.token_hex(8))
         self._open_audit(stack)
-        self.storage = StorageWatch(self.db, self.state_dir, bus=self.bus, other_trouble=lambda: self.audit.trouble if self.audit else "")
+        self.storage = StorageWatch(
+            self.db,
+            self.state_dir,
+            bus=self.bus,
+            other_trouble=lambda: self.audit.trouble if self.audit else "",
+        )
         if self.db.damage:
             self._alarms["database"] = self.db.damage
 
@@ -157,7 +181,11 @@ class Daemon:
         self.audit: AuditLog | None = None
         if a.enabled:
             self.audit = AuditLog(
-                self.state_dir / "audit" / "calls.jsonl", clock=self.clock, max_bytes=a.max_bytes, keep=a.keep, with_args=a.args
+                self.state_dir / "audit" / "calls.jsonl",
+                clock=self.clock,
+                max_bytes=a.max_bytes,
+                keep=a.keep,
+                with_args=a.args,
             )
             self.audit.open()
             stack.callback(self.audit.close)
@@ -172,11 +200,19 @@ class Daemon:
     def _open_registry(self) -> None:
         s = self.settings
         self.registry = RegistryCache(
-            builtin=_built() / "tool_registry.json", state=self.state_dir / "registry", bus=self.bus, clock=self.clock,
-            cloud=self.cloud.registry(), refresh_s=s.cloud.refresh_s,
-            disabled=rewire.disabled(s), off=s.tool.off, within=self.vigil.within, boundary=self.turns.boundary, locked=s.registry.locked,
+            builtin=_built() / "tool_registry.json",
+            state=self.state_dir / "registry",
+            bus=self.bus,
+            clock=self.clock,
+            cloud=self.cloud.registry(),
+            refresh_s=s.cloud.refresh_s,
+            disabled=rewire.disabled(s),
+            off=s.tool.off,
+            within=self.vigil.within,
+            boundary=self.turns.boundary,
+            locked=s.registry.locked,
             per_tool_hardware=s.registry.per_tool_hardware,
-        )  # fmt: skip
+        )
         rewire.tell_off(s)
         self.registry.load(self._shelf)
         self._shelf = None
@@ -185,27 +221,55 @@ class Daemon:
         s = self.settings
         self.alarms = AlarmClock(self._storage(ALARM_PACKAGE), self.clock)
         self.lending = Lending(
-            s, state=self.state_dir, clock=self.clock, secret=self._secret, notes=self._storage("notes"),
-            voice_active=lambda: self.calls.session.voice_active(self.clock.boot()), glasses=self.link.status,
+            s,
+            state=self.state_dir,
+            clock=self.clock,
+            secret=self._secret,
+            notes=self._storage("notes"),
+            voice_active=lambda: self.calls.session.voice_active(self.clock.boot()),
+            glasses=self.link.status,
             uplink=lambda: self.uplink.status(),  # noqa: PLW0108 - the uplink is built later
-        )  # fmt: skip
+        )
         stack.push_async_callback(self.lending.close)
         self.tools = LocalTools(
-            registry=self.registry, tools=_built() / "tools", storage_for=self._storage, alarms=self.alarms,
-            clock=self.clock, glasses=self.link.status, full=(StoreFull,), private=self.private.of, note=self.audit, configs=s.tool.values,
+            registry=self.registry,
+            tools=_built() / "tools",
+            storage_for=self._storage,
+            alarms=self.alarms,
+            clock=self.clock,
+            glasses=self.link.status,
+            full=(StoreFull,),
+            private=self.private.of,
+            note=self.audit,
+            configs=s.tool.values,
             glasses_do=Amenities(self.link, self.clock, lambda: self.stage.beside),
             lent=replace(self.lending.lent(), toolbox=self._toolbox),
-        )  # fmt: skip
+        )
 
     def _open_servers(self, stack: AsyncExitStack) -> None:
         self.servers = Servers(
-            self.tools.run, self.registry, state=self.state_dir, env=self.env, bus=self.bus, clock=self.clock, hide=self._hide, note=self.audit,
+            self.tools.run,
+            self.registry,
+            state=self.state_dir,
+            env=self.env,
+            bus=self.bus,
+            clock=self.clock,
+            hide=self._hide,
+            note=self.audit,
             present=lambda scene, shown: self.stage.present(scene, shown),  # noqa: PLW0108 - the stage is built later
             draw=lambda text: self.lending.pictures().code(text),
-        )  # fmt: skip
+        )
         self.gateway = Gateway(self.servers.run_tool, self.registry)
         stack.push_async_callback(self.gateway.close)
-        self.own_tools = OwnTools(self.gateway, self.registry, settings=self.settings, env=self.env, hide=self._hide, servers=self.servers.use, forget=self.tools.forget)
+        self.own_tools = OwnTools(
+            self.gateway,
+            self.registry,
+            settings=self.settings,
+            env=self.env,
+            hide=self._hide,
+            servers=self.servers.use,
+            forget=self.tools.forget,
+        )
         self.own_tools.use(self._own)
 
     def _open_link(self) -> None:
@@ -217,41 +281,79 @@ class Daemon:
         self.bonds = Bonds(self.state_dir / "bonds.json")
         self.bonds.load()
         self.finder = BleFinder(
-            g.radio, address=g.address or None, model=g.model or None, scan_s=g.scan_s, connect_s=g.connect_s,
-            air=self._air, ours=allowed(self.bonds, connect=g.connect, radio=g.radio, address=g.address),
+            g.radio,
+            address=g.address or None,
+            model=g.model or None,
+            scan_s=g.scan_s,
+            connect_s=g.connect_s,
+            air=self._air,
+            ours=allowed(self.bonds, connect=g.connect, radio=g.radio, address=g.address),
             keys=self.state_dir / "radio-keys.json",
-        )  # fmt: skip
+        )
         backoff = Backoff(_chance(), first_s=g.backoff_min_s, most_s=g.backoff_max_s, stable_s=10.0)
         self.link = LinkManager(
-            self.finder, bus=self.bus, clock=self.clock, notes=self.notes, backoff=backoff, configured=g.capabilities,
-            version=__version__, watched=bool(self.notifier.watchdog_s), within=self.vigil.within,
+            self.finder,
+            bus=self.bus,
+            clock=self.clock,
+            notes=self.notes,
+            backoff=backoff,
+            configured=g.capabilities,
+            version=__version__,
+            watched=bool(self.notifier.watchdog_s),
+            within=self.vigil.within,
             step_s=60.0 + 2 * (g.scan_s + g.connect_s),
-        )  # fmt: skip
+        )
         self.desk = PairingDesk(
-            self.finder.radio, bonds=self.bonds, link=self.link, glasses=self.link.status, bus=self.bus, clock=self.clock
+            self.finder.radio,
+            bonds=self.bonds,
+            link=self.link,
+            glasses=self.link.status,
+            bus=self.bus,
+            clock=self.clock,
         )
 
     def _open_cloud(self) -> None:
         self.enrolment = Enrolment(
-            EnrolmentFiles(self.state_dir), edge_id=self.edge_id, version=__version__, bus=self.bus, clock=self.clock,
-            chance=_chance(), hide=self._hide, within=self.vigil.within,
-        )  # fmt: skip
+            EnrolmentFiles(self.state_dir),
+            edge_id=self.edge_id,
+            version=__version__,
+            bus=self.bus,
+            clock=self.clock,
+            chance=_chance(),
+            hide=self._hide,
+            within=self.vigil.within,
+        )
         self.enrolment.load()
-        self.cloud = CloudChoice(self.settings, self.env, self.enrolment, edge_id=self.edge_id, secret=self._secret)
+        self.cloud = CloudChoice(
+            self.settings, self.env, self.enrolment, edge_id=self.edge_id, secret=self._secret
+        )
 
     def _open_uplink(self) -> None:
         outbox = Outbox(self.db, self.clock, max_rows=self.settings.uplink.outbox_max)
         self.uplink = MqttUplink(
-            self.cloud.uplink(), outbox=outbox, inbox=Inbox(self.db, self.clock), bus=self.bus, clock=self.clock,
+            self.cloud.uplink(),
+            outbox=outbox,
+            inbox=Inbox(self.db, self.clock),
+            bus=self.bus,
+            clock=self.clock,
             within=self.vigil.within,
-        )  # fmt: skip
+        )
 
     async def _open_choice(self, stack: AsyncExitStack) -> None:
         self.choice = ToolChoice(
-            registry=self.registry, store=ToolChoices(self.db, self.clock), bus=self.bus, clock=self.clock, facts=self._facts,
-            user_id=self.settings.edge.user_id, **rewire.choice(self.settings), audit=self.audit, listed=self.registry.news.swapped, boundary=self.turns.boundary,
-            tools=_built() / "tools", forget=self.tools.forget,
-        )  # fmt: skip
+            registry=self.registry,
+            store=ToolChoices(self.db, self.clock),
+            bus=self.bus,
+            clock=self.clock,
+            facts=self._facts,
+            user_id=self.settings.edge.user_id,
+            **rewire.choice(self.settings),
+            audit=self.audit,
+            listed=self.registry.news.swapped,
+            boundary=self.turns.boundary,
+            tools=_built() / "tools",
+            forget=self.tools.forget,
+        )
         self.registry.news.follow(lambda: self.choice.offered(self.settings.edge.user_id))
         await self.choice.load()
         stack.push_async_callback(self.choice.close)
@@ -261,7 +363,9 @@ class Daemon:
         return Facts(glasses.ready, self.uplink.status().up, glasses.worn)
 
     async def enrol(self, code: str) -> Mapping[str, Any]:
-        """`POST /v1/enrol`: spend a code, and live by what it brought without a restart. Raises `EnrolRefused`."""
+        """`POST /v1/enrol`: spend a code, and live by what it brought without a restart. Raises
+        `EnrolRefused`.
+        """
         if self.cloud.why_not_enrol:
             fix = "take [uplink] host out of it and restart glassd; the code is not spent"
             raise EnrolRefused("CONFIGURED", self.cloud.why_not_enrol, fix)
@@ -275,46 +379,107 @@ class Daemon:
         off = "speech is switched off (audio.speech)" if s.audio.speech == "off" else ""
         self.voice = Voice(language=s.audio.voice, off=off)
         self.stage = Stage(
-            glasses=self.link, bus=self.bus, clock=self.clock, notes=self.notes, voice=self.voice,
+            glasses=self.link,
+            bus=self.bus,
+            clock=self.clock,
+            notes=self.notes,
+            voice=self.voice,
             within=self.vigil.within,
-        )  # fmt: skip
+        )
         ports = CallPorts(
-            registry=self.registry, local=self.gateway, shelves=self.shelves, confirmations=self.confirmations,
-            sessions=self.sessions, notes=self.notes, uplink=self.uplink, glasses=self.link, stage=self.stage,
-            ask=self.stage, bus=self.bus, clock=self.clock, on_registry=self.registry.notice, audit=self._note_call,
-        )  # fmt: skip
+            registry=self.registry,
+            local=self.gateway,
+            shelves=self.shelves,
+            confirmations=self.confirmations,
+            sessions=self.sessions,
+            notes=self.notes,
+            uplink=self.uplink,
+            glasses=self.link,
+            stage=self.stage,
+            ask=self.stage,
+            bus=self.bus,
+            clock=self.clock,
+            on_registry=self.registry.notice,
+            audit=self._note_call,
+        )
         policy_ = rewire.policy(s, choice=self.choice, language=s.audio.voice)
         self.calls = Orchestrator(ports, limits=rewire.limits(s), policy_=policy_, turns=self.turns)
         self.link.hides_words = lambda: self.calls.session.snapshot().suppress_transcript
         self.tools.compose(
-            self.calls.call, present=self.stage.present, state=lambda: self.calls.session.described(self.clock.boot())
+            self.calls.call,
+            present=self.stage.present,
+            state=lambda: self.calls.session.described(self.clock.boot()),
         )
 
     def _open_reload(self) -> None:
         self.reload = Reload(
-            self.settings, read=partial(settings_again.read, self._config, self.env), bus=self.bus, notifier=self.notifier, turns=self.turns, within=self.vigil.within,
-            roof=rewire.Rewire(cloud=self.cloud, uplink=self.uplink, registry=self.registry, calls=self.calls, tools=self.tools, own=self.own_tools, choice=self.choice, lending=self.lending),
-        )  # fmt: skip
+            self.settings,
+            read=partial(settings_again.read, self._config, self.env),
+            bus=self.bus,
+            notifier=self.notifier,
+            turns=self.turns,
+            within=self.vigil.within,
+            roof=rewire.Rewire(
+                cloud=self.cloud,
+                uplink=self.uplink,
+                registry=self.registry,
+                calls=self.calls,
+                tools=self.tools,
+                own=self.own_tools,
+                choice=self.choice,
+                lending=self.lending,
+            ),
+        )
 
     def _open_control(self) -> None:
         s = self.settings
         self.herald = Herald(
-            bus=self.bus, glasses=self.link, uplink=self.uplink, registry=self.registry, clock=self.clock,
-            host={"speech": not self.voice.why_not(), "version": __version__}, shown=self.choice.open_to_cloud,
+            bus=self.bus,
+            glasses=self.link,
+            uplink=self.uplink,
+            registry=self.registry,
+            clock=self.clock,
+            host={"speech": not self.voice.why_not(), "version": __version__},
+            shown=self.choice.open_to_cloud,
             noted=self.lending.doings.note,
-        )  # fmt: skip
-        self.looks = StatusLook(lambda: self.reload.settings, self.env, glasses=self.link.status, radio_open=self.finder.has_radio_open, clock=self.clock)
+        )
+        self.looks = StatusLook(
+            lambda: self.reload.settings,
+            self.env,
+            glasses=self.link.status,
+            radio_open=self.finder.has_radio_open,
+            clock=self.clock,
+        )
         ports = Ports(
-            calls=self.calls, registry=self.registry, render=self.stage, store=self.store, bus=self.bus, status=self.status,
-            look=self.looks.look, heard=self.calls.heard, new_id=lambda: new_call_id(self.clock), confirmations=self.confirmations,
-            sessions=self.sessions, session_state=lambda: self.calls.session.described(self.clock.boot()), user_id=s.edge.user_id,
-            metrics=self.metrics.openmetrics, pairing=self.desk, enrol=self.enrol, choice=self.choice, sync=self.registry.sync,
+            calls=self.calls,
+            registry=self.registry,
+            render=self.stage,
+            store=self.store,
+            bus=self.bus,
+            status=self.status,
+            look=self.looks.look,
+            heard=self.calls.heard,
+            new_id=lambda: new_call_id(self.clock),
+            confirmations=self.confirmations,
+            sessions=self.sessions,
+            session_state=lambda: self.calls.session.described(self.clock.boot()),
+            user_id=s.edge.user_id,
+            metrics=self.metrics.openmetrics,
+            pairing=self.desk,
+            enrol=self.enrol,
+            choice=self.choice,
+            sync=self.registry.sync,
             servers=self.servers,
-        )  # fmt: skip
+        )
         self.control = ControlServer(
-            s.socket_path(self.env), ports, clock=self.clock, group=s.control.group, owner_path=s.owner_socket_path(self.env),
-            owner_group=s.control.owner_group, full=(StoreFull,),
-        )  # fmt: skip
+            s.socket_path(self.env),
+            ports,
+            clock=self.clock,
+            group=s.control.group,
+            owner_path=s.owner_socket_path(self.env),
+            owner_group=s.control.owner_group,
+            full=(StoreFull,),
+        )
 
     def _toolbox(self, call: "ToolCall") -> "ToolBox":
         from edge.tool_box import ToolBox  # noqa: PLC0415 - only who looks for tools needs the search
@@ -333,9 +498,13 @@ class Daemon:
     # -------------------------------------------------------------- running
 
     async def run(self) -> None:
-        """Serve until cancelled. Raises an ExceptionGroup holding `TooManyCrashes` when a service does not stay up."""
+        """Serve until cancelled. Raises an ExceptionGroup holding `TooManyCrashes` when a
+        service does not stay up.
+        """
         pulse = Pulse(self.notifier, self.status, overdue=self.vigil.overdue)
-        bell = Bell(self.alarms, stage=self.stage, glasses=self.link, bus=self.bus, clock=self.clock)
+        bell = Bell(
+            self.alarms, stage=self.stage, glasses=self.link, bus=self.bus, clock=self.clock
+        )
         self.services = [
             Service("control", self.control.run),
             Service("watch", self._watch),
@@ -376,33 +545,66 @@ class Daemon:
         """What is true now, for the metrics."""
         uplink = self.uplink.status()
         return Gauges(
-            outbox=uplink.outbox, outbox_oldest_s=uplink.outbox_oldest_s, running=self.calls.running - self.calls.waiting,
-            pending=self.calls.waiting, glasses_ready=self.link.status().ready, uplink_up=uplink.up,
+            outbox=uplink.outbox,
+            outbox_oldest_s=uplink.outbox_oldest_s,
+            running=self.calls.running - self.calls.waiting,
+            pending=self.calls.waiting,
+            glasses_ready=self.link.status().ready,
+            uplink_up=uplink.up,
             audit_lost=self.audit.lost if self.audit is not None else 0,
-        )  # fmt: skip
+        )
 
     def status(self) -> dict[str, Any]:
         """`GET /v1/status`."""
-        services = [{"name": s.name, "state": s.state, "error": s.error} for s in getattr(self, "services", [])]
-        return document(Layers(
-            version=__version__, edge_id=self.edge_id, radio=self.settings.glasses.radio, glasses=self.link.status(), bond=self.desk.bond(),
-            uplink=self.uplink.status(), source=self.cloud.source, certificate_left_s=self._certificate_left_s(), registry=self.registry.describe(),
-            calls={"running": self.calls.running - self.calls.waiting, "pending": self.calls.waiting, **self.metrics.summary()},
-            audio={"speech": self.settings.audio.speech, "voice": self.voice.why_not() or self.settings.audio.voice},
-            services=services, alarms={**self.storage.alarms(), **self._alarms, **self.desk.alarms()}, config_path=str(self.settings.source or ""), configuration=self.reload.describe(),
-            servers=self.servers.describe(), seen=self.looks.seen,
-        ), self.clock.boot())  # fmt: skip
+        services = [
+            {"name": s.name, "state": s.state, "error": s.error}
+            for s in getattr(self, "services", [])
+        ]
+        return document(
+            Layers(
+                version=__version__,
+                edge_id=self.edge_id,
+                radio=self.settings.glasses.radio,
+                glasses=self.link.status(),
+                bond=self.desk.bond(),
+                uplink=self.uplink.status(),
+                source=self.cloud.source,
+                certificate_left_s=self._certificate_left_s(),
+                registry=self.registry.describe(),
+                calls={
+                    "running": self.calls.running - self.calls.waiting,
+                    "pending": self.calls.waiting,
+                    **self.metrics.summary(),
+                },
+                audio={
+                    "speech": self.settings.audio.speech,
+                    "voice": self.voice.why_not() or self.settings.audio.voice,
+                },
+                services=services,
+                alarms={**self.storage.alarms(), **self._alarms, **self.desk.alarms()},
+                config_path=str(self.settings.source or ""),
+                configuration=self.reload.describe(),
+                servers=self.servers.describe(),
+                seen=self.looks.seen,
+            ),
+            self.clock.boot(),
+        )
 
     def _certificate_left_s(self) -> float | None:
         return self.enrolment.left_s() if self.cloud.source == "enrolled" else None
 
 
 async def serve(
-    settings: Settings, *, hide: Callable[[str], None], shelf: Shelf | None = None, own: Own = _NO_OWN, config: Path | None = None
+    settings: Settings,
+    *,
+    hide: Callable[[str], None],
+    shelf: Shelf | None = None,
+    own: Own = _NO_OWN,
+    config: Path | None = None,
 ) -> int:
-    """Run the daemon until it is told to stop; the exit code of `glassd run`. `hide` keeps a secret out of the log,
-    `shelf` is what was read of the registries on disk (None: read them here), `own` the owner's own tools, `config` the file
-    that was named, if one was.
+    """Run the daemon until it is told to stop; the exit code of `glassd run`. `hide` keeps a secret
+    out of the log, `shelf` is what was read of the registries on disk (None: read them here), `own`
+    the owner's own tools, `config` the file that was named, if one was.
     """
     async with AsyncExitStack() as stack:
         daemon = Daemon(settings, os.environ, hide=hide, shelf=shelf, own=own, config=config)

@@ -1,6 +1,8 @@
-"""Waiting with a call: for a yes, for its answer, for its time to be over; and what is said meanwhile.
+"""Waiting with a call: for a yes, for its answer, for its time to be over; and what is said
+meanwhile.
 
-Refuses to run anything and to end a call: whoever carries the call does, with what comes out of here.
+Refuses to run anything and to end a call: whoever carries the call does, with what comes out of
+here.
 """
 
 import asyncio
@@ -21,7 +23,15 @@ from edge.ports import BusPort, CallAccepted, CallProgress, CallResult, RenderPo
 from edge.questions import patience_s
 from edge.ticket import Cancelled, Decided, Ticket, Turn, Unasked, Word
 from firmware_bridge.deadlines import timeout
-from tools_cache.tool import CallOrigin, Delivery, ErrorCode, Mode, ToolDefinition, ToolError, ToolResponse
+from tools_cache.tool import (
+    CallOrigin,
+    Delivery,
+    ErrorCode,
+    Mode,
+    ToolDefinition,
+    ToolError,
+    ToolResponse,
+)
 
 _log: Final = logging.getLogger(__name__)
 MAX_PROGRESS: Final = 200
@@ -36,9 +46,16 @@ class Attendance:
     """`tasks` is the group its words to the wearer run in, while there is one."""
 
     def __init__(
-        self, *, uplink: UplinkPort, stage: RenderPort, bus: BusPort, clock: Clock, ending: Ending, confirmer: Confirmer,
+        self,
+        *,
+        uplink: UplinkPort,
+        stage: RenderPort,
+        bus: BusPort,
+        clock: Clock,
+        ending: Ending,
+        confirmer: Confirmer,
         limits: Limits,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._uplink = uplink
         self._stage = stage
         self._bus = bus
@@ -51,7 +68,9 @@ class Attendance:
     # -------------------------------------------------------------- for its turn
 
     async def turn(self, ticket: Ticket) -> Refused | None:
-        """Wait until the call may run; else why it never will. What is left of its life goes on with it."""
+        """Wait until the call may run; else why it never will. What is left of its life goes on
+        with it.
+        """
         call, end_at = ticket.call, ticket.began + ticket.call.ttl_s
         while True:
             match await self._word(ticket, end_at):
@@ -60,16 +79,28 @@ class Attendance:
                     ticket.call = replace(call, ttl_s=max(0.0, call.ttl_s - ticket.queued_s))
                     return None
                 case Cancelled(reason):
-                    return Refused(ToolError.of(ErrorCode.CANCELLED, f"Cancelled: {reason}"[:MAX_PROGRESS]), "called off while it waited")
+                    return Refused(
+                        ToolError.of(ErrorCode.CANCELLED, f"Cancelled: {reason}"[:MAX_PROGRESS]),
+                        "called off while it waited",
+                    )
                 case None:
-                    text = f"Too many calls are running: this one waited {call.ttl_s:g} s and never began"
-                    error = ToolError.of(ErrorCode.DEADLINE_EXPIRED, text, suggestion="Try again in a moment")
+                    text = (
+                        "Too many calls are running: this one waited "
+                        f"{call.ttl_s:g} s and never began"
+                    )
+                    error = ToolError.of(
+                        ErrorCode.DEADLINE_EXPIRED, text, suggestion="Try again in a moment"
+                    )
                     return Refused(error, "its time was over before its turn came")
 
     # -------------------------------------------------------------- for a yes
 
-    async def decision(self, ticket: Ticket, *, left_s: float, patience_s: float, interim: ToolResponse | None) -> Decided:
-        """Wait for the decision of an open question. A caller waits `patience_s` for it, then gets `interim`."""
+    async def decision(
+        self, ticket: Ticket, *, left_s: float, patience_s: float, interim: ToolResponse | None
+    ) -> Decided:
+        """Wait for the decision of an open question. A caller waits `patience_s` for it, then
+        gets `interim`.
+        """
         ticket.free_place()
         now = self._clock.boot()
         end_at, patient_until = now + left_s + _SPENT_S, now + patience_s
@@ -108,19 +139,28 @@ class Attendance:
     # -------------------------------------------------------------- for its answer
 
     async def attend(
-        self, ticket: Ticket, tool: ToolDefinition | None, *, end_s: float, life_s: float = 0.0,
+        self,
+        ticket: Ticket,
+        tool: ToolDefinition | None,
+        *,
+        end_s: float,
+        life_s: float = 0.0,
         accept_s: float | None = None,
-    ) -> ToolResponse:  # fmt: skip
-        """Listen to whoever runs the call until there is an answer, it is called off, or its time is over.
+    ) -> ToolResponse:
+        """Listen to whoever runs the call until there is an answer, it is called off, or its time
+        is over.
 
-        The run time counts from the last word of a worker (an app may have to be started first, C-40), never beyond
-        the life of the call. A caller with patience waits so long for the wearer, then gets `pending`.
+        The run time counts from the last word of a worker (an app may have to be started first,
+        C-40), never beyond the life of the call. A caller with patience waits so long for the
+        wearer, then gets `pending`.
         """
         now = self._clock.boot()
         over_at = now + min(life_s, self._limits.life_s)
         due = {"end": now + end_s}
         if not ticket.early and ticket.patience_s:
-            due["inline"] = now + ticket.patience_s  # the question itself is what the wearer sees of it
+            due["inline"] = (
+                now + ticket.patience_s
+            )  # the question itself is what the wearer sees of it
         elif not ticket.early:
             due["working"] = now + self._limits.working_s
             if accept_s is not None:
@@ -138,7 +178,11 @@ class Attendance:
                     pass  # it is done: what was done is the truth
                 case Cancelled():
                     await self.withdraw(ticket, word.reason)
-                    return results.cancelled(f"Cancelled: {word.reason}"[:MAX_PROGRESS], tool=tool, started=ticket.accepted)
+                    return results.cancelled(
+                        f"Cancelled: {word.reason}"[:MAX_PROGRESS],
+                        tool=tool,
+                        started=ticket.accepted,
+                    )
                 case CallAccepted() | CallProgress():
                     ticket.accepted = ticket.heard = True
                     due.pop("accept", None)
@@ -166,7 +210,12 @@ class Attendance:
         return ticket.words.pop(0)
 
     async def _overdue(
-        self, ticket: Ticket, tool: ToolDefinition | None, due: dict[str, float], now: float, end_s: float
+        self,
+        ticket: Ticket,
+        tool: ToolDefinition | None,
+        due: dict[str, float],
+        now: float,
+        end_s: float,
     ) -> ToolResponse | None:
         """Something did not happen in time: say so, postpone, or end the call."""
         for name in [name for name, at in due.items() if at <= now and name != "end"]:
@@ -175,7 +224,9 @@ class Attendance:
                 self.mark(ticket, visibility.working(tool))
             elif name == "accept" and tool is not None and not tool.queueable:
                 await self.withdraw(ticket, "nobody accepted it in time")
-                ticket.route = Route(RouteKind.FALLBACK, "nobody accepted it in time", ErrorCode.NOT_ACCEPTED)
+                ticket.route = Route(
+                    RouteKind.FALLBACK, "nobody accepted it in time", ErrorCode.NOT_ACCEPTED
+                )
                 return results.fallback(ErrorCode.NOT_ACCEPTED, tool, "nobody accepted it in time")
             elif name == "accept" and tool is not None:
                 due["end"] = now + tool.queue_ttl_s
@@ -186,14 +237,18 @@ class Attendance:
             return None
         return await self._too_late(ticket, tool, end_s)
 
-    async def _too_late(self, ticket: Ticket, tool: ToolDefinition | None, end_s: float) -> ToolResponse:
+    async def _too_late(
+        self, ticket: Ticket, tool: ToolDefinition | None, end_s: float
+    ) -> ToolResponse:
         await self.withdraw(ticket, "its time is over")
         kind = ticket.route.kind if ticket.route is not None else None
         if kind is RouteKind.QUEUE or (tool is not None and tool.asynchronous):
             ticket.expired = True
             unsafe = ticket.heard and not (tool is not None and results.repeatable(tool))
             text = "Nobody answered while this call could wait"
-            return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, text, partial_side_effects=unsafe)
+            return ToolResponse.failure(
+                ErrorCode.DEADLINE_EXPIRED, text, partial_side_effects=unsafe
+            )
         if tool is None:
             return results.interrupted(None, started=True)
         return results.timed_out(end_s, tool=tool, started=ticket.accepted)
@@ -207,28 +262,49 @@ class Attendance:
 
     def waits_for_wearer(self, ticket: Ticket) -> bool:
         """Does the caller of a question wait for its answer? From now on for as long as it said."""
-        asked = ticket.route is not None and ticket.route.kind is RouteKind.WEARER and ticket.waited_for and not ticket.early
-        ticket.patience_s = patience_s(ticket.call, voice_s=self._limits.voice_inline_s) if asked else 0.0
+        asked = (
+            ticket.route is not None
+            and ticket.route.kind is RouteKind.WEARER
+            and ticket.waited_for
+            and not ticket.early
+        )
+        ticket.patience_s = (
+            patience_s(ticket.call, voice_s=self._limits.voice_inline_s) if asked else 0.0
+        )
         return ticket.patience_s > 0
 
     async def postpone(self, ticket: Ticket) -> None:
-        """Answer `pending` now; the call ends later (its end is a `CallCompleted`). What asks the wearer needs no word beside."""
+        """Answer `pending` now; the call ends later (its end is a `CallCompleted`). What asks
+        the wearer needs no word beside.
+        """
         ticket.free_place()
         await self._ending.step(ticket, CallState.PENDING)
         if ticket.early or ticket.call.origin is CallOrigin.CLOUD:
             return  # the cloud gets `accepted`, progress and one result: it waits itself
         ticket.early = True
-        if ticket.route is not None and ticket.route.kind is RouteKind.CLOUD and not ticket.accepted:
+        if (
+            ticket.route is not None
+            and ticket.route.kind is RouteKind.CLOUD
+            and not ticket.accepted
+        ):
             ticket.route = Route(RouteKind.QUEUE, "nobody accepted it yet")
         name = ticket.call.tool.partition(":")[2].replace("_", " ")
         working = ticket.accepted
         if ticket.route is None or ticket.route.kind is not RouteKind.WEARER:
-            self.mark(ticket, f"{name}: working…" if working else f"Saved for later: {name}", brief=working)
-        pending = self._ending.stamp(ticket, results.pending(ticket.call)).with_meta(delivery=Delivery.QUEUED.value)
+            self.mark(
+                ticket,
+                f"{name}: working…" if working else f"Saved for later: {name}",
+                brief=working,
+            )
+        pending = self._ending.stamp(ticket, results.pending(ticket.call)).with_meta(
+            delivery=Delivery.QUEUED.value
+        )
         self._ending.answer(ticket, pending, "pending", final=False)
 
     def mark(self, ticket: Ticket, text: str, *, brief: bool = True) -> None:
-        """Put a word on the lens beside the call, without waiting for it; of a call that is not shown there is none."""
+        """Put a word on the lens beside the call, without waiting for it; of a call that is not
+        shown there is none.
+        """
         if self.tasks is not None and visibility.shown(ticket.call, ticket.tool):
             scene = f"{ticket.call.call_id}/word"
             self.tasks.create_task(self._tell(text, scene, brief=brief), name="call.word")

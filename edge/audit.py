@@ -1,8 +1,10 @@
-"""The audit log: one JSON line per answered call, in files that are bounded, rotated, and whole whatever ends us.
+"""The audit log: one JSON line per answered call, in files that are bounded, rotated, and whole
+whatever ends us.
 
-Refuses to know how a call went: it writes what it is handed, without waiting and without failing whoever hands it over.
-`logging.handlers` cannot hold this: RotatingFileHandler leaves half a line on a full disk, its mode to the umask, and does
-not see its file being moved away; QueueHandler drops the newest, uncounted; a full queue makes QueueListener.stop fail.
+Refuses to know how a call went: it writes what it is handed, without waiting and without failing
+whoever hands it over. `logging.handlers` cannot hold this: RotatingFileHandler leaves half a line
+on a full disk, its mode to the umask, and does not see its file being moved away; QueueHandler
+drops the newest, uncounted; a full queue makes QueueListener.stop fail.
 """
 
 import errno
@@ -25,12 +27,35 @@ from tools_cache.tool import ErrorCode, Json
 _log: Final = logging.getLogger(__name__)
 
 KEYS: Final = (
-    "ts", "callId", "toolId", "version", "registryVersion", "category", "mode", "turnId", "idempotencyKey", "argsHash",
-    "origin", "route", "duration", "outcome", "ok", "errorType", "errorCode", "reason", "delivery", "attempts",
-    "overBudget", "turnOverBudget", "defaultsApplied", "stages",
-)  # fmt: skip
-"""On every line, null where there is nothing to say (S2-101). `duration` is whole milliseconds. Nothing else a record
-holds is written, but `args` where that was asked for: what is not on this list cannot leak."""
+    "ts",
+    "callId",
+    "toolId",
+    "version",
+    "registryVersion",
+    "category",
+    "mode",
+    "turnId",
+    "idempotencyKey",
+    "argsHash",
+    "origin",
+    "route",
+    "duration",
+    "outcome",
+    "ok",
+    "errorType",
+    "errorCode",
+    "reason",
+    "delivery",
+    "attempts",
+    "overBudget",
+    "turnOverBudget",
+    "defaultsApplied",
+    "stages",
+)
+"""On every line, null where there is nothing to say (S2-101). `duration` is whole milliseconds.
+Nothing else a record holds is written, but `args` where that was asked for: what is not on this
+list cannot leak.
+"""
 MAX_TEXT: Final = 255
 MAX_ARGS: Final = 8 * 1024
 """Characters of arguments worth a line; of longer ones only the length is told."""
@@ -38,7 +63,9 @@ MAX_BYTES: Final = 8 * 1024 * 1024
 """One file: about 14,000 calls of 600 bytes, weeks of talk."""
 KEEP: Final = 4
 WAITING_BYTES: Final = 1024 * 1024
-"""Lines that wait for a slow disk, about 1,700 of them. Beyond it the oldest go first, and how many is written."""
+"""Lines that wait for a slow disk, about 1,700 of them. Beyond it the oldest go first, and how
+many is written.
+"""
 FILE_MODE: Final = 0o640
 _EXACT: Final = 2**63
 _BLOCK: Final = 64 * 1024
@@ -46,22 +73,35 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allo
 
 
 def filtered_line(apps: Mapping[str, Sequence[str]], count: int) -> dict[str, Json]:
-    """The record of what these glasses leave out (S0-13): no call, but whoever reads why a tool was not called looks here."""
+    """The record of what these glasses leave out (S0-13): no call, but whoever reads why a tool
+    was not called looks here.
+    """
     told = "; ".join(f"{package} lacks {', '.join(missing)}" for package, missing in apps.items())
-    return {"outcome": "tools_filtered", "errorCode": ErrorCode.HARDWARE_MISSING.value if count else None, "reason": f"{count} apps: {told}"[:MAX_TEXT]}
+    return {
+        "outcome": "tools_filtered",
+        "errorCode": ErrorCode.HARDWARE_MISSING.value if count else None,
+        "reason": f"{count} apps: {told}"[:MAX_TEXT],
+    }
 
 
 class AuditLog:
-    """Call it with one record (a mapping of `KEYS`, and `args`); from any thread, it never waits and never raises.
+    """Call it with one record (a mapping of `KEYS`, and `args`); from any thread, it never waits
+    and never raises.
 
-    `open` starts the writer, which first mends a line that a crash tore; `close` writes what waits. A kill costs the lines
-    that still waited (milliseconds' worth), never the file's shape.
+    `open` starts the writer, which first mends a line that a crash tore; `close` writes what waits.
+    A kill costs the lines that still waited (milliseconds' worth), never the file's shape.
     """
 
     def __init__(
-        self, path: Path, *, clock: Clock, max_bytes: int = MAX_BYTES, keep: int = KEEP, with_args: bool = False,
+        self,
+        path: Path,
+        *,
+        clock: Clock,
+        max_bytes: int = MAX_BYTES,
+        keep: int = KEEP,
+        with_args: bool = False,
         waiting_bytes: int = WAITING_BYTES,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._file = _File(path, max_bytes=max_bytes, keep=keep, note=self._note)
         self._clock = clock
         self._with_args = with_args
@@ -103,7 +143,11 @@ class AuditLog:
         return self.lost - before
 
     def _why_lost(self) -> str:
-        return "it is closed" if self._closing else "its disk is too slow, lines are lost, the oldest first"
+        return (
+            "it is closed"
+            if self._closing
+            else "its disk is too slow, lines are lost, the oldest first"
+        )
 
     def open(self) -> None:
         """Start writing. Once."""
@@ -111,7 +155,9 @@ class AuditLog:
         self._thread.start()
 
     def close(self, timeout_s: float = 2.0) -> None:
-        """Write what waits, as far as that goes in this time; later records are lost. Safe to call again."""
+        """Write what waits, as far as that goes in this time; later records are lost. Safe to
+        call again.
+        """
         with self._news:
             self._closing = True
             self._news.notify()
@@ -119,7 +165,10 @@ class AuditLog:
             return
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            _log.warning("the audit log is not written to its end: %d lines wait for a slow disk", len(self._lines))
+            _log.warning(
+                "the audit log is not written to its end: %d lines wait for a slow disk",
+                len(self._lines),
+            )
 
     # -------------------------------------------------------------- the writer thread
 
@@ -160,7 +209,12 @@ class AuditLog:
             self._failing = True
             self.trouble = f"the audit log {self._file.path}: {getattr(e, 'strerror', None) or e}"
             self._file.close()  # what is opened again is mended
-            _log.log(level, "the audit log %s takes no lines, they are lost meanwhile: %s", self._file.path, e)
+            _log.log(
+                level,
+                "the audit log %s takes no lines, they are lost meanwhile: %s",
+                self._file.path,
+                e,
+            )
             return False
         if self._failing:
             _log.info("the audit log %s takes lines again", self._file.path)
@@ -213,7 +267,9 @@ def _encoded(fields: Mapping[str, Any]) -> bytes:
 
 
 def _plain(value: Any, *, inner: bool = False) -> Any:
-    """Bound a value for a line; a mapping (delivery) may have one level. Raises TypeError, ValueError."""
+    """Bound a value for a line; a mapping (delivery) may have one level. Raises TypeError,
+    ValueError.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -233,9 +289,13 @@ def _arguments(args: Any) -> Any:
 
 
 class _File:
-    """The file of this name, and its older ones `.1` … `.N`. Every line is one write at its end; it stays whole or goes."""
+    """The file of this name, and its older ones `.1` … `.N`. Every line is one write at its
+    end; it stays whole or goes.
+    """
 
-    def __init__(self, path: Path, *, max_bytes: int, keep: int, note: Callable[..., bytes]) -> None:
+    def __init__(
+        self, path: Path, *, max_bytes: int, keep: int, note: Callable[..., bytes]
+    ) -> None:
         self.path = path
         self._max_bytes = max_bytes
         self._keep = keep
@@ -257,7 +317,9 @@ class _File:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def take(self) -> int:
-        """Hold the file that has our name now (somebody may have moved the last one away); give its size."""
+        """Hold the file that has our name now (somebody may have moved the last one away); give
+        its size.
+        """
         with suppress(FileNotFoundError):
             found = self.path.stat()
             if self._fd >= 0 and (found.st_dev, found.st_ino) == self._identity:
@@ -293,7 +355,9 @@ class _File:
         return self.path.with_name(f"{self.path.name}.{number}")
 
     def _mend(self, size: int) -> None:
-        """End a last line that was cut short: whole but for its end mark, it gets that; else it is kept as a note."""
+        """End a last line that was cut short: whole but for its end mark, it gets that; else it
+        is kept as a note.
+        """
         start = _last_line(self._fd, size)
         if start == size:
             return
@@ -301,13 +365,18 @@ class _File:
         if size - start <= _BLOCK and _is_record(rest):
             os.write(self._fd, b"\n")
             return
-        _log.warning("the last line of the audit log %s was cut short, by a crash; it is marked as torn", self.path)
+        _log.warning(
+            "the last line of the audit log %s was cut short, by a crash; it is marked as torn",
+            self.path,
+        )
         os.ftruncate(self._fd, start)
         self._write(self._note(torn=rest[:MAX_TEXT].decode("utf-8", "replace")), start)
 
 
 def _opened(path: Path) -> int:
-    """Open for appending, made if missing; the mode is set in words, for the umask of a service is 0077."""
+    """Open for appending, made if missing; the mode is set in words, for the umask of a service
+    is 0077.
+    """
     flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC
     try:
         return os.open(path, flags)

@@ -1,4 +1,5 @@
-"""What a daemon reads before it begins: its settings, the registries on disk, the owner's own tools.
+"""What a daemon reads before it begins: its settings, the registries on disk, the owner's own
+tools.
 
 Refuses to keep anything. Both readings need pydantic (13 MiB), so they are done in a child process.
 """
@@ -41,12 +42,20 @@ def read(config: Path | None, env: Env) -> Beginning:
     builtin = Path(tools_cache.__file__).with_name(BUILTIN)
     base = _cloud(settings, env) or None
     found = shelf.read(
-        builtin, settings.state_dir(env) / "registry", base=base, per_tool_hardware=settings.registry.per_tool_hardware)  # fmt: skip
-    return Beginning(settings, found, own_reading.read(own_tools.folders(settings, env), settings.tools.packages))
+        builtin,
+        settings.state_dir(env) / "registry",
+        base=base,
+        per_tool_hardware=settings.registry.per_tool_hardware,
+    )
+    return Beginning(
+        settings, found, own_reading.read(own_tools.folders(settings, env), settings.tools.packages)
+    )
 
 
 def _cloud(settings: Settings, env: Env) -> str:
-    """The cloud whose copy may be offered: the configured one, else the enrolled one, which a configured broker overrules."""
+    """The cloud whose copy may be offered: the configured one, else the enrolled one, which a
+    configured broker overrules.
+    """
     if settings.cloud.url or settings.uplink.host:
         return settings.cloud.url
     try:

@@ -1,4 +1,5 @@
-"""The bell: alarms that have fallen due are told to the wearer, in order, each until it was really shown or said.
+"""The bell: alarms that have fallen due are told to the wearer, in order, each until it was really
+shown or said.
 
 Refuses to know when an alarm falls due (`alarms.py`) and how it is shown (`render/`).
 """
@@ -15,7 +16,9 @@ from tools_cache.tool import Delivery
 
 log = logging.getLogger(__name__)
 
-TOLD: Final = frozenset({Delivery.SHOWN, Delivery.SPOKEN, Delivery.ACKNOWLEDGED, Delivery.SUPERSEDED})
+TOLD: Final = frozenset(
+    {Delivery.SHOWN, Delivery.SPOKEN, Delivery.ACKNOWLEDGED, Delivery.SUPERSEDED}
+)
 """States in which the wearer had it. Everything else is not a told alarm."""
 LATE_S: Final = 2.0
 """From here on it is said how late an alarm is."""
@@ -39,10 +42,18 @@ class DueAlarms(Protocol):
 
 
 class Bell:
-    """`run()` is the service. While the glasses are away nothing can be told, so later alarms wait behind the first."""
+    """`run()` is the service. While the glasses are away nothing can be told, so later alarms
+    wait behind the first.
+    """
 
     def __init__(
-        self, alarms: DueAlarms, *, stage: RenderPort, glasses: GlassesPort, bus: BusPort, clock: Clock
+        self,
+        alarms: DueAlarms,
+        *,
+        stage: RenderPort,
+        glasses: GlassesPort,
+        bus: BusPort,
+        clock: Clock,
     ) -> None:
         self._alarms = alarms
         self._stage = stage
@@ -51,7 +62,9 @@ class Bell:
         self._clock = clock
 
     async def run(self) -> None:
-        """Ring until cancelled; an alarm whose telling is cut short stays on disk and is told by the next daemon."""
+        """Ring until cancelled; an alarm whose telling is cut short stays on disk and is told
+        by the next daemon.
+        """
         with self._bus.listen(calls=False) as heard:
             async for alarm in self._alarms.fired():
                 await self._ring(alarm, heard)
@@ -67,7 +80,9 @@ class Bell:
                 return
             if was_ready and self._glasses.status().ready:
                 if report.state is Delivery.DROPPED:
-                    log.warning("alarm %d cannot be told on these glasses: %s", alarm.id, report.reason)
+                    log.warning(
+                        "alarm %d cannot be told on these glasses: %s", alarm.id, report.reason
+                    )
                 return
             await self._until_back(heard)
 

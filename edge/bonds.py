@@ -1,7 +1,7 @@
 """Our glasses, in `bonds.json`: whom the daemon may connect to, and how each pairing was proved.
 
-Refuses to hold a key: those are BlueZ's, or in the radio's own key file. The file is replaced whole, private, and put aside
-when damaged: then the glasses must be paired again, and that is said.
+Refuses to hold a key: those are BlueZ's, or in the radio's own key file. The file is replaced
+whole, private, and put aside when damaged: then the glasses must be paired again, and that is said.
 """
 
 import asyncio
@@ -38,7 +38,9 @@ class Bonds:
         self._bonds: tuple[Bond, ...] = ()
         self._writing = asyncio.Lock()
         self.put_aside = ""
-        """Why the bonds of the last run are gone, in words for `status`; empty when they are not."""
+        """Why the bonds of the last run are gone, in words for `status`; empty when they are
+        not.
+        """
 
     def load(self) -> None:
         """Read the file; a missing one is no bonds, a damaged one is put aside. Never raises."""
@@ -48,7 +50,10 @@ class Bonds:
         except FileNotFoundError:
             return
         except OSError as error:
-            self.put_aside = f"{self._path} cannot be read ({error.strerror}): your glasses are not known; check who may read it"
+            self.put_aside = (
+                f"{self._path} cannot be read ({error.strerror}): "
+                "your glasses are not known; check who may read it"
+            )
             log.warning("%s", self.put_aside)
             return
         try:
@@ -62,7 +67,10 @@ class Bonds:
             self._path.replace(aside)
         except OSError:
             aside = self._path
-        self.put_aside = f"{self._path.name} was damaged ({damaged}) and put aside as {aside.name}: pair your glasses again: glassd up"
+        self.put_aside = (
+            f"{self._path.name} was damaged ({damaged}) and put aside as "
+            f"{aside.name}: pair your glasses again: glassd up"
+        )
         log.warning("%s", self.put_aside)
 
     # -------------------------------------------------------------- reading
@@ -76,15 +84,26 @@ class Bonds:
 
     def addresses(self) -> frozenset[str]:
         """Every address that is ours, in capitals."""
-        return frozenset(address.upper() for bond in self._bonds for address in bond.addresses.values())
+        return frozenset(
+            address.upper() for bond in self._bonds for address in bond.addresses.values()
+        )
 
     # -------------------------------------------------------------- changing
 
     async def add(self, bond: Bond) -> None:
-        """Keep a bond, instead of any that shares its id or an address. Raises OSError; then nothing changed."""
-        bond = replace(bond, name=bond.name[:MAX_TEXT])  # BlueZ gives names of 248 bytes; the next start would call it damage
+        """Keep a bond, instead of any that shares its id or an address. Raises OSError; then
+        nothing changed.
+        """
+        bond = replace(
+            bond, name=bond.name[:MAX_TEXT]
+        )  # BlueZ gives names of 248 bytes; the next start would call it damage
         shared = {bond.id, *bond.addresses.values()}
-        await self._change(lambda kept: (*(old for old in kept if not any(_is(old, name) for name in shared)), bond)[-MAX_BONDS:])
+        await self._change(
+            lambda kept: (
+                *(old for old in kept if not any(_is(old, name) for name in shared)),
+                bond,
+            )[-MAX_BONDS:]
+        )
         self.put_aside = ""
 
     async def remove(self, bond_id: str) -> None:
@@ -92,7 +111,9 @@ class Bonds:
         await self._change(lambda kept: tuple(old for old in kept if old.id != bond_id))
 
     async def _change(self, change: Callable[[tuple[Bond, ...]], tuple[Bond, ...]]) -> None:
-        """A thread that writes cannot be called off: whoever is cancelled meanwhile waits for its end, and we know of it."""
+        """A thread that writes cannot be called off: whoever is cancelled meanwhile waits for
+        its end, and we know of it.
+        """
         changing = asyncio.ensure_future(self._changed(change))
         try:
             await asyncio.shield(changing)
@@ -110,11 +131,15 @@ class Bonds:
                 self._bonds = new
 
 
-def allowed(bonds: Bonds, *, connect: str, radio: str, address: str) -> Callable[[], frozenset[str] | None]:
-    """Give the rule whom the link may connect to: addresses in capitals, None for whatever the catalogue knows.
+def allowed(
+    bonds: Bonds, *, connect: str, radio: str, address: str
+) -> Callable[[], frozenset[str] | None]:
+    """Give the rule whom the link may connect to: addresses in capitals, None for whatever the
+    catalogue knows.
 
-    `connect` is the setting: "any"; "paired"; "auto", which asks for a bond on a real radio, and on a virtual one (where only
-    mocks are) as soon as there is one. A configured `address` is the owner's word.
+    `connect` is the setting: "any"; "paired"; "auto", which asks for a bond on a real radio, and on
+    a virtual one (where only mocks are) as soon as there is one. A configured `address` is the
+    owner's word.
     """
     virtual = radio == "inproc" or radio.startswith("tcp:")
 
@@ -128,7 +153,9 @@ def allowed(bonds: Bonds, *, connect: str, radio: str, address: str) -> Callable
 
 def _is(bond: Bond, wanted: str) -> bool:
     name = wanted.upper()
-    return bond.id.upper() == name or any(address.upper() == name for address in bond.addresses.values())
+    return bond.id.upper() == name or any(
+        address.upper() == name for address in bond.addresses.values()
+    )
 
 
 # ------------------------------------------------------------------ the file
@@ -136,9 +163,16 @@ def _is(bond: Bond, wanted: str) -> bool:
 
 def encoded(bonds: Iterable[Bond]) -> bytes:
     listed = [
-        {"id": b.id, "model": b.model, "name": b.name, "addresses": dict(b.addresses), "how": b.how, "paired_at": b.paired_at}
+        {
+            "id": b.id,
+            "model": b.model,
+            "name": b.name,
+            "addresses": dict(b.addresses),
+            "how": b.how,
+            "paired_at": b.paired_at,
+        }
         for b in bonds
-    ]  # fmt: skip
+    ]
     return json.dumps({"version": VERSION, "bonds": listed}, ensure_ascii=False, indent=1).encode()
 
 
@@ -165,15 +199,23 @@ def _bond(number: int, record: Any) -> Bond:
         if not _is_text(record.get(key)):
             raise Damaged(f"bond {number}: {key} is no text of at most {MAX_TEXT} characters")
     addresses = record.get("addresses")
-    if not isinstance(addresses, dict) or len(addresses) not in {1, 2} or not all(_is_text(a) for a in addresses.values()):
+    if (
+        not isinstance(addresses, dict)
+        or len(addresses) not in {1, 2}
+        or not all(_is_text(a) for a in addresses.values())
+    ):
         raise Damaged(f"bond {number}: addresses are not one or two texts")
     paired_at = record.get("paired_at")
     if isinstance(paired_at, bool) or not isinstance(paired_at, int | float):
         raise Damaged(f"bond {number}: paired_at is no number")
     return Bond(
-        id=record["id"], model=record["model"], name=record["name"], addresses=MappingProxyType(dict(addresses)),
-        how=record["how"], paired_at=float(paired_at),
-    )  # fmt: skip
+        id=record["id"],
+        model=record["model"],
+        name=record["name"],
+        addresses=MappingProxyType(dict(addresses)),
+        how=record["how"],
+        paired_at=float(paired_at),
+    )
 
 
 def _is_text(value: Any) -> bool:

@@ -1,6 +1,8 @@
-"""The bus: whoever does something says so here, whoever cares listens. Refuses to know what is said.
+"""The bus: whoever does something says so here, whoever cares listens. Refuses to know what is
+said.
 
-Each listener has its own bounded queue; a slow one loses its oldest happenings, is told how many, and slows nobody.
+Each listener has its own bounded queue; a slow one loses its oldest happenings, is told how many,
+and slows nobody.
 """
 
 import asyncio
@@ -13,9 +15,13 @@ from edge.events import Happening
 from edge.vigil import Within, unwatched
 
 QUEUE: Final = 512
-"""Happenings one listener may lag behind: several seconds of the busiest traffic seen (audio is not on the bus)."""
+"""Happenings one listener may lag behind: several seconds of the busiest traffic seen (audio is
+not on the bus).
+"""
 HANDLED_S: Final = 60.0
-"""A listener comes back for the next happening within this: what takes longer belongs into a task of its own."""
+"""A listener comes back for the next happening within this: what takes longer belongs into a
+task of its own.
+"""
 
 
 class Listener:
@@ -37,7 +43,9 @@ class Listener:
         self._wake.set()
 
     def over(self) -> None:
-        """Nobody handles anything any more, though a traceback may keep the iteration alive for a while."""
+        """Nobody handles anything any more, though a traceback may keep the iteration alive for
+        a while.
+        """
         self._handling.done()
 
     async def __aiter__(self) -> AsyncIterator[Happening]:
@@ -46,14 +54,18 @@ class Listener:
         while True:
             while self._queue:
                 happening = self._queue.popleft()
-                with self._within(HANDLED_S, f"{name}: {type(happening).__name__}") as self._handling:
+                with self._within(
+                    HANDLED_S, f"{name}: {type(happening).__name__}"
+                ) as self._handling:
                     yield happening
             self._wake.clear()
             await self._wake.wait()
 
 
 class Bus:
-    """Publish never waits; a subscription begins when `listen()` is entered, so nothing after that is missed."""
+    """Publish never waits; a subscription begins when `listen()` is entered, so nothing after
+    that is missed.
+    """
 
     def __init__(self, within: Within = unwatched) -> None:
         self._within = within
@@ -66,7 +78,9 @@ class Bus:
 
     @contextmanager
     def listen(self, bound: int = QUEUE, *, calls: bool = True) -> Iterator[Listener]:
-        """Subscribe; without `calls` to all but how calls fare, so that a call wakes only who cares."""
+        """Subscribe; without `calls` to all but how calls fare, so that a call wakes only who
+        cares.
+        """
         listener = Listener(bound, self._within, calls=calls)
         self._listeners.append(listener)
         try:

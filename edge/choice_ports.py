@@ -1,4 +1,6 @@
-"""What rooms may ask of the choice of tools: is a tool on, what is offered, switch it. Words and protocols; no code runs here."""
+"""What rooms may ask of the choice of tools: is a tool on, what is offered, switch it. Words
+and protocols; no code runs here.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +17,9 @@ HIDDEN = "hidden"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One tool as it stands for one user: `state` is offered, available (callable, but not shown to models) or hidden;
-    `reason` says in words for a person why it is not offered. `on`: not switched off.
+    """One tool as it stands for one user: `state` is offered, available (callable, but not shown to
+    models) or hidden; `reason` says in words for a person why it is not offered. `on`: not switched
+    off.
     """
 
     state: str
@@ -42,7 +45,9 @@ class SwitchStorePort(Protocol):
         """What users switched: user → tool → on."""
 
     async def switch(self, user_id: str, changes: Mapping[str, bool]) -> None:
-        """Keep these in one transaction. Raises what the store raises, also when too many are kept."""
+        """Keep these in one transaction. Raises what the store raises, also when too many are
+        kept.
+        """
 
     async def usage(self, user_id: str) -> Sequence[Used]:
         """What is kept of a user's calls, the most called first."""
@@ -58,7 +63,9 @@ class GatePort(Protocol):
         """Why a tool is off for a user, or its gate is shut; empty when neither."""
 
     def refusal(self, call: ToolCall, tool: ToolDefinition) -> ToolError | None:
-        """Why this user may not call this tool now: it is off, or its gate is shut (asked anew each time, S4-20)."""
+        """Why this user may not call this tool now: it is off, or its gate is shut (asked anew
+        each time, S4-20).
+        """
 
     def rate(self, user_id: str, tool: str) -> RateLimit | None:
         """How often this user may call it, beside what the tool and the owner say."""
@@ -73,17 +80,25 @@ class LoadingPort(Protocol):
     def choice(self, entry: Entry, user_id: str, mode: Mode | None = None) -> Choice:
         """How one tool of the registry stands for a user."""
 
-    async def described(self, tool: str, user_id: str, mode: Mode | None = None) -> Mapping[str, Json] | None:
-        """Everything known of one tool, its documentation included; None when there is none of that name."""
+    async def described(
+        self, tool: str, user_id: str, mode: Mode | None = None
+    ) -> Mapping[str, Json] | None:
+        """Everything known of one tool, its documentation included; None when there is none of
+        that name.
+        """
 
     def permitted(self, call: ToolCall, tool: ToolDefinition) -> ToolError | None:
-        """Why the caller of `call` may not call this other tool: by where it comes from, and by its scope."""
+        """Why the caller of `call` may not call this other tool: by where it comes from, and by
+        its scope.
+        """
 
     def listed_for(self, call: ToolCall, tool: ToolDefinition) -> bool:
         """Is the caller of `call` shown this other tool? Only what it may call."""
 
     def load_tools(self, names: Sequence[str], *, passing: bool = False) -> frozenset[str]:
-        """Offer these from the next turn boundary on; gives those there is room for. `passing`: for one call."""
+        """Offer these from the next turn boundary on; gives those there is room for. `passing`:
+        for one call.
+        """
 
 
 class ChoicePort(GatePort, LoadingPort, Protocol):

@@ -1,6 +1,7 @@
 """The door: `glassd VERB …`. Exit codes, and how an error is told.
 
-Refuses to know what a verb does: each lives in `edge/verbs/` and is imported only when it is the one asked for.
+Refuses to know what a verb does: each lives in `edge/verbs/` and is imported only when it is the
+one asked for.
 """
 
 import argparse
@@ -24,26 +25,35 @@ _EPILOG: Final = """\
 exit codes: 0 done · 1 failed · 2 wrong usage or configuration · 3 the daemon is not running · 4 nothing found · 5 timed out
             (a list with nothing in it is 0; 4 is for what was named and does not exist, and a scan that hears no glasses)
 first steps: glassd demo (nothing needed) · glassd run (the daemon) · glassd status (what is, and what to do next)
-something is wrong: glassd doctor (what, and the exact fix)"""
+something is wrong: glassd doctor (what, and the exact fix)"""  # noqa: E501
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse that raises instead of exiting, names the nearest word, and takes options anywhere behind their verb."""
+    """argparse that raises instead of exiting, names the nearest word, and takes options
+    anywhere behind their verb.
+    """
 
     def error(self, message: str) -> NoReturn:
-        raise CliError("USAGE", message, _nearest(message) or f"see: {self.prog} --help", exit_code=USAGE)
+        raise CliError(
+            "USAGE", message, _nearest(message) or f"see: {self.prog} --help", exit_code=USAGE
+        )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse as argparse does, with the options of a verb brought together first.
 
-        argparse stops at an option between two words that go to one positional argument; its `parse_intermixed_args` cannot
-        be used for verbs, and differs between the Python versions we support.
+        argparse stops at an option between two words that go to one positional argument; its
+        `parse_intermixed_args` cannot be used for verbs, and differs between the Python versions we
+        support.
         """
         has_actions = any(action.nargs == argparse.PARSER for action in self._actions)
-        return super().parse_known_args(args if args is None or has_actions else self._options_last(list(args)), namespace)
+        return super().parse_known_args(
+            args if args is None or has_actions else self._options_last(list(args)), namespace
+        )
 
     def _options_last(self, words: list[str]) -> list[str]:
-        """Words, then options with their values; with `--` the options come first, so that they stay on its left."""
+        """Words, then options with their values; with `--` the options come first, so that they
+        stay on its left.
+        """
         end = words.index("--") if "--" in words else len(words)
         places, options, at = [], [], 0
         while at < end:
@@ -52,14 +62,25 @@ class _Parser(argparse.ArgumentParser):
                 places.append(word)
             else:
                 option = self._option_string_actions.get(word)
-                if option is not None and option.nargs is None and at + 1 < end and self._parse_optional(words[at + 1]) is None:
+                if (
+                    option is not None
+                    and option.nargs is None
+                    and at + 1 < end
+                    and self._parse_optional(words[at + 1]) is None
+                ):
                     taken = 2
                 options += words[at : at + taken]
             at += taken
-        return [*places, *options] if end == len(words) else [*options, "--", *places, *words[end + 1 :]]
+        return (
+            [*places, *options]
+            if end == len(words)
+            else [*options, "--", *places, *words[end + 1 :]]
+        )
 
     def format_help(self) -> str:
-        """Tell also the words that only a verb's own code knows; it is loaded for whoever asks for that help alone."""
+        """Tell also the words that only a verb's own code knows; it is loaded for whoever asks
+        for that help alone.
+        """
         words = self.get_default("words")
         if words is not None:
             self.epilog = words()
@@ -67,7 +88,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _nearest(message: str) -> str:
-    """Find the nearest choice in argparse's own words: invalid choice: 'statsu' (choose from 'status', …)."""
+    """Find the nearest choice in argparse's own words: invalid choice: 'statsu' (choose from
+    'status', …).
+    """
     import re
 
     from tools_cache.nearest import did_you_mean
@@ -78,17 +101,24 @@ def _nearest(message: str) -> str:
 
 
 def build_parser(only: str = "") -> argparse.ArgumentParser:
-    """Build the whole tree of verbs, or what one verb needs: the daemon keeps its parser for as long as it runs."""
+    """Build the whole tree of verbs, or what one verb needs: the daemon keeps its parser for as
+    long as it runs.
+    """
     parser = _Parser(
-        prog="glassd", description="A companion daemon for smart glasses.", epilog=_EPILOG, allow_abbrev=False,
+        prog="glassd",
+        description="A companion daemon for smart glasses.",
+        epilog=_EPILOG,
+        allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    )
     parser.add_argument("--version", action="version", version=f"glassd {__version__}")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True, parser_class=_Parser)
     for name, text, add in VERBS:
         if only and name != only:
             continue
-        verb = verbs.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False)
+        verb = verbs.add_parser(
+            name, help=text, description=f"{text[0].upper()}{text[1:]}.", allow_abbrev=False
+        )
         verb.set_defaults(run=f"edge.verbs.{name}")
         add(verb)
         if not any(a.dest == "action" for a in verb._actions):  # noqa: SLF001 - argparse has no public way to list them
@@ -127,7 +157,9 @@ def _run(words: list[str], out: "_Output") -> int:
     if isinstance(out.problem, BrokenPipeError):  # the reader has seen enough
         return DONE
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"error: standard output cannot be written: {out.problem.strerror or out.problem}\n")
+        sys.stderr.write(
+            f"error: standard output cannot be written: {out.problem.strerror or out.problem}\n"
+        )
     return FAILED
 
 
@@ -168,10 +200,13 @@ class _Output:
 
 
 def _open_missing_streams() -> None:
-    """Open what the caller closed (`>&-`): Python has None there, and the next file that is opened would take its number. Reading finds
-    nothing, errors go nowhere; writing to standard output fails, so that a verb cannot lose its answer in silence.
+    """Open what the caller closed (`>&-`): Python has None there, and the next file that is opened
+    would take its number. Reading finds nothing, errors go nowhere; writing to standard output
+    fails, so that a verb cannot lose its answer in silence.
     """
-    for number, (name, mode, flags) in enumerate((("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))):
+    for number, (name, mode, flags) in enumerate(
+        (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY))
+    ):
         if getattr(sys, name) is None:
             found = os.open(os.devnull, flags)
             if found != number:

@@ -1,6 +1,8 @@
-"""The two clocks of the house, handed in wherever time is needed. Refuses to sleep: waiting is asyncio's.
+"""The two clocks of the house, handed in wherever time is needed. Refuses to sleep: waiting is
+asyncio's.
 
-Deadlines and ages run on CLOCK_BOOTTIME (counts suspend, never jumps); wall time is for people and for the store's rim.
+Deadlines and ages run on CLOCK_BOOTTIME (counts suspend, never jumps); wall time is for people and
+for the store's rim.
 """
 
 import time
@@ -18,7 +20,9 @@ def _boottime() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """`boot()` seconds since boot, suspend included · `wall()` seconds since 1970 · `boot_id` names this boot."""
+    """`boot()` seconds since boot, suspend included · `wall()` seconds since 1970 · `boot_id`
+    names this boot.
+    """
 
     boot: Callable[[], float] = _boottime
     wall: Callable[[], float] = time.time

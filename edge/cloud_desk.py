@@ -1,4 +1,5 @@
-"""The cloud's side of the orchestrator: its invocations become calls, its words about our calls find their tickets.
+"""The cloud's side of the orchestrator: its invocations become calls, its words about our calls
+find their tickets.
 
 Refuses to know wires and topics (the uplink does) and how a call is run.
 """
@@ -27,21 +28,31 @@ from tools_cache.tool import CallOrigin, Delivery, DeliveryReport, ToolCall, Too
 
 _log: Final = logging.getLogger(__name__)
 _DISK_AGAIN_S: Final = 2.0
-"""Between attempts to put a result on a disk that takes nothing; somebody has to make room meanwhile."""
+"""Between attempts to put a result on a disk that takes nothing; somebody has to make room
+meanwhile.
+"""
 Taken = Callable[[], Awaitable[None]]
 
 
 class Call(Protocol):
-    async def __call__(self, call: ToolCall, *, progress: Progress | None = ..., taken: Taken | None = ...) -> ToolResponse: ...
+    async def __call__(
+        self, call: ToolCall, *, progress: Progress | None = ..., taken: Taken | None = ...
+    ) -> ToolResponse: ...
 
 
 class CloudDesk:
     """One per daemon; `tickets` are the orchestrator's, read only."""
 
     def __init__(
-        self, *, uplink: UplinkPort, ending: Ending, tickets: Mapping[str, Ticket], call: Call,
-        cancel: Callable[[str, str], Awaitable[bool]], on_registry: Callable[[RegistryNotice], Awaitable[None]],
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        uplink: UplinkPort,
+        ending: Ending,
+        tickets: Mapping[str, Ticket],
+        call: Call,
+        cancel: Callable[[str, str], Awaitable[bool]],
+        on_registry: Callable[[RegistryNotice], Awaitable[None]],
+    ) -> None:
         self._uplink = uplink
         self._ending = ending
         self._tickets = tickets
@@ -73,7 +84,9 @@ class CloudDesk:
         await self._ending.handled(message)
 
     async def result(self, message: CallResult) -> None:
-        """Hand a result to the call that waits for it; one that nobody waits for came too late and is not shown."""
+        """Hand a result to the call that waits for it; one that nobody waits for came too late
+        and is not shown.
+        """
         ticket = self._tickets.get(message.call_id)
         if ticket is not None:
             ticket.put(message)
@@ -93,19 +106,25 @@ class CloudDesk:
         async def taken() -> None:
             await self._uplink.answer(message, None)
 
-        response = await self._call(replace(message.call, origin=CallOrigin.CLOUD), progress=progress, taken=taken)
+        response = await self._call(
+            replace(message.call, origin=CallOrigin.CLOUD), progress=progress, taken=taken
+        )
         self._ending.note_recent(message.call.call_id)
         await self._tell_result(message, response)
         await self._ending.handled(message)
 
     async def _tell_result(self, message: Invoked, response: ToolResponse) -> None:
-        """Hand the result to the outbox; a disk that takes nothing now is asked again, for the cloud waits for it."""
+        """Hand the result to the outbox; a disk that takes nothing now is asked again, for the
+        cloud waits for it.
+        """
         for attempt in itertools.count():
             try:
                 await self._uplink.answer(message, response)
             except Exception as e:  # noqa: BLE001 - a disk's fault must not end the other calls
                 level = logging.DEBUG if attempt else logging.WARNING
-                _log.log(level, "the result of %s is not in the outbox yet: %s", message.call.call_id, e)
+                _log.log(
+                    level, "the result of %s is not in the outbox yet: %s", message.call.call_id, e
+                )
                 await asyncio.sleep(_DISK_AGAIN_S)
             else:
                 return

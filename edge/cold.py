@@ -1,7 +1,9 @@
-"""The tools as they are on disk, for `glassd tools` while no daemon runs: the built-in ones, and the last good copy of the cloud's.
+"""The tools as they are on disk, for `glassd tools` while no daemon runs: the built-in ones, and
+the last good copy of the cloud's.
 
-Refuses to judge: documents that were checked when they were written are read as plain JSON, without pydantic, in
-milliseconds. What these glasses can do, and what takes force, only a running daemon knows.
+Refuses to judge: documents that were checked when they were written are read as plain JSON, without
+pydantic, in milliseconds. What these glasses can do, and what takes force, only a running daemon
+knows.
 """
 
 import contextlib
@@ -23,10 +25,16 @@ OFF: Final = "disabled in the configuration"
 SWITCHED_OFF: Final = "disabled: glassd tools enable {name}"
 SET_OFF: Final = "switched off ([tool.{key}] enabled = false)"
 _YES: Final = frozenset({"1", "yes", "on", "true"})
-_CATEGORIES: Final = frozenset({"retrieval", "action", "utility", "productivity", "media", "communication", "other"})
+_CATEGORIES: Final = frozenset(
+    {"retrieval", "action", "utility", "productivity", "media", "communication", "other"}
+)
 _PLAIN: Final = {
-    "sideEffects": "writes", "requiresConfirmation": "never", "allowedModes": ["text", "voice"], "queueable": False, "version": "0",
-}  # fmt: skip
+    "sideEffects": "writes",
+    "requiresConfirmation": "never",
+    "allowedModes": ["text", "voice"],
+    "queueable": False,
+    "version": "0",
+}
 """What a listing gives of a tool as it was written, and what it means where nothing was."""
 
 Row = dict[str, Any]
@@ -58,7 +66,9 @@ class Cold(NamedTuple):
 
 
 def read(env: Mapping[str, str], *, now: float, builtin: Path = BUILTIN) -> Cold:
-    """Read what is there; `now` is the wall clock. Never raises for a file that is missing, damaged or not ours to read."""
+    """Read what is there; `now` is the wall clock. Never raises for a file that is missing,
+    damaged or not ours to read.
+    """
     warnings: list[str] = []
     config = _config(env, warnings)
     local = _local(builtin, warnings)
@@ -69,12 +79,23 @@ def read(env: Mapping[str, str], *, now: float, builtin: Path = BUILTIN) -> Cold
     if kept is not None:
         header, document, path = kept
         mine = {row["name"] for row in rows}
-        rows += [row for row in _rows(document, "cloud", header["refused"], config.disabled) if row["name"] not in mine]
+        rows += [
+            row
+            for row in _rows(document, "cloud", header["refused"], config.disabled)
+            if row["name"] not in mine
+        ]
         age = round(max(0.0, now - float(header["fetched_wall"])), 1)
-        registry = {"origin": "disk", "version": str(document.get("version", "")), "age_s": age, "file": str(path)}
+        registry = {
+            "origin": "disk",
+            "version": str(document.get("version", "")),
+            "age_s": age,
+            "file": str(path),
+        }
     switched_off = {name: SWITCHED_OFF.format(name=name) for name in _switched_off(config)}
     for row in rows:
-        row["hidden"] = row["hidden"] or config.off.get(row["name"], "") or switched_off.get(row["name"], "")
+        row["hidden"] = (
+            row["hidden"] or config.off.get(row["name"], "") or switched_off.get(row["name"], "")
+        )
     return Cold(sorted(rows, key=lambda row: str(row["name"])), registry, warnings)
 
 
@@ -95,12 +116,30 @@ def _config(env: Mapping[str, str], warnings: list[str]) -> Config:
     if not cloud and not (env.get("GLASSD_UPLINK__HOST") or section("uplink").get("host")):
         cloud = _enrolled(state)
     policy, wanted = section("policy"), env.get("GLASSD_POLICY__TOOLS_ENABLED")
-    enabled = policy.get("tools_enabled") is not False if wanted is None else wanted.strip().lower() in _YES
-    disabled = _listed(env.get("GLASSD_POLICY__DISABLED_TOOLS"), policy.get("disabled_tools")) if enabled else ("*",)
+    enabled = (
+        policy.get("tools_enabled") is not False
+        if wanted is None
+        else wanted.strip().lower() in _YES
+    )
+    disabled = (
+        _listed(env.get("GLASSD_POLICY__DISABLED_TOOLS"), policy.get("disabled_tools"))
+        if enabled
+        else ("*",)
+    )
     named = map(Path, _listed(env.get("GLASSD_TOOLS__FOLDERS"), section("tools").get("folders")))
-    packages = map(Path, _listed(env.get("GLASSD_TOOLS__PACKAGES"), section("tools").get("packages")))
+    packages = map(
+        Path, _listed(env.get("GLASSD_TOOLS__PACKAGES"), section("tools").get("packages"))
+    )
     user = str(env.get("GLASSD_EDGE__USER_ID") or section("edge").get("user_id") or "local")
-    return Config(state, cloud, disabled, _set_off(section("tool")), (*_beside(env), *named), user, tuple(packages))
+    return Config(
+        state,
+        cloud,
+        disabled,
+        _set_off(section("tool")),
+        (*_beside(env), *named),
+        user,
+        tuple(packages),
+    )
 
 
 def _listed(given: str | None, written: Any) -> tuple[str, ...]:
@@ -110,9 +149,20 @@ def _listed(given: str | None, written: Any) -> tuple[str, ...]:
 
 
 def _set_off(packages: Mapping[str, Any]) -> dict[str, str]:
-    """Name the tools that `[tool.PACKAGE.NAME] enabled = false` keeps off; whether the rest of it is right, the daemon judges."""
-    told = ((f"{package}:{name}", table) for package, tools in packages.items() if isinstance(tools, dict) for name, table in tools.items())
-    return {name: SET_OFF.format(key=name.replace(":", ".")) for name, table in told if isinstance(table, dict) and table.get("enabled") is False}
+    """Name the tools that `[tool.PACKAGE.NAME] enabled = false` keeps off; whether the rest of
+    it is right, the daemon judges.
+    """
+    told = (
+        (f"{package}:{name}", table)
+        for package, tools in packages.items()
+        if isinstance(tools, dict)
+        for name, table in tools.items()
+    )
+    return {
+        name: SET_OFF.format(key=name.replace(":", "."))
+        for name, table in told
+        if isinstance(table, dict) and table.get("enabled") is False
+    }
 
 
 def _beside(env: Mapping[str, str]) -> tuple[Path, ...]:
@@ -146,7 +196,11 @@ def _toml(env: Mapping[str, str], warnings: list[str]) -> dict[str, Any]:
 def _state(env: Mapping[str, str]) -> Path:
     """The directory of whoever's daemon was here: this user's own, else the system's."""
     own = state_dir(env)
-    return SYSTEM_STATE if not env.get("STATE_DIRECTORY") and not own.exists() and SYSTEM_STATE.exists() else own
+    return (
+        SYSTEM_STATE
+        if not env.get("STATE_DIRECTORY") and not own.exists() and SYSTEM_STATE.exists()
+        else own
+    )
 
 
 def _enrolled(state: Path) -> str:
@@ -172,7 +226,9 @@ def _local(path: Path, warnings: list[str]) -> Row:
 
 
 def _kept(config: Config, warnings: list[str]) -> tuple[Row, Row, Path] | None:
-    """Give header, document and file of the newest good copy from the cloud in force; moves and mends nothing."""
+    """Give header, document and file of the newest good copy from the cloud in force; moves and
+    mends nothing.
+    """
     folder = config.state / "registry"
     for name in ("current.json", "previous.json") if config.cloud else ():
         path = folder / name
@@ -181,7 +237,10 @@ def _kept(config: Config, warnings: list[str]) -> tuple[Row, Row, Path] | None:
         except FileNotFoundError:
             continue
         except PermissionError:
-            warnings.append(f"{path} may not be read by you: the cloud's tools are not shown; see them as root, or start glassd")
+            warnings.append(
+                f"{path} may not be read by you: the cloud's tools are not "
+                "shown; see them as root, or start glassd"
+            )
             return None
         except OSError as e:
             warnings.append(f"{path} cannot be read: {e.strerror}")
@@ -196,20 +255,34 @@ def _kept(config: Config, warnings: list[str]) -> tuple[Row, Row, Path] | None:
 def _switched_off(config: Config) -> frozenset[str]:
     """Name what this user switched off, by the copy the daemon keeps beside its database."""
     with contextlib.suppress(OSError, ValueError, AttributeError, TypeError, RecursionError):
-        return frozenset(map(str, json.loads((config.state / "tools_off.json").read_bytes()).get(config.user, ())))
+        return frozenset(
+            map(
+                str, json.loads((config.state / "tools_off.json").read_bytes()).get(config.user, ())
+            )
+        )
     return frozenset()
 
 
 def _copy(content: bytes) -> tuple[Row, Row]:
-    """Check a stored copy as `tools_cache/generations.py` wrote it. Raises ValueError, KeyError, TypeError."""
+    """Check a stored copy as `tools_cache/generations.py` wrote it. Raises ValueError,
+    KeyError, TypeError.
+    """
     from hashlib import sha256  # noqa: PLC0415 - OpenSSL comes with it, and most edges have no copy to check
 
     line, _, body = content.partition(b"\n")
     header = json.loads(line)
     document = json.loads(body)
-    if header["format"] != 1 or sha256(body).hexdigest() != header["sha256"] or not isinstance(document, dict):
+    if (
+        header["format"] != 1
+        or sha256(body).hexdigest() != header["sha256"]
+        or not isinstance(document, dict)
+    ):
         raise ValueError("not what was written")
-    return {**header, "refused": dict(header["refused"]), "fetched_wall": float(header["fetched_wall"])}, document
+    return {
+        **header,
+        "refused": dict(header["refused"]),
+        "fetched_wall": float(header["fetched_wall"]),
+    }, document
 
 
 def _own(config: Config, taken: set[str]) -> list[Row]:
@@ -228,10 +301,14 @@ def _own(config: Config, taken: set[str]) -> list[Row]:
     return list(found.values())
 
 
-def _rows(document: Row, source: str, refused: Mapping[str, Any], disabled: tuple[str, ...]) -> Iterator[Row]:
+def _rows(
+    document: Row, source: str, refused: Mapping[str, Any], disabled: tuple[str, ...]
+) -> Iterator[Row]:
     apps = document.get("apps")
     for app in apps if isinstance(apps, list) else ():
-        package, tools = (app.get("packageName"), app.get("tools")) if isinstance(app, dict) else ("", ())
+        package, tools = (
+            (app.get("packageName"), app.get("tools")) if isinstance(app, dict) else ("", ())
+        )
         if not isinstance(package, str) or not package or ":" in package:
             continue
         for tool in tools if isinstance(tools, list) else ():
@@ -242,8 +319,8 @@ def _rows(document: Row, source: str, refused: Mapping[str, Any], disabled: tupl
 
 
 def _row_or_none(app: Row, tool: Any, source: str) -> Row | None:
-    """One tool as `GET /v1/tools` lists it; None for what the daemon would not take either: it costs itself. Documents are kept as
-    they came, and what an owner wrote was checked by nobody.
+    """One tool as `GET /v1/tools` lists it; None for what the daemon would not take either: it
+    costs itself. Documents are kept as they came, and what an owner wrote was checked by nobody.
     """
     try:
         return _row(app, tool, source) if isinstance(tool, dict) else None
@@ -253,30 +330,46 @@ def _row_or_none(app: Row, tool: Any, source: str) -> Row | None:
 
 def _row(app: Row, tool: Row, source: str) -> Row | None:
     name, schema, about = tool.get("name"), tool.get("inputSchema"), tool.get("description")
-    if not isinstance(name, str) or ":" in name or not isinstance(about, str) or not isinstance(schema, dict) or schema.get("type") != "object":
+    if (
+        not isinstance(name, str)
+        or ":" in name
+        or not isinstance(about, str)
+        or not isinstance(schema, dict)
+        or schema.get("type") != "object"
+    ):
         return None
-    if not name.isprintable() or name.split() != [name] or not isinstance(tool.get("allowedModes", []), list):
+    if (
+        not name.isprintable()
+        or name.split() != [name]
+        or not isinstance(tool.get("allowedModes", []), list)
+    ):
         return None
     extensions = tool.get("mentraExtensions") or {}
     category = tool.get("category") or extensions.get("category") or "utility"
     return {
-        "name": f"{app['packageName']}:{name}", "description": about, "inputSchema": schema,
-        "category": category if category in _CATEGORIES else "other", "app": app.get("name") or app["packageName"],
+        "name": f"{app['packageName']}:{name}",
+        "description": about,
+        "inputSchema": schema,
+        "category": category if category in _CATEGORIES else "other",
+        "app": app.get("name") or app["packageName"],
         "source": str(tool.get("source", source)) if source == "local" else source,
-        "activationPhrases": extensions.get("activationPhrases") or [], "needs": _needs(app, tool, source),
+        "activationPhrases": extensions.get("activationPhrases") or [],
+        "needs": _needs(app, tool, source),
         **{key: tool.get(key, meant) for key, meant in _PLAIN.items()},
-    }  # fmt: skip
+    }
 
 
 def _needs(app: Row, tool: Row, source: str) -> list[str]:
     """Name the hardware it cannot do without; a tool's own needs count for tools that live here."""
     own = (tool.get("_meta") or {}).get(HARDWARE_KEY) if source == "local" else None
     declared = (*(app.get("hardwareRequirements") or ()), *(own or ()))
-    return [str(need["type"]) for need in declared if str(need.get("level", "REQUIRED")).upper() != "OPTIONAL"]
+    return [
+        str(need["type"])
+        for need in declared
+        if str(need.get("level", "REQUIRED")).upper() != "OPTIONAL"
+    ]
 
 
 def _hidden(name: str, package: str, refused: Mapping[str, Any], disabled: tuple[str, ...]) -> str:
     off = "*" in disabled or name in disabled or f"{package}:*" in disabled
     return OFF if off else str(refused.get(name, ""))
-
-

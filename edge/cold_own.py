@@ -1,6 +1,7 @@
 """The tools an owner made, as their files stand, for `glassd tools` while no daemon runs.
 
-Refuses to judge: what is wrong with a file, `glassd doctor` tells. Loaded only where such a folder is.
+Refuses to judge: what is wrong with a file, `glassd doctor` tells. Loaded only where such a folder
+is.
 """
 
 import json
@@ -18,7 +19,9 @@ def documents(folders: Iterable[Path]) -> Iterator[tuple[str, Row]]:
     """Give (package, tool as a registry lists it) for everything that looks like one."""
     for folder in folders:
         try:
-            files = sorted(p for p in folder.iterdir() if p.suffix in {".toml", ".json"} and p.is_file())[:MAX_FILES]
+            files = sorted(
+                p for p in folder.iterdir() if p.suffix in {".toml", ".json"} and p.is_file()
+            )[:MAX_FILES]
         except OSError:
             continue
         for file in files:
@@ -30,7 +33,9 @@ def documents(folders: Iterable[Path]) -> Iterator[tuple[str, Row]]:
 
 
 def written(packages: Iterable[Path]) -> Iterator[tuple[str, Row]]:
-    """The same for the tools an owner wrote in Python. Only their schemas are looked at; nothing of them is run."""
+    """The same for the tools an owner wrote in Python. Only their schemas are looked at;
+    nothing of them is run.
+    """
     for package in packages:
         try:
             files = sorted(package.glob("*/schema.json"))[:MAX_FILES]
@@ -38,15 +43,26 @@ def written(packages: Iterable[Path]) -> Iterator[tuple[str, Row]]:
             continue
         for file in files:
             schema = _document(file)
-            if (found := _tool({key: value for key, value in schema.items() if key != "execution"})) is not None:
-                yield found[0], {**found[1], "sideEffects": schema.get("sideEffects"), "inputSchema": schema.get("parameters") or {}}
+            if (
+                found := _tool({key: value for key, value in schema.items() if key != "execution"})
+            ) is not None:
+                yield (
+                    found[0],
+                    {
+                        **found[1],
+                        "sideEffects": schema.get("sideEffects"),
+                        "inputSchema": schema.get("parameters") or {},
+                    },
+                )
 
 
 def _document(file: Path) -> Row:
     try:
         with file.open("rb") as opened:
             raw = opened.read(MAX_FILE)
-        found = json.loads(raw) if file.suffix == ".json" else tomllib.loads(raw.decode("utf-8-sig"))
+        found = (
+            json.loads(raw) if file.suffix == ".json" else tomllib.loads(raw.decode("utf-8-sig"))
+        )
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -61,7 +77,10 @@ def _tool(tool: Any) -> tuple[str, Row] | None:
     execution = tool.get("execution")
     reads = isinstance(execution, dict) and execution.get("method") == "GET"
     return package, {
-        "sideEffects": "read_only" if reads else "writes", "inputSchema": {"type": "object", "properties": {}, "additionalProperties": False},
-        **{key: value for key, value in tool.items() if key != "execution"}, "name": name, "source": "local",
+        "sideEffects": "read_only" if reads else "writes",
+        "inputSchema": {"type": "object", "properties": {}, "additionalProperties": False},
+        **{key: value for key, value in tool.items() if key != "execution"},
+        "name": name,
+        "source": "local",
         "mentraExtensions": {"activationPhrases": tool.get("activationPhrases", [])},
-    }  # fmt: skip
+    }

@@ -1,7 +1,9 @@
-"""Confirmations: a call that needs a yes waits here, is asked about where the wearer is, and is decided exactly once.
+"""Confirmations: a call that needs a yes waits here, is asked about where the wearer is, and is
+decided exactly once.
 
-Refuses to run anything. Tools never see a token (S2-98); the disk holds only its hash, and using it up is one transaction
-with the call's step (C-14), so that of a tap, a token and a time-out only the first counts.
+Refuses to run anything. Tools never see a token (S2-98); the disk holds only its hash, and using it
+up is one transaction with the call's step (C-14), so that of a tap, a token and a time-out only the
+first counts.
 """
 
 import asyncio
@@ -38,9 +40,15 @@ class Confirmer:
     """One per daemon. `tasks` is the group its questions run in, while there is one."""
 
     def __init__(
-        self, *, store: ConfirmationStorePort, ask: AskPort, bus: BusPort, clock: Clock, registry: RegistryPort,
+        self,
+        *,
+        store: ConfirmationStorePort,
+        ask: AskPort,
+        bus: BusPort,
+        clock: Clock,
+        registry: RegistryPort,
         new_token: Callable[[], str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._store = store
         self._ask = ask
         self._bus = bus
@@ -51,19 +59,26 @@ class Confirmer:
         self.tasks: asyncio.TaskGroup | None = None
 
     async def standing(self, call: ToolCall, tool: ToolDefinition) -> Grant | None:
-        """What is decided without asking; None: ask. A “never” holds for any tool, whatever its author says of it later.
+        """What is decided without asking; None: ask. A “never” holds for any tool, whatever its
+        author says of it later.
 
-        Judged by the tool as it is now, because that is what runs: a turn may have begun with an older definition.
+        Judged by the tool as it is now, because that is what runs: a turn may have begun with an
+        older definition.
         """
         granted = await self._store.granted(call.user_id, tool.name)
         return confirmation.standing(self._as_it_is_now(tool), granted)
 
     def freeze(self, ticket: Ticket, tool: ToolDefinition) -> ToolDefinition:
-        """Make the call what is asked about and, after a yes, run: the tool as it is now, and a copy of the arguments that
-        no other code holds. Raises `Refused` for arguments too long to be shown.
+        """Make the call what is asked about and, after a yes, run: the tool as it is now, and a
+        copy of the arguments that no other code holds. Raises `Refused` for arguments too long to
+        be shown.
         """
         tool = ticket.tool = self._as_it_is_now(tool)
-        ticket.call = replace(ticket.call, args=copy.deepcopy(dict(ticket.call.args)), input=copy.deepcopy(ticket.call.input))
+        ticket.call = replace(
+            ticket.call,
+            args=copy.deepcopy(dict(ticket.call.args)),
+            input=copy.deepcopy(ticket.call.input),
+        )
         if error := confirmation.too_long(tool, ticket.call):
             raise Refused(error, "too long to be shown")
         return tool
@@ -73,7 +88,9 @@ class Confirmer:
         return now.definition if now is not None else tool
 
     async def changed(self, ticket: Ticket) -> ToolError | None:
-        """Why this call must not run: its tool is not what the question was about, or needs a yes now and nobody was asked."""
+        """Why this call must not run: its tool is not what the question was about, or needs a
+        yes now and nobody was asked.
+        """
         call = ticket.call
         asked_about = await self._store.subject(call.call_id)
         now = self._registry.snapshot().find(call.tool)
@@ -90,25 +107,50 @@ class Confirmer:
         return None if standing is Grant.ALWAYS else confirmation.needed_now(call.tool)
 
     async def open(self, ticket: Ticket, tool: ToolDefinition, life_s: float) -> ToolError:
-        """Ask about an admitted call; gives CONFIRMATION_REQUIRED with its token. The answer comes as a `Decided` word."""
+        """Ask about an admitted call; gives CONFIRMATION_REQUIRED with its token. The answer
+        comes as a `Decided` word.
+        """
         call, token = ticket.call, self._new_token()
-        await self._store.ask(Asked(
-            call.call_id, confirmation.token_hash(token), call.tool, confirmation.subject(tool, call), call.user_id,
-            call.session, life_s,
-        ))  # fmt: skip
+        await self._store.ask(
+            Asked(
+                call.call_id,
+                confirmation.token_hash(token),
+                call.tool,
+                confirmation.subject(tool, call),
+                call.user_id,
+                call.session,
+                life_s,
+            )
+        )
         self.ask_wearer(ticket, tool, life_s)
-        return confirmation.required(call, tool, token=token, left_s=life_s, wall=self._clock.wall())
+        return confirmation.required(
+            call, tool, token=token, left_s=life_s, wall=self._clock.wall()
+        )
 
     async def left_s(self, call_id: str) -> float | None:
-        """Seconds an open question still has; None when it is not open any more. For a new daemon."""
-        return next((asked.left_s for asked in await self._store.open() if asked.call_id == call_id), None)
+        """Seconds an open question still has; None when it is not open any more. For a new
+        daemon.
+        """
+        return next(
+            (asked.left_s for asked in await self._store.open() if asked.call_id == call_id), None
+        )
 
     def ask_wearer(self, ticket: Ticket, tool: ToolDefinition, left_s: float) -> None:
         """Put the question on the glasses, without waiting for it."""
         assert self.tasks is not None
         lines = particulars.lines(tool, ticket.call.args, ticket.call.input)
-        self._bus.publish(ConfirmationAsked(ticket.call.call_id, tool.name, policy.preview(tool, ticket.call.args), round(left_s, 1), lines))
-        task = self.tasks.create_task(self._wearer(ticket, tool, lines, left_s), name=f"ask.{ticket.call.call_id}")
+        self._bus.publish(
+            ConfirmationAsked(
+                ticket.call.call_id,
+                tool.name,
+                policy.preview(tool, ticket.call.args),
+                round(left_s, 1),
+                lines,
+            )
+        )
+        task = self.tasks.create_task(
+            self._wearer(ticket, tool, lines, left_s), name=f"ask.{ticket.call.call_id}"
+        )
         self._asking[ticket.call.call_id] = _Open(ticket, tool, task, self._clock.boot() + left_s)
 
     def questions(self) -> list[Mapping[str, Json]]:
@@ -116,23 +158,43 @@ class Confirmer:
         now = self._clock.boot()
         return [
             {
-                "call_id": asked.ticket.call.call_id, "tool": asked.tool.name, "origin": particulars.origin(asked.tool),
-                "asked_by": asked.ticket.call.origin.value, "preview": policy.preview(asked.tool, asked.ticket.call.args),
-                "args": dict(asked.ticket.call.args), "particulars": list(particulars.lines(asked.tool, asked.ticket.call.args, asked.ticket.call.input)),
+                "call_id": asked.ticket.call.call_id,
+                "tool": asked.tool.name,
+                "origin": particulars.origin(asked.tool),
+                "asked_by": asked.ticket.call.origin.value,
+                "preview": policy.preview(asked.tool, asked.ticket.call.args),
+                "args": dict(asked.ticket.call.args),
+                "particulars": list(
+                    particulars.lines(asked.tool, asked.ticket.call.args, asked.ticket.call.input)
+                ),
                 "left_s": round(max(0.0, asked.end_at - now), 1),
             }
             for asked in self._asking.values()
-        ]  # fmt: skip
+        ]
 
     # -------------------------------------------------------------- decisions
 
     async def by_token(
-        self, token: str, *, allow: bool, grant: Grant, user_id: str, tool: str | None = None, args_hash: str | None = None,
+        self,
+        token: str,
+        *,
+        allow: bool,
+        grant: Grant,
+        user_id: str,
+        tool: str | None = None,
+        args_hash: str | None = None,
         session: str | None = None,
-    ) -> Consumed:  # fmt: skip
-        """Use a token up. When TAKEN the call is decided on disk; hand `decided` on when whoever waits is ready."""
+    ) -> Consumed:
+        """Use a token up. When TAKEN the call is decided on disk; hand `decided` on when
+        whoever waits is ready.
+        """
         used = await self._store.consume(
-            confirmation.token_hash(token), allow=allow, tool=tool, args_hash=args_hash, user_id=user_id, session=session
+            confirmation.token_hash(token),
+            allow=allow,
+            tool=tool,
+            args_hash=args_hash,
+            user_id=user_id,
+            session=session,
         )
         await self._remember(used, user_id, grant)
         return used
@@ -152,7 +214,9 @@ class Confirmer:
         ticket.put(Decided(by, None if allow else confirmation.denied(ticket.tool, by)))
 
     async def close(self, ticket: Ticket, outcome: str) -> bool:
-        """End an open question without a yes (`cancelled`, `expired`); False when it was decided just now."""
+        """End an open question without a yes (`cancelled`, `expired`); False when it was
+        decided just now.
+        """
         used = await self._store.consume_call(ticket.call.call_id, allow=False)
         if used.outcome is Consumption.USED:
             return False
@@ -161,7 +225,9 @@ class Confirmer:
         return True
 
     async def refused(self, call_id: str) -> bool:
-        """Tell whether a question that is not open any more was answered with a no; for a new daemon."""
+        """Tell whether a question that is not open any more was answered with a no; for a new
+        daemon.
+        """
         return (await self._store.consume_call(call_id, allow=False)).outcome is Consumption.USED
 
     def unask(self, call_id: str) -> None:
@@ -174,16 +240,22 @@ class Confirmer:
         asked = self._asking.get(used.call_id)
         if used.outcome is not Consumption.TAKEN or grant is Grant.ONCE or asked is None:
             return
-        granted = Granted(grant, confirmation.definition_digest(asked.tool), particulars.origin(asked.tool))
+        granted = Granted(
+            grant, confirmation.definition_digest(asked.tool), particulars.origin(asked.tool)
+        )
         try:
             await self._store.grant(user_id, asked.tool.name, granted)
         except Exception as e:  # noqa: BLE001 - the question is decided: its call must hear of it, whatever else is lost
             _log.warning("the grant %s is not on disk: %s", grant.value, e)
 
-    async def _wearer(self, ticket: Ticket, tool: ToolDefinition, lines: tuple[str, ...], left_s: float) -> None:
+    async def _wearer(
+        self, ticket: Ticket, tool: ToolDefinition, lines: tuple[str, ...], left_s: float
+    ) -> None:
         call_id = ticket.call.call_id
         try:
-            answer = await self._ask.ask(Question(f"{call_id}/confirm", "\n".join(lines), left_s, exact=True))
+            answer = await self._ask.ask(
+                Question(f"{call_id}/confirm", "\n".join(lines), left_s, exact=True)
+            )
         except NobodyToAsk as e:
             ticket.put(Unasked(str(e)))
             return
@@ -198,14 +270,22 @@ class Confirmer:
             used = await self._store.consume_call(call_id, allow=allow)
         except Exception as e:  # noqa: BLE001 - nothing runs on a yes that is not on disk; a no needs none
             _log.warning("the wearer's answer about %s is not on disk: %s", call_id, e)
-            lost = ToolError.of(ErrorCode.INTERRUPTED, "Your yes could not be kept, so nothing was done", suggestion="Try again")
-            ticket.put(Decided("the wearer", lost if allow else confirmation.denied(tool, "The wearer")))
+            lost = ToolError.of(
+                ErrorCode.INTERRUPTED,
+                "Your yes could not be kept, so nothing was done",
+                suggestion="Try again",
+            )
+            ticket.put(
+                Decided("the wearer", lost if allow else confirmation.denied(tool, "The wearer"))
+            )
             return
         if used.outcome is not Consumption.TAKEN:
             return  # a token was quicker
         self._asking.pop(call_id, None)
         self._told(ticket, "allowed" if allow else "denied", "the wearer")
-        ticket.put(Decided("the wearer", None if allow else confirmation.denied(tool, "The wearer")))
+        ticket.put(
+            Decided("the wearer", None if allow else confirmation.denied(tool, "The wearer"))
+        )
 
     def _told(self, ticket: Ticket, outcome: str, by: str) -> None:
         self._bus.publish(ConfirmationDecided(ticket.call.call_id, ticket.call.tool, outcome, by))

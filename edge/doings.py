@@ -1,6 +1,8 @@
-"""What the wearer did last, numbered, for whoever waits for the next of it: gestures, worn or not, battery.
+"""What the wearer did last, numbered, for whoever waits for the next of it: gestures, worn or not,
+battery.
 
-Implements `tools_cache.wearer.Wearer`. Refuses to know who waits, and keeps no words: a transcript is nobody's to look up.
+Implements `tools_cache.wearer.Wearer`. Refuses to know who waits, and keeps no words: a transcript
+is nobody's to look up.
 """
 
 import asyncio
@@ -48,9 +50,13 @@ class Doings:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
-    async def next(self, events: Container[str] | None, *, after: int | None, timeout_s: float) -> dict[str, Json]:
+    async def next(
+        self, events: Container[str] | None, *, after: int | None, timeout_s: float
+    ) -> dict[str, Json]:
         """See `Wearer`."""
-        seen = self._last if after is None else after if after <= self._last else 0  # a number of the last daemon's is none
+        seen = (
+            self._last if after is None else after if after <= self._last else 0
+        )  # a number of the last daemon's is none
         missed = max(0, self._kept[0].number - 1 - seen) if self._kept else 0
         with suppress(TimeoutError):
             async with timeout(timeout_s):
@@ -58,11 +64,20 @@ class Doings:
                     await self._news.wait()
                 age_s = round(max(0.0, self._clock.boot() - found.at), 1)
                 gap = {"missed": missed} if missed else {}
-                return {"event": found.event, **found.details, "age_s": age_s, "after": found.number, **gap}
+                return {
+                    "event": found.event,
+                    **found.details,
+                    "age_s": age_s,
+                    "after": found.number,
+                    **gap,
+                }
         return {"event": None, "after": self._last}
 
     def _first(self, events: Container[str] | None, seen: int) -> Doing | None:
-        return next((d for d in self._kept if d.number > seen and (events is None or d.event in events)), None)
+        return next(
+            (d for d in self._kept if d.number > seen and (events is None or d.event in events)),
+            None,
+        )
 
 
 def _told(event: Event) -> tuple[str, dict[str, Json]] | None:
@@ -72,6 +87,10 @@ def _told(event: Event) -> tuple[str, dict[str, Json]] | None:
         case WornChanged(worn=worn):
             return ("worn" if worn else "not_worn"), {}
         case BatteryChanged(level=level, charging=charging, side=side):
-            return "battery", {"level": level, "charging": charging, **({"side": side.value} if side is not None else {})}
+            return "battery", {
+                "level": level,
+                "charging": charging,
+                **({"side": side.value} if side is not None else {}),
+            }
         case _:
             return None

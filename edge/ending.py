@@ -1,4 +1,5 @@
-"""The end of a call: intents, memory, wearer, caller, cloud, audit; in this order, whatever the answer is.
+"""The end of a call: intents, memory, wearer, caller, cloud, audit; in this order, whatever the
+answer is.
 
 Refuses to know how an answer came about.
 """
@@ -20,12 +21,29 @@ from edge.core.routing import RouteKind
 from edge.core.session import FAREWELL, SessionController
 from edge.events import CallAnswered, CallCompleted
 from edge.gate import Limits, Refused
-from edge.ports import BusPort, GlassesPort, GlassesStatus, RegistryPort, RenderPort, UplinkMessage, UplinkPort
+from edge.ports import (
+    BusPort,
+    GlassesPort,
+    GlassesStatus,
+    RegistryPort,
+    RenderPort,
+    UplinkMessage,
+    UplinkPort,
+)
 from edge.store_ports import CallStorePort, PendingStorePort, ResultCachePort, SessionStorePort
 from edge.ticket import Ticket
 from firmware_bridge.deadlines import timeout
 from tools_cache.names import flaw
-from tools_cache.tool import Delivery, DeliveryReport, ErrorCode, Json, Mode, ToolCall, ToolError, ToolResponse
+from tools_cache.tool import (
+    Delivery,
+    DeliveryReport,
+    ErrorCode,
+    Json,
+    Mode,
+    ToolCall,
+    ToolError,
+    ToolResponse,
+)
 
 _log: Final = logging.getLogger(__name__)
 _audit_log: Final = logging.getLogger("edge.audit")
@@ -38,7 +56,9 @@ _DISK_AGAIN_S: Final = 1.0
 _INTENTS: Final = 16
 """Changes of the session that one answer may make; there are four kinds."""
 _INSISTING: Final = 256
-"""Answers that wait for room on the disk; those beyond it are settled by the next daemon, as their calls were left."""
+"""Answers that wait for room on the disk; those beyond it are settled by the next daemon, as
+their calls were left.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +74,19 @@ class Ending:
     """One per daemon. `session` is what tools' intents steer."""
 
     def __init__(
-        self, *, registry: RegistryPort, shelves: Shelves, sessions: SessionStorePort, uplink: UplinkPort,
-        glasses: GlassesPort, stage: RenderPort, bus: BusPort, clock: Clock, audit: Audit | None, limits: Limits,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        registry: RegistryPort,
+        shelves: Shelves,
+        sessions: SessionStorePort,
+        uplink: UplinkPort,
+        glasses: GlassesPort,
+        stage: RenderPort,
+        bus: BusPort,
+        clock: Clock,
+        audit: Audit | None,
+        limits: Limits,
+    ) -> None:
         self._registry = registry
         self._shelves = shelves
         self._store = shelves.calls
@@ -82,13 +112,20 @@ class Ending:
         response = self.stamp(ticket, _guarded(ticket, response))
         intents = response.intents[:_INTENTS]
         if len(response.intents) > _INTENTS:
-            _log.warning("%s wants %d changes of the session at once; %d are made", ticket.call.tool, len(response.intents), _INTENTS)
+            _log.warning(
+                "%s wants %d changes of the session at once; %d are made",
+                ticket.call.tool,
+                len(response.intents),
+                _INTENTS,
+            )
         await self._apply(ticket, [i for i in intents if i.get("after") != FAREWELL])
         response = await self._remember(ticket, response)
         if ticket.message is not None and ticket.kept:
             await self.handled(ticket.message)
         report = await self._presented(ticket, response)
-        await self._apply(ticket, [i for i in intents if i.get("after") == FAREWELL])  # said, or nothing more to be done about it
+        await self._apply(
+            ticket, [i for i in intents if i.get("after") == FAREWELL]
+        )  # said, or nothing more to be done about it
         await self.delivered(ticket.call.call_id, report)
         final = response.with_meta(delivery=report.to_json())
         await self._tell_cloud(ticket, report)
@@ -101,22 +138,29 @@ class Ending:
             self.answer(ticket, final, "answered")
 
     async def _apply(self, ticket: Ticket, intents: Sequence[Mapping[str, Json]]) -> None:
-        """Carry intents out, of good answers and of failures (C-03); each change of the session is kept with its cause."""
+        """Carry intents out, of good answers and of failures (C-03); each change of the session
+        is kept with its cause.
+        """
         for intent in intents:
             before = self.session.described(self._clock.boot())
             if not self.session.apply(intent, tool=ticket.call.tool, now=self._clock.boot()):
                 continue
             try:
                 await self._sessions.note(
-                    cause=ticket.call.tool, call_id=ticket.call.call_id, before=before,
+                    cause=ticket.call.tool,
+                    call_id=ticket.call.call_id,
+                    before=before,
                     after=self.session.described(self._clock.boot()),
-                )  # fmt: skip
+                )
             except Exception as e:  # noqa: BLE001 - the state has changed; only its trail is short of a line
-                _log.warning("a change of the session by %s is not on disk: %s", ticket.call.tool, e)
+                _log.warning(
+                    "a change of the session by %s is not on disk: %s", ticket.call.tool, e
+                )
 
     async def _remember(self, ticket: Ticket, response: ToolResponse) -> ToolResponse:
-        """Store the one answer; if there is one already, that one stands. A disk that takes nothing must not cost the caller
-        an answer; but then it is not one that the next daemon could make a lie.
+        """Store the one answer; if there is one already, that one stands. A disk that takes nothing
+        must not cost the caller an answer; but then it is not one that the next daemon could make a
+        lie.
         """
         await self._keep(ticket, response)
         if not ticket.admitted:
@@ -139,7 +183,8 @@ class Ending:
             await self._close_pending(ticket, state, response)
             handed_in = await self._shelves.pending.result(ticket.call.call_id)
             if handed_in is not None and state in (CallState.CANCELLED, CallState.EXPIRED):
-                # It was taken before the call was called off, or late: whoever handed it in was told so.
+                # It was taken before the call was called off, or late: whoever handed it in was
+                # told so.
                 ticket.expired, response = False, self.stamp(ticket, handed_in)
                 state = _end_state(response, expired=False)
         if await self._store.finish(ticket.call.call_id, state.value, response):
@@ -160,23 +205,33 @@ class Ending:
         finally:
             self._insisting -= 1
 
-    async def _close_pending(self, ticket: Ticket, state: CallState, response: ToolResponse) -> None:
+    async def _close_pending(
+        self, ticket: Ticket, state: CallState, response: ToolResponse
+    ) -> None:
         call = ticket.call
         if state in (CallState.CANCELLED, CallState.EXPIRED):
             await self._shelves.pending.close(call.call_id, state.value.lower())
         else:
-            await self._shelves.pending.resolve(call.call_id, response, user_id=call.user_id, session=call.session)
+            await self._shelves.pending.resolve(
+                call.call_id, response, user_id=call.user_id, session=call.session
+            )
 
     async def _keep(self, ticket: Ticket, response: ToolResponse) -> None:
         """Keep the last good result of a tool that only reads, for times when its route is away."""
         tool, route = ticket.tool, ticket.route
         if tool is None or tool.cache_ttl_s is None or not tool.read_only or not response.ok:
             return
-        if (route is not None and route.kind is RouteKind.CACHE) or response.meta.get("stale") is True:
+        if (route is not None and route.kind is RouteKind.CACHE) or response.meta.get(
+            "stale"
+        ) is True:
             return  # an old one must not become young by being kept again
         try:
             await self._shelves.results.keep(
-                ticket.call.user_id, tool.name, idempotency.digest(dict(ticket.call.args)), response, ttl_s=tool.cache_ttl_s
+                ticket.call.user_id,
+                tool.name,
+                idempotency.digest(dict(ticket.call.args)),
+                response,
+                ttl_s=tool.cache_ttl_s,
             )
         except Exception as e:  # noqa: BLE001 - a kept copy is a comfort, the answer is what counts
             _log.warning("the result of %s is not kept: %s", tool.name, e)
@@ -198,22 +253,35 @@ class Ending:
     async def _present(self, ticket: Ticket, response: ToolResponse) -> DeliveryReport:
         if ticket.expired:
             return DeliveryReport(Delivery.EXPIRED)
-        if ticket.route is not None and ticket.route.kind is RouteKind.WEARER and _seen_already(response):
+        if (
+            ticket.route is not None
+            and ticket.route.kind is RouteKind.WEARER
+            and _seen_already(response)
+        ):
             return DeliveryReport(Delivery.NONE)
         if not visibility.told(ticket.call, ticket.tool, response):
             return DeliveryReport(Delivery.NONE)
         if ticket.early and self._glasses.status().worn is False:
             return DeliveryReport(Delivery.DROPPED, "the glasses are not worn")
         glasses = self._glasses.status()
-        if response.error is not None and not ticket.early and glasses.capabilities is not None and not glasses.ready:
+        if (
+            response.error is not None
+            and not ticket.early
+            and glasses.capabilities is not None
+            and not glasses.ready
+        ):
             # Kept for their return it would be old news, and push away what the wearer was reading.
             return DeliveryReport(Delivery.DROPPED, "glasses away")
         if not self._surface(glasses, ticket.call):
-            return DeliveryReport(Delivery.DROPPED, "no glasses" if glasses.capabilities is None else "glasses away")
+            return DeliveryReport(
+                Delivery.DROPPED, "no glasses" if glasses.capabilities is None else "glasses away"
+            )
         response = visibility.dressed(response, ticket.tool)
         ticket.stages.append("posted")
         if self.session.silent(self._clock.boot()):
-            response = replace(response, render={**(response.render or {}), "suppressVoiceResponse": True})
+            response = replace(
+                response, render={**(response.render or {}), "suppressVoiceResponse": True}
+            )
         if ticket.route is None or ticket.route.code is None:
             return await self._stage.present(ticket.call.call_id, response, wait=ticket.wait)
         try:  # a fallback is an answer within a second, whatever the lens does
@@ -223,11 +291,18 @@ class Ending:
             return DeliveryReport(Delivery.SENT, "the glasses have not confirmed it yet")
 
     def _surface(self, glasses: GlassesStatus, call: ToolCall) -> bool:
-        """Is there anything to show it on? That there is not is said once, until there is again (S3-10)."""
+        """Is there anything to show it on? That there is not is said once, until there is again
+        (S3-10).
+        """
         there = visibility.surface(glasses, began=self._began, now=self._clock.boot())
         if not there:
             level = logging.DEBUG if self._unseen else logging.WARNING
-            _log.log(level, "no glasses are there to show results on; they go to their callers only, the first is of %s", call.tool)
+            _log.log(
+                level,
+                "no glasses are there to show results on; "
+                "they go to their callers only, the first is of %s",
+                call.tool,
+            )
         self._unseen = not there
         return there
 
@@ -241,35 +316,63 @@ class Ending:
         """Refuse at the door, before there is a life."""
         ticket.reason = reason
         if error.code is ErrorCode.INVALID_TOOL_NAME:
-            _log.warning("Invalid tool name format - %s: %.80r", flaw(str(ticket.call.tool)), ticket.call.tool)
-        response = self.stamp(ticket, ToolResponse(error=error)).with_meta(delivery=Delivery.NONE.value)
+            _log.warning(
+                "Invalid tool name format - %s: %.80r",
+                flaw(str(ticket.call.tool)),
+                ticket.call.tool,
+            )
+        response = self.stamp(ticket, ToolResponse(error=error)).with_meta(
+            delivery=Delivery.NONE.value
+        )
         self.answer(ticket, response, "refused")
         return response
 
-    def answer(self, ticket: Ticket, response: ToolResponse, outcome: str, *, final: bool = True) -> None:
+    def answer(
+        self, ticket: Ticket, response: ToolResponse, outcome: str, *, final: bool = True
+    ) -> None:
         call, error = ticket.call, response.error
-        self._bus.publish(CallAnswered(
-            call.call_id, str(call.tool)[:255], response.ok, str(response.meta.get("route", "")), response.meta.get("delivery"),
-            error.code.value if error else "", final,
-        ))  # fmt: skip
+        self._bus.publish(
+            CallAnswered(
+                call.call_id,
+                str(call.tool)[:255],
+                response.ok,
+                str(response.meta.get("route", "")),
+                response.meta.get("delivery"),
+                error.code.value if error else "",
+                final,
+            )
+        )
         self._record(ticket, response, outcome)
         ticket.resolve(response)
 
     def stopped(self, ticket: Ticket) -> None:
-        """The daemon ends under a call: the caller hears so; the next daemon ends it in the store."""
+        """The daemon ends under a call: the caller hears so; the next daemon ends it in the
+        store.
+        """
         if not ticket.answer.done():
-            unsafe = (ticket.accepted or ticket.attempts > 0) and not (ticket.tool is not None and results.repeatable(ticket.tool))
+            unsafe = (ticket.accepted or ticket.attempts > 0) and not (
+                ticket.tool is not None and results.repeatable(ticket.tool)
+            )
             error = replace(interruption("The daemon is stopping"), partial_side_effects=unsafe)
-            ticket.resolve(self.stamp(ticket, _guarded(ticket, ToolResponse(error=error))).with_meta(delivery=Delivery.NONE.value))
+            ticket.resolve(
+                self.stamp(ticket, _guarded(ticket, ToolResponse(error=error))).with_meta(
+                    delivery=Delivery.NONE.value
+                )
+            )
 
     def stamp(self, ticket: Ticket, response: ToolResponse) -> ToolResponse:
         registry = ticket.snapshot.version if ticket.snapshot else self._registry.snapshot().version
         moment = datetime.fromtimestamp(self._clock.wall(), UTC).isoformat(timespec="milliseconds")
         return results.stamped(
-            response, ticket.call, tool=ticket.tool, registry=registry,
-            duration_s=self._clock.boot() - ticket.began - ticket.queued_s - ticket.asked_s, timestamp=moment.replace("+00:00", "Z"),
-            route=ticket.route.kind if ticket.route else None, clamped=ticket.clamped,
-        )  # fmt: skip
+            response,
+            ticket.call,
+            tool=ticket.tool,
+            registry=registry,
+            duration_s=self._clock.boot() - ticket.began - ticket.queued_s - ticket.asked_s,
+            timestamp=moment.replace("+00:00", "Z"),
+            route=ticket.route.kind if ticket.route else None,
+            clamped=ticket.clamped,
+        )
 
     async def step(self, ticket: Ticket, state: CallState) -> bool:
         """Move a call along; False when that is not on disk."""
@@ -283,28 +386,50 @@ class Ending:
         return True
 
     def _record(self, ticket: Ticket, response: ToolResponse, outcome: str) -> None:
-        """One audit line per answer (S2-101); whether its arguments are written down is the log's business."""
+        """One audit line per answer (S2-101); whether its arguments are written down is the
+        log's business.
+        """
         call, tool, error = ticket.call, ticket.tool, response.error
         duration = response.meta.get("duration", 0)
         over_tool, over_turn = self._slow(ticket, duration)
-        self._audit({
-            "toolId": str(call.tool)[:255], "version": tool.version if tool else None,
-            "registryVersion": response.meta.get("registryVersion"), "duration": duration, "mode": call.mode.value,
-            "turnId": call.turn_id, "idempotencyKey": ticket.keys[0] if ticket.keys else call.idempotency_key,
-            "callId": call.call_id, "userId": call.user_id, "origin": call.origin.value, "route": response.meta.get("route"), "outcome": outcome,
-            "ok": response.ok, "errorType": error.type.value if error else None,
-            "errorCode": error.code.value if error else None, "reason": ticket.reason,
-            "argsHash": idempotency.args_digest(call.args), "args": dict(call.args), "category": tool.category if tool else None,
-            "delivery": response.meta.get("delivery"), "attempts": ticket.attempts, "stages": " ".join(ticket.stages),
-            "overBudget": over_tool, "turnOverBudget": over_turn,
-            "defaultsApplied": ", ".join(ticket.defaulted)[:255] or None,
-        })  # fmt: skip
+        self._audit(
+            {
+                "toolId": str(call.tool)[:255],
+                "version": tool.version if tool else None,
+                "registryVersion": response.meta.get("registryVersion"),
+                "duration": duration,
+                "mode": call.mode.value,
+                "turnId": call.turn_id,
+                "idempotencyKey": ticket.keys[0] if ticket.keys else call.idempotency_key,
+                "callId": call.call_id,
+                "userId": call.user_id,
+                "origin": call.origin.value,
+                "route": response.meta.get("route"),
+                "outcome": outcome,
+                "ok": response.ok,
+                "errorType": error.type.value if error else None,
+                "errorCode": error.code.value if error else None,
+                "reason": ticket.reason,
+                "argsHash": idempotency.args_digest(call.args),
+                "args": dict(call.args),
+                "category": tool.category if tool else None,
+                "delivery": response.meta.get("delivery"),
+                "attempts": ticket.attempts,
+                "stages": " ".join(ticket.stages),
+                "overBudget": over_tool,
+                "turnOverBudget": over_turn,
+                "defaultsApplied": ", ".join(ticket.defaulted)[:255] or None,
+            }
+        )
 
     def _slow(self, ticket: Ticket, duration_ms: int) -> tuple[bool, bool]:
         """Soft budgets: said, never enforced (S2-91, S2-92, S2-94)."""
         call, total_ms, limit_ms = ticket.call, 0, self._limits.turn_latency_ms
         if ticket.early:
-            return False, False  # it waited for a network, a person or a daemon: that is no slowness of its tool
+            return (
+                False,
+                False,
+            )  # it waited for a network, a person or a daemon: that is no slowness of its tool
         if call.mode is Mode.VOICE and call.turn is not None:
             total_ms = self._latency.spent(call.turn, duration_ms)
         over, name = latency.over_budget(ticket.tool, duration_ms), str(call.tool)[:255]
@@ -317,17 +442,23 @@ class Ending:
     async def _tell_cloud(self, ticket: Ticket, report: DeliveryReport) -> None:
         if ticket.route is not None and ticket.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
             self.note_recent(ticket.call.call_id)
-            await self.tell(ticket.call.call_id, report, age_s=max(0.0, self._clock.boot() - ticket.began))
+            await self.tell(
+                ticket.call.call_id, report, age_s=max(0.0, self._clock.boot() - ticket.began)
+            )
 
     async def tell(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
-        """Tell the cloud how far an answer got; a disk that takes nothing costs that word, not the answer."""
+        """Tell the cloud how far an answer got; a disk that takes nothing costs that word, not
+        the answer.
+        """
         try:
             await self._uplink.tell_delivery(call_id, report, age_s=age_s)
         except Exception as e:  # noqa: BLE001 - as above
             _log.warning("the cloud is not told how %s was delivered: %s", call_id, e)
 
     async def handled(self, message: UplinkMessage) -> None:
-        """Strike a message off; what cannot be struck off comes again after a restart and is known then."""
+        """Strike a message off; what cannot be struck off comes again after a restart and is
+        known then.
+        """
         try:
             await self._uplink.handled(message)
         except Exception as e:  # noqa: BLE001 - as above
@@ -346,20 +477,28 @@ class Ending:
 
 
 def _undecided(ticket: Ticket, response: ToolResponse) -> bool:
-    """Say whether the next daemon may still run what this answer says was not done: accepted, not run here, no worker's
-    word on it, and only the answer that is not on disk would stop it.
+    """Say whether the next daemon may still run what this answer says was not done: accepted, not
+    run here, no worker's word on it, and only the answer that is not on disk would stop it.
     """
     error, tool = response.error, ticket.tool
-    if error is None or error.partial_side_effects or not ticket.begun or (tool is not None and results.repeatable(tool)):
+    if (
+        error is None
+        or error.partial_side_effects
+        or not ticket.begun
+        or (tool is not None and results.repeatable(tool))
+    ):
         return False
     return ticket.runner is None and ticket.message is None
 
 
 def _seen_already(response: ToolResponse) -> bool:
-    """The wearer's own answer is no news to the wearer, nor is silence; a question that was called off is gone, and what was
-    read before it is there again.
+    """The wearer's own answer is no news to the wearer, nor is silence; a question that was called
+    off is gone, and what was read before it is there again.
     """
-    return response.error is None or response.error.code in (ErrorCode.CANCELLED, ErrorCode.DEADLINE_EXPIRED)
+    return response.error is None or response.error.code in (
+        ErrorCode.CANCELLED,
+        ErrorCode.DEADLINE_EXPIRED,
+    )
 
 
 def _guarded(ticket: Ticket, response: ToolResponse) -> ToolResponse:
@@ -369,7 +508,9 @@ def _guarded(ticket: Ticket, response: ToolResponse) -> ToolResponse:
         return response
     if not results.repeatable(tool):
         return replace(response, error=replace(error, idempotency_required=True))
-    own = ticket.message is not None and ticket.message.own  # the uplink's word, which knows no tools
+    own = (
+        ticket.message is not None and ticket.message.own
+    )  # the uplink's word, which knows no tools
     return replace(response, error=replace(error, partial_side_effects=False)) if own else response
 
 

@@ -1,7 +1,8 @@
-"""Enrolment: a code becomes this edge's credentials, and a certificate is renewed over itself before it ends.
+"""Enrolment: a code becomes this edge's credentials, and a certificate is renewed over itself
+before it ends.
 
-Refuses to connect to a broker (the uplink does, with what is kept here) and to send anything to a server whose authority is not
-the one the code names.
+Refuses to connect to a broker (the uplink does, with what is kept here) and to send anything to a
+server whose authority is not the one the code names.
 """
 
 import asyncio
@@ -35,11 +36,15 @@ ALARM: Final = "enrolment"
 LOOK_S: Final = 60.0
 """Longest sleep at once: the wall clock may be set meanwhile."""
 TRIES: Final = 3
-"""Of one exchange whose answer was lost on the way: the cloud knows the repetition by its request id."""
+"""Of one exchange whose answer was lost on the way: the cloud knows the repetition by its
+request id.
+"""
 AGAIN_S: Final = 1.0
 RETRY_S: Final = (30.0, 3600.0)
 RENEW_S: Final = 300.0
-"""A key, one request, a look at the certificate, after a code that is being spent: each has deadlines far below this."""
+"""A key, one request, a look at the certificate, after a code that is being spent: each has
+deadlines far below this.
+"""
 
 _NO_SUCH_PATH: Final = frozenset({404, 405})
 _REFUSED: Final = {
@@ -47,31 +52,59 @@ _REFUSED: Final = {
     "CODE_EXPIRED": ("this code is too old", "ask for another one"),
     "CODE_UNKNOWN": ("the cloud does not know this code", "ask for another one"),
     "CODE_OF_ANOTHER": ("this code was made for another edge", "ask for one for this edge"),
-    "EDGE_TAKEN": ("the cloud knows an edge of this id already", "ask for a code made for this edge (its id is in glassd status)"),
-    "EDGE_REVOKED": ("the cloud's operator has revoked this edge", "ask the operator for a new code, then: glassd up CODE"),
-    "NO_CERTIFICATES": ("this cloud gives certificates only", "install glassd's extra `enrol`: pip install 'glassd[enrol]'"),
-}  # fmt: skip
+    "EDGE_TAKEN": (
+        "the cloud knows an edge of this id already",
+        "ask for a code made for this edge (its id is in glassd status)",
+    ),
+    "EDGE_REVOKED": (
+        "the cloud's operator has revoked this edge",
+        "ask the operator for a new code, then: glassd up CODE",
+    ),
+    "NO_CERTIFICATES": (
+        "this cloud gives certificates only",
+        "install glassd's extra `enrol`: pip install 'glassd[enrol]'",
+    ),
+}
 _FIXES: Final = {
-    Fault.UNKNOWN_HOST: "check this machine's network and DNS, and that the code is from the right cloud",
+    Fault.UNKNOWN_HOST: (
+        "check this machine's network and DNS, and that the code is from the right cloud"
+    ),
     Fault.REFUSED: "the cloud's enrolment is not running there: ask its operator",
     Fault.TIMEOUT: "check the network, and a firewall in between",
-    Fault.TLS_UNTRUSTED: "somebody may stand in between, nothing was sent: try another network, or ask for a new code",
-    Fault.TLS_NAME: "the server's certificate is for another name: its operator must put this name into it",
-    Fault.TLS_EXPIRED: "the server's certificate is past its end: its operator must renew it; or this machine's clock is ahead (date)",
+    Fault.TLS_UNTRUSTED: (
+        "somebody may stand in between, nothing was sent: "
+        "try another network, or ask for a new code"
+    ),
+    Fault.TLS_NAME: (
+        "the server's certificate is for another name: its operator must put this name into it"
+    ),
+    Fault.TLS_EXPIRED: (
+        "the server's certificate is past its end: "
+        "its operator must renew it; or this machine's clock is ahead (date)"
+    ),
     Fault.TLS_EARLY: "this machine's clock is behind (date): timedatectl set-ntp true, then again",
     Fault.TLS_CLIENT_EXPIRED: "enrol again: glassd up CODE",
     Fault.TLS_CLIENT_REVOKED: "ask the operator for a new code, then: glassd up CODE",
-}  # fmt: skip
+}
 
 
 class Enrolment:
     """`enrol(code)` once, `run()` as a service. `hide` keeps a secret out of the log."""
 
     def __init__(
-        self, files: EnrolmentFiles, *, edge_id: str, version: str, bus: BusPort, clock: Clock, chance: Chance,
-        hide: Callable[[str], None] = lambda _secret: None, with_keys: bool | None = None,
-        retry_s: tuple[float, float] = RETRY_S, within: Within = unwatched,
-    ) -> None:  # fmt: skip
+        self,
+        files: EnrolmentFiles,
+        *,
+        edge_id: str,
+        version: str,
+        bus: BusPort,
+        clock: Clock,
+        chance: Chance,
+        hide: Callable[[str], None] = lambda _secret: None,
+        with_keys: bool | None = None,
+        retry_s: tuple[float, float] = RETRY_S,
+        within: Within = unwatched,
+    ) -> None:
         self._files = files
         self._edge_id = edge_id
         self._version = version
@@ -92,7 +125,9 @@ class Enrolment:
     # -------------------------------------------------------------- what is kept
 
     def load(self) -> None:
-        """Read what is kept, blocking, once, before anybody is served. What is damaged is told, and as if it were not there."""
+        """Read what is kept, blocking, once, before anybody is served. What is damaged is told,
+        and as if it were not there.
+        """
         try:
             self.current = self._files.load()
         except DamagedEnrolment as e:
@@ -103,11 +138,15 @@ class Enrolment:
             self._hide(self.current.cloud_token)
 
     def broker_context(self) -> ssl.SSLContext:
-        """Make the context of the next connection to the broker, blocking. Raises OSError, ValueError."""
+        """Make the context of the next connection to the broker, blocking. Raises OSError,
+        ValueError.
+        """
         return self._files.context(self._kept, ca_pem=self._kept.ca_pem)
 
     def cloud_context(self) -> ssl.SSLContext:
-        """Make the context of the next HTTPS connection to the cloud, blocking. Raises OSError, ValueError."""
+        """Make the context of the next HTTPS connection to the cloud, blocking. Raises OSError,
+        ValueError.
+        """
         return self._files.context(self._kept, ca_pem=self._kept.enrol_ca_pem)
 
     @property
@@ -118,33 +157,54 @@ class Enrolment:
 
     def left_s(self) -> float | None:
         """Seconds our certificate still lives; None when there is none."""
-        return self.current.ends - self._clock.wall() if self.current and self.current.ends else None
+        return (
+            self.current.ends - self._clock.wall() if self.current and self.current.ends else None
+        )
 
     # -------------------------------------------------------------- a code
 
     async def enrol(self, code: str) -> Enrolled:
-        """Turn a code into credentials, kept on disk when this returns. Raises `EnrolRefused`; then all is as before."""
+        """Turn a code into credentials, kept on disk when this returns. Raises `EnrolRefused`;
+        then all is as before.
+        """
         try:
             offer = decode(code)
         except BadCode as e:
             raise EnrolRefused("BAD_CODE", str(e), e.fix) from None
         self._hide(code)
         if self._busy.locked():
-            raise EnrolRefused("BUSY", "this edge is enrolling, or renewing, at this moment", "again in a moment", final=False)
+            raise EnrolRefused(
+                "BUSY",
+                "this edge is enrolling, or renewing, at this moment",
+                "again in a moment",
+                final=False,
+            )
         async with self._busy:
             where = f"{offer.enrol_host}:{offer.enrol_port}"
             ca_pem = await self._told(partial(self._fetch_ca, offer), where)
-            asked = await self._told(partial(ask, self._edge_id), "this machine") if self._with_keys else None
+            asked = (
+                await self._told(partial(ask, self._edge_id), "this machine")
+                if self._with_keys
+                else None
+            )
             answer = await self._told(partial(self._redeem, offer, ca_pem, asked), where)
             enrolled = await self._keep(offer, ca_pem, asked, answer)
         self.current = enrolled
         self._tell("")
         self._changed.set()
-        _log.info("enrolled with %s as %s/%s, by %s", enrolled.host, enrolled.tenant, enrolled.edge_id, enrolled.how)
+        _log.info(
+            "enrolled with %s as %s/%s, by %s",
+            enrolled.host,
+            enrolled.tenant,
+            enrolled.edge_id,
+            enrolled.how,
+        )
         return enrolled
 
     async def _fetch_ca(self, offer: Offer) -> str:
-        """Get the authority's certificate. Unverified, and nothing is sent: the code's fingerprint is what verifies it."""
+        """Get the authority's certificate. Unverified, and nothing is sent: the code's
+        fingerprint is what verifies it.
+        """
         blind = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         blind.check_hostname = False
         blind.verify_mode = ssl.CERT_NONE
@@ -155,40 +215,67 @@ class Enrolment:
             pem = answer.body.decode("ascii")
             der = ssl.PEM_cert_to_DER_cert(pem)
         except ValueError:
-            raise NotHttp(f"what it gives as its authority ({answer.status}) is no certificate") from None
+            raise NotHttp(
+                f"what it gives as its authority ({answer.status}) is no certificate"
+            ) from None
         if sha256(der).digest() != offer.ca_sha256:
-            raise EnrolRefused("WRONG_CA", "the authority of the server there is not the one the code names; nothing was sent",
-                              _FIXES[Fault.TLS_UNTRUSTED])  # fmt: skip
+            raise EnrolRefused(
+                "WRONG_CA",
+                "the authority of the server there is not the one the code names; nothing was sent",
+                _FIXES[Fault.TLS_UNTRUSTED],
+            )
         return ssl.DER_cert_to_PEM_cert(der)
 
     async def _redeem(self, offer: Offer, ca_pem: str, asked: Asked | None) -> words.Granted:
         """Spend the code over a connection verified with that authority alone."""
         body = {
-            "v": words.VERSION, "secret": offer.secret.hex(), "edge_id": self._edge_id, "version": self._version,
-            "request_id": secrets.token_hex(16), "csr": asked.csr_pem if asked else None,
+            "v": words.VERSION,
+            "secret": offer.secret.hex(),
+            "edge_id": self._edge_id,
+            "version": self._version,
+            "request_id": secrets.token_hex(16),
+            "csr": asked.csr_pem if asked else None,
             # Who we were, for the cloud that knows us already; to no other.
-            "proof": self.current.cloud_token if self.current and self.current.enrol_ca_pem == ca_pem else "",
-        }  # fmt: skip
+            "proof": self.current.cloud_token
+            if self.current and self.current.enrol_ca_pem == ca_pem
+            else "",
+        }
         tls = ssl.create_default_context(cadata=ca_pem)
         for left in reversed(range(TRIES)):
             try:
-                answer = await request(offer.enrol_host, offer.enrol_port, f"{words.PATH}/redeem", tls=tls, body=body)
+                answer = await request(
+                    offer.enrol_host, offer.enrol_port, f"{words.PATH}/redeem", tls=tls, body=body
+                )
             except (ConnectionError, TimeoutError, ssl.SSLEOFError):
                 if not left:
                     raise
                 await asyncio.sleep(AGAIN_S)
             else:
-                return words.granted(_ok(answer), edge_id=self._edge_id, certificate=asked is not None)
+                return words.granted(
+                    _ok(answer), edge_id=self._edge_id, certificate=asked is not None
+                )
         raise AssertionError("the last try raises")
 
-    async def _keep(self, offer: Offer, ca_pem: str, asked: Asked | None, found: words.Granted) -> Enrolled:
+    async def _keep(
+        self, offer: Offer, ca_pem: str, asked: Asked | None, found: words.Granted
+    ) -> Enrolled:
         self._hide(found.password)
         self._hide(found.cloud_token)
         enrolled = Enrolled(
-            edge_id=self._edge_id, tenant=found.tenant, host=found.host, port=found.port, pool=found.pool,
-            ca_pem=found.ca_pem or ca_pem, enrol_host=offer.enrol_host, enrol_port=offer.enrol_port, enrol_ca_pem=ca_pem,
-            username=found.username, password=found.password, cloud_url=found.cloud_url, cloud_token=found.cloud_token,
-        )  # fmt: skip
+            edge_id=self._edge_id,
+            tenant=found.tenant,
+            host=found.host,
+            port=found.port,
+            pool=found.pool,
+            ca_pem=found.ca_pem or ca_pem,
+            enrol_host=offer.enrol_host,
+            enrol_port=offer.enrol_port,
+            enrol_ca_pem=ca_pem,
+            username=found.username,
+            password=found.password,
+            cloud_url=found.cloud_url,
+            cloud_token=found.cloud_token,
+        )
         return await self._save(enrolled, asked, found.certificate_pem)
 
     async def _save(self, enrolled: Enrolled, asked: Asked | None, chain_pem: str) -> Enrolled:
@@ -200,15 +287,26 @@ class Enrolment:
                 identity = (asked.key_pem + chain_pem).encode()
             return await asyncio.to_thread(self._files.save, enrolled, identity_pem=identity)
         except (BadCertificate, NoKeys) as e:
-            raise EnrolRefused("BAD_ANSWER", f"the certificate the cloud gave cannot be used: {e}", "tell the cloud's operator") from None
+            raise EnrolRefused(
+                "BAD_ANSWER",
+                f"the certificate the cloud gave cannot be used: {e}",
+                "tell the cloud's operator",
+            ) from None
         except OSError as e:
-            fix = "make room or correct who may write there, then ask for a new code: this one is spent"
-            raise EnrolRefused("CANNOT_KEEP", f"the credentials cannot be kept: {said(e)}", fix) from None
+            fix = (
+                "make room or correct who may write there, "
+                "then ask for a new code: this one is spent"
+            )
+            raise EnrolRefused(
+                "CANNOT_KEEP", f"the credentials cannot be kept: {said(e)}", fix
+            ) from None
 
     # -------------------------------------------------------------- renewal
 
     async def run(self) -> None:
-        """Renew the certificate at two thirds of its life, for ever; without one there is nothing to do but wait."""
+        """Renew the certificate at two thirds of its life, for ever; without one there is
+        nothing to do but wait.
+        """
         if self._trouble:
             self._tell(self._trouble)
         backoff = Backoff(self._chance, first_s=self._retry_s[0], most_s=self._retry_s[1])
@@ -250,18 +348,39 @@ class Enrolment:
         try:
             tls = await asyncio.to_thread(self._files.context, kept, ca_pem=kept.enrol_ca_pem)
         except (OSError, ValueError) as e:
-            raise EnrolRefused("TLS_FILES", f"our own certificate cannot be read: {said(e)}", "enrol again: glassd up CODE") from None
+            raise EnrolRefused(
+                "TLS_FILES",
+                f"our own certificate cannot be read: {said(e)}",
+                "enrol again: glassd up CODE",
+            ) from None
         body = {"v": words.VERSION, "csr": asked.csr_pem}
-        return words.renewed(_ok(await request(kept.enrol_host, kept.enrol_port, f"{words.PATH}/renew", tls=tls, body=body)))
+        return words.renewed(
+            _ok(
+                await request(
+                    kept.enrol_host, kept.enrol_port, f"{words.PATH}/renew", tls=tls, body=body
+                )
+            )
+        )
 
     def _note_failure(self, kept: Enrolled, e: EnrolRefused, now: float) -> None:
-        """First failure of a cycle WARNING, repeats DEBUG; a person hears of it when it is refused, or time runs out."""
-        _log.log(logging.DEBUG if self._trouble else logging.WARNING, "this edge's certificate is not renewed: %s", e)
+        """First failure of a cycle WARNING, repeats DEBUG; a person hears of it when it is
+        refused, or time runs out.
+        """
+        _log.log(
+            logging.DEBUG if self._trouble else logging.WARNING,
+            "this edge's certificate is not renewed: %s",
+            e,
+        )
         self._trouble = str(e)
         if now >= kept.ends:
-            self._tell(f"This edge's certificate ended {words.day(kept.ends)}; enrol again: glassd up CODE")
+            self._tell(
+                f"This edge's certificate ended {words.day(kept.ends)}; enrol again: glassd up CODE"
+            )
         elif e.final or now >= words.worry_at(kept.begins, kept.ends):
-            self._tell(f"This edge's certificate ends {words.day(kept.ends)} and is not renewed: {e}; {e.fix}")
+            self._tell(
+                f"This edge's certificate ends {words.day(kept.ends)} "
+                f"and is not renewed: {e}; {e.fix}"
+            )
 
     async def _wait(self, seconds: float) -> None:
         try:
@@ -281,25 +400,41 @@ class Enrolment:
     # -------------------------------------------------------------- what goes wrong
 
     async def _told(self, asking: Callable[[], Awaitable[_T]], where: str) -> _T:
-        """Ask, when the clock is fit to judge certificates by; say in words what went wrong. Raises `EnrolRefused`."""
+        """Ask, when the clock is fit to judge certificates by; say in words what went wrong.
+        Raises `EnrolRefused`.
+        """
         wall = self._clock.wall()
         if wall < CLOCK_FLOOR:
             verdict = clock_wrong(wall)
-            raise EnrolRefused("CLOCK", verdict.detail, "set it, then again: timedatectl set-ntp true, or date -s", final=False)
+            raise EnrolRefused(
+                "CLOCK",
+                verdict.detail,
+                "set it, then again: timedatectl set-ntp true, or date -s",
+                final=False,
+            )
         try:
             return await asking()
         except NoKeys as e:
-            raise EnrolRefused("NO_KEYS", str(e), "see the log (journalctl -u glassd), then again", final=False) from None
+            raise EnrolRefused(
+                "NO_KEYS", str(e), "see the log (journalctl -u glassd), then again", final=False
+            ) from None
         except (OSError, NotHttp, words.BadAnswer) as e:
             _raise(e, where, wall)
 
 
 def _raise(e: OSError | NotHttp | words.BadAnswer, where: str, wall: float) -> NoReturn:
     if not isinstance(e, OSError):
-        raise EnrolRefused("BAD_ANSWER", f"{where}: {said(e) if isinstance(e, ValueError) else e}", "ask whether the code is right", final=False) from None
+        raise EnrolRefused(
+            "BAD_ANSWER",
+            f"{where}: {said(e) if isinstance(e, ValueError) else e}",
+            "ask whether the code is right",
+            final=False,
+        ) from None
     verdict = dated(of_os_error(e), wall)
     fix = _FIXES.get(verdict.fault, verdict.hint)
-    raise EnrolRefused(verdict.fault.upper(), f"{where}: {verdict.detail}", fix, final=False) from None
+    raise EnrolRefused(
+        verdict.fault.upper(), f"{where}: {verdict.detail}", fix, final=False
+    ) from None
 
 
 def _ok(answer: Answer) -> dict[str, object]:
@@ -308,5 +443,13 @@ def _ok(answer: Answer) -> dict[str, object]:
     if answer.status == 200:
         return body
     code, message = words.refusal(body)
-    problem, fix = _REFUSED.get(code, (f"the cloud refuses ({answer.status}): {said(ValueError(message))}", "ask the cloud's operator"))
-    raise EnrolRefused(code or "REFUSED", problem, fix, final=answer.status < 500 and answer.status != 429)
+    problem, fix = _REFUSED.get(
+        code,
+        (
+            f"the cloud refuses ({answer.status}): {said(ValueError(message))}",
+            "ask the cloud's operator",
+        ),
+    )
+    raise EnrolRefused(
+        code or "REFUSED", problem, fix, final=answer.status < 500 and answer.status != 429
+    )

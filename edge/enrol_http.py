@@ -1,7 +1,8 @@
-"""One HTTPS request to a cloud's enrolment endpoint: pinned, bounded, with one deadline. Raises what OpenSSL says, as it says it.
+"""One HTTPS request to a cloud's enrolment endpoint: pinned, bounded, with one deadline. Raises
+what OpenSSL says, as it says it.
 
-Refuses to follow, inflate, retry, or know what is asked. Not httpx: an edge that only enrols would load it for one POST, and it
-hides why a handshake failed.
+Refuses to follow, inflate, retry, or know what is asked. Not httpx: an edge that only enrols would
+load it for one POST, and it hides why a handshake failed.
 """
 
 import asyncio
@@ -42,12 +43,23 @@ class Answer:
 
 
 async def request(
-    host: str, port: int, path: str, *, tls: ssl.SSLContext, body: object | None = None, limit_s: float = REQUEST_S,
-) -> Answer:  # fmt: skip
+    host: str,
+    port: int,
+    path: str,
+    *,
+    tls: ssl.SSLContext,
+    body: object | None = None,
+    limit_s: float = REQUEST_S,
+) -> Answer:
     """GET, or POST a JSON body. Raises OSError (ssl.SSLError, TimeoutError) and `NotHttp`."""
     async with timeout(limit_s):
         reader, writer = await asyncio.open_connection(
-            host, port, ssl=tls, server_hostname=host, limit=MAX_ANSWER, ssl_handshake_timeout=limit_s
+            host,
+            port,
+            ssl=tls,
+            server_hostname=host,
+            limit=MAX_ANSWER,
+            ssl_handshake_timeout=limit_s,
         )
         try:
             return await _exchange(reader, writer, _head(host, port, path, body), body)
@@ -59,9 +71,17 @@ async def request(
 
 def _head(host: str, port: int, path: str, body: object | None) -> h11.Request:
     name = f"[{host}]" if ":" in host else host
-    headers = [("Host", f"{name}:{port}"), ("Accept", "*/*"), ("Accept-Encoding", "identity"), ("Connection", "close")]
+    headers = [
+        ("Host", f"{name}:{port}"),
+        ("Accept", "*/*"),
+        ("Accept-Encoding", "identity"),
+        ("Connection", "close"),
+    ]
     if body is not None:
-        headers += [("Content-Type", "application/json"), ("Content-Length", str(len(_written(body))))]
+        headers += [
+            ("Content-Type", "application/json"),
+            ("Content-Length", str(len(_written(body)))),
+        ]
     return h11.Request(method="GET" if body is None else "POST", target=path, headers=headers)
 
 
@@ -70,8 +90,11 @@ def _written(body: object) -> bytes:
 
 
 async def _exchange(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, head: h11.Request, body: object | None
-) -> Answer:  # fmt: skip
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    head: h11.Request,
+    body: object | None,
+) -> Answer:
     http = h11.Connection(h11.CLIENT, max_incomplete_event_size=16 * 1024)
     sent = http.send(head) or b""
     if body is not None:

@@ -1,7 +1,8 @@
-"""This edge's own key: made here, never leaving this machine; a request for its certificate, and what a certificate says of its life.
+"""This edge's own key: made here, never leaving this machine; a request for its certificate, and
+what a certificate says of its life.
 
-The only importer of `cryptography` (extra `enrol`), in a child process that lives for a moment: the daemon would keep its 12 MiB
-for ever. Refuses to know where any of it is kept.
+The only importer of `cryptography` (extra `enrol`), in a child process that lives for a moment: the
+daemon would keep its 12 MiB for ever. Refuses to know where any of it is kept.
 """
 
 import importlib.util
@@ -54,7 +55,9 @@ async def ask(edge_id: str) -> Asked:
 
 
 async def life_of(chain_pem: str, key_pem: str) -> Life:
-    """Check that the first certificate of a chain is this key's, and say when it lives. Raises `BadCertificate`, `NoKeys`."""
+    """Check that the first certificate of a chain is this key's, and say when it lives. Raises
+    `BadCertificate`, `NoKeys`.
+    """
     answer = await _child({"chain_pem": chain_pem, "key_pem": key_pem})
     if "bad" in answer:
         raise BadCertificate(answer["bad"])
@@ -63,7 +66,9 @@ async def life_of(chain_pem: str, key_pem: str) -> Life:
 
 async def _child(question: dict[str, str]) -> dict[str, Any]:
     try:
-        answer, code = await child.ask(_CHILD, question=json.dumps(question).encode(), limit_s=LIMIT_S)
+        answer, code = await child.ask(
+            _CHILD, question=json.dumps(question).encode(), limit_s=LIMIT_S
+        )
     except TimeoutError:
         raise NoKeys(f"making a key took more than {LIMIT_S:g} s") from None
     except OSError as e:
@@ -80,7 +85,11 @@ async def _child(question: dict[str, str]) -> dict[str, Any]:
 def main() -> None:
     """One question on stdin, one answer on stdout."""
     question = json.loads(sys.stdin.buffer.read(2 * MAX_ANSWER))
-    answer = _made(question["edge_id"]) if "edge_id" in question else _judged(question["chain_pem"], question["key_pem"])
+    answer = (
+        _made(question["edge_id"])
+        if "edge_id" in question
+        else _judged(question["chain_pem"], question["key_pem"])
+    )
     json.dump(answer, sys.stdout)
 
 
@@ -109,4 +118,7 @@ def _judged(chain_pem: str, key_pem: str) -> dict[str, Any]:
     raw = form.Encoding.DER, form.PublicFormat.SubjectPublicKeyInfo
     if cert.public_key().public_bytes(*raw) != ours.public_bytes(*raw):
         return {"bad": "it is for another key"}
-    return {"begins": cert.not_valid_before_utc.timestamp(), "ends": cert.not_valid_after_utc.timestamp()}
+    return {
+        "begins": cert.not_valid_before_utc.timestamp(),
+        "ends": cert.not_valid_after_utc.timestamp(),
+    }

@@ -1,7 +1,8 @@
 """What enrolment brought, on disk: `enrolled/` in the state directory, readable by its owner only.
 
-Refuses to know how it came. One document (`enrolment.json`) names everything; key and certificate stand in one file of a
-name of its own, so that replacing the document, in one step, replaces all: whoever reads sees the old or the new, never half.
+Refuses to know how it came. One document (`enrolment.json`) names everything; key and certificate
+stand in one file of a name of its own, so that replacing the document, in one step, replaces all:
+whoever reads sees the old or the new, never half.
 """
 
 import json
@@ -27,7 +28,9 @@ class DamagedEnrolment(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrolled:
-    """This edge's place in a cloud. Moments are Unix seconds; `identity` names the file with key and certificate."""
+    """This edge's place in a cloud. Moments are Unix seconds; `identity` names the file with
+    key and certificate.
+    """
 
     edge_id: str
     tenant: str
@@ -53,9 +56,13 @@ class Enrolled:
     def to_json(self) -> dict[str, Any]:
         """What may be shown of it: no secrets."""
         return {
-            "edge_id": self.edge_id, "tenant": self.tenant, "broker": f"{self.host}:{self.port}", "credentials": self.how,
-            "certificate_ends": self.ends or None, "cloud": self.cloud_url or None,
-        }  # fmt: skip
+            "edge_id": self.edge_id,
+            "tenant": self.tenant,
+            "broker": f"{self.host}:{self.port}",
+            "credentials": self.how,
+            "certificate_ends": self.ends or None,
+            "cloud": self.cloud_url or None,
+        }
 
 
 class EnrolmentFiles:
@@ -73,14 +80,19 @@ class EnrolmentFiles:
         except FileNotFoundError:
             return None
         except OSError as e:
-            raise DamagedEnrolment(f"{path} cannot be read: {e.strerror}; check who may read it, or enrol again: glassd up CODE") from None
+            raise DamagedEnrolment(
+                f"{path} cannot be read: {e.strerror}; "
+                "check who may read it, or enrol again: glassd up CODE"
+            ) from None
         try:
             return _read(raw)
         except (ValueError, TypeError, KeyError, RecursionError):
             raise DamagedEnrolment(f"{path} is damaged; enrol again: glassd up CODE") from None
 
     def save(self, enrolled: Enrolled, *, identity_pem: bytes = b"") -> Enrolled:
-        """Keep it, with key and certificate when they are new; the files of before go. Raises OSError; then nothing changed."""
+        """Keep it, with key and certificate when they are new; the files of before go. Raises
+        OSError; then nothing changed.
+        """
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if identity_pem:
             name = f"identity-{sha256(identity_pem).hexdigest()[:12]}.pem"
@@ -95,7 +107,9 @@ class EnrolmentFiles:
         return enrolled
 
     def context(self, enrolled: Enrolled, *, ca_pem: str) -> ssl.SSLContext:
-        """Make a context that trusts only this authority and shows our certificate. Raises OSError, ValueError."""
+        """Make a context that trusts only this authority and shows our certificate. Raises
+        OSError, ValueError.
+        """
         context = ssl.create_default_context(cadata=ca_pem)
         if enrolled.identity:
             context.load_cert_chain(self._folder / enrolled.identity)
@@ -116,14 +130,20 @@ def _read(raw: bytes) -> Enrolled:
         if not isinstance(value, {str: str, int: int, float: int | float}[kind]):  # type: ignore[index]  # three kinds
             raise TypeError
     if "/" in enrolled.identity or misplaced(
-        tenant=enrolled.tenant, host=enrolled.host, port=enrolled.port, pool=enrolled.pool, cloud_url=enrolled.cloud_url
+        tenant=enrolled.tenant,
+        host=enrolled.host,
+        port=enrolled.port,
+        pool=enrolled.pool,
+        cloud_url=enrolled.cloud_url,
     ):
         raise ValueError
     return enrolled
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file that is whole or not there, for its owner only, and on the disk when this returns."""
+    """Write a file that is whole or not there, for its owner only, and on the disk when this
+    returns.
+    """
     half = path.with_name(f".{path.name}.new")
     half.unlink(missing_ok=True)
     handle = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

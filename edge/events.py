@@ -1,4 +1,5 @@
-"""What happens inside the daemon, as data: one frozen class per kind of thing; the bus carries them.
+"""What happens inside the daemon, as data: one frozen class per kind of thing; the bus carries
+them.
 
 `as_json` is the form of `GET /v1/events` and of `glassd events`: `{event, …fields}`.
 """
@@ -77,12 +78,16 @@ class GlassesSaid(Happening):
 
 @dataclass(frozen=True, slots=True)
 class PrivateWords(GlassesSaid):
-    """What the wearer said while transcripts are suppressed: acted on here, neither published nor stored."""
+    """What the wearer said while transcripts are suppressed: acted on here, neither published
+    nor stored.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class CapabilitiesLearned(Happening):
-    """The capability record changed (connect, run-time change, glasses went away and became stale)."""
+    """The capability record changed (connect, run-time change, glasses went away and became
+    stale).
+    """
 
     kind = "capabilities.changed"
     model: str
@@ -100,7 +105,9 @@ class CapabilitiesPublished(Happening):
 
 @dataclass(frozen=True, slots=True)
 class RegistrySynced(Happening):
-    """A registry took force: `tools` in all, `compatible` with these glasses. `origin`: cloud, disk, local."""
+    """A registry took force: `tools` in all, `compatible` with these glasses. `origin`: cloud,
+    disk, local.
+    """
 
     kind = "registry.synced"
     version: str
@@ -112,7 +119,9 @@ class RegistrySynced(Happening):
 
 @dataclass(frozen=True, slots=True)
 class ToolsListChanged(Happening):
-    """The list of offered tools is another than the one told last; said once, after the swap, at a turn boundary."""
+    """The list of offered tools is another than the one told last; said once, after the swap,
+    at a turn boundary.
+    """
 
     kind = "tools_list_changed"
     version: str
@@ -124,7 +133,9 @@ class ToolsListChanged(Happening):
 
 @dataclass(frozen=True, slots=True)
 class ToolsFiltered(Happening):
-    """These glasses leave something out of `count` apps now: package → missing hardware, of the first 50."""
+    """These glasses leave something out of `count` apps now: package → missing hardware, of the
+    first 50.
+    """
 
     kind = "tools.filtered"
     apps: Mapping[str, tuple[str, ...]]
@@ -133,7 +144,9 @@ class ToolsFiltered(Happening):
 
 @dataclass(frozen=True, slots=True)
 class ServerChanged(Happening):
-    """Another MCP server fares differently now: connected, disconnected, loading, authorizing. `tools` it listed last."""
+    """Another MCP server fares differently now: connected, disconnected, loading, authorizing.
+    `tools` it listed last.
+    """
 
     kind = "server.state"
     server: str
@@ -144,7 +157,9 @@ class ServerChanged(Happening):
 
 @dataclass(frozen=True, slots=True)
 class LoaderMoved(Happening):
-    """What the loader of tools did (S4-56): `what` is initialized, loaded, unloaded or used; wire name `tools.{what}`."""
+    """What the loader of tools did (S4-56): `what` is initialized, loaded, unloaded or used;
+    wire name `tools.{what}`.
+    """
 
     kind = "tools"
     what: str
@@ -171,7 +186,9 @@ class ToolSwitched(Happening):
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationReloaded(Happening):
-    """The configuration was read again: which changed keys are in force now, and which need a restart."""
+    """The configuration was read again: which changed keys are in force now, and which need a
+    restart.
+    """
 
     kind = "configuration.reloaded"
     live: tuple[str, ...] = ()
@@ -208,7 +225,9 @@ class CallProgressed(Happening):
 
 @dataclass(frozen=True, slots=True)
 class CallAnswered(Happening):
-    """The one answer. A call that waits for the network is answered `pending` first and `call.completed` later."""
+    """The one answer. A call that waits for the network is answered `pending` first and
+    `call.completed` later.
+    """
 
     kind = "call.answered"
     of_a_call = True
@@ -316,7 +335,9 @@ class Alarmed(Happening):
 
 
 def as_json(happening: Happening) -> dict[str, Json]:
-    """Render for outside: `{event: kind, …}` with nested dataclasses and enums flattened to JSON."""
+    """Render for outside: `{event: kind, …}` with nested dataclasses and enums flattened to
+    JSON.
+    """
     name = happening.kind
     if isinstance(happening, UplinkChanged):
         name = "uplink.up" if happening.up else "uplink.down"
@@ -334,7 +355,10 @@ def _plain(value: Any) -> Json:
     if isinstance(value, Enum):
         return value.value
     if hasattr(value, "__dataclass_fields__"):
-        return {"type": type(value).__name__, **{f.name: _plain(getattr(value, f.name)) for f in fields(value)}}
+        return {
+            "type": type(value).__name__,
+            **{f.name: _plain(getattr(value, f.name)) for f in fields(value)},
+        }
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, tuple | list | frozenset):

@@ -1,5 +1,5 @@
-"""Why the files of a folder cannot be read. Whoever uses a folder that the owner named asks here, so that one that is not there
-is never taken for an empty one.
+"""Why the files of a folder cannot be read. Whoever uses a folder that the owner named asks here,
+so that one that is not there is never taken for an empty one.
 """
 
 import os

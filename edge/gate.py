@@ -18,7 +18,16 @@ from edge.ports import Entry, RegistryPort, SnapshotPort
 from edge.store_ports import Admission, CallStorePort
 from edge.ticket import Ticket
 from tools_cache.defaults import newly_filled
-from tools_cache.tool import CallOrigin, ErrorCode, Json, RateLimit, ToolDefinition, ToolError, ToolResponse, Turn
+from tools_cache.tool import (
+    CallOrigin,
+    ErrorCode,
+    Json,
+    RateLimit,
+    ToolDefinition,
+    ToolError,
+    ToolResponse,
+    Turn,
+)
 
 _log: Final = logging.getLogger(__name__)
 _PINNED: Final = 64
@@ -27,8 +36,8 @@ _PINNED: Final = 64
 
 @dataclass(slots=True)
 class Limits:
-    """How long and how many. Seconds; tests shorten them. The parts of the orchestrator share one: what `take` sets counts at
-    their next look.
+    """How long and how many. Seconds; tests shorten them. The parts of the orchestrator share one:
+    what `take` sets counts at their next look.
     """
 
     running: int = 32
@@ -52,8 +61,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What the owner decided beside the limits: the switch for all tools, rates by tool name, what the cloud may call, and each
-    user's own choice.
+    """What the owner decided beside the limits: the switch for all tools, rates by tool name, what
+    the cloud may call, and each user's own choice.
     """
 
     enabled: bool = True
@@ -86,14 +95,22 @@ class Known(Exception):
 def overrun(limits: Limits, text: str = "Too many calls at once") -> ToolError:
     """Come again in a moment."""
     wait_ms = round(limits.retry_after_s * 1000)
-    return ToolError.of(ErrorCode.RATE_LIMIT, text, retry_after_ms=wait_ms, suggestion="Try again in a moment")
+    return ToolError.of(
+        ErrorCode.RATE_LIMIT, text, retry_after_ms=wait_ms, suggestion="Try again in a moment"
+    )
 
 
 class Gate:
     """One per daemon: it counts what turns and tools have used up."""
 
     def __init__(
-        self, *, registry: RegistryPort, store: CallStorePort, clock: Clock, limits: Limits, policy_: Policy
+        self,
+        *,
+        registry: RegistryPort,
+        store: CallStorePort,
+        clock: Clock,
+        limits: Limits,
+        policy_: Policy,
     ) -> None:
         self._registry = registry
         self._store = store
@@ -114,10 +131,14 @@ class Gate:
         call = ticket.call
         again = await self._store.known(call) if call.origin is CallOrigin.CLOUD else None
         if again is not None and again.origin == CallOrigin.CLOUD:
-            self._answered(ticket, again)  # whatever became of its tool meanwhile: one call, one answer
+            self._answered(
+                ticket, again
+            )  # whatever became of its tool meanwhile: one call, one answer
         if not self._policy.enabled:
             raise Refused(policy.switched_off(), "switched off")
-        if self._registry.snapshot().find(call.tool) is None:  # perhaps of an app that was added a moment ago
+        if (
+            self._registry.snapshot().find(call.tool) is None
+        ):  # perhaps of an app that was added a moment ago
             await self._registry.catch_up()
         entry = self._entry(ticket)
         tool = ticket.tool = entry.definition
@@ -136,7 +157,9 @@ class Gate:
         self._rate(ticket, tool)
 
     def _entry(self, ticket: Ticket) -> Entry:
-        """The tool as this turn's snapshot has it (C-36), hidden or not as the glasses are now. Raises `Refused`."""
+        """The tool as this turn's snapshot has it (C-36), hidden or not as the glasses are now.
+        Raises `Refused`.
+        """
         call = ticket.call
         if self._choice is not None and call.turn_id:
             self._choice.turn(call.turn_id)
@@ -148,7 +171,10 @@ class Gate:
                 self._pinned.popitem(last=False)
         if ticket.snapshot.version != now.version:
             _log.warning(
-                "turn %s goes on with registry %s; %s is in force now", call.turn_id[:64], ticket.snapshot.version, now.version
+                "turn %s goes on with registry %s; %s is in force now",
+                call.turn_id[:64],
+                ticket.snapshot.version,
+                now.version,
             )
             if self._policy.strict_registry:
                 raise Refused(policy.registry_changed(), "registry changed within a turn")
@@ -162,7 +188,11 @@ class Gate:
         for entry in ticket.snapshot.entries() if ticket.snapshot is not None else ():
             tool = entry.definition
             off = self._choice is not None and self._choice.refusal(ticket.call, tool) is not None
-            if not entry.hidden and not off and permissions.refusal(ticket.call, tool, self._policy.cloud_may) is None:
+            if (
+                not entry.hidden
+                and not off
+                and permissions.refusal(ticket.call, tool, self._policy.cloud_may) is None
+            ):
                 yield tool.name
 
     def _budget(self, ticket: Ticket, tool: ToolDefinition) -> None:
@@ -175,7 +205,11 @@ class Gate:
     def _rate(self, ticket: Ticket, tool: ToolDefinition) -> None:
         now, call = self._clock.boot(), ticket.call
         theirs = self._choice.rate(call.user_id, tool.name) if self._choice is not None else None
-        for name, limit in (("own", tool.rate_limit), ("owner", self._policy.rates.get(tool.name)), ("user", theirs)):
+        for name, limit in (
+            ("own", tool.rate_limit),
+            ("owner", self._policy.rates.get(tool.name)),
+            ("user", theirs),
+        ):
             if limit is None:
                 continue
             wait_s = self._used.take(call.user_id, f"{name} {tool.name}", limit, now)
@@ -185,8 +219,8 @@ class Gate:
     # ------------------------------------------------------------------ answered before?
 
     async def _known_before(self, ticket: Ticket) -> None:
-        """Give a stored answer again. A question without a stable id that was answered in this turn, and is no replay, is
-        an intended repetition (C-48): it gets the next number.
+        """Give a stored answer again. A question without a stable id that was answered in this
+        turn, and is no replay, is an intended repetition (C-48): it gets the next number.
         """
         keys = ticket.keys
         if not keys or not idempotency.may_repeat(ticket.call, keys[0]):
@@ -207,23 +241,30 @@ class Gate:
             self._answered(ticket, found)
 
     def _answered(self, ticket: Ticket, found: Admission) -> None:
-        """Raise `Known`, unless this answer may not be given to another call (C-15): then the key passes on. Raises `Refused`
-        for a key, or an id, of another tool's call.
+        """Raise `Known`, unless this answer may not be given to another call (C-15): then the key
+        passes on. Raises `Refused` for a key, or an id, of another tool's call.
         """
         if found.tool not in ("", ticket.call.tool):
             raise Refused(policy.key_problem(found.tool), "a key of another tool's call")
         if found.response is None:
-            raise Known(results.pending(replace(ticket.call, call_id=found.call_id or ticket.call.call_id)))
+            raise Known(
+                results.pending(replace(ticket.call, call_id=found.call_id or ticket.call.call_id))
+            )
         if found.call_id == ticket.call.call_id or idempotency.replayable(found.response):
             raise Known(found.response, found.turn_id)
 
     def args_hash(self, ticket: Ticket) -> str:
-        """Hash of the tool and of the arguments, with defaults and clamps, as they would be asked about; "" when it would be refused."""
+        """Hash of the tool and of the arguments, with defaults and clamps, as they would be
+        asked about; "" when it would be refused.
+        """
         entry = self._registry.snapshot().find(ticket.call.tool)
         if entry is None:
             return ""
         try:
-            return confirmation.subject(entry.definition, replace(ticket.call, args=self.arguments(ticket, entry.definition)))
+            return confirmation.subject(
+                entry.definition,
+                replace(ticket.call, args=self.arguments(ticket, entry.definition)),
+            )
         except Refused:
             return ""
 

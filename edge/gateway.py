@@ -1,7 +1,9 @@
-"""Runs the tools an owner made: asks their addresses over HTTP, or hands a call to whoever answers it later.
+"""Runs the tools an owner made: asks their addresses over HTTP, or hands a call to whoever answers
+it later.
 
-Implements `LocalToolsPort` in front of the tools that live here. Refuses to know files and secrets' names: it is given plans
-that are ready. Whatever the other side does, the caller gets exactly one well-formed answer, and no secret is in it.
+Implements `LocalToolsPort` in front of the tools that live here. Refuses to know files and secrets'
+names: it is given plans that are ready. Whatever the other side does, the caller gets exactly one
+well-formed answer, and no secret is in it.
 """
 
 import asyncio
@@ -41,7 +43,9 @@ class Request(NamedTuple):
 
 
 class Gateway:
-    """One per daemon. `use` gives it the plans in force; the HTTP library comes with the first call that needs it."""
+    """One per daemon. `use` gives it the plans in force; the HTTP library comes with the first
+    call that needs it.
+    """
 
     def __init__(self, local: Run, registry: RegistryPort) -> None:
         self._local = local
@@ -52,10 +56,14 @@ class Gateway:
         self._opening = asyncio.Lock()
 
     def use(self, plans: Mapping[str, Plan], secrets: Iterable[str] = ()) -> None:
-        """From now on these; calls under way end as they began. `secrets` are taken out of what comes back, but for the hosts."""
+        """From now on these; calls under way end as they began. `secrets` are taken out of what
+        comes back, but for the hosts.
+        """
         self._plans = plans
         hosts = [templates.origin(plan.url) for plan in plans.values()]
-        self._secrets = frozenset(value for value in secrets if not any(value in host for host in hosts))
+        self._secrets = frozenset(
+            value for value in secrets if not any(value in host for host in hosts)
+        )
 
     async def close(self) -> None:
         if self._asking is not None:
@@ -81,7 +89,9 @@ class Gateway:
             return ToolResponse.failure(ErrorCode.TOOL_NOT_FOUND, f"Tool {call.tool} not found")
         tool, limit_s = entry.definition, min(entry.definition.timeout_s, call.ttl_s)
         if limit_s <= 0:
-            return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began")
+            return ToolResponse.failure(
+                ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began"
+            )
         try:
             request = request_of(call, plan)
             async with timeout(limit_s):
@@ -91,8 +101,14 @@ class Gateway:
         except TimeoutError:
             return answers.timed_out(limit_s, maybe_done=not _repeatable(tool))
         except Exception:
-            logger.exception("asking for %s (call %s)", call.tool, call.call_id)  # our own fault: the trace is for us
-            return ToolResponse.failure(ErrorCode.INTERNAL, f"Internal error executing {call.tool}", partial_side_effects=True)
+            logger.exception(
+                "asking for %s (call %s)", call.tool, call.call_id
+            )  # our own fault: the trace is for us
+            return ToolResponse.failure(
+                ErrorCode.INTERNAL,
+                f"Internal error executing {call.tool}",
+                partial_side_effects=True,
+            )
         return response_of(answer, tool, taken=plan.later, secrets=self._secrets)
 
     async def _ready(self) -> "Asking":
@@ -116,15 +132,24 @@ def _repeatable(tool: ToolDefinition) -> bool:
 
 
 def request_of(call: ToolCall, plan: Plan) -> Request:
-    """Fill a plan for one call. Raises `Unfilled`: the call has nothing for a place that cannot be empty."""
-    scope: dict[str, Json] = {"input": dict(call.args), "call": {"id": call.call_id, "tool": call.tool}}
+    """Fill a plan for one call. Raises `Unfilled`: the call has nothing for a place that cannot
+    be empty.
+    """
+    scope: dict[str, Json] = {
+        "input": dict(call.args),
+        "call": {"id": call.call_id, "tool": call.tool},
+    }
     url = templates.address(plan.url, plan.query, scope)
     if templates.origin(url) != templates.origin(plan.url):
         raise templates.Unfilled("the address would be another host's")
     if len(url) > MAX_ADDRESS:
         raise templates.Unfilled(f"the address becomes longer than {MAX_ADDRESS} characters")
     # The id lets a server that hears a call twice know it.
-    headers = {"Accept": "application/json, text/*;q=0.9", "Idempotency-Key": call.call_id, **plan.headers}
+    headers = {
+        "Accept": "application/json, text/*;q=0.9",
+        "Idempotency-Key": call.call_id,
+        **plan.headers,
+    }
     if plan.method in {"GET", "DELETE"}:
         return Request(plan.method, url, headers, None)
     if not any(name.lower() == "content-type" for name in headers):
@@ -138,15 +163,20 @@ def _body(call: ToolCall, plan: Plan, scope: Mapping[str, Json]) -> bytes:
         body = templates.filled(plan.body, scope)
     elif plan.later:
         body = {"callId": call.call_id, "tool": call.tool, "arguments": body}
-    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")
+    return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
+        errors="replace"
+    )
 
 
 # ------------------------------------------------------------------ what comes back
 
 
-def response_of(answer: "Answer", tool: ToolDefinition, *, taken: bool = False, secrets: Iterable[str] = ()) -> ToolResponse:
-    """Read an answer: a tool's result where it has the shape of one (S0-40), else its JSON or text is the data. `taken`: that it
-    was heard is all there is to say, the result comes later. A server that says a secret back is not quoted.
+def response_of(
+    answer: "Answer", tool: ToolDefinition, *, taken: bool = False, secrets: Iterable[str] = ()
+) -> ToolResponse:
+    """Read an answer: a tool's result where it has the shape of one (S0-40), else its JSON or text
+    is the data. `taken`: that it was heard is all there is to say, the result comes later. A server
+    that says a secret back is not quoted.
     """
     text = str(templates.without_secrets(answer.text, secrets))
     if answer.failed:
@@ -154,12 +184,18 @@ def response_of(answer: "Answer", tool: ToolDefinition, *, taken: bool = False, 
         why = str(templates.without_secrets(answer.failed, secrets))
         return ToolResponse.failure(answer.code, why, partial_side_effects=maybe_done)
     if not 200 <= answer.status < 300:
-        moved = " (redirects are not followed: write the final address)" if 300 <= answer.status < 400 else ""
+        moved = (
+            " (redirects are not followed: write the final address)"
+            if 300 <= answer.status < 400
+            else ""
+        )
         return answers.of_status(answer.status, text + moved)
     if taken or not answer.text.strip():
         return ToolResponse(data=None)
     try:
-        value = templates.without_secrets(json.loads(answer.text, parse_constant=_no_number), secrets)
+        value = templates.without_secrets(
+            json.loads(answer.text, parse_constant=_no_number), secrets
+        )
     except (ValueError, RecursionError):
         return _as_text(answer.type, text)
     if _is_result(value):
@@ -168,20 +204,28 @@ def response_of(answer: "Answer", tool: ToolDefinition, *, taken: bool = False, 
 
 
 def _is_result(value: Json) -> bool:
-    """Only what can be nothing else: half the world's services answer with an `ok` or a `success` of their own."""
+    """Only what can be nothing else: half the world's services answer with an `ok` or a
+    `success` of their own.
+    """
     if not isinstance(value, dict):
         return False
     keys = value.keys()
     if isinstance(value.get("success"), bool):
         return keys <= _RESULT and ("content" in keys or isinstance(value.get("error"), dict))
-    return isinstance(value.get("ok"), bool) and keys <= _ENVELOPE and ("data" in keys or isinstance(value.get("error"), dict))
+    return (
+        isinstance(value.get("ok"), bool)
+        and keys <= _ENVELOPE
+        and ("data" in keys or isinstance(value.get("error"), dict))
+    )
 
 
 def _as_text(kind: str, text: str) -> ToolResponse:
     if kind.startswith("text/") or not kind:
         return ToolResponse(data={"text": text})
     kind = answers.clean(kind)[:60]
-    return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, f"The answer ({kind}) is neither JSON nor text")
+    return ToolResponse.failure(
+        ErrorCode.EXECUTION_ERROR, f"The answer ({kind}) is neither JSON nor text"
+    )
 
 
 def _no_number(name: str) -> Json:

@@ -1,7 +1,9 @@
-"""One HTTP request of a user-made tool, bounded: the gateway's only importer of httpx, loaded with the first call.
+"""One HTTP request of a user-made tool, bounded: the gateway's only importer of httpx, loaded with
+the first call.
 
-Refuses to follow, inflate, exceed and guess: no redirects, no cookies, no environment, no compression (the size limit counts real bytes),
-TLS verified. How it failed is told by what happened, not by words (S0-59).
+Refuses to follow, inflate, exceed and guess: no redirects, no cookies, no environment, no
+compression (the size limit counts real bytes), TLS verified. How it failed is told by what
+happened, not by words (S0-59).
 """
 
 from collections.abc import Mapping
@@ -16,7 +18,9 @@ from tools_cache.answers import clean
 from tools_cache.tool import ErrorCode
 
 MAX_ANSWER: Final = 128 * 1024
-"""Bytes; with its envelope around, and as escaped as JSON may be, a result must fit one MQTT message (256 KiB)."""
+"""Bytes; with its envelope around, and as escaped as JSON may be, a result must fit one MQTT
+message (256 KiB).
+"""
 MAX_ERROR: Final = 4096
 """Bytes read of an answer that is a failure: its words are cut to 500 characters anyway."""
 CONNECT_S: Final = 10.0
@@ -28,7 +32,9 @@ KEPT_S: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: a status with its text, or how it `failed`. `sent`: the other side may have done what was asked."""
+    """What came back: a status with its text, or how it `failed`. `sent`: the other side may
+    have done what was asked.
+    """
 
     status: int = 0
     text: str = ""
@@ -42,38 +48,66 @@ class Asking:
     """One per daemon; its deadline is the caller's."""
 
     def __init__(self) -> None:
-        limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=KEPT, keepalive_expiry=KEPT_S)
+        limits = httpx.Limits(
+            max_connections=CONNECTIONS, max_keepalive_connections=KEPT, keepalive_expiry=KEPT_S
+        )
         self._client = httpx.AsyncClient(
-            follow_redirects=False, trust_env=False, limits=limits, timeout=httpx.Timeout(None, connect=CONNECT_S),
+            follow_redirects=False,
+            trust_env=False,
+            limits=limits,
+            timeout=httpx.Timeout(None, connect=CONNECT_S),
             headers={"User-Agent": "glassd", "Accept-Encoding": "identity"},
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),  # nothing of one answer goes out with another tool's call
-        )  # fmt: skip
+            cookies=CookieJar(
+                DefaultCookiePolicy(allowed_domains=[])
+            ),  # nothing of one answer goes out with another tool's call
+        )
 
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def ask(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Answer:
+    async def ask(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> Answer:
         """Ask once. Raises only what is our own fault."""
         host = urlsplit(url).hostname or ""
         try:
-            async with self._client.stream(method, url, headers=dict(headers), content=body) as answer:
+            async with self._client.stream(
+                method, url, headers=dict(headers), content=body
+            ) as answer:
                 return await _read(answer)
         except httpx.InvalidURL:
-            return Answer(failed="The address cannot be asked with these values", code=ErrorCode.INVALID_ARGUMENTS)
+            return Answer(
+                failed="The address cannot be asked with these values",
+                code=ErrorCode.INVALID_ARGUMENTS,
+            )
         except httpx.ConnectTimeout:
-            return Answer(failed=f"{host} did not answer within {CONNECT_S:.0f} s: connection timeout", code=ErrorCode.TIMEOUT)
+            return Answer(
+                failed=f"{host} did not answer within {CONNECT_S:.0f} s: connection timeout",
+                code=ErrorCode.TIMEOUT,
+            )
         except httpx.ConnectError as e:
-            return Answer(failed=f"{host} cannot be reached: {_why(e)}", code=ErrorCode.NETWORK_ERROR)
+            return Answer(
+                failed=f"{host} cannot be reached: {_why(e)}", code=ErrorCode.NETWORK_ERROR
+            )
         except httpx.TimeoutException:
             return Answer(failed=f"{host}: timeout", code=ErrorCode.TIMEOUT, sent=True)
         except httpx.LocalProtocolError:  # its words quote the header, and with it the secret in it
-            return Answer(failed="The request cannot be sent: a header of it begins or ends with a space, or holds what none may")
+            return Answer(
+                failed=(
+                    "The request cannot be sent: a header of it begins or ends "
+                    "with a space, or holds what none may"
+                )
+            )
         except httpx.TransportError as e:
-            return Answer(failed=f"{host} broke off: {_why(e)}", code=ErrorCode.NETWORK_ERROR, sent=True)
+            return Answer(
+                failed=f"{host} broke off: {_why(e)}", code=ErrorCode.NETWORK_ERROR, sent=True
+            )
 
 
 def _why(error: Exception) -> str:
-    """What the operating system, TLS or the other side said; what is wrong with our own request never comes here."""
+    """What the operating system, TLS or the other side said; what is wrong with our own request
+    never comes here.
+    """
     return clean(str(error)) or type(error).__name__
 
 

@@ -1,6 +1,7 @@
 """The herald: what the glasses are and do, told to the registry and to the cloud.
 
-Refuses to decide anything about a call; it only carries news from the bus to the ports that need it.
+Refuses to decide anything about a call; it only carries news from the bus to the ports that need
+it.
 """
 
 import asyncio
@@ -23,21 +24,38 @@ from edge.events import (
 from edge.ports import BusPort, Entry, GlassesPort, SnapshotPort, UplinkPort
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.deadlines import timeout
-from firmware_bridge.messages import BatteryChanged, Event, Gesture, Gestured, Transcript, WornChanged
+from firmware_bridge.messages import (
+    BatteryChanged,
+    Event,
+    Gesture,
+    Gestured,
+    Transcript,
+    WornChanged,
+)
 from tools_cache.tool import Json, Source
 
 QUIET_S: Final = 5.0
 """Glasses that are back within this time were never away: nobody is told."""
 ELSEWHERE: Final = frozenset({Source.CLOUD, Source.UPSTREAM})
-"""Sources whose tools are not told to the cloud: it has its own, and which other servers a person uses is not its business."""
+"""Sources whose tools are not told to the cloud: it has its own, and which other servers a
+person uses is not its business.
+"""
 SETTLE_S: Final = 0.05
-"""Connecting changes capabilities, registry and presence within milliseconds: one report tells it all."""
+"""Connecting changes capabilities, registry and presence within milliseconds: one report tells
+it all.
+"""
 
 
 _KIND_OF: Final[Mapping[Gesture, str]] = {
-    Gesture.TAP: "tap", Gesture.DOUBLE_TAP: "tap", Gesture.BUTTON: "button", Gesture.BUTTON_LONG: "button",
-    Gesture.HEAD_UP: "head", Gesture.HEAD_DOWN: "head", Gesture.NOD: "head", Gesture.SHAKE: "head",
-}  # fmt: skip
+    Gesture.TAP: "tap",
+    Gesture.DOUBLE_TAP: "tap",
+    Gesture.BUTTON: "button",
+    Gesture.BUTTON_LONG: "button",
+    Gesture.HEAD_UP: "head",
+    Gesture.HEAD_DOWN: "head",
+    Gesture.NOD: "head",
+    Gesture.SHAKE: "head",
+}
 """The last level of the topic `event/{kind}` for each gesture."""
 
 
@@ -49,15 +67,23 @@ class RegistryDesk(Protocol):
 
 
 class Herald:
-    """`run()` is the service; what happened before it began is read from the status of the glasses. `shown` tells which
-    tools of this edge the cloud hears of; `noted` hears all that the glasses say.
+    """`run()` is the service; what happened before it began is read from the status of the glasses.
+    `shown` tells which tools of this edge the cloud hears of; `noted` hears all that the glasses
+    say.
     """
 
     def __init__(
-        self, *, bus: BusPort, glasses: GlassesPort, uplink: UplinkPort, registry: RegistryDesk, clock: Clock,
-        host: Mapping[str, Json], shown: Callable[[Entry], bool] = lambda entry: not entry.hidden,
+        self,
+        *,
+        bus: BusPort,
+        glasses: GlassesPort,
+        uplink: UplinkPort,
+        registry: RegistryDesk,
+        clock: Clock,
+        host: Mapping[str, Json],
+        shown: Callable[[Entry], bool] = lambda entry: not entry.hidden,
         noted: Callable[[Event], None] = lambda _event: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._bus = bus
         self._glasses = glasses
         self._uplink = uplink
@@ -142,18 +168,32 @@ class Herald:
         if status.capabilities is None:
             return None
         snapshot = self._registry.snapshot()
-        ours = [e.definition for e in snapshot.entries() if e.definition.source not in ELSEWHERE and self._shown(e)]
+        ours = [
+            e.definition
+            for e in snapshot.entries()
+            if e.definition.source not in ELSEWHERE and self._shown(e)
+        ]
         return {
-            "model": status.model, "firmware": status.firmware, "battery": status.battery, "worn": status.worn,
-            "connected": status.ready, "stale": status.stale,
+            "model": status.model,
+            "firmware": status.firmware,
+            "battery": status.battery,
+            "worn": status.worn,
+            "connected": status.ready,
+            "stale": status.stale,
             "capabilities": status.capabilities.report(self._clock.boot()),
-            "host": self._host, "registry": {"version": snapshot.version},
-            "tools": [{"name": d.name, "description": d.description, "inputSchema": d.input_schema} for d in ours],
-        }  # fmt: skip
+            "host": self._host,
+            "registry": {"version": snapshot.version},
+            "tools": [
+                {"name": d.name, "description": d.description, "inputSchema": d.input_schema}
+                for d in ours
+            ],
+        }
 
 
 def as_event(event: Event) -> tuple[str, dict[str, Json]] | None:
-    """Give the topic kind and body of what the glasses said; None for what is not told (audio, prompts)."""
+    """Give the topic kind and body of what the glasses said; None for what is not told (audio,
+    prompts).
+    """
     match event:
         case Gestured(gesture=gesture):
             return _KIND_OF[gesture], {"gesture": gesture.value}

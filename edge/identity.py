@@ -1,7 +1,8 @@
-"""The name of this edge, made once and kept in `edge_id` of the state directory. Topics, rights and certificates hang on it.
+"""The name of this edge, made once and kept in `edge_id` of the state directory. Topics, rights and
+certificates hang on it.
 
-A file that is damaged or missing never means a new name where the old one is known: to the enrolment, or to the marks beside
-the database.
+A file that is damaged or missing never means a new name where the old one is known: to the
+enrolment, or to the marks beside the database.
 """
 
 import logging
@@ -27,7 +28,9 @@ MAX_BYTES: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """`kept` is the name that is kept in the state directory; empty when the configuration names one."""
+    """`kept` is the name that is kept in the state directory; empty when the configuration
+    names one.
+    """
 
     edge_id: str
     kept: str = ""
@@ -35,8 +38,8 @@ class Identity:
 
 
 def find(configured: str, folder: Path) -> Identity:
-    """The configured name, else the kept one; a first start makes one. Blocking. Raises OSError, and BadSettings when the
-    file cannot be read and nothing else knows the name.
+    """The configured name, else the kept one; a first start makes one. Blocking. Raises OSError,
+    and BadSettings when the file cannot be read and nothing else knows the name.
     """
     if configured:
         return Identity(configured)
@@ -54,8 +57,15 @@ def find(configured: str, folder: Path) -> Identity:
     except OSError as e:
         known, source = _known_elsewhere(folder)
         if known:
-            return _alarmed(known, f"{path} cannot be read ({e.strerror}); {source} it is {known}. Next: check who may read it")
-        raise BadSettings(f"{path}: cannot be read: {e.strerror}; check who may read it. Without it this edge would get a new name") from None
+            return _alarmed(
+                known,
+                f"{path} cannot be read ({e.strerror}); "
+                f"{source} it is {known}. Next: check who may read it",
+            )
+        raise BadSettings(
+            f"{path}: cannot be read: {e.strerror}; check who may read it. "
+            "Without it this edge would get a new name"
+        ) from None
     kept = raw.decode("ascii", "replace").strip()
     return Identity(kept, kept) if rules.WORD.fullmatch(kept) else _repaired(path)
 
@@ -66,15 +76,25 @@ def _repaired(path: Path) -> Identity:
     if known:
         return _restored(path, known, f"was damaged and is kept as {aside.name}", source)
     made = _made(path)
-    text = f"{path} was damaged and is kept as {aside.name}, so this edge has a new name: {made.edge_id}"
-    advice = 'if topics or rights belong to the old name, set [edge] id = "OLD NAME", or enrol again: glassd up CODE'
+    text = (
+        f"{path} was damaged and is kept as {aside.name}, "
+        f"so this edge has a new name: {made.edge_id}"
+    )
+    advice = (
+        "if topics or rights belong to the old name, "
+        'set [edge] id = "OLD NAME", or enrol again: glassd up CODE'
+    )
     return _alarmed(made.edge_id, f"{text}. Next: {advice}")
 
 
 def _restored(path: Path, known: str, what: str, source: str) -> Identity:
     with suppress(OSError):  # its name is known all the same
         _write(path, known)
-    return _alarmed(known, f"{path} {what}; {source} this edge is {known}, as before. Next: look for disk errors with dmesg")
+    return _alarmed(
+        known,
+        f"{path} {what}; {source} this edge is {known}, as before. "
+        "Next: look for disk errors with dmesg",
+    )
 
 
 def _made(path: Path) -> Identity:
@@ -108,7 +128,9 @@ def _set_aside(path: Path) -> Path:
 
 
 def _write(path: Path, name: str) -> None:
-    """Whole and on the disk when this returns: a half-written name would be a damaged one. Raises OSError."""
+    """Whole and on the disk when this returns: a half-written name would be a damaged one.
+    Raises OSError.
+    """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     half = path.with_name("edge_id.new")
     with half.open("w", encoding="ascii") as file:

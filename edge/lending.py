@@ -1,4 +1,5 @@
-"""What the house lends to tools: a knowledge base, calendars, pictures, what the wearer does, the network. Each is imported and made at the first call that wants it.
+"""What the house lends to tools: a knowledge base, calendars, pictures, what the wearer does, the
+network. Each is imported and made at the first call that wants it.
 
 Part of the roof: reads settings, hands values in. Refuses to cost an idle daemon anything.
 """
@@ -32,9 +33,17 @@ class Lending:
     """One per daemon. `notes` is the storage of the notes tools, which the knowledge base reads."""
 
     def __init__(
-        self, settings: Settings, *, state: Path, clock: Clock, secret: Secret, notes: ToolStorage, voice_active: Callable[[], bool],
-        glasses: Callable[[], GlassesStatus] = GlassesStatus, uplink: Callable[[], UplinkStatus] = UplinkStatus,
-    ) -> None:  # fmt: skip
+        self,
+        settings: Settings,
+        *,
+        state: Path,
+        clock: Clock,
+        secret: Secret,
+        notes: ToolStorage,
+        voice_active: Callable[[], bool],
+        glasses: Callable[[], GlassesStatus] = GlassesStatus,
+        uplink: Callable[[], UplinkStatus] = UplinkStatus,
+    ) -> None:
         self._settings = settings
         self._state = state
         self._clock = clock
@@ -50,7 +59,12 @@ class Lending:
 
     def lent(self) -> Lent:
         return Lent(
-            self.knowledge, self.calendars, self._voice_active, pictures=self.pictures, wearer=lambda: self.doings, network=self.network
+            self.knowledge,
+            self.calendars,
+            self._voice_active,
+            pictures=self.pictures,
+            wearer=lambda: self.doings,
+            network=self.network,
         )
 
     def pictures(self) -> "Pictures":
@@ -80,32 +94,49 @@ class Lending:
             from edge.store.knowledge import KnowledgeBase  # noqa: PLC0415 - see the top
 
             self._knowledge = KnowledgeBase(
-                self._state / "knowledge.db", folder=self._folder(), notes=self._all_notes, clock=self._clock
+                self._state / "knowledge.db",
+                folder=self._folder(),
+                notes=self._all_notes,
+                clock=self._clock,
             )
         return self._knowledge
 
     def calendars(self) -> "Calendars":
-        """Give the calendars. Raises `ToolFailure` when the password cannot be read: then a later call may have it."""
+        """Give the calendars. Raises `ToolFailure` when the password cannot be read: then a
+        later call may have it.
+        """
         if self._calendars is None:
             from edge.calendars.room import CalendarRoom, Place  # noqa: PLC0415 - see the top
 
             c = self._settings.calendar
             password = self._password() if c.url and c.username else ""
             place = Place(
-                folder=Path(c.folder) if c.folder else self._state / "calendars", named=bool(c.folder), url=c.url, username=c.username,
-                password=password, email=c.email, meeting_url=c.meeting_url,
-            )  # fmt: skip
+                folder=Path(c.folder) if c.folder else self._state / "calendars",
+                named=bool(c.folder),
+                url=c.url,
+                username=c.username,
+                password=password,
+                email=c.email,
+                meeting_url=c.meeting_url,
+            )
             self._calendars = CalendarRoom(place, now=self._clock.wall)
         return self._calendars
 
     def _password(self) -> str:
         try:
-            return self._secret(self._settings.calendar.password_file, "glassd-calendar-password") or ""
+            return (
+                self._secret(self._settings.calendar.password_file, "glassd-calendar-password")
+                or ""
+            )
         except BadSettings as e:
             log.warning("%s", e)
-            raise ToolFailure(ToolError.of(
-                ErrorCode.AUTH, "The calendar's password cannot be read", suggestion="Check calendar.password_file, and who may read it",
-            )) from e  # fmt: skip
+            raise ToolFailure(
+                ToolError.of(
+                    ErrorCode.AUTH,
+                    "The calendar's password cannot be read",
+                    suggestion="Check calendar.password_file, and who may read it",
+                )
+            ) from e
 
     async def _all_notes(self) -> list[tuple[str, str, float]]:
         """The wearer's notes, the newest thousand."""

@@ -1,7 +1,7 @@
 """Our relation to the glasses over time: seek, connect, greet, listen, and begin again for ever.
 
-Refuses to know what travels over the link, and what to do about one that failed: `core/recovery.py` says that, the finder
-does it. Each connection is one transport, one codec, one driver, used once.
+Refuses to know what travels over the link, and what to do about one that failed: `core/recovery.py`
+says that, the finder does it. Each connection is one transport, one codec, one driver, used once.
 """
 
 import asyncio
@@ -27,8 +27,23 @@ from firmware_bridge import catalog
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.driver import HEARTBEAT_S, Driver
-from firmware_bridge.errors import BridgeError, CommandRefused, CommandTimeout, LinkLost, LostReason, RadioError
-from firmware_bridge.messages import CapabilitiesChanged, Command, Done, GlassesInfo, Hello, HidingChanged, Transcript
+from firmware_bridge.errors import (
+    BridgeError,
+    CommandRefused,
+    CommandTimeout,
+    LinkLost,
+    LostReason,
+    RadioError,
+)
+from firmware_bridge.messages import (
+    CapabilitiesChanged,
+    Command,
+    Done,
+    GlassesInfo,
+    Hello,
+    HidingChanged,
+    Transcript,
+)
 from firmware_bridge.transport import Transport
 
 log = logging.getLogger(__name__)
@@ -37,7 +52,9 @@ HELLO_S: Final = 5.0
 """A greeting is two small frames each way; a radio that needs longer has lost them."""
 DEFAULT_TIMEOUT_S: Final = 5.0
 CURE_S: Final = 30.0
-"""What a step of the ladder may take: BlueZ needs 2 s for a disconnect and 3 s for an adapter to come on."""
+"""What a step of the ladder may take: BlueZ needs 2 s for a disconnect and 3 s for an adapter
+to come on.
+"""
 RELISTEN_S: Final = 1.0
 """After the radio failed us while we rested."""
 LET_GO_S: Final = 15.0
@@ -69,13 +86,25 @@ class LinkManager:
     """Implements `GlassesPort`; `run()` is the service."""
 
     def __init__(
-        self, finder: Finder, *, bus: BusPort, clock: Clock, notes: NotesPort, backoff: Backoff,
-        configured: Mapping[str, Scalar] | None = None, version: str = "0", watched: bool = False,
-        heartbeat_s: float = HEARTBEAT_S, rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        within: Within = unwatched, step_s: float = 120.0,
-    ) -> None:  # fmt: skip
+        self,
+        finder: Finder,
+        *,
+        bus: BusPort,
+        clock: Clock,
+        notes: NotesPort,
+        backoff: Backoff,
+        configured: Mapping[str, Scalar] | None = None,
+        version: str = "0",
+        watched: bool = False,
+        heartbeat_s: float = HEARTBEAT_S,
+        rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        within: Within = unwatched,
+        step_s: float = 120.0,
+    ) -> None:
         self._within = within
-        self._step_s = step_s  # what seeking, connecting, greeting and closing each stay far below, by deadlines of their own
+        # what seeking, connecting, greeting and closing each stay far below, by deadlines of their
+        # own
+        self._step_s = step_s
         self._finder = finder
         self._bus = bus
         self._clock = clock
@@ -95,7 +124,9 @@ class LinkManager:
         self._hold, self._let_go, self._go_on = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._let_go.set()
         self.hides_words: Callable[[], bool] = lambda: False
-        """Whether transcripts are suppressed now; the daemon sets it once, when it is put together."""
+        """Whether transcripts are suppressed now; the daemon sets it once, when it is put
+        together.
+        """
 
     # -------------------------------------------------------------- what others see
 
@@ -105,7 +136,9 @@ class LinkManager:
         return self._knows.status
 
     async def request(self, command: Command, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Done:
-        """Send a command and wait for its answer. Raises `GlassesAway`, `CommandRefused`, `CommandTimeout`."""
+        """Send a command and wait for its answer. Raises `GlassesAway`, `CommandRefused`,
+        `CommandTimeout`.
+        """
         try:
             reply = await self._ready_driver().request(command, timeout_s=timeout_s)
         except LinkLost as lost:
@@ -144,7 +177,8 @@ class LinkManager:
 
     @asynccontextmanager
     async def paused(self, why: str) -> AsyncIterator[None]:
-        """Let somebody else have the radio: the link is closed and nothing scans meanwhile; afterwards it seeks at once.
+        """Let somebody else have the radio: the link is closed and nothing scans meanwhile;
+        afterwards it seeks at once.
 
         Raises TimeoutError when the radio is not given up.
         """
@@ -163,7 +197,9 @@ class LinkManager:
     # -------------------------------------------------------------- the service
 
     async def run(self) -> None:
-        """Keep a link for ever; ends only by cancellation, which closes the connection first, or by `LeftToSystemd`."""
+        """Keep a link for ever; ends only by cancellation, which closes the connection first,
+        or by `LeftToSystemd`.
+        """
         await self._knows.recall()
         self._let_go.clear()
         self._knows.move(LinkState.SEEKING)
@@ -196,7 +232,9 @@ class LinkManager:
             step.again(self._step_s, "link: greeting")
             async with _closing(found.transport):
                 codec = found.entry.codec(found.transport.max_packet)
-                driver = Driver(found.transport, codec, clock=self._clock.boot, heartbeat_s=self._heartbeat_s)
+                driver = Driver(
+                    found.transport, codec, clock=self._clock.boot, heartbeat_s=self._heartbeat_s
+                )
                 try:
                     await race(driver.run(), self._use(driver, found, step))
                 finally:
@@ -205,13 +243,19 @@ class LinkManager:
     async def _use(self, driver: Driver[Any], found: Found, step: Bound) -> None:
         info = await driver.request(Hello(name="glassd", version=self._version), timeout_s=HELLO_S)
         if not isinstance(info, GlassesInfo):
-            raise LinkLost(LostReason.PROTOCOL, "the glasses did not answer our greeting with who they are")
+            raise LinkLost(
+                LostReason.PROTOCOL, "the glasses did not answer our greeting with who they are"
+            )
         entry = catalog.by_firmware_model(info.model) or found.entry
         await self._wish_again(driver, found.transport.address)
         self._driver, self._transport = driver, found.transport
         there = found.transport
         self._knows.met(
-            entry, firmware=info.firmware, address=there.address, mtu=there.max_packet + 3, transport=there.name
+            entry,
+            firmware=info.firmware,
+            address=there.address,
+            mtu=there.max_packet + 3,
+            transport=there.name,
         )
         await self._knows.learn(entry, info.capabilities)
         self._knows.move(LinkState.READY)
@@ -229,10 +273,14 @@ class LinkManager:
             self._knows.said(event)
             private = isinstance(event, Transcript) and self.hides_words()
             self._bus.publish(PrivateWords(event) if private else GlassesSaid(event))
-        await asyncio.Event().wait()  # the driver is closing the connection: it says when that is done, and why it ended
+        await (
+            asyncio.Event().wait()
+        )  # the driver is closing the connection: it says when that is done, and why it ended
 
     async def _wish_again(self, driver: Driver[Any], address: str) -> None:
-        """Before anybody hears that they are back: settings as they were, the microphone open again."""
+        """Before anybody hears that they are back: settings as they were, the microphone open
+        again.
+        """
         for command in self._wishes.of(address):
             try:
                 await driver.request(command, timeout_s=HELLO_S)
@@ -247,7 +295,11 @@ class LinkManager:
 
     async def _rest(self, cause: BridgeError) -> None:
         was_ready = self._knows.state is LinkState.READY
-        up_s = self._clock.boot() - self._ready_since if was_ready and self._ready_since is not None else 0.0
+        up_s = (
+            self._clock.boot() - self._ready_since
+            if was_ready and self._ready_since is not None
+            else 0.0
+        )
         self._driver = self._transport = None
         if was_ready:
             self._knows.lost()
@@ -257,7 +309,9 @@ class LinkManager:
             self._bus.publish(GlassesLost(str(cause)))
             self._bus.publish(CapabilitiesLearned(self._knows.status.model, stale=True))
         if advice.step is Step.LEAVE:
-            raise LeftToSystemd(f"the link to the glasses does not come up: {cause} ({advice.why}, nothing helped)")
+            raise LeftToSystemd(
+                f"the link to the glasses does not come up: {cause} ({advice.why}, nothing helped)"
+            )
         await self._carry_out(advice)
         await self._pause(advice)
         self._knows.move(LinkState.SEEKING, str(cause))
@@ -272,12 +326,17 @@ class LinkManager:
         hint = advice.hint or (cause.hint if isinstance(cause, RadioError) else "")
         needs_somebody = advice.step is Step.ASK and self._knows.status.step != Step.ASK.value
         attempts = self._knows.failed(kind.value, advice.step, hint)
-        # One WARNING a cycle: the first failure after READY (or after start), the repeats are for who debugs. One more when
-        # the trying stops: nothing else in the log would say that somebody has to come.
+        # One WARNING a cycle: the first failure after READY (or after start), the repeats are for
+        # who debugs. One more when the trying stops: nothing else in the log would say that
+        # somebody has to come.
         log.log(
-            logging.WARNING if attempts == 1 or needs_somebody else logging.DEBUG, "no link to the glasses: %s (%s: %s)%s",
-            cause, advice.why, advice.step, f"; {hint}" if hint else "",
-        )  # fmt: skip
+            logging.WARNING if attempts == 1 or needs_somebody else logging.DEBUG,
+            "no link to the glasses: %s (%s: %s)%s",
+            cause,
+            advice.why,
+            advice.step,
+            f"; {hint}" if hint else "",
+        )
         return advice
 
     async def _carry_out(self, advice: Advice) -> None:
@@ -287,12 +346,16 @@ class LinkManager:
         try:
             with self._within(self._step_s + CURE_S, f"link: {advice.step}"):
                 async with timeout(CURE_S):
-                    await race(cure(), _until(self._hold))  # a power cycle that is called off ends powered on
+                    await race(
+                        cure(), _until(self._hold)
+                    )  # a power cycle that is called off ends powered on
         except TimeoutError:
             log.debug("%s took more than %g s", advice.step, CURE_S)
 
     async def _pause(self, advice: Advice) -> None:
-        """Rest with full jitter, at most until somebody says so, the radio is back or the glasses are heard."""
+        """Rest with full jitter, at most until somebody says so, the radio is back or the
+        glasses are heard.
+        """
         if not self._held:
             ends = [_until(self._go_on), _until(self._hold)]
             if advice.step is not Step.ASK:
@@ -301,7 +364,9 @@ class LinkManager:
             elif advice.again_s:
                 ends.append(self._slept(advice.again_s))
             await race(*ends)
-        while self._hold.is_set():  # one pause may follow another, and a word to go on may be older than both
+        while (
+            self._hold.is_set()
+        ):  # one pause may follow another, and a word to go on may be older than both
             self._go_on.clear()
             self._let_go.set()
             await self._go_on.wait()
@@ -312,7 +377,9 @@ class LinkManager:
         await self._rest_for(seconds)
 
     async def _stirred(self, advice: Advice, rest_s: float) -> None:
-        """Return when the rest should end early. A radio that fails us while we listen is waited for, or asked again."""
+        """Return when the rest should end early. A radio that fails us while we listen is
+        waited for, or asked again.
+        """
         await asyncio.sleep(min(rest_s, advice.at_least_s))
         wake = advice.wake
         while True:
@@ -333,7 +400,8 @@ async def _closing(transport: Transport[Any]) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        # The disconnect must reach the radio even when we are being cancelled, or the glasses stay taken.
+        # The disconnect must reach the radio even when we are being cancelled, or the glasses stay
+        # taken.
         await asyncio.shield(transport.close())
 
 

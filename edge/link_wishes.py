@@ -1,7 +1,8 @@
-"""What somebody wanted of the glasses and what they forget with the link: settings, an open microphone.
+"""What somebody wanted of the glasses and what they forget with the link: settings, an open
+microphone.
 
-Refuses to ask for anything by itself, and to remember over a restart: glasses keep their settings, and say at each
-connection whether they can be seen; nobody's microphone opens by itself.
+Refuses to ask for anything by itself, and to remember over a restart: glasses keep their settings,
+and say at each connection whether they can be seen; nobody's microphone opens by itself.
 """
 
 from typing import Final
@@ -25,7 +26,9 @@ _SET: Final = (Hiding.SILENT, Hiding.DARK)
 
 
 class Wishes:
-    """The newest wish of each kind that these glasses granted, in the order in which they were first wished."""
+    """The newest wish of each kind that these glasses granted, in the order in which they were
+    first wished.
+    """
 
     def __init__(self) -> None:
         self._address = ""
@@ -46,12 +49,18 @@ class Wishes:
                 self._hidden.update(_hidden_by(command))
 
     def said(self, event: HidingChanged) -> None:
-        """The glasses say that the page is hidden, or can be seen again: their word is newer than any wish."""
+        """The glasses say that the page is hidden, or can be seen again: their word is newer
+        than any wish.
+        """
         self._hidden[event.by] = event.hidden
-        self._unsure = {key: wish for key, wish in self._unsure.items() if event.by not in _hidden_by(wish)}
+        self._unsure = {
+            key: wish for key, wish in self._unsure.items() if event.by not in _hidden_by(wish)
+        }
 
     def unanswered(self, command: Command) -> None:
-        """The glasses may have carried `command` out: it counts as done while it would hide the lens."""
+        """The glasses may have carried `command` out: it counts as done while it would hide the
+        lens.
+        """
         if _why_unseen(command):
             self._unsure[type(command)] = command
 
@@ -60,16 +69,20 @@ class Wishes:
         """Why nobody sees what is on the lens until it is set otherwise; "" when it can be seen."""
         sure = next((by.value for by in _SET if self._hidden.get(by)), "")
         unsure = next(map(_why_unseen, self._unsure.values()), "")
-        return sure or (f"perhaps {unsure}: it was set without an answer; set it again" if unsure else "")
+        return sure or (
+            f"perhaps {unsure}: it was set without an answer; set it again" if unsure else ""
+        )
 
     @property
     def covered(self) -> str:
         """What of the glasses' own lies over the page for a while; "" when nothing does."""
-        return next((by.value for by, hidden in self._hidden.items() if hidden and by not in _SET), "")
+        return next(
+            (by.value for by, hidden in self._hidden.items() if hidden and by not in _SET), ""
+        )
 
     def of(self, address: str) -> tuple[Command, ...]:
-        """What to tell the glasses at `address` again; other glasses begin with nothing. What the wearer has set otherwise at
-        the glasses is not wished again.
+        """What to tell the glasses at `address` again; other glasses begin with nothing. What the
+        wearer has set otherwise at the glasses is not wished again.
         """
         if address != self._address:
             self._address = address
@@ -77,11 +90,17 @@ class Wishes:
             self._unsure.clear()
             self._hidden.clear()
         self._hidden = {by: hidden for by, hidden in self._hidden.items() if by in _SET}
-        self._granted = {key: wish for key, wish in self._granted.items() if _hidden_by(wish).items() <= self._hidden.items()}
+        self._granted = {
+            key: wish
+            for key, wish in self._granted.items()
+            if _hidden_by(wish).items() <= self._hidden.items()
+        }
         return tuple(self._granted.values())
 
     def refused(self, command: Command) -> None:
-        """The glasses did not take this again: it is not asked for any more, but they may still be as it left them."""
+        """The glasses did not take this again: it is not asked for any more, but they may still
+        be as it left them.
+        """
         for by in _hidden_by(command):
             self._hidden.pop(by, None)
         self._granted = {key: kept for key, kept in self._granted.items() if kept is not command}

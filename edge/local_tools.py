@@ -1,7 +1,9 @@
-"""Runs the tools that live here: finds a handler by its folder, hands it what it may touch, judges what it gives.
+"""Runs the tools that live here: finds a handler by its folder, hands it what it may touch, judges
+what it gives.
 
-Implements `LocalToolsPort`. Refuses to know who called and how an answer is rendered: a handler crashes, hangs or
-babbles, and the caller still gets exactly one well-formed answer, with nothing of the handler's secrets in it.
+Implements `LocalToolsPort`. Refuses to know who called and how an answer is rendered: a handler
+crashes, hangs or babbles, and the caller still gets exactly one well-formed answer, with nothing of
+the handler's secrets in it.
 """
 
 import copy
@@ -30,31 +32,52 @@ logger = logging.getLogger(__name__)
 
 
 class LocalTools:
-    """One per daemon. `storage_for(package)` gives a package its own tables, `private(user, package)` a user's own;
-    `full` are the errors by which a storage says that nothing more fits, which are the caller's to know (all other errors
-    of a handler stay in the log). `note` writes a line of the audit log, `configs` are the tools' settings.
+    """One per daemon. `storage_for(package)` gives a package its own tables, `private(user,
+    package)` a user's own; `full` are the errors by which a storage says that nothing more fits,
+    which are the caller's to know (all other errors of a handler stay in the log). `note` writes a
+    line of the audit log, `configs` are the tools' settings.
     """
 
     def __init__(
-        self, *, registry: RegistryPort, tools: Path, storage_for: Callable[[str], ToolStorage], alarms: Alarms,
-        clock: Clock, glasses: Callable[[], GlassesStatus] = GlassesStatus, full: tuple[type[Exception], ...] = (),
-        private: Callable[[str, str], Private] | None = None, note: Callable[[Mapping[str, Json]], None] | None = None,
-        configs: Mapping[str, Mapping[str, Json]] = MappingProxyType({}), lent: Lent | None = None,
+        self,
+        *,
+        registry: RegistryPort,
+        tools: Path,
+        storage_for: Callable[[str], ToolStorage],
+        alarms: Alarms,
+        clock: Clock,
+        glasses: Callable[[], GlassesStatus] = GlassesStatus,
+        full: tuple[type[Exception], ...] = (),
+        private: Callable[[str, str], Private] | None = None,
+        note: Callable[[Mapping[str, Json]], None] | None = None,
+        configs: Mapping[str, Mapping[str, Json]] = MappingProxyType({}),
+        lent: Lent | None = None,
         glasses_do: Deeds | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._registry = registry
         self._full = full
         self._handlers = Handlers(tools)
         self._hands = Hands(
-            storage_for=storage_for, alarms=alarms, clock=clock, glasses=glasses, private=private, note=note, configs=configs,
-            lent=lent or Lent(), glasses_do=glasses_do,
-        )  # fmt: skip
+            storage_for=storage_for,
+            alarms=alarms,
+            clock=clock,
+            glasses=glasses,
+            private=private,
+            note=note,
+            configs=configs,
+            lent=lent or Lent(),
+            glasses_do=glasses_do,
+        )
 
     def compose(
-        self, call: Call, *, present: Present | None = None, state: Callable[[], Mapping[str, Json]] | None = None
+        self,
+        call: Call,
+        *,
+        present: Present | None = None,
+        state: Callable[[], Mapping[str, Json]] | None = None,
     ) -> None:
-        """From now on handlers may call other tools, through the whole pipeline, show and say things (`present`), and
-        look at the voice session (`state`).
+        """From now on handlers may call other tools, through the whole pipeline, show and say
+        things (`present`), and look at the voice session (`state`).
         """
         self._hands = replace(self._hands, call=call, present=present, state=state)
 
@@ -63,7 +86,9 @@ class LocalTools:
         self._hands = replace(self._hands, configs=configs)
 
     def unload(self, definition: ToolDefinition) -> None:
-        """Let go of a tool's code until it is called again; running calls are not touched. Raises `BadHandler`."""
+        """Let go of a tool's code until it is called again; running calls are not touched.
+        Raises `BadHandler`.
+        """
         self._handlers.unload(definition)
 
     def forget(self, definition: ToolDefinition) -> None:
@@ -89,7 +114,9 @@ class LocalTools:
     ) -> ToolResponse:
         limit_s = min(definition.timeout_s, call.ttl_s)
         if limit_s <= 0:
-            return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began")
+            return ToolResponse.failure(
+                ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began"
+            )
         context = Context(call, self._hands, progress)
         try:
             async with timeout(limit_s) as deadline:

@@ -1,4 +1,5 @@
-"""How log lines look: one event a line, `key=value` extras, journald's priorities, nothing secret, nothing that moves a cursor.
+"""How log lines look: one event a line, `key=value` extras, journald's priorities, nothing secret,
+nothing that moves a cursor.
 
 Refuses to know who logs what.
 """
@@ -14,7 +15,12 @@ MAX_REMOTE: Final = 200
 """Characters of somebody else's text worth a log line."""
 MAX_LINE: Final = 4000
 
-_PRIORITY: Final = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
+_PRIORITY: Final = (
+    (logging.CRITICAL, 2),
+    (logging.ERROR, 3),
+    (logging.WARNING, 4),
+    (logging.INFO, 6),
+)
 _DEBUG_PRIORITY: Final = 7
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _SECRET_PAIR: Final = re.compile(
@@ -28,7 +34,10 @@ _NOISY: Final = ("bleak", "bumble", "httpx", "httpcore", "mqtt", "asyncio")
 
 def clean(text: object, limit: int = MAX_REMOTE) -> str:
     """Make somebody else's text fit for a log line: one line, printable, short."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(text)[: limit + 1])
+    shown = "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode()
+        for c in str(text)[: limit + 1]
+    )
     return shown if len(shown) <= limit else shown[: limit - 1] + "…"
 
 
@@ -39,7 +48,9 @@ class Redactor:
         self._known: tuple[str, ...] = ()
 
     def hide(self, secret: str | None) -> None:
-        """Never let this text into a log; texts under 4 characters would hide ordinary words and are ignored."""
+        """Never let this text into a log; texts under 4 characters would hide ordinary words
+        and are ignored.
+        """
         if secret and len(secret) >= 4 and secret not in self._known:
             # The longest first: of a secret that begins like another one no end may be left.
             self._known = tuple(sorted((*self._known, secret), key=len, reverse=True))
@@ -52,7 +63,9 @@ class Redactor:
 
 
 class LineFormatter(logging.Formatter):
-    """`logger: message key=value`, with a time before it on a terminal, with a priority before each line for journald."""
+    """`logger: message key=value`, with a time before it on a terminal, with a priority before
+    each line for journald.
+    """
 
     def __init__(self, redact: Redactor, *, journal: bool) -> None:
         super().__init__(datefmt="%H:%M:%S")
@@ -98,7 +111,9 @@ def is_journal(stream: TextIO, env: Mapping[str, str]) -> bool:
 
 
 def set_up(level: str, env: Mapping[str, str], *, stream: TextIO | None = None) -> Redactor:
-    """Send all logging to stderr in our form; the redactor given back is where secrets are made known."""
+    """Send all logging to stderr in our form; the redactor given back is where secrets are made
+    known.
+    """
     out = sys.stderr if stream is None else stream
     redact = Redactor()
     handler = logging.StreamHandler(out)
@@ -112,5 +127,7 @@ def set_level(level: str) -> None:
     """Say this much from now on."""
     logging.getLogger().setLevel(level.upper())
     for name in _NOISY:
-        quiet = logging.ERROR if name == "bleak" else logging.WARNING  # the link says once a cycle what bleak warns of
+        quiet = (
+            logging.ERROR if name == "bleak" else logging.WARNING
+        )  # the link says once a cycle what bleak warns of
         logging.getLogger(name).setLevel(logging.NOTSET if level == "debug" else quiet)

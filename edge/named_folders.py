@@ -1,4 +1,6 @@
-"""The folders that the configuration names, and which of them cannot be read now. Asked by the status and by the doctor."""
+"""The folders that the configuration names, and which of them cannot be read now. Asked by the
+status and by the doctor.
+"""
 
 from pathlib import Path
 
@@ -15,9 +17,16 @@ def named(settings: Settings) -> list[tuple[str, Path]]:
 
 def unreadable(settings: Settings) -> list[tuple[str, Path, str]]:
     """Return those that cannot be read, each with its key and the reason. Looks at the disk."""
-    return [(key, folder, problem) for key, folder in named(settings) if (problem := folder_problem(folder))]
+    return [
+        (key, folder, problem)
+        for key, folder in named(settings)
+        if (problem := folder_problem(folder))
+    ]
 
 
 def fix(key: str, folder: Path, settings: Settings) -> str:
     """Say what a person does about one of them."""
-    return f"make or mount {folder}, or correct {key} in {settings.source or 'the environment'}, then: systemctl reload glassd"
+    return (
+        f"make or mount {folder}, or correct {key} in "
+        f"{settings.source or 'the environment'}, then: systemctl reload glassd"
+    )

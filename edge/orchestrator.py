@@ -1,7 +1,7 @@
 """One call in, exactly one answer out: every tool call of this daemon goes through here.
 
-Refuses to know glasses, brokers, files and tools' insides: it sees rules (`core/`) and ports. What happens to a call once
-it is in stands in `pipeline.py`.
+Refuses to know glasses, brokers, files and tools' insides: it sees rules (`core/`) and ports. What
+happens to a call once it is in stands in `pipeline.py`.
 """
 
 import asyncio
@@ -42,12 +42,27 @@ from edge.ports import (
 )
 from edge.questions import WearerQuestions
 from edge.run_queue import RunQueue
-from edge.store_ports import ConfirmationStorePort, Consumed, Consumption, NotesPort, SessionStorePort
+from edge.store_ports import (
+    ConfirmationStorePort,
+    Consumed,
+    Consumption,
+    NotesPort,
+    SessionStorePort,
+)
 from edge.ticket import Cancelled, Ticket
 from edge.turns import OpenTurns, VoiceTurns
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import Transcript
-from tools_cache.tool import CallOrigin, Delivery, ErrorCode, Mode, ToolCall, ToolDefinition, ToolError, ToolResponse
+from tools_cache.tool import (
+    CallOrigin,
+    Delivery,
+    ErrorCode,
+    Mode,
+    ToolCall,
+    ToolDefinition,
+    ToolError,
+    ToolResponse,
+)
 
 __all__ = ["CallPorts", "Limits", "Orchestrator", "Policy", "Shelves"]
 _log: Final = logging.getLogger(__name__)
@@ -84,9 +99,14 @@ class Orchestrator:
     """Implements `CallsPort`. Calls that come before `run()` wait a moment for it."""
 
     def __init__(
-        self, ports: CallPorts, *, limits: Limits | None = None, policy_: Policy | None = None,
-        new_token: Callable[[], str] = _random_token, turns: OpenTurns | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        ports: CallPorts,
+        *,
+        limits: Limits | None = None,
+        policy_: Policy | None = None,
+        new_token: Callable[[], str] = _random_token,
+        turns: OpenTurns | None = None,
+    ) -> None:
         self._registry = ports.registry
         self._shelves = ports.shelves
         self._store = ports.shelves.calls
@@ -94,20 +114,31 @@ class Orchestrator:
         self._stage = ports.stage
         self._bus = ports.bus
         self._clock = ports.clock
-        self._limits = replace(limits) if limits is not None else Limits()  # our own: `adopt` changes it in place
+        self._limits = (
+            replace(limits) if limits is not None else Limits()
+        )  # our own: `adopt` changes it in place
         self._policy = policy_ or Policy()
         self._voice = VoiceTurns(ports.notes, ports.clock)
         self._turns = turns or OpenTurns()
         self._gate = Gate(
-            registry=ports.registry, store=self._store, clock=ports.clock, limits=self._limits, policy_=self._policy,
-        )  # fmt: skip
+            registry=ports.registry,
+            store=self._store,
+            clock=ports.clock,
+            limits=self._limits,
+            policy_=self._policy,
+        )
         self._ending = _ending(ports, self._limits)
         self._confirmer = _confirmer(ports, new_token)
         self.questions = self._confirmer.questions
         self._attendance = _attendance(ports, self._ending, self._confirmer, self._limits)
         self._pipeline = _pipeline(
-            ports, self._limits, gate=self._gate, confirmer=self._confirmer, attendance=self._attendance, ending=self._ending,
-        )  # fmt: skip
+            ports,
+            self._limits,
+            gate=self._gate,
+            confirmer=self._confirmer,
+            attendance=self._attendance,
+            ending=self._ending,
+        )
         self._queue = RunQueue(self._limits)
         self._tickets: dict[str, Ticket] = {}
         self._entering: dict[str, Ticket] = {}
@@ -115,14 +146,23 @@ class Orchestrator:
         self._tasks: asyncio.TaskGroup | None = None
         self._open = asyncio.Event()
         self._cloud = CloudDesk(
-            uplink=ports.uplink, ending=self._ending, tickets=self._tickets, call=self.call, cancel=self.cancel,
+            uplink=ports.uplink,
+            ending=self._ending,
+            tickets=self._tickets,
+            call=self.call,
+            cancel=self.cancel,
             on_registry=ports.on_registry,
-        )  # fmt: skip
+        )
 
     def adopt(self, limits: Limits, policy_: Policy) -> None:
         """What the owner changed counts from the next call on."""
         self._limits.take(limits)
-        self._policy = replace(policy_, user_id=self._policy.user_id, language=self._policy.language, choice=self._policy.choice)
+        self._policy = replace(
+            policy_,
+            user_id=self._policy.user_id,
+            language=self._policy.language,
+            choice=self._policy.choice,
+        )
         self._gate.adopt(self._policy)
 
     @property
@@ -137,13 +177,20 @@ class Orchestrator:
 
     @property
     def waiting(self) -> int:
-        """Calls in flight whose caller has an interim answer: queued, pending, waiting for a yes."""
+        """Calls in flight whose caller has an interim answer: queued, pending, waiting for a
+        yes.
+        """
         return sum(ticket.early for ticket in self._tickets.values())
 
     # ------------------------------------------------------------------ doors
 
     async def call(
-        self, call: ToolCall, *, progress: Progress | None = None, wait: Wait = Wait.ANSWER, taken: Taken | None = None
+        self,
+        call: ToolCall,
+        *,
+        progress: Progress | None = None,
+        wait: Wait = Wait.ANSWER,
+        taken: Taken | None = None,
     ) -> ToolResponse:
         """See `CallsPort`. `taken` is called when the call runs, or waits for its turn."""
         ticket = Ticket(call, self._clock.boot(), wait, progress)
@@ -152,7 +199,9 @@ class Orchestrator:
             return refused
         if (twin := self._twin(ticket)) is not None:
             if twin.early and not twin.answer.done() and twin.call.call_id != call.call_id:
-                return self._still_open(twin)  # the last daemon left it: nobody knows how long it takes
+                return self._still_open(
+                    twin
+                )  # the last daemon left it: nobody knows how long it takes
             if taken is not None:
                 await taken()
             await asyncio.wait({twin.answer})
@@ -179,26 +228,52 @@ class Orchestrator:
         await asyncio.wait({ticket.first})
         return ticket.first.result()
 
-    async def confirm(self, token: str, *, allow: bool, grant: Grant = Grant.ONCE, call: ToolCall | None = None) -> ToolResponse:
+    async def confirm(
+        self, token: str, *, allow: bool, grant: Grant = Grant.ONCE, call: ToolCall | None = None
+    ) -> ToolResponse:
         """See `CallsPort`."""
-        about = call or ToolCall(call_id="", tool="", args={}, origin=CallOrigin.CLI, user_id=self._policy.user_id)
+        about = call or ToolCall(
+            call_id="", tool="", args={}, origin=CallOrigin.CLI, user_id=self._policy.user_id
+        )
         bound: dict[str, str | None] = {}
         if call is not None:
-            bound = {"tool": call.tool, "args_hash": self._gate.args_hash(Ticket(call, self._clock.boot())), "session": call.session}
-        use = partial(self._confirmer.by_token, token, allow=allow, grant=grant, user_id=about.user_id, **bound)
+            bound = {
+                "tool": call.tool,
+                "args_hash": self._gate.args_hash(Ticket(call, self._clock.boot())),
+                "session": call.session,
+            }
+        use = partial(
+            self._confirmer.by_token,
+            token,
+            allow=allow,
+            grant=grant,
+            user_id=about.user_id,
+            **bound,
+        )
         return await self._decided(use, about, allow=allow)
 
     async def decide(self, call_id: str, *, allow: bool, grant: Grant = Grant.ONCE) -> ToolResponse:
         """See `CallsPort`."""
-        about = ToolCall(call_id=call_id, tool="", args={}, origin=CallOrigin.CLI, user_id=self._policy.user_id)
-        use = partial(self._confirmer.by_call, call_id, allow=allow, grant=grant, user_id=about.user_id)
+        about = ToolCall(
+            call_id=call_id, tool="", args={}, origin=CallOrigin.CLI, user_id=self._policy.user_id
+        )
+        use = partial(
+            self._confirmer.by_call, call_id, allow=allow, grant=grant, user_id=about.user_id
+        )
         return await self._decided(use, about, allow=allow)
 
-    async def _decided(self, use: Callable[[], Awaitable[Consumed]], about: ToolCall, *, allow: bool) -> ToolResponse:
+    async def _decided(
+        self, use: Callable[[], Awaitable[Consumed]], about: ToolCall, *, allow: bool
+    ) -> ToolResponse:
         await self._opened()
         if self._tasks is None:
-            return self._about(about, interruption("The daemon is not ready yet; the question stays open"), "not running")
-        # A task of its own: a caller that goes away between the decision and its call's hearing of it takes nothing with it.
+            return self._about(
+                about,
+                interruption("The daemon is not ready yet; the question stays open"),
+                "not running",
+            )
+        # A task of its own: a caller that goes away between the decision and its call's hearing of
+        # it takes nothing with it.
         using = self._tasks.create_task(self._use(use, about, allow=allow), name="call.confirm")
         await asyncio.wait({using})
         if using.cancelled():
@@ -208,7 +283,9 @@ class Orchestrator:
         await asyncio.wait({answer})
         return answer.result()
 
-    async def _use(self, use: Callable[[], Awaitable[Consumed]], about: ToolCall, *, allow: bool) -> "ToolResponse | asyncio.Future[ToolResponse]":
+    async def _use(
+        self, use: Callable[[], Awaitable[Consumed]], about: ToolCall, *, allow: bool
+    ) -> "ToolResponse | asyncio.Future[ToolResponse]":
         """Decide a question and tell its call: why not, or where that call's answer will be."""
         try:
             used = await use()
@@ -219,14 +296,24 @@ class Orchestrator:
             return self._about(about, confirmation.rejected(used.outcome), "confirmation")
         ticket = self._tickets.get(used.call_id)
         if ticket is None:
-            return self._about(about, interruption("The daemon is starting; the call goes on in a moment"), "starting")
-        answer = ticket.wait_again()  # before the call hears of it, so that its end is this caller's answer
+            return self._about(
+                about,
+                interruption("The daemon is starting; the call goes on in a moment"),
+                "starting",
+            )
+        answer = (
+            ticket.wait_again()
+        )  # before the call hears of it, so that its end is this caller's answer
         self._confirmer.decided(ticket, allow=allow, by="the caller")
         return answer
 
-    async def submit(self, call_id: str, response: ToolResponse, *, user_id: str, session: str) -> Submission:
+    async def submit(
+        self, call_id: str, response: ToolResponse, *, user_id: str, session: str
+    ) -> Submission:
         """See `CallsPort`. Raises what the store raises."""
-        outcome = await self._shelves.pending.resolve(call_id, response, user_id=user_id, session=session)
+        outcome = await self._shelves.pending.resolve(
+            call_id, response, user_id=user_id, session=session
+        )
         ticket = self._tickets.get(call_id)
         if outcome is Submission.TAKEN and ticket is not None:
             self._bus.publish(PendingResolved(call_id, ticket.call.tool))
@@ -235,7 +322,9 @@ class Orchestrator:
         return outcome
 
     async def _enter(self, ticket: Ticket) -> ToolResponse | None:
-        """What every call passes before it has a life: a name, a daemon that runs, a session with one mode, its keys."""
+        """What every call passes before it has a life: a name, a daemon that runs, a session
+        with one mode, its keys.
+        """
         call = ticket.call
         if problem := policy.name_problem(call.tool):
             return self._ending.refusal(ticket, problem, "malformed")
@@ -254,7 +343,9 @@ class Orchestrator:
             except Exception as e:  # noqa: BLE001 - a disk that takes nothing new
                 return self._ending.refusal(ticket, results.storage_unavailable(e), "store")
             if mode != call.mode:
-                return self._ending.refusal(ticket, policy.session_mode_problem(call.session, mode), "session mode")
+                return self._ending.refusal(
+                    ticket, policy.session_mode_problem(call.session, mode), "session mode"
+                )
         ticket.keys = idempotency.keys_of(call, epoch)
         return None
 
@@ -265,13 +356,19 @@ class Orchestrator:
 
     def _still_open(self, twin: Ticket) -> ToolResponse:
         """The same call has no answer yet; its id says where to look."""
-        pending = self._ending.stamp(twin, results.pending(twin.call)).with_meta(delivery=Delivery.NONE.value)
+        pending = self._ending.stamp(twin, results.pending(twin.call)).with_meta(
+            delivery=Delivery.NONE.value
+        )
         return idempotency.as_replay(pending, twin.call.turn_id)
 
     def _queued(self, ticket: Ticket) -> ToolResponse | None:
         """Let a call into the queue of those that want to run; else why not."""
-        if self._tasks is None or not self._open.is_set():  # before that, what is taken on would be taken up once more
-            return self._ending.refusal(ticket, interruption("The daemon is not ready yet"), "not running")
+        if (
+            self._tasks is None or not self._open.is_set()
+        ):  # before that, what is taken on would be taken up once more
+            return self._ending.refusal(
+                ticket, interruption("The daemon is not ready yet"), "not running"
+            )
         if self._queue.full(ticket):
             return self._ending.refusal(ticket, overrun(self._limits), "too many calls wait")
         self._queue.enter(ticket)
@@ -289,21 +386,46 @@ class Orchestrator:
         return self._ending.refusal(Ticket(call, self._clock.boot()), error, reason)
 
     async def heard(self, text: str, mode: Mode = Mode.VOICE) -> ToolResponse:
-        """Take a final transcript: the tool whose activation phrase is in it is called, or NOT_FOUND is said."""
+        """Take a final transcript: the tool whose activation phrase is in it is called, or
+        NOT_FOUND is said.
+        """
         call_id = new_call_id(self._clock)
         if not self.session.begin_voice(self._clock.boot()):
-            unheard = ToolCall(call_id=call_id, tool="", args={}, origin=CallOrigin.VOICE, mode=mode, user_id=self._policy.user_id)
-            return self._about(unheard, policy.quiet(self.session.quiet_s(self._clock.boot())), "quiet")
+            unheard = ToolCall(
+                call_id=call_id,
+                tool="",
+                args={},
+                origin=CallOrigin.VOICE,
+                mode=mode,
+                user_id=self._policy.user_id,
+            )
+            return self._about(
+                unheard, policy.quiet(self.session.quiet_s(self._clock.boot())), "quiet"
+            )
         turn_id, replayed = await self._voice.turn(text, call_id)
-        found = phrases.meant(text, self._registry.snapshot().entries(), self._policy.language, self._why_not(turn_id))
+        found = phrases.meant(
+            text, self._registry.snapshot().entries(), self._policy.language, self._why_not(turn_id)
+        )
         call = ToolCall(
-            call_id=call_id, tool=found.tool.name if found else "", args=found.args if found else {},
-            origin=CallOrigin.VOICE, mode=mode, turn_id=turn_id, replayed=replayed, user_id=self._policy.user_id,
-        )  # fmt: skip
+            call_id=call_id,
+            tool=found.tool.name if found else "",
+            args=found.args if found else {},
+            origin=CallOrigin.VOICE,
+            mode=mode,
+            turn_id=turn_id,
+            replayed=replayed,
+            user_id=self._policy.user_id,
+        )
         if found is not None:
             return await self.call(call)
-        said = "that" if self.session.snapshot().suppress_transcript else f"“{' '.join(text.split())[:60]}”"  # the lens is kept on disk
-        error = ToolError.of(ErrorCode.TOOL_NOT_FOUND, f"Nothing here answers to {said}", suggestion="glassd tools")
+        said = (
+            "that"
+            if self.session.snapshot().suppress_transcript
+            else f"“{' '.join(text.split())[:60]}”"
+        )  # the lens is kept on disk
+        error = ToolError.of(
+            ErrorCode.TOOL_NOT_FOUND, f"Nothing here answers to {said}", suggestion="glassd tools"
+        )
         refusal = self._ending.refusal(Ticket(call, self._clock.boot()), error, "no phrase matches")
         report = await self._stage.present(call_id, refusal)
         return refusal.with_meta(delivery=report.to_json())
@@ -326,7 +448,9 @@ class Orchestrator:
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
-                self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = self._ending.tasks = tasks
+                self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = (
+                    self._ending.tasks
+                ) = tasks
                 with self._bus.listen(calls=False) as heard:
                     await self._resume()
                     self._open.set()
@@ -336,7 +460,9 @@ class Orchestrator:
         finally:
             self._open.clear()
             self._tasks = None
-            self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = self._ending.tasks = None
+            self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = (
+                self._ending.tasks
+            ) = None
             left = list(self._tickets.values())
             self._tickets.clear()
             for ticket in left:
@@ -347,7 +473,11 @@ class Orchestrator:
         found = self._tickets.get(ticket.call.call_id)
         if found is None and ticket.key is not None:
             # A key of another tool's call makes no twin; what is on disk under it, the gate judges.
-            same = (t for t in self._tickets.values() if t.key == ticket.key and t.call.tool == ticket.call.tool)
+            same = (
+                t
+                for t in self._tickets.values()
+                if t.key == ticket.key and t.call.tool == ticket.call.tool
+            )
             found = next(same, None)
         return found
 
@@ -359,7 +489,9 @@ class Orchestrator:
         self._tasks.create_task(self._carry(ticket, life), name=f"call.{ticket.call.call_id}")
 
     async def _carry(self, ticket: Ticket, life: Coroutine[None, None, None]) -> None:
-        """A fault of one call stays its own; a ticket that is cancelled with the daemon stays until `run` ends it."""
+        """A fault of one call stays its own; a ticket that is cancelled with the daemon stays
+        until `run` ends it.
+        """
         try:
             await life
         except Exception:  # noqa: BLE001 - the other calls in this group are not to blame
@@ -368,7 +500,9 @@ class Orchestrator:
         self._tickets.pop(ticket.call.call_id, None)
         for word in ticket.words:
             if isinstance(word, CallResult) and ticket.runner is None:
-                await self._cloud.result(word)  # it came while its call was already ending without it
+                await self._cloud.result(
+                    word
+                )  # it came while its call was already ending without it
 
     # ------------------------------------------------------------------ the bus
 
@@ -381,7 +515,11 @@ class Orchestrator:
             self._tasks.create_task(self._called_off(happening), name="call.off")
         elif isinstance(happening, GlassesReady):
             self._voice.reconnected()
-        elif isinstance(happening, GlassesSaid) and isinstance(happening.event, Transcript) and happening.event.final:
+        elif (
+            isinstance(happening, GlassesSaid)
+            and isinstance(happening.event, Transcript)
+            and happening.event.final
+        ):
             self._tasks.create_task(self._said(happening.event.text), name="call.heard")
 
     async def _said(self, text: str) -> None:
@@ -402,9 +540,18 @@ class Orchestrator:
     # ------------------------------------------------------------------ after a restart
 
     async def _resume(self) -> None:
-        """Every call the last daemon accepted ends in exactly one answer; nothing unsafe runs twice."""
+        """Every call the last daemon accepted ends in exactly one answer; nothing unsafe runs
+        twice.
+        """
         for left in await self._store.unfinished():
-            ticket = Ticket(left.call, self._clock.boot(), admitted=True, early=True, keys=left.keys, attempts=left.attempts)
+            ticket = Ticket(
+                left.call,
+                self._clock.boot(),
+                admitted=True,
+                early=True,
+                keys=left.keys,
+                attempts=left.attempts,
+            )
             ticket.route = Route(RouteKind(left.route), "resumed after a restart")
             ticket.snapshot = self._registry.snapshot()
             entry = ticket.snapshot.find(left.call.tool)
@@ -414,28 +561,64 @@ class Orchestrator:
 
 def _ending(ports: CallPorts, limits: Limits) -> Ending:
     return Ending(
-        registry=ports.registry, shelves=ports.shelves, sessions=ports.sessions, uplink=ports.uplink, glasses=ports.glasses,
-        stage=ports.stage, bus=ports.bus, clock=ports.clock, audit=ports.audit, limits=limits,
-    )  # fmt: skip
+        registry=ports.registry,
+        shelves=ports.shelves,
+        sessions=ports.sessions,
+        uplink=ports.uplink,
+        glasses=ports.glasses,
+        stage=ports.stage,
+        bus=ports.bus,
+        clock=ports.clock,
+        audit=ports.audit,
+        limits=limits,
+    )
 
 
 def _confirmer(ports: CallPorts, new_token: Callable[[], str]) -> Confirmer:
     return Confirmer(
-        store=ports.confirmations, ask=ports.ask, bus=ports.bus, clock=ports.clock, registry=ports.registry, new_token=new_token,
-    )  # fmt: skip
+        store=ports.confirmations,
+        ask=ports.ask,
+        bus=ports.bus,
+        clock=ports.clock,
+        registry=ports.registry,
+        new_token=new_token,
+    )
 
 
-def _attendance(ports: CallPorts, ending: Ending, confirmer: Confirmer, limits: Limits) -> Attendance:
+def _attendance(
+    ports: CallPorts, ending: Ending, confirmer: Confirmer, limits: Limits
+) -> Attendance:
     return Attendance(
-        uplink=ports.uplink, stage=ports.stage, bus=ports.bus, clock=ports.clock, ending=ending, confirmer=confirmer, limits=limits,
-    )  # fmt: skip
+        uplink=ports.uplink,
+        stage=ports.stage,
+        bus=ports.bus,
+        clock=ports.clock,
+        ending=ending,
+        confirmer=confirmer,
+        limits=limits,
+    )
 
 
 def _pipeline(
-    ports: CallPorts, limits: Limits, *, gate: Gate, confirmer: Confirmer, attendance: Attendance, ending: Ending,
-) -> Pipeline:  # fmt: skip
+    ports: CallPorts,
+    limits: Limits,
+    *,
+    gate: Gate,
+    confirmer: Confirmer,
+    attendance: Attendance,
+    ending: Ending,
+) -> Pipeline:
     return Pipeline(
-        gate=gate, local=ports.local, shelves=ports.shelves, uplink=ports.uplink, glasses=ports.glasses, bus=ports.bus,
-        clock=ports.clock, confirmer=confirmer, attendance=attendance, wearer=WearerQuestions(ports.ask, ports.clock),
-        ending=ending, limits=limits,
-    )  # fmt: skip
+        gate=gate,
+        local=ports.local,
+        shelves=ports.shelves,
+        uplink=ports.uplink,
+        glasses=ports.glasses,
+        bus=ports.bus,
+        clock=ports.clock,
+        confirmer=confirmer,
+        attendance=attendance,
+        wearer=WearerQuestions(ports.ask, ports.clock),
+        ending=ending,
+        limits=limits,
+    )

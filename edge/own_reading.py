@@ -1,6 +1,8 @@
-"""Reads the tools an owner made, `tools.d/*.toml` and `*.json`, and says what is wrong with them. Runs in a child of the daemon.
+"""Reads the tools an owner made, `tools.d/*.toml` and `*.json`, and says what is wrong with them.
+Runs in a child of the daemon.
 
-Refuses to look at secrets and to ask anybody. A file that cannot be used costs itself, never its neighbours.
+Refuses to look at secrets and to ask anybody. A file that cannot be used costs itself, never its
+neighbours.
 """
 
 import hashlib
@@ -34,18 +36,36 @@ CARD: Final = "card"
 _HIDDEN: Final = ("execution", "activationPhrases")
 """What of a file is not the tool's definition: how it is asked is nobody's business but ours."""
 _BODILESS: Final = frozenset({"GET", "DELETE"})
-_OURS: Final = frozenset({"host", "content-length", "transfer-encoding", "connection", "accept-encoding", "te", "upgrade", "expect"})
+_OURS: Final = frozenset(
+    {
+        "host",
+        "content-length",
+        "transfer-encoding",
+        "connection",
+        "accept-encoding",
+        "te",
+        "upgrade",
+        "expect",
+    }
+)
 _CLOUD_ONLY: Final = {
-    "agentConfig": "a sub-agent (execution.agentConfig) runs in a cloud", "imageConfig": "an image model runs in a cloud",
-    "provider": "an image model (execution.provider) runs in a cloud", "model": "an image model (execution.model) runs in a cloud",
-}  # fmt: skip
+    "agentConfig": "a sub-agent (execution.agentConfig) runs in a cloud",
+    "imageConfig": "an image model runs in a cloud",
+    "provider": "an image model (execution.provider) runs in a cloud",
+    "model": "an image model (execution.model) runs in a cloud",
+}
 
 
 _UNQUOTED: Final = {
-    "/headers": "must be text by name, each in plain ASCII, on one line, of 4000 characters at most",
-    "/url": "must be an address, without a space in it", "/webhookUrl": "must be an address, without a space in it",
-}  # fmt: skip
-"""Where an author may have written a secret down: what is wrong there is said without what stands there."""
+    "/headers": (
+        "must be text by name, each in plain ASCII, on one line, of 4000 characters at most"
+    ),
+    "/url": "must be an address, without a space in it",
+    "/webhookUrl": "must be an address, without a space in it",
+}
+"""Where an author may have written a secret down: what is wrong there is said without what
+stands there.
+"""
 
 
 class BadFile(Exception):
@@ -64,8 +84,9 @@ class _Found:
 
 
 def read(folders: Sequence[Path], packages: Sequence[str] = (), users: Collection[int] = ()) -> Own:
-    """Read every file of every folder, in the order of their names, and the owner's Python tools. Never raises for what stands in
-    them. `users`: who may own Python tools beside root; without one, the user of this process.
+    """Read every file of every folder, in the order of their names, and the owner's Python tools.
+    Never raises for what stands in them. `users`: who may own Python tools beside root; without
+    one, the user of this process.
     """
     found, digest = _Found(), hashlib.sha256()
     for path in _files(folders, found.problems):
@@ -85,26 +106,44 @@ def read(folders: Sequence[Path], packages: Sequence[str] = (), users: Collectio
         digest.update(json.dumps(tool.raw, sort_keys=True).encode())
         found.tools.append((tool, place))
     return Own(
-        apps=tuple(_apps(found.tools, found.needs)), plans=found.plans, servers=tuple(found.servers), problems=tuple(found.problems),
-        folders=tuple(map(str, folders)), digest=digest.hexdigest() if found.tools or found.servers else "",
-    )  # fmt: skip
+        apps=tuple(_apps(found.tools, found.needs)),
+        plans=found.plans,
+        servers=tuple(found.servers),
+        problems=tuple(found.problems),
+        folders=tuple(map(str, folders)),
+        digest=digest.hexdigest() if found.tools or found.servers else "",
+    )
 
 
 def _files(folders: Sequence[Path], problems: list[Dropped]) -> Iterator[Path]:
     for folder in folders:
         try:
             open_to_all = folder.stat().st_mode & stat.S_IWOTH
-            names = sorted(p for p in folder.iterdir() if p.suffix in {".toml", ".json"} and not p.name.startswith("."))
+            names = sorted(
+                p
+                for p in folder.iterdir()
+                if p.suffix in {".toml", ".json"} and not p.name.startswith(".")
+            )
         except FileNotFoundError:
             continue
         except OSError as e:
-            problems.append(Dropped(str(folder), f"cannot be read: {e.strerror}; check who may read it"))
+            problems.append(
+                Dropped(str(folder), f"cannot be read: {e.strerror}; check who may read it")
+            )
             continue
         if open_to_all and names:
-            problems.append(Dropped(str(folder), "anybody may put files into it, and they decide where your secrets go: chmod o-w"))
+            problems.append(
+                Dropped(
+                    str(folder),
+                    "anybody may put files into it, and they decide "
+                    "where your secrets go: chmod o-w",
+                )
+            )
             continue
         if len(names) > MAX_FILES:
-            problems.append(Dropped(str(folder), f"{len(names)} files; the first {MAX_FILES} are read"))
+            problems.append(
+                Dropped(str(folder), f"{len(names)} files; the first {MAX_FILES} are read")
+            )
         yield from names[:MAX_FILES]
 
 
@@ -121,7 +160,9 @@ def _bytes(path: Path) -> bytes:
             if not stat.S_ISREG(mode):
                 raise BadFile("is no file")
             if mode & stat.S_IWOTH:
-                raise BadFile("anybody may write it, and it decides where your secrets go: chmod o-w")
+                raise BadFile(
+                    "anybody may write it, and it decides where your secrets go: chmod o-w"
+                )
             raw = file.read(MAX_FILE + 1)
     except OSError as e:
         raise BadFile(f"cannot be read: {e.strerror}; check who may read it") from None
@@ -132,10 +173,14 @@ def _bytes(path: Path) -> bytes:
 
 def _parsed(path: Path, raw: bytes) -> dict[str, Json]:
     try:
-        document = json.loads(raw) if path.suffix == ".json" else tomllib.loads(raw.decode("utf-8-sig"))
+        document = (
+            json.loads(raw) if path.suffix == ".json" else tomllib.loads(raw.decode("utf-8-sig"))
+        )
         json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     except (TypeError, RecursionError):
-        raise BadFile("holds a date, or goes too deep; JSON has neither: write it as text") from None
+        raise BadFile(
+            "holds a date, or goes too deep; JSON has neither: write it as text"
+        ) from None
     except ValueError as e:
         raise BadFile(f"is not valid {path.suffix[1:].upper()}: {e}") from None
     if not isinstance(document, dict):
@@ -149,7 +194,10 @@ def _take(file: str, document: dict[str, Json], found: _Found) -> None:
         _take_tool(file, "", document, found)
         return
     if unknown := sorted(document.keys() - {"tools", "servers"}):
-        raise BadFile(f"{unknown[0]}: stands beside a list; a file is one tool, or it has tools = [...] and servers = [...]")
+        raise BadFile(
+            f"{unknown[0]}: stands beside a list; a file is one tool, "
+            "or it has tools = [...] and servers = [...]"
+        )
     for kind, take in (("tools", _take_tool), ("servers", _take_server)):
         listed = document.get(kind, [])
         if not isinstance(listed, list) or len(listed) > own_schema.MAX_TOOLS:
@@ -189,15 +237,32 @@ def _one_way(document: Json) -> None:
 
 
 def _server(document: Mapping[str, Json]) -> Server:
-    plain = {"title": "title", "url": "url", "transport": "transport", "command": "command", "enabled": "enabled", "idle": "idle_s",
-             "prompt": "prompt", "visible": "visible", "requiresConfirmation": "confirm", "trusted": "trusted"}  # fmt: skip
-    given: dict[str, Any] = {ours: document[theirs] for theirs, ours in plain.items() if theirs in document}
+    plain = {
+        "title": "title",
+        "url": "url",
+        "transport": "transport",
+        "command": "command",
+        "enabled": "enabled",
+        "idle": "idle_s",
+        "prompt": "prompt",
+        "visible": "visible",
+        "requiresConfirmation": "confirm",
+        "trusted": "trusted",
+    }
+    given: dict[str, Any] = {
+        ours: document[theirs] for theirs, ours in plain.items() if theirs in document
+    }
     if "timeout" in document:
         given["timeout_s"] = document["timeout"] / 1000
     return Server(
-        name=document["name"], headers=frozen(document.get("headers", {})), env=frozen(document.get("env", {})), args=tuple(document.get("args", ())),
-        allowed_tools=frozenset(document.get("allowedTools", ())), tool_prompts=frozen(document.get("toolPrompts", {})), **given,
-    )  # fmt: skip
+        name=document["name"],
+        headers=frozen(document.get("headers", {})),
+        env=frozen(document.get("env", {})),
+        args=tuple(document.get("args", ())),
+        allowed_tools=frozenset(document.get("allowedTools", ())),
+        tool_prompts=frozen(document.get("toolPrompts", {})),
+        **given,
+    )
 
 
 def _first(name: str, taken: list[str]) -> None:
@@ -209,7 +274,9 @@ def _first(name: str, taken: list[str]) -> None:
 
 def _label(file: str, document: Json) -> str:
     name = document.get("name") if isinstance(document, dict) else None
-    return f"{file} ({name[:80]})" if isinstance(name, str) and name.isprintable() and name else file
+    return (
+        f"{file} ({name[:80]})" if isinstance(name, str) and name.isprintable() and name else file
+    )
 
 
 # ------------------------------------------------------------------ the form
@@ -239,7 +306,10 @@ def _known(document: Mapping[str, Json], schema: Mapping[str, Any], where: str) 
     known = schema["properties"]
     for key, value in document.items():
         if key not in known:
-            raise BadFile(f"{where}{key}: there is no such field; " + (did_you_mean(key, known) or f"there are {', '.join(known)}"))
+            raise BadFile(
+                f"{where}{key}: there is no such field; "
+                + (did_you_mean(key, known) or f"there are {', '.join(known)}")
+            )
         if isinstance(value, dict):
             _known(value, known[key], f"{where}{key}.")
 
@@ -251,31 +321,45 @@ def _tool(document: Mapping[str, Json]) -> tuple[ToolDefinition, Plan | None]:
     name = parse(document["name"])
     kind = ExecutionType(document.get("executionType", ExecutionType.GATEWAY))
     execution: dict[str, Json] = dict(document.get("execution", {}))
-    schema = document.get("inputSchema", {"type": "object", "properties": {}, "additionalProperties": False})
+    schema = document.get(
+        "inputSchema", {"type": "object", "properties": {}, "additionalProperties": False}
+    )
     check_schema(schema)
     plan = _plan(kind, execution, schema)
     method = plan.method if plan else "POST"
     reads = method == "GET" and plan is not None and not plan.later
     raw: dict[str, Json] = {
-        "sideEffects": "read_only" if reads else "writes", "idempotent": reads,
+        "sideEffects": "read_only" if reads else "writes",
+        "idempotent": reads,
         **{key: value for key, value in document.items() if key not in _HIDDEN},
-        "name": name.tool, "inputSchema": schema, "executionType": kind.value,
-    }  # fmt: skip
+        "name": name.tool,
+        "inputSchema": schema,
+        "executionType": kind.value,
+    }
     if execution:
-        raw[own.EXECUTION_KEY] = hashlib.sha256(json.dumps(execution, sort_keys=True, default=str).encode()).hexdigest()
+        raw[own.EXECUTION_KEY] = hashlib.sha256(
+            json.dumps(execution, sort_keys=True, default=str).encode()
+        ).hexdigest()
     if "activationPhrases" in document:
         raw["mentraExtensions"] = {"activationPhrases": document["activationPhrases"]}
     tool = definition(name.package, raw, source=Source.LOCAL)
     timeout_s = execution.get("timeout", 30_000) / 1000
     endpoint = "" if plan is None or plan.later else "http"
-    return replace(tool, endpoint=endpoint, timeout_s=timeout_s, custom_ui=tool.custom_ui or CARD, own=True), plan
+    return replace(
+        tool, endpoint=endpoint, timeout_s=timeout_s, custom_ui=tool.custom_ui or CARD, own=True
+    ), plan
 
 
-def _plan(kind: ExecutionType, execution: Mapping[str, Json], schema: Mapping[str, Json]) -> Plan | None:
+def _plan(
+    kind: ExecutionType, execution: Mapping[str, Json], schema: Mapping[str, Json]
+) -> Plan | None:
     """How it is asked; None when nobody is: the wearer answers, or whoever hands the result in."""
     if kind is ExecutionType.SPACE:
         if execution:
-            raise BadFile("execution: a tool of executionType space is a question to the wearer, nobody is asked for it; take execution out")
+            raise BadFile(
+                "execution: a tool of executionType space is a question to the "
+                "wearer, nobody is asked for it; take execution out"
+            )
         return None
     if only := next((why for key, why in _CLOUD_ONLY.items() if key in execution), ""):
         return Plan(only_cloud=only)
@@ -288,18 +372,28 @@ def _plan(kind: ExecutionType, execution: Mapping[str, Json], schema: Mapping[st
         raise BadFile('execution.answer: later is for executionType = "external"')
     method = execution.get("method", "POST")
     plan = Plan(
-        url=url, method=method, headers=frozen(execution.get("headers", {})), query=frozen(execution.get("query", {})),
-        body=frozen(_body(execution, method)), later=later,
-    )  # fmt: skip
+        url=url,
+        method=method,
+        headers=frozen(execution.get("headers", {})),
+        query=frozen(execution.get("query", {})),
+        body=frozen(_body(execution, method)),
+        later=later,
+    )
     _judged(plan, schema)
     return plan
 
 
 def _asked_by_nobody(kind: ExecutionType, execution: Mapping[str, Json]) -> None:
     if kind is not ExecutionType.EXTERNAL:
-        raise BadFile(f"execution.url: is missing; a tool of executionType {kind.value} is asked there (external without one is answered later)")
+        raise BadFile(
+            f"execution.url: is missing; a tool of executionType {kind.value} is "
+            "asked there (external without one is answered later)"
+        )
     if left := sorted(execution.keys() - {"answer", "timeout"}):
-        raise BadFile(f"execution.{left[0]}: is for an address, and there is none; write execution.url, or take it out")
+        raise BadFile(
+            f"execution.{left[0]}: is for an address, and there is none; "
+            "write execution.url, or take it out"
+        )
 
 
 def _body(execution: Mapping[str, Json], method: str) -> Json:
@@ -313,17 +407,29 @@ def _body(execution: Mapping[str, Json], method: str) -> Json:
     try:
         made: Json = json.loads(body)
     except (ValueError, RecursionError) as e:
-        raise BadFile(f"execution.body: is no JSON ({e}); placeholders stand within quotes there, or write it as a table") from None
-    if problems := compile_schema({}).errors(made):  # its size and depth, and NaN, which no JSON has
+        raise BadFile(
+            f"execution.body: is no JSON ({e}); placeholders stand within "
+            "quotes there, or write it as a table"
+        ) from None
+    if problems := compile_schema({}).errors(
+        made
+    ):  # its size and depth, and NaN, which no JSON has
         raise BadFile(f"execution.body: {problems[0]['problem']}")
     return made
 
 
 def _judged(plan: Plan, schema: Mapping[str, Json]) -> None:
     """Whatever can be said of a plan without its secrets. Raises `BadFile`, `BadTemplate`."""
-    if not templates.secrets(templates.origin(plan.url)) and (problem := own.address_problem(plan.url)):
+    if not templates.secrets(templates.origin(plan.url)) and (
+        problem := own.address_problem(plan.url)
+    ):
         raise BadFile(problem)
-    places: dict[str, Json] = {"url": plan.url, "headers": dict(plan.headers), "query": plan.query, "body": plan.body}
+    places: dict[str, Json] = {
+        "url": plan.url,
+        "headers": dict(plan.headers),
+        "query": plan.query,
+        "body": plan.body,
+    }
     for place, template in places.items():
         try:
             templates.check(template)
@@ -333,7 +439,10 @@ def _judged(plan: Plan, schema: Mapping[str, Json]) -> None:
             _inputs_known(place, template, schema)
     for name, value in plan.headers.items():
         if templates.slots(value):
-            raise BadFile(f"execution.headers.{name}: a call's values have no place in headers; put them into query or body")
+            raise BadFile(
+                f"execution.headers.{name}: a call's values have no place in "
+                "headers; put them into query or body"
+            )
         if name.lower() in _OURS:
             raise BadFile(f"execution.headers.{name}: is written by glassd itself; take it out")
 
@@ -341,17 +450,26 @@ def _judged(plan: Plan, schema: Mapping[str, Json]) -> None:
 def _inputs_known(place: str, template: Json, schema: Mapping[str, Json]) -> None:
     """A placeholder for what no call can have is a slip, told while its author looks."""
     properties = schema.get("properties")
-    if not isinstance(properties, Mapping) or schema.get("additionalProperties", True) not in (True, False):
+    if not isinstance(properties, Mapping) or schema.get("additionalProperties", True) not in (
+        True,
+        False,
+    ):
         return
     for path in sorted(templates.slots(template)):
         wanted = path.split(".")[1:2]
         if path.startswith("input.") and wanted[0] not in properties:
             near = nearest(wanted[0], properties)
-            hint = f"did you mean {{{{input.{near}}}}}?" if near else "add it to inputSchema.properties"
+            hint = (
+                f"did you mean {{{{input.{near}}}}}?"
+                if near
+                else "add it to inputSchema.properties"
+            )
             raise BadFile(f"execution.{place}: {{{{{path}}}}} is no argument of this tool; {hint}")
 
 
-def _apps(tools: Iterable[tuple[ToolDefinition, str]], needs: Mapping[str, tuple[Requirement, ...]]) -> Iterator[App]:
+def _apps(
+    tools: Iterable[tuple[ToolDefinition, str]], needs: Mapping[str, tuple[Requirement, ...]]
+) -> Iterator[App]:
     packages: dict[str, list[ToolDefinition]] = {}
     for tool, _ in tools:
         packages.setdefault(parse(tool.name).package, []).append(tool)

@@ -1,6 +1,8 @@
-"""Where the owner's own tools are, what their secrets are, and reading them once more in a running daemon.
+"""Where the owner's own tools are, what their secrets are, and reading them once more in a running
+daemon.
 
-Refuses to understand a file: own_reading.py does, in a child, since that needs libraries the daemon need not keep.
+Refuses to understand a file: own_reading.py does, in a child, since that needs libraries the daemon
+need not keep.
 """
 
 import logging
@@ -41,12 +43,21 @@ class NotRead(Exception):
 
 
 class OwnTools:
-    """Puts what was read into force: the registry lists it, the gateway asks. `reload` is what SIGHUP calls."""
+    """Puts what was read into force: the registry lists it, the gateway asks. `reload` is what
+    SIGHUP calls.
+    """
 
     def __init__(
-        self, gateway: "Gateway", registry: "RegistryCache", *, settings: Settings, env: Env, hide: Callable[[str], None],
-        servers: UseServers = lambda _own, _settings, _secret: (), forget: Callable[[ToolDefinition], None] = lambda _tool: None,
-    ) -> None:  # fmt: skip
+        self,
+        gateway: "Gateway",
+        registry: "RegistryCache",
+        *,
+        settings: Settings,
+        env: Env,
+        hide: Callable[[str], None],
+        servers: UseServers = lambda _own, _settings, _secret: (),
+        forget: Callable[[ToolDefinition], None] = lambda _tool: None,
+    ) -> None:
         self._gateway = gateway
         self._registry = registry
         self._settings = settings
@@ -70,7 +81,9 @@ class OwnTools:
         self._registry.use_own(own, made.withheld)
 
     async def reload(self, settings: Settings | None = None) -> Own:
-        """Read the files (and the secrets) again, by other settings where there are some. Raises `NotRead`: nothing changed."""
+        """Read the files (and the secrets) again, by other settings where there are some.
+        Raises `NotRead`: nothing changed.
+        """
         settings = settings or self._settings
         own = await read_again(folders(settings, self._env), settings.tools.packages)
         self._settings = settings
@@ -79,15 +92,17 @@ class OwnTools:
 
 
 def folders(settings: Settings, env: Env) -> tuple[Path, ...]:
-    """The folder beside the configuration (without one: beside where it would be), and those that the settings name."""
+    """The folder beside the configuration (without one: beside where it would be), and those
+    that the settings name.
+    """
     beside = (settings.source,) if settings.source is not None else config_candidates(env)
     named = map(Path, settings.tools.folders)
     return tuple(dict.fromkeys((*(path.absolute().parent / FOLDER for path in beside), *named)))
 
 
 def secrets(settings: Settings, env: Env, hide: Callable[[str], None]) -> Secret:
-    """Look secrets up: a systemd credential of that name, else the environment, where the settings allow the name. `hide` keeps
-    each one that is found out of the log.
+    """Look secrets up: a systemd credential of that name, else the environment, where the settings
+    allow the name. `hide` keeps each one that is found out of the log.
     """
 
     def secret(name: str) -> str | None:
@@ -107,10 +122,14 @@ def secrets(settings: Settings, env: Env, hide: Callable[[str], None]) -> Secret
     return secret
 
 
-async def read_again(places: Sequence[Path], packages: Sequence[str] = (), *, limit_s: float = LIMIT_S) -> Own:
+async def read_again(
+    places: Sequence[Path], packages: Sequence[str] = (), *, limit_s: float = LIMIT_S
+) -> Own:
     """Read all files in a child process. Raises `NotRead`."""
     try:
-        answer, code = await child.ask(_CHILD, *map(str, places), NO_MORE_FOLDERS, *packages, limit_s=limit_s)
+        answer, code = await child.ask(
+            _CHILD, *map(str, places), NO_MORE_FOLDERS, *packages, limit_s=limit_s
+        )
     except TimeoutError:
         raise NotRead(f"no answer in {limit_s:.0f} s") from None
     except OSError as e:
@@ -120,7 +139,9 @@ async def read_again(places: Sequence[Path], packages: Sequence[str] = (), *, li
     try:
         found: Own = pickle.loads(answer)  # noqa: S301 - of a process that is ours
     except Exception as e:  # noqa: BLE001 - after an upgrade on disk it may speak of what this version does not know
-        raise NotRead(f"the child is of another version ({type(e).__name__}): restart glassd") from None
+        raise NotRead(
+            f"the child is of another version ({type(e).__name__}): restart glassd"
+        ) from None
     return found
 
 
@@ -130,4 +151,6 @@ def main() -> None:
 
     with os.fdopen(os.dup(1), "wb") as out:
         end = sys.argv.index(NO_MORE_FOLDERS)
-        pickle.dump(own_reading.read([Path(word) for word in sys.argv[1:end]], sys.argv[end + 1 :]), out)
+        pickle.dump(
+            own_reading.read([Path(word) for word in sys.argv[1:end]], sys.argv[end + 1 :]), out
+        )

@@ -1,7 +1,8 @@
-"""The pairing desk: opens a window, finds the glasses, has them paired, asks the person for a code, keeps the bond.
+"""The pairing desk: opens a window, finds the glasses, has them paired, asks the person for a code,
+keeps the bond.
 
-Refuses to know sockets and terminals: who asks and answers is a client of the control API. One window at a time; it closes
-by itself, and with its client.
+Refuses to know sockets and terminals: who asks and answers is a client of the control API. One
+window at a time; it closes by itself, and with its client.
 """
 
 import asyncio
@@ -32,16 +33,30 @@ MAX_STEPS: Final = 64
 END_S: Final = 10.0
 """How long a closed window may take to hang up: bluetoothd needs 2 s for a disconnect."""
 LOST: Final = RadioReason.BOND_LOST.value
-_BUSY: Final = ("BUSY", "somebody else is pairing glasses now", "wait until that is over, or close it: glassd pair --cancel")
+_BUSY: Final = (
+    "BUSY",
+    "somebody else is pairing glasses now",
+    "wait until that is over, or close it: glassd pair --cancel",
+)
 
 
 class PairingDesk:
-    """Implements `PairingPort`. `radio` gives the daemon's own radio, `glasses` how the link stands."""
+    """Implements `PairingPort`. `radio` gives the daemon's own radio, `glasses` how the link
+    stands.
+    """
 
     def __init__(
-        self, radio: Callable[[], Awaitable[ble.Radio]], *, bonds: Bonds, link: Pausable, glasses: Callable[[], GlassesStatus],
-        bus: BusPort, clock: Clock, catalog: Catalog = CATALOG, limits: Limits | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        radio: Callable[[], Awaitable[ble.Radio]],
+        *,
+        bonds: Bonds,
+        link: Pausable,
+        glasses: Callable[[], GlassesStatus],
+        bus: BusPort,
+        clock: Clock,
+        catalog: Catalog = CATALOG,
+        limits: Limits | None = None,
+    ) -> None:
         self._radio = radio
         self._bonds = bonds
         self._link = link
@@ -64,7 +79,13 @@ class PairingDesk:
         if status.issue == LOST:
             return "lost"
         known = self._bonds.all()
-        bond = self._bonds.find(status.address) if status.address else known[0] if len(known) == 1 else None
+        bond = (
+            self._bonds.find(status.address)
+            if status.address
+            else known[0]
+            if len(known) == 1
+            else None
+        )
         return bond.how if bond else ""
 
     def alarms(self) -> dict[str, str]:
@@ -74,15 +95,28 @@ class PairingDesk:
         window = self._window
         return {
             "state": (window.state if window else PairingState.IDLE).value,
-            "closes_in_s": round(max(0.0, window.until - self._clock.boot()), 1) if window else None,
+            "closes_in_s": round(max(0.0, window.until - self._clock.boot()), 1)
+            if window
+            else None,
             "bonds": [
-                {"id": b.id, "model": b.model, "name": b.name, "addresses": dict(b.addresses), "how": b.how, "pairedAt": b.paired_at}
+                {
+                    "id": b.id,
+                    "model": b.model,
+                    "name": b.name,
+                    "addresses": dict(b.addresses),
+                    "how": b.how,
+                    "pairedAt": b.paired_at,
+                }
                 for b in self._bonds.all()
             ],
-        }  # fmt: skip
+        }
 
-    async def scan(self, seconds: float, *, settle_s: float | None = None) -> AsyncGenerator[Heard, None]:
-        """Tell what is heard. A link that is up stays up: glasses that are connected do not advertise, and are told first."""
+    async def scan(
+        self, seconds: float, *, settle_s: float | None = None
+    ) -> AsyncGenerator[Heard, None]:
+        """Tell what is heard. A link that is up stays up: glasses that are connected do not
+        advertise, and are told first.
+        """
         if self._window is not None or self._scanning:
             raise DeskRefused(*_BUSY)
         self._scanning = True
@@ -108,17 +142,27 @@ class PairingDesk:
             return ()
         bond = self._bonds.find(status.address)
         entry = next((m for m in self._catalog.models if m.key == status.model), None)
-        return (Heard(
-            bond.id if bond else status.address, status.model, entry.title if entry else status.model, bond.name if bond else "",
-            status.address, None, ours=bond is not None, connected=True,
-        ),)  # fmt: skip
+        return (
+            Heard(
+                bond.id if bond else status.address,
+                status.model,
+                entry.title if entry else status.model,
+                bond.name if bond else "",
+                status.address,
+                None,
+                ours=bond is not None,
+                connected=True,
+            ),
+        )
 
     def _ours(self, glasses: Glasses) -> bool:
         return any(self._bonds.find(s.address) is not None for s in glasses.sides.values())
 
     # -------------------------------------------------------------- the window
 
-    async def window(self, wanted: str | None, *, seconds: float | None = None) -> AsyncGenerator[Step, None]:
+    async def window(
+        self, wanted: str | None, *, seconds: float | None = None
+    ) -> AsyncGenerator[Step, None]:
         """Open the window and tell each step; see `PairingPort`."""
         if self._window is not None or self._scanning:
             raise DeskRefused(*_BUSY)
@@ -148,7 +192,11 @@ class PairingDesk:
             self._bus.publish(GlassesPaired(bond.model, bond.id, bond.how))
             window.move(Step(PairingState.PAIRED, heard, how=bond.how))
         except TimeoutError:
-            window.fail("TIMEOUT", f"the pairing window closed after {length_s:g} s", "open it again: glassd pair")
+            window.fail(
+                "TIMEOUT",
+                f"the pairing window closed after {length_s:g} s",
+                "open it again: glassd pair",
+            )
         except PairingError as error:
             window.fail(error.reason.value.upper(), str(error), error.hint)
         except RadioError as error:
@@ -157,7 +205,11 @@ class PairingDesk:
         except DeskRefused as refused:
             window.fail(refused.code, str(refused), refused.fix)
         except OSError as error:
-            window.fail("NOT_SAVED", f"the bond cannot be saved: {error.strerror}", "make room in the state directory, then: glassd pair")
+            window.fail(
+                "NOT_SAVED",
+                f"the bond cannot be saved: {error.strerror}",
+                "make room in the state directory, then: glassd pair",
+            )
         finally:
             window.over()
 
@@ -173,40 +225,70 @@ class PairingDesk:
             fresh = await self._unbonded(radio, sighting)
             text = f"the {side} side" if side else ""
             window.move(Step(PairingState.CONNECTING, heard, text=text))
-            proof = await pairing.pair(radio, fresh, window.person(heard), timeout_s=max(1.0, window.until - self._clock.boot()))
+            proof = await pairing.pair(
+                radio,
+                fresh,
+                window.person(heard),
+                timeout_s=max(1.0, window.until - self._clock.boot()),
+            )
             addresses[side] = proof.address
             hows.append(proof.how)
         entry = next(iter(glasses.sides.values())).entry
         how = min(hows, key=list(How).index)  # a pair is only as well proved as its weaker side
-        bond = Bond(glasses.id, entry.key, heard.name, MappingProxyType(addresses), how.value, self._clock.wall())
+        bond = Bond(
+            glasses.id,
+            entry.key,
+            heard.name,
+            MappingProxyType(addresses),
+            how.value,
+            self._clock.wall(),
+        )
         return bond, heard
 
     async def _find(self, radio: ble.Radio, wanted: str | None) -> Glasses:
-        """Wait for the wanted glasses, or for the only ones there are. Raises `RadioError`, `DeskRefused`."""
-        gathering = Gathering(self._catalog, settle_s=self._limits.settle_s if wanted is None else None)
+        """Wait for the wanted glasses, or for the only ones there are. Raises `RadioError`,
+        `DeskRefused`.
+        """
+        gathering = Gathering(
+            self._catalog, settle_s=self._limits.settle_s if wanted is None else None
+        )
         if wanted is not None:
             bond = self._bonds.find(wanted)
             return await gathering.one(radio, bond.id if bond else wanted, self._limits.scan_s)
         found = await gathering.all(radio, self._limits.scan_s)
         if len(found) > 1:
             names = ", ".join(sorted(g.id for g in found))
-            raise DeskRefused("AMBIGUOUS", f"several glasses are here: {names}", "name one: glassd pair ADDRESS")
+            raise DeskRefused(
+                "AMBIGUOUS", f"several glasses are here: {names}", "name one: glassd pair ADDRESS"
+            )
         return found[0]
 
     async def _unbonded(self, radio: ble.Radio, sighting: ble.Sighting) -> ble.Sighting:
-        """Forget an old bond of ours with these glasses; BlueZ forgets the device with it, so it is heard anew."""
+        """Forget an old bond of ours with these glasses; BlueZ forgets the device with it, so
+        it is heard anew.
+        """
         bond = self._bonds.find(sighting.address)
         forgotten = await pairing.unpair(radio, sighting.address)
         if bond is not None:
             await self._bonds.remove(bond.id)
         if not forgotten:
             return sighting
-        return await ble.scan(radio, self._catalog, timeout_s=self._limits.scan_s, address=sighting.address, arms=False)
+        return await ble.scan(
+            radio,
+            self._catalog,
+            timeout_s=self._limits.scan_s,
+            address=sighting.address,
+            arms=False,
+        )
 
     def answer(self, *, passkey: int | None = None, same: bool | None = None) -> None:
         """Answer what is asked now. Raises `DeskRefused`."""
-        if self._window is None or not self._window.answered(passkey if passkey is not None else same):
-            raise DeskRefused("NOTHING_ASKED", "nothing of this kind is asked now", "see: glassd status")
+        if self._window is None or not self._window.answered(
+            passkey if passkey is not None else same
+        ):
+            raise DeskRefused(
+                "NOTHING_ASKED", "nothing of this kind is asked now", "see: glassd status"
+            )
 
     async def close(self) -> bool:
         """Close the window; its client hears that it failed."""
@@ -227,7 +309,9 @@ class PairingDesk:
                 await stack.enter_async_context(self._link.paused(why))
             except TimeoutError:
                 raise RadioError(
-                    RadioReason.BUSY, "the link does not give the radio up", "try again; if that stays so: systemctl restart glassd"
+                    RadioReason.BUSY,
+                    "the link does not give the radio up",
+                    "try again; if that stays so: systemctl restart glassd",
                 ) from None
             yield
 
@@ -245,16 +329,25 @@ class PairingDesk:
             if bond is not None:
                 await self._removed(bond)
         if bond is None and not any(forgotten):
-            raise DeskRefused("NOT_FOUND", f"there is no bond with {wanted}", "see which there are: glassd scan")
-        self._bus.publish(GlassesUnpaired(bond.model if bond else "", bond.id if bond else str(wanted)))
+            raise DeskRefused(
+                "NOT_FOUND", f"there is no bond with {wanted}", "see which there are: glassd scan"
+            )
+        self._bus.publish(
+            GlassesUnpaired(bond.model if bond else "", bond.id if bond else str(wanted))
+        )
         return bond
 
     async def _removed(self, bond: Bond) -> None:
         try:
             await self._bonds.remove(bond.id)
         except OSError as error:
-            text = f"the key is forgotten, but {bond.id} still stands in the file of bonds: {error.strerror}"
-            raise DeskRefused("NOT_SAVED", text, "make room in the state directory, then: glassd unpair") from None
+            text = (
+                f"the key is forgotten, but {bond.id} still stands in the "
+                f"file of bonds: {error.strerror}"
+            )
+            raise DeskRefused(
+                "NOT_SAVED", text, "make room in the state directory, then: glassd unpair"
+            ) from None
 
     def _bond_named(self, wanted: str | None) -> Bond | None:
         if wanted is not None:
@@ -265,11 +358,15 @@ class PairingDesk:
         if not known:
             raise DeskRefused("NOT_FOUND", "no glasses are paired", "pair some: glassd up")
         names = ", ".join(b.id for b in known)
-        raise DeskRefused("AMBIGUOUS", f"several glasses are paired: {names}", "name one: glassd unpair ADDRESS")
+        raise DeskRefused(
+            "AMBIGUOUS", f"several glasses are paired: {names}", "name one: glassd unpair ADDRESS"
+        )
 
 
 class _Window:
-    """One open window: its state, the steps its client has not read, the question that waits. Used once."""
+    """One open window: its state, the steps its client has not read, the question that waits.
+    Used once.
+    """
 
     def __init__(self, until: float) -> None:
         self.until = until
@@ -306,7 +403,11 @@ class _Window:
                 self.move(Step(PairingState.CONNECTING, step.glasses))
 
     def answered(self, answer: Any) -> bool:
-        if self._question is None or type(answer) is not self._question[0] or self._question[1].done():
+        if (
+            self._question is None
+            or type(answer) is not self._question[0]
+            or self._question[1].done()
+        ):
             return False
         self._question[1].set_result(answer)
         return True
@@ -320,11 +421,20 @@ class _Person:
         self._glasses = glasses
 
     async def passkey(self) -> int | None:
-        return int(await self._window.asked(int, Step(PairingState.ASKING, self._glasses, ask="passkey")))
+        return int(
+            await self._window.asked(int, Step(PairingState.ASKING, self._glasses, ask="passkey"))
+        )
 
     async def same(self, number: int) -> bool:
-        return bool(await self._window.asked(bool, Step(PairingState.ASKING, self._glasses, ask="compare", number=f"{number:06d}")))
+        return bool(
+            await self._window.asked(
+                bool,
+                Step(PairingState.ASKING, self._glasses, ask="compare", number=f"{number:06d}"),
+            )
+        )
 
     async def show(self, number: int) -> None:
-        self._window.move(Step(PairingState.ASKING, self._glasses, ask="show", number=f"{number:06d}"))
+        self._window.move(
+            Step(PairingState.ASKING, self._glasses, ask="show", number=f"{number:06d}")
+        )
         self._window.move(Step(PairingState.CONNECTING, self._glasses))

@@ -1,4 +1,5 @@
-"""Glasses as a person sees them, gathered from what a scan hears: two sides of a pair are one pair of glasses.
+"""Glasses as a person sees them, gathered from what a scan hears: two sides of a pair are one pair
+of glasses.
 
 Refuses to choose among them, and to remember them after the scan.
 """
@@ -23,7 +24,9 @@ LOUDER_DB: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Glasses:
-    """One pair of glasses: its sightings by side ("" for glasses of one radio), the left one first."""
+    """One pair of glasses: its sightings by side ("" for glasses of one radio), the left one
+    first.
+    """
 
     id: str
     sides: dict[str, ble.Sighting] = field(default_factory=dict)
@@ -31,7 +34,9 @@ class Glasses:
     @property
     def missing(self) -> str:
         """The side of a pair that was not heard yet; empty when the glasses are whole."""
-        return "" if "" in self.sides else next((side for side in Side if side not in self.sides), "")
+        return (
+            "" if "" in self.sides else next((side for side in Side if side not in self.sides), "")
+        )
 
     def with_side(self, side: str, sighting: ble.Sighting) -> "Glasses":
         sides = {**self.sides, side: sighting}
@@ -41,9 +46,15 @@ class Glasses:
 def heard_of(glasses: Glasses, *, ours: bool) -> Heard:
     first = next(iter(glasses.sides.values()))
     return Heard(
-        glasses.id, first.entry.key, first.entry.title, first.name, first.address, max(s.rssi for s in glasses.sides.values()),
-        ours=ours, missing=glasses.missing,
-    )  # fmt: skip
+        glasses.id,
+        first.entry.key,
+        first.entry.title,
+        first.name,
+        first.address,
+        max(s.rssi for s in glasses.sides.values()),
+        ours=ours,
+        missing=glasses.missing,
+    )
 
 
 class Gathering:
@@ -57,10 +68,13 @@ class Gathering:
         self._news: asyncio.Queue[Glasses] = asyncio.Queue(MAX_HEARD)
 
     async def listen(self, radio: ble.Radio, seconds: float) -> AsyncGenerator[Glasses, None]:
-        """Give glasses as they are heard, again when a side or a clearly other signal came, until the time is over (or
-        nothing new came for `settle_s` after whole glasses). Raises `RadioError`.
+        """Give glasses as they are heard, again when a side or a clearly other signal came, until
+        the time is over (or nothing new came for `settle_s` after whole glasses). Raises
+        `RadioError`.
         """
-        scanning = asyncio.ensure_future(ble.scan_all(radio, self._catalog, timeout_s=seconds, tell=self._hear))
+        scanning = asyncio.ensure_future(
+            ble.scan_all(radio, self._catalog, timeout_s=seconds, tell=self._hear)
+        )
         try:
             while (glasses := await self._next(scanning)) is not None:
                 yield glasses
@@ -81,17 +95,29 @@ class Gathering:
                         return glasses
         if last is not None:
             raise RadioError(
-                RadioReason.NOT_FOUND, f"of {last.id} the {last.missing} side was not heard", "take both sides out of the case"
+                RadioReason.NOT_FOUND,
+                f"of {last.id} the {last.missing} side was not heard",
+                "take both sides out of the case",
             )
-        raise RadioError(RadioReason.NOT_FOUND, f"{wanted} was not heard in {seconds:g} s", "switch the glasses on and bring them near; which are heard: glassd scan")
+        raise RadioError(
+            RadioReason.NOT_FOUND,
+            f"{wanted} was not heard in {seconds:g} s",
+            "switch the glasses on and bring them near; which are heard: glassd scan",
+        )
 
     async def all(self, radio: ble.Radio, seconds: float) -> list[Glasses]:
-        """Give all that were heard, strongest first; raises `RadioError` with NOT_FOUND for none."""
+        """Give all that were heard, strongest first; raises `RadioError` with NOT_FOUND for
+        none.
+        """
         async for _ in self.listen(radio, seconds):
             pass
         found = [g for g in self._found.values() if not g.missing]
         if not found:
-            raise RadioError(RadioReason.NOT_FOUND, f"no glasses heard in {seconds:g} s", "switch the glasses on and bring them near")
+            raise RadioError(
+                RadioReason.NOT_FOUND,
+                f"no glasses heard in {seconds:g} s",
+                "switch the glasses on and bring them near",
+            )
         return sorted(found, key=lambda g: -max(s.rssi for s in g.sides.values()))
 
     def _hear(self, sighting: ble.Sighting) -> None:
@@ -102,7 +128,11 @@ class Gathering:
             return
         glasses = (known or Glasses(name)).with_side(side, sighting)
         self._found[name] = glasses
-        fresh = known is None or side not in known.sides or abs(sighting.rssi - self._told.get(sighting.address, 0)) >= LOUDER_DB
+        fresh = (
+            known is None
+            or side not in known.sides
+            or abs(sighting.rssi - self._told.get(sighting.address, 0)) >= LOUDER_DB
+        )
         if fresh and not self._news.full():
             self._told[sighting.address] = sighting.rssi
             self._news.put_nowait(glasses)
@@ -120,4 +150,6 @@ class Gathering:
 
 def _named(glasses: Glasses, wanted: str) -> bool:
     name = wanted.upper()
-    return glasses.id.upper() == name or any(s.address.upper() == name for s in glasses.sides.values())
+    return glasses.id.upper() == name or any(
+        s.address.upper() == name for s in glasses.sides.values()
+    )

@@ -1,4 +1,5 @@
-"""Where things lie on this machine: configuration, state, the control sockets. Stdlib only, so short verbs start fast.
+"""Where things lie on this machine: configuration, state, the control sockets. Stdlib only, so
+short verbs start fast.
 
 Touches none of it: these are names, worked out from an environment that is handed in.
 """
@@ -30,7 +31,8 @@ def state_dir(env: Env) -> Path:
 def runtime_dir(env: Env, *, uid: int | None = None) -> Path:
     """Give the directory of the control socket; it may not exist yet.
 
-    Without systemd and without a login session (containers) root uses `/run/glassd`, others their state directory.
+    Without systemd and without a login session (containers) root uses `/run/glassd`, others their
+    state directory.
     """
     given = _given(env, "RUNTIME_DIRECTORY")
     if given is not None:
@@ -43,25 +45,34 @@ def runtime_dir(env: Env, *, uid: int | None = None) -> Path:
 def client_sockets(env: Env, *, uid: int | None = None) -> tuple[Path, ...]:
     """List the sockets a client tries when none is named, best first.
 
-    Agents start their MCP servers with PATH and HOME and hardly more, so a session's directory is also looked for where it
-    usually is.
+    Agents start their MCP servers with PATH and HOME and hardly more, so a session's directory is
+    also looked for where it usually is.
     """
     if env.get("GLASSD_SOCKET"):
         return (Path(env["GLASSD_SOCKET"]),)
-    session = Path(env.get("XDG_RUNTIME_DIR") or _SESSIONS / str(os.getuid() if uid is None else uid))
+    session = Path(
+        env.get("XDG_RUNTIME_DIR") or _SESSIONS / str(os.getuid() if uid is None else uid)
+    )
     return tuple(place / SOCKET_NAME for place in (session / "glassd", _SYSTEM_RUN, state_dir(env)))
 
 
 def owner_beside(control: Path) -> Path:
-    """Name the owner's socket that belongs to this control socket: `owner.sock` beside `control.sock`, `NAME-owner.sock` beside
-    `NAME.sock`, because other daemons may have their sockets in the same folder.
+    """Name the owner's socket that belongs to this control socket: `owner.sock` beside
+    `control.sock`, `NAME-owner.sock` beside `NAME.sock`, because other daemons may have their
+    sockets in the same folder.
     """
-    return control.with_name(_OWNER_NAME if control.name == SOCKET_NAME else f"{control.stem}-owner{control.suffix}")
+    return control.with_name(
+        _OWNER_NAME if control.name == SOCKET_NAME else f"{control.stem}-owner{control.suffix}"
+    )
 
 
 def owner_socket(control: Path, env: Env) -> Path:
     """Name the owner's socket of the daemon whose control socket this is."""
-    return Path(env["GLASSD_OWNER_SOCKET"]) if env.get("GLASSD_OWNER_SOCKET") else owner_beside(control)
+    return (
+        Path(env["GLASSD_OWNER_SOCKET"])
+        if env.get("GLASSD_OWNER_SOCKET")
+        else owner_beside(control)
+    )
 
 
 def _given(env: Env, name: str) -> Path | None:

@@ -1,6 +1,8 @@
-"""One call's life: checks in the order of C-13, a yes where one is needed, route, disk, run, and on to its end.
+"""One call's life: checks in the order of C-13, a yes where one is needed, route, disk, run, and on
+to its end.
 
-Refuses to know where calls come from and how many there are; the orchestrator does. It sees rules and ports only.
+Refuses to know where calls come from and how many there are; the orchestrator does. It sees rules
+and ports only.
 """
 
 import asyncio
@@ -51,12 +53,26 @@ _UPLINK_FIRST_S: Final = 1.0
 
 
 class Pipeline:
-    """Carries tickets from question to answer. `tasks` is the group its tools run in, while there is one."""
+    """Carries tickets from question to answer. `tasks` is the group its tools run in, while
+    there is one.
+    """
 
     def __init__(
-        self, *, gate: Gate, local: LocalToolsPort, shelves: Shelves, uplink: UplinkPort, glasses: GlassesPort,
-        bus: BusPort, clock: Clock, confirmer: Confirmer, attendance: Attendance, wearer: WearerQuestions, ending: Ending, limits: Limits,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        gate: Gate,
+        local: LocalToolsPort,
+        shelves: Shelves,
+        uplink: UplinkPort,
+        glasses: GlassesPort,
+        bus: BusPort,
+        clock: Clock,
+        confirmer: Confirmer,
+        attendance: Attendance,
+        wearer: WearerQuestions,
+        ending: Ending,
+        limits: Limits,
+    ) -> None:
         self._gate = gate
         self._local = local
         self._shelves = shelves
@@ -82,8 +98,14 @@ class Pipeline:
         except Refused as e:
             await self._ending.refuse(ticket, e)
         except Known as e:
-            stored = e.response if "callId" in e.response.meta else self._ending.stamp(ticket, e.response)
-            replay = idempotency.as_replay(stored, e.turn_id).with_meta(delivery=Delivery.NONE.value)
+            stored = (
+                e.response
+                if "callId" in e.response.meta
+                else self._ending.stamp(ticket, e.response)
+            )
+            replay = idempotency.as_replay(stored, e.turn_id).with_meta(
+                delivery=Delivery.NONE.value
+            )
             self._ending.answer(ticket, replay, "replay")
         except Exception as e:  # noqa: BLE001 - S2-45: it becomes an answer, its cause stays in the log
             if isinstance(e, StorageUnavailable) and not ticket.admitted:
@@ -97,7 +119,10 @@ class Pipeline:
         tool = ticket.tool
         assert tool is not None
         route = self._route(ticket, tool)
-        if route.code is None and (refusal := await self._unless_allowed(ticket, tool, route)) is not None:
+        if (
+            route.code is None
+            and (refusal := await self._unless_allowed(ticket, tool, route)) is not None
+        ):
             await self._ending.end(ticket, ToolResponse(error=refusal))
             return
         tool = ticket.tool or tool  # as it was asked about
@@ -110,13 +135,19 @@ class Pipeline:
         ticket.stages += ["executed"] * (route.code is None)
         await self._ending.end(ticket, response)
 
-    async def _served(self, ticket: Ticket, tool: ToolDefinition, route: Route, life_s: float) -> ToolResponse:
+    async def _served(
+        self, ticket: Ticket, tool: ToolDefinition, route: Route, life_s: float
+    ) -> ToolResponse:
         if route.code is not None:
-            return await self._or_kept(ticket, tool, results.fallback(route.code, tool, route.reason))
+            return await self._or_kept(
+                ticket, tool, results.fallback(route.code, tool, route.reason)
+            )
         if route.kind in (RouteKind.WEARER, RouteKind.LATER):
             return await self._later(ticket, tool)
         if route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
-            return await self._or_kept(ticket, tool, await self._in_the_cloud(ticket, tool, route, life_s))
+            return await self._or_kept(
+                ticket, tool, await self._in_the_cloud(ticket, tool, route, life_s)
+            )
         return await self.here(ticket, tool)
 
     def _route(self, ticket: Ticket, tool: ToolDefinition) -> Route:
@@ -127,14 +158,24 @@ class Pipeline:
     def _circumstances(self, call: ToolCall) -> Circumstances:
         uplink, glasses = self._uplink.status(), self._glasses.status()
         return Circumstances(
-            call.origin, glasses.ready, uplink.configured, uplink.up, uplink.reason, call.ttl_s,
-            glasses_known=glasses.capabilities is not None, worn=glasses.worn,
-        )  # fmt: skip
+            call.origin,
+            glasses.ready,
+            uplink.configured,
+            uplink.up,
+            uplink.reason,
+            call.ttl_s,
+            glasses_known=glasses.capabilities is not None,
+            worn=glasses.worn,
+        )
 
     # ------------------------------------------------------------------ a yes
 
-    async def _unless_allowed(self, ticket: Ticket, tool: ToolDefinition, route: Route) -> ToolError | None:
-        """None when the call may run. It waits for the yes on disk: a restart asks again, and nothing runs unasked."""
+    async def _unless_allowed(
+        self, ticket: Ticket, tool: ToolDefinition, route: Route
+    ) -> ToolError | None:
+        """None when the call may run. It waits for the yes on disk: a restart asks again, and
+        nothing runs unasked.
+        """
         standing = await self._confirmer.standing(ticket.call, tool)
         if standing is Grant.NEVER:
             raise Refused(confirmation.never_allowed(tool), "never allowed")
@@ -142,7 +183,9 @@ class Pipeline:
             return None
         tool = self._confirmer.freeze(ticket, tool)
         ours = ticket.call.origin is not CallOrigin.CLOUD
-        patience_s = ticket.call.ttl_s if ticket.waited_for and self._glasses.status().ready else 0.0
+        patience_s = (
+            ticket.call.ttl_s if ticket.waited_for and self._glasses.status().ready else 0.0
+        )
         life_s = self._limits.confirm_s if ours else min(self._limits.confirm_s, ticket.call.ttl_s)
         await self._admit(ticket, tool, route, state=CallState.AWAITING_CONFIRMATION)
         if not ticket.admitted:
@@ -152,27 +195,48 @@ class Pipeline:
         except Exception as e:  # noqa: BLE001 - a full disk, or too many questions: nobody was asked and nothing runs
             _log.warning("call %s cannot be asked about: %s", ticket.call.call_id, e)
             return results.storage_unavailable(e)
-        interim = self._ending.stamp(ticket, ToolResponse(error=required)).with_meta(delivery=Delivery.NONE.value)
+        interim = self._ending.stamp(ticket, ToolResponse(error=required)).with_meta(
+            delivery=Delivery.NONE.value
+        )
         ticket.tell_first(interim)
-        # The cloud gets one result and brings no token: it waits for the end, which comes within its time.
+        # The cloud gets one result and brings no token: it waits for the end, which comes within
+        # its time.
         began = self._clock.boot()
-        decided = await self._attendance.decision(ticket, left_s=life_s, patience_s=patience_s, interim=interim if ours else None)
+        decided = await self._attendance.decision(
+            ticket, left_s=life_s, patience_s=patience_s, interim=interim if ours else None
+        )
         ticket.asked_s = self._clock.boot() - began
         ticket.reason, ticket.begun = f"decided by {decided.by}", decided.refusal is None
         return decided.refusal or await self._confirmer.changed(ticket)
 
     # ------------------------------------------------------------------ onto the disk
 
-    async def _admit(self, ticket: Ticket, tool: ToolDefinition, route: Route, *, state: CallState = CallState.ADMITTED) -> None:
-        """Onto the disk before it runs. A disk that takes nothing more stops only what would change something."""
+    async def _admit(
+        self,
+        ticket: Ticket,
+        tool: ToolDefinition,
+        route: Route,
+        *,
+        state: CallState = CallState.ADMITTED,
+    ) -> None:
+        """Onto the disk before it runs. A disk that takes nothing more stops only what would
+        change something.
+        """
         kept = ticket.call
         if state is CallState.AWAITING_CONFIRMATION:
             kept = replace(kept, ttl_s=self._limits.confirm_s + routing.life_s(kept, tool, route))
         safe, runs = results.repeatable(tool), route.code is None and route.kind in HERE
-        ticket.running = safe and runs and state is CallState.ADMITTED  # one write; where a second run does harm the disk tells them apart
+        ticket.running = (
+            safe and runs and state is CallState.ADMITTED
+        )  # one write; where a second run does harm the disk tells them apart
         try:
             admission = await self._shelves.calls.admit(
-                kept, route.kind.value, keys=ticket.keys, repeatable=safe, state=state.value, running=ticket.running
+                kept,
+                route.kind.value,
+                keys=ticket.keys,
+                repeatable=safe,
+                state=state.value,
+                running=ticket.running,
             )
         except Exception as e:
             _log.warning("call %s is not on disk: %s", ticket.call.call_id, e)
@@ -187,16 +251,29 @@ class Pipeline:
             ticket.tell_first(None)
 
     async def here(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
-        if not ticket.running and not await self._ending.step(ticket, CallState.RUNNING) and not results.repeatable(tool):
+        if (
+            not ticket.running
+            and not await self._ending.step(ticket, CallState.RUNNING)
+            and not results.repeatable(tool)
+        ):
             return ToolResponse(error=results.storage_unavailable("the disk takes nothing"))
-        return await self._run(ticket, tool, self._run_local, end_s=self._time_limit(ticket.call, tool))
+        return await self._run(
+            ticket, tool, self._run_local, end_s=self._time_limit(ticket.call, tool)
+        )
 
     async def _run(
-        self, ticket: Ticket, tool: ToolDefinition, work: Callable[[Ticket, ToolDefinition], Awaitable[None]], *, end_s: float
+        self,
+        ticket: Ticket,
+        tool: ToolDefinition,
+        work: Callable[[Ticket, ToolDefinition], Awaitable[None]],
+        *,
+        end_s: float,
     ) -> ToolResponse:
         """Run `work` as a task that ends with the call, whatever ends it."""
         assert self.tasks is not None
-        ticket.runner = self.tasks.create_task(_as_coroutine(work, ticket, tool), name=f"tool.{ticket.call.call_id}")
+        ticket.runner = self.tasks.create_task(
+            _as_coroutine(work, ticket, tool), name=f"tool.{ticket.call.call_id}"
+        )
         try:
             return await self._attendance.attend(ticket, tool, end_s=end_s)
         finally:
@@ -210,9 +287,18 @@ class Pipeline:
         ticket.attempts += 1
         response = await self._local.run(ticket.call, progress)
         error = response.error
-        again = error is not None and error.type is ErrorType.TRANSIENT and error.retryable and tool.idempotent
-        again = again and tool.source is not Source.UPSTREAM  # who asks another server has tried once more by itself (S1-31)
-        if again and ticket.call.mode is Mode.TEXT:  # once more (S2-108); a voice has no time for it (S2-107)
+        again = (
+            error is not None
+            and error.type is ErrorType.TRANSIENT
+            and error.retryable
+            and tool.idempotent
+        )
+        again = (
+            again and tool.source is not Source.UPSTREAM
+        )  # who asks another server has tried once more by itself (S1-31)
+        if (
+            again and ticket.call.mode is Mode.TEXT
+        ):  # once more (S2-108); a voice has no time for it (S2-107)
             await asyncio.sleep(self._limits.retry_pause_s)
             ticket.attempts += 1
             response = await self._local.run(ticket.call, progress)
@@ -232,12 +318,20 @@ class Pipeline:
             return await self._attendance.attend(ticket, tool, end_s=ticket.call.ttl_s)
         await self._ending.step(ticket, CallState.RUNNING)
         end_s = min(self._time_limit(ticket.call, tool), life_s)
-        return await self._attendance.attend(ticket, tool, end_s=end_s, life_s=life_s, accept_s=self._limits.accept_s)
+        return await self._attendance.attend(
+            ticket, tool, end_s=end_s, life_s=life_s, accept_s=self._limits.accept_s
+        )
 
     async def _submit(self, ticket: Ticket) -> ToolResponse | None:
-        """Hand a call to the outbox, its deciding key with it, so that the workers know it too; else why not."""
+        """Hand a call to the outbox, its deciding key with it, so that the workers know it too;
+        else why not.
+        """
         key = idempotency.on_the_wire(ticket.keys[0]) if ticket.keys else None
-        if ticket.tool is not None and ticket.tool.asynchronous and (full := await self._promised(ticket)) is not None:
+        if (
+            ticket.tool is not None
+            and ticket.tool.asynchronous
+            and (full := await self._promised(ticket)) is not None
+        ):
             return full
         try:
             await self._uplink.submit(replace(ticket.call, idempotency_key=key))
@@ -248,13 +342,17 @@ class Pipeline:
         except UplinkTooLarge as e:
             return ToolResponse(error=results.too_large(e.size, e.limit))
         except Exception as e:  # noqa: BLE001 - nothing was sent
-            return ToolResponse.failure(ErrorCode.TOOL_UNAVAILABLE, f"This call cannot be sent: {e}")
+            return ToolResponse.failure(
+                ErrorCode.TOOL_UNAVAILABLE, f"This call cannot be sent: {e}"
+            )
         return None
 
     # ------------------------------------------------------------------ results that come later
 
     async def _later(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
-        """Answered `pending` at once (S3-22); the result is the wearer's, or whoever hands it in."""
+        """Answered `pending` at once (S3-22); the result is the wearer's, or whoever hands it
+        in.
+        """
         if (full := await self._promised(ticket)) is not None:
             return full
         ticket.free_place()
@@ -263,18 +361,24 @@ class Pipeline:
         return await self._awaited(ticket, tool, first=True)
 
     async def _promised(self, ticket: Ticket) -> ToolResponse | None:
-        """From now on its result may be handed in; else why not. Before anything leaves, so that a full table costs nothing."""
+        """From now on its result may be handed in; else why not. Before anything leaves, so
+        that a full table costs nothing.
+        """
         try:
             await self._shelves.pending.put(ticket.call, ttl_s=ticket.call.ttl_s)
         except Exception as e:  # noqa: BLE001 - said, with nothing sent and nobody asked
             return ToolResponse(error=results.storage_unavailable(e))
         return None
 
-    async def _awaited(self, ticket: Ticket, tool: ToolDefinition, *, first: bool = False) -> ToolResponse:
+    async def _awaited(
+        self, ticket: Ticket, tool: ToolDefinition, *, first: bool = False
+    ) -> ToolResponse:
         kind = ticket.route.kind if ticket.route is not None else None
         if kind is RouteKind.WEARER:
             return await self._run(ticket, tool, self._asked, end_s=ticket.call.ttl_s)
-        if kind is RouteKind.LATER and (first or results.repeatable(tool)):  # else it may have been told before the restart
+        if kind is RouteKind.LATER and (
+            first or results.repeatable(tool)
+        ):  # else it may have been told before the restart
             return await self._run(ticket, tool, self._hand_over, end_s=ticket.call.ttl_s)
         return await self._attendance.attend(ticket, tool, end_s=ticket.call.ttl_s)
 
@@ -288,14 +392,26 @@ class Pipeline:
         response = await self._wearer.answer(ticket.call, tool, left_s=ticket.call.ttl_s)
         ticket.put(CallResult(ticket.call.call_id, response))
 
-    async def _or_kept(self, ticket: Ticket, tool: ToolDefinition, response: ToolResponse) -> ToolResponse:
-        """The last good result of a tool that only reads, when its route is away; it says how old it is."""
+    async def _or_kept(
+        self, ticket: Ticket, tool: ToolDefinition, response: ToolResponse
+    ) -> ToolResponse:
+        """The last good result of a tool that only reads, when its route is away; it says how
+        old it is.
+        """
         error = response.error
-        if error is None or error.code not in _AWAY or tool.cache_ttl_s is None or not tool.read_only or ticket.expired:
+        if (
+            error is None
+            or error.code not in _AWAY
+            or tool.cache_ttl_s is None
+            or not tool.read_only
+            or ticket.expired
+        ):
             return response
         kept = None
         with suppress(Exception):  # a kept copy is a comfort: without it the failure is the answer
-            kept = await self._shelves.results.last(ticket.call.user_id, tool.name, idempotency.digest(dict(ticket.call.args)))
+            kept = await self._shelves.results.last(
+                ticket.call.user_id, tool.name, idempotency.digest(dict(ticket.call.args))
+            )
         if kept is None:
             return response
         ticket.route = Route(RouteKind.CACHE, f"the last good result: {ticket.reason}")
@@ -318,8 +434,13 @@ class Pipeline:
     async def _taken_up(self, ticket: Ticket, state: CallState) -> ToolResponse:
         assert ticket.route is not None
         tool, kind = ticket.tool, ticket.route.kind
-        rule = RECOVERY[Left(state, kind in ELSEWHERE, tool is not None and results.repeatable(tool))]
-        if kind in ELSEWHERE and (handed_in := await self._shelves.pending.result(ticket.call.call_id)) is not None:
+        rule = RECOVERY[
+            Left(state, kind in ELSEWHERE, tool is not None and results.repeatable(tool))
+        ]
+        if (
+            kind in ELSEWHERE
+            and (handed_in := await self._shelves.pending.result(ticket.call.call_id)) is not None
+        ):
             return handed_in
         began = rule not in (Recovery.RUN, Recovery.ASK)
         if tool is None and kind not in (RouteKind.CLOUD, RouteKind.QUEUE):
@@ -330,8 +451,11 @@ class Pipeline:
         match rule:
             case Recovery.ASK if tool is not None:
                 return await self._asked_again(ticket, tool)
-            # What was to be answered without being run was never asked about, so it must not run now either.
-            case Recovery.RUN if tool is not None and ticket.call.ttl_s > 0 and kind is not RouteKind.FALLBACK:
+            # What was to be answered without being run was never asked about, so it must not run
+            # now either.
+            case Recovery.RUN if (
+                tool is not None and ticket.call.ttl_s > 0 and kind is not RouteKind.FALLBACK
+            ):
                 return await self._begun(ticket, tool, asked=False)
             case Recovery.AGAIN if tool is not None and ticket.call.ttl_s > 0:
                 return await self.here(ticket, tool)  # once more
@@ -342,19 +466,25 @@ class Pipeline:
         return results.interrupted(tool, started=began or sent)
 
     async def _asked_again(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
-        """The question had no answer when the last daemon ended: it is put again, with what is left of its time."""
+        """The question had no answer when the last daemon ended: it is put again, with what is
+        left of its time.
+        """
         left_s = await self._confirmer.left_s(ticket.call.call_id)
         if left_s is None:
             return await self._decided_before(ticket, tool)
         self._confirmer.ask_wearer(ticket, tool, left_s)
-        decided = await self._attendance.decision(ticket, left_s=left_s, patience_s=0.0, interim=None)
+        decided = await self._attendance.decision(
+            ticket, left_s=left_s, patience_s=0.0, interim=None
+        )
         ticket.begun = decided.refusal is None
         if (refusal := decided.refusal or await self._confirmer.changed(ticket)) is not None:
             return ToolResponse(error=refusal)
         return await self._begun(ticket, tool, asked=True)
 
     async def _decided_before(self, ticket: Ticket, tool: ToolDefinition) -> ToolResponse:
-        """Its question is not open any more: allowed while we started, refused just before the last daemon ended, or late."""
+        """Its question is not open any more: allowed while we started, refused just before the
+        last daemon ended, or late.
+        """
         story = await self._shelves.calls.get(ticket.call.call_id)
         if story is not None and story["state"] == CallState.ADMITTED:
             ticket.begun = True
@@ -364,8 +494,9 @@ class Pipeline:
         return ToolResponse(error=confirmation.expired(tool))
 
     async def _begun(self, ticket: Ticket, tool: ToolDefinition, *, asked: bool) -> ToolResponse:
-        """Run what was accepted and never began. What was bound for the cloud may be in the outbox, so it stays bound for
-        it, whatever the uplink is now; what was only `asked` about goes by the route that is there now.
+        """Run what was accepted and never began. What was bound for the cloud may be in the outbox,
+        so it stays bound for it, whatever the uplink is now; what was only `asked` about goes by
+        the route that is there now.
         """
         assert ticket.route is not None
         bound = ticket.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE) and not asked
@@ -378,7 +509,9 @@ class Pipeline:
             return await self._waited_for(ticket, tool, CallState.PENDING)
         return await self._served(ticket, tool, route, life_s)
 
-    async def _waited_for(self, ticket: Ticket, tool: ToolDefinition | None, state: CallState) -> ToolResponse:
+    async def _waited_for(
+        self, ticket: Ticket, tool: ToolDefinition | None, state: CallState
+    ) -> ToolResponse:
         assert ticket.route is not None
         ticket.accepted = True
         if tool is not None and tool.asynchronous:
@@ -387,14 +520,20 @@ class Pipeline:
             await self._uplink.withdraw(ticket.call.call_id, "its time is over")
             return results.interrupted(tool, started=state is not CallState.ADMITTED)
         # The uplink's own word comes at the end of its life, and knows whether a worker had it.
-        return await self._attendance.attend(ticket, tool, end_s=ticket.call.ttl_s + _UPLINK_FIRST_S)
+        return await self._attendance.attend(
+            ticket, tool, end_s=ticket.call.ttl_s + _UPLINK_FIRST_S
+        )
 
 
-_AWAY: Final = frozenset({ErrorCode.OFFLINE, ErrorCode.NOT_ACCEPTED, ErrorCode.TIMEOUT, ErrorCode.NETWORK_ERROR})
+_AWAY: Final = frozenset(
+    {ErrorCode.OFFLINE, ErrorCode.NOT_ACCEPTED, ErrorCode.TIMEOUT, ErrorCode.NETWORK_ERROR}
+)
 """Failures of the way to a tool, not of the tool: its last good result still says something."""
 
 
-async def _as_coroutine(work: Callable[[Ticket, ToolDefinition], Awaitable[None]], ticket: Ticket, tool: ToolDefinition) -> None:
-    # `work` is called in here: a task that is cancelled before it began must leave no coroutine behind.
+async def _as_coroutine(
+    work: Callable[[Ticket, ToolDefinition], Awaitable[None]], ticket: Ticket, tool: ToolDefinition
+) -> None:
+    # `work` is called in here: a task that is cancelled before it began must leave no coroutine
+    # behind.
     await work(ticket, tool)
-

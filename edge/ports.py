@@ -1,6 +1,8 @@
-"""What rooms may ask of each other: one Protocol per room, and the few words they share. No code runs here.
+"""What rooms may ask of each other: one Protocol per room, and the few words they share. No code
+runs here.
 
-A room is handed ports by `app.py`; it never imports another room. In by `async for`, out by `await`.
+A room is handed ports by `app.py`; it never imports another room. In by `async for`, out by
+`await`.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -22,7 +24,9 @@ Progress = Callable[[str], Awaitable[None]]
 
 class BusPort(Protocol):
     def publish(self, happening: Happening) -> None: ...
-    def listen(self, bound: int = ..., *, calls: bool = True) -> AbstractContextManager[Listener]: ...
+    def listen(
+        self, bound: int = ..., *, calls: bool = True
+    ) -> AbstractContextManager[Listener]: ...
 
 
 # ------------------------------------------------------------------ glasses
@@ -45,8 +49,8 @@ class SideStatus:
 class GlassesStatus:
     """The link as it is. `capabilities` are the last known ones; `stale` when the glasses are away.
 
-    `issue` is one word for what is wrong (a `RadioReason`, a `LostReason`, or `mtu_23`), `hint` what a person can do about
-    it, `step` what is being done by itself (core/recovery.py).
+    `issue` is one word for what is wrong (a `RadioReason`, a `LostReason`, or `mtu_23`), `hint`
+    what a person can do about it, `step` what is being done by itself (core/recovery.py).
     """
 
     state: str = "OFF"
@@ -70,23 +74,31 @@ class GlassesStatus:
     skew_ms: float | None = None
     """How far apart both sides took what they were told last; None for glasses of one radio."""
     gone_at: float | None = None
-    """When a ready link was lost (boot clock); None while there is one, and where there never was."""
+    """When a ready link was lost (boot clock); None while there is one, and where there never
+    was.
+    """
     link: int = 0
     """Connections made ready so far: which one this is; 0 where nobody counts."""
     unseen: str = ""
-    """Why nobody sees what is on the lens until it is set otherwise (silent mode, no brightness); "" when it can be seen."""
+    """Why nobody sees what is on the lens until it is set otherwise (silent mode, no
+    brightness); "" when it can be seen.
+    """
     covered: str = ""
-    """What of the glasses' own lies over the page for a while (their dashboard); "" when nothing does."""
+    """What of the glasses' own lies over the page for a while (their dashboard); "" when
+    nothing does.
+    """
 
 
 class GlassesPort(Protocol):
-    """Implemented by `link_manager.py`. What the glasses say comes over the bus as `GlassesSaid`."""
+    """Implemented by `link_manager.py`. What the glasses say comes over the bus as
+    `GlassesSaid`.
+    """
 
     def status(self) -> GlassesStatus: ...
 
     async def request(self, command: Command, *, timeout_s: float = ...) -> Done:
-        """Send a command and wait for its answer. Raises `GlassesAway` (also when the link dies meanwhile),
-        `CommandRefused`, `CommandTimeout`.
+        """Send a command and wait for its answer. Raises `GlassesAway` (also when the link dies
+        meanwhile), `CommandRefused`, `CommandTimeout`.
         """
 
     async def post(self, command: Command) -> None:
@@ -100,10 +112,14 @@ class QuestionWaits(Exception):
 
 
 class SendPort(Protocol):
-    """Implemented by `render/beside.py`: commands that change what the wearer sees without a page."""
+    """Implemented by `render/beside.py`: commands that change what the wearer sees without a
+    page.
+    """
 
     async def send(self, command: Command, *, timeout_s: float) -> Done:
-        """Send it unless a question waits. Raises `QuestionWaits`, and what `GlassesPort.request` raises."""
+        """Send it unless a question waits. Raises `QuestionWaits`, and what
+        `GlassesPort.request` raises.
+        """
 
 
 # ------------------------------------------------------------------ uplink
@@ -122,7 +138,9 @@ class UplinkStatus:
 
 
 class EnrolRefused(Exception):
-    """A code, or a renewal, came to nothing: what is wrong, and what to do. `final`: the same again would end the same."""
+    """A code, or a renewal, came to nothing: what is wrong, and what to do. `final`: the same
+    again would end the same.
+    """
 
     def __init__(self, code: str, problem: str, fix: str, *, final: bool = True) -> None:
         super().__init__(problem)
@@ -157,7 +175,9 @@ class CallProgress:
 
 @dataclass(frozen=True, slots=True)
 class CallResult:
-    """The answer to a call of ours; may come long after, even after a restart. `own`: the uplink gave it, as none came."""
+    """The answer to a call of ours; may come long after, even after a restart. `own`: the
+    uplink gave it, as none came.
+    """
 
     call_id: str
     response: ToolResponse
@@ -166,7 +186,9 @@ class CallResult:
 
 @dataclass(frozen=True, slots=True)
 class Invoked:
-    """The cloud calls a tool of ours. `reply_to` and `as_json` say where and in which form to answer."""
+    """The cloud calls a tool of ours. `reply_to` and `as_json` say where and in which form to
+    answer.
+    """
 
     call: ToolCall
     reply_to: str
@@ -188,37 +210,46 @@ class RegistryNotice:
     url: str
 
 
-UplinkMessage = CallAccepted | CallProgress | CallResult | Invoked | InvokeCancelled | RegistryNotice
+UplinkMessage = (
+    CallAccepted | CallProgress | CallResult | Invoked | InvokeCancelled | RegistryNotice
+)
 
 
 class UplinkPort(Protocol):
-    """Implemented by `uplink/service.py`. Calls leave through the outbox: stored first, sent when there is a link,
-    sent again (same id) until accepted, kept until there is a result or its life is over.
+    """Implemented by `uplink/service.py`. Calls leave through the outbox: stored first, sent when
+    there is a link, sent again (same id) until accepted, kept until there is a result or its life
+    is over.
     """
 
     def status(self) -> UplinkStatus: ...
 
     async def submit(self, call: ToolCall) -> None:
-        """Take a call into the outbox; returns when it is on disk. Raises `UplinkBusy`, `UplinkTooLarge`."""
+        """Take a call into the outbox; returns when it is on disk. Raises `UplinkBusy`,
+        `UplinkTooLarge`.
+        """
 
     async def withdraw(self, call_id: str, reason: str) -> None:
         """Stop sending a call and tell every worker (`cancel`); unknown ids are fine."""
 
     def messages(self) -> AsyncIterator[UplinkMessage]:
-        """What the cloud said, in order, each already on disk. One consumer. After handling one, call `handled`."""
+        """What the cloud said, in order, each already on disk. One consumer. After handling
+        one, call `handled`.
+        """
 
     async def handled(self, message: UplinkMessage) -> None:
         """The consumer has durably dealt with `message`; it will not come again after a restart."""
 
     async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
-        """Say `accepted` (None), progress (str) or the result (ToolResponse) of an invocation; results are durable."""
+        """Say `accepted` (None), progress (str) or the result (ToolResponse) of an invocation;
+        results are durable.
+        """
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
         """Tell the cloud how far a result got to the wearer."""
 
     async def announce(self, *, capabilities: Mapping[str, Json] | None, glasses: str) -> None:
-        """Publish the retained capability report (when given) and presence (`connected|asleep|away|none`); the newest
-        of each is published again on every connect.
+        """Publish the retained capability report (when given) and presence
+        (`connected|asleep|away|none`); the newest of each is published again on every connect.
         """
 
     async def tell_event(self, kind: str, data: Mapping[str, Json]) -> None:
@@ -230,9 +261,9 @@ class UplinkPort(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One tool in a snapshot. `hidden` says, in words for a person, why it is not in force; empty when it is.
-    `missing` names the hardware it lacks, `without` what it could use and lacks, `warnings` say that in words;
-    `stale` marks that the answer rests on glasses that are away.
+    """One tool in a snapshot. `hidden` says, in words for a person, why it is not in force; empty
+    when it is. `missing` names the hardware it lacks, `without` what it could use and lacks,
+    `warnings` say that in words; `stale` marks that the answer rests on glasses that are away.
     """
 
     definition: ToolDefinition
@@ -265,8 +296,12 @@ class RegistryPort(Protocol):
     async def catch_up(self) -> None:
         """Wait until a registry that was announced is in force; a few seconds at most."""
 
-    def check_args(self, definition: ToolDefinition, args: Mapping[str, Json]) -> tuple[dict[str, Json], list[dict[str, str]]]:
-        """Fill defaults, then validate: (arguments with defaults, all errors as `{path, problem}`, empty when good)."""
+    def check_args(
+        self, definition: ToolDefinition, args: Mapping[str, Json]
+    ) -> tuple[dict[str, Json], list[dict[str, str]]]:
+        """Fill defaults, then validate: (arguments with defaults, all errors as `{path,
+        problem}`, empty when good).
+        """
 
 
 class LocalToolsPort(Protocol):
@@ -276,7 +311,9 @@ class LocalToolsPort(Protocol):
         """Run a tool that lives here. Never raises; a crash is an INTERNAL envelope."""
 
     async def hand_over(self, call: ToolCall) -> ToolError | None:
-        """Tell whoever will answer a call later that it is there; None when it was taken, or nobody has to be told. Never raises."""
+        """Tell whoever will answer a call later that it is there; None when it was taken, or
+        nobody has to be told. Never raises.
+        """
 
 
 # ------------------------------------------------------------------ calls
@@ -312,29 +349,38 @@ class Submission(StrEnum):
 class CallsPort(Protocol):
     """Implemented by `orchestrator.py`: one call in, exactly one answer out."""
 
-    async def call(self, call: ToolCall, *, progress: Progress | None = None, wait: Wait = ...) -> ToolResponse:
+    async def call(
+        self, call: ToolCall, *, progress: Progress | None = None, wait: Wait = ...
+    ) -> ToolResponse:
         """Never raises; cancelling the caller does not cancel the call."""
 
     async def begin(self, call: ToolCall) -> ToolResponse | None:
-        """Start a call nobody waits for: None once it is admitted (on disk), else what it was answered meanwhile
-        (a refusal, `pending`, CONFIRMATION_REQUIRED with its token). Never raises.
+        """Start a call nobody waits for: None once it is admitted (on disk), else what it was
+        answered meanwhile (a refusal, `pending`, CONFIRMATION_REQUIRED with its token). Never
+        raises.
         """
 
-    async def confirm(self, token: str, *, allow: bool, grant: Grant = ..., call: ToolCall | None = None) -> ToolResponse:
-        """Decide a call that waits for a yes; the answer is the call's. `call`, when given, must be the same call
-        (tool, arguments, session, user), else MISMATCH. Never raises.
+    async def confirm(
+        self, token: str, *, allow: bool, grant: Grant = ..., call: ToolCall | None = None
+    ) -> ToolResponse:
+        """Decide a call that waits for a yes; the answer is the call's. `call`, when given, must be
+        the same call (tool, arguments, session, user), else MISMATCH. Never raises.
         """
 
     async def decide(self, call_id: str, *, allow: bool, grant: Grant = ...) -> ToolResponse:
         """The same for a call that is named by its id. Never raises."""
 
     def questions(self) -> Sequence[Mapping[str, Json]]:
-        """The calls that wait for a yes, oldest first: `{call_id, tool, title, args, preview, left_s}`."""
+        """The calls that wait for a yes, oldest first: `{call_id, tool, title, args, preview,
+        left_s}`.
+        """
 
     async def cancel(self, call_id: str, reason: str) -> bool:
         """Call a running call off; False when there is none."""
 
-    async def submit(self, call_id: str, response: ToolResponse, *, user_id: str, session: str) -> Submission:
+    async def submit(
+        self, call_id: str, response: ToolResponse, *, user_id: str, session: str
+    ) -> Submission:
         """Hand in the result of a pending call; it is on disk when this returns TAKEN."""
 
 
@@ -344,9 +390,10 @@ class NobodyToAsk(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Something only the wearer can decide. `scene` names it over reconnects; `allow` and `deny` are the words beside
-    tap and double tap (on glasses without a lens: press, and long press). `exact`: the lines of `text` are a call's
-    particulars; where a line goes on in the next row that row is marked, so that no value looks like another line.
+    """Something only the wearer can decide. `scene` names it over reconnects; `allow` and `deny`
+    are the words beside tap and double tap (on glasses without a lens: press, and long press).
+    `exact`: the lines of `text` are a call's particulars; where a line goes on in the next row that
+    row is marked, so that no value looks like another line.
     """
 
     scene: str
@@ -361,24 +408,30 @@ class AskPort(Protocol):
     """Implemented by `render/stage.py`: puts questions to the wearer, one at a time, in order."""
 
     async def ask(self, question: Question) -> Answer:
-        """Wait for the wearer's answer; silence is TIMEOUT. While the glasses are away it waits for them, and asks with
-        what is left of the time. Cancelling takes the question off the lens. Raises `NobodyToAsk` at once when no known
-        glasses could ever ask (none known, or neither a display nor a speaker and a button), or too many questions wait.
+        """Wait for the wearer's answer; silence is TIMEOUT. While the glasses are away it waits for
+        them, and asks with what is left of the time. Cancelling takes the question off the lens.
+        Raises `NobodyToAsk` at once when no known glasses could ever ask (none known, or neither a
+        display nor a speaker and a button), or too many questions wait.
         """
 
 
 class RenderPort(Protocol):
     """Implemented by `render/stage.py`: what the wearer sees and hears."""
 
-    async def present(self, call_id: str, response: ToolResponse, *, wait: Wait = ...) -> DeliveryReport:
-        """Put a result on the lens and into the ear, as far as these glasses can. Never raises; later progress of the
-        delivery comes as `DeliveryChanged` on the bus.
+    async def present(
+        self, call_id: str, response: ToolResponse, *, wait: Wait = ...
+    ) -> DeliveryReport:
+        """Put a result on the lens and into the ear, as far as these glasses can. Never raises;
+        later progress of the delivery comes as `DeliveryChanged` on the bus.
         """
 
     async def tell(self, text: str, *, scene: str = ..., brief: bool = ...) -> DeliveryReport:
-        """Show (or say) a short word of our own: progress, fallback, alarm. `brief` never interrupts a result."""
+        """Show (or say) a short word of our own: progress, fallback, alarm. `brief` never
+        interrupts a result.
+        """
 
     def lens(self, *, exact: bool = ...) -> Mapping[str, Json]:
-        """What the glasses last acknowledged: `{scene, page, pages, lines, at}`; no page means dark. `exact` adds `drawn`,
-        from which it can be drawn again: `{lines: [{row, text, x}], tiles: [{x, y, width, height, bpp, pixels}]}`.
+        """What the glasses last acknowledged: `{scene, page, pages, lines, at}`; no page means
+        dark. `exact` adds `drawn`, from which it can be drawn again: `{lines: [{row, text, x}],
+        tiles: [{x, y, width, height, bpp, pixels}]}`.
         """

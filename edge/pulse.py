@@ -1,7 +1,7 @@
 """The pulse: systemd's watchdog and its status line, from inside the event loop.
 
-Refuses to judge progress by the outside world: glasses and brokers may be away for days. What it proves is that the loop
-turns and that every step of a service which must end did end (`vigil.py`).
+Refuses to judge progress by the outside world: glasses and brokers may be away for days. What it
+proves is that the loop turns and that every step of a service which must end did end (`vigil.py`).
 """
 
 import asyncio
@@ -20,15 +20,20 @@ PART: Final = 3
 
 
 class Pulse:
-    """`run()` is the service. The watchdog is fed by the very loop that serves the calls: if that hangs, so does this.
+    """`run()` is the service. The watchdog is fed by the very loop that serves the calls: if that
+    hangs, so does this.
 
-    `overdue` names what is stuck; while it names anything the watchdog starves, and systemd starts us afresh.
+    `overdue` names what is stuck; while it names anything the watchdog starves, and systemd starts
+    us afresh.
     """
 
     def __init__(
-        self, notifier: Notifier, status: Callable[[], Mapping[str, Any]], *,
+        self,
+        notifier: Notifier,
+        status: Callable[[], Mapping[str, Any]],
+        *,
         overdue: Callable[[], Sequence[str]] = tuple,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._notifier = notifier
         self._status = status
         self._overdue = overdue
@@ -53,7 +58,9 @@ class Pulse:
     def _note(self, stuck: Sequence[str]) -> None:
         """Say it once a cycle: it is the last thing in the journal before systemd acts."""
         if stuck and not self._stuck:
-            log.error("something that must end does not, so the watchdog is not fed: %s", "; ".join(stuck))
+            log.error(
+                "something that must end does not, so the watchdog is not fed: %s", "; ".join(stuck)
+            )
         elif self._stuck and not stuck:
             log.info("what was stuck goes on")
         self._stuck = bool(stuck)

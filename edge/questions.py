@@ -1,6 +1,8 @@
-"""Questions to the wearer as tools: a `space` tool's arguments become questions on the lens, the answer its result.
+"""Questions to the wearer as tools: a `space` tool's arguments become questions on the lens, the
+answer its result.
 
-Refuses to know lenses and taps (the stage does) and to keep the result (the table of pending calls does).
+Refuses to know lenses and taps (the stage does) and to keep the result (the table of pending calls
+does).
 """
 
 from collections.abc import Mapping
@@ -16,19 +18,25 @@ MAX_WAIT_S: Final = 60.0
 """The longest that a call itself waits for its answer; most clients give up at about that time."""
 MAX_CHOICES: Final = 9
 _ANSWER_FIRST_S: Final = 2.0
-"""A question that is over when its caller stops waiting ends with its answer, not with `pending` just before."""
+"""A question that is over when its caller stops waiting ends with its answer, not with
+`pending` just before.
+"""
 _TEXT_KEYS: Final = ("question", "text", "message", "prompt", "title")
 
 
 class WearerQuestions:
-    """`answer` waits for the wearer. Two answers are a tap away; of more choices each is offered in turn."""
+    """`answer` waits for the wearer. Two answers are a tap away; of more choices each is
+    offered in turn.
+    """
 
     def __init__(self, ask: AskPort, clock: Clock) -> None:
         self._ask = ask
         self._clock = clock
 
     async def answer(self, call: ToolCall, tool: ToolDefinition, *, left_s: float) -> ToolResponse:
-        """`{answer, …}`; SESSION_INACTIVE when nobody can be asked, DEADLINE_EXPIRED when nobody answers."""
+        """`{answer, …}`; SESSION_INACTIVE when nobody can be asked, DEADLINE_EXPIRED when
+        nobody answers.
+        """
         text = _text(call.args) or tool.description
         wait_s = _wait_s(call)
         timeout_s = min(left_s, _seconds(call.args.get("timeout_s"), wait_s or TIMEOUT_S))
@@ -36,11 +44,15 @@ class WearerQuestions:
         choices = _choices(call.args.get("choices"))
         try:
             if not choices:
-                return _yes_or_no(await self._ask.ask(Question(f"{call.call_id}/ask", text, timeout_s)))
+                return _yes_or_no(
+                    await self._ask.ask(Question(f"{call.call_id}/ask", text, timeout_s))
+                )
             return await self._among(call.call_id, text, choices, timeout_s, ends_at)
         except NobodyToAsk as e:
             return ToolResponse.failure(
-                ErrorCode.SESSION_INACTIVE, f"The wearer cannot be asked: {e}", suggestion="Bring the glasses back"
+                ErrorCode.SESSION_INACTIVE,
+                f"The wearer cannot be asked: {e}",
+                suggestion="Bring the glasses back",
             )
 
     async def _among(
@@ -52,9 +64,12 @@ class WearerQuestions:
                 return _silence()
             more = "next" if number + 1 < len(choices) else "none"
             question = Question(
-                f"{call_id}/ask-{number + 1}", f"{text}\n{number + 1}/{len(choices)} {choice}", min(timeout_s, left_s),
-                allow="this", deny=more,
-            )  # fmt: skip
+                f"{call_id}/ask-{number + 1}",
+                f"{text}\n{number + 1}/{len(choices)} {choice}",
+                min(timeout_s, left_s),
+                allow="this",
+                deny=more,
+            )
             answer = await self._ask.ask(question)
             if answer is Answer.ALLOW:
                 return ToolResponse(data={"answer": choice, "number": number + 1})
@@ -64,7 +79,9 @@ class WearerQuestions:
 
 
 def patience_s(call: ToolCall, *, voice_s: float) -> float:
-    """How long a caller waits for the wearer before it is told `pending`; 0: not at all. A voice never waits over `voice_s`."""
+    """How long a caller waits for the wearer before it is told `pending`; 0: not at all. A
+    voice never waits over `voice_s`.
+    """
     if call.mode is Mode.VOICE:
         return min(_wait_s(call), voice_s)
     return _wait_s(call) + _ANSWER_FIRST_S * _within_call(call)
@@ -91,7 +108,14 @@ def _silence() -> ToolResponse:
 
 
 def _text(args: Mapping[str, Json]) -> str:
-    return next((str(args[key]) for key in _TEXT_KEYS if isinstance(args.get(key), str) and str(args[key]).strip()), "")
+    return next(
+        (
+            str(args[key])
+            for key in _TEXT_KEYS
+            if isinstance(args.get(key), str) and str(args[key]).strip()
+        ),
+        "",
+    )
 
 
 def _seconds(asked: Json, default: float) -> float:

@@ -1,7 +1,9 @@
-"""Several things that live and die together: the first one that ends, ends them all. Refuses to know what they are.
+"""Several things that live and die together: the first one that ends, ends them all. Refuses to
+know what they are.
 
-Why not a TaskGroup that fails: before Python 3.13 a group whose child fails while it is itself being cancelled raises only
-the failure, so the cancellation is lost and a stopping daemon would start again what it was told to stop.
+Why not a TaskGroup that fails: before Python 3.13 a group whose child fails while it is itself
+being cancelled raises only the failure, so the cancellation is lost and a stopping daemon would
+start again what it was told to stop.
 """
 
 import asyncio
@@ -10,7 +12,8 @@ from typing import Any
 
 
 async def race(*works: Coroutine[Any, Any, None]) -> None:
-    """Run all until the first ends; cancel the others and wait for them. Raises what the first one raised.
+    """Run all until the first ends; cancel the others and wait for them. Raises what the first one
+    raised.
 
     Being cancelled cancels them all and stays a cancellation, whatever they raise meanwhile.
     """
@@ -21,8 +24,15 @@ async def race(*works: Coroutine[Any, Any, None]) -> None:
         try:
             await work
         except asyncio.CancelledError:
-            if not cancelling and not ended.done():  # else the race would wait for ever for something that has ended
-                ended.set_exception(RuntimeError(f"{getattr(work, '__qualname__', work)} ended in a cancellation that nobody asked for"))
+            if (
+                not cancelling and not ended.done()
+            ):  # else the race would wait for ever for something that has ended
+                ended.set_exception(
+                    RuntimeError(
+                        f"{getattr(work, '__qualname__', work)} ended in a "
+                        "cancellation that nobody asked for"
+                    )
+                )
             raise
         except Exception as error:  # noqa: BLE001 - raised below, by the race itself
             if not ended.done():

@@ -1,6 +1,8 @@
-"""The registry of this installation: read once at the start and locked; read again only where development left it unlocked.
+"""The registry of this installation: read once at the start and locked; read again only where
+development left it unlocked.
 
-Refuses to read files, and to know the cloud's tools, which come and go (C-36). Whoever pins a version pins it by `snapshot()`.
+Refuses to read files, and to know the cloud's tools, which come and go (C-36). Whoever pins a
+version pins it by `snapshot()`.
 """
 
 import logging
@@ -32,7 +34,10 @@ class Installed:
     def load(self, registry: Registry) -> None:
         """Take what was read. Raises `RegistryLocked`."""
         if self.locked:
-            raise RegistryLocked("Cannot reload a locked registry (production mode); restart glassd, or set registry.locked = false")
+            raise RegistryLocked(
+                "Cannot reload a locked registry (production mode); "
+                "restart glassd, or set registry.locked = false"
+            )
         self.registry = registry
 
     def lock(self) -> None:
@@ -41,17 +46,26 @@ class Installed:
             _log.warning("Already locked: registry %s", self.registry.version)
             return
         self.locked = True
-        _log.info("registry %s is locked: %d tools of this installation", self.registry.version, len(self.snapshot()["tools"]))
+        _log.info(
+            "registry %s is locked: %d tools of this installation",
+            self.registry.version,
+            len(self.snapshot()["tools"]),
+        )
 
     def snapshot(self) -> FrozenDict:
-        """Give `{version, gitCommit, tools: [{toolId, version, category}]}`, which nobody can change. Raises `NotLocked`."""
+        """Give `{version, gitCommit, tools: [{toolId, version, category}]}`, which nobody can
+        change. Raises `NotLocked`.
+        """
         if not self.locked:
             raise NotLocked("Must call lock() before snapshot()")
         tools = (tool for app in self.registry.apps for tool in app.tools)
         return FrozenDict(
-            version=self.registry.version, gitCommit=self.registry.commit,
-            tools=FrozenList(FrozenDict(toolId=t.name, version=t.version, category=t.category) for t in tools),
-        )  # fmt: skip
+            version=self.registry.version,
+            gitCommit=self.registry.commit,
+            tools=FrozenList(
+                FrozenDict(toolId=t.name, version=t.version, category=t.category) for t in tools
+            ),
+        )
 
     def describe(self) -> dict[str, object]:
         """For `status`."""

@@ -1,6 +1,8 @@
-"""Tells once, at a turn boundary, that the list of offered tools changed: what `tools/list_changed` is made of.
+"""Tells once, at a turn boundary, that the list of offered tools changed: what `tools/list_changed`
+is made of.
 
-Refuses to change the list and to know why it changed. A burst of changes, and all that happen within a turn, are one event.
+Refuses to change the list and to know why it changed. A burst of changes, and all that happen
+within a turn, are one event.
 """
 
 import asyncio
@@ -16,7 +18,9 @@ from tools_cache.tool import ToolDefinition
 SETTLE_S: Final = 0.05
 """Connecting changes what glasses can do several times within milliseconds."""
 PATIENCE_S: Final = 10.0
-"""A turn that takes longer than this hides a change from nobody else; it goes on with its own snapshot."""
+"""A turn that takes longer than this hides a change from nobody else; it goes on with its own
+snapshot.
+"""
 NAMED: Final = 50
 """Names told of each kind of change; a client lists again anyway."""
 
@@ -32,7 +36,9 @@ async def no_turns() -> None:
 class ListNews:
     """`run()` is the service; `swapped()` says that another snapshot is in force."""
 
-    def __init__(self, snapshot: Callable[[], SnapshotPort], *, bus: BusPort, boundary: Boundary = no_turns) -> None:
+    def __init__(
+        self, snapshot: Callable[[], SnapshotPort], *, bus: BusPort, boundary: Boundary = no_turns
+    ) -> None:
         self._snapshot = snapshot
         self._bus = bus
         self._boundary = boundary
@@ -71,14 +77,24 @@ class ListNews:
         added, removed = now.keys() - before.keys(), before.keys() - now.keys()
         changed = [name for name, tool in now.items() if name in before and tool != before[name]]
         if added or removed or changed:
-            self._bus.publish(ToolsListChanged(snapshot.version, len(now), _named(added), _named(removed), _named(changed)))
+            self._bus.publish(
+                ToolsListChanged(
+                    snapshot.version, len(now), _named(added), _named(removed), _named(changed)
+                )
+            )
 
 
 def offered(snapshot: SnapshotPort) -> Offered:
     """Give the tools that are not hidden, by name."""
-    return {entry.definition.name: entry.definition for entry in snapshot.entries() if not entry.hidden}
+    return {
+        entry.definition.name: entry.definition for entry in snapshot.entries() if not entry.hidden
+    }
 
 
 def _named(names: Iterable[str]) -> tuple[str, ...]:
     ordered = sorted(names)
-    return (*ordered[:NAMED], f"… and {len(ordered) - NAMED} more") if len(ordered) > NAMED else tuple(ordered)
+    return (
+        (*ordered[:NAMED], f"… and {len(ordered) - NAMED} more")
+        if len(ordered) > NAMED
+        else tuple(ordered)
+    )

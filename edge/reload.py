@@ -1,6 +1,8 @@
-"""SIGHUP (`systemctl reload glassd`): reads the configuration again and changes, without a restart, what can change.
+"""SIGHUP (`systemctl reload glassd`): reads the configuration again and changes, without a restart,
+what can change.
 
-Part of the roof. Refuses to take half of a configuration: one that cannot be read, or whose secrets cannot, changes nothing.
+Part of the roof. Refuses to take half of a configuration: one that cannot be read, or whose secrets
+cannot, changes nothing.
 """
 
 import asyncio
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
 
 ALARM: Final = "configuration"
 LONGEST_S: Final = 200.0
-"""One reload: a child that reads the settings, one that reads the owner's tools, and, where they are not locked, one that reads those
-of this installation, each with a deadline of its own. Sooner the watchdog would end a daemon that is only slow.
+"""One reload: a child that reads the settings, one that reads the owner's tools, and, where they
+are not locked, one that reads those of this installation, each with a deadline of its own. Sooner
+the watchdog would end a daemon that is only slow.
 """
 
 log = logging.getLogger(__name__)
@@ -35,21 +38,32 @@ class Applies(Protocol):
     """The roof: it knows who must hear of what."""
 
     def prepared(self, wanted: Settings) -> Callable[[], None]:
-        """Read what a configuration needs (secrets, certificates); gives what puts it in force. Raises `BadSettings`."""
+        """Read what a configuration needs (secrets, certificates); gives what puts it in force.
+        Raises `BadSettings`.
+        """
 
     async def read_tools(self, wanted: Settings) -> str:
-        """Read the owner's own tools anew, and those of this installation; says what of them needs a restart, or "". Raises
-        `BadSettings`.
+        """Read the owner's own tools anew, and those of this installation; says what of them needs
+        a restart, or "". Raises `BadSettings`.
         """
 
 
 class Reload:
-    """`ask()` from anywhere in the loop; `run()` is the service. `settings` are the ones in force."""
+    """`ask()` from anywhere in the loop; `run()` is the service. `settings` are the ones in
+    force.
+    """
 
     def __init__(
-        self, settings: Settings, *, read: Callable[[], Awaitable[Settings]], roof: Applies, bus: BusPort, notifier: Notifier,
-        turns: OpenTurns, within: Within = unwatched,
-    ) -> None:  # fmt: skip
+        self,
+        settings: Settings,
+        *,
+        read: Callable[[], Awaitable[Settings]],
+        roof: Applies,
+        bus: BusPort,
+        notifier: Notifier,
+        turns: OpenTurns,
+        within: Within = unwatched,
+    ) -> None:
         self.settings = settings
         self._read = read
         self._roof = roof
@@ -103,7 +117,12 @@ class Reload:
     def describe(self) -> Mapping[str, Any]:
         """One layer of `status`."""
         source = str(self.settings.source or "")
-        return {"file": source, "reloads": self._count, "needs_restart": list(self._restart), "error": self._error}
+        return {
+            "file": source,
+            "reloads": self._count,
+            "needs_restart": list(self._restart),
+            "error": self._error,
+        }
 
     def _refuse(self, why: str) -> None:
         self._error = f"the new configuration is refused, the one before stays in force: {why}"
@@ -113,7 +132,10 @@ class Reload:
     def _tell(self, found: "Plan", held: str) -> None:
         self._count += 1
         self._restart = (*found.restart, *((held,) if held else ()))
-        log.info("the configuration and your own tools were read again; settings that changed now: %s", ", ".join(found.live) or "nothing")
+        log.info(
+            "the configuration and your own tools were read again; settings that changed now: %s",
+            ", ".join(found.live) or "nothing",
+        )
         if self._restart:
             log.warning("needs a restart to take force: %s", ", ".join(self._restart))
         if self._error:
@@ -127,10 +149,11 @@ class Reload:
 
 @contextmanager
 def on_hangup(ask: Callable[[], None]) -> Iterator[None]:
-    """Within this a SIGHUP asks for a reload, unless it says that our terminal went away: that ends us, as SIGTERM does.
+    """Within this a SIGHUP asks for a reload, unless it says that our terminal went away: that ends
+    us, as SIGTERM does.
 
-    Where SIGHUP is ignored (nohup) it stays so. The loop's handler that was there before is not put back: this is for the
-    whole life of a daemon.
+    Where SIGHUP is ignored (nohup) it stays so. The loop's handler that was there before is not put
+    back: this is for the whole life of a daemon.
     """
     loop, at_start = asyncio.get_running_loop(), has_terminal()
 

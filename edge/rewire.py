@@ -1,6 +1,8 @@
-"""Puts another configuration in force in the rooms of a running daemon: cloud, broker, policy, log level, tools in development.
+"""Puts another configuration in force in the rooms of a running daemon: cloud, broker, policy, log
+level, tools in development.
 
-Part of the roof, beside `app.py`. Refuses to read the configuration and to decide what may change live (`core/reload.py` does).
+Part of the roof, beside `app.py`. Refuses to read the configuration and to decide what may change
+live (`core/reload.py` does).
 """
 
 import logging
@@ -34,9 +36,17 @@ class Rewire:
     """Implements what `Reload` asks of the roof."""
 
     def __init__(
-        self, *, cloud: CloudChoice, uplink: MqttUplink, registry: RegistryCache, calls: Orchestrator, tools: LocalTools, own: OwnTools,
-        choice: ToolChoice, lending: Lending,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        cloud: CloudChoice,
+        uplink: MqttUplink,
+        registry: RegistryCache,
+        calls: Orchestrator,
+        tools: LocalTools,
+        own: OwnTools,
+        choice: ToolChoice,
+        lending: Lending,
+    ) -> None:
         self._cloud = cloud
         self._uplink = uplink
         self._registry = registry
@@ -47,7 +57,9 @@ class Rewire:
         self._lending = lending
 
     def prepared(self, wanted: Settings) -> Callable[[], None]:
-        """Read secrets and certificates of these settings; gives what puts them in force. Raises `BadSettings`."""
+        """Read secrets and certificates of these settings; gives what puts them in force.
+        Raises `BadSettings`.
+        """
         cloud = self._cloud.under(wanted)
         broker, source = cloud.uplink(), cloud.registry()
 
@@ -55,7 +67,9 @@ class Rewire:
 
         def take() -> None:
             self._cloud.take(wanted)
-            self._registry.heed(disabled=disabled(wanted), refresh_s=wanted.cloud.refresh_s, off=wanted.tool.off)
+            self._registry.heed(
+                disabled=disabled(wanted), refresh_s=wanted.cloud.refresh_s, off=wanted.tool.off
+            )
             self._tools.configure(wanted.tool.values)
             tell_off(wanted)
             self._registry.follow(source)
@@ -69,8 +83,8 @@ class Rewire:
         return take
 
     async def read_tools(self, wanted: Settings) -> str:
-        """Read the owner's own tools anew; in development those of this installation too, with their handlers: else say whether
-        they changed.
+        """Read the owner's own tools anew; in development those of this installation too, with
+        their handlers: else say whether they changed.
         """
         try:
             await self._own.reload(wanted)
@@ -86,9 +100,16 @@ class Rewire:
 
 
 def tell_off(settings: Settings) -> None:
-    """Say which tools their own settings keep off: one that is wrong should not be found out by calling it."""
+    """Say which tools their own settings keep off: one that is wrong should not be found out by
+    calling it.
+    """
     for name, why in settings.tool.off.items():
-        log.log(logging.WARNING if name in settings.tool.wrong else logging.INFO, "tool %s is off: %s", name, why)
+        log.log(
+            logging.WARNING if name in settings.tool.wrong else logging.INFO,
+            "tool %s is off: %s",
+            name,
+            why,
+        )
 
 
 def disabled(settings: Settings) -> tuple[str, ...]:
@@ -106,18 +127,27 @@ def policy(settings: Settings, **more: Any) -> Policy:
     """Give the owner's policy; `more` are what does not stand in the settings."""
     p = settings.policy
     return Policy(
-        enabled=p.tools_enabled, user_id=settings.edge.user_id, strict_registry=p.strict_registry,
-        rates=rates(p.rate_limits), cloud_may=p.cloud_may, **more,
-    )  # fmt: skip
+        enabled=p.tools_enabled,
+        user_id=settings.edge.user_id,
+        strict_registry=p.strict_registry,
+        rates=rates(p.rate_limits),
+        cloud_may=p.cloud_may,
+        **more,
+    )
 
 
 def choice(settings: Settings) -> dict[str, Any]:
     """What of the settings decides which tools are offered, and to whom they are denied."""
     t, users = settings.tools, settings.policy.users
     return {
-        "limits": Offers(t.offered_max, t.idle_turns), "essential": t.essential, "cloud_may": settings.policy.cloud_may,
-        "users": {user: UserRules(said.disabled_tools, rates(said.rate_limits)) for user, said in users.items()},
-    }  # fmt: skip
+        "limits": Offers(t.offered_max, t.idle_turns),
+        "essential": t.essential,
+        "cloud_may": settings.policy.cloud_may,
+        "users": {
+            user: UserRules(said.disabled_tools, rates(said.rate_limits))
+            for user, said in users.items()
+        },
+    }
 
 
 def rates(configured: Mapping[str, Rate]) -> dict[str, RateLimit]:

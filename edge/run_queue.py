@@ -1,4 +1,6 @@
-"""The queue in front of the running calls: so many run at once, the others wait for a place in the order they came."""
+"""The queue in front of the running calls: so many run at once, the others wait for a place in
+the order they came.
+"""
 
 from collections import deque
 from contextlib import suppress
@@ -14,9 +16,10 @@ MOST_WAITING: Final = 2000
 
 
 class RunQueue:
-    """Gives each call its `Turn`. This machine's own calls go before the cloud's, and the cloud never has the last quarter of
-    the places. What the wearer says, and what a running tool calls, does not wait. A call that only waits for a person or for
-    the cloud has no place: when the yes comes, it runs at once.
+    """Gives each call its `Turn`. This machine's own calls go before the cloud's, and the cloud
+    never has the last quarter of the places. What the wearer says, and what a running tool calls,
+    does not wait. A call that only waits for a person or for the cloud has no place: when the yes
+    comes, it runs at once.
     """
 
     def __init__(self, limits: Limits) -> None:

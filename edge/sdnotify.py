@@ -1,4 +1,5 @@
-"""Telling systemd how we are: ready, alive, reloading, stopping. Without systemd it says nothing to nobody.
+"""Telling systemd how we are: ready, alive, reloading, stopping. Without systemd it says nothing to
+nobody.
 
 Refuses to fail and to know when we are well: a daemon must not die of its supervisor's socket.
 """
@@ -20,14 +21,19 @@ class Notifier:
     """The sd_notify(3) protocol on `$NOTIFY_SOCKET`, a path or (`@…`) an abstract name."""
 
     def __init__(
-        self, env: Mapping[str, str], *, pid: int | None = None,
+        self,
+        env: Mapping[str, str],
+        *,
+        pid: int | None = None,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._address = _address(env.get("NOTIFY_SOCKET", ""))
         self._monotonic_ns = monotonic_ns
         self._warned = False
         self.watchdog_s = _watchdog_s(env, os.getpid() if pid is None else pid)
-        """Seconds within which systemd wants to hear `watchdog()`, None when it does not. Ping at a third of it."""
+        """Seconds within which systemd wants to hear `watchdog()`, None when it does not. Ping
+        at a third of it.
+        """
 
     @property
     def enabled(self) -> bool:
@@ -44,7 +50,9 @@ class Notifier:
 
     def reloading(self, status: str = "") -> None:
         """Say that a reload began; `ready()` ends it."""
-        self._send("RELOADING=1", f"MONOTONIC_USEC={self._monotonic_ns() // 1000}", *_status(status))
+        self._send(
+            "RELOADING=1", f"MONOTONIC_USEC={self._monotonic_ns() // 1000}", *_status(status)
+        )
 
     def stopping(self, status: str = "") -> None:
         self._send("STOPPING=1", *_status(status))
@@ -57,7 +65,12 @@ class Notifier:
                 out.setblocking(False)
                 out.sendto("\n".join(lines).encode("utf-8", "replace"), self._address)
         except (OSError, ValueError) as e:
-            log.log(logging.DEBUG if self._warned else logging.WARNING, "systemd cannot be told %s: %s", lines[0], e)
+            log.log(
+                logging.DEBUG if self._warned else logging.WARNING,
+                "systemd cannot be told %s: %s",
+                lines[0],
+                e,
+            )
             self._warned = True
         else:
             self._warned = False
@@ -73,7 +86,10 @@ def _address(value: str) -> str | None:
 def _watchdog_s(env: Mapping[str, str], pid: int) -> float | None:
     """Read the interval, if it is meant for this process and not for a parent of ours."""
     usec, for_pid = env.get("WATCHDOG_USEC", ""), env.get("WATCHDOG_PID", "")
-    if not (usec.isascii() and usec.isdecimal() and int(usec[:18]) > 0) or for_pid not in {"", str(pid)}:
+    if not (usec.isascii() and usec.isdecimal() and int(usec[:18]) > 0) or for_pid not in {
+        "",
+        str(pid),
+    }:
         return None
     return int(usec[:18]) / 1e6
 

@@ -1,4 +1,5 @@
-"""The other MCP servers of a daemon: which are configured, their secrets, and the room that speaks with them once there are any.
+"""The other MCP servers of a daemon: which are configured, their secrets, and the room that speaks
+with them once there are any.
 
 Part of the roof. Implements `ServersPort`. Refuses to load anything for a daemon that has none.
 """
@@ -37,12 +38,24 @@ Draw = Callable[[str], Awaitable[str]]
 
 
 class Servers:
-    """`use` whenever the configuration was read; `run` is the service; `run_tool` stands before the tools that live here."""
+    """`use` whenever the configuration was read; `run` is the service; `run_tool` stands before
+    the tools that live here.
+    """
 
     def __init__(
-        self, local: "Run", registry: RegistryCache, *, state: Path, env: Env, bus: BusPort, clock: Clock,
-        hide: Callable[[str], None], present: Present, draw: Draw, note: Callable[[Mapping[str, Json]], None] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        local: "Run",
+        registry: RegistryCache,
+        *,
+        state: Path,
+        env: Env,
+        bus: BusPort,
+        clock: Clock,
+        hide: Callable[[str], None],
+        present: Present,
+        draw: Draw,
+        note: Callable[[Mapping[str, Json]], None] | None = None,
+    ) -> None:
         self._local = local
         self._registry = registry
         self._state = state
@@ -58,7 +71,9 @@ class Servers:
         self._opened = asyncio.Event()
 
     def use(self, own: Own, settings: Settings, secret: Secret) -> tuple[Dropped, ...]:
-        """From now on these; gives those whose name is taken. `secret` looks names up, `secret_files` come before it."""
+        """From now on these; gives those whose name is taken. `secret` looks names up,
+        `secret_files` come before it.
+        """
         wanted, taken = joined(settings, own)
         on = [server for server in wanted if server.enabled and settings.policy.tools_enabled]
         self._off = tuple(server for server in wanted if server not in on)
@@ -78,9 +93,15 @@ class Servers:
         tokens.mkdir(mode=0o700, exist_ok=True)
         client = UpstreamClient(chance=random.random, now=self._clock.boot, environment=self._env)
         desk = UpstreamDesk(
-            client, use=self._registry.use_upstream, shelf=Shelf(self._state / "upstream.json"), bus=self._bus, clock=self._clock,
-            tokens=tokens, note=self._note, sign_in=self._sign_in,
-        )  # fmt: skip
+            client,
+            use=self._registry.use_upstream,
+            shelf=Shelf(self._state / "upstream.json"),
+            bus=self._bus,
+            clock=self._clock,
+            tokens=tokens,
+            note=self._note,
+            sign_in=self._sign_in,
+        )
         desk.load()
         return desk
 
@@ -103,7 +124,9 @@ class Servers:
 
         code = code_of(url)
         shown = await sign_in(title, url, typed=f"glassd servers authorize {code}", draw=self._draw)
-        await self._present(f"sign-in/{server}/{code}", shown)  # a new address is another scene: one that is there is not drawn again
+        await self._present(
+            f"sign-in/{server}/{code}", shown
+        )  # a new address is another scene: one that is there is not drawn again
 
     async def run(self) -> None:
         """Speak with the servers, from the first one on."""
@@ -112,9 +135,15 @@ class Servers:
         await self._desk.run()
 
     async def run_tool(self, call: ToolCall, progress: Progress) -> ToolResponse:
-        """See `LocalToolsPort.run`: what is another server's goes there, all else to what lives here."""
+        """See `LocalToolsPort.run`: what is another server's goes there, all else to what lives
+        here.
+        """
         entry = self._registry.snapshot().find(call.tool)
-        if self._desk is not None and entry is not None and entry.definition.source is Source.UPSTREAM:
+        if (
+            self._desk is not None
+            and entry is not None
+            and entry.definition.source is Source.UPSTREAM
+        ):
             return await self._desk.call(call, entry.definition, progress)
         return await self._local(call, progress)
 
@@ -140,35 +169,68 @@ class Servers:
         found = next((one for one in self.describe() if one["id"] == server), None)
         if found is None:
             return NoServer(f"there is no server {server[:63]}")
-        return NoServer(f"{server} is not asked: {found['error']}", "change that, then: systemctl reload glassd")
+        return NoServer(
+            f"{server} is not asked: {found['error']}", "change that, then: systemctl reload glassd"
+        )
 
 
 def joined(settings: Settings, own: Own) -> tuple[tuple[Server, ...], tuple[Dropped, ...]]:
-    """The servers of the configuration, and those of `tools.d` that have a name of their own, as many as there may be."""
+    """The servers of the configuration, and those of `tools.d` that have a name of their own,
+    as many as there may be.
+    """
     configured = tuple(map(_of_settings, settings.mcp.servers))
     names = {server.name for server in configured}
     others = [server for server in own.servers if server.name not in names]
     room = MAX_SERVERS - len(configured)
-    taken = [Dropped(server.name, "a server of the configuration has that name; it stands") for server in own.servers if server.name in names]
-    crowd = [Dropped(server.name, f"there are {MAX_SERVERS} servers already") for server in others[room:]]
+    taken = [
+        Dropped(server.name, "a server of the configuration has that name; it stands")
+        for server in own.servers
+        if server.name in names
+    ]
+    crowd = [
+        Dropped(server.name, f"there are {MAX_SERVERS} servers already") for server in others[room:]
+    ]
     return (*configured, *others[:room]), (*taken, *crowd)
 
 
 def _of_settings(server: McpServer) -> Server:
     return Server(
-        name=server.id, title=server.name, url=server.url, headers=FrozenDict(server.headers),
-        allowed_tools=frozenset(server.allowed_tools), command=server.command, args=server.args, env=FrozenDict(server.env), cwd=server.cwd,
-        secret_files=FrozenDict(server.secret_files), enabled=server.enabled, idle_s=server.idle_s, timeout_s=server.timeout_s,
-        prompt=server.prompt, tool_prompts=FrozenDict(server.tool_prompts), visible=server.visible, confirm=server.confirm,
-        trusted=server.trusted, ca_file=server.ca_file, client_id=server.client_id, client_secret=server.client_secret, scope=server.scope,
-    )  # fmt: skip
+        name=server.id,
+        title=server.name,
+        url=server.url,
+        headers=FrozenDict(server.headers),
+        allowed_tools=frozenset(server.allowed_tools),
+        command=server.command,
+        args=server.args,
+        env=FrozenDict(server.env),
+        cwd=server.cwd,
+        secret_files=FrozenDict(server.secret_files),
+        enabled=server.enabled,
+        idle_s=server.idle_s,
+        timeout_s=server.timeout_s,
+        prompt=server.prompt,
+        tool_prompts=FrozenDict(server.tool_prompts),
+        visible=server.visible,
+        confirm=server.confirm,
+        trusted=server.trusted,
+        ca_file=server.ca_file,
+        client_id=server.client_id,
+        client_secret=server.client_secret,
+        scope=server.scope,
+    )
 
 
 def _from_files(server: Server, secret: Secret) -> Secret:
-    """Look in the files that the server names first. Raises `BadSettings` for one that cannot be read."""
+    """Look in the files that the server names first. Raises `BadSettings` for one that cannot
+    be read.
+    """
 
     def found(name: str) -> str | None:
-        return read_secret(server.secret_files[name], name, {}) if name in server.secret_files else secret(name)
+        return (
+            read_secret(server.secret_files[name], name, {})
+            if name in server.secret_files
+            else secret(name)
+        )
 
     return found
 
@@ -185,5 +247,12 @@ def _coded(one: dict[str, Json]) -> dict[str, Json]:
 def _off(server: Server) -> dict[str, Json]:
     """A server that is not asked, as a person may see it."""
     why = SWITCHED_OFF if server.enabled else "switched off (enabled = false)"
-    return {"id": server.name, "name": server.title or server.name, "enabled": server.enabled, "status": "disconnected", "error": why,
-            "tools": [], "available": False}  # fmt: skip
+    return {
+        "id": server.name,
+        "name": server.title or server.name,
+        "enabled": server.enabled,
+        "status": "disconnected",
+        "error": why,
+        "tools": [],
+        "available": False,
+    }

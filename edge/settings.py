@@ -1,6 +1,8 @@
-"""The settings: every key there is, its type, its bounds, its default. Plain values, checked by settings_reading.py.
+"""The settings: every key there is, its type, its bounds, its default. Plain values, checked by
+settings_reading.py.
 
-Refuses to know what a value is used for, and never holds a secret: only the name of the file it stands in.
+Refuses to know what a value is used for, and never holds a secret: only the name of the file it
+stands in.
 """
 
 from collections.abc import Mapping
@@ -36,8 +38,12 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glasses:
-    radio: Annotated[str, Rule(rules.matching(rules.RADIO, "bluez, usb:N, tcp:HOST:PORT or inproc"))] = "bluez"
-    address: Annotated[str, Rule(rules.matching(rules.MAC, "an address like C0:FF:EE:00:00:01"))] = ""
+    radio: Annotated[
+        str, Rule(rules.matching(rules.RADIO, "bluez, usb:N, tcp:HOST:PORT or inproc"))
+    ] = "bluez"
+    address: Annotated[
+        str, Rule(rules.matching(rules.MAC, "an address like C0:FF:EE:00:00:01"))
+    ] = ""
     model: str = ""
     connect: Literal["auto", "paired", "any"] = "auto"
     scan_s: Seconds = 10.0
@@ -118,21 +124,30 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """The owner's own tools: more folders of them, and the environment names their templates may use. And how many tools
-    models are shown, which of them always, and after how many idle turns a tool makes room.
+    """The owner's own tools: more folders of them, and the environment names their templates may
+    use. And how many tools models are shown, which of them always, and after how many idle turns a
+    tool makes room.
     """
 
     folders: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
     packages: Annotated[tuple[Path_, ...], Tidy(rules.listed)] = ()
     """Directories of Python tools in the form of docs/tools.md."""
-    env: Annotated[tuple[Annotated[str, Rule(rules.matching(rules.VARIABLE, "a name like WEATHER_TOKEN"))], ...], Tidy(rules.listed)] = ()
+    env: Annotated[
+        tuple[
+            Annotated[str, Rule(rules.matching(rules.VARIABLE, "a name like WEATHER_TOKEN"))], ...
+        ],
+        Tidy(rules.listed),
+    ] = ()
     offered_max: Annotated[int, Number(ge=8, le=128)] = 40
     idle_turns: Annotated[int, Number(ge=1, le=1000)] = 8
     essential: Annotated[tuple[str, ...], Tidy(rules.listed), Rule(rules.tool_names)] = ()
 
     def __post_init__(self) -> None:
         if len(self.essential) > self.offered_max - 4:
-            raise ValueError(f"essential may name {self.offered_max - 4} tools at most: offered_max, less four for finding the others")
+            raise ValueError(
+                f"essential may name {self.offered_max - 4} tools at most: "
+                "offered_max, less four for finding the others"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,11 +201,20 @@ class Calendar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServer:
-    """Another MCP server whose tools become ours: a program to run, or an address. `${env.NAME}` in `args`, `env`, `headers` and
-    `url` is a secret; `secret_files` names the file it stands in.
+    """Another MCP server whose tools become ours: a program to run, or an address. `${env.NAME}` in
+    `args`, `env`, `headers` and `url` is a secret; `secret_files` names the file it stands in.
     """
 
-    id: Annotated[str, Rule(rules.matching(rules.SERVER, "small letters, digits and . _ - (63 at most), beginning with a letter or digit", empty=False))]
+    id: Annotated[
+        str,
+        Rule(
+            rules.matching(
+                rules.SERVER,
+                "small letters, digits and . _ - (63 at most), beginning with a letter or digit",
+                empty=False,
+            )
+        ),
+    ]
     name: str = ""
     command: str = ""
     args: Annotated[tuple[str, ...], Tidy(rules.listed)] = ()
@@ -218,10 +242,18 @@ class McpServer:
             raise ValueError("a server is a command or a url: set one of them")
         if self.url and (self.args or self.env or self.cwd):
             raise ValueError("args, env and cwd belong to a command; a url takes headers")
-        if self.command and (self.headers or self.ca_file or self.client_id or self.client_secret or self.scope):
-            raise ValueError("headers, ca_file, client_id, client_secret and scope belong to a url; a command takes args and env")
+        if self.command and (
+            self.headers or self.ca_file or self.client_id or self.client_secret or self.scope
+        ):
+            raise ValueError(
+                "headers, ca_file, client_id, client_secret and scope belong "
+                "to a url; a command takes args and env"
+            )
         if self.client_secret and "${env." not in self.client_secret:
-            raise ValueError("client_secret must not hold the secret itself: write ${env.NAME}, and its file into secret_files")
+            raise ValueError(
+                "client_secret must not hold the secret itself: "
+                "write ${env.NAME}, and its file into secret_files"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +289,9 @@ SWITCHED_OFF: Final = "switched off"
 
 @dataclass(frozen=True, slots=True)
 class ToolSettings:
-    """What is set for single tools, checked (`tool_settings.py`): canonical name → values, and name → why it is off."""
+    """What is set for single tools, checked (`tool_settings.py`): canonical name → values, and
+    name → why it is off.
+    """
 
     values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     off: Mapping[str, str] = field(default_factory=dict)
@@ -270,7 +304,9 @@ class ToolSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The whole configuration. A key that is not written has its default, so `Settings()` is a working daemon."""
+    """The whole configuration. A key that is not written has its default, so `Settings()` is a
+    working daemon.
+    """
 
     edge: Edge = Edge()
     glasses: Glasses = Glasses()
@@ -299,14 +335,20 @@ class Settings:
 
     def owner_socket_path(self, env: Env) -> Path:
         """Beside the control socket, unless it is named."""
-        return Path(self.control.owner_socket) if self.control.owner_socket else owner_beside(self.socket_path(env))
+        return (
+            Path(self.control.owner_socket)
+            if self.control.owner_socket
+            else owner_beside(self.socket_path(env))
+        )
 
 
 # ------------------------------------------------------------------ secrets
 
 
 def credential(configured: str, name: str, env: Env) -> Path | None:
-    """Give the file a secret stands in: the configured one, else systemd's credential `name`, else None."""
+    """Give the file a secret stands in: the configured one, else systemd's credential `name`,
+    else None.
+    """
     if configured:
         return Path(configured)
     folder = env.get("CREDENTIALS_DIRECTORY")
@@ -315,7 +357,9 @@ def credential(configured: str, name: str, env: Env) -> Path | None:
 
 
 def read_secret(configured: str, name: str, env: Env) -> str | None:
-    """Read a secret's text, without its last line end; None when there is none. Raises `BadSettings`."""
+    """Read a secret's text, without its last line end; None when there is none. Raises
+    `BadSettings`.
+    """
     path = credential(configured, name, env)
     if path is None:
         return None
@@ -325,7 +369,9 @@ def read_secret(configured: str, name: str, env: Env) -> str | None:
     except OSError as e:
         raise BadSettings(f"{path}: cannot be read: {e.strerror}; check who may read it") from None
     if len(raw) > MAX_SECRET:
-        raise BadSettings(f"{path}: is larger than {MAX_SECRET // 1024} KiB; this cannot be a secret")
+        raise BadSettings(
+            f"{path}: is larger than {MAX_SECRET // 1024} KiB; this cannot be a secret"
+        )
     try:
         return raw.decode("utf-8").rstrip("\r\n")
     except UnicodeDecodeError:

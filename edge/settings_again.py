@@ -1,6 +1,8 @@
-"""Reads the settings once more while the daemon runs, in a child of its own: pydantic and its 13 MiB stay out of this process.
+"""Reads the settings once more while the daemon runs, in a child of its own: pydantic and its 13
+MiB stay out of this process.
 
-Refuses to compare and to apply. The child runs `main`: the file's name comes as an argument, pickled settings go to stdout.
+Refuses to compare and to apply. The child runs `main`: the file's name comes as an argument,
+pickled settings go to stdout.
 """
 
 import os
@@ -26,7 +28,9 @@ async def read(config: Path | None, env: Env, *, limit_s: float = LIMIT_S) -> Se
     except TimeoutError:
         raise BadSettings(f"the configuration was not read in {limit_s:.0f} s") from None
     except OSError as e:
-        raise BadSettings(f"the configuration cannot be read now: no child process: {e.strerror}") from None
+        raise BadSettings(
+            f"the configuration cannot be read now: no child process: {e.strerror}"
+        ) from None
     return _answer(packed, code)
 
 
@@ -34,7 +38,9 @@ def _answer(packed: bytes, code: int | None) -> Settings:
     try:
         found: Settings | str = pickle.loads(packed)  # noqa: S301 - of our own child
     except Exception:  # noqa: BLE001 - after an upgrade on disk the child may answer in words of another version, too
-        raise BadSettings(f"the configuration could not be read: its reader ended with {code}") from None
+        raise BadSettings(
+            f"the configuration could not be read: its reader ended with {code}"
+        ) from None
     if isinstance(found, str):
         raise BadSettings(found)
     return found

@@ -1,7 +1,8 @@
-"""What is wrong with a configuration, in sentences: the key, the problem, the fix. And the keys' way in by environment.
+"""What is wrong with a configuration, in sentences: the key, the problem, the fix. And the keys'
+way in by environment.
 
-Refuses to know the keys themselves (they are handed in as models) and never repeats the value of an unknown key: it may
-be a password in the wrong place.
+Refuses to know the keys themselves (they are handed in as models) and never repeats the value of an
+unknown key: it may be a password in the wrong place.
 """
 
 import json
@@ -23,16 +24,24 @@ Where = tuple[str, ...]
 # ------------------------------------------------------------------ the environment
 
 
-def overlay(model: type[BaseModel], document: dict[str, Any], env: Mapping[str, str]) -> tuple[dict[Where, str], list[Problem]]:
-    """Put `GLASSD_SECTION__KEY` variables over the document; say which keys came from which variable."""
-    known = {f"{PREFIX}{section}__{key}".upper(): (section, key) for section, key in every_key(model)}
+def overlay(
+    model: type[BaseModel], document: dict[str, Any], env: Mapping[str, str]
+) -> tuple[dict[Where, str], list[Problem]]:
+    """Put `GLASSD_SECTION__KEY` variables over the document; say which keys came from which
+    variable.
+    """
+    known = {
+        f"{PREFIX}{section}__{key}".upper(): (section, key) for section, key in every_key(model)
+    }
     taken: dict[Where, str] = {}
     problems = []
     for name in sorted(env):
         if not name.startswith(PREFIX) or "__" not in name:
             continue
         if name not in known:
-            problems.append(Problem("", "no setting has this name", did_you_mean(name, known), name))
+            problems.append(
+                Problem("", "no setting has this name", did_you_mean(name, known), name)
+            )
             continue
         section, key = known[name]
         table = document.setdefault(section, {})
@@ -43,7 +52,9 @@ def overlay(model: type[BaseModel], document: dict[str, Any], env: Mapping[str, 
 
 
 def _value(annotation: object, text: str) -> object:
-    """Read a variable as its key's type asks: text as it is, lists also by commas, the rest as TOML would."""
+    """Read a variable as its key's type asks: text as it is, lists also by commas, the rest as
+    TOML would.
+    """
     if _is_text(annotation):
         return text
     lowered = text.strip().lower()
@@ -70,13 +81,19 @@ def _section(model: type[BaseModel], name: str) -> type[BaseModel]:
 
 def every_key(model: type[BaseModel]) -> list[tuple[str, str]]:
     """List all (section, key) pairs, in the order they are declared."""
-    return [(section, key) for section in model.model_fields for key in _section(model, section).model_fields]
+    return [
+        (section, key)
+        for section in model.model_fields
+        for key in _section(model, section).model_fields
+    ]
 
 
 # ------------------------------------------------------------------ what pydantic found
 
 
-def problems(model: type[BaseModel], wrong: ValidationError, from_env: Mapping[Where, str]) -> list[Problem]:
+def problems(
+    model: type[BaseModel], wrong: ValidationError, from_env: Mapping[Where, str]
+) -> list[Problem]:
     """Turn every validation error into a problem a person can act on."""
     return [_problem(model, error, from_env) for error in wrong.errors(include_url=False)]
 
@@ -93,18 +110,38 @@ def _problem(model: type[BaseModel], error: Any, from_env: Mapping[Where, str]) 
         return Problem(".".join(where), "missing", "write it down", source)
     key = ".".join(where if _inner(model, where) else where[:2])
     if len(where) == 1:
-        return Problem(key, f"must be a section, got {_shown(error['input'])}", f"write [{key}] on a line of its own, its keys below")
+        return Problem(
+            key,
+            f"must be a section, got {_shown(error['input'])}",
+            f"write [{key}] on a line of its own, its keys below",
+        )
     problem = f"{_must(error['type'], context) or error['msg']}, got {_shown(error['input'])}"
-    return Problem(key, problem, _example(_inner(model, where) or _section(model, where[0]), where[-1] if _inner(model, where) else where[1]), source)
+    return Problem(
+        key,
+        problem,
+        _example(
+            _inner(model, where) or _section(model, where[0]),
+            where[-1] if _inner(model, where) else where[1],
+        ),
+        source,
+    )
 
 
-_MUST: Final[Mapping[str, str]] = types.MappingProxyType({
-    "int_type": "must be a whole number", "int_from_float": "must be a whole number", "float_type": "must be a number",
-    "bool_type": "must be true or false", "string_type": "must be text in quotes", "tuple_type": "must be a list",
-    "dict_type": "must be a table", "literal_error": "must be one of {expected}",
-    "greater_than": "must be more than {gt:g}", "greater_than_equal": "must be at least {ge:g}",
-    "less_than_equal": "must be at most {le:g}",
-})  # fmt: skip
+_MUST: Final[Mapping[str, str]] = types.MappingProxyType(
+    {
+        "int_type": "must be a whole number",
+        "int_from_float": "must be a whole number",
+        "float_type": "must be a number",
+        "bool_type": "must be true or false",
+        "string_type": "must be text in quotes",
+        "tuple_type": "must be a list",
+        "dict_type": "must be a table",
+        "literal_error": "must be one of {expected}",
+        "greater_than": "must be more than {gt:g}",
+        "greater_than_equal": "must be at least {ge:g}",
+        "less_than_equal": "must be at most {le:g}",
+    }
+)
 
 
 def _must(kind: str, context: Mapping[str, Any]) -> str:
@@ -123,7 +160,9 @@ def _example(form: type[BaseModel], key: str) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, dict):
         return "a table"
-    text = json.dumps(list(value) if isinstance(value, tuple) else value, default=str, ensure_ascii=False)
+    text = json.dumps(
+        list(value) if isinstance(value, tuple) else value, default=str, ensure_ascii=False
+    )
     return text if len(text) <= 40 else text[:39] + "…"
 
 
@@ -138,17 +177,25 @@ def _unknown(model: type[BaseModel], where: Where) -> Problem:
     section, key = where[:2]
     near = nearest(key, _section(model, section).model_fields)
     everywhere = {k: f"{s}.{k}" for s, k in every_key(model)}
-    path = everywhere.get(key) or (near and f"{section}.{near}") or everywhere.get(nearest(key, everywhere), "")
+    path = (
+        everywhere.get(key)
+        or (near and f"{section}.{near}")
+        or everywhere.get(nearest(key, everywhere), "")
+    )
     known = "known here: " + ", ".join(_section(model, section).model_fields)
     return Problem(".".join(where), "unknown key", f"did you mean {path}?" if path else known)
 
 
 def _inner(model: type[BaseModel], where: Where) -> type[BaseModel] | None:
-    """Give the form of one entry of a list or table of them (`mcp.servers.0.url`); None for a section's own keys."""
+    """Give the form of one entry of a list or table of them (`mcp.servers.0.url`); None for a
+    section's own keys.
+    """
     if len(where) < 4 or where[1] not in _section(model, where[0]).model_fields:
         return None
     found = typing.get_args(_annotation(model, *where[:2]))
-    return next((one for one in found if isinstance(one, type) and issubclass(one, BaseModel)), None)
+    return next(
+        (one for one in found if isinstance(one, type) and issubclass(one, BaseModel)), None
+    )
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

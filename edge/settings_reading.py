@@ -1,6 +1,8 @@
-"""Reads the settings from TOML and the environment, and explains what is wrong. Runs in a child of the daemon.
+"""Reads the settings from TOML and the environment, and explains what is wrong. Runs in a child of
+the daemon.
 
-Refuses to know single keys: its form is made from the classes of settings.py, and pydantic fills it in.
+Refuses to know single keys: its form is made from the classes of settings.py, and pydantic fills it
+in.
 """
 
 import stat
@@ -55,21 +57,27 @@ def _made(value: Any) -> Any:
 
 def _form(plain: type) -> type[_Form]:
     hints = get_type_hints(plain, include_extras=True)
-    keys: dict[str, Any] = {f.name: (_formed(hints[f.name]), _default(f)) for f in fields(plain) if f.compare}
+    keys: dict[str, Any] = {
+        f.name: (_formed(hints[f.name]), _default(f)) for f in fields(plain) if f.compare
+    }
     made = create_model(plain.__name__, __base__=_Form, **keys)
     made.plain = plain
     return made
 
 
 def _formed(hint: Any) -> Any:
-    """Put forms where plain classes stand, also as the values of a table and the members of a list."""
+    """Put forms where plain classes stand, also as the values of a table and the members of a
+    list.
+    """
     if isinstance(hint, type) and is_dataclass(hint):
         return _form(hint)
     if get_origin(hint) is Annotated:
         plain, *marks = get_args(hint)
         return Annotated[_formed(plain), *marks]
     if get_origin(hint) is tuple:
-        return tuple.__class_getitem__(tuple(part if part is Ellipsis else _formed(part) for part in get_args(hint)))
+        return tuple.__class_getitem__(
+            tuple(part if part is Ellipsis else _formed(part) for part in get_args(hint))
+        )
     if get_origin(hint) is dict:
         key, value = get_args(hint)
         return dict.__class_getitem__((key, _formed(value)))
@@ -81,7 +89,11 @@ def _default(f: "Field[Any]") -> Any:
         return FieldInfo(default_factory=f.default_factory)
     if f.default is MISSING:
         return ...
-    return FieldInfo(default_factory=_form(type(f.default))) if is_dataclass(type(f.default)) else f.default
+    return (
+        FieldInfo(default_factory=_form(type(f.default)))
+        if is_dataclass(type(f.default))
+        else f.default
+    )
 
 
 FORM: Final = _form(Settings)
@@ -95,8 +107,11 @@ def formed(document: Mapping[str, Any]) -> Settings:
 
 # ------------------------------------------------------------------ reading
 
+
 def load(path: Path | None, env: Env) -> Settings:
-    """Read the settings in force. Raises `BadSettings`: one message with every problem, one a line."""
+    """Read the settings in force. Raises `BadSettings`: one message with every problem, one a
+    line.
+    """
     source = find(path, env)
     document = _read(source) if source else {}
     tables = document.pop(tool_settings.SECTION, {})
@@ -109,7 +124,9 @@ def load(path: Path | None, env: Env) -> Settings:
         problems += explain.problems(FORM, wrong, from_env)
     else:
         problems += _unreadable_files(settings, from_env)
-        problems += tool_settings.cloud_may_problems(settings.policy.cloud_may, TOOLS, from_env.get(("policy", "cloud_may"), ""))
+        problems += tool_settings.cloud_may_problems(
+            settings.policy.cloud_may, TOOLS, from_env.get(("policy", "cloud_may"), "")
+        )
     problems += wrong_tools
     if problems:
         raise BadSettings.of(problems, str(source) if source else "the environment")
@@ -117,36 +134,51 @@ def load(path: Path | None, env: Env) -> Settings:
 
 
 def _own_folders(document: Mapping[str, Any]) -> tuple[list[Path], bool]:
-    """List the folders of the owner's Python tools, whose settings are theirs to say; and tell whether these are all. What is wrong
-    with one is said with the tools, and is no mistake in the configuration.
+    """List the folders of the owner's Python tools, whose settings are theirs to say; and tell
+    whether these are all. What is wrong with one is said with the tools, and is no mistake in the
+    configuration.
     """
     tools = document.get("tools")
     named = tools.get("packages") if isinstance(tools, dict) else None
     problems: list[Dropped] = []
-    found = list(own_packages.folders([one for one in named if isinstance(one, str)], problems)) if isinstance(named, list) else []
+    found = (
+        list(own_packages.folders([one for one in named if isinstance(one, str)], problems))
+        if isinstance(named, list)
+        else []
+    )
     whole = [folder for folder in found if (folder / "schema.json").is_file()]
     return whole, whole == found and not problems
 
 
 def find(path: Path | None, env: Env) -> Path | None:
-    """Give the file to read: the one named, else the first there is, else None. Raises `BadSettings`."""
+    """Give the file to read: the one named, else the first there is, else None. Raises
+    `BadSettings`.
+    """
     named = path or (Path(env["GLASSD_CONFIG"]) if env.get("GLASSD_CONFIG") else None)
     if named is not None:
         if not _there(named):
-            raise BadSettings(f"{named}: there is no such file; create it, or leave out --config and GLASSD_CONFIG")
+            raise BadSettings(
+                f"{named}: there is no such file; create it, "
+                "or leave out --config and GLASSD_CONFIG"
+            )
         return named
     return next((p for p in config_candidates(env) if _there(p)), None)
 
 
 def _there(path: Path) -> bool:
-    """Tell whether there is such a file. Raises `BadSettings` where we may not even look: a configuration that is there and
-    not ours to read must not be taken for none.
+    """Tell whether there is such a file. Raises `BadSettings` where we may not even look: a
+    configuration that is there and not ours to read must not be taken for none.
     """
     try:
         return path.exists()
     except PermissionError as e:
-        fix = f"ask for the right to enter {path.parent} (its group: ls -ld {path.parent}), or name another file: --config FILE"
-        raise BadSettings(f"{path}: cannot be looked at: {(e.strerror or 'permission denied').lower()}; {fix}") from None
+        fix = (
+            f"ask for the right to enter {path.parent} (its group: "
+            f"ls -ld {path.parent}), or name another file: --config FILE"
+        )
+        raise BadSettings(
+            f"{path}: cannot be looked at: {(e.strerror or 'permission denied').lower()}; {fix}"
+        ) from None
 
 
 def _read(source: Path) -> dict[str, Any]:
@@ -154,13 +186,20 @@ def _read(source: Path) -> dict[str, Any]:
         with source.open("rb") as file:
             raw = file.read(MAX_FILE + 1)
     except OSError as e:
-        raise BadSettings(f"{source}: cannot be read: {e.strerror}; check who may read it (ls -l {source})") from None
+        raise BadSettings(
+            f"{source}: cannot be read: {e.strerror}; check who may read it (ls -l {source})"
+        ) from None
     if len(raw) > MAX_FILE:
-        raise BadSettings(f"{source}: is larger than {MAX_FILE // 1024} KiB; this cannot be a glassd configuration")
+        raise BadSettings(
+            f"{source}: is larger than {MAX_FILE // 1024} KiB; "
+            "this cannot be a glassd configuration"
+        )
     try:
         document = tomllib.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as e:
-        raise BadSettings(f"{source}: is not UTF-8 text (byte {e.start}); save it as UTF-8") from None
+        raise BadSettings(
+            f"{source}: is not UTF-8 text (byte {e.start}); save it as UTF-8"
+        ) from None
     except tomllib.TOMLDecodeError as e:
         raise BadSettings(f"{source}: is not valid TOML: {e}") from None
     _check_version(source, document.pop("version", None))
@@ -169,23 +208,38 @@ def _read(source: Path) -> dict[str, Any]:
 
 def _check_version(source: Path, version: object) -> None:
     if version is None:
-        raise BadSettings(f"{source}: version: missing; write `version = {VERSION}` as the first line")
+        raise BadSettings(
+            f"{source}: version: missing; write `version = {VERSION}` as the first line"
+        )
     if type(version) is not int or version != VERSION:
         newer = type(version) is int and version > VERSION
-        why = "this file is for a newer glassd; update glassd" if newer else f"write `version = {VERSION}`"
+        why = (
+            "this file is for a newer glassd; update glassd"
+            if newer
+            else f"write `version = {VERSION}`"
+        )
         raise BadSettings(f"{source}: version: this glassd reads version {VERSION} only; {why}")
 
 
 def _unreadable_files(settings: Settings, from_env: Mapping[tuple[str, ...], str]) -> list[Problem]:
-    """Name every `*_file` that cannot be opened now, before anything starts that would need it later."""
+    """Name every `*_file` that cannot be opened now, before anything starts that would need it
+    later.
+    """
     found = []
     for section, key in explain.every_key(FORM):
         value = getattr(getattr(settings, section), key)
         if key.endswith("_file") and value:
-                why = _why_unreadable(Path(value))
-                if why:
-                    where = from_env.get((section, key), "")
-                    found.append(Problem(f"{section}.{key}", f"{value}: {why}", "correct the path, or remove the key", where))
+            why = _why_unreadable(Path(value))
+            if why:
+                where = from_env.get((section, key), "")
+                found.append(
+                    Problem(
+                        f"{section}.{key}",
+                        f"{value}: {why}",
+                        "correct the path, or remove the key",
+                        where,
+                    )
+                )
     return found
 
 

@@ -1,7 +1,9 @@
-"""What a setting may hold: the checks of single values, and how a wrong one is told. No library, no key by name.
+"""What a setting may hold: the checks of single values, and how a wrong one is told. No library, no
+key by name.
 
-Refuses to know pydantic: the daemon keeps the settings, and the library that checks them (13 MiB) stays in a child that
-ends (settings_reading.py). The marks below are understood by pydantic all the same.
+Refuses to know pydantic: the daemon keeps the settings, and the library that checks them (13 MiB)
+stays in a child that ends (settings_reading.py). The marks below are understood by pydantic all the
+same.
 """
 
 import re
@@ -20,13 +22,17 @@ VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 """A name in an environment."""
 SERVER: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 """Another MCP server's id: the package its tools are in."""
-_SECRET_HEADERS: Final = frozenset({"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key"})
+_SECRET_HEADERS: Final = frozenset(
+    {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key"}
+)
 MAC: Final = re.compile(r"(?:[0-9A-F]{2}:){5}[0-9A-F]{2}", re.IGNORECASE)
 RADIO: Final = re.compile(r"bluez|inproc|usb:\d{1,3}|tcp:[^\s/]+:\d{1,5}")
 
 
 class BadSettings(Exception):
-    """The configuration cannot be used. The text has one problem a line, each with file, key, problem and fix."""
+    """The configuration cannot be used. The text has one problem a line, each with file, key,
+    problem and fix.
+    """
 
     @classmethod
     def of(cls, problems: "list[Problem]", source: str) -> "BadSettings":
@@ -52,7 +58,9 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Mark of a type: a value of it passes `check`, which gives it (tidied) or raises ValueError with problem and fix."""
+    """Mark of a type: a value of it passes `check`, which gives it (tidied) or raises
+    ValueError with problem and fix.
+    """
 
     check: Callable[[Any], Any]
 
@@ -86,7 +94,9 @@ class Number:
 
 def word(value: str) -> str:
     if value and not WORD.fullmatch(value):
-        raise ValueError("may hold letters, digits and . _ - only, at most 63, beginning with a letter or digit")
+        raise ValueError(
+            "may hold letters, digits and . _ - only, at most 63, beginning with a letter or digit"
+        )
     return value
 
 
@@ -100,8 +110,15 @@ def matching(pattern: re.Pattern[str], form: str, *, empty: bool = True) -> Any:
 
 
 def host(value: str) -> str:
-    if "/" in value or "@" in value or (":" in value and not value.startswith("[") and value.count(":") == 1):
-        raise ValueError('must be a bare host name or address; the port is a key of its own: host = "broker.local", port = 8883')
+    if (
+        "/" in value
+        or "@" in value
+        or (":" in value and not value.startswith("[") and value.count(":") == 1)
+    ):
+        raise ValueError(
+            "must be a bare host name or address; the port is a key of its "
+            'own: host = "broker.local", port = 8883'
+        )
     return value.strip("[]")
 
 
@@ -110,7 +127,10 @@ def url(value: str) -> str:
         raise ValueError("must begin with https:// (or http:// on your own network)")
     place = re.split(r"[/?#]", value.partition("://")[2])[0]
     if "@" in place:
-        raise ValueError("must not hold a password; put it into a file, and the file's name beside the url (token_file, password_file, secret_files)")
+        raise ValueError(
+            "must not hold a password; put it into a file, "
+            "and the file's name beside the url (token_file, password_file, secret_files)"
+        )
     port = re.search(r":([^\]:]*)$", place)
     if port and not (re.fullmatch(r"\d{1,5}", port[1], re.ASCII) and 0 < int(port[1]) < 65536):
         raise ValueError("must have a port from 1 to 65535, or none")
@@ -118,37 +138,50 @@ def url(value: str) -> str:
 
 
 def headers(value: dict[str, str]) -> dict[str, str]:
-    """Header lines as they are sent; one that is a secret by its name must name it, and not hold it."""
+    """Header lines as they are sent; one that is a secret by its name must name it, and not
+    hold it.
+    """
     for name, text in value.items():
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}", name):
             raise ValueError(f"{name[:64]!r} is no header's name")
         if not (text.isascii() and text.isprintable()):
             raise ValueError(f"{name}: must be plain ASCII on one line")
         if name.lower() in _SECRET_HEADERS and "${env." not in text:
-            raise ValueError(f'{name}: must not hold the secret itself; write ${{env.NAME}} in its place and name its file: secret_files = {{ NAME = "/path" }}')
+            raise ValueError(
+                f"{name}: must not hold the secret itself; write ${{env.NAME}} in its place "
+                f'and name its file: secret_files = {{ NAME = "/path" }}'
+            )
     return value
 
 
 def absolute(value: str) -> str:
     if value and not value.startswith("/"):
-        raise ValueError("must be an absolute path (a service has no directory of its own to start from)")
+        raise ValueError(
+            "must be an absolute path (a service has no directory of its own to start from)"
+        )
     return value
 
 
 def socket(value: str) -> str:
     if len(value.encode()) > MAX_SOCKET:
-        raise ValueError(f"must have at most {MAX_SOCKET} bytes (the kernel's bound on a unix socket's path)")
+        raise ValueError(
+            f"must have at most {MAX_SOCKET} bytes (the kernel's bound on a unix socket's path)"
+        )
     return absolute(value)
 
 
 def flat(value: object) -> object:
-    """Turn `display.width = 576` (a table in a table, to TOML) into the flat dotted key it means here."""
+    """Turn `display.width = 576` (a table in a table, to TOML) into the flat dotted key it
+    means here.
+    """
     if not isinstance(value, dict):
         return value
     found: dict[str, object] = {}
     for key, inner in value.items():
         below = flat(inner)
-        found.update({f"{key}.{k}": v for k, v in below.items()} if isinstance(below, dict) else {key: inner})
+        found.update(
+            {f"{key}.{k}": v for k, v in below.items()} if isinstance(below, dict) else {key: inner}
+        )
     return found
 
 
@@ -157,19 +190,26 @@ def listed(value: object) -> object:
 
 
 BUILT_IN: Final = "registry"
-"""The package of our own tools for finding tools: part of how tools are offered, so not configurable (S3-19)."""
+"""The package of our own tools for finding tools: part of how tools are offered, so not
+configurable (S3-19).
+"""
 
 
 def tool_names(value: tuple[str, ...]) -> tuple[str, ...]:
     for name in value:
         package, colon, tool = name.partition(":")
         if not (package and colon and tool) or any(ch.isspace() for ch in name):
-            raise ValueError(f"{name[:80]!r} is no tool; a tool is named package:tool, see glassd tools --all")
+            raise ValueError(
+                f"{name[:80]!r} is no tool; a tool is named package:tool, see glassd tools --all"
+            )
     return value
 
 
 def configurable(value: tuple[str, ...]) -> tuple[str, ...]:
     for name in value:
         if name.partition(":")[0] == BUILT_IN:
-            raise ValueError(f"{name[:80]!r} is built in and not configurable; it is offered only where it is needed")
+            raise ValueError(
+                f"{name[:80]!r} is built in and not configurable; "
+                "it is offered only where it is needed"
+            )
     return value

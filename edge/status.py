@@ -1,4 +1,5 @@
-"""The status document: one state per layer, and the single next thing to do. Pure: states in, document out.
+"""The status document: one state per layer, and the single next thing to do. Pure: states in,
+document out.
 
 Never derived from "the process is alive": every line is what its layer itself says.
 """
@@ -13,13 +14,26 @@ from firmware_bridge.errors import RadioReason
 
 SEEKING: Final = frozenset({"SEEKING", "CONNECTING", "PREPARING", "RESTING"})
 
-ALARMS: Final = ("storage", "database", "edge_id", "bonds", "configuration", "uplink.taken_over", "uplink.refused", "enrolment")
-"""The most important first: what may lose calls, then what keeps the daemon from its glasses and from the cloud. All others follow."""
+ALARMS: Final = (
+    "storage",
+    "database",
+    "edge_id",
+    "bonds",
+    "configuration",
+    "uplink.taken_over",
+    "uplink.refused",
+    "enrolment",
+)
+"""The most important first: what may lose calls, then what keeps the daemon from its glasses
+and from the cloud. All others follow.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that does not work, and what a person does about it. `kind` is one word for programs."""
+    """Something that does not work, and what a person does about it. `kind` is one word for
+    programs.
+    """
 
     kind: str
     said: str
@@ -28,8 +42,8 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was found by looking at the machine, with the doctor's own checks. `radio_works` is None before the first look; `folders`
-    are those that the configuration names and that cannot be read.
+    """What was found by looking at the machine, with the doctor's own checks. `radio_works` is None
+    before the first look; `folders` are those that the configuration names and that cannot be read.
     """
 
     radio: Fault | None = None
@@ -74,13 +88,30 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
         "link": _link(glasses),
         "glasses": {**_glasses(glasses, now), "bond": layers.bond},
         "uplink": {
-            "state": uplink_state(uplink), "broker": uplink.broker, "reason": uplink.reason,
-            "since_s": round(uplink.since_s, 1), "source": layers.source,
-            "certificate_left_s": None if layers.certificate_left_s is None else round(layers.certificate_left_s),
+            "state": uplink_state(uplink),
+            "broker": uplink.broker,
+            "reason": uplink.reason,
+            "since_s": round(uplink.since_s, 1),
+            "source": layers.source,
+            "certificate_left_s": None
+            if layers.certificate_left_s is None
+            else round(layers.certificate_left_s),
         },
         "registry": dict(layers.registry),
-        **({"folders": {"state": "failing", "reason": "; ".join(f.said for f in layers.seen.folders)}} if layers.seen.folders else {}),
-        "outbox": {"waiting": uplink.outbox, "oldest_s": round(uplink.outbox_oldest_s, 1) if uplink.outbox else None},
+        **(
+            {
+                "folders": {
+                    "state": "failing",
+                    "reason": "; ".join(f.said for f in layers.seen.folders),
+                }
+            }
+            if layers.seen.folders
+            else {}
+        ),
+        "outbox": {
+            "waiting": uplink.outbox,
+            "oldest_s": round(uplink.outbox_oldest_s, 1) if uplink.outbox else None,
+        },
         "calls": dict(layers.calls),
         "audio": dict(layers.audio),
         **({"servers": _servers(layers.servers)} if layers.servers else {}),
@@ -88,21 +119,30 @@ def document(layers: Layers, now: float) -> dict[str, Any]:
         "alarms": _alarms(layers),
         "configuration": dict(layers.configuration),
         "next_action": next_action(layers),
-    }  # fmt: skip
+    }
 
 
 def _adapter(layers: Layers) -> dict[str, str]:
     fault = _radio_fault(layers)
     glasses = layers.glasses
     of_the_glasses = glasses.issue not in {"", RadioReason.NOT_PAIRED, *ADAPTER_ISSUES}
-    works = glasses.ready or layers.seen.radio_works or (glasses.state == "RESTING" and of_the_glasses)
+    works = (
+        glasses.ready or layers.seen.radio_works or (glasses.state == "RESTING" and of_the_glasses)
+    )
     state = "failing" if fault else "ok" if works else "unknown"
-    return {"radio": layers.radio, "state": state, "issue": fault.kind if fault else "",
-            "reason": fault.said if fault else "", "hint": fault.fix if fault else ""}  # fmt: skip
+    return {
+        "radio": layers.radio,
+        "state": state,
+        "issue": fault.kind if fault else "",
+        "reason": fault.said if fault else "",
+        "hint": fault.fix if fault else "",
+    }
 
 
 def _radio_fault(layers: Layers) -> Fault | None:
-    """Return what is wrong with the radio, as the doctor sees it, else as the link found it when it last failed."""
+    """Return what is wrong with the radio, as the doctor sees it, else as the link found it
+    when it last failed.
+    """
     glasses = layers.glasses
     if glasses.ready:
         return None
@@ -115,20 +155,31 @@ def _link(glasses: GlassesStatus) -> dict[str, Any]:
     """What ails the link, unless the radio under it does; and what is being done about it."""
     ours = glasses.issue not in ADAPTER_ISSUES
     return {
-        "state": glasses.state, "reason": glasses.reason, "attempts": glasses.attempts,
-        "issue": glasses.issue if ours else "", "hint": glasses.hint if ours else "", "step": glasses.step,
-    }  # fmt: skip
+        "state": glasses.state,
+        "reason": glasses.reason,
+        "attempts": glasses.attempts,
+        "issue": glasses.issue if ours else "",
+        "hint": glasses.hint if ours else "",
+        "step": glasses.step,
+    }
 
 
 def _glasses(glasses: GlassesStatus, now: float) -> dict[str, Any]:
     known = glasses.capabilities
     return {
         "state": "ready" if glasses.ready else "away" if known else "never seen",
-        "model": glasses.model, "firmware": glasses.firmware, "address": glasses.address,
-        "mtu": glasses.mtu, "transport": glasses.transport, "battery": glasses.battery, "worn": glasses.worn,
+        "model": glasses.model,
+        "firmware": glasses.firmware,
+        "address": glasses.address,
+        "mtu": glasses.mtu,
+        "transport": glasses.transport,
+        "battery": glasses.battery,
+        "worn": glasses.worn,
         "sides": {side.value: asdict(how) for side, how in glasses.sides.items()},
-        "skew_ms": glasses.skew_ms, "stale": glasses.stale, "capabilities": known.report(now) if known else {},
-    }  # fmt: skip
+        "skew_ms": glasses.skew_ms,
+        "stale": glasses.stale,
+        "capabilities": known.report(now) if known else {},
+    }
 
 
 def _servers(servers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -136,9 +187,12 @@ def _servers(servers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     on = [one for one in servers if one["enabled"]]
     away = {str(one["id"]): str(one["error"]) for one in on if one["error"]}
     return {
-        "state": "failed" if away and len(away) == len(on) else "ok" if on else "off", "configured": len(servers),
-        "tools": sum(len(one["tools"]) for one in on), "away": away, "reason": "; ".join(f"{name}: {why}" for name, why in away.items())[:200],
-    }  # fmt: skip
+        "state": "failed" if away and len(away) == len(on) else "ok" if on else "off",
+        "configured": len(servers),
+        "tools": sum(len(one["tools"]) for one in on),
+        "away": away,
+        "reason": "; ".join(f"{name}: {why}" for name, why in away.items())[:200],
+    }
 
 
 def uplink_state(uplink: UplinkStatus) -> str:
@@ -148,8 +202,15 @@ def uplink_state(uplink: UplinkStatus) -> str:
 
 
 def _alarms(layers: Layers) -> dict[str, str]:
-    """Return the alarms, the most important first; those of one importance in the order in which they were raised."""
-    return dict(sorted(layers.alarms.items(), key=lambda item: ALARMS.index(item[0]) if item[0] in ALARMS else len(ALARMS)))
+    """Return the alarms, the most important first; those of one importance in the order in
+    which they were raised.
+    """
+    return dict(
+        sorted(
+            layers.alarms.items(),
+            key=lambda item: ALARMS.index(item[0]) if item[0] in ALARMS else len(ALARMS),
+        )
+    )
 
 
 def next_action(layers: Layers) -> str:
@@ -159,40 +220,70 @@ def next_action(layers: Layers) -> str:
         return alarm
     crashed = [s["name"] for s in layers.services if s.get("state") == "crashed"]
     if crashed:
-        return f"service {crashed[0]} keeps failing: glassd doctor looks for the cause; see also the log (journalctl -u glassd)"
+        return (
+            f"service {crashed[0]} keeps failing: glassd doctor looks for the "
+            "cause; see also the log (journalctl -u glassd)"
+        )
     if fault := _radio_fault(layers):
         return fault.fix or fault.said
     if glasses.hint:
         return glasses.hint
     held = layers.configuration.get("needs_restart")
     if held:
-        return f"What changed in the configuration needs a restart to take force ({', '.join(held)}): systemctl restart glassd"
+        return (
+            "What changed in the configuration needs a restart to take force "
+            f"({', '.join(held)}): systemctl restart glassd"
+        )
     if not glasses.ready and glasses.capabilities is None:
         return "Switch your glasses on near this machine, or try the mock ones: glassd demo"
     if not glasses.ready:
-        return f"The glasses ({glasses.model}) are away; they are being looked for. Are they switched on?"
+        return (
+            f"The glasses ({glasses.model}) are away; "
+            "they are being looked for. Are they switched on?"
+        )
     lost = [side.value for side, how in glasses.sides.items() if how.state != "up"]
     if lost:
-        return f"The {lost[0]} side of the glasses is away, the other carries on; it is being looked for. Is it out of its case?"
+        return (
+            f"The {lost[0]} side of the glasses is away, the other carries on; "
+            "it is being looked for. Is it out of its case?"
+        )
     if uplink.configured and not uplink.up:
-        return uplink.hint or f"The broker {uplink.broker} is not reachable; local tools work meanwhile. Where it ends: glassd doctor"
+        return uplink.hint or (
+            f"The broker {uplink.broker} is not reachable; "
+            "local tools work meanwhile. Where it ends: glassd doctor"
+        )
     if layers.seen.folders:
         return f"{layers.seen.folders[0].said}: {layers.seen.folders[0].fix}"
     if problem := layers.registry.get("problem"):
         hint = (layers.registry.get("cloud") or {}).get("hint")
-        return f"{problem}. {hint or 'It is fetched again by itself; at once: glassd registry sync'}"
+        return (
+            f"{problem}. {hint or 'It is fetched again by itself; at once: glassd registry sync'}"
+        )
     for name, why in _servers(layers.servers)["away"].items():
-        return f"The MCP server {name} cannot be used: {why}. What to do: glassd doctor; then: glassd servers refresh {name}"
+        return (
+            f"The MCP server {name} cannot be used: {why}. What to do: "
+            f"glassd doctor; then: glassd servers refresh {name}"
+        )
     if own := _own_tools(layers.registry.get("own") or {}):
         return own
     if not uplink.configured:
         where = layers.config_path or "/etc/glassd/glassd.toml"
-        return f"Local tools work. For the cloud's tools: glassd up CODE, or set [uplink] host and [cloud] url in {where}"
+        return (
+            "Local tools work. For the cloud's tools: glassd up CODE, "
+            f"or set [uplink] host and [cloud] url in {where}"
+        )
     return ""
 
 
 def _own_tools(own: Mapping[str, Any]) -> str:
     """Say what keeps one of the owner's own tools out, and of how many."""
-    wrong = [*own.get("problems", ()), *(f"{name}: {reason}" for name, reason in own.get("withheld", {}).items())]
+    wrong = [
+        *own.get("problems", ()),
+        *(f"{name}: {reason}" for name, reason in own.get("withheld", {}).items()),
+    ]
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-    return f"One of your own tools is left out{more}: {wrong[0]}; glassd doctor tells where" if wrong else ""
+    return (
+        f"One of your own tools is left out{more}: {wrong[0]}; glassd doctor tells where"
+        if wrong
+        else ""
+    )

@@ -1,5 +1,6 @@
-"""What the status can only say after looking at the machine: whether the radio works while no link shows it, and whether the
-configured folders are there. Looked at when the status is asked for, with the doctor's own checks.
+"""What the status can only say after looking at the machine: whether the radio works while no link
+shows it, and whether the configured folders are there. Looked at when the status is asked for, with
+the doctor's own checks.
 """
 
 import asyncio
@@ -38,9 +39,15 @@ class StatusLook:
     """One per daemon; `seen` is what the last look found."""
 
     def __init__(
-        self, settings: Callable[[], Settings], env: Mapping[str, str], *, glasses: Callable[[], GlassesStatus],
-        radio_open: Callable[[], bool], clock: Clock, machine: "Callable[[Mapping[str, str]], Machine]" = _this_machine,
-    ) -> None:  # fmt: skip
+        self,
+        settings: Callable[[], Settings],
+        env: Mapping[str, str],
+        *,
+        glasses: Callable[[], GlassesStatus],
+        radio_open: Callable[[], bool],
+        clock: Clock,
+        machine: "Callable[[Mapping[str, str]], Machine]" = _this_machine,
+    ) -> None:
         self._settings = settings
         self._env = env
         self._machine = machine
@@ -52,7 +59,9 @@ class StatusLook:
         self.seen = Seen()
 
     async def look(self) -> None:
-        """Look again where the last look is old. Never raises for what is wrong with the machine."""
+        """Look again where the last look is old. Never raises for what is wrong with the
+        machine.
+        """
         async with self._looking:
             if self._clock.boot() - self._looked < AGAIN_S:
                 return
@@ -67,11 +76,14 @@ class StatusLook:
             self._looked = self._clock.boot()
 
     async def _look_at_radio(self) -> None:
-        """A link that is up shows that the radio works, and so does one that failed for a reason of the glasses'. A virtual radio has
-        room for one client: while the link may be connecting to it, only the link finds out whether it is there.
+        """A link that is up shows that the radio works, and so does one that failed for a reason of
+        the glasses'. A virtual radio has room for one client: while the link may be connecting to
+        it, only the link finds out whether it is there.
         """
         glasses, moniker = self._glasses(), self._settings().glasses.radio
-        shown = glasses.ready or (glasses.issue and glasses.issue not in {*ADAPTER_ISSUES, RadioReason.NOT_PAIRED})
+        shown = glasses.ready or (
+            glasses.issue and glasses.issue not in {*ADAPTER_ISSUES, RadioReason.NOT_PAIRED}
+        )
         if shown or moniker == "inproc" or self._radio_open():
             self.seen = replace(self.seen, radio=None, radio_works=True)
             return
@@ -94,6 +106,12 @@ class StatusLook:
 
         settings = self._settings()
         found = await in_thread(lambda: named_folders.unreadable(settings))
-        self.seen = replace(self.seen, folders=tuple(
-            Fault("folder", f"{key} {folder}: {problem}", named_folders.fix(key, folder, settings)) for key, folder, problem in found
-        ))  # fmt: skip
+        self.seen = replace(
+            self.seen,
+            folders=tuple(
+                Fault(
+                    "folder", f"{key} {folder}: {problem}", named_folders.fix(key, folder, settings)
+                )
+                for key, folder, problem in found
+            ),
+        )

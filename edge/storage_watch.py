@@ -1,4 +1,5 @@
-"""Watches whether the daemon's state can be stored, and reports it to `status`, the log and the event stream.
+"""Watches whether the daemon's state can be stored, and reports it to `status`, the log and the
+event stream.
 
 While the disk takes nothing it tries again every few seconds, so that the alarm ends by itself.
 """
@@ -34,11 +35,19 @@ class Storage(Protocol):
 
 
 class StorageWatch:
-    """`run()` is the service. `other_trouble` gives why some other file of the state cannot be written, or nothing."""
+    """`run()` is the service. `other_trouble` gives why some other file of the state cannot be
+    written, or nothing.
+    """
 
     def __init__(
-        self, db: Storage, folder: Path, *, bus: BusPort, other_trouble: Callable[[], str] = str, look_s: float = LOOK_S,
-    ) -> None:  # fmt: skip
+        self,
+        db: Storage,
+        folder: Path,
+        *,
+        bus: BusPort,
+        other_trouble: Callable[[], str] = str,
+        look_s: float = LOOK_S,
+    ) -> None:
         self._db = db
         self._folder = folder
         self._bus = bus
@@ -47,7 +56,9 @@ class StorageWatch:
         self._alarm = ""
 
     def alarms(self) -> dict[str, str]:
-        """For `status`: what is known to be wrong at this moment, also before `run()` looked again."""
+        """For `status`: what is known to be wrong at this moment, also before `run()` looked
+        again.
+        """
         failed = self._db.trouble or self._other_trouble()
         text = self._alarm or (room.explain(self._folder, failed) if failed else "")
         return {ALARM: text} if text else {}
@@ -74,4 +85,6 @@ class StorageWatch:
         elif before and not text:
             log.info("the disk under %s can be written again", self._folder)
         if text != before:
-            self._bus.publish(Alarmed(ALARM, text or "the disk can be written again", over=not text))
+            self._bus.publish(
+                Alarmed(ALARM, text or "the disk can be written again", over=not text)
+            )

@@ -1,6 +1,7 @@
 """Keeps named services alive in one TaskGroup. Refuses to know what they do.
 
-A crashed service restarts with full jitter; five crashes in a minute end the process, and systemd starts it again.
+A crashed service restarts with full jitter; five crashes in a minute end the process, and systemd
+starts it again.
 """
 
 import asyncio
@@ -21,7 +22,9 @@ CRASHES: Final = 5
 WINDOW_S: Final = 60.0
 FIRST_S: Final = 0.5
 CAP_S: Final = 10.0
-"""Five doublings from half a second stay inside the window, so a service that always crashes does end the process."""
+"""Five doublings from half a second stay inside the window, so a service that always crashes
+does end the process.
+"""
 
 
 class TooManyCrashes(Exception):
@@ -49,9 +52,14 @@ class Supervisor:
         self._stopping = False
 
     async def run(self) -> None:
-        """Run every service; raises an ExceptionGroup holding `TooManyCrashes` when one gives up."""
+        """Run every service; raises an ExceptionGroup holding `TooManyCrashes` when one gives
+        up.
+        """
         async with asyncio.TaskGroup() as group:
-            kept = [group.create_task(self._keep(service), name=service.name) for service in self.services]
+            kept = [
+                group.create_task(self._keep(service), name=service.name)
+                for service in self.services
+            ]
             try:
                 await asyncio.wait(kept)
             finally:
@@ -86,4 +94,7 @@ class Supervisor:
         service.crashes.append(now)
         if len(service.crashes) == CRASHES and now - service.crashes[0] <= WINDOW_S:
             self._stopping = True  # the group cancels the others before it wakes `run`
-            raise TooManyCrashes(f"{service.name} crashed {CRASHES} times in {WINDOW_S:.0f} s; the last: {service.error}")
+            raise TooManyCrashes(
+                f"{service.name} crashed {CRASHES} times in "
+                f"{WINDOW_S:.0f} s; the last: {service.error}"
+            )

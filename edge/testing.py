@@ -1,7 +1,8 @@
-"""Mock glasses and a daemon that wears them, for the tests of app developers. What the pytest fixture `glassd_mock` gives.
+"""Mock glasses and a daemon that wears them, for the tests of app developers. What the pytest
+fixture `glassd_mock` gives.
 
-Two processes on a virtual radio: the mock is a real Bluetooth peripheral, the daemon the one that users run. Everything here
-blocks, with a deadline, so that plain tests need no event loop.
+Two processes on a virtual radio: the mock is a real Bluetooth peripheral, the daemon the one that
+users run. Everything here blocks, with a deadline, so that plain tests need no event loop.
 """
 
 import json
@@ -32,7 +33,9 @@ CALL_S: Final = 120.0
 """Longest answer waited for: a call lives 40 s, and its longest text takes as long to say."""
 LOOK_S: Final = 0.03
 READ_S: Final = 1.0
-"""Before each answer: glasses take none before the wearer can have read, or heard, what is asked."""
+"""Before each answer: glasses take none before the wearer can have read, or heard, what is
+asked.
+"""
 SPEAK_S: Final = 3.0
 """How long a question may take until it is heard."""
 DECIDE_S: Final = 60.0
@@ -45,17 +48,22 @@ T = TypeVar("T")
 
 
 class MockFailed(Exception):
-    """Mock or daemon did not start, or answered with an error; the text says what, and what to do."""
+    """Mock or daemon did not start, or answered with an error; the text says what, and what to
+    do.
+    """
 
 
 class MockControl:
-    """The mock's own control channel (`glassd sim --control`): the wearer's acts, faults, what was drawn and played."""
+    """The mock's own control channel (`glassd sim --control`): the wearer's acts, faults, what
+    was drawn and played.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def do(self, verb: str, **words: Any) -> dict[str, Any]:
-        """Do one step of a script, for example `do("tap")`, `do("drop:left@2s")` or `do("caps", set={"camera": False})`.
+        """Do one step of a script, for example `do("tap")`, `do("drop:left@2s")` or `do("caps",
+        set={"camera": False})`.
 
         Raises `MockFailed` for a step that there is not.
         """
@@ -70,7 +78,9 @@ class MockControl:
         return answer
 
     def lens(self) -> dict[str, Any]:
-        """Describe what the mock decoded from the air and drew: lines, page of pages, pixels lit, the PNG."""
+        """Describe what the mock decoded from the air and drew: lines, page of pages, pixels
+        lit, the PNG.
+        """
         return self.do("lens")
 
     def speaker(self) -> dict[str, Any]:
@@ -104,11 +114,14 @@ class WornGlasses:
         return [str(line) for line in self.mock.lens()["lines"] if line]
 
     def wait_for_lens(self, *texts: str, within_s: float = WAIT_S) -> list[str]:
-        """Wait until all these texts are on the lens, and return its lines. Raises AssertionError at the deadline."""
+        """Wait until all these texts are on the lens, and return its lines. Raises
+        AssertionError at the deadline.
+        """
         return self.wait_for(
-            lambda: self._lens_with(texts), within_s=within_s,
+            lambda: self._lens_with(texts),
+            within_s=within_s,
             what=lambda: f"{' and '.join(map(repr, texts))} on the lens; it shows {self.lens}",
-        )  # fmt: skip
+        )
 
     def _lens_with(self, texts: tuple[str, ...]) -> list[str]:
         lines = self.lens
@@ -120,12 +133,16 @@ class WornGlasses:
         self.mock.do("tap")
 
     def say(self, text: str) -> None:
-        """Speak. Where the glasses recognise no speech, the daemon is given the words, as another recogniser would."""
+        """Speak. Where the glasses recognise no speech, the daemon is given the words, as
+        another recogniser would.
+        """
         if not self.mock.do("say", text=text)["noticed"]:
             self._callers.submit(self._ask, "POST", "/v1/say", {"text": text})
 
     def confirm(self, *, within_s: float = DECIDE_S) -> None:
-        """Answer yes on the glasses: wait for the question, then tap (or press) through its pages until it is decided."""
+        """Answer yes on the glasses: wait for the question, then tap (or press) through its
+        pages until it is decided.
+        """
         self._decide("tap", "button", within_s)
 
     def deny(self, *, within_s: float = DECIDE_S) -> None:
@@ -139,11 +156,15 @@ class WornGlasses:
         gesture = on_lens if has_lens else on_button
         while True:
             if not has_lens and self._wait(SPEAK_S, self._speaking):
-                self._wait(end - time.monotonic(), lambda: not self._wait(READ_S, self._speaking))  # to its end
+                self._wait(
+                    end - time.monotonic(), lambda: not self._wait(READ_S, self._speaking)
+                )  # to its end
             if self._wait(READ_S, lambda: not asked & self._asked()):
                 return
             if time.monotonic() > end:
-                raise AssertionError(f"not decided by {gesture} within {within_s:g} s; the lens shows {self.lens}")
+                raise AssertionError(
+                    f"not decided by {gesture} within {within_s:g} s; the lens shows {self.lens}"
+                )
             self.mock.do(gesture)
 
     def _speaking(self) -> bool:
@@ -163,21 +184,44 @@ class WornGlasses:
 
     # -------------------------------------------------------------- what an app does
 
-    def call(self, tool: str, args: Mapping[str, Any] | None = None, /, **more: Any) -> dict[str, Any]:
-        """Call a tool through the whole pipeline and return its envelope: `call("notes:add", text="milk")`."""
-        return dict(self._ask("POST", "/v1/call", {"tool": tool, "args": {**(args or {}), **more}, "wait": "answer"}, CALL_S))
+    def call(
+        self, tool: str, args: Mapping[str, Any] | None = None, /, **more: Any
+    ) -> dict[str, Any]:
+        """Call a tool through the whole pipeline and return its envelope: `call("notes:add",
+        text="milk")`.
+        """
+        return dict(
+            self._ask(
+                "POST",
+                "/v1/call",
+                {"tool": tool, "args": {**(args or {}), **more}, "wait": "answer"},
+                CALL_S,
+            )
+        )
 
-    def start_call(self, tool: str, args: Mapping[str, Any] | None = None, /, **more: Any) -> "Future[dict[str, Any]]":
-        """Call a tool in the background, for one that asks the wearer; `result(timeout)` of what this returns is the envelope."""
+    def start_call(
+        self, tool: str, args: Mapping[str, Any] | None = None, /, **more: Any
+    ) -> "Future[dict[str, Any]]":
+        """Call a tool in the background, for one that asks the wearer; `result(timeout)` of
+        what this returns is the envelope.
+        """
         return self._callers.submit(self.call, tool, args, **more)
 
     def tools(self) -> list[str]:
         """Names of the tools that can be called with these glasses now."""
-        return [str(tool["name"]) for tool in self._ask("GET", "/v1/tools?all=1")["tools"] if not tool.get("hidden")]
+        return [
+            str(tool["name"])
+            for tool in self._ask("GET", "/v1/tools?all=1")["tools"]
+            if not tool.get("hidden")
+        ]
 
     def hidden_tools(self) -> dict[str, str]:
         """Tools that cannot be called now, each with its reason."""
-        return {tool["name"]: str(tool["hidden"]) for tool in self._ask("GET", "/v1/tools?all=1")["tools"] if tool.get("hidden")}
+        return {
+            tool["name"]: str(tool["hidden"])
+            for tool in self._ask("GET", "/v1/tools?all=1")["tools"]
+            if tool.get("hidden")
+        }
 
     def status(self) -> dict[str, Any]:
         """The document of `glassd status --json`."""
@@ -186,14 +230,24 @@ class WornGlasses:
     @property
     def env(self) -> dict[str, str]:
         """Environment in which `glassd VERB` talks to this daemon."""
-        return {**without_settings(os.environ), "GLASSD_SOCKET": str(self.socket), "GLASSD_CONFIG": str(self.folder / "glassd.toml")}
+        return {
+            **without_settings(os.environ),
+            "GLASSD_SOCKET": str(self.socket),
+            "GLASSD_CONFIG": str(self.folder / "glassd.toml"),
+        }
 
-    def wait_for(self, condition: Callable[[], T], *, what: str | Callable[[], str], within_s: float = WAIT_S) -> T:
-        """Wait until `condition()` is true, and return it. Raises AssertionError, with `what`, at the deadline."""
+    def wait_for(
+        self, condition: Callable[[], T], *, what: str | Callable[[], str], within_s: float = WAIT_S
+    ) -> T:
+        """Wait until `condition()` is true, and return it. Raises AssertionError, with `what`,
+        at the deadline.
+        """
         end = time.monotonic() + within_s
         while not (value := condition()):
             if time.monotonic() > end:
-                raise AssertionError(f"not within {within_s:g} s: {what() if callable(what) else what}")
+                raise AssertionError(
+                    f"not within {within_s:g} s: {what() if callable(what) else what}"
+                )
             time.sleep(LOOK_S)
         return value
 
@@ -206,16 +260,31 @@ class WornGlasses:
     # -------------------------------------------------------------- start and end
 
     def start(self, config: str, tools: str) -> None:
-        """Start the mock, then the daemon, and wait until the glasses are ready. Raises `MockFailed`."""
-        radio = self._announced(self._spawn(
-            "mock", "sim", self.model, "--radio", "tcp:127.0.0.1:0", "--control", str(self.mock.path), "--out", str(self.folder), "--json"
-        ))["radio"]  # fmt: skip
+        """Start the mock, then the daemon, and wait until the glasses are ready. Raises
+        `MockFailed`.
+        """
+        radio = self._announced(
+            self._spawn(
+                "mock",
+                "sim",
+                self.model,
+                "--radio",
+                "tcp:127.0.0.1:0",
+                "--control",
+                str(self.mock.path),
+                "--out",
+                str(self.folder),
+                "--json",
+            )
+        )["radio"]
         if tools:
             (self.folder / "tools.d").mkdir()
             (self.folder / "tools.d" / "test.toml").write_text(tools, encoding="utf-8")
         file = self.folder / "glassd.toml"
         model = self.model.removeprefix(SIMULATED)
-        own = CONFIG.format(state=self.folder / "state", radio=radio, model=model, socket=self.socket)
+        own = CONFIG.format(
+            state=self.folder / "state", radio=radio, model=model, socket=self.socket
+        )
         file.write_text(f"{own}\n{config}\n", encoding="utf-8")
         daemon = self._spawn("daemon", "run", "--config", str(file))
         end = time.monotonic() + START_S
@@ -233,9 +302,13 @@ class WornGlasses:
     def _spawn(self, name: str, *words: str) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
-                bound_to_us(glassd(*words), by=signal.SIGTERM), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE if name == "mock" else log,
-                stderr=log, env={**without_settings(os.environ), "NO_COLOR": "1"}, start_new_session=True,
-            )  # fmt: skip
+                bound_to_us(glassd(*words), by=signal.SIGTERM),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if name == "mock" else log,
+                stderr=log,
+                env={**without_settings(os.environ), "NO_COLOR": "1"},
+                start_new_session=True,
+            )
         self._processes.append(process)
         return process
 
@@ -273,7 +346,8 @@ class WornGlasses:
 
 
 def wear(model: str = DEFAULT_MODEL, *, config: str = "", tools: str = "") -> WornGlasses:
-    """Start mock glasses of `model` and a daemon that wears them; `close()` them, or use `with`. Raises `MockFailed`.
+    """Start mock glasses of `model` and a daemon that wears them; `close()` them, or use `with`.
+    Raises `MockFailed`.
 
     `config` is more of `glassd.toml`; `tools` is the text of a file of own tools, as in `tools.d`.
     """

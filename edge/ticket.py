@@ -12,7 +12,9 @@ from edge.ports import CallAccepted, CallProgress, CallResult, Progress, Snapsho
 from tools_cache.tool import Json, ToolCall, ToolDefinition, ToolError, ToolResponse
 
 WORDS: Final = 64
-"""Words from whoever runs the call that may wait; progress beyond it is dropped, an answer never is."""
+"""Words from whoever runs the call that may wait; progress beyond it is dropped, an answer
+never is.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +53,16 @@ def _future() -> "asyncio.Future[Any]":
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """`early` once the caller got an interim answer (or nobody waits at all): its end is then a completion, not an answer.
-    `waited_for`: the caller waits for the end, not only for the call to begin; `patience_s`: so long for the wearer's answer.
-    `queued_s`, `asked_s`: seconds spent waiting for a place and
-    for a yes, which are no part of its duration. `begun`: on disk as a call that may run,
-    `running`: as one that does. `kept`: its answer is on disk. `heard`: a worker
-    said in this life that it has it.
+    """`early` once the caller got an interim answer (or nobody waits at all): its end is then a
+    completion, not an answer. `waited_for`: the caller waits for the end, not only for the call to
+    begin; `patience_s`: so long for the wearer's answer. `queued_s`, `asked_s`: seconds spent
+    waiting for a place and for a yes, which are no part of its duration. `begun`: on disk as a call
+    that may run, `running`: as one that does. `kept`: its answer is on disk. `heard`: a worker said
+    in this life that it has it.
 
-    `answer` resolves with what the caller is told; `first` as soon as there is something to say at all: None when the
-    call is on disk, else an interim or final answer; `place` when it needs its place among the running calls no longer.
+    `answer` resolves with what the caller is told; `first` as soon as there is something to say at
+    all: None when the call is on disk, else an interim or final answer; `place` when it needs its
+    place among the running calls no longer.
     """
 
     call: ToolCall
@@ -76,7 +79,9 @@ class Ticket:
     defaulted: tuple[str, ...] = ()
     reason: str = ""
     stages: list[str] = field(default_factory=list)
-    """How far it came, the same for every kind of tool (S3-40): configured, built, executed, posted."""
+    """How far it came, the same for every kind of tool (S3-40): configured, built, executed,
+    posted.
+    """
     admitted: bool = False
     begun: bool = False
     running: bool = False
@@ -98,7 +103,9 @@ class Ticket:
 
     def put(self, word: Word) -> None:
         """Hear a word; of a flood of one kind, only an answer and a decision are all kept."""
-        flood = len(self.words) >= WORDS and any(type(waiting) is type(word) for waiting in self.words)
+        flood = len(self.words) >= WORDS and any(
+            type(waiting) is type(word) for waiting in self.words
+        )
         if flood and not isinstance(word, CallResult | Decided):
             return
         self.words.append(word)

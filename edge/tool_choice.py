@@ -1,7 +1,8 @@
-"""Which tools are on for whom, and which are offered to models now: keeps the switches, moves the loader at turn boundaries.
+"""Which tools are on for whom, and which are offered to models now: keeps the switches, moves the
+loader at turn boundaries.
 
-Refuses to run a tool and to judge hardware; the rules stand in `core/loader.py` and `core/loader_rules.py`. An unloaded tool
-is not listed for models, and can still be called by name.
+Refuses to run a tool and to judge hardware; the rules stand in `core/loader.py` and
+`core/loader_rules.py`. An unloaded tool is not listed for models, and can still be called by name.
 """
 
 import asyncio
@@ -37,7 +38,9 @@ from tools_cache.tool import CallOrigin, Json, Mode, RateLimit, ToolCall, ToolDe
 TURNS: Final = 64
 """Turns known by name; a call that comes later than that many others begins its turn anew."""
 FLUSH_S: Final = 60.0
-"""How long counted calls wait for the disk: a kill costs a minute of counting, not a write a call."""
+"""How long counted calls wait for the disk: a kill costs a minute of counting, not a write a
+call.
+"""
 PATIENCE_S: Final = 10.0
 """A turn that takes longer than this hides a change from nobody else."""
 MAX_COUNTED: Final = 1024
@@ -57,21 +60,35 @@ async def _at_once() -> None:
 
 
 class ToolChoice:
-    """Implements `ChoicePort`. `load()` before anybody is served, `run()` as a service, `close()` before the store closes.
+    """Implements `ChoicePort`. `load()` before anybody is served, `run()` as a service, `close()`
+    before the store closes.
 
-    `facts` are the world as it is now; `gates` more reasons why a tool may be unavailable; `listed` is called after the
-    offered list changed, `boundary` returns when no turn is under way; `tools` is the folder of
-    the tools' folders, for their documentation; `forget` lets go of the code of a tool that lives here and was unloaded.
+    `facts` are the world as it is now; `gates` more reasons why a tool may be unavailable; `listed`
+    is called after the offered list changed, `boundary` returns when no turn is under way; `tools`
+    is the folder of the tools' folders, for their documentation; `forget` lets go of the code of a
+    tool that lives here and was unloaded.
     """
 
     def __init__(
-        self, *, registry: RegistryPort, store: SwitchStorePort, bus: BusPort, clock: Clock, facts: Callable[[], Facts],
-        limits: Limits | None = None, essential: Sequence[str] = (), cloud_may: Sequence[str] = permissions.STOCK,
+        self,
+        *,
+        registry: RegistryPort,
+        store: SwitchStorePort,
+        bus: BusPort,
+        clock: Clock,
+        facts: Callable[[], Facts],
+        limits: Limits | None = None,
+        essential: Sequence[str] = (),
+        cloud_may: Sequence[str] = permissions.STOCK,
         users: Mapping[str, UserRules] | None = None,
-        user_id: str = "local", gates: Sequence[Gate] = (), audit: Audit | None = None,
-        listed: Callable[[], None] = lambda: None, boundary: Callable[[], Awaitable[None]] = _at_once,
-        tools: Path = NOWHERE, forget: Callable[[ToolDefinition], None] = lambda _tool: None,
-    ) -> None:  # fmt: skip
+        user_id: str = "local",
+        gates: Sequence[Gate] = (),
+        audit: Audit | None = None,
+        listed: Callable[[], None] = lambda: None,
+        boundary: Callable[[], Awaitable[None]] = _at_once,
+        tools: Path = NOWHERE,
+        forget: Callable[[ToolDefinition], None] = lambda _tool: None,
+    ) -> None:
         self._registry = registry
         self._store = store
         self._bus = bus
@@ -99,7 +116,14 @@ class ToolChoice:
         self._unlisted = asyncio.Event()
         self._switching = asyncio.Lock()
 
-    def adopt(self, *, limits: Limits, essential: Sequence[str], cloud_may: Sequence[str], users: Mapping[str, UserRules]) -> None:
+    def adopt(
+        self,
+        *,
+        limits: Limits,
+        essential: Sequence[str],
+        cloud_may: Sequence[str],
+        users: Mapping[str, UserRules],
+    ) -> None:
         """Go on by these; what is loaded stays as far as it fits."""
         self._users, self._cloud_may, self._judged = users, cloud_may, None
         self._loader = replace(self._loader, limits=limits, essential=frozenset(essential))
@@ -125,7 +149,9 @@ class ToolChoice:
         return self._users.get(user_id, _NO_RULES)
 
     def _off(self, user_id: str, tool: ToolDefinition) -> str:
-        return loader_rules.off_because(tool, self._rules(user_id), self._switches.get(user_id, _NO_SWITCHES))
+        return loader_rules.off_because(
+            tool, self._rules(user_id), self._switches.get(user_id, _NO_SWITCHES)
+        )
 
     def _shut(self, tool: ToolDefinition) -> str:
         if tool.available_when:
@@ -151,7 +177,9 @@ class ToolChoice:
         return Choice(AVAILABLE, loader_rules.UNLOADED, loaded=False)
 
     def open_to_cloud(self, entry: Entry) -> bool:
-        """Is the cloud told of this tool? It is told of what it may call now; the tools for finding tools are for models on this device."""
+        """Is the cloud told of this tool? It is told of what it may call now; the tools for
+        finding tools are for models on this device.
+        """
         tool = entry.definition
         may = permissions.opened(tool, self._cloud_may) and not loader_rules.built_in(tool)
         return may and self.choice(entry, self._user_id).state != HIDDEN
@@ -167,26 +195,44 @@ class ToolChoice:
         found = (entry for name in self._offered if (entry := snapshot.find(name)) is not None)
         return [entry for entry in found if self.choice(entry, user_id, mode).state == OFFERED]
 
-    async def described(self, tool: str, user_id: str, mode: Mode | None = None) -> Mapping[str, Json] | None:
+    async def described(
+        self, tool: str, user_id: str, mode: Mode | None = None
+    ) -> Mapping[str, Json] | None:
         entry = self._registry.snapshot().find(tool)
         if entry is None:
             return None
         stands, said = self.choice(entry, user_id, mode), entry.definition
-        written = await asyncio.to_thread(about.documentation, said, self._tools)  # when it is asked for, not before (S2-58)
+        written = await asyncio.to_thread(
+            about.documentation, said, self._tools
+        )  # when it is asked for, not before (S2-58)
         return {
-            "tool": said.name, "app": entry.app_name, "source": said.source.value, "description": said.description,
-            "summary": about.summary(said), "state": stands.state, "reason": stands.reason, "loaded": stands.loaded,
-            "enabled": stands.on, "policy": about.metadata(said), "dependsOn": list(said.depends_on),
-            "inputSchema": dict(said.input_schema), "documentation": written,
-        }  # fmt: skip
+            "tool": said.name,
+            "app": entry.app_name,
+            "source": said.source.value,
+            "description": said.description,
+            "summary": about.summary(said),
+            "state": stands.state,
+            "reason": stands.reason,
+            "loaded": stands.loaded,
+            "enabled": stands.on,
+            "policy": about.metadata(said),
+            "dependsOn": list(said.depends_on),
+            "inputSchema": dict(said.input_schema),
+            "documentation": written,
+        }
 
     def describe(self) -> Mapping[str, Json]:
         now = self._loader
         return {
-            "turn": now.turn, "available": len(now.available), "offered": len(self._offered), "crowded": now.crowded,
-            "offered_max": now.limits.offered, "idle_turns": now.limits.idle_turns, "essential": sorted(now.essential),
+            "turn": now.turn,
+            "available": len(now.available),
+            "offered": len(self._offered),
+            "crowded": now.crowded,
+            "offered_max": now.limits.offered,
+            "idle_turns": now.limits.idle_turns,
+            "essential": sorted(now.essential),
             "loaded": {name: asdict(held) for name, held in sorted(now.loaded.items())},
-        }  # fmt: skip
+        }
 
     def load_tools(self, names: Sequence[str], *, passing: bool = False) -> frozenset[str]:
         self._refresh()
@@ -197,7 +243,9 @@ class ToolChoice:
     # -------------------------------------------------------------- turns and use
 
     def turn(self, turn_id: str) -> None:
-        """The first call or utterance of a turn crosses the boundary; what it unloads is unlisted before it is served."""
+        """The first call or utterance of a turn crosses the boundary; what it unloads is
+        unlisted before it is served.
+        """
         if not turn_id or turn_id in self._turns:
             return
         self._turns[turn_id] = None
@@ -208,7 +256,9 @@ class ToolChoice:
         self._swap()
 
     def observe(self, record: Mapping[str, Json]) -> None:
-        """Take one audit record: a call that ran used its tool. Never raises: the call it tells of has its answer."""
+        """Take one audit record: a call that ran used its tool. Never raises: the call it tells
+        of has its answer.
+        """
         try:
             self._observe(record)
         except Exception:  # noqa: BLE001 - see above
@@ -217,7 +267,11 @@ class ToolChoice:
     def _observe(self, record: Mapping[str, Json]) -> None:
         """Ours for finding other tools are no use of their own (S4-27)."""
         name, user = str(record.get("toolId", "")), str(record.get("userId", ""))
-        ran = record.get("outcome") in RAN and record.get("version") is not None and record.get("route") != routing.RouteKind.FALLBACK
+        ran = (
+            record.get("outcome") in RAN
+            and record.get("version") is not None
+            and record.get("route") != routing.RouteKind.FALLBACK
+        )
         if not ran or loader_rules.is_helper(name):
             return
         self._count(user, name, failed=record.get("ok") is not True)
@@ -228,25 +282,33 @@ class ToolChoice:
     def _count(self, user: str, name: str, *, failed: bool) -> None:
         before = self._counted.get((user, name)) or Used(name)
         if before.calls or len(self._counted) < MAX_COUNTED:
-            self._counted[user, name] = Used(name, before.calls + 1, before.failed + failed, self._clock.wall())
+            self._counted[user, name] = Used(
+                name, before.calls + 1, before.failed + failed, self._clock.wall()
+            )
 
     async def usage(self, user_id: str) -> Sequence[Used]:
         found = {used.tool: used for used in await self._store.usage(user_id)}
         for (user, name), more in self._counted.items():
             if user == user_id:
                 kept = found.get(name, Used(name))
-                found[name] = Used(name, kept.calls + more.calls, kept.failed + more.failed, more.last_wall)
+                found[name] = Used(
+                    name, kept.calls + more.calls, kept.failed + more.failed, more.last_wall
+                )
         return sorted(found.values(), key=lambda used: (-used.calls, used.tool))
 
     # -------------------------------------------------------------- switching
 
     async def enable(self, user_id: str, tool: str, *, origin: str) -> Switched:
         async with self._switching:
-            return await self._switch(user_id, loader_rules.enable(tool, self._catalogue(user_id)), origin)
+            return await self._switch(
+                user_id, loader_rules.enable(tool, self._catalogue(user_id)), origin
+            )
 
     async def disable(self, user_id: str, tool: str, *, origin: str) -> Switched:
         async with self._switching:
-            return await self._switch(user_id, loader_rules.disable(tool, self._catalogue(user_id)), origin)
+            return await self._switch(
+                user_id, loader_rules.disable(tool, self._catalogue(user_id)), origin
+            )
 
     def _catalogue(self, user_id: str) -> Catalogue:
         snapshot = self._registry.snapshot()
@@ -257,7 +319,9 @@ class ToolChoice:
 
         def off(tool: ToolDefinition) -> str:
             entry = snapshot.find(tool.name)
-            owners = entry.hidden if entry is not None and entry.hidden == loader_rules.BY_OWNER else ""
+            owners = (
+                entry.hidden if entry is not None and entry.hidden == loader_rules.BY_OWNER else ""
+            )
             return owners or self._off(user_id, tool)
 
         return Catalogue(find, lambda: (e.definition for e in snapshot.entries()), off, self._shut)
@@ -276,24 +340,39 @@ class ToolChoice:
             self._swap()
         if self._audit is not None:
             for name in wanted.changed:
-                self._audit({"toolId": name, "outcome": "enabled" if wanted.on else "disabled", "origin": origin, "ok": True,
-                             "reason": f"{wanted.tool} was switched {'on' if wanted.on else 'off'}"})  # fmt: skip
+                self._audit(
+                    {
+                        "toolId": name,
+                        "outcome": "enabled" if wanted.on else "disabled",
+                        "origin": origin,
+                        "ok": True,
+                        "reason": f"{wanted.tool} was switched {'on' if wanted.on else 'off'}",
+                    }
+                )
         return wanted
 
     # -------------------------------------------------------------- the service
 
     async def load(self) -> None:
-        """Read what users switched and called, and begin. A store that cannot be read costs that, not the daemon."""
+        """Read what users switched and called, and begin. A store that cannot be read costs
+        that, not the daemon.
+        """
         try:
-            self._switches = {user: dict(tools) for user, tools in (await self._store.switches()).items()}
-            self._favourites = {used.tool: used.calls for used in await self._store.usage(self._user_id)}
+            self._switches = {
+                user: dict(tools) for user, tools in (await self._store.switches()).items()
+            }
+            self._favourites = {
+                used.tool: used.calls for used in await self._store.usage(self._user_id)
+            }
         except Exception as e:  # noqa: BLE001 - said; every tool is as the configuration says
             _log.warning("which tools were switched cannot be read: %s", e)
         self._refresh()
         self._swap()
 
     async def run(self) -> None:
-        """Follow what decides over tools until cancelled, and bring what was counted to the disk now and then."""
+        """Follow what decides over tools until cancelled, and bring what was counted to the
+        disk now and then.
+        """
         with self._bus.listen(calls=False) as heard:
             self._refresh()
             self._swap()
@@ -328,23 +407,43 @@ class ToolChoice:
         counted, self._counted = self._counted, {}
         for user in {user for user, _ in counted}:
             try:
-                await self._store.add_usage(user, [used for (whose, _), used in counted.items() if whose == user])
+                await self._store.add_usage(
+                    user, [used for (whose, _), used in counted.items() if whose == user]
+                )
             except Exception as e:  # noqa: BLE001 - counting is a comfort
                 _log.debug("what was counted of %s is lost: %s", user, e)
 
     # -------------------------------------------------------------- inside
 
     def _refresh(self) -> None:
-        """Let the loader know which tools are in force for this device's user: best first, those of this device before others."""
+        """Let the loader know which tools are in force for this device's user: best first,
+        those of this device before others.
+        """
         snapshot, facts = self._registry.snapshot(), self._facts()
-        if self._judged is not None and self._judged[0] is snapshot and (self._judged[1] == facts or not self._conditional):
+        if (
+            self._judged is not None
+            and self._judged[0] is snapshot
+            and (self._judged[1] == facts or not self._conditional)
+        ):
             return
         self._judged = snapshot, facts
-        here = [e.definition for e in snapshot.entries() if not e.hidden and not loader_rules.is_helper(e.definition.name)]
+        here = [
+            e.definition
+            for e in snapshot.entries()
+            if not e.hidden and not loader_rules.is_helper(e.definition.name)
+        ]
         self._conditional = bool(self._gates) or any(tool.available_when for tool in here)
         said = self._rules(self._user_id).denied or self._switches.get(self._user_id) or self._gates
-        tools = [t for t in here if not (said or t.available_when) or not self.why_not(self._user_id, t)]
-        tools.sort(key=lambda tool: (-self._favourites.get(tool.name, 0), tool.source not in HERE, tool.name))
+        tools = [
+            t for t in here if not (said or t.available_when) or not self.why_not(self._user_id, t)
+        ]
+        tools.sort(
+            key=lambda tool: (
+                -self._favourites.get(tool.name, 0),
+                tool.source not in HERE,
+                tool.name,
+            )
+        )
         available = tuple(tool.name for tool in tools)
         needs = {tool.name: tool.depends_on for tool in tools if tool.depends_on}
         if self._began:
@@ -358,23 +457,40 @@ class ToolChoice:
         for event in events:
             _log.debug("tools: %s %s %s", event.kind.value, event.tool, event.why)
             moved = event.kind in (Kind.LOADED, Kind.UNLOADED)
-            if event.kind is Kind.UNLOADED and (gone := self._registry.snapshot().find(event.tool)) is not None:
+            if (
+                event.kind is Kind.UNLOADED
+                and (gone := self._registry.snapshot().find(event.tool)) is not None
+            ):
                 self._forget(gone.definition)
             if moved and not self._loader.crowded:
                 continue  # all there are come and go with what is in force, which is told already
-            self._bus.publish(LoaderMoved(event.kind.value, self._loader.turn, event.tool, event.why))
+            self._bus.publish(
+                LoaderMoved(event.kind.value, self._loader.turn, event.tool, event.why)
+            )
             if moved:
                 self._note(event)
 
     def _note(self, event: Event) -> None:
         """A line in the audit log for what came and went; a use has its call's own line."""
         if self._audit is not None:
-            self._audit({"toolId": event.tool, "outcome": f"tool_{event.kind.value}", "origin": "loader", "ok": True, "reason": event.why})
+            self._audit(
+                {
+                    "toolId": event.tool,
+                    "outcome": f"tool_{event.kind.value}",
+                    "origin": "loader",
+                    "ok": True,
+                    "reason": event.why,
+                }
+            )
 
     def _swap(self) -> None:
         """Offer what is loaded; whoever lists tools hears of it once."""
         now, snapshot = self._loader, self._registry.snapshot()
-        there = [name for name in (*loader_rules.META, loader_rules.DESCRIBE) if self._callable(snapshot, name)]
+        there = [
+            name
+            for name in (*loader_rules.META, loader_rules.DESCRIBE)
+            if self._callable(snapshot, name)
+        ]
         helpers = loader_rules.helpers(now, there)
         fresh = tuple(sorted((*now.loaded, *helpers)))
         if fresh != self._offered:

@@ -1,6 +1,8 @@
-"""What one call of a local tool has in its hands: `tools_cache.tool.ToolContext`, made anew for each call.
+"""What one call of a local tool has in its hands: `tools_cache.tool.ToolContext`, made anew for
+each call.
 
-Refuses to hand out what it was handed: a tool gets verbs, never a room, a radio, a socket or a path (S2-50).
+Refuses to hand out what it was handed: a tool gets verbs, never a room, a radio, a socket or a path
+(S2-50).
 """
 
 import itertools
@@ -18,7 +20,14 @@ from firmware_bridge.capabilities import FLAG, Hardware
 from tools_cache import handed
 from tools_cache.handed import Json
 from tools_cache.names import parse
-from tools_cache.tool import DeliveryReport, ErrorCode, ToolCall, ToolError, ToolFailure, ToolResponse
+from tools_cache.tool import (
+    DeliveryReport,
+    ErrorCode,
+    ToolCall,
+    ToolError,
+    ToolFailure,
+    ToolResponse,
+)
 
 if TYPE_CHECKING:  # they are read at the first call that needs them
     from tools_cache.calendars import Calendars
@@ -50,12 +59,16 @@ class Private(Protocol):
 
 
 def _nothing() -> Any:
-    raise ToolFailure(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, "This installation has nothing to ask for that"))
+    raise ToolFailure(
+        ToolError.of(ErrorCode.TOOL_UNAVAILABLE, "This installation has nothing to ask for that")
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Lent:
-    """What the house lends to the tools that ask for it. A function each: made at its first use, not before."""
+    """What the house lends to the tools that ask for it. A function each: made at its first
+    use, not before.
+    """
 
     knowledge: "Callable[[], Knowledge]" = _nothing
     calendars: "Callable[[], Calendars]" = _nothing
@@ -68,7 +81,9 @@ class Lent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hands:
-    """What the roof handed over for all calls; what is None makes its part say that it is not there."""
+    """What the roof handed over for all calls; what is None makes its part say that it is not
+    there.
+    """
 
     storage_for: Callable[[str], handed.ToolStorage]
     alarms: handed.Alarms
@@ -147,7 +162,8 @@ class Context:
     def wearer(self) -> "Wearer":
         return self._hands.lent.wearer()
 
-    # -------------------------------------------------------------- what is to be seen, heard and asked
+    # -------------------------------------------------------------- what is to be seen, heard and
+    # asked
 
     @property
     def display(self) -> handed.Display:
@@ -200,12 +216,25 @@ class Context:
         status = self._hands.glasses()
         known = status.capabilities
         return {
-            "state": status.state, "ready": status.ready, "stale": status.stale, "model": status.model,
-            "firmware": status.firmware, "battery": status.battery, "worn": status.worn,
-            "can": sorted(key for hardware, key in FLAG.items() if known is not None and known.has(hardware)),
-            "lens": {key: known.get(f"display.{key}") for key in _LENS} if known is not None and known.has(Hardware.DISPLAY) else None,
-            "gestures": sorted(filter(None, str(known.get("gestures", "")).replace(" ", "").split(","))) if known is not None else [],
-        }  # fmt: skip
+            "state": status.state,
+            "ready": status.ready,
+            "stale": status.stale,
+            "model": status.model,
+            "firmware": status.firmware,
+            "battery": status.battery,
+            "worn": status.worn,
+            "can": sorted(
+                key for hardware, key in FLAG.items() if known is not None and known.has(hardware)
+            ),
+            "lens": {key: known.get(f"display.{key}") for key in _LENS}
+            if known is not None and known.has(Hardware.DISPLAY)
+            else None,
+            "gestures": sorted(
+                filter(None, str(known.get("gestures", "")).replace(" ", "").split(","))
+            )
+            if known is not None
+            else [],
+        }
 
     def network(self) -> Mapping[str, Json]:
         return dict(self._hands.lent.network())
@@ -216,12 +245,25 @@ class Context:
     async def call_tool(self, tool: str, args: Mapping[str, Json]) -> ToolResponse:
         mine, number, call = self.call, next(self._calls), self._hands.call
         if call is None or mine.depth >= MAX_DEPTH:
-            return ToolResponse.failure(ErrorCode.UNSUPPORTED, f"{tool} is called more than {MAX_DEPTH} tools deep")
+            return ToolResponse.failure(
+                ErrorCode.UNSUPPORTED, f"{tool} is called more than {MAX_DEPTH} tools deep"
+            )
         # The key makes a second run of this call ask for the same calls, not for more of them.
-        return confirmation.without_token(await call(replace(
-            mine, call_id=new_call_id(self._hands.clock), tool=tool, args=dict(args), depth=mine.depth + 1, through=mine.tool,
-            idempotency_key=f"{mine.call_id}/{number}", provider_call_id=None, ordinal=None,
-        )))  # fmt: skip
+        return confirmation.without_token(
+            await call(
+                replace(
+                    mine,
+                    call_id=new_call_id(self._hands.clock),
+                    tool=tool,
+                    args=dict(args),
+                    depth=mine.depth + 1,
+                    through=mine.tool,
+                    idempotency_key=f"{mine.call_id}/{number}",
+                    provider_call_id=None,
+                    ordinal=None,
+                )
+            )
+        )
 
     # -------------------------------------------------------------- within
 
@@ -231,12 +273,18 @@ class Context:
 
     @property
     def _private(self) -> Private:
-        return _there(self._hands.private, "storage of one user's own")(self.call.user_id, self._package)
+        return _there(self._hands.private, "storage of one user's own")(
+            self.call.user_id, self._package
+        )
 
     async def _present(self, render: dict[str, Json]) -> str:
-        """Show it as a scene of its own, so that it neither is nor becomes the result of this call."""
+        """Show it as a scene of its own, so that it neither is nor becomes the result of this
+        call.
+        """
         present = _there(self._hands.present, "a lens")
-        report = await present(f"{self.call.call_id}/shown-{next(self._shows)}", ToolResponse(render=render))
+        report = await present(
+            f"{self.call.call_id}/shown-{next(self._shows)}", ToolResponse(render=render)
+        )
         return report.state.value
 
 

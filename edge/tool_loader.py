@@ -1,6 +1,8 @@
-"""Finds a tool's handler by its folder and makes it something to run: a function, or a class with a fresh instance a call.
+"""Finds a tool's handler by its folder and makes it something to run: a function, or a class with a
+fresh instance a call.
 
-Refuses to run it and to judge its results. Nothing is imported before its tool is called; what is unloaded comes anew.
+Refuses to run it and to judge its results. Nothing is imported before its tool is called; what is
+unloaded comes anew.
 """
 
 import importlib.util
@@ -36,7 +38,9 @@ class Handlers:
         """Give the tool's runner. Raises `BadHandler`."""
         folder = self._folder_of(definition)
         if folder not in self._loaded:
-            self._loaded[folder] = _runner(_module(folder / "handler.py", self._module_name(folder), folder.name), folder.name)
+            self._loaded[folder] = _runner(
+                _module(folder / "handler.py", self._module_name(folder), folder.name), folder.name
+            )
         return self._loaded[folder]
 
     def unload(self, definition: ToolDefinition) -> None:
@@ -53,7 +57,9 @@ class Handlers:
         return folder
 
     def _module_name(self, folder: Path) -> str:
-        """Give a name nothing else has: an owner's folder may be called like one of this installation."""
+        """Give a name nothing else has: an owner's folder may be called like one of this
+        installation.
+        """
         whose = "" if folder.parent == self._tools else "own_"
         return f"glassd_tool_{whose}{folder.name.replace('-', '_')}"
 
@@ -90,7 +96,9 @@ def _classes(module: ModuleType) -> "list[type[Tool]]":
     base = sys.modules.get("tools_cache.base")
     if base is None:
         return []  # whoever has a class has imported it
-    mine = [c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__]
+    mine = [
+        c for c in vars(module).values() if isinstance(c, type) and c.__module__ == module.__name__
+    ]
     return [c for c in mine if issubclass(c, base.Tool)]
 
 
@@ -100,9 +108,14 @@ def _the_one(classes: "list[type[Tool]]", folder: str) -> "type[Tool]":
         lacking = ", ".join(sorted(classes[-1].__abstractmethods__))
         raise BadHandler(f"Handler for {folder}: class {classes[-1].__name__} has no {lacking}")
     if len(whole) > 1:
-        raise BadHandler(f"Handler for {folder} has {len(whole)} tools: {', '.join(c.__name__ for c in whole)}; one a folder")
+        raise BadHandler(
+            f"Handler for {folder} has {len(whole)} tools: "
+            f"{', '.join(c.__name__ for c in whole)}; one a folder"
+        )
     if not inspect.iscoroutinefunction(whole[0].run):
-        raise BadHandler(f"Handler for {folder}: {whole[0].__name__}.run must be async def run(self, args)")
+        raise BadHandler(
+            f"Handler for {folder}: {whole[0].__name__}.run must be async def run(self, args)"
+        )
     return whole[0]
 
 
@@ -120,7 +133,9 @@ def _of_class(tool: "type[Tool]", folder: str) -> Runner:
 
 
 def _parts(tool: "type[Tool]", folder: str) -> dict[str, str]:
-    """Say which part of the context each parameter of the constructor gets, by its annotation. Raises `BadHandler`."""
+    """Say which part of the context each parameter of the constructor gets, by its annotation.
+    Raises `BadHandler`.
+    """
     from tools_cache.base import INJECTED  # noqa: PLC0415 - who gets here has it in memory
 
     if tool.__init__ is object.__init__:
@@ -128,13 +143,22 @@ def _parts(tool: "type[Tool]", folder: str) -> dict[str, str]:
     try:
         types: Mapping[str, Any] = typing.get_type_hints(tool.__init__)
     except Exception as e:
-        raise BadHandler(f"Handler for {folder}: an annotation of {tool.__name__}() cannot be read: {e}") from e
+        raise BadHandler(
+            f"Handler for {folder}: an annotation of {tool.__name__}() cannot be read: {e}"
+        ) from e
     parts = {}
     for name, parameter in list(inspect.signature(tool.__init__).parameters.items())[1:]:
         asked = types.get(name)
         one = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
         if asked is None or asked not in INJECTED or not one:
-            word = getattr(asked, "__name__", None) or str(asked) if asked is not None else "no annotation"
-            raise BadHandler(f"Handler for {folder}: {tool.__name__}({name}: {word}) asks for what cannot be handed in")
+            word = (
+                getattr(asked, "__name__", None) or str(asked)
+                if asked is not None
+                else "no annotation"
+            )
+            raise BadHandler(
+                f"Handler for {folder}: {tool.__name__}({name}: "
+                f"{word}) asks for what cannot be handed in"
+            )
         parts[name] = INJECTED[asked]
     return parts

@@ -1,4 +1,5 @@
-"""The smaller parts of a call's context: a lens, a voice, other tools, a clock, the session, a line in the audit log, kept values.
+"""The smaller parts of a call's context: a lens, a voice, other tools, a clock, the session, a line
+in the audit log, kept values.
 
 Loaded when a tool first asks for one of them. Refuses to know where they come from.
 """
@@ -17,7 +18,10 @@ MAX_KEY: Final = 200
 _KV: Final = "CREATE TABLE IF NOT EXISTS _kv (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
 """No table a tool can name: those begin with a letter."""
 _KV_THERE: Final = "SELECT 1 FROM sqlite_master WHERE name = '_kv'"
-_KV_SET: Final = "INSERT INTO _kv (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+_KV_SET: Final = (
+    "INSERT INTO _kv (key, value) VALUES (?, "
+    "?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,9 @@ class Shown:
 
     async def show(self, text: str, *, title: str = "") -> str:
         layout = {"layout": "reference_card", "title": title} if title else {"layout": "text_wall"}
-        return await self._present({"display": {**layout, "text": text}, "audio": {"suppressVoiceResponse": True}})
+        return await self._present(
+            {"display": {**layout, "text": text}, "audio": {"suppressVoiceResponse": True}}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +72,23 @@ class Noted:
     def log(self, event: str) -> None:
         """Without an audit log there is nowhere to write it, and the tool need not mind."""
         if self._note is not None:
-            self._note({"callId": self._call.call_id, "toolId": self._call.tool, "turnId": self._call.turn_id or None,
-                        "origin": self._call.origin.value, "outcome": "noted", "reason": event[:MAX_EVENT]})  # fmt: skip
+            self._note(
+                {
+                    "callId": self._call.call_id,
+                    "toolId": self._call.tool,
+                    "turnId": self._call.turn_id or None,
+                    "origin": self._call.origin.value,
+                    "outcome": "noted",
+                    "reason": event[:MAX_EVENT],
+                }
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """`KV` in a table of the user's own file. Looking makes no table: reads go on when the disk is full."""
+    """`KV` in a table of the user's own file. Looking makes no table: reads go on when the disk
+    is full.
+    """
 
     _db: handed.Database
 

@@ -1,6 +1,7 @@
 """What a handler gave, made into the one envelope, or into the one answer for what is none.
 
-Refuses to run anything. Other shapes end here: the `success` of seeds 000 and 004 (C-01) is never seen inside.
+Refuses to run anything. Other shapes end here: the `success` of seeds 000 and 004 (C-01) is never
+seen inside.
 """
 
 import json
@@ -20,7 +21,9 @@ logger = logging.getLogger("edge.local_tools")
 
 
 def judged(tool: str, result: Json) -> ToolResponse:
-    """Turn `{data, render?, intents?}`, a whole envelope, or any plain JSON into a response (S2-46, S2-47)."""
+    """Turn `{data, render?, intents?}`, a whole envelope, or any plain JSON into a response
+    (S2-46, S2-47).
+    """
     try:
         return _envelope(result)
     except (ValueError, TypeError, RecursionError) as e:
@@ -31,14 +34,19 @@ def judged(tool: str, result: Json) -> ToolResponse:
 def internal(tool: str, *, side_effects: bool) -> ToolResponse:
     """The tool broke; why stands in the log alone (S2-45)."""
     return ToolResponse.failure(
-        ErrorCode.HANDLER_ERROR, f"Internal error executing {tool}", partial_side_effects=side_effects,
-        suggestion="glassd doctor, or the daemon's log")  # fmt: skip
+        ErrorCode.HANDLER_ERROR,
+        f"Internal error executing {tool}",
+        partial_side_effects=side_effects,
+        suggestion="glassd doctor, or the daemon's log",
+    )
 
 
 def too_slow(definition: ToolDefinition, limit_s: float) -> ToolResponse:
     return ToolResponse.failure(
-        ErrorCode.TIMEOUT, f"Tool execution timeout after {round(limit_s * 1000)}ms",
-        partial_side_effects=not definition.read_only)  # fmt: skip
+        ErrorCode.TIMEOUT,
+        f"Tool execution timeout after {round(limit_s * 1000)}ms",
+        partial_side_effects=not definition.read_only,
+    )
 
 
 def disk_unavailable(why: object, *, side_effects: bool) -> ToolResponse:
@@ -48,8 +56,11 @@ def disk_unavailable(why: object, *, side_effects: bool) -> ToolResponse:
 
 def nothing_fits(why: object) -> ToolResponse:
     """A bound of this tool's own storage, which only deleting changes."""
-    return ToolResponse.failure(ErrorCode.TOOL_UNAVAILABLE, f"Nothing more can be kept: {why}",
-                                suggestion="Free some disk space, or delete what is no longer needed")  # fmt: skip
+    return ToolResponse.failure(
+        ErrorCode.TOOL_UNAVAILABLE,
+        f"Nothing more can be kept: {why}",
+        suggestion="Free some disk space, or delete what is no longer needed",
+    )
 
 
 def _envelope(result: Json) -> ToolResponse:
@@ -71,7 +82,9 @@ def _envelope(result: Json) -> ToolResponse:
 
 
 def _renamed(result: dict[str, Json]) -> dict[str, Json]:
-    """Read `{success: true, data}` or `{success: false, error | message}` as `ok` and its error (C-01)."""
+    """Read `{success: true, data}` or `{success: false, error | message}` as `ok` and its error
+    (C-01).
+    """
     rest = {key: value for key, value in result.items() if key in _PARTS}
     if result["success"]:
         said = {"data": result["message"]} if "message" in result and "data" not in result else {}
@@ -86,7 +99,9 @@ def _renamed(result: dict[str, Json]) -> dict[str, Json]:
 
 
 def _error(error: dict[str, Json]) -> dict[str, Json]:
-    """Give the type of a failure that names only a code, or nothing: a tool that says no would say it again."""
+    """Give the type of a failure that names only a code, or nothing: a tool that says no would
+    say it again.
+    """
     said = str(error.get("code"))
     code = ErrorCode(said) if said in ErrorCode.__members__ else ErrorCode.TOOL_UNAVAILABLE
     made = ToolError.of(code, "")

@@ -1,4 +1,5 @@
-"""Turns: which are under way; and each utterance's id, kept on disk, so that a repetition after a reconnect is the same turn.
+"""Turns: which are under way; and each utterance's id, kept on disk, so that a repetition after a
+reconnect is the same turn.
 
 Refuses to decide what a repetition is (`core/turns.py` does) and what is done in a turn.
 """
@@ -19,10 +20,11 @@ NOTE: Final = "voice.turn"
 
 
 class OpenTurns:
-    """Which turns are under way: those whose caller waits for an answer. Where none is, there is a turn boundary.
+    """Which turns are under way: those whose caller waits for an answer. Where none is, there is a
+    turn boundary.
 
-    A turn keeps the snapshot it began with (`gate.py`), so nothing is swapped within one; what concerns all who list tools
-    is done and told at a boundary.
+    A turn keeps the snapshot it began with (`gate.py`), so nothing is swapped within one; what
+    concerns all who list tools is done and told at a boundary.
     """
 
     def __init__(self) -> None:
@@ -47,7 +49,9 @@ class OpenTurns:
 
 
 class VoiceTurns:
-    """One per daemon. A new daemon is a new connection, so what it hears first may be a repetition too."""
+    """One per daemon. A new daemon is a new connection, so what it hears first may be a
+    repetition too.
+    """
 
     def __init__(self, notes: NotesPort, clock: Clock) -> None:
         self._notes = notes
@@ -59,7 +63,9 @@ class VoiceTurns:
         self._link = secrets.token_hex(4)
 
     async def turn(self, text: str, fresh_id: str) -> tuple[str, bool]:
-        """(turn id, whether it is a repetition); a new turn is on disk when this returns, if the disk takes it."""
+        """(turn id, whether it is a repetition); a new turn is on disk when this returns, if
+        the disk takes it.
+        """
         heard = Turn(fresh_id, _digest(text), self._clock.boot_id, self._clock.boot(), self._link)
         try:
             last = last_turn(await self._notes.get(NOTE))

@@ -1,4 +1,5 @@
-"""What came of a call at another server, made into the one envelope; each way to fail has its own words.
+"""What came of a call at another server, made into the one envelope; each way to fail has its own
+words.
 
 Refuses to know connections, and to believe that what was sent was not done.
 """
@@ -32,27 +33,45 @@ def response_of(outcome: Outcome, tool: ToolDefinition, *, server: str) -> ToolR
         return ToolResponse(error=_fault(outcome, outcome.fault, tool, server))
     meta: dict[str, Json] = {CONTENT: blocks} if blocks else {}
     if outcome.is_error:
-        said = (outcome.message or texts(blocks) or f"{server} says that it failed").strip()[:MAX_MESSAGE]
-        error = ToolError.of(ErrorCode.EXECUTION_ERROR, said, partial_side_effects=not repeatable(tool), details=outcome.structured)
+        said = (outcome.message or texts(blocks) or f"{server} says that it failed").strip()[
+            :MAX_MESSAGE
+        ]
+        error = ToolError.of(
+            ErrorCode.EXECUTION_ERROR,
+            said,
+            partial_side_effects=not repeatable(tool),
+            details=outcome.structured,
+        )
         return ToolResponse(error=error, meta=meta)
     return ToolResponse(data=_data(outcome, blocks), meta=meta, render=_render(blocks))
 
 
 def unsaid(response: ToolResponse, secrets: frozenset[str]) -> ToolResponse:
-    """Take the owner's secrets out of what a server says back; what shows them would store them too."""
+    """Take the owner's secrets out of what a server says back; what shows them would store them
+    too.
+    """
     if not secrets:
         return response
     error = response.error
     if error is not None:
-        message, details = (templates.without_secrets(part, secrets) for part in (error.message, error.details))
+        message, details = (
+            templates.without_secrets(part, secrets) for part in (error.message, error.details)
+        )
         error = replace(error, message=message, details=details)
-    data, meta, render = (templates.without_secrets(part, secrets) for part in (response.data, dict(response.meta), response.render))
+    data, meta, render = (
+        templates.without_secrets(part, secrets)
+        for part in (response.data, dict(response.meta), response.render)
+    )
     return replace(response, data=data, meta=meta, render=render, error=error)
 
 
 def texts(blocks: Sequence[Mapping[str, Any]]) -> str:
     """Give the words in it."""
-    return "\n".join(str(block["text"]) for block in blocks if block.get("type") == "text" and isinstance(block.get("text"), str))
+    return "\n".join(
+        str(block["text"])
+        for block in blocks
+        if block.get("type") == "text" and isinstance(block.get("text"), str)
+    )
 
 
 def _data(outcome: Outcome, blocks: Sequence[Mapping[str, Any]]) -> Json:
@@ -66,12 +85,26 @@ def _data(outcome: Outcome, blocks: Sequence[Mapping[str, Any]]) -> Json:
 
 
 def _asks(outcome: Outcome, server: str) -> ToolError:
-    """It wants to know more before it does anything: whoever called answers with the same call, and `input` beside it."""
-    asked = {key: one for key, one in {"inputRequests": outcome.input_requests, "requestState": outcome.request_state}.items() if one is not None}
+    """It wants to know more before it does anything: whoever called answers with the same call,
+    and `input` beside it.
+    """
+    asked = {
+        key: one
+        for key, one in {
+            "inputRequests": outcome.input_requests,
+            "requestState": outcome.request_state,
+        }.items()
+        if one is not None
+    }
     return ToolError.of(
-        ErrorCode.INVALID_ARGUMENTS, f"{server} asks for more before it goes on", details=asked,
-        suggestion="Answer error.details.inputRequests: the same call again, with input = {inputResponses, requestState}",
-    )  # fmt: skip
+        ErrorCode.INVALID_ARGUMENTS,
+        f"{server} asks for more before it goes on",
+        details=asked,
+        suggestion=(
+            "Answer error.details.inputRequests: the same call again, "
+            "with input = {inputResponses, requestState}"
+        ),
+    )
 
 
 _SAYS: Final[Mapping[Fault, tuple[ErrorCode, str]]] = {
@@ -91,37 +124,56 @@ _NOTHING_DONE: Final = frozenset({Fault.UNSENT, Fault.AUTH, Fault.DENIED})
 def _fault(outcome: Outcome, fault: Fault, tool: ToolDefinition, server: str) -> ToolError:
     if fault is Fault.FAILED and outcome.code == UNKNOWN_TOOL:
         return ToolError.of(
-            ErrorCode.TOOL_NOT_FOUND, f"{server} does not know {tool.name.partition(':')[2]} as we called it: {outcome.message}"[:MAX_MESSAGE],
+            ErrorCode.TOOL_NOT_FOUND,
+            (
+                f"{server} does not know {tool.name.partition(':')[2]} as "
+                f"we called it: {outcome.message}"
+            )[:MAX_MESSAGE],
             suggestion="glassd servers refresh, then look at its arguments: glassd tools",
-        )  # fmt: skip
+        )
     code, words = _SAYS[fault]
     unsafe = fault not in _NOTHING_DONE and not repeatable(tool)
     more: dict[str, Any] = {}
     if fault is Fault.AUTH and outcome.authorize_url:
-        more = {"details": {"authorizeUrl": outcome.authorize_url}, "suggestion": "glassd servers authorize"}
+        more = {
+            "details": {"authorizeUrl": outcome.authorize_url},
+            "suggestion": "glassd servers authorize",
+        }
     if fault is Fault.UNSENT:
         more = {"suggestion": "glassd servers tells how it fares"}
     return ToolError.of(
-        code, words.format(server=server, why=outcome.message or "no reason given")[:MAX_MESSAGE], partial_side_effects=unsafe,
-        idempotency_required=unsafe and fault is Fault.LOST, **more,
-    )  # fmt: skip
+        code,
+        words.format(server=server, why=outcome.message or "no reason given")[:MAX_MESSAGE],
+        partial_side_effects=unsafe,
+        idempotency_required=unsafe and fault is Fault.LOST,
+        **more,
+    )
 
 
 # ------------------------------------------------------------------ on the glasses
 
 
 def _render(blocks: Sequence[Mapping[str, Any]]) -> Mapping[str, Json] | None:
-    """The first picture for the lens, the first sound for the ear; the words stand in for what these glasses cannot do. None:
-    there are words alone, and they are shown as any.
+    """The first picture for the lens, the first sound for the ear; the words stand in for what
+    these glasses cannot do. None: there are words alone, and they are shown as any.
     """
     words = texts(blocks)
     picture = next((block for block in blocks if block.get("type") == "image"), None)
-    sound = next((wave for block in blocks if block.get("type") == "audio" and (wave := _pcm(block))), "")
+    sound = next(
+        (wave for block in blocks if block.get("type") == "audio" and (wave := _pcm(block))), ""
+    )
     display: dict[str, Json] = {}
-    if picture is not None and picture.get("mimeType") == PICTURE and isinstance(picture.get("data"), str):
+    if (
+        picture is not None
+        and picture.get("mimeType") == PICTURE
+        and isinstance(picture.get("data"), str)
+    ):
         display = {"layout": "bitmap_view", "data": picture["data"], "alt": words or "(a picture)"}
     elif picture is not None and not words:
-        display = {"layout": "text_wall", "text": f"(a picture: {str(picture.get('mimeType', ''))[:40]})"}
+        display = {
+            "layout": "text_wall",
+            "text": f"(a picture: {str(picture.get('mimeType', ''))[:40]})",
+        }
     audio: dict[str, Json] = {"pcm": sound} if sound else {}
     if not display and not audio:
         return None
@@ -131,7 +183,9 @@ def _render(blocks: Sequence[Mapping[str, Any]]) -> Mapping[str, Json] | None:
 
 
 def _pcm(block: Mapping[str, Any]) -> str:
-    """Take the samples out of a WAV as glasses play it (16 kHz, mono, 16 bit), base64; "" for any other sound."""
+    """Take the samples out of a WAV as glasses play it (16 kHz, mono, 16 bit), base64; "" for
+    any other sound.
+    """
     if block.get("mimeType") not in _WAVES or not isinstance(block.get("data"), str):
         return ""
     try:
@@ -153,4 +207,9 @@ def _pcm(block: Mapping[str, Any]) -> str:
 
 def _playable(form: bytes) -> bool:
     """PCM, one channel, 16 kHz, 16 bit."""
-    return len(form) == 16 and (form[0:2], form[2:4], int.from_bytes(form[4:8], "little"), form[14:16]) == (b"\1\0", b"\1\0", _RATE, b"\x10\0")
+    return len(form) == 16 and (
+        form[0:2],
+        form[2:4],
+        int.from_bytes(form[4:8], "little"),
+        form[14:16],
+    ) == (b"\1\0", b"\1\0", _RATE, b"\x10\0")

@@ -1,6 +1,8 @@
-"""The other servers' tools in a running daemon: lists into the registry, calls out, and what a person should know of each server.
+"""The other servers' tools in a running daemon: lists into the registry, calls out, and what a
+person should know of each server.
 
-Refuses to know settings, secrets' names and MCP itself: it is handed servers that are ready, and speaks with the client.
+Refuses to know settings, secrets' names and MCP itself: it is handed servers that are ready, and
+speaks with the client.
 """
 
 import asyncio
@@ -26,14 +28,20 @@ from tools_cache.registry import App, Dropped
 from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolResponse
 
 FIRST_S: Final = 0.25
-"""So much earlier than the call's own end is the server's: then the reason is told, and not only that time is over."""
+"""So much earlier than the call's own end is the server's: then the reason is told, and not
+only that time is over.
+"""
 ANSWER: Final = 2 * 1024 * 1024
-"""Bytes of one answer: a picture of 1.5 MB. The store of calls keeps 16 MiB of the answered past."""
+"""Bytes of one answer: a picture of 1.5 MB. The store of calls keeps 16 MiB of the answered
+past.
+"""
 KEPT: Final = 64
 """Servers whose last list is kept; twice what may be configured."""
 SETTLES_S: Final = 45.0
 RELIST_S: Final = 3.0
-"""A server that is connected lists its tools in milliseconds, and tells nothing where they are as they were."""
+"""A server that is connected lists its tools in milliseconds, and tells nothing where they are
+as they were.
+"""
 
 log = logging.getLogger(__name__)
 UseTools = Callable[[Sequence[App], Mapping[str, str], str], tuple[Dropped, ...]]
@@ -48,11 +56,21 @@ class Client(Protocol):
     async def run(self) -> None: ...
     async def configure(self, servers: Iterable[McpServer]) -> None: ...
     async def call(
-        self, server_id: str, tool: str, args: Mapping[str, Json], *, call_id: str, timeout_s: float, idempotent: bool = False,
-        input: Mapping[str, Json] | None = None, on_progress: OnProgress | None = None,
-    ) -> Outcome: ...  # fmt: skip
+        self,
+        server_id: str,
+        tool: str,
+        args: Mapping[str, Json],
+        *,
+        call_id: str,
+        timeout_s: float,
+        idempotent: bool = False,
+        input: Mapping[str, Json] | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Outcome: ...
     async def refresh(self, server_id: str) -> None: ...
-    async def authorize(self, server_id: str, code: str, state: str, *, iss: str | None = None) -> None: ...
+    async def authorize(
+        self, server_id: str, code: str, state: str, *, iss: str | None = None
+    ) -> None: ...
     def events(self) -> AsyncIterator[ServerNews]: ...
 
 
@@ -60,9 +78,17 @@ class UpstreamDesk:
     """One per daemon, made with the first server. `note` writes a line of the audit log."""
 
     def __init__(
-        self, client: Client, *, use: UseTools, shelf: Shelf, bus: BusPort, clock: Clock, tokens: Path,
-        note: Callable[[Mapping[str, Json]], None] | None = None, sign_in: SignIn | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        client: Client,
+        *,
+        use: UseTools,
+        shelf: Shelf,
+        bus: BusPort,
+        clock: Clock,
+        tokens: Path,
+        note: Callable[[Mapping[str, Json]], None] | None = None,
+        sign_in: SignIn | None = None,
+    ) -> None:
         self._client = client
         self._use = use
         self._shelf = shelf
@@ -89,7 +115,9 @@ class UpstreamDesk:
         self._kept = self._shelf.load()
 
     def take(self, wanted: Iterable[Wanted]) -> None:
-        """These are the servers from now on; of those that are asked as before all is kept that is known."""
+        """These are the servers from now on; of those that are asked as before all is kept that
+        is known.
+        """
         fresh: dict[str, Known] = {}
         for one in wanted:
             name, before = one.server.name, self._known.get(one.server.name)
@@ -110,63 +138,111 @@ class UpstreamDesk:
         away = upstream.unavailable(one.server, one.why) if one.why else ""
         if before is not None and upstream.fingerprint(before.wanted.server) == asked:
             then, now = before.wanted.ready, one.ready
-            if then is not None and now is not None and self._spoken(then) == self._spoken(now):  # its connection stays
+            if (
+                then is not None and now is not None and self._spoken(then) == self._spoken(now)
+            ):  # its connection stays
                 return Known(one, before.listed, before.wall, before.news, before.away)
             return Known(one, before.listed, before.wall, away=away)
         kept = self._kept.get(one.server.name)
-        listed, wall = (kept.tools, kept.wall) if kept is not None and kept.asked == asked else (None, None)
+        listed, wall = (
+            (kept.tools, kept.wall) if kept is not None and kept.asked == asked else (None, None)
+        )
         return Known(one, listed, wall, away=away)
 
     async def run(self) -> None:
         """Keep the client at work and hear its news, until cancelled."""
         self._changed.set()
-        await race(self._client.run(), self._listen(), self._configure(), self._keep(), self._show())
+        await race(
+            self._client.run(), self._listen(), self._configure(), self._keep(), self._show()
+        )
 
     async def _configure(self) -> None:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            await self._client.configure([self._spoken(ready) for known in self._known.values() if (ready := known.wanted.ready) is not None])
+            await self._client.configure(
+                [
+                    self._spoken(ready)
+                    for known in self._known.values()
+                    if (ready := known.wanted.ready) is not None
+                ]
+            )
 
     def _spoken(self, ready: Server) -> McpServer:
         """In the client's words."""
         return McpServer(
-            id=ready.name, name=ready.title, command=ready.command, args=ready.args, env=dict(ready.env), cwd=ready.cwd, url=ready.url,
-            headers=dict(ready.headers), ca_file=ready.ca_file, client_id=ready.client_id, client_secret=ready.client_secret, scope=ready.scope, idle_s=ready.idle_s, max_answer_bytes=ANSWER,
+            id=ready.name,
+            name=ready.title,
+            command=ready.command,
+            args=ready.args,
+            env=dict(ready.env),
+            cwd=ready.cwd,
+            url=ready.url,
+            headers=dict(ready.headers),
+            ca_file=ready.ca_file,
+            client_id=ready.client_id,
+            client_secret=ready.client_secret,
+            scope=ready.scope,
+            idle_s=ready.idle_s,
+            max_answer_bytes=ANSWER,
             tokens_file=str(self._tokens / f"{ready.name}.json") if ready.url else "",
-        )  # fmt: skip
+        )
 
     def describe(self) -> list[dict[str, Json]]:
         """Every server as a person may see it; no secret is in it."""
         taken, wall = {one.name: one.reason for one in self._refused}, self._clock.wall()
-        return [described(known, self._signing.get(name, ""), wall, refused=taken) for name, known in sorted(self._known.items())]
+        return [
+            described(known, self._signing.get(name, ""), wall, refused=taken)
+            for name, known in sorted(self._known.items())
+        ]
 
     # -------------------------------------------------------------- calls
 
     async def call(self, call: ToolCall, tool: ToolDefinition, progress: Progress) -> ToolResponse:
-        """Ask the server whose tool it is. Never raises, but for its own cancellation, which the server is told."""
+        """Ask the server whose tool it is. Never raises, but for its own cancellation, which
+        the server is told.
+        """
         found = self._origins.get(call.tool)
         if found is None:
-            return ToolResponse.failure(ErrorCode.TOOL_NOT_FOUND, f"Tool {call.tool} not found: its server does not offer it any more")
+            return ToolResponse.failure(
+                ErrorCode.TOOL_NOT_FOUND,
+                f"Tool {call.tool} not found: its server does not offer it any more",
+            )
         limit_s = min(tool.timeout_s, call.ttl_s)
         if limit_s <= 0:
-            return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began")
+            return ToolResponse.failure(
+                ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began"
+            )
         wanted = self._known[found[0]].wanted
         pace, outcomes = Pace(progress, wanted.secrets), list[Outcome]()
 
         async def ask() -> None:
-            outcomes.append(await self._client.call(
-                found[0], found[1], call.args, call_id=call.call_id, timeout_s=max(limit_s / 2, limit_s - FIRST_S), idempotent=repeatable(tool),
-                input=call.input, on_progress=pace.heard,
-            ))  # fmt: skip
+            outcomes.append(
+                await self._client.call(
+                    found[0],
+                    found[1],
+                    call.args,
+                    call_id=call.call_id,
+                    timeout_s=max(limit_s / 2, limit_s - FIRST_S),
+                    idempotent=repeatable(tool),
+                    input=call.input,
+                    on_progress=pace.heard,
+                )
+            )
 
         try:
             await race(ask(), pace.tell())
-            return unsaid(response_of(outcomes[0], tool, server=wanted.server.title or wanted.server.name), wanted.secrets)
-        except Exception:  # what a server brings us to stumble over ends one call, not the service that runs them all
+            return unsaid(
+                response_of(outcomes[0], tool, server=wanted.server.title or wanted.server.name),
+                wanted.secrets,
+            )
+        # what a server brings us to stumble over ends one call, not the service that runs them all
+        except Exception:
             log.exception("what %s answers to %s", found[0], call.call_id)
             return ToolResponse.failure(
-                ErrorCode.HANDLER_ERROR, f"Internal error executing {call.tool}", partial_side_effects=not repeatable(tool)
+                ErrorCode.HANDLER_ERROR,
+                f"Internal error executing {call.tool}",
+                partial_side_effects=not repeatable(tool),
             )
 
     # -------------------------------------------------------------- what a person asks
@@ -214,15 +290,22 @@ class UpstreamDesk:
         before, known.news = known.news, news
         if news.available or news.status is Status.AUTHORIZING:
             known.away = ""
-        elif news.status is Status.DISCONNECTED and (before is None or before.status is not Status.CONNECTED):
-            # A connection that was lost is made again by the next call (S1-31); only one that cannot be made takes the tools away.
+        elif news.status is Status.DISCONNECTED and (
+            before is None or before.status is not Status.CONNECTED
+        ):
+            # A connection that was lost is made again by the next call (S1-31); only one that
+            # cannot be made takes the tools away.
             known.away = upstream.unavailable(known.wanted.server, news.error)
         if news.tools is not None and (listed := tuple(map(raw, news.tools))) != known.listed:
             known.listed, known.admitted = listed, None
             self._fresh.set()
         if news.status is Status.CONNECTED:
             known.wall = self._clock.wall()
-        if before is None or (before.status, before.error, before.authorize_url) != (news.status, news.error, news.authorize_url):
+        if before is None or (before.status, before.error, before.authorize_url) != (
+            news.status,
+            news.error,
+            news.authorize_url,
+        ):
             self._tell(known.wanted.server, news)
         known.heard.set()
         self._publish()
@@ -245,7 +328,12 @@ class UpstreamDesk:
         if news.authorize_url and self._signing.get(name) != news.authorize_url:
             self._signing[name] = self._unshown[name] = news.authorize_url
             self._asked.set()
-            self._bus.publish(Alarmed(f"server.{name}", f"{server.title or name} wants you to sign in: glassd servers authorize {name}"))
+            self._bus.publish(
+                Alarmed(
+                    f"server.{name}",
+                    f"{server.title or name} wants you to sign in: glassd servers authorize {name}",
+                )
+            )
 
     def _signed_in(self, name: str) -> None:
         self._unshown.pop(name, None)
@@ -268,7 +356,9 @@ class UpstreamDesk:
     # -------------------------------------------------------------- into the registry
 
     def _publish(self) -> None:
-        """Put what is known into the registry, and tell what of it is refused when that is news (C-17)."""
+        """Put what is known into the registry, and tell what of it is refused when that is news
+        (C-17).
+        """
         apps: list[App] = []
         away: dict[str, str] = {}
         origins: dict[str, tuple[str, str]] = {}
@@ -294,9 +384,16 @@ class UpstreamDesk:
             await self._fresh.wait()
             self._fresh.clear()
             self._kept |= {
-                name: Kept(upstream.fingerprint(known.wanted.server), known.wall or self._clock.wall(), known.listed)
-                for name, known in self._known.items() if known.listed is not None
-            }  # fmt: skip
-            newest = sorted(self._kept.items(), key=lambda kept: kept[1].wall, reverse=True)[:KEPT]  # of those switched off too
+                name: Kept(
+                    upstream.fingerprint(known.wanted.server),
+                    known.wall or self._clock.wall(),
+                    known.listed,
+                )
+                for name, known in self._known.items()
+                if known.listed is not None
+            }
+            newest = sorted(self._kept.items(), key=lambda kept: kept[1].wall, reverse=True)[
+                :KEPT
+            ]  # of those switched off too
             self._kept = dict(newest)
             await asyncio.to_thread(self._shelf.save, self._kept)

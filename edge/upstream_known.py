@@ -1,4 +1,5 @@
-"""What is known of one other server: as it is wanted, as it was listed, as it fares; and how that is told without a secret.
+"""What is known of one other server: as it is wanted, as it was listed, as it fares; and how that
+is told without a secret.
 
 Refuses to ask anybody and to decide anything.
 """
@@ -23,7 +24,9 @@ NAMED: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """One server as it is configured (`server`, its templates unfilled), and ready to be asked, or why it is not."""
+    """One server as it is configured (`server`, its templates unfilled), and ready to be asked,
+    or why it is not.
+    """
 
     server: Server
     ready: Server | None = field(default=None, repr=False)
@@ -33,7 +36,9 @@ class Wanted:
 
 @dataclass(slots=True, eq=False)
 class Known:
-    """`listed` is its last list as it came, `wall` when it was seen; `away` says why its tools cannot be called now."""
+    """`listed` is its last list as it came, `wall` when it was seen; `away` says why its tools
+    cannot be called now.
+    """
 
     wanted: Wanted
     listed: tuple[Mapping[str, Json], ...] | None = None
@@ -53,25 +58,46 @@ class Known:
 def raw(tool: UpstreamTool) -> dict[str, Json]:
     """A tool as MCP writes it."""
     optional: dict[str, Any] = {
-        "title": tool.title, "outputSchema": tool.output_schema, "annotations": dict(tool.annotations), "_meta": dict(tool.meta),
-    }  # fmt: skip
-    told = {"name": tool.name, "description": tool.description, "inputSchema": dict(tool.input_schema)}
+        "title": tool.title,
+        "outputSchema": tool.output_schema,
+        "annotations": dict(tool.annotations),
+        "_meta": dict(tool.meta),
+    }
+    told = {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": dict(tool.input_schema),
+    }
     return {**told, **{key: value for key, value in optional.items() if value}}
 
 
 def unsaid_news(news: ServerNews, secrets: frozenset[str]) -> ServerNews:
-    """Take the owner's secrets out of what a server says of itself: it is shown, logged, and told to models."""
+    """Take the owner's secrets out of what a server says of itself: it is shown, logged, and
+    told to models.
+    """
     if not secrets:
         return news
 
     def bare(text: str) -> str:
         return str(templates.without_secrets(text, secrets))
 
-    tools = None if news.tools is None else tuple(replace(tool, description=bare(tool.description), title=bare(tool.title)) for tool in news.tools)
+    tools = (
+        None
+        if news.tools is None
+        else tuple(
+            replace(tool, description=bare(tool.description), title=bare(tool.title))
+            for tool in news.tools
+        )
+    )
     return replace(
-        news, error=bare(news.error), notes=tuple(map(bare, news.notes)), title=bare(news.title), version=bare(news.version),
-        instructions=bare(news.instructions), tools=tools,
-    )  # fmt: skip
+        news,
+        error=bare(news.error),
+        notes=tuple(map(bare, news.notes)),
+        title=bare(news.title),
+        version=bare(news.version),
+        instructions=bare(news.instructions),
+        tools=tools,
+    )
 
 
 def digest(apps: Iterable[App]) -> str:
@@ -83,21 +109,38 @@ def digest(apps: Iterable[App]) -> str:
 # ------------------------------------------------------------------ telling it
 
 
-def described(known: Known, sign_in: str, wall: float, *, refused: Mapping[str, str] = NOTHING) -> dict[str, Json]:
-    """A server as a person may see it (S1-38): how it is asked with its secrets' names, not their values. `refused`: tools whose
-    name is taken, and why.
+def described(
+    known: Known, sign_in: str, wall: float, *, refused: Mapping[str, str] = NOTHING
+) -> dict[str, Json]:
+    """A server as a person may see it (S1-38): how it is asked with its secrets' names, not their
+    values. `refused`: tools whose name is taken, and why.
     """
     server, news, found = known.wanted.server, known.news, known.judged()
     error = known.wanted.why or (news.error if news is not None else "")
     told: dict[str, Json] = {
-        "id": server.name, "name": server.title or server.name, "enabled": server.enabled,
-        "status": (news.status if news is not None and not known.wanted.why else Status.DISCONNECTED).value, "error": error,
-        "config": _config(server), "allowed": sorted(server.allowed_tools),
-        "tools": sorted(found.origins.keys() - refused.keys())[:NAMED] if found else [], "not_allowed": sorted(found.not_allowed)[:NAMED] if found else [],
-        "left_out": [*(f"{one.name}: {one.reason}" for one in (found.dropped if found else ())),
-                     *(f"{name}: {why}" for name, why in sorted(refused.items()) if found and name in found.origins), *(news.notes if news is not None else ())],
-        "available": bool(found and found.origins.keys() - refused.keys()) and not known.away, "listed_ago_s": None if known.wall is None else round(max(0.0, wall - known.wall), 1),
-    }  # fmt: skip
+        "id": server.name,
+        "name": server.title or server.name,
+        "enabled": server.enabled,
+        "status": (
+            news.status if news is not None and not known.wanted.why else Status.DISCONNECTED
+        ).value,
+        "error": error,
+        "config": _config(server),
+        "allowed": sorted(server.allowed_tools),
+        "tools": sorted(found.origins.keys() - refused.keys())[:NAMED] if found else [],
+        "not_allowed": sorted(found.not_allowed)[:NAMED] if found else [],
+        "left_out": [
+            *(f"{one.name}: {one.reason}" for one in (found.dropped if found else ())),
+            *(
+                f"{name}: {why}"
+                for name, why in sorted(refused.items())
+                if found and name in found.origins
+            ),
+            *(news.notes if news is not None else ()),
+        ],
+        "available": bool(found and found.origins.keys() - refused.keys()) and not known.away,
+        "listed_ago_s": None if known.wall is None else round(max(0.0, wall - known.wall), 1),
+    }
     if sign_in:
         told["authorize_url"] = sign_in
     if news is not None and news.title:
@@ -106,16 +149,29 @@ def described(known: Known, sign_in: str, wall: float, *, refused: Mapping[str, 
 
 
 def _config(server: Server) -> dict[str, Json]:
-    """Texts that hold a secret hold its name only; of all others that could be one, the name is enough."""
+    """Texts that hold a secret hold its name only; of all others that could be one, the name is
+    enough.
+    """
     if server.command:
         args = [arg if not templates.secrets(arg) else "***" for arg in server.args]
-        return {"command": server.command, "args": args, "env": sorted(server.env), "cwd": server.cwd}
-    return {"url": templates.origin(server.url) + "/…" if "?" in server.url or templates.secrets(server.url) else server.url,
-            "headers": sorted(server.headers)}  # fmt: skip
+        return {
+            "command": server.command,
+            "args": args,
+            "env": sorted(server.env),
+            "cwd": server.cwd,
+        }
+    return {
+        "url": templates.origin(server.url) + "/…"
+        if "?" in server.url or templates.secrets(server.url)
+        else server.url,
+        "headers": sorted(server.headers),
+    }
 
 
 class Pace:
-    """Hands progress on: `heard` is called in the middle of things, `tell` waits for whoever takes it. Only the last counts."""
+    """Hands progress on: `heard` is called in the middle of things, `tell` waits for whoever
+    takes it. Only the last counts.
+    """
 
     def __init__(self, progress: Progress, secrets: frozenset[str] = frozenset()) -> None:
         self._progress = progress

@@ -1,6 +1,8 @@
-"""The lists of tools that other servers gave last, on disk: a restart without a network still lists them.
+"""The lists of tools that other servers gave last, on disk: a restart without a network still lists
+them.
 
-Refuses to judge what stands in them, and to lose a start over them: a file that is not whole is none.
+Refuses to judge what stands in them, and to lose a start over them: a file that is not whole is
+none.
 """
 
 import json
@@ -23,7 +25,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One server's list as it came. `asked` tells of which server: what is kept of another address is not this one's."""
+    """One server's list as it came. `asked` tells of which server: what is kept of another
+    address is not this one's.
+    """
 
     asked: str
     wall: float
@@ -44,26 +48,43 @@ class Shelf:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-            log.warning("the kept lists of other servers' tools cannot be read (%s): they are listed anew", e)
+            log.warning(
+                "the kept lists of other servers' tools cannot be read (%s): they are listed anew",
+                e,
+            )
             return {}
 
     def save(self, kept: Mapping[str, Kept]) -> None:
         """Replace the file whole. A disk that takes nothing costs that, and nothing else."""
-        servers = {name: {"asked": one.asked, "wall": one.wall, "tools": [dict(tool) for tool in one.tools]} for name, one in kept.items()}
+        servers = {
+            name: {
+                "asked": one.asked,
+                "wall": one.wall,
+                "tools": [dict(tool) for tool in one.tools],
+            }
+            for name, one in kept.items()
+        }
         raw = json.dumps({"version": VERSION, "servers": servers}, separators=(",", ":")).encode()
         if len(raw) > MAX_BYTES:
-            log.warning("other servers' tools are %d bytes, too many to keep for a start without a network", len(raw))
+            log.warning(
+                "other servers' tools are %d bytes, too many to keep for a start without a network",
+                len(raw),
+            )
             return
         half = self._path.with_name(f"{self._path.name}.new")
         try:
             half.unlink(missing_ok=True)
-            with os.fdopen(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "wb") as file:
+            with os.fdopen(
+                os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "wb"
+            ) as file:
                 file.write(raw)
                 file.flush()
                 os.fsync(file.fileno())
             half.replace(self._path)
         except OSError as e:
-            log.warning("other servers' tools cannot be kept for a start without a network: %s", e.strerror)
+            log.warning(
+                "other servers' tools cannot be kept for a start without a network: %s", e.strerror
+            )
             with suppress(OSError):
                 half.unlink(missing_ok=True)
 

@@ -1,7 +1,8 @@
 """The vigil: what must end, and by when. The watchdog is fed only while nothing is overdue.
 
-Refuses to end anything: each wait has a shorter deadline of its own, and this notices that one did not work. It refuses to
-judge idleness and success too: waiting for news is no fault, and glasses or brokers may be away for days.
+Refuses to end anything: each wait has a shorter deadline of its own, and this notices that one did
+not work. It refuses to judge idleness and success too: waiting for news is no fault, and glasses or
+brokers may be away for days.
 """
 
 import time
@@ -11,11 +12,15 @@ from typing import Self
 
 
 class Bound:
-    """Something that ends within a time; a context. `again` begins the next step of the same thing, `done` ends it early."""
+    """Something that ends within a time; a context. `again` begins the next step of the same
+    thing, `done` ends it early.
+    """
 
     __slots__ = ("_at", "_now", "_open", "what")
 
-    def __init__(self, open_: "dict[int, Bound]", now: Callable[[], float], seconds: float, what: str) -> None:
+    def __init__(
+        self, open_: "dict[int, Bound]", now: Callable[[], float], seconds: float, what: str
+    ) -> None:
         self._open = open_
         self._now = now
         self.again(seconds, what)
@@ -35,13 +40,18 @@ class Bound:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.done()
 
 
 class Vigil:
-    """Every bound that is open now. `now` is CLOCK_MONOTONIC like systemd's own watchdog and asyncio's deadlines: time a
-    machine slept through makes nothing late.
+    """Every bound that is open now. `now` is CLOCK_MONOTONIC like systemd's own watchdog and
+    asyncio's deadlines: time a machine slept through makes nothing late.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:

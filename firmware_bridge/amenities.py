@@ -1,6 +1,8 @@
-"""Commands for what finished glasses have besides a lens: their settings, their notifications, their own dashboard.
+"""Commands for what finished glasses have besides a lens: their settings, their notifications,
+their own dashboard.
 
-Knows no bytes and no family; one that has no word for a command refuses it as `unsupported`. Part of messages.py.
+Knows no bytes and no family; one that has no word for a command refuses it as `unsupported`. Part
+of messages.py.
 """
 
 from dataclasses import dataclass
@@ -22,7 +24,10 @@ class SetBrightness:
 
     def __post_init__(self) -> None:
         _need(self.level is not None or self.auto, "a brightness is a level, automatic, or both")
-        _need(self.level is None or 0 <= self.level <= 100, f"brightness {self.level} % is outside 0…100")
+        _need(
+            self.level is None or 0 <= self.level <= 100,
+            f"brightness {self.level} % is outside 0…100",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,9 @@ class SetHeadUpAngle:
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An app that may notify: its identifier (as Android's package name) and the name a wearer reads."""
+    """An app that may notify: its identifier (as Android's package name) and the name a wearer
+    reads.
+    """
 
     id: str
     name: str
@@ -69,7 +76,9 @@ class AllowApps:
 
 @dataclass(frozen=True, slots=True)
 class ShowNotification:
-    """Show a notification in the glasses' own way. `at` is wall-clock seconds, 0 when it does not matter."""
+    """Show a notification in the glasses' own way. `at` is wall-clock seconds, 0 when it does
+    not matter.
+    """
 
     app: App
     title: str
@@ -85,7 +94,9 @@ class ShowNotification:
 
 @dataclass(frozen=True, slots=True)
 class SetClock:
-    """Set the glasses' own clock: seconds since 1970 as a clock on the wall here would count them."""
+    """Set the glasses' own clock: seconds since 1970 as a clock on the wall here would count
+    them.
+    """
 
     local_s: int
     twelve_hour: bool = False

@@ -1,6 +1,7 @@
 """What pairing is: who is asked, what was proved, why it failed. Shared by every radio.
 
-Knows no radio. That somebody was asked is remembered here, because no host stack can be trusted to say it.
+Knows no radio. That somebody was asked is remembered here, because no host stack can be trusted to
+say it.
 """
 
 from collections.abc import Awaitable
@@ -15,7 +16,9 @@ from firmware_bridge.errors import BridgeError
 T = TypeVar("T")
 
 ANSWER_S: Final = 30.0
-"""A person has as long as the Security Manager itself waits for the next step (Core 5.4, Vol 3, Part H, 3.4)."""
+"""A person has as long as the Security Manager itself waits for the next step (Core 5.4, Vol 3,
+Part H, 3.4).
+"""
 LAST_PASSKEY: Final = 999_999
 
 
@@ -37,7 +40,9 @@ PROVED: Final = frozenset({How.PASSKEY, How.COMPARED})
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A pairing that was done. `address` is the glasses' own, which may be another than the one they advertised."""
+    """A pairing that was done. `address` is the glasses' own, which may be another than the one
+    they advertised.
+    """
 
     how: How
     address: str
@@ -48,7 +53,9 @@ class Proof:
 
 
 class Asker(Protocol):
-    """The person at our end. Called in any order, one question at a time; cancelled when it is too late."""
+    """The person at our end. Called in any order, one question at a time; cancelled when it is
+    too late.
+    """
 
     async def passkey(self) -> int | None:
         """Give the code that the glasses show; None to refuse."""
@@ -84,7 +91,9 @@ class PairingError(BridgeError):
 
 
 class Witness:
-    """Carries the questions of one pairing to a person, each with its deadline, and remembers the answers. Used once."""
+    """Carries the questions of one pairing to a person, each with its deadline, and remembers
+    the answers. Used once.
+    """
 
     def __init__(self, asker: Asker, *, answer_s: float = ANSWER_S) -> None:
         self._asker = asker
@@ -125,7 +134,9 @@ class Bonding(Protocol):
     """What one radio's host stack does about bonds."""
 
     def asking(self, address: str, witness: Witness) -> AbstractAsyncContextManager[None]:
-        """For as long as this is entered, pairing with this address may ask `witness`; nothing else may pair at all."""
+        """For as long as this is entered, pairing with this address may ask `witness`; nothing
+        else may pair at all.
+        """
 
     async def forget(self, address: str) -> bool:
         """Delete the bond with an address; False when there was none."""

@@ -1,6 +1,8 @@
-"""The models we know: how to recognise one, which codec it speaks, what it can do, what is odd about it and why.
+"""The models we know: how to recognise one, which codec it speaks, what it can do, what is odd
+about it and why.
 
-Model names live here and nowhere else; everything above asks what glasses can do, never which they are.
+Model names live here and nowhere else; everything above asks what glasses can do, never which they
+are.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,20 +17,32 @@ from firmware_bridge.codecs import even_g1_wire as g1
 from firmware_bridge.codecs.even_g1 import EvenG1Codec
 from firmware_bridge.codecs.even_g1_arm import EvenG1Arm
 from firmware_bridge.codecs.even_g1_conflicts import CONFLICTS
-from firmware_bridge.codecs.reference import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID, ReferenceCodec
+from firmware_bridge.codecs.reference import (
+    INFO_UUID,
+    RX_UUID,
+    SERVICE_UUID,
+    TX_UUID,
+    ReferenceCodec,
+)
 from firmware_bridge.metrics import metrics_for
 from firmware_bridge.sides import Side
 
 
 class CodecFactory(Protocol):
-    """Makes the codec of one connection: of all sides for a central, of one `side` for glasses that have two."""
+    """Makes the codec of one connection: of all sides for a central, of one `side` for glasses
+    that have two.
+    """
 
-    def __call__(self, max_packet: int, *, role: Role = Role.CENTRAL, side: Side | None = None) -> Codec[Any]: ...
+    def __call__(
+        self, max_packet: int, *, role: Role = Role.CENTRAL, side: Side | None = None
+    ) -> Codec[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Gatt:
-    """Where a family's packets travel: UUIDs, lower case, 128 bit. `info` is None for families that have none."""
+    """Where a family's packets travel: UUIDs, lower case, 128 bit. `info` is None for families
+    that have none.
+    """
 
     service: str
     rx: str
@@ -42,7 +56,9 @@ class Pairing(StrEnum):
     NONE = "none"
     """they know no pairing; who connects may write"""
     JUST_WORKS = "just_works"
-    """they can neither show nor type a code: an eavesdropper who is there at the time of pairing is not noticed"""
+    """they can neither show nor type a code: an eavesdropper who is there at the time of
+    pairing is not noticed
+    """
     CODE = "code"
     """they can show or type a code, so a pairing without one is refused"""
 
@@ -65,11 +81,12 @@ class Advertisement:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One model. With `names` it is recognised by service and name; without, it takes whatever of its service no
-    named model claims. `capabilities` is what we believe before its firmware has spoken.
+    """One model. With `names` it is recognised by service and name; without, it takes whatever of
+    its service no named model claims. `capabilities` is what we believe before its firmware has
+    spoken.
 
-    `arms` is there for glasses that are two radios: advertised name → (pair id, side), None for other names. Their
-    codec speaks `Sided` packets.
+    `arms` is there for glasses that are two radios: advertised name → (pair id, side), None for
+    other names. Their codec speaks `Sided` packets.
     """
 
     key: str
@@ -85,7 +102,9 @@ class Model:
     quirks: tuple[Quirk, ...] = ()
 
     def side_of(self, name: str) -> tuple[str, Side] | None:
-        """Say which pair, and which side of it, advertises under this name; None for glasses of one radio."""
+        """Say which pair, and which side of it, advertises under this name; None for glasses of
+        one radio.
+        """
         return None if self.arms is None else self.arms(name)
 
     def claims(self, heard: Advertisement) -> bool:
@@ -105,11 +124,18 @@ class UnknownModel(ValueError):
     """No entry has this key."""
 
 
-def _reference_codec(max_packet: int, *, role: Role = Role.CENTRAL, side: Side | None = None) -> Codec[bytes]:  # noqa: ARG001 - the factory's
+def _reference_codec(
+    max_packet: int,
+    *,
+    role: Role = Role.CENTRAL,
+    side: Side | None = None,  # noqa: ARG001 - the factory's
+) -> Codec[bytes]:
     return ReferenceCodec(role, max_packet=max_packet)
 
 
-def _even_g1_codec(max_packet: int, *, role: Role = Role.CENTRAL, side: Side | None = None) -> Codec[Any]:
+def _even_g1_codec(
+    max_packet: int, *, role: Role = Role.CENTRAL, side: Side | None = None
+) -> Codec[Any]:
     if role is Role.PERIPHERAL:
         return EvenG1Arm(side or Side.LEFT, max_packet=max_packet)
     return EvenG1Codec(width=metrics_for("g1-21").width, max_packet=max_packet)
@@ -117,21 +143,48 @@ def _even_g1_codec(max_packet: int, *, role: Role = Role.CENTRAL, side: Side | N
 
 _REFERENCE: Final = Gatt(service=SERVICE_UUID, rx=RX_UUID, tx=TX_UUID, info=INFO_UUID)
 
-_LENS_22: Final[Mapping[str, Scalar]] = MappingProxyType({
-    "display": True, "display.width": 576, "display.height": 136, "display.bpp": 1, "display.lines": 5,
-    "display.font": "lens-22", "display.line_height": 27, "display.page_bytes": 1024, "display.bitmap": True,
-    "display.tiles": True,
-})  # fmt: skip
-"""5 lines × 27 px = 135 of 136; 5 lines of 576 px hold about 400 bytes of English, 800 of Cyrillic."""
-_SPEAKER: Final[Mapping[str, Scalar]] = MappingProxyType({
-    "speaker": True, "speaker.codecs": "opus,pcm16", "speaker.rate": 16000,
-})  # fmt: skip
-_MICROPHONE: Final[Mapping[str, Scalar]] = MappingProxyType({"microphone": True, "microphone.codecs": "pcm16"})
-_NOTHING_ELSE: Final[Mapping[str, Scalar]] = MappingProxyType({
-    "display": False, "speaker": False, "microphone": False, "camera": False, "button": False, "imu": False,
-    "light": False, "wifi": False,
-})  # fmt: skip
-_SIMULATED: Final = Quirk("simulated", "invented hardware on a virtual radio: signal strength and battery are made up")
+_LENS_22: Final[Mapping[str, Scalar]] = MappingProxyType(
+    {
+        "display": True,
+        "display.width": 576,
+        "display.height": 136,
+        "display.bpp": 1,
+        "display.lines": 5,
+        "display.font": "lens-22",
+        "display.line_height": 27,
+        "display.page_bytes": 1024,
+        "display.bitmap": True,
+        "display.tiles": True,
+    }
+)
+"""5 lines × 27 px = 135 of 136; 5 lines of 576 px hold about 400 bytes of English, 800 of
+Cyrillic.
+"""
+_SPEAKER: Final[Mapping[str, Scalar]] = MappingProxyType(
+    {
+        "speaker": True,
+        "speaker.codecs": "opus,pcm16",
+        "speaker.rate": 16000,
+    }
+)
+_MICROPHONE: Final[Mapping[str, Scalar]] = MappingProxyType(
+    {"microphone": True, "microphone.codecs": "pcm16"}
+)
+_NOTHING_ELSE: Final[Mapping[str, Scalar]] = MappingProxyType(
+    {
+        "display": False,
+        "speaker": False,
+        "microphone": False,
+        "camera": False,
+        "button": False,
+        "imu": False,
+        "light": False,
+        "wifi": False,
+    }
+)
+_SIMULATED: Final = Quirk(
+    "simulated", "invented hardware on a virtual radio: signal strength and battery are made up"
+)
 
 
 def _mock(kind: str, title: str, advertised: str, *abilities: Mapping[str, Scalar]) -> Model:
@@ -139,49 +192,134 @@ def _mock(kind: str, title: str, advertised: str, *abilities: Mapping[str, Scala
     for ability in abilities:
         known.update(ability)
     return Model(
-        key=f"mock:{kind}", title=title, gatt=_REFERENCE, codec=_reference_codec, names=(advertised,),
-        firmware_models=(f"mock:{kind}",), capabilities=MappingProxyType(known),
-        font=str(known["display.font"]) if known["display"] else None, quirks=(_SIMULATED,),
+        key=f"mock:{kind}",
+        title=title,
+        gatt=_REFERENCE,
+        codec=_reference_codec,
+        names=(advertised,),
+        firmware_models=(f"mock:{kind}",),
+        capabilities=MappingProxyType(known),
+        font=str(known["display.font"]) if known["display"] else None,
+        quirks=(_SIMULATED,),
         pairing=Pairing.CODE if known["display"] else Pairing.JUST_WORKS,
-    )  # fmt: skip
+    )
 
 
 _EVEN_G1: Final = Model(
-    key="even_g1", title="Even Realities G1",
-    gatt=Gatt(service=g1.SERVICE_UUID, rx=g1.RX_UUID, tx=g1.TX_UUID), codec=_even_g1_codec, firmware_models=("G1",),
-    capabilities=MappingProxyType({
-        **_NOTHING_ELSE,
-        "display": True, "display.width": g1.WIDTH, "display.height": g1.HEIGHT, "display.bpp": 1,
-        "display.text_width": g1.TEXT_WIDTH, "display.lines": g1.LINES, "display.font": "g1-21",
-        "display.line_height": 27, "display.page_bytes": 390, "display.bitmap": True, "display.tiles": False,
-        "display.count": 2, "display.is_color": False, "display.color": "green", "display.brightness": True,
-        "display.silent": True, "display.notifications": True, "display.dashboard": True,
-        "microphone": True, "microphone.codecs": "lc3", "microphone.count": 1, "microphone.vad": False, "prompt": False,
-        "gestures": "tap,double_tap,head_up,head_down,button_long",
-    }), font="g1-21", arms=g1.arm_of, pairing=Pairing.JUST_WORKS,
+    key="even_g1",
+    title="Even Realities G1",
+    gatt=Gatt(service=g1.SERVICE_UUID, rx=g1.RX_UUID, tx=g1.TX_UUID),
+    codec=_even_g1_codec,
+    firmware_models=("G1",),
+    capabilities=MappingProxyType(
+        {
+            **_NOTHING_ELSE,
+            "display": True,
+            "display.width": g1.WIDTH,
+            "display.height": g1.HEIGHT,
+            "display.bpp": 1,
+            "display.text_width": g1.TEXT_WIDTH,
+            "display.lines": g1.LINES,
+            "display.font": "g1-21",
+            "display.line_height": 27,
+            "display.page_bytes": 390,
+            "display.bitmap": True,
+            "display.tiles": False,
+            "display.count": 2,
+            "display.is_color": False,
+            "display.color": "green",
+            "display.brightness": True,
+            "display.silent": True,
+            "display.notifications": True,
+            "display.dashboard": True,
+            "microphone": True,
+            "microphone.codecs": "lc3",
+            "microphone.count": 1,
+            "microphone.vad": False,
+            "prompt": False,
+            "gestures": "tap,double_tap,head_up,head_down,button_long",
+        }
+    ),
+    font="g1-21",
+    arms=g1.arm_of,
+    pairing=Pairing.JUST_WORKS,
     quirks=(
-        Quirk("name-alone", "both arms are known by their name; no source says that they advertise their service"),
-        Quirk("lens-font", "its font is not published: text is measured in ours at 21 px, the size and the 488 px its demo uses"),
-        Quirk("no-lit-count", "C9 says that a page was taken, not how much of it was lit: pages are acknowledged, not shown"),
-        Quirk("text-or-picture", "the lens holds text or one whole picture, never parts of both; columns become spaces"),
-        Quirk("sound-30-s", "a recording ends by itself after 30 s; a microphone that falls silent is switched on again"),
-        Quirk("hangs-up", "an arm hangs up 32 s after its last packet; each gets a heartbeat after 8 s without any"),
+        Quirk(
+            "name-alone",
+            "both arms are known by their name; no source says that they advertise their service",
+        ),
+        Quirk(
+            "lens-font",
+            "its font is not published: text is measured in ours at 21 px, "
+            "the size and the 488 px its demo uses",
+        ),
+        Quirk(
+            "no-lit-count",
+            "C9 says that a page was taken, not how much of it was "
+            "lit: pages are acknowledged, not shown",
+        ),
+        Quirk(
+            "text-or-picture",
+            "the lens holds text or one whole picture, never parts of both; columns become spaces",
+        ),
+        Quirk(
+            "sound-30-s",
+            "a recording ends by itself after 30 s; "
+            "a microphone that falls silent is switched on again",
+        ),
+        Quirk(
+            "hangs-up",
+            "an arm hangs up 32 s after its last packet; "
+            "each gets a heartbeat after 8 s without any",
+        ),
         *(Quirk(conflict.name, f"{conflict.reason} ({conflict.row})") for conflict in CONFLICTS),
     ),
-)  # fmt: skip
+)
 """390 bytes a page are the smallest payload every known host stays under."""
 
-# Names have 8 bytes: a legacy advertisement has 31, of which flags take 3, a 128-bit service 18 and the name's head 2.
+# Names have 8 bytes: a legacy advertisement has 31, of which flags take 3, a 128-bit service 18 and
+# the name's head 2.
 MODELS: Final = (
-    _mock("display", "Mock display glasses", "MOCK-DSP", _LENS_22, _MICROPHONE, {"gestures": "tap,double_tap"}),
-    _mock("audio", "Mock audio glasses", "MOCK-AUD", _SPEAKER, _MICROPHONE,
-          {"camera": True, "button": True, "gestures": "button,button_long"}),
-    _mock("full", "Mock glasses with everything", "MOCK-ALL", _LENS_22, _SPEAKER, _MICROPHONE,
-          {"camera": True, "button": True, "imu": True, "light": True, "wifi": True,
-           "gestures": "tap,double_tap,button,button_long,head_up,head_down,nod,shake"}),
+    _mock(
+        "display",
+        "Mock display glasses",
+        "MOCK-DSP",
+        _LENS_22,
+        _MICROPHONE,
+        {"gestures": "tap,double_tap"},
+    ),
+    _mock(
+        "audio",
+        "Mock audio glasses",
+        "MOCK-AUD",
+        _SPEAKER,
+        _MICROPHONE,
+        {"camera": True, "button": True, "gestures": "button,button_long"},
+    ),
+    _mock(
+        "full",
+        "Mock glasses with everything",
+        "MOCK-ALL",
+        _LENS_22,
+        _SPEAKER,
+        _MICROPHONE,
+        {
+            "camera": True,
+            "button": True,
+            "imu": True,
+            "light": True,
+            "wifi": True,
+            "gestures": "tap,double_tap,button,button_long,head_up,head_down,nod,shake",
+        },
+    ),
     _EVEN_G1,
-    Model(key="reference", title="Glasses speaking the reference profile", gatt=_REFERENCE, codec=_reference_codec),
-)  # fmt: skip
+    Model(
+        key="reference",
+        title="Glasses speaking the reference profile",
+        gatt=_REFERENCE,
+        codec=_reference_codec,
+    ),
+)
 """Every model. Registration is this tuple; nothing registers itself."""
 
 
@@ -201,16 +339,24 @@ class Catalog:
 
     def recognise(self, heard: Advertisement) -> Model | None:
         """Give the one model that an advertisement belongs to, or None. Raises `AmbiguousModel`."""
-        claims = [m for m in self.models if m.claims(heard)] or [m for m in self.models if m.adopts(heard)]
+        claims = [m for m in self.models if m.claims(heard)] or [
+            m for m in self.models if m.adopts(heard)
+        ]
         return _only(claims, f"{heard.name!r}")
 
     def title(self, key: str) -> str:
-        """Give what people call the glasses of a key; "" when that says nothing: of no model, or one that only has our profile."""
+        """Give what people call the glasses of a key; "" when that says nothing: of no model,
+        or one that only has our profile.
+        """
         return next((m.title for m in self.models if m.key == key and (m.names or m.arms)), "")
 
     def by_firmware_model(self, model_id: str) -> Model | None:
-        """Give the model whose firmware calls itself so; None for an unknown one. Raises `AmbiguousModel`."""
-        return _only([m for m in self.models if model_id in m.firmware_models], f"firmware {model_id!r}")
+        """Give the model whose firmware calls itself so; None for an unknown one. Raises
+        `AmbiguousModel`.
+        """
+        return _only(
+            [m for m in self.models if model_id in m.firmware_models], f"firmware {model_id!r}"
+        )
 
 
 def _only(found: list[Model], what: str) -> Model | None:

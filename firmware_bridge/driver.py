@@ -1,6 +1,8 @@
-"""The driver: where one codec and one transport meet. Pumps packets, matches answers to requests, notices silence.
+"""The driver: where one codec and one transport meet. Pumps packets, matches answers to requests,
+notices silence.
 
-Refuses to know what a command is for, which glasses these are, and how to connect again: a driver is used once.
+Refuses to know what a command is for, which glasses these are, and how to connect again: a driver
+is used once.
 """
 
 import asyncio
@@ -22,19 +24,34 @@ from firmware_bridge.errors import (
     RemoteViolation,
     Violation,
 )
-from firmware_bridge.messages import Command, Done, Event, Failed, GlassesInfo, MicrophoneChunk, Ping, Reply
+from firmware_bridge.messages import (
+    Command,
+    Done,
+    Event,
+    Failed,
+    GlassesInfo,
+    MicrophoneChunk,
+    Ping,
+    Reply,
+)
 from firmware_bridge.transport import Transport
 
 log = logging.getLogger(__name__)
 
 HEARTBEAT_S: Final = 5.0
-"""Silence after which we ask whether the glasses are there, and how long they may take to say so."""
+"""Silence after which we ask whether the glasses are there, and how long they may take to say
+so.
+"""
 BACKLOG_BYTES: Final = 16 * 1024
-"""What may wait for the radio: half a second at the 29 kB/s measured on BlueZ. More only makes late what is urgent."""
+"""What may wait for the radio: half a second at the 29 kB/s measured on BlueZ. More only makes
+late what is urgent.
+"""
 MAX_EVENTS: Final = 256
 """Events nobody has taken yet: 5 s of microphone chunks at 20 ms."""
 MAX_VIOLATIONS: Final = 16
-"""Bad packets in a row, without a good message between, before we stop believing that these are glasses."""
+"""Bad packets in a row, without a good message between, before we stop believing that these are
+glasses.
+"""
 WRITE_S: Final = 10.0
 """One write without response; BlueZ answers in milliseconds or never."""
 CLOSE_S: Final = 5.0
@@ -56,14 +73,21 @@ class DriverCounters:
 
 
 class Driver(Generic[P]):
-    """One connection, used once. `run()` is the service; everything else may be called while it runs.
+    """One connection, used once. `run()` is the service; everything else may be called while it
+    runs.
 
-    After the end every call raises the `LinkLost` that ended it: the first error, not those that followed from it.
+    After the end every call raises the `LinkLost` that ended it: the first error, not those that
+    followed from it.
     """
 
     def __init__(
-        self, transport: Transport[P], codec: Codec[P], *, clock: Callable[[], float], heartbeat_s: float = HEARTBEAT_S,
-    ) -> None:  # fmt: skip
+        self,
+        transport: Transport[P],
+        codec: Codec[P],
+        *,
+        clock: Callable[[], float],
+        heartbeat_s: float = HEARTBEAT_S,
+    ) -> None:
         self.counters = DriverCounters()
         self._transport = transport
         self._codec = codec
@@ -111,7 +135,9 @@ class Driver(Generic[P]):
             waiting.set()
 
     def _over(self) -> LinkLost:
-        """A fresh error for each caller: one object raised in many tasks would collect all their tracebacks."""
+        """A fresh error for each caller: one object raised in many tasks would collect all
+        their tracebacks.
+        """
         lost = self._lost or LinkLost(LostReason.CLOSED)
         copy = LinkLost(lost.reason)
         copy.args = lost.args
@@ -122,25 +148,36 @@ class Driver(Generic[P]):
             async with timeout(CLOSE_S):
                 await self._transport.close()
         except TimeoutError:
-            log.warning("%s %s did not close within %g s", self._transport.name, self._transport.address, CLOSE_S)
+            log.warning(
+                "%s %s did not close within %g s",
+                self._transport.name,
+                self._transport.address,
+                CLOSE_S,
+            )
 
     # -------------------------------------------------------------- asking and telling
 
     async def request(self, command: Command, *, timeout_s: float) -> Reply:
-        """Send a command and give its answer. Raises `CommandRefused`, `CommandTimeout` or `LinkLost`."""
+        """Send a command and give its answer. Raises `CommandRefused`, `CommandTimeout` or
+        `LinkLost`.
+        """
         try:
             async with timeout(timeout_s):
                 await self._room()
                 with self._awaiting(command) as answer:
                     reply = await answer
         except TimeoutError:
-            raise CommandTimeout(f"{type(command).__name__}: no answer in {timeout_s:g} s") from None
+            raise CommandTimeout(
+                f"{type(command).__name__}: no answer in {timeout_s:g} s"
+            ) from None
         if isinstance(reply, Failed):
             raise CommandRefused(reply.code, reply.detail)
         return reply
 
     async def post(self, command: Command, *, timeout_s: float = POST_S) -> None:
-        """Send a command that has no answer, when there is room. Raises `CommandRefused`, `CommandTimeout` or `LinkLost`."""
+        """Send a command that has no answer, when there is room. Raises `CommandRefused`,
+        `CommandTimeout` or `LinkLost`.
+        """
         try:
             async with timeout(timeout_s):
                 await self._room()
@@ -151,7 +188,9 @@ class Driver(Generic[P]):
 
     @contextmanager
     def _awaiting(self, command: Command) -> Iterator[asyncio.Future[Reply]]:
-        """Queue the command and register for its answer with no await between: an answer can never come too early."""
+        """Queue the command and register for its answer with no await between: an answer can
+        never come too early.
+        """
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         number = self._codec.send(command, self._clock())
         if number == 0:
@@ -200,7 +239,9 @@ class Driver(Generic[P]):
         raise LinkLost(LostReason.DISCONNECTED)
 
     def _take(self) -> None:
-        """Hand on what the codec has: what came in, and what it concludes itself when time is over."""
+        """Hand on what the codec has: what came in, and what it concludes itself when time is
+        over.
+        """
         while (incoming := self._codec.next_event()) is not NEED_DATA:
             self._bad_in_a_row = 0
             self._dispatch(incoming)
@@ -220,7 +261,9 @@ class Driver(Generic[P]):
             await self._sleep(None if due is None else due - self._clock())
 
     def _fit(self) -> None:
-        """Follow what a packet can carry, before the codec cuts any: also what it says at once to a side that returned."""
+        """Follow what a packet can carry, before the codec cuts any: also what it says at once
+        to a side that returned.
+        """
         if self._max_packet != self._transport.max_packet:
             self._max_packet = self._transport.max_packet
             self._codec.set_max_packet(self._max_packet)
@@ -230,7 +273,9 @@ class Driver(Generic[P]):
             async with timeout(WRITE_S):
                 await self._transport.write(packet)
         except TimeoutError:
-            raise LinkLost(LostReason.WRITE_FAILED, f"a write took more than {WRITE_S:g} s") from None
+            raise LinkLost(
+                LostReason.WRITE_FAILED, f"a write took more than {WRITE_S:g} s"
+            ) from None
         self.counters.packets_out += 1
         self.counters.bytes_out += len(packet)
 
@@ -262,7 +307,9 @@ class Driver(Generic[P]):
             log.debug("a ping was refused: %s", ascii(str(refused))[:200])
         except CommandTimeout:
             if self._heard_at == asked_after:  # else they are busy, not gone
-                raise LinkLost(LostReason.SILENT, f"nothing heard for {self._clock() - asked_after:.1f} s") from None
+                raise LinkLost(
+                    LostReason.SILENT, f"nothing heard for {self._clock() - asked_after:.1f} s"
+                ) from None
 
     # -------------------------------------------------------------- what came in
 
@@ -287,7 +334,10 @@ class Driver(Generic[P]):
         """Keep the newest `MAX_EVENTS`; sound goes before what the wearer did on purpose."""
         if len(self._events) >= MAX_EVENTS:
             self.counters.events_dropped += 1
-            log.log(_once(self.counters.events_dropped), "events wait untaken; the oldest sound is dropped")
+            log.log(
+                _once(self.counters.events_dropped),
+                "events wait untaken; the oldest sound is dropped",
+            )
             sound = next((old for old in self._events if isinstance(old, MicrophoneChunk)), None)
             self._events.remove(self._events[0] if sound is None else sound)
         self._events.append(event)
@@ -299,7 +349,10 @@ class Driver(Generic[P]):
         level = _once(self.counters.violations[violation.reason])
         log.log(level, "glasses %s: %s", self._transport.address, ascii(str(violation))[:200])
         if self._bad_in_a_row >= MAX_VIOLATIONS:
-            raise LinkLost(LostReason.PROTOCOL, f"{self._bad_in_a_row} bad packets in a row, last {violation.reason}")
+            raise LinkLost(
+                LostReason.PROTOCOL,
+                f"{self._bad_in_a_row} bad packets in a row, last {violation.reason}",
+            )
 
 
 def _once(count: int) -> int:

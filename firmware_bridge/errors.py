@@ -1,4 +1,5 @@
-"""What can go wrong between us and the glasses: our misuse, their misuse, the radio's fault, their refusal.
+"""What can go wrong between us and the glasses: our misuse, their misuse, the radio's fault, their
+refusal.
 
 Refuses to know what a caller does about it; retryable is decided above, from these types.
 """
@@ -26,7 +27,9 @@ class Violation(StrEnum):
 
 
 class RemoteViolation(BridgeError):
-    """The peer sent bytes that no correct peer sends. The message they belonged to is gone, the link may live on."""
+    """The peer sent bytes that no correct peer sends. The message they belonged to is gone, the
+    link may live on.
+    """
 
     def __init__(self, reason: Violation, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
@@ -64,13 +67,17 @@ class RadioReason(StrEnum):
     """this user may not use the radio"""
     NOT_FOUND = "not_found"
     DEAF = "deaf"
-    """not one advertisement of anybody in a long time: more likely the radio's fault than an empty world"""
+    """not one advertisement of anybody in a long time: more likely the radio's fault than an
+    empty world
+    """
     BUSY = "busy"
     TIMEOUT = "timeout"
     LINK_FAILED = "link_failed"
     """the connection did not come about, or ended while it was being made"""
     STALE_CACHE = "stale_cache"
-    """services that should be there are not, or handles lead nowhere: what is remembered of them is old"""
+    """services that should be there are not, or handles lead nowhere: what is remembered of
+    them is old
+    """
     CONNECTED_ELSEWHERE = "connected_elsewhere"
     BOND_DOUBT = "bond_doubt"
     """a bonded link failed the way one does whose keys differ; BlueZ does not say so itself"""
@@ -93,7 +100,9 @@ class RadioError(BridgeError):
 
 
 class CommandRefused(BridgeError):
-    """The glasses understood a command and said no. `code` is theirs, of the profile's closed list."""
+    """The glasses understood a command and said no. `code` is theirs, of the profile's closed
+    list.
+    """
 
     def __init__(self, code: str, detail: str = "") -> None:
         super().__init__(f"{code}: {detail}" if detail else code)

@@ -1,4 +1,5 @@
-"""Every command the glasses can be told and every event they can say: frozen, slotted, self-validating.
+"""Every command the glasses can be told and every event they can say: frozen, slotted,
+self-validating.
 
 Knows no bytes (that is a codec's), no clock and no glasses family. A message that exists is valid.
 """
@@ -77,7 +78,9 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """One line, already fitted: the glasses draw it as it is. `x` in pixels from the left; row counts from 0."""
+    """One line, already fitted: the glasses draw it as it is. `x` in pixels from the left; row
+    counts from 0.
+    """
 
     row: int
     text: str
@@ -91,7 +94,9 @@ class TextLine:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A rectangle of pixels, row-major, `bpp` bits each, rows padded to whole bytes, most significant bit first."""
+    """A rectangle of pixels, row-major, `bpp` bits each, rows padded to whole bytes, most
+    significant bit first.
+    """
 
     x: int
     y: int
@@ -102,10 +107,15 @@ class Tile:
 
     def __post_init__(self) -> None:
         _need(self.bpp in (1, 2, 4), f"{self.bpp} bits per pixel; 1, 2 or 4 are allowed")
-        _need(self.width > 0 and self.height > 0 and self.x >= 0 and self.y >= 0, "a tile has a place and a size")
+        _need(
+            self.width > 0 and self.height > 0 and self.x >= 0 and self.y >= 0,
+            "a tile has a place and a size",
+        )
         size = (self.width * self.bpp + 7) // 8 * self.height
         _need(size <= MAX_BITMAP_BYTES, f"a tile of {size} bytes is over {MAX_BITMAP_BYTES}")
-        _need(len(self.pixels) == size, f"{len(self.pixels)} bytes of pixels where {size} are needed")
+        _need(
+            len(self.pixels) == size, f"{len(self.pixels)} bytes of pixels where {size} are needed"
+        )
 
 
 # ------------------------------------------------------------------ commands: central → glasses
@@ -121,7 +131,9 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class ShowPage:
-    """Replace the lens by this page. `scene` names the content over reconnects, `page` of `pages` counts from 1."""
+    """Replace the lens by this page. `scene` names the content over reconnects, `page` of
+    `pages` counts from 1.
+    """
 
     scene: str
     page: int = 1
@@ -138,7 +150,9 @@ class ShowPage:
 
 @dataclass(frozen=True, slots=True)
 class UpdatePage:
-    """Change some rows or tiles of the scene that is on the lens; refused (`no_scene`) when it is not there."""
+    """Change some rows or tiles of the scene that is on the lens; refused (`no_scene`) when it
+    is not there.
+    """
 
     scene: str
     page: int = 1
@@ -163,7 +177,9 @@ class StartAudio:
 
 @dataclass(frozen=True, slots=True)
 class AudioChunk:
-    """A piece of an open stream: whole coded frames (or PCM samples). Not answered; lost streams show at the end."""
+    """A piece of an open stream: whole coded frames (or PCM samples). Not answered; lost
+    streams show at the end.
+    """
 
     stream: int
     index: int
@@ -176,7 +192,9 @@ class AudioChunk:
 
 @dataclass(frozen=True, slots=True)
 class EndAudio:
-    """No more chunks. Answered by `Done` when the last sample was played; `flush` drops what is still buffered."""
+    """No more chunks. Answered by `Done` when the last sample was played; `flush` drops what is
+    still buffered.
+    """
 
     stream: int
     flush: bool = False
@@ -198,7 +216,9 @@ class StopMicrophone:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Ask the wearer to allow or deny. Answered by `Done` when drawn, then by one `PromptAnswered` event."""
+    """Ask the wearer to allow or deny. Answered by `Done` when drawn, then by one
+    `PromptAnswered` event.
+    """
 
     prompt: int
     lines: tuple[TextLine, ...]
@@ -210,8 +230,8 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class EndPrompt:
-    """Take a question off the lens; nobody answers it any more. None: whichever is open. Answered by `Done`, also when
-    it is not there (any more).
+    """Take a question off the lens; nobody answers it any more. None: whichever is open. Answered
+    by `Done`, also when it is not there (any more).
     """
 
     prompt: int | None = None
@@ -223,20 +243,40 @@ class Ping:
 
 
 Command = (
-    Hello | ShowPage | UpdatePage | ClearPage | StartAudio | AudioChunk | EndAudio | StartMicrophone | StopMicrophone
-    | Prompt | EndPrompt | Ping | SetBrightness | SetSilentMode | SetWearDetection | SetHeadUpAngle | AllowApps
-    | ShowNotification | SetClock | SetDoubleTap | SetDebugLog | ExitToDashboard
-)  # fmt: skip
+    Hello
+    | ShowPage
+    | UpdatePage
+    | ClearPage
+    | StartAudio
+    | AudioChunk
+    | EndAudio
+    | StartMicrophone
+    | StopMicrophone
+    | Prompt
+    | EndPrompt
+    | Ping
+    | SetBrightness
+    | SetSilentMode
+    | SetWearDetection
+    | SetHeadUpAngle
+    | AllowApps
+    | ShowNotification
+    | SetClock
+    | SetDoubleTap
+    | SetDebugLog
+    | ExitToDashboard
+)
 
-# ------------------------------------------------------------------ answers and events: glasses → central
+# ------------------------------------------------------------------ answers and events: glasses →
+# central
 
 
 @dataclass(frozen=True, slots=True)
 class GlassesInfo:
     """Answer to `Hello`, and the content of the profile's `info` characteristic.
 
-    `capabilities`: flat, dotted keys → bool, int, float or str. `limits`: the bounds the glasses ask us to keep
-    (`window` frames, `message` bytes).
+    `capabilities`: flat, dotted keys → bool, int, float or str. `limits`: the bounds the glasses
+    ask us to keep (`window` frames, `message` bytes).
     """
 
     model: str
@@ -248,8 +288,9 @@ class GlassesInfo:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A command was carried out. `drawn` pixels were lit or `samples` were played, where that applies;
-    `clipped` counts what did not fit; `skew_s` is how far apart both sides of two-sided glasses took it.
+    """A command was carried out. `drawn` pixels were lit or `samples` were played, where that
+    applies; `clipped` counts what did not fit; `skew_s` is how far apart both sides of two-sided
+    glasses took it.
     """
 
     drawn: int | None = None
@@ -260,7 +301,9 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A command was refused. `code` ∈ unsupported, no_scene, no_stream, busy, too_big, bad_message, interrupted."""
+    """A command was refused. `code` ∈ unsupported, no_scene, no_stream, busy, too_big,
+    bad_message, interrupted.
+    """
 
     code: str
     detail: str = ""
@@ -298,7 +341,9 @@ class HidingChanged:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What the glasses heard the wearer say (glasses with speech recognition, or a simulated wearer)."""
+    """What the glasses heard the wearer say (glasses with speech recognition, or a simulated
+    wearer).
+    """
 
     text: str
     final: bool = True
@@ -328,15 +373,24 @@ class SideChanged:
 
 @dataclass(frozen=True, slots=True)
 class CapabilitiesChanged:
-    """The glasses can do something else from now on; a full set that replaces what `GlassesInfo` said."""
+    """The glasses can do something else from now on; a full set that replaces what
+    `GlassesInfo` said.
+    """
 
     capabilities: Mapping[str, Any] = field(default_factory=dict)
 
 
 Event = (
-    Gestured | BatteryChanged | WornChanged | Transcript | MicrophoneChunk | PromptAnswered | SideChanged
-    | CapabilitiesChanged | HidingChanged
-)  # fmt: skip
+    Gestured
+    | BatteryChanged
+    | WornChanged
+    | Transcript
+    | MicrophoneChunk
+    | PromptAnswered
+    | SideChanged
+    | CapabilitiesChanged
+    | HidingChanged
+)
 Reply = GlassesInfo | Done | Failed
 
 
@@ -346,10 +400,53 @@ def _need(condition: bool, complaint: str) -> None:  # noqa: FBT001 - reads as a
 
 
 __all__ = [
-    "MAX_BITMAP_BYTES", "MAX_CHUNK_BYTES", "MAX_LINES", "MAX_TEXT_BYTES", "AllowApps", "Answer", "App", "AudioChunk",
-    "AudioFormat", "BatteryChanged", "CapabilitiesChanged", "ClearPage", "Command", "Done", "DoubleTap", "EndAudio", "EndPrompt",
-    "Event", "ExitToDashboard", "Failed", "Gesture", "Gestured", "GlassesInfo", "Hello", "Hiding", "HidingChanged", "MicrophoneChunk", "Ping",
-    "Prompt", "PromptAnswered", "Reply", "SetBrightness", "SetClock", "SetDebugLog", "SetDoubleTap", "SetHeadUpAngle", "SetSilentMode", "SetWearDetection",
-    "ShowNotification", "ShowPage", "SideChanged", "StartAudio", "StartMicrophone", "StopMicrophone", "TextLine",
-    "Tile", "Transcript", "UpdatePage", "WornChanged",
-]  # fmt: skip
+    "MAX_BITMAP_BYTES",
+    "MAX_CHUNK_BYTES",
+    "MAX_LINES",
+    "MAX_TEXT_BYTES",
+    "AllowApps",
+    "Answer",
+    "App",
+    "AudioChunk",
+    "AudioFormat",
+    "BatteryChanged",
+    "CapabilitiesChanged",
+    "ClearPage",
+    "Command",
+    "Done",
+    "DoubleTap",
+    "EndAudio",
+    "EndPrompt",
+    "Event",
+    "ExitToDashboard",
+    "Failed",
+    "Gesture",
+    "Gestured",
+    "GlassesInfo",
+    "Hello",
+    "Hiding",
+    "HidingChanged",
+    "MicrophoneChunk",
+    "Ping",
+    "Prompt",
+    "PromptAnswered",
+    "Reply",
+    "SetBrightness",
+    "SetClock",
+    "SetDebugLog",
+    "SetDoubleTap",
+    "SetHeadUpAngle",
+    "SetSilentMode",
+    "SetWearDetection",
+    "ShowNotification",
+    "ShowPage",
+    "SideChanged",
+    "StartAudio",
+    "StartMicrophone",
+    "StopMicrophone",
+    "TextLine",
+    "Tile",
+    "Transcript",
+    "UpdatePage",
+    "WornChanged",
+]

@@ -1,6 +1,8 @@
-"""How wide text is on a lens: per-glyph boxes of the fonts that glasses draw with, from committed tables.
+"""How wide text is on a lens: per-glyph boxes of the fonts that glasses draw with, from committed
+tables.
 
-Needs no font library and no font file: the tables are generated (sim/make_metrics.py) and checked by the tests.
+Needs no font library and no font file: the tables are generated (sim/make_metrics.py) and checked
+by the tests.
 """
 
 import json
@@ -19,7 +21,9 @@ class UnknownFont(LookupError):
 
 
 class Box(NamedTuple):
-    """One glyph, in whole pixels from the pen: how far the pen moves, where ink begins (≤ 0) and ends (≥ advance)."""
+    """One glyph, in whole pixels from the pen: how far the pen moves, where ink begins (≤ 0)
+    and ends (≥ advance).
+    """
 
     advance: int
     left: int
@@ -28,7 +32,9 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TextMetrics:
-    """One font at one size. Widths include every overhang, so that what is measured to fit is never clipped."""
+    """One font at one size. Widths include every overhang, so that what is measured to fit is
+    never clipped.
+    """
 
     font: str
     line_height: int
@@ -37,7 +43,9 @@ class TextMetrics:
     glyphs: Mapping[str, Box]
 
     def width(self, text: str) -> float:
-        """Pixels from the first lit column to behind the last; a character without glyph counts as the missing box."""
+        """Pixels from the first lit column to behind the last; a character without glyph counts
+        as the missing box.
+        """
         left, right = self.extent(text)
         return float(right - left)
 
@@ -57,12 +65,18 @@ class TextMetrics:
 
 @lru_cache(maxsize=8)
 def metrics_for(font: str) -> TextMetrics:
-    """Give the table of a font by the name glasses announce (`display.font`). Raises `UnknownFont`."""
+    """Give the table of a font by the name glasses announce (`display.font`). Raises
+    `UnknownFont`.
+    """
     name = _TABLES.get(font)
     if name is None:
         raise UnknownFont(f"no text metrics for font {font!r}; known: {', '.join(sorted(_TABLES))}")
     table = json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
     glyphs = {ch: Box(*box) for *box, characters in table["glyphs"] for ch in characters}
     return TextMetrics(
-        table["font"], table["line_height"], table["baseline"], Box(*table["missing"]), MappingProxyType(glyphs)
+        table["font"],
+        table["line_height"],
+        table["baseline"],
+        Box(*table["missing"]),
+        MappingProxyType(glyphs),
     )

@@ -1,6 +1,8 @@
-"""Packets: cutting a message to what the radio carries, and putting it together again under a bound.
+"""Packets: cutting a message to what the radio carries, and putting it together again under a
+bound.
 
-Refuses to know what a message means, which family speaks, and what time it is: pure bytes, shared by the codecs.
+Refuses to know what a message means, which family speaks, and what time it is: pure bytes, shared
+by the codecs.
 """
 
 import struct
@@ -11,7 +13,9 @@ from firmware_bridge.errors import LocalMisuse, RemoteViolation, Violation
 MIN_PACKET: Final = 20
 """Bytes of one write at the smallest ATT MTU (23 − 3 of ATT header)."""
 MAX_PACKET: Final = 512
-"""Bytes of one write at any MTU: an attribute value never holds more (Core spec, vol 3, part F, 3.2.9)."""
+"""Bytes of one write at any MTU: an attribute value never holds more (Core spec, vol 3, part F,
+3.2.9).
+"""
 
 _TOTAL: Final = struct.Struct("<I")
 _HALF: Final = 1 << 15
@@ -25,12 +29,16 @@ def clamp_packet(size: int) -> int:
 
 
 def serial_distance(wire: int, here: int) -> int:
-    """How far the 16-bit `wire` lies ahead of `here` (negative: behind), by the shorter way round."""
+    """How far the 16-bit `wire` lies ahead of `here` (negative: behind), by the shorter way
+    round.
+    """
     return ((wire - here + _HALF) & 0xFFFF) - _HALF
 
 
 class Cutter:
-    """One message on its way out. The total length goes first, so that the peer can refuse before it spends memory."""
+    """One message on its way out. The total length goes first, so that the peer can refuse
+    before it spends memory.
+    """
 
     def __init__(self, message: bytes) -> None:
         self._data = _TOTAL.pack(len(message)) + message
@@ -42,7 +50,9 @@ class Cutter:
         return len(self._data) - self._at
 
     def cut(self, room: int) -> tuple[bytes, bool, bool]:
-        """Give the next piece of at most `room` bytes, whether it is the first and whether it is the last."""
+        """Give the next piece of at most `room` bytes, whether it is the first and whether it
+        is the last.
+        """
         first = self._at == 0
         piece = self._data[self._at : self._at + room]
         self._at += len(piece)
@@ -50,7 +60,9 @@ class Cutter:
 
 
 class Reassembler:
-    """One message on its way in, never larger than `limit`. After a violation it waits for the next first piece."""
+    """One message on its way in, never larger than `limit`. After a violation it waits for the
+    next first piece.
+    """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -72,7 +84,9 @@ class Reassembler:
         if not last:
             return None
         if len(self._data) < self._total:
-            self._refuse(Violation.TRUNCATED, f"{len(self._data)} of the {self._total} bytes announced")
+            self._refuse(
+                Violation.TRUNCATED, f"{len(self._data)} of the {self._total} bytes announced"
+            )
         message, self._data = bytes(self._data), None
         return message
 
@@ -89,7 +103,9 @@ class Reassembler:
         return piece[_TOTAL.size :]
 
     def _stray(self) -> None:
-        """Drop a piece of no message; said once, not for every piece of a message that was refused already."""
+        """Drop a piece of no message; said once, not for every piece of a message that was
+        refused already.
+        """
         if not self._skipping:
             self._refuse(Violation.BAD_ORDER, "a piece of a message that never began")
 

@@ -1,6 +1,8 @@
-"""Glasses that are two radios: which side a packet belongs to, and the news that a side was lost or is back.
+"""Glasses that are two radios: which side a packet belongs to, and the news that a side was lost or
+is back.
 
-Knows no family; a codec of two-sided glasses and a transport of two connections meet in these words.
+Knows no family; a codec of two-sided glasses and a transport of two connections meet in these
+words.
 """
 
 from dataclasses import dataclass
@@ -27,8 +29,8 @@ class SidePacket:
 
 @dataclass(frozen=True, slots=True)
 class SideNews:
-    """A side was lost, or is there (again). It travels in the stream of packets, so that a codec can never take a packet
-    for one of another connection.
+    """A side was lost, or is there (again). It travels in the stream of packets, so that a codec
+    can never take a packet for one of another connection.
     """
 
     side: Side

@@ -1,6 +1,8 @@
-"""The table of supported glasses, written from the catalogue: `python -m firmware_bridge.support [--check] [README.md]`.
+"""The table of supported glasses, written from the catalogue: `python -m firmware_bridge.support
+[--check] [README.md]`.
 
-Knows what a catalogue entry says and how Markdown writes a table; what is not in the catalogue is not in the table.
+Knows what a catalogue entry says and how Markdown writes a table; what is not in the catalogue is
+not in the table.
 """
 
 import argparse
@@ -14,8 +16,23 @@ from firmware_bridge.catalog import MODELS, Model, Pairing
 
 BEGIN: Final = "<!-- supported glasses: python -m firmware_bridge.support README.md -->"
 END: Final = "<!-- end of supported glasses -->"
-_HEAD: Final = ("Glasses", "Key", "Radios", "Lens", "Text", "Microphone", "Speaker", "Camera", "What the wearer can do", "Pairing")
-_PAIRING: Final = {Pairing.NONE: "none", Pairing.JUST_WORKS: "without a code", Pairing.CODE: "with a code"}
+_HEAD: Final = (
+    "Glasses",
+    "Key",
+    "Radios",
+    "Lens",
+    "Text",
+    "Microphone",
+    "Speaker",
+    "Camera",
+    "What the wearer can do",
+    "Pairing",
+)
+_PAIRING: Final = {
+    Pairing.NONE: "none",
+    Pairing.JUST_WORKS: "without a code",
+    Pairing.CODE: "with a code",
+}
 _UNKNOWN: Final = "what it announces"
 
 
@@ -28,10 +45,17 @@ def table() -> str:
 def _row(model: Model) -> tuple[str, ...]:
     known = model.capabilities
     return (
-        model.title, f"`{model.key}`", "two, one a side" if model.arms else "one", _lens(known), _text(known),
-        _sound(known, "microphone"), _sound(known, "speaker"), _flag(known, "camera"),
-        str(known.get("gestures", _UNKNOWN)).replace("_", " ").replace(",", ", "), _PAIRING[model.pairing],
-    )  # fmt: skip
+        model.title,
+        f"`{model.key}`",
+        "two, one a side" if model.arms else "one",
+        _lens(known),
+        _text(known),
+        _sound(known, "microphone"),
+        _sound(known, "speaker"),
+        _flag(known, "camera"),
+        str(known.get("gestures", _UNKNOWN)).replace("_", " ").replace(",", ", "),
+        _PAIRING[model.pairing],
+    )
 
 
 def _lens(known: Mapping[str, Scalar]) -> str:
@@ -71,8 +95,17 @@ def placed(page: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Write the table of supported glasses.")
-    parser.add_argument("page", type=Path, nargs="?", help="a Markdown file with the table's marks; without, it is printed")
-    parser.add_argument("--check", action="store_true", help="fail when the page's table is not what would be written")
+    parser.add_argument(
+        "page",
+        type=Path,
+        nargs="?",
+        help="a Markdown file with the table's marks; without, it is printed",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="fail when the page's table is not what would be written",
+    )
     options = parser.parse_args(arguments)
     if options.page is None:
         sys.stdout.write(table() + "\n")
@@ -82,7 +115,9 @@ def main(arguments: list[str] | None = None) -> int:
     if not options.check:
         options.page.write_text(fresh, encoding="utf-8")
     elif fresh != page:
-        sys.stderr.write(f"{options.page} is stale; run: python -m firmware_bridge.support {options.page}\n")
+        sys.stderr.write(
+            f"{options.page} is stale; run: python -m firmware_bridge.support {options.page}\n"
+        )
         return 1
     return 0
 

@@ -7,7 +7,9 @@ from firmware_bridge.codec import P
 
 
 class Transport(Protocol[P]):
-    """One connection, used once. Losing it ends `packets()`; a write after that raises `LinkLost`."""
+    """One connection, used once. Losing it ends `packets()`; a write after that raises
+    `LinkLost`.
+    """
 
     @property
     def name(self) -> str:

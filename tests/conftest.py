@@ -1,4 +1,6 @@
-"""Rules for every test: a skip is a failure in CI unless it stands on the printed allow-list; logs must format."""
+"""Rules for every test: a skip is a failure in CI unless it stands on the printed allow-list;
+logs must format.
+"""
 
 import logging
 import os
@@ -13,20 +15,42 @@ import pytest
 from tests.system import counted
 
 ALLOWED_SKIPS: dict[str, str] = {
-    "tests/unit/store/test_db.py::test_on_a_full_disk": "needs the right to mount a small file system (root, or user namespaces)",
-    "tests/unit/doctor/test_tools_and_disk.py::test_on_small_disks": "needs the right to mount a small file system",
-    "tests/unit/store/test_migrations.py::test_an_upgrade_on_a_full_disk": "needs the right to mount a small file system",
-    "tests/unit/edge/test_storage_watch.py::test_on_a": "needs the right to mount a small file system; an ext4 image needs root",
+    "tests/unit/store/test_db.py::test_on_a_full_disk": (
+        "needs the right to mount a small file system (root, or user namespaces)"
+    ),
+    "tests/unit/doctor/test_tools_and_disk.py::test_on_small_disks": (
+        "needs the right to mount a small file system"
+    ),
+    "tests/unit/store/test_migrations.py::test_an_upgrade_on_a_full_disk": (
+        "needs the right to mount a small file system"
+    ),
+    "tests/unit/edge/test_storage_watch.py::test_on_a": (
+        "needs the right to mount a small file system; an ext4 image needs root"
+    ),
     "tests/chaos/test_power_cut.py::": "needs root and loop devices",
     "tests/unit/control/test_roles.py::test_another_user": "only root can become somebody else",
     "tests/link/test_unit.py::": "needs systemd as PID 1: runs in `make vm-test`",
-    "tests/link/test_link.py::test_an_adapter_that_is_switched_off": "needs a kernel's adapter: runs in `make vm-test`",
-    "tests/link/test_link.py::test_a_restart_of_bluetoothd": "needs bluetoothd: runs in `make vm-test`",
-    "tests/link/test_link.py::test_a_bluetoothd_that_dies": "needs bluetoothd: runs in `make vm-test`",
-    "tests/link/test_pairing.py::test_a_bond_outlives_bluetoothd": "needs bluetoothd: runs in `make vm-test`",
-    "tests/link/test_pairing.py::test_glasses_that_forgot_us_are_noticed": "on bookworm's kernel alone, which has a bug there",
-    "tests/link/test_pairing.py::test_glasses_that_forgot_us_cost_no_more": "needs bluetoothd: runs in `make vm-test`",
-    "tests/unit/edge/test_systemd.py::": "needs systemd-analyze, which a container without systemd does not have",
+    "tests/link/test_link.py::test_an_adapter_that_is_switched_off": (
+        "needs a kernel's adapter: runs in `make vm-test`"
+    ),
+    "tests/link/test_link.py::test_a_restart_of_bluetoothd": (
+        "needs bluetoothd: runs in `make vm-test`"
+    ),
+    "tests/link/test_link.py::test_a_bluetoothd_that_dies": (
+        "needs bluetoothd: runs in `make vm-test`"
+    ),
+    "tests/link/test_pairing.py::test_a_bond_outlives_bluetoothd": (
+        "needs bluetoothd: runs in `make vm-test`"
+    ),
+    "tests/link/test_pairing.py::test_glasses_that_forgot_us_are_noticed": (
+        "on bookworm's kernel alone, which has a bug there"
+    ),
+    "tests/link/test_pairing.py::test_glasses_that_forgot_us_cost_no_more": (
+        "needs bluetoothd: runs in `make vm-test`"
+    ),
+    "tests/unit/edge/test_systemd.py::": (
+        "needs systemd-analyze, which a container without systemd does not have"
+    ),
     "tests/unit/packaging/test_units.py::": "needs systemd-analyze",
     "tests/unit/packaging/test_deb.py::": "needs dpkg-deb, which only Debian's family has",
     "tests/unit/packaging/test_man.py::test_the_formatter": "needs groff",
@@ -42,7 +66,9 @@ _not_tests: list[str] = []
 
 
 class _StrictHandler(logging.Handler):
-    """Formats every record, so that a log call with wrong arguments fails the test that reaches it."""
+    """Formats every record, so that a log call with wrong arguments fails the test that reaches
+    it.
+    """
 
     def emit(self, record: logging.LogRecord) -> None:
         record.getMessage()
@@ -54,15 +80,20 @@ class _StrictHandler(logging.Handler):
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure() -> None:
     """Make every run alike, however it is started."""
-    # The path of a Unix socket has at most 107 characters, and the folders of a test take some 80 of them.
+    # The path of a Unix socket has at most 107 characters, and the folders of a test take some 80
+    # of them.
     if len(tempfile.gettempdir()) > LONGEST_TMPDIR:
         os.environ["TMPDIR"] = tempfile.tempdir = "/tmp"
-    # A shell that starts us in the background has SIGINT ignored, and our children would inherit that: they must not.
+    # A shell that starts us in the background has SIGINT ignored, and our children would inherit
+    # that: they must not.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup ignores it; a daemon that inherits that does not reload
+    if (
+        signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    ):  # nohup ignores it; a daemon that inherits that does not reload
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    # An example that took longer than usual tells of a busy machine, not of the code (pytest-timeout guards the test).
+    # An example that took longer than usual tells of a busy machine, not of the code
+    # (pytest-timeout guards the test).
     hypothesis.settings.register_profile("glassd", deadline=None)
     hypothesis.settings.load_profile("glassd")
 
@@ -77,7 +108,9 @@ def _log_guard():
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Unit and codec tests get no network: a socket is the sign of a missing seam (AF_UNIX is ours)."""
+    """Unit and codec tests get no network: a socket is the sign of a missing seam (AF_UNIX is
+    ours).
+    """
     for item in items:
         parts = Path(str(item.fspath)).parts
         local = "unit" in parts or "codecs" in parts
@@ -103,7 +136,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterat
     """At the very end, below pytest's own list of what was skipped and what failed."""
     yield
     if listed := counted(reason for _, reason in _skipped):
-        terminalreporter.write_line(f"SKIPPED, because programs are missing here: {listed}", yellow=True)
+        terminalreporter.write_line(
+            f"SKIPPED, because programs are missing here: {listed}", yellow=True
+        )
     if _in_ci():
         terminalreporter.write_line(f"skips allowed in CI: {', '.join(ALLOWED_SKIPS) or 'none'}")
         for test, reason in _refused():
@@ -115,7 +150,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if skipped_too_much and session.exitstatus == 0:
         session.exitstatus = 1
     listed = os.environ.get("GLASSD_FAILED_LIST")
-    if listed and not skipped_too_much and not _not_tests and not hasattr(session.config, "workerinput"):
+    if (
+        listed
+        and not skipped_too_much
+        and not _not_tests
+        and not hasattr(session.config, "workerinput")
+    ):
         Path(listed).write_text("".join(f"{name}\n" for name in _failed), encoding="utf-8")
 
 
@@ -124,4 +164,8 @@ def _in_ci() -> bool:
 
 
 def _refused() -> list[tuple[str, str]]:
-    return [(test, why) for test, why in _skipped if not any(test.startswith(prefix) for prefix in ALLOWED_SKIPS)]
+    return [
+        (test, why)
+        for test, why in _skipped
+        if not any(test.startswith(prefix) for prefix in ALLOWED_SKIPS)
+    ]

@@ -12,10 +12,18 @@ from pathlib import Path
 import pytest
 
 PACKAGES = {
-    "mosquitto": "mosquitto", "mosquitto_passwd": "mosquitto", "mosquitto_sub": "mosquitto-clients",
-    "dbus-daemon": "dbus", "dbus-send": "dbus", "systemd-analyze": "systemd", "dpkg-deb": "dpkg", "groff": "groff", "curl": "curl",
-    "mkfs.ext4": "e2fsprogs", "losetup": "mount",
-}  # fmt: skip
+    "mosquitto": "mosquitto",
+    "mosquitto_passwd": "mosquitto",
+    "mosquitto_sub": "mosquitto-clients",
+    "dbus-daemon": "dbus",
+    "dbus-send": "dbus",
+    "systemd-analyze": "systemd",
+    "dpkg-deb": "dpkg",
+    "groff": "groff",
+    "curl": "curl",
+    "mkfs.ext4": "e2fsprogs",
+    "losetup": "mount",
+}
 """Program → the Debian package it is in."""
 
 
@@ -25,7 +33,10 @@ def find(name: str) -> str | None:
 
 
 def _missing(names: Iterable[str]) -> str:
-    return next((f"needs {name}: apt-get install {PACKAGES[name]}" for name in names if find(name) is None), "")
+    return next(
+        (f"needs {name}: apt-get install {PACKAGES[name]}" for name in names if find(name) is None),
+        "",
+    )
 
 
 def program(name: str) -> str:
@@ -41,21 +52,38 @@ def needs(*names: str) -> pytest.MarkDecorator:
 
 
 def counted(reasons: Iterable[str]) -> str:
-    """Of the reasons why tests were skipped: how many for which program, and the command that helps; "" when for none."""
-    found = [match for reason in reasons if (match := re.search(r"needs (\S+): apt-get install (\S+)", reason))]
+    """Of the reasons why tests were skipped: how many for which program, and the command that
+    helps; "" when for none.
+    """
+    found = [
+        match
+        for reason in reasons
+        if (match := re.search(r"needs (\S+): apt-get install (\S+)", reason))
+    ]
     counts = Counter(match[1] for match in found)
     listed = ", ".join(f"{count} for {name}" for name, count in counts.most_common())
-    return f"{listed}: apt-get install {' '.join(sorted({match[2] for match in found}))}" if counts else ""
+    return (
+        f"{listed}: apt-get install {' '.join(sorted({match[2] for match in found}))}"
+        if counts
+        else ""
+    )
 
 
 def state(pid: int) -> str:
     """One letter: R and S run and sleep, T is stopped, Z and X are no more."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
+        return (
+            Path(f"/proc/{pid}/stat")
+            .read_text(encoding="ascii", errors="replace")
+            .rpartition(")")[2]
+            .split()[0]
+        )
     except OSError:
         return "X"
 
 
 def runs(pid: int) -> bool:
-    """Whether a process still does anything. One that has ended stays in /proc where PID 1 does not collect it, as in many containers."""
+    """Whether a process still does anything. One that has ended stays in /proc where PID 1 does
+    not collect it, as in many containers.
+    """
     return state(pid) not in "ZX"

@@ -1,4 +1,6 @@
-"""What importing costs: the short verbs load next to nothing, the daemon leaves heavy libraries until they are used."""
+"""What importing costs: the short verbs load next to nothing, the daemon leaves heavy libraries
+until they are used.
+"""
 
 import json
 import os
@@ -7,19 +9,63 @@ import sys
 
 import pytest
 
-HEAVY = frozenset({
-    "bleak", "dbus_fast", "bumble", "aiomqtt", "paho", "mcp", "pydantic", "sqlite3", "httpx", "h11", "jsonschema_rs",
-    "PIL", "opuslib_next", "py_nanotts", "uvloop", "iotcore", "starlette", "uvicorn", "msgpack", "asyncio", "tomllib",
-    "prometheus_client",
-})  # fmt: skip
+HEAVY = frozenset(
+    {
+        "bleak",
+        "dbus_fast",
+        "bumble",
+        "aiomqtt",
+        "paho",
+        "mcp",
+        "pydantic",
+        "sqlite3",
+        "httpx",
+        "h11",
+        "jsonschema_rs",
+        "PIL",
+        "opuslib_next",
+        "py_nanotts",
+        "uvloop",
+        "iotcore",
+        "starlette",
+        "uvicorn",
+        "msgpack",
+        "asyncio",
+        "tomllib",
+        "prometheus_client",
+    }
+)
 """Nothing a verb that asks one question over a socket has any use for."""
-LAZY = frozenset({
-    "bleak", "dbus_fast", "bumble", "aiomqtt", "paho", "mcp", "httpx", "jsonschema_rs", "PIL", "opuslib_next",
-    "py_nanotts", "pydantic", "pydantic_core", "iotcore", "starlette", "uvicorn", "prometheus_client", "icalendar", "dateutil", "xml",
-})  # fmt: skip
+LAZY = frozenset(
+    {
+        "bleak",
+        "dbus_fast",
+        "bumble",
+        "aiomqtt",
+        "paho",
+        "mcp",
+        "httpx",
+        "jsonschema_rs",
+        "PIL",
+        "opuslib_next",
+        "py_nanotts",
+        "pydantic",
+        "pydantic_core",
+        "iotcore",
+        "starlette",
+        "uvicorn",
+        "prometheus_client",
+        "icalendar",
+        "dateutil",
+        "xml",
+    }
+)
 """What the daemon imports only when it is used."""
 
-_DUMP = "import sys, json; {code}; print(json.dumps(sorted({{name.partition('.')[0] for name in sys.modules}})))"
+_DUMP = (
+    "import sys, json; {code}; print(json.dumps(sorted({{name.partition('.')[0] "
+    "for name in sys.modules}})))"
+)
 _VERB = """
 import io, contextlib
 from edge.cli import main
@@ -31,7 +77,14 @@ with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.St
 def loaded(code: str) -> set[str]:
     """Top-level modules in a fresh process that ran `code`."""
     program = f"exec({code!r}); " + _DUMP.format(code="pass")
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30, check=True, env=_environment())
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env=_environment(),
+    )
     return set(json.loads(ran.stdout.splitlines()[-1]))
 
 
@@ -39,17 +92,39 @@ def _environment() -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent"}
 
 
-@pytest.mark.parametrize("words", [
-    ["--help"], ["--version"], ["status"], ["tools"], ["call", "a:b", "x=1"], ["say", "x"], ["calls"], ["lens"], ["events"], ["scan"], ["pair"], ["unpair"], ["up"],
-    ["completion", "bash"],
-], ids=" ".join)  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["--version"],
+        ["status"],
+        ["tools"],
+        ["call", "a:b", "x=1"],
+        ["say", "x"],
+        ["calls"],
+        ["lens"],
+        ["events"],
+        ["scan"],
+        ["pair"],
+        ["unpair"],
+        ["up"],
+        ["completion", "bash"],
+    ],
+    ids=" ".join,
+)
 @pytest.mark.requirement("M-import-cost")
 def test_short_verbs_load_nothing_heavy(words):
     assert not loaded(_VERB.format(words=words)) & HEAVY
 
 
 def test_help_does_not_even_load_the_client():
-    assert not loaded(_VERB.format(words=["--help"])) & {"http", "socket", "email", "dataclasses", "logging"}
+    assert not loaded(_VERB.format(words=["--help"])) & {
+        "http",
+        "socket",
+        "email",
+        "dataclasses",
+        "logging",
+    }
 
 
 def test_the_daemon_is_imported_without_any_heavy_library():
@@ -63,47 +138,134 @@ def test_reading_settings_and_registries_leaves_no_library_behind(tmp_path):
     code = (
         "import edge.app; from pathlib import Path; from edge.beginning import begin;"
         f"read = begin(Path({str(file)!r}), {{}}).result();"
-        f"assert read.settings.edge.state_dir == {str(tmp_path)!r} and read.shelf.local.apps and not read.shelf.problem"
+        f"assert read.settings.edge.state_dir == {str(tmp_path)!r} and "
+        "read.shelf.local.apps and not read.shelf.problem"
     )
     assert not loaded(code) & LAZY
 
 
 @pytest.mark.requirement("S2-31")
 def test_the_daemon_never_loads_what_tools_are_built_with():
-    """Provider forms are made when tools are built; no provider's library and no code of ours for it is in the daemon."""
+    """Provider forms are made when tools are built; no provider's library and no code of ours
+    for it is in the daemon.
+    """
     code = "import edge.app, sys; print([m for m in sys.modules if m.startswith({0!r})])"
-    built = ("tools_cache.providers", "tools_cache.build", "tools_cache.lint", "tools_cache.prompts", "tools_cache.manifest", "openai", "anthropic", "google")
-    ran = subprocess.run([sys.executable, "-c", code.format(built)], capture_output=True, text=True, timeout=30, check=True, env=_environment())
+    built = (
+        "tools_cache.providers",
+        "tools_cache.build",
+        "tools_cache.lint",
+        "tools_cache.prompts",
+        "tools_cache.manifest",
+        "openai",
+        "anthropic",
+        "google",
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code.format(built)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env=_environment(),
+    )
     assert ran.stdout.strip() == "[]"
 
 
 def test_the_settings_load_no_room():
     names = subprocess.run(
-        [sys.executable, "-c", "import sys, edge.settings; print([m for m in sys.modules if m.startswith(('edge.', 'firmware', 'tools'))])"],
-        capture_output=True, text=True, timeout=30, check=True, env=_environment(),
-    ).stdout  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            (
+                "import sys, edge.settings; print([m for m in sys.modules if "
+                "m.startswith(('edge.', 'firmware', 'tools'))])"
+            ),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env=_environment(),
+    ).stdout
     assert names.strip() == "['edge.settings_rules', 'edge.paths', 'edge.settings']"
 
 
 def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
-    """Users' own tables and files, their encryption, the class to derive from: at the first tool that names them."""
-    late = ["edge.store.users", "edge.store.user_tables", "edge.store.user_files", "edge.store.sealed", "edge.store.tables",
-            "edge.tool_settings", "edge.tool_parts", "edge.core.reload", "edge.gateway_http", "edge.store.rescue", "edge.store.pages", "tools_cache.base", "tools_cache.handler_form", "tools_cache.config_form", "cryptography"]  # fmt: skip
+    """Users' own tables and files, their encryption, the class to derive from: at the first
+    tool that names them.
+    """
+    late = [
+        "edge.store.users",
+        "edge.store.user_tables",
+        "edge.store.user_files",
+        "edge.store.sealed",
+        "edge.store.tables",
+        "edge.tool_settings",
+        "edge.tool_parts",
+        "edge.core.reload",
+        "edge.gateway_http",
+        "edge.store.rescue",
+        "edge.store.pages",
+        "tools_cache.base",
+        "tools_cache.handler_form",
+        "tools_cache.config_form",
+        "cryptography",
+    ]
     code = f"import sys, edge.app; print([m for m in {late!r} if m in sys.modules])"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True, env=_environment())
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env=_environment(),
+    )
     assert ran.stdout.strip() == "[]"
 
 
 def test_an_idle_daemon_loads_no_library_that_only_errors_terminals_or_archives_need():
-    """Two MiB on a Pi: see what brought one of these along with `python -X importtime -c "import edge.app, edge.verbs.run"`."""
-    late = ["annotated_types", "typing_extensions", "importlib.resources", "zipfile", "tempfile", "shutil", "bz2", "lzma", "ctypes", "shlex"]
-    code = f"import sys, edge.cli, edge.verbs.run, edge.app; print([m for m in {late!r} if m in sys.modules])"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True, env=_environment())
+    """Two MiB on a Pi: see what brought one of these along with `python -X importtime -c
+    "import edge.app, edge.verbs.run"`.
+    """
+    late = [
+        "annotated_types",
+        "typing_extensions",
+        "importlib.resources",
+        "zipfile",
+        "tempfile",
+        "shutil",
+        "bz2",
+        "lzma",
+        "ctypes",
+        "shlex",
+    ]
+    code = (
+        "import sys, edge.cli, edge.verbs.run, edge.app; "
+        f"print([m for m in {late!r} if m in sys.modules])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env=_environment(),
+    )
     assert ran.stdout.strip() == "[]"
 
 
 def test_the_child_that_reads_the_settings_loads_no_glasses():
     """It runs beside the daemon's own imports; on one core it would only make the start longer."""
-    code = "import sys; from edge import own_reading, own_tools, settings_reading; print([m for m in sys.modules if m.startswith('firmware_bridge.codecs')])"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True, env=_environment())
+    code = (
+        "import sys; from edge import own_reading, own_tools, settings_reading; "
+        "print([m for m in sys.modules if m.startswith('firmware_bridge.codecs')])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        env=_environment(),
+    )
     assert ran.stdout.strip() == "[]"

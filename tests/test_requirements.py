@@ -13,11 +13,18 @@ def _marks() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for file in sorted(HERE.rglob("test_*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith(
+                "test_"
+            ):
                 for mark in node.decorator_list:
-                    if isinstance(mark, ast.Call) and ast.unparse(mark.func) == "pytest.mark.requirement":
+                    if (
+                        isinstance(mark, ast.Call)
+                        and ast.unparse(mark.func) == "pytest.mark.requirement"
+                    ):
                         for argument in mark.args:
-                            found.setdefault(ast.literal_eval(argument), []).append(f"{file.name}::{node.name}")
+                            found.setdefault(ast.literal_eval(argument), []).append(
+                                f"{file.name}::{node.name}"
+                            )
     return found
 
 
@@ -37,7 +44,11 @@ def test_a_promise_is_a_sentence_with_a_source():
 
 def test_no_promise_is_made_twice_and_none_is_declined_as_well():
     tree = ast.parse((HERE / "requirements.py").read_text(encoding="utf-8"))
-    said = next(node.value for node in tree.body if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "PROMISES")
+    said = next(
+        node.value
+        for node in tree.body
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "PROMISES"
+    )
     names = [key.value for key in said.keys if key is not None]  # with each that is written twice
     names += [name for part in PARTS for name in (*part.PROMISES, *part.DECLINED)]
     assert len(names) == len(set(names))
@@ -52,10 +63,22 @@ def _rows(seed: int, first: int, last: int) -> set[str]:
     return {f"S{seed}-{number:02d}" for number in range(first, last + 1)}
 
 
-REGISTRY = _rows(0, 1, 70) | _rows(2, 1, 66) | _rows(2, 116, 135) | _rows(3, 1, 20) | _rows(3, 34, 40) | _rows(4, 1, 29) | _rows(4, 54, 58)
+REGISTRY = (
+    _rows(0, 1, 70)
+    | _rows(2, 1, 66)
+    | _rows(2, 116, 135)
+    | _rows(3, 1, 20)
+    | _rows(3, 34, 40)
+    | _rows(4, 1, 29)
+    | _rows(4, 54, 58)
+)
 """The rows of the seed features that are about the registry, its tools and the cloud it mirrors."""
 
 
 def test_every_row_about_the_registry_is_promised_or_declined():
-    cited = {f"{seed}-{int(row):02d}" for promise in PROMISES.values() for seed, row in re.findall(r"(S\d)-(\d+)", promise.source)}
+    cited = {
+        f"{seed}-{int(row):02d}"
+        for promise in PROMISES.values()
+        for seed, row in re.findall(r"(S\d)-(\d+)", promise.source)
+    }
     assert not REGISTRY - cited - set(PROMISES) - set(DECLINED)

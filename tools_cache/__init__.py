@@ -1,1 +1,3 @@
-"""What can be called: tool definitions, calls, results, names, and the registry they are built into."""
+"""What can be called: tool definitions, calls, results, names, and the registry they are built
+into.
+"""

@@ -1,4 +1,5 @@
-"""What can be told of a tool on demand: its summary, its policy, its whole documentation. Loads nothing heavy.
+"""What can be told of a tool on demand: its summary, its policy, its whole documentation. Loads
+nothing heavy.
 
 Refuses to keep any of it: documentation is read from its file when somebody asks (S2-58).
 """
@@ -43,7 +44,8 @@ def summary(tool: Tool) -> str:
 
 
 def documentation(tool: Tool, tools: Path) -> str | None:
-    """Give the whole documentation, or None when there is none. Reads a file of `tools` for a tool of ours: blocking.
+    """Give the whole documentation, or None when there is none. Reads a file of `tools` for a tool
+    of ours: blocking.
 
     Only what lives here names a folder; a cloud's word for one is not believed.
     """
@@ -61,7 +63,9 @@ def documentation(tool: Tool, tools: Path) -> str | None:
 
 
 def folder_of(tool: Tool, tools: Path) -> Path | None:
-    """Give the folder of a tool that lives here: below `tools`, or where the owner's own package is. None: it names none."""
+    """Give the folder of a tool that lives here: below `tools`, or where the owner's own
+    package is. None: it names none.
+    """
     build = _meta(tool).get(BUILD_KEY)
     if not isinstance(build, Mapping):
         return None
@@ -74,10 +78,15 @@ def folder_of(tool: Tool, tools: Path) -> Path | None:
 def metadata(tool: Json) -> dict[str, Json]:
     """Give the eight policy fields of a `ToolDefinition` (S2-59)."""
     return {
-        "toolId": tool.name, "version": tool.version, "category": tool.category, "sideEffects": tool.side_effects.value,
-        "idempotent": tool.idempotent, "requiresConfirmation": tool.requires_confirmation,
-        "allowedModes": sorted(mode.value for mode in tool.allowed_modes), "latencyBudgetMs": tool.latency_budget_ms,
-    }  # fmt: skip
+        "toolId": tool.name,
+        "version": tool.version,
+        "category": tool.category,
+        "sideEffects": tool.side_effects.value,
+        "idempotent": tool.idempotent,
+        "requiresConfirmation": tool.requires_confirmation,
+        "allowedModes": sorted(mode.value for mode in tool.allowed_modes),
+        "latencyBudgetMs": tool.latency_budget_ms,
+    }
 
 
 def of_category(tools: Iterable[Tool], category: str) -> list[str]:

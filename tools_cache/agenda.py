@@ -1,6 +1,7 @@
 """When somebody is free: taken times in, free slots out (S2-123). Pure.
 
-Refuses to know calendars: moments come in with their zone, and a day that is 23 hours long is no special case.
+Refuses to know calendars: moments come in with their zone, and a day that is 23 hours long is no
+special case.
 """
 
 from collections.abc import Iterable
@@ -23,12 +24,16 @@ class Slot:
 
 
 def merged(busy: Iterable[Busy], start: datetime, end: datetime) -> list[Slot]:
-    """Join what overlaps or touches, cut to the window; in order, in UTC: Python compares and subtracts two moments of one
-    zone by their wall clocks, which is wrong twice a year.
+    """Join what overlaps or touches, cut to the window; in order, in UTC: Python compares and
+    subtracts two moments of one zone by their wall clocks, which is wrong twice a year.
     """
     start, end = start.astimezone(UTC), end.astimezone(UTC)
     moments = ((one.start.astimezone(UTC), one.end.astimezone(UTC)) for one in busy)
-    inside = sorted((max(begins, start), min(ends, end)) for begins, ends in moments if ends > start and begins < end)
+    inside = sorted(
+        (max(begins, start), min(ends, end))
+        for begins, ends in moments
+        if ends > start and begins < end
+    )
     joined: list[Slot] = []
     for begins, ends in inside:
         if joined and begins <= joined[-1].end:

@@ -1,8 +1,9 @@
-"""Compile the tool folders into `tool_registry.json`: lint all, print every failure, write only what is whole.
+"""Compile the tool folders into `tool_registry.json`: lint all, print every failure, write only
+what is whole.
 
-Deterministic: the same folders give the same bytes on every machine, but for the commit they are stamped with. Never
-imports a handler. What the daemon reads stands under `apps`; what models are told (`tools`, `prompts`) it passes over.
-Run: `python -m tools_cache.build [--check]`.
+Deterministic: the same folders give the same bytes on every machine, but for the commit they are
+stamped with. Never imports a handler. What the daemon reads stands under `apps`; what models are
+told (`tools`, `prompts`) it passes over. Run: `python -m tools_cache.build [--check]`.
 """
 
 import argparse
@@ -31,14 +32,28 @@ ARTIFACT: Final = Path(__file__).parent / "tool_registry.json"
 LONG_ALIAS: Final = 48
 """Hosts put a server's name before it, and take 64 characters together (facts/mcp.md 3)."""
 _COPIED: Final = (
-    "version", "description", "category", "sideEffects", "idempotent", "requiresConfirmation", "allowedModes",
-    "latencyBudgetMs", "timeoutS", "queueable", "queue_ttl_s", "openToCloud", "mentraExtensions", *lint.RUNNING,
-)  # fmt: skip
+    "version",
+    "description",
+    "category",
+    "sideEffects",
+    "idempotent",
+    "requiresConfirmation",
+    "allowedModes",
+    "latencyBudgetMs",
+    "timeoutS",
+    "queueable",
+    "queue_ttl_s",
+    "openToCloud",
+    "mentraExtensions",
+    *lint.RUNNING,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a build found. `text` is the artifact, None when anything failed. `told` holds each tool's provider forms."""
+    """What a build found. `text` is the artifact, None when anything failed. `told` holds each
+    tool's provider forms.
+    """
 
     text: str | None
     tools: int
@@ -76,14 +91,18 @@ def compile_tools(tools: Path = TOOLS, texts: Path = prompts.TEXTS) -> Report:
             warnings += _placed(folder.name, lint.warnings(folder))
             built += [one] if isinstance(one, _Built) else []
         failures += _placed(path.name, findings)
-    failures += _together(built, {placed.folder.replace("-", "_") for placed in failures}) + (_prompts(texts, built) + _dependencies(built) if not failures else [])
+    failures += _together(built, {placed.folder.replace("-", "_") for placed in failures}) + (
+        _prompts(texts, built) + _dependencies(built) if not failures else []
+    )
     built.sort(key=lambda b: b.name)
     if failures:
         return Report(None, len(built), "", tuple(failures), tuple(warnings))
     warnings += _long_aliases(built)
     document = _document(built)
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    return Report(text, len(built), document["version"], (), tuple(warnings), {b.name: b.forms for b in built})
+    return Report(
+        text, len(built), document["version"], (), tuple(warnings), {b.name: b.forms for b in built}
+    )
 
 
 def names(paths: Iterable[Path]) -> frozenset[str]:
@@ -92,9 +111,12 @@ def names(paths: Iterable[Path]) -> frozenset[str]:
     return frozenset(str(folder.schema.get("name", "")) for folder in read if folder is not None)
 
 
-def compile_folder(path: Path, known: Collection[str]) -> tuple[ToolDefinition | None, list[Finding]]:
-    """Lint and compile one tool alone: the definition, or what is wrong. Its texts may name the tools that are `known`. The definition
-    says where the folder is, for it is not among those of this installation.
+def compile_folder(
+    path: Path, known: Collection[str]
+) -> tuple[ToolDefinition | None, list[Finding]]:
+    """Lint and compile one tool alone: the definition, or what is wrong. Its texts may name the
+    tools that are `known`. The definition says where the folder is, for it is not among those of
+    this installation.
     """
     folder, findings = lint.read(path)
     findings = findings if folder is None else lint.failures(folder)
@@ -103,14 +125,20 @@ def compile_folder(path: Path, known: Collection[str]) -> tuple[ToolDefinition |
     one = _build(folder, at=str(path.absolute()))
     if isinstance(one, Finding):
         return None, [one]
-    texts = {SCHEMA: json.dumps(folder.schema, ensure_ascii=False), SUMMARY: folder.summary, DOC: folder.doc}
+    texts = {
+        SCHEMA: json.dumps(folder.schema, ensure_ascii=False),
+        SUMMARY: folder.summary,
+        DOC: folder.doc,
+    }
     findings = [f for file, text in texts.items() for f in _unknown(file, text, known)]
     findings += [placed.finding for placed in _dependencies([one], known)]
     return (None, findings) if findings else (one.definition, [])
 
 
 def write(text: str, artifact: Path = ARTIFACT, *, made: Stamp | None = None) -> None:
-    """Replace the artifact in one step: a reader sees the old one or the new one. Raises OSError."""
+    """Replace the artifact in one step: a reader sees the old one or the new one. Raises
+    OSError.
+    """
     temporary = artifact.with_name(f".{artifact.name}.{os.getpid()}")
     try:
         with temporary.open("w", encoding="utf-8") as file:
@@ -134,13 +162,17 @@ def up_to_date(text: str, artifact: Path = ARTIFACT) -> bool:
 
 
 def _build(folder: lint.Folder, *, at: str = "") -> _Built | Finding:
-    """Make a tool's document, and read it as the daemon will: what passed the lint must load (S2-20). `at`: where an owner's is."""
+    """Make a tool's document, and read it as the daemon will: what passed the lint must load
+    (S2-20). `at`: where an owner's is.
+    """
     entry = _entry(folder)
     if at:
         entry["_meta"][BUILD_KEY]["at"] = at
     package = parse(folder.schema["name"]).package
     made = forms(Told.of(package, entry))
-    entry["_meta"][BUILD_KEY]["formsSha256"] = hashlib.sha256(manifest.canonical(made.to_json())).hexdigest()
+    entry["_meta"][BUILD_KEY]["formsSha256"] = hashlib.sha256(
+        manifest.canonical(made.to_json())
+    ).hexdigest()
     try:
         definition = manifest.definition(package, entry, source=Source(entry["source"]))
     except (BadDefinition, BadToolName) as e:
@@ -149,34 +181,46 @@ def _build(folder: lint.Folder, *, at: str = "") -> _Built | Finding:
 
 
 def _entry(folder: lint.Folder) -> dict[str, Json]:
-    """One tool as the registry lists it. Hashes of its text files make every change a new version (C-09)."""
+    """One tool as the registry lists it. Hashes of its text files make every change a new
+    version (C-09).
+    """
     schema = folder.schema
     meta: dict[str, Json] = {
         SUMMARY_KEY: folder.summary,
         BUILD_KEY: {
-            "toolId": schema["toolId"], "folder": folder.name,
-            "docSha256": _sha256(folder.doc), "handlerSha256": _sha256(folder.handler),
+            "toolId": schema["toolId"],
+            "folder": folder.name,
+            "docSha256": _sha256(folder.doc),
+            "handlerSha256": _sha256(folder.handler),
         },
-    }  # fmt: skip
+    }
     if folder.config:
         meta[BUILD_KEY]["configSha256"] = _sha256(folder.config)
     if schema.get("hardware"):
         meta[HARDWARE_KEY] = schema["hardware"]
     copied = {key: schema[key] for key in _COPIED if key in schema}
     return {
-        "name": parse(schema["name"]).tool, "description": copied.pop("description"),
-        "inputSchema": schema["parameters"], "source": schema.get("source", Source.LOCAL.value), **copied, "_meta": meta,
-    }  # fmt: skip
+        "name": parse(schema["name"]).tool,
+        "description": copied.pop("description"),
+        "inputSchema": schema["parameters"],
+        "source": schema.get("source", Source.LOCAL.value),
+        **copied,
+        "_meta": meta,
+    }
 
 
 def _told(built: _Built) -> dict[str, Json]:
     """What models are told, and where the rest is read when it is asked for (S2-22)."""
     folder = built.folder.name
     return {
-        "name": built.name, "toolId": built.folder.schema["toolId"], "encodedName": Told.of(*_place(built)).alias,
-        "summary": built.folder.summary, "documentation": f"{folder}/{DOC}",
-        "handlerPath": f"{folder}/{HANDLER}" if built.folder.handler else None, **built.forms.to_json(),
-    }  # fmt: skip
+        "name": built.name,
+        "toolId": built.folder.schema["toolId"],
+        "encodedName": Told.of(*_place(built)).alias,
+        "summary": built.folder.summary,
+        "documentation": f"{folder}/{DOC}",
+        "handlerPath": f"{folder}/{HANDLER}" if built.folder.handler else None,
+        **built.forms.to_json(),
+    }
 
 
 def _place(built: _Built) -> tuple[str, dict[str, Json]]:
@@ -190,52 +234,87 @@ def _document(built: list[_Built]) -> dict[str, Json]:
     apps = _apps(built)
     sha256 = manifest.digest(apps)
     return {
-        "version": f"1.0.{sha256[:8]}", "sha256": sha256, "gitCommit": None, "buildTimestamp": None,
-        "envelopeVersion": ENVELOPE_VERSION, "apps": apps, "tools": [_told(b) for b in built],
+        "version": f"1.0.{sha256[:8]}",
+        "sha256": sha256,
+        "gitCommit": None,
+        "buildTimestamp": None,
+        "envelopeVersion": ENVELOPE_VERSION,
+        "apps": apps,
+        "tools": [_told(b) for b in built],
         "prompts": {
-            mode.value: prompts.prompt([b.definition for b in built if mode in b.definition.allowed_modes], mode)
+            mode.value: prompts.prompt(
+                [b.definition for b in built if mode in b.definition.allowed_modes], mode
+            )
             for mode in Mode
         },
-    }  # fmt: skip
+    }
 
 
 def _apps(built: list[_Built]) -> list[dict[str, Json]]:
-    """Group by package, all sorted. What one of our tools needs stands on the tool (S0-70), so an app needs nothing."""
+    """Group by package, all sorted. What one of our tools needs stands on the tool (S0-70), so
+    an app needs nothing.
+    """
     packages: dict[str, list[dict[str, Json]]] = {}
     for one in sorted(built, key=lambda b: parse(b.name)):
         packages.setdefault(parse(one.name).package, []).append(one.entry)
     return [
-        {"packageName": package, "name": package.capitalize(), "hardwareRequirements": [], "tools": tools}
+        {
+            "packageName": package,
+            "name": package.capitalize(),
+            "hardwareRequirements": [],
+            "tools": tools,
+        }
         for package, tools in packages.items()
     ]
 
 
 def _together(built: list[_Built], broken: Collection[str]) -> list[Placed]:
-    """What no folder can know alone: no two make one tool, and their texts name tools that exist (C-21). A tool whose folder is
-    `broken` exists too: that one mistake is told once.
+    """What no folder can know alone: no two make one tool, and their texts name tools that exist
+    (C-21). A tool whose folder is `broken` exists too: that one mistake is told once.
     """
     first: dict[str, str] = {}
     failures: list[Placed] = []
     for one in built:
         other = first.setdefault(one.name, one.folder.name)
         if other != one.folder.name:
-            finding = Finding("twice", SCHEMA, f"name: {one.name} is made by the folder {other} already", "name")
+            finding = Finding(
+                "twice", SCHEMA, f"name: {one.name} is made by the folder {other} already", "name"
+            )
             failures.append(Placed(one.folder.name, finding))
     for one in built:
-        texts = {SCHEMA: json.dumps(one.folder.schema, ensure_ascii=False), SUMMARY: one.folder.summary, DOC: one.folder.doc}
+        texts = {
+            SCHEMA: json.dumps(one.folder.schema, ensure_ascii=False),
+            SUMMARY: one.folder.summary,
+            DOC: one.folder.doc,
+        }
         for file, text in texts.items():
             unknown = _unknown(file, text, first)
-            failures += _placed(one.folder.name, [f for f in unknown if f.field.replace(":", "_") not in broken])
+            failures += _placed(
+                one.folder.name, [f for f in unknown if f.field.replace(":", "_") not in broken]
+            )
     return failures
 
 
 def _dependencies(built: list[_Built], others: Collection[str] = ()) -> list[Placed]:
-    """What a tool depends on is enabled with it, so it must be there; a tool that needs itself says nothing (S4-17)."""
+    """What a tool depends on is enabled with it, so it must be there; a tool that needs itself
+    says nothing (S4-17).
+    """
     known = {*others, *(one.name for one in built)}
     return [
-        Placed(one.folder.name, Finding("depends-on", SCHEMA, f"dependsOn: {name} {'is this tool itself' if name == one.name else 'is no tool here'}", "dependsOn"))
-        for one in built for name in one.definition.depends_on if name == one.name or name not in known
-    ]  # fmt: skip
+        Placed(
+            one.folder.name,
+            Finding(
+                "depends-on",
+                SCHEMA,
+                f"dependsOn: {name} "
+                f"{'is this tool itself' if name == one.name else 'is no tool here'}",
+                "dependsOn",
+            ),
+        )
+        for one in built
+        for name in one.definition.depends_on
+        if name == one.name or name not in known
+    ]
 
 
 def _prompts(texts: Path, built: list[_Built]) -> list[Placed]:
@@ -244,7 +323,10 @@ def _prompts(texts: Path, built: list[_Built]) -> list[Placed]:
     failures: list[Placed] = []
     for mode in Mode:
         file, text = f"{mode.value}.md", (texts / f"{mode.value}.md").read_text(encoding="utf-8")
-        places = [Finding("reference", file, f"{{{place}}}: nothing fills it", place) for place in prompts.unknown_places(text)]
+        places = [
+            Finding("reference", file, f"{{{place}}}: nothing fills it", place)
+            for place in prompts.unknown_places(text)
+        ]
         failures += _placed(texts.name, [*places, *_unknown(file, text, known)])
     return failures
 
@@ -255,11 +337,20 @@ def _unknown(file: str, text: str, known: Iterable[str]) -> list[Finding]:
 
 
 def _long_aliases(built: list[_Built]) -> list[Placed]:
-    """Warn of aliases that leave a host no room. Raises `BadToolName` when two tools share one: the encoder is broken."""
-    long = {name: told for told, name in aliases(b.name for b in built).items() if len(told) > LONG_ALIAS}
+    """Warn of aliases that leave a host no room. Raises `BadToolName` when two tools share one:
+    the encoder is broken.
+    """
+    long = {
+        name: told
+        for told, name in aliases(b.name for b in built).items()
+        if len(told) > LONG_ALIAS
+    }
     text = f"name: models know it as {{}}, more than {LONG_ALIAS} characters"
     return [
-        Placed(b.folder.name, Finding("alias-long", SCHEMA, text.format(long[b.name]), "name")) for b in built if b.name in long]
+        Placed(b.folder.name, Finding("alias-long", SCHEMA, text.format(long[b.name]), "name"))
+        for b in built
+        if b.name in long
+    ]
 
 
 def _placed(folder: str, findings: Iterable[Finding]) -> list[Placed]:
@@ -274,9 +365,17 @@ def _sha256(text: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Build, or with `--check` compare. 0 done, 1 something failed (or the artifact is not up to date)."""
-    parser = argparse.ArgumentParser(prog="python -m tools_cache.build", description="Compile the tool folders.")
-    parser.add_argument("--check", action="store_true", help="write nothing; fail when the artifact is not up to date")
+    """Build, or with `--check` compare. 0 done, 1 something failed (or the artifact is not up
+    to date).
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m tools_cache.build", description="Compile the tool folders."
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="write nothing; fail when the artifact is not up to date",
+    )
     parser.add_argument("--tools", type=Path, default=TOOLS, help="folder of tool folders")
     parser.add_argument("--out", type=Path, default=ARTIFACT, help="the artifact")
     options = parser.parse_args(argv)
@@ -288,7 +387,10 @@ def main(argv: list[str] | None = None) -> int:
     if report.text is None:
         return 1
     if options.check and not up_to_date(report.text, options.out):
-        _say(f"error: {options.out.name} is not what the folders compile to: run python -m tools_cache.build")
+        _say(
+            f"error: {options.out.name} is not what the folders compile "
+            "to: run python -m tools_cache.build"
+        )
         return 1
     if not options.check:
         write(report.text, options.out, made=stamp(options.tools, os.environ))

@@ -1,6 +1,8 @@
-"""Calendars as a tool sees them: what is taken, what is made, how asking can fail. Moments carry their zone.
+"""Calendars as a tool sees them: what is taken, what is made, how asking can fail. Moments carry
+their zone.
 
-Refuses to know files, servers and iCalendar: whoever lends calendars to the tools does (`Calendars`).
+Refuses to know files, servers and iCalendar: whoever lends calendars to the tools does
+(`Calendars`).
 """
 
 import math
@@ -17,7 +19,9 @@ RETRY_AFTER_S: Final = 60.0
 """How long to wait for a server that says it is asked too often, and not for how long (S2-124)."""
 MOST_RETRY_AFTER_S: Final = 3600.0
 YEARS: Final = range(1900, 9999)
-"""What calendars are asked about: around the first and the last year a window of ours has no room."""
+"""What calendars are asked about: around the first and the last year a window of ours has no
+room.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +50,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """An event that is in the calendar. `fresh` is False when it was there; `link` is "" without an online meeting."""
+    """An event that is in the calendar. `fresh` is False when it was there; `link` is ""
+    without an online meeting.
+    """
 
     uid: str
     calendar: str = PRIMARY
@@ -57,7 +63,9 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agenda:
-    """What is taken between two moments; `unread` counts what could not be understood, and so may be taken too."""
+    """What is taken between two moments; `unread` counts what could not be understood, and so
+    may be taken too.
+    """
 
     busy: tuple[Busy, ...]
     unread: int = 0
@@ -76,9 +84,18 @@ class Trouble(StrEnum):
 
 
 class CalendarTrouble(Exception):
-    """A calendar could not be asked, or not be written. `uncertain`: something may have been written all the same."""
+    """A calendar could not be asked, or not be written. `uncertain`: something may have been
+    written all the same.
+    """
 
-    def __init__(self, trouble: Trouble, text: str, *, retry_after_s: float | None = None, uncertain: bool = False) -> None:
+    def __init__(
+        self,
+        trouble: Trouble,
+        text: str,
+        *,
+        retry_after_s: float | None = None,
+        uncertain: bool = False,
+    ) -> None:
         super().__init__(text)
         self.trouble = trouble
         self.retry_after_s = retry_after_s
@@ -103,8 +120,8 @@ class CalendarContext(ToolContext, Protocol):
 
 
 def moment(args: Mapping[str, Json], name: str) -> datetime:
-    """Read an argument of the format date-time. Raises `ToolFailure`: that format also has a small `t` and `z`, which are
-    understood, and leap seconds and a year 0, which no clock of ours shows.
+    """Read an argument of the format date-time. Raises `ToolFailure`: that format also has a small
+    `t` and `z`, which are understood, and leap seconds and a year 0, which no clock of ours shows.
     """
     try:
         read = datetime.fromisoformat(str(args[name]).upper())
@@ -112,29 +129,55 @@ def moment(args: Mapping[str, Json], name: str) -> datetime:
     except (ValueError, OverflowError):
         known = False
     if not known:
-        raise ToolFailure(ToolError.of(
-            ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: /{name} is no moment of the years {YEARS[0]} to {YEARS[-1]}",
-            suggestion="Give it like 2026-11-23T09:00:00+01:00"))  # fmt: skip
+        raise ToolFailure(
+            ToolError.of(
+                ErrorCode.INVALID_ARGUMENTS,
+                f"Invalid parameters: /{name} is no moment of the years {YEARS[0]} to {YEARS[-1]}",
+                suggestion="Give it like 2026-11-23T09:00:00+01:00",
+            )
+        )
     return read
 
 
 def failure(trouble: CalendarTrouble) -> ToolFailure:
-    """Say a calendar's trouble as S2-124 wants it; signing in again is a person's work, so AUTH is not retryable (C-10)."""
+    """Say a calendar's trouble as S2-124 wants it; signing in again is a person's work, so AUTH
+    is not retryable (C-10).
+    """
     text, partial = str(trouble), trouble.uncertain
     match trouble.trouble:
         case Trouble.RATE_LIMIT:
             wait_s = min(MOST_RETRY_AFTER_S, max(1.0, trouble.retry_after_s or RETRY_AFTER_S))
-            error = ToolError.of(ErrorCode.RATE_LIMIT, text, retry_after_ms=math.ceil(wait_s * 1000),
-                                 suggestion=f"Try again in {math.ceil(wait_s)} s", partial_side_effects=partial)  # fmt: skip
+            error = ToolError.of(
+                ErrorCode.RATE_LIMIT,
+                text,
+                retry_after_ms=math.ceil(wait_s * 1000),
+                suggestion=f"Try again in {math.ceil(wait_s)} s",
+                partial_side_effects=partial,
+            )
         case Trouble.AUTH:
-            error = ToolError.of(ErrorCode.AUTH, text, suggestion="Check calendar.username and calendar.password_file",
-                                 partial_side_effects=partial)  # fmt: skip
+            error = ToolError.of(
+                ErrorCode.AUTH,
+                text,
+                suggestion="Check calendar.username and calendar.password_file",
+                partial_side_effects=partial,
+            )
         case Trouble.AWAY:
-            error = ToolError.of(ErrorCode.NETWORK_ERROR, text, suggestion="Try again in a moment", partial_side_effects=partial)
+            error = ToolError.of(
+                ErrorCode.NETWORK_ERROR,
+                text,
+                suggestion="Try again in a moment",
+                partial_side_effects=partial,
+            )
         case Trouble.UNKNOWN_CALENDAR:
-            error = ToolError.of(ErrorCode.INVALID_ARGUMENTS, text, suggestion='Leave calendars out for "primary"')
+            error = ToolError.of(
+                ErrorCode.INVALID_ARGUMENTS, text, suggestion='Leave calendars out for "primary"'
+            )
         case Trouble.NO_FOLDER:
-            error = ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text, suggestion="Make or mount that folder, or correct [calendar] folder in glassd.toml")
+            error = ToolError.of(
+                ErrorCode.TOOL_UNAVAILABLE,
+                text,
+                suggestion="Make or mount that folder, or correct [calendar] folder in glassd.toml",
+            )
         case Trouble.REFUSED:
             error = ToolError.of(ErrorCode.TOOL_UNAVAILABLE, text, partial_side_effects=partial)
     return ToolFailure(error)

@@ -10,18 +10,33 @@ from collections.abc import Mapping
 
 
 async def ask(
-    code: str, *words: str, question: bytes | None = None, limit_s: float, env: Mapping[str, str] | None = None
+    code: str,
+    *words: str,
+    question: bytes | None = None,
+    limit_s: float,
+    env: Mapping[str, str] | None = None,
 ) -> tuple[bytes, int | None]:
-    """Run Python `code` with `words` as its arguments; give what it wrote, and its exit code. Whatever ends this ends the child.
+    """Run Python `code` with `words` as its arguments; give what it wrote, and its exit code.
+    Whatever ends this ends the child.
 
-    Raises TimeoutError, and OSError when no child can be started. `-P`: the working directory puts no module in a library's place.
+    Raises TimeoutError, and OSError when no child can be started. `-P`: the working directory puts
+    no module in a library's place.
     """
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-P", "-c", code, *words, env=env, stdin=DEVNULL if question is None else PIPE, stdout=PIPE, stderr=DEVNULL
+        sys.executable,
+        "-P",
+        "-c",
+        code,
+        *words,
+        env=env,
+        stdin=DEVNULL if question is None else PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
     )
     conversation = asyncio.ensure_future(child.communicate(question))
     try:
-        # Not asyncio.timeout: on Python 3.11.2 it raises CancelledError in a task that was cancelled before.
+        # Not asyncio.timeout: on Python 3.11.2 it raises CancelledError in a task that was
+        # cancelled before.
         await asyncio.wait([conversation], timeout=limit_s)
         if not conversation.done():
             raise TimeoutError

@@ -1,4 +1,5 @@
-"""What a tool's `config.py` says its owner may set, read from its syntax tree: a pydantic model named `Config`.
+"""What a tool's `config.py` says its owner may set, read from its syntax tree: a pydantic model
+named `Config`.
 
 Never imports it: pydantic is 13 MiB, and whoever only shows or builds a tool needs none of it.
 """
@@ -30,11 +31,19 @@ def read(text: str) -> tuple[tuple[Setting, ...], list[Finding]]:
     except (SyntaxError, ValueError) as e:
         return (), [Finding("config", FILE, f"is not Python: {e}")]
     models = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == CLASS]
-    if not models or not any(ast.unparse(b).rpartition(".")[2] == "BaseModel" for b in models[-1].bases):
+    if not models or not any(
+        ast.unparse(b).rpartition(".")[2] == "BaseModel" for b in models[-1].bases
+    ):
         return (), [Finding("config", FILE, f"has no class {CLASS}(BaseModel)", CLASS)]
-    settings = tuple(_setting(n, n.target.id) for n in models[-1].body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name))
+    settings = tuple(
+        _setting(n, n.target.id)
+        for n in models[-1].body
+        if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)
+    )
     unset = "has no default: a tool works before anybody configures it"
-    wrong = [Finding("config", FILE, f"{s.name} {unset}", s.name) for s in settings if s.default is None]
+    wrong = [
+        Finding("config", FILE, f"{s.name} {unset}", s.name) for s in settings if s.default is None
+    ]
     if not any(s.name == "enabled" and s.type == "bool" for s in settings):
         wrong.append(Finding("config", FILE, f"{CLASS} has no enabled: bool", "enabled"))
     return settings, wrong
@@ -48,4 +57,6 @@ def _setting(node: ast.AnnAssign, name: str) -> Setting:
     default = value.args[0] if value.args else said.get("default", said.get("default_factory"))
     about = said.get("description")
     text = about.value if isinstance(about, ast.Constant) and isinstance(about.value, str) else ""
-    return Setting(name, ast.unparse(node.annotation), ast.unparse(default) if default else None, text)
+    return Setting(
+        name, ast.unparse(node.annotation), ast.unparse(default) if default else None, text
+    )

@@ -1,4 +1,5 @@
-"""Contacts written in a text: e-mail addresses, phone numbers, and the names beside them. Pure and deterministic.
+"""Contacts written in a text: e-mail addresses, phone numbers, and the names beside them. Pure and
+deterministic.
 
 Refuses to guess: no name is made from an address, and a date or a time is no phone number.
 """
@@ -11,17 +12,91 @@ from typing import Final
 from tools_cache.tool import Json
 
 MAX_CONTACTS: Final = 100
-_EMAIL: Final = re.compile(r"(?<![\w.+-])[A-Za-z0-9_%+-]{1,64}(?:\.[A-Za-z0-9_%+-]{1,64}){0,8}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])")
-_PHONE: Final = re.compile(r"(?<![\w.,:/+-])\+?(?:\(\d{1,5}\)|\d)(?:[ ./-]?(?:\(\d{1,5}\)|\d)){5,19}(?![\w:/-]|[.,]\d)")
-_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.\d{2}[ -]+\d{1,2}\.\d{2}|^\d+\.\d+$")
+_EMAIL: Final = re.compile(
+    r"(?<![\w.+-])[A-Za-z0-9_%+-]{1,64}(?:\.[A-Za-z0-9_%+-]{1,64}){0,8}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])"
+)
+_PHONE: Final = re.compile(
+    r"(?<![\w.,:/+-])\+?(?:\(\d{1,5}\)|\d)(?:[ ./-]?(?:\(\d{1,5}\)|\d)){5,19}(?![\w:/-]|[.,]\d)"
+)
+_DATE: Final = re.compile(
+    r"\d{4}-\d{2}-\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{1,2}\.\d{2}[ "
+    r"-]+\d{1,2}\.\d{2}|^\d+\.\d+$"
+)
 _NAME: Final = re.compile(r"[^\W\d_][^\W\d_'’.-]*(?:['’-][^\W\d_]+)*")
-_JOINS: Final = frozenset({"von", "van", "de", "der", "den", "da", "di", "du", "la", "le", "al", "bin", "zu"})
-_NO_NAMES: Final = frozenset({
-    "Call", "Phone", "Tel", "Telephone", "Telefon", "Mobile", "Mobil", "Cell", "Fax", "Email", "E-Mail", "Mail", "Mailto", "Contact", "Write", "Ask",
-    "Reach", "Text", "From", "To", "Cc", "Bcc", "Or", "And", "At", "The", "My", "His", "Her", "Our", "Your", "Please", "Send", "Meet",
-    "Dear", "Hello", "Hi", "No", "Then", "In", "By", "Is", "On", "With", "For", "Number", "Address", "Office", "Home", "Work", "Name", "Also", "You", "I", "Regards",
-    "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday", "Email:", "Signed", "Best", "Kind", "Thanks",
-})  # fmt: skip
+_JOINS: Final = frozenset(
+    {"von", "van", "de", "der", "den", "da", "di", "du", "la", "le", "al", "bin", "zu"}
+)
+_NO_NAMES: Final = frozenset(
+    {
+        "Call",
+        "Phone",
+        "Tel",
+        "Telephone",
+        "Telefon",
+        "Mobile",
+        "Mobil",
+        "Cell",
+        "Fax",
+        "Email",
+        "E-Mail",
+        "Mail",
+        "Mailto",
+        "Contact",
+        "Write",
+        "Ask",
+        "Reach",
+        "Text",
+        "From",
+        "To",
+        "Cc",
+        "Bcc",
+        "Or",
+        "And",
+        "At",
+        "The",
+        "My",
+        "His",
+        "Her",
+        "Our",
+        "Your",
+        "Please",
+        "Send",
+        "Meet",
+        "Dear",
+        "Hello",
+        "Hi",
+        "No",
+        "Then",
+        "In",
+        "By",
+        "Is",
+        "On",
+        "With",
+        "For",
+        "Number",
+        "Address",
+        "Office",
+        "Home",
+        "Work",
+        "Name",
+        "Also",
+        "You",
+        "I",
+        "Regards",
+        "Monday",
+        "Tuesday",
+        "Wednesday",
+        "Thursday",
+        "Friday",
+        "Saturday",
+        "Sunday",
+        "Email:",
+        "Signed",
+        "Best",
+        "Kind",
+        "Thanks",
+    }
+)
 MAX_BESIDE: Final = 80
 """Characters before an address or number within which its name stands."""
 MAX_WORDS: Final = 5
@@ -48,7 +123,9 @@ class _Found:
 
 
 def extract(text: str) -> list[Contact]:
-    """Give the contacts in the order they stand; what follows a name up to the next name, in one sentence or line, is its own."""
+    """Give the contacts in the order they stand; what follows a name up to the next name, in
+    one sentence or line, is its own.
+    """
     contacts: list[Contact] = []
     seen: set[str] = set()
     ended = 0
@@ -63,14 +140,20 @@ def extract(text: str) -> list[Contact]:
         together = contacts and since and not name and _together(before, contacts[-1])
         if together or (name and contacts and contacts[-1].name == name):
             last = contacts.pop()
-            contacts.append(Contact(last.name, (*last.emails, *_some(one.email)), (*last.phones, *_some(one.phone))))
+            contacts.append(
+                Contact(
+                    last.name, (*last.emails, *_some(one.email)), (*last.phones, *_some(one.phone))
+                )
+            )
         elif len(contacts) < MAX_CONTACTS:
             contacts.append(Contact(name, _some(one.email), _some(one.phone)))
     return contacts
 
 
 def _together(between: str, last: Contact) -> bool:
-    """In one sentence, or on the next line of one that is named: a list of bare addresses is a list of people."""
+    """In one sentence, or on the next line of one that is named: a list of bare addresses is a
+    list of people.
+    """
     if "\n" in between:
         return bool(last.name) and between.count("\n") == 1
     return not re.search(r"[.;!?](?:\s|$)", between)
@@ -83,7 +166,9 @@ def _found(text: str) -> Iterator[_Found]:
     for match in _PHONE.finditer(text):
         digits = re.sub(r"\D", "", match[0])
         if 7 <= len(digits) <= 15 and not _DATE.search(match[0]):
-            yield _Found(match.start(), match.end(), "", ("+" if match[0].startswith("+") else "") + digits)
+            yield _Found(
+                match.start(), match.end(), "", ("+" if match[0].startswith("+") else "") + digits
+            )
 
 
 def _some(value: str) -> tuple[str, ...]:
@@ -91,8 +176,12 @@ def _some(value: str) -> tuple[str, ...]:
 
 
 def _name(before: str) -> str:
-    """The last name in what stands before, in the same line and sentence: "Eva Meier at", "Eva Meier <", "Name: Eva Meier,"."""
-    beside = re.split(r"\n|[;!?]|\.(?=\s+[^\W\d_])(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)", before[-MAX_BESIDE:])[-1]
+    """The last name in what stands before, in the same line and sentence: "Eva Meier at", "Eva
+    Meier <", "Name: Eva Meier,".
+    """
+    beside = re.split(
+        r"\n|[;!?]|\.(?=\s+[^\W\d_])(?<!Dr\.)(?<!Mr\.)(?<!Ms\.)", before[-MAX_BESIDE:]
+    )[-1]
     runs: list[list[str]] = [[]]
     at = 0
     for match in _NAME.finditer(beside):
@@ -117,7 +206,11 @@ def _card(before: str) -> str:
     """The line above, when it is a name and nothing else, as on a visiting card."""
     lines = before[-2 * MAX_BESIDE :].split("\n")
     words = _NAME.findall(lines[-2]) if len(lines) > 1 else []
-    plain = bool(words) and len(words) <= MAX_WORDS and not re.sub(r"[\s.,]", "", _NAME.sub("", lines[-2]))
+    plain = (
+        bool(words)
+        and len(words) <= MAX_WORDS
+        and not re.sub(r"[\s.,]", "", _NAME.sub("", lines[-2]))
+    )
     return _trimmed(words) if plain and all(w in _JOINS or _is_name(w) for w in words) else ""
 
 
@@ -131,4 +224,10 @@ def _name_after(text: str, one: _Found) -> str:
     """A name in brackets right behind: "eva@example.com (Eva Meier)"."""
     match = re.match(r"[ \t]{0,3}\(([^()\n]{2,60})\)", text[one.end : one.end + 70])
     words = _NAME.findall(match[1]) if match else []
-    return " ".join(words) if words and all(w[0].isupper() or w in _JOINS for w in words) and not set(words) & _NO_NAMES else ""
+    return (
+        " ".join(words)
+        if words
+        and all(w[0].isupper() or w in _JOINS for w in words)
+        and not set(words) & _NO_NAMES
+        else ""
+    )

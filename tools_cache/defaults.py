@@ -1,9 +1,11 @@
-"""Fill the defaults of a JSON schema into arguments, as Ajv's `useDefaults` does (S2-34). Never judges the arguments.
+"""Fill the defaults of a JSON schema into arguments, as Ajv's `useDefaults` does (S2-34). Never
+judges the arguments.
 
-Filled: absent properties (an explicit null stays), in `properties` and in object `items`, also below `allOf` and the
-taken branch of `if`. Not filled: anything through `$ref`, under `anyOf`/`oneOf`/`not`/`if`, inside an absent parent.
-Order is Ajv's, seen by running it: `allOf`, then `if`, then `items`, then own properties, each parent before its
-children; so a default below `allOf` beats a sibling one, and `if` is asked before the own defaults are in.
+Filled: absent properties (an explicit null stays), in `properties` and in object `items`, also
+below `allOf` and the taken branch of `if`. Not filled: anything through `$ref`, under
+`anyOf`/`oneOf`/`not`/`if`, inside an absent parent. Order is Ajv's, seen by running it: `allOf`,
+then `if`, then `items`, then own properties, each parent before its children; so a default below
+`allOf` beats a sibling one, and `if` is asked before the own defaults are in.
 """
 
 import copy
@@ -51,9 +53,15 @@ def _fill_object(properties: Any, value: dict[str, Any], holds: Holds) -> None:
 
 
 def newly_filled(before: Any, after: Any, path: str = "") -> list[str]:
-    """Give a JSON pointer to each value that filling added, in order: for who has to tell what was assumed (S2-35)."""
+    """Give a JSON pointer to each value that filling added, in order: for who has to tell what
+    was assumed (S2-35).
+    """
     if isinstance(before, list) and isinstance(after, list):
-        return [p for i, (old, new) in enumerate(zip(before, after, strict=False)) for p in newly_filled(old, new, f"{path}/{i}")]
+        return [
+            p
+            for i, (old, new) in enumerate(zip(before, after, strict=False))
+            for p in newly_filled(old, new, f"{path}/{i}")
+        ]
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         return []
     found = []
@@ -71,14 +79,24 @@ def holds_bool(condition: Any, value: Any, holds: Holds) -> bool:
 def misplaced_defaults(schema: Any, path: str = "", *, unfilled: bool = False) -> list[str]:
     """Find defaults that would never be used: JSON pointers of each, for the build lint."""
     if isinstance(schema, list):
-        return [p for i, part in enumerate(schema) for p in misplaced_defaults(part, f"{path}/{i}", unfilled=unfilled)]
+        return [
+            p
+            for i, part in enumerate(schema)
+            for p in misplaced_defaults(part, f"{path}/{i}", unfilled=unfilled)
+        ]
     if not isinstance(schema, Mapping):
         return []
     found = [f"{path}/default"] if unfilled and "default" in schema else []
     for key, part in schema.items():
-        if key in ("properties", "patternProperties", "$defs", "definitions") and isinstance(part, Mapping):
+        if key in ("properties", "patternProperties", "$defs", "definitions") and isinstance(
+            part, Mapping
+        ):
             children = part.items()
-            found += [p for name, sub in children for p in misplaced_defaults(sub, f"{path}/{key}/{name}", unfilled=unfilled)]
+            found += [
+                p
+                for name, sub in children
+                for p in misplaced_defaults(sub, f"{path}/{key}/{name}", unfilled=unfilled)
+            ]
         elif key not in ("default", "const", "enum", "examples"):
             found += misplaced_defaults(part, f"{path}/{key}", unfilled=unfilled or key in UNFILLED)
     return found

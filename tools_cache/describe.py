@@ -1,4 +1,5 @@
-"""A tool told to whoever wants to use, configure or change it: parameters, settings, what it needs. From texts alone (S4-10).
+"""A tool told to whoever wants to use, configure or change it: parameters, settings, what it needs.
+From texts alone (S4-10).
 
 Imports neither handler nor `config.py`: what a person asks about need not run, and may be broken.
 """
@@ -30,7 +31,9 @@ class Written:
 
 
 def read(tool: ToolDefinition, tools: Path) -> Written:
-    """Read the folder of a tool that was built. What cannot be read is left out: the build has told about it."""
+    """Read the folder of a tool that was built. What cannot be read is left out: the build has
+    told about it.
+    """
     build = (tool.raw.get("_meta") or {}).get(BUILD_KEY) or {}
     folder = tools / str(build.get("folder", ""))
     try:
@@ -44,17 +47,25 @@ def read(tool: ToolDefinition, tools: Path) -> Written:
 def data(tool: ToolDefinition, written: Written) -> dict[str, Json]:
     """The same for programs."""
     return {
-        "form": "class" if written.form.tool_class else "function", "asks": dict(written.form.asks),
-        "dependsOn": list(tool.depends_on), "section": section(tool),
-        "settings": [{"name": s.name, "type": s.type, "default": s.default, "description": s.description} for s in written.settings],
-    }  # fmt: skip
+        "form": "class" if written.form.tool_class else "function",
+        "asks": dict(written.form.asks),
+        "dependsOn": list(tool.depends_on),
+        "section": section(tool),
+        "settings": [
+            {"name": s.name, "type": s.type, "default": s.default, "description": s.description}
+            for s in written.settings
+        ],
+    }
 
 
 def text(tool: ToolDefinition, written: Written) -> str:
     """Give the formatted description."""
     parts = [f"{tool.name}: {tool.description}"]
     parts += _block("parameters", _parameters(tool.input_schema))
-    parts += _block(f"settings [{section(tool)}]", ((s.name, f"{s.type} = {s.default}", s.description) for s in written.settings))
+    parts += _block(
+        f"settings [{section(tool)}]",
+        ((s.name, f"{s.type} = {s.default}", s.description) for s in written.settings),
+    )
     parts += _block("asks for", ((name, kind, "") for name, kind in written.form.asks.items()))
     if tool.depends_on:
         parts.append(f"depends on {', '.join(tool.depends_on)}")
@@ -64,7 +75,15 @@ def text(tool: ToolDefinition, written: Written) -> str:
 def section(tool: ToolDefinition) -> str:
     """Name its table in glassd.toml; a package with dots stands in quotes there."""
     package, name = parse(tool.name)
-    return ".".join(["tool", *(word if word.replace("_", "").replace("-", "").isalnum() else f'"{word}"' for word in (package, name))])
+    return ".".join(
+        [
+            "tool",
+            *(
+                word if word.replace("_", "").replace("-", "").isalnum() else f'"{word}"'
+                for word in (package, name)
+            ),
+        ]
+    )
 
 
 def _parameters(schema: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
@@ -72,8 +91,18 @@ def _parameters(schema: Mapping[str, Any]) -> Iterable[tuple[str, str, str]]:
     for name, one in schema.get("properties", {}).items():
         kind = one.get("type", "any")
         kind = "|".join(kind) if isinstance(kind, list) else str(kind)
-        rest = "required" if name in required else f"= {one['default']!r}" if "default" in one else "optional"
-        yield name, f"{kind}, {rest}" if rest[0] != "=" else f"{kind} {rest}", str(one.get("description", ""))
+        rest = (
+            "required"
+            if name in required
+            else f"= {one['default']!r}"
+            if "default" in one
+            else "optional"
+        )
+        yield (
+            name,
+            f"{kind}, {rest}" if rest[0] != "=" else f"{kind} {rest}",
+            str(one.get("description", "")),
+        )
 
 
 def _block(title: str, rows: Iterable[tuple[str, str, str]]) -> list[str]:

@@ -1,6 +1,8 @@
-"""The shapes of documents that enter: a registry, an app, a tool. Pydantic, strict, unknown fields kept.
+"""The shapes of documents that enter: a registry, an app, a tool. Pydantic, strict, unknown fields
+kept.
 
-Only `manifest.py` reads these; what it makes of them are the frozen words of `tool.py`. On the wire their names are camelCase.
+Only `manifest.py` reads these; what it makes of them are the frozen words of `tool.py`. On the wire
+their names are camelCase.
 """
 
 from typing import Annotated, Any, Final, Literal, Self
@@ -52,7 +54,9 @@ class _Document(BaseModel):
 
 
 class Bounds(_Document):
-    """A number of a capability, at least `min`, at most `max`. Nothing else is understood, so nothing else is let in."""
+    """A number of a capability, at least `min`, at most `max`. Nothing else is understood, so
+    nothing else is let in.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -67,18 +71,27 @@ class Bounds(_Document):
 
 
 Ability = Annotated[StrictStr, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.]{0,63}$")]
-Wanted = StrictBool | StrictInt | StrictFloat | Annotated[StrictStr, Field(min_length=1, max_length=64)] | Bounds
+Wanted = (
+    StrictBool
+    | StrictInt
+    | StrictFloat
+    | Annotated[StrictStr, Field(min_length=1, max_length=64)]
+    | Bounds
+)
 
 
 class Need(_Document):
-    """One line of `hardwareRequirements`. An unknown type or level is kept and fails closed. `where` looks below the
-    type: `{"maxTextLines": {"min": 5}, "canDisplayBitmap": true}`; ours, MentraOS knows types only.
+    """One line of `hardwareRequirements`. An unknown type or level is kept and fails closed.
+    `where` looks below the type: `{"maxTextLines": {"min": 5}, "canDisplayBitmap": true}`; ours,
+    MentraOS knows types only.
     """
 
     type: Word
     level: Word = "REQUIRED"
     description: StrictStr | None = None
-    where: Annotated[dict[Ability, Wanted], BeforeValidator(_null_is_nothing), Field(max_length=16)] = {}
+    where: Annotated[
+        dict[Ability, Wanted], BeforeValidator(_null_is_nothing), Field(max_length=16)
+    ] = {}
 
 
 class Hardware(_Document):
@@ -91,7 +104,9 @@ class Extensions(_Document):
     """MentraOS extensions of a tool."""
 
     activation_phrases: Phrases = []
-    local_phrases: Annotated[dict[Language, Phrases], BeforeValidator(_null_is_nothing), Field(max_length=32)] = {}
+    local_phrases: Annotated[
+        dict[Language, Phrases], BeforeValidator(_null_is_nothing), Field(max_length=32)
+    ] = {}
     category: StrictStr | None = None
 
 
@@ -123,8 +138,13 @@ class Tool(_Document):
     category: StrictStr | None = None
     side_effects: Literal["none", "read_only", "writes"] = "writes"
     idempotent: StrictBool = False
-    requires_confirmation: Annotated[Literal["never", "always", "policy"], BeforeValidator(_tri_state)] = "never"
-    allowed_modes: Annotated[list[Literal["text", "voice"]], Field(min_length=1)] = ["text", "voice"]
+    requires_confirmation: Annotated[
+        Literal["never", "always", "policy"], BeforeValidator(_tri_state)
+    ] = "never"
+    allowed_modes: Annotated[list[Literal["text", "voice"]], Field(min_length=1)] = [
+        "text",
+        "voice",
+    ]
     latency_budget_ms: Number = 4000
     timeout_s: Number = 30.0
     queueable: StrictBool = False
@@ -134,8 +154,12 @@ class Tool(_Document):
     pending_ttl_s: Annotated[Number, Field(ge=1, le=MAX_PENDING_TTL_S)] = 3600.0
     cache_ttl_s: Annotated[Number, Field(ge=1, le=MAX_CACHE_TTL_S)] | None = None
     rate_limit: Rate | None = None
-    available_when: Annotated[dict[Literal["glasses", "uplink", "worn"], StrictBool], BeforeValidator(_null_is_nothing)] = {}
-    depends_on: Annotated[list[Name], BeforeValidator(_null_is_empty), Field(max_length=MAX_NEEDS)] = []
+    available_when: Annotated[
+        dict[Literal["glasses", "uplink", "worn"], StrictBool], BeforeValidator(_null_is_nothing)
+    ] = {}
+    depends_on: Annotated[
+        list[Name], BeforeValidator(_null_is_empty), Field(max_length=MAX_NEEDS)
+    ] = []
     mentra_extensions: Annotated[Extensions, BeforeValidator(_null_is_nothing)] = Extensions()
 
 
@@ -144,7 +168,9 @@ class AppDocument(_Document):
 
     package_name: Annotated[StrictStr, Field(min_length=1, max_length=200, pattern="^[^:]+$")]
     name: StrictStr | None = None
-    hardware_requirements: Annotated[list[Need], BeforeValidator(_null_is_empty), Field(max_length=32)] = []
+    hardware_requirements: Annotated[
+        list[Need], BeforeValidator(_null_is_empty), Field(max_length=32)
+    ] = []
 
 
 class Head(_Document):

@@ -1,4 +1,6 @@
-"""What can be wrong with a name, a definition or a registry document. Each error names the field and the fix."""
+"""What can be wrong with a name, a definition or a registry document. Each error names the
+field and the fix.
+"""
 
 
 class ToolsError(Exception):
@@ -10,11 +12,15 @@ class BadToolName(ToolsError):
 
 
 class BadDefinition(ToolsError):
-    """One tool (or app) that cannot be taken into the registry; the others are not touched by it."""
+    """One tool (or app) that cannot be taken into the registry; the others are not touched by
+    it.
+    """
 
 
 class BadManifest(ToolsError):
-    """A whole registry document that cannot take force: not JSON, wrong hash, wrong version, too large."""
+    """A whole registry document that cannot take force: not JSON, wrong hash, wrong version,
+    too large.
+    """
 
 
 class MissingForm(ToolsError):

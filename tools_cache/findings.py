@@ -1,4 +1,5 @@
-"""What a lint found: a rule by its name, the file and field it was broken in, and words for the author.
+"""What a lint found: a rule by its name, the file and field it was broken in, and words for the
+author.
 
 Refuses to know how anything is judged.
 """
@@ -50,7 +51,9 @@ RULES: Final[Mapping[str, str]] = {
     "depends-on": "a tool depends on others that are there",
     "reference": "texts name only tools that exist",
     "handler-python": "the handler is Python",
-    "handler-execute": "the handler exports `async def execute(args, ctx)`, or has a class derived from Tool",
+    "handler-execute": (
+        "the handler exports `async def execute(args, ctx)`, or has a class derived from Tool"
+    ),
     "handler-one": "one folder makes one tool",
     "handler-run": "a tool's class has `async def run(self, args)`",
     "handler-parts": "a tool's constructor asks only for what can be handed in",
@@ -65,7 +68,9 @@ RULES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One broken rule. `field` is a dotted name or a JSON pointer, "" for the whole file; `text` names it too."""
+    """One broken rule. `field` is a dotted name or a JSON pointer, "" for the whole file;
+    `text` names it too.
+    """
 
     rule: str
     file: str
@@ -88,4 +93,10 @@ class Placed:
 
     def to_json(self) -> dict[str, str]:
         f = self.finding
-        return {"folder": self.folder, "file": f.file, "field": f.field, "rule": f.rule, "problem": f.text}
+        return {
+            "folder": self.folder,
+            "file": f.file,
+            "field": f.field,
+            "rule": f.rule,
+            "problem": f.text,
+        }

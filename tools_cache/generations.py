@@ -1,8 +1,9 @@
-"""The last two good registry documents on disk, so that an edge without its cloud still knows its tools.
+"""The last two good registry documents on disk, so that an edge without its cloud still knows its
+tools.
 
-Blocking (run it in a thread once the daemon serves). Knows bytes and a short header, not what a registry means.
-A file is one line of JSON (the header) and the document's bytes; the header holds the bytes' hash, so a copy that is
-unchanged since it was checked need not be checked again.
+Blocking (run it in a thread once the daemon serves). Knows bytes and a short header, not what a
+registry means. A file is one line of JSON (the header) and the document's bytes; the header holds
+the bytes' hash, so a copy that is unchanged since it was checked need not be checked again.
 """
 
 import contextlib
@@ -23,7 +24,9 @@ MAX_FILE: Final = 12 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One document as it was fetched: from where, in which form, its ETag, when (wall clock), and what was refused."""
+    """One document as it was fetched: from where, in which form, its ETag, when (wall clock),
+    and what was refused.
+    """
 
     body: bytes
     base: str
@@ -44,16 +47,18 @@ class Generations:
         self._directory = directory
 
     def load(self) -> tuple[Iterator[Generation], list[str]]:
-        """Give what can be read, newest first, and a list that fills with what could not be, as that is iterated.
+        """Give what can be read, newest first, and a list that fills with what could not be, as
+        that is iterated.
 
-        A damaged file is put aside as `damaged.json`, so that it can be looked at and is not met again.
+        A damaged file is put aside as `damaged.json`, so that it can be looked at and is not met
+        again.
         """
         complaints: list[str] = []
         return self._readable(complaints), complaints
 
     def peek(self) -> tuple[Generation | None, dict[Path, str]]:
-        """Give the newest that can be read and, for each file that cannot, why; moves nothing: for who only looks.
-        Raises PermissionError.
+        """Give the newest that can be read and, for each file that cannot, why; moves nothing: for
+        who only looks. Raises PermissionError.
         """
         newest: Generation | None = None
         complaints: dict[Path, str] = {}
@@ -73,7 +78,9 @@ class Generations:
         return newest, complaints
 
     def save(self, generation: Generation) -> None:
-        """Make this the newest; the one before becomes the previous. Raises OSError; then the old ones stand."""
+        """Make this the newest; the one before becomes the previous. Raises OSError; then the
+        old ones stand.
+        """
         self._directory.mkdir(parents=True, exist_ok=True)
         current, previous = (self._directory / name for name in NAMES)
         temporary = current.with_suffix(".new")
@@ -107,9 +114,14 @@ class Generations:
 
 def _encode(g: Generation) -> bytes:
     header = {
-        "format": FORMAT, "sha256": hashlib.sha256(g.body).hexdigest(), "base": g.base, "kind": g.kind, "etag": g.etag,
-        "fetched_wall": g.fetched_wall, "refused": dict(g.refused),
-    }  # fmt: skip
+        "format": FORMAT,
+        "sha256": hashlib.sha256(g.body).hexdigest(),
+        "base": g.base,
+        "kind": g.kind,
+        "etag": g.etag,
+        "fetched_wall": g.fetched_wall,
+        "refused": dict(g.refused),
+    }
     return json.dumps(header).encode() + b"\n" + g.body
 
 
@@ -122,8 +134,14 @@ def _decode(content: bytes) -> Generation:
         if hashlib.sha256(body).hexdigest() != header["sha256"]:
             raise Damaged("its bytes are not those that were written")
         refused = {str(k): str(v) for k, v in header["refused"].items()}
-        return Generation(body, str(header["base"]), str(header["kind"]), str(header["etag"]),
-                          float(header["fetched_wall"]), refused)
+        return Generation(
+            body,
+            str(header["base"]),
+            str(header["kind"]),
+            str(header["etag"]),
+            float(header["fetched_wall"]),
+            refused,
+        )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Damaged(f"its header cannot be read ({type(e).__name__})") from None
 

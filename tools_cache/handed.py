@@ -1,6 +1,8 @@
-"""What a tool may be handed, one small Protocol a thing; `ToolContext` has them all. Words only: no code runs here.
+"""What a tool may be handed, one small Protocol a thing; `ToolContext` has them all. Words only: no
+code runs here.
 
-Refuses to offer a radio, a socket or a path, and any way to make intents: those come from a tool's result alone (S2-52).
+Refuses to offer a radio, a socket or a path, and any way to make intents: those come from a tool's
+result alone (S2-52).
 """
 
 import logging
@@ -12,37 +14,53 @@ Json = Any
 
 
 class ToolStorage(Protocol):
-    """One package's own tables in the daemon's database, for all users together; SQL parameters are always bound."""
+    """One package's own tables in the daemon's database, for all users together; SQL parameters
+    are always bound.
+    """
 
     async def execute(self, sql: str, *params: Json) -> int:
-        """Run one writing statement, committed on return; gives the last row id (INSERT) or the rows changed."""
+        """Run one writing statement, committed on return; gives the last row id (INSERT) or the
+        rows changed.
+        """
 
     async def fetch(self, sql: str, *params: Json) -> list[dict[str, Json]]:
         """Run one SELECT; at most 1,000 rows."""
 
 
 class Database(Protocol):
-    """The caller's own tables within this package: no other user's rows are in reach. Every value is bound.
+    """The caller's own tables within this package: no other user's rows are in reach. Every value
+    is bound.
 
-    Each table has `id` (INTEGER PRIMARY KEY) without being asked. A column named `encrypted__…` takes any JSON, keeps it
-    encrypted and gives it back as it was; it cannot be searched or sorted by, nor be named in `execute` and `fetch`.
+    Each table has `id` (INTEGER PRIMARY KEY) without being asked. A column named `encrypted__…`
+    takes any JSON, keeps it encrypted and gives it back as it was; it cannot be searched or sorted
+    by, nor be named in `execute` and `fetch`.
     """
 
     async def create_table(self, table: str, columns: Mapping[str, str]) -> None:
-        """Make it if it is not there; add what is missing to one that is. A column's form is `TEXT`, `INTEGER`, `REAL` or
-        `BLOB`, then `NOT NULL` or `UNIQUE` or both; that of an encrypted one is not looked at (give `TEXT`).
+        """Make it if it is not there; add what is missing to one that is. A column's form is
+        `TEXT`, `INTEGER`, `REAL` or `BLOB`, then `NOT NULL` or `UNIQUE` or both; that of an
+        encrypted one is not looked at (give `TEXT`).
         """
 
     async def insert(self, table: str, row: Mapping[str, Json]) -> int:
         """Give the new row's id."""
 
     async def select(
-        self, table: str, *, where: Mapping[str, Json] | None = None, columns: Sequence[str] = (), order: str = "",
+        self,
+        table: str,
+        *,
+        where: Mapping[str, Json] | None = None,
+        columns: Sequence[str] = (),
+        order: str = "",
         limit: int = 100,
-    ) -> list[dict[str, Json]]:  # fmt: skip
-        """Give rows whose columns equal what `where` says (a list: any of it); `order` is a column, `-column` falling."""
+    ) -> list[dict[str, Json]]:
+        """Give rows whose columns equal what `where` says (a list: any of it); `order` is a
+        column, `-column` falling.
+        """
 
-    async def update(self, table: str, row: Mapping[str, Json], *, where: Mapping[str, Json]) -> int:
+    async def update(
+        self, table: str, row: Mapping[str, Json], *, where: Mapping[str, Json]
+    ) -> int:
         """Change rows; gives how many. An empty `where` means all of them."""
 
     async def delete(self, table: str, *, where: Mapping[str, Json]) -> int:
@@ -56,7 +74,9 @@ class Database(Protocol):
 
 
 class Files(Protocol):
-    """The caller's own files within this package. A name is a relative path (`a/b.txt`); one that leads elsewhere fails."""
+    """The caller's own files within this package. A name is a relative path (`a/b.txt`); one
+    that leads elsewhere fails.
+    """
 
     async def make_folder(self, name: str) -> None:
         """Make it and those above it; one that is there is fine."""
@@ -114,7 +134,9 @@ class Audio(Protocol):
 
 
 class Cloud(Protocol):
-    """Other tools, wherever they live, through the whole pipeline and for the budgets of this turn (S2-134)."""
+    """Other tools, wherever they live, through the whole pipeline and for the budgets of this
+    turn (S2-134).
+    """
 
     async def call(self, tool: str, args: Mapping[str, Json]) -> Mapping[str, Json]:
         """Give the envelope of the answer: `{ok, data | error, …}`."""
@@ -138,19 +160,23 @@ class Audit(Protocol):
 
 
 class Config(Protocol):
-    """The owner's settings for this tool: the fields of its `config.py`, checked, with their defaults."""
+    """The owner's settings for this tool: the fields of its `config.py`, checked, with their
+    defaults.
+    """
 
     def __getitem__(self, key: str, /) -> Json: ...
     def get(self, key: str, default: Json, /) -> Json: ...
 
 
 class Deeds(Protocol):
-    """What finished glasses do besides showing and sounding: `brightness {level?, auto}`, `silent {on}`,
-    `notify {title, text, app}`, `dashboard {}`.
+    """What finished glasses do besides showing and sounding: `brightness {level?, auto}`, `silent
+    {on}`, `notify {title, text, app}`, `dashboard {}`.
     """
 
     async def __call__(self, deed: str, details: Mapping[str, Json], /) -> None:
-        """Returns when the glasses did it. Raises `ToolFailure` with what to tell: UNSUPPORTED where they cannot."""
+        """Returns when the glasses did it. Raises `ToolFailure` with what to tell: UNSUPPORTED
+        where they cannot.
+        """
 
 
 class Handed(Protocol):

@@ -1,6 +1,8 @@
-"""What form a handler has, read from its syntax tree: a function `execute`, or one class derived from `Tool`.
+"""What form a handler has, read from its syntax tree: a function `execute`, or one class derived
+from `Tool`.
 
-Never imports a handler. The same rules hold when it is loaded (`edge/tool_loader.py`); here they are said before it ships.
+Never imports a handler. The same rules hold when it is loaded (`edge/tool_loader.py`); here they
+are said before it ships.
 """
 
 import ast
@@ -18,7 +20,9 @@ OFFERED: Final = ", ".join(sorted(name.rpartition(".")[2] for name in _PARTS))
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`tool_class` is "" for a function; `asks` maps the constructor's parameters to the type each asks for."""
+    """`tool_class` is "" for a function; `asks` maps the constructor's parameters to the type
+    each asks for.
+    """
 
     tool_class: str = ""
     asks: Mapping[str, str] = field(default_factory=dict)
@@ -35,36 +39,66 @@ class _Class:
 
 def read(folder: str, tree: ast.Module) -> tuple[Form, list[Finding]]:
     """Give the form, and everything that is wrong with it."""
-    execute = [n for n in tree.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == "execute"]
+    execute = [
+        n
+        for n in tree.body
+        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == "execute"
+    ]
     names = _imported(tree)
     classes = _tool_classes(tree, names)
     if not classes:
         return Form(), list(_function(folder, execute))
     if execute:
-        return Form(), [_wrong("handler-one", next(iter(classes)), f"has both execute and a Tool: {next(iter(classes))}")]
+        return Form(), [
+            _wrong(
+                "handler-one",
+                next(iter(classes)),
+                f"has both execute and a Tool: {next(iter(classes))}",
+            )
+        ]
     return _class(classes, names)
 
 
-def _function(folder: str, execute: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> Iterator[Finding]:
+def _function(
+    folder: str, execute: list[ast.FunctionDef | ast.AsyncFunctionDef]
+) -> Iterator[Finding]:
     if not execute or not isinstance(execute[-1], ast.AsyncFunctionDef):
-        text = f"Handler for {folder} doesn't export execute function (async def execute(args, ctx)), nor a class of Tool"
+        text = (
+            f"Handler for {folder} doesn't export execute function (async def "
+            "execute(args, ctx)), nor a class of Tool"
+        )
         yield Finding("handler-execute", HANDLER, text, "execute")
     elif [a.arg for a in execute[-1].args.args] != ["args", "ctx"]:
-        yield Finding("handler-execute", HANDLER, "execute must take exactly (args, ctx)", "execute")
+        yield Finding(
+            "handler-execute", HANDLER, "execute must take exactly (args, ctx)", "execute"
+        )
 
 
 def _class(classes: Mapping[str, _Class], names: Mapping[str, str]) -> tuple[Form, list[Finding]]:
     whole = {name: c for name, c in classes.items() if not c.abstract}
     if not whole:
         name, last = list(classes.items())[-1]
-        return Form(), [_wrong("handler-run", name, f"class {name} has no {', '.join(sorted(last.abstract))}")]
+        return Form(), [
+            _wrong("handler-run", name, f"class {name} has no {', '.join(sorted(last.abstract))}")
+        ]
     if len(whole) > 1:
-        return Form(), [_wrong("handler-one", list(whole)[1], f"has {len(whole)} tools: {', '.join(whole)}; one a folder")]
-    (name, found), = whole.items()
+        return Form(), [
+            _wrong(
+                "handler-one",
+                list(whole)[1],
+                f"has {len(whole)} tools: {', '.join(whole)}; one a folder",
+            )
+        ]
+    ((name, found),) = whole.items()
     asks, wrong = _asked(name, found, names)
     run = found.methods["run"]
-    if not isinstance(run, ast.AsyncFunctionDef) or [a.arg for a in run.args.args] != ["self", "args"]:
-        wrong.append(_wrong("handler-run", f"{name}.run", f"{name}.run must be async def run(self, args)"))
+    if not isinstance(run, ast.AsyncFunctionDef) or [a.arg for a in run.args.args] != [
+        "self",
+        "args",
+    ]:
+        wrong.append(
+            _wrong("handler-run", f"{name}.run", f"{name}.run must be async def run(self, args)")
+        )
     return Form(name, asks), wrong
 
 
@@ -72,17 +106,24 @@ def _wrong(rule: str, field: str, text: str) -> Finding:
     return Finding(rule, HANDLER, text, field)
 
 
-def _asked(name: str, found: _Class, names: Mapping[str, str]) -> tuple[dict[str, str], list[Finding]]:
+def _asked(
+    name: str, found: _Class, names: Mapping[str, str]
+) -> tuple[dict[str, str], list[Finding]]:
     init = found.methods.get("__init__")
     if init is None:
         return {}, []
     a = init.args
     asks: dict[str, str] = {}
     wrong = []
-    for parameter in [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))][1:]:
+    for parameter in [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))][
+        1:
+    ]:
         asked = _dotted(parameter.annotation, names) if parameter.annotation else "no annotation"
         if asked not in _PARTS or parameter in (*a.posonlyargs, a.vararg, a.kwarg):
-            text = f"{name}({parameter.arg}: {asked}) asks for what cannot be handed in; there are: {OFFERED}"
+            text = (
+                f"{name}({parameter.arg}: {asked}) asks for what cannot "
+                f"be handed in; there are: {OFFERED}"
+            )
             wrong.append(_wrong("handler-parts", parameter.arg, text))
         asks[parameter.arg] = asked.rpartition(".")[2]
     return asks, wrong
@@ -96,13 +137,22 @@ def _imported(tree: ast.Module) -> dict[str, str]:
     names = {}
     for node in tree.body:
         if isinstance(node, ast.Import):
-            names.update({a.asname or a.name.partition(".")[0]: a.name if a.asname else a.name.partition(".")[0] for a in node.names})
+            names.update(
+                {
+                    a.asname or a.name.partition(".")[0]: a.name
+                    if a.asname
+                    else a.name.partition(".")[0]
+                    for a in node.names
+                }
+            )
         elif isinstance(node, ast.ImportFrom) and not node.level:
             names.update({a.asname or a.name: f"{node.module}.{a.name}" for a in node.names})
         elif isinstance(node, ast.ClassDef):
             names.pop(node.name, None)  # this file's own takes the word
         elif isinstance(node, ast.Assign):
-            names.update({t.id: _dotted(node.value, names) for t in node.targets if isinstance(t, ast.Name)})
+            names.update(
+                {t.id: _dotted(node.value, names) for t in node.targets if isinstance(t, ast.Name)}
+            )
     return names
 
 
@@ -120,7 +170,9 @@ def _dotted(node: ast.expr | None, names: Mapping[str, str]) -> str:
 
 
 def _tool_classes(tree: ast.Module, names: Mapping[str, str]) -> dict[str, _Class]:
-    """Find the classes of this file that come from `Tool`, by way of others of this file or at once."""
+    """Find the classes of this file that come from `Tool`, by way of others of this file or at
+    once.
+    """
     found: dict[str, _Class] = {}
     for node in (n for n in tree.body if isinstance(n, ast.ClassDef)):
         bases = [_dotted(b, names) for b in node.bases]
@@ -128,8 +180,14 @@ def _tool_classes(tree: ast.Module, names: Mapping[str, str]) -> dict[str, _Clas
         if _ROOT not in bases and not above:
             continue
         methods = {name: m for c in reversed(above) for name, m in c.methods.items()}
-        own = {m.name: m for m in node.body if isinstance(m, ast.FunctionDef | ast.AsyncFunctionDef)}
+        own = {
+            m.name: m for m in node.body if isinstance(m, ast.FunctionDef | ast.AsyncFunctionDef)
+        }
         lacking = {"run"} if not above else set().union(*(c.abstract for c in above))
-        marked = {m.name for m in own.values() if any("abstractmethod" in ast.unparse(d) for d in m.decorator_list)}
+        marked = {
+            m.name
+            for m in own.values()
+            if any("abstractmethod" in ast.unparse(d) for d in m.decorator_list)
+        }
         found[node.name] = _Class(node, {**methods, **own}, (lacking - set(own)) | marked)
     return found

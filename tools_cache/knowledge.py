@@ -1,6 +1,8 @@
-"""A knowledge base as a tool sees it: what may be asked, what is found, how it is ordered. Evidence is S2-119's object.
+"""A knowledge base as a tool sees it: what may be asked, what is found, how it is ordered. Evidence
+is S2-119's object.
 
-Refuses to know where documents come from and how they are searched: whoever lends it to the tools does (`Knowledge`).
+Refuses to know where documents come from and how they are searched: whoever lends it to the tools
+does (`Knowledge`).
 """
 
 import json
@@ -14,11 +16,23 @@ from typing import Final, Protocol
 from tools_cache.tool import Json, ToolContext
 
 NAMESPACES: Final = ("studio", "personal", "public")
-FIELDS: Final = ("id", "type", "title", "snippet", "score", "source_type", "last_updated", "url", "metadata")
+FIELDS: Final = (
+    "id",
+    "type",
+    "title",
+    "snippet",
+    "score",
+    "source_type",
+    "last_updated",
+    "url",
+    "metadata",
+)
 MAX_TERMS: Final = 16
 """Words of a query that are looked for; a question of more is a text."""
 MAX_TEXT_BYTES: Final = 128 * 1024
-"""Of one answer, as JSON: what `kb:get` gives fits a result (192 KiB) with all that is around it."""
+"""Of one answer, as JSON: what `kb:get` gives fits a result (192 KiB) with all that is around
+it.
+"""
 _FIRST: Final = -62_135_596_800.0
 _LAST: Final = 253_402_300_799.0
 """The years 1 and 9999."""
@@ -27,7 +41,9 @@ _WORD: Final = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is looked for. `since` and `until` are moments (seconds since 1970), `until` exclusive."""
+    """What is looked for. `since` and `until` are moments (seconds since 1970), `until`
+    exclusive.
+    """
 
     terms: tuple[str, ...]
     namespace: str = "studio"
@@ -55,10 +71,16 @@ class Evidence:
     def to_json(self, fields: Iterable[str] = FIELDS) -> dict[str, Json]:
         """Give the fields asked for, in their own order; the id always."""
         whole: dict[str, Json] = {
-            "id": self.id, "type": self.type, "title": self.title, "snippet": self.snippet, "score": round(self.score, 3),
-            "source_type": self.source_type, "last_updated": moment(self.updated), "url": self.url,
+            "id": self.id,
+            "type": self.type,
+            "title": self.title,
+            "snippet": self.snippet,
+            "score": round(self.score, 3),
+            "source_type": self.source_type,
+            "last_updated": moment(self.updated),
+            "url": self.url,
             "metadata": dict(self.metadata or {}),
-        }  # fmt: skip
+        }
         wanted = {"id", *fields}
         return {key: value for key, value in whole.items() if key in wanted}
 
@@ -110,7 +132,9 @@ def ranked(found: Iterable[Evidence], limit: int) -> list[Evidence]:
 
 
 def moment(wall: float) -> str:
-    """Give a moment as text, in UTC; one that no calendar has (a disk may hold any) as the nearest."""
+    """Give a moment as text, in UTC; one that no calendar has (a disk may hold any) as the
+    nearest.
+    """
     return datetime.fromtimestamp(min(max(wall, _FIRST), _LAST), UTC).isoformat(timespec="seconds")
 
 

@@ -1,4 +1,5 @@
-"""Older forms of a registry, made into today's: MentraOS tool schemas, and the flat list of `GET /api/tools`.
+"""Older forms of a registry, made into today's: MentraOS tool schemas, and the flat list of `GET
+/api/tools`.
 
 Judges nothing: what comes out is checked by `manifest.py` like everything else.
 """
@@ -10,13 +11,20 @@ from tools_cache.tool import Json
 
 
 def migrate(document: Mapping[str, Json]) -> dict[str, Json]:
-    """Turn a legacy ToolSchema (`id`, `parameters` by name) into an MCP definition (S0-43); others pass untouched."""
+    """Turn a legacy ToolSchema (`id`, `parameters` by name) into an MCP definition (S0-43);
+    others pass untouched.
+    """
     if "id" not in document or "name" in document or "inputSchema" in document:
         return dict(document)
     parameters = document.get("parameters") or {}
-    if not isinstance(parameters, dict) or not all(isinstance(p, dict) for p in parameters.values()):
+    if not isinstance(parameters, dict) or not all(
+        isinstance(p, dict) for p in parameters.values()
+    ):
         raise BadDefinition("parameters: must map names to {type, description}")
-    kept = {k: {f: p[f] for f in ("type", "description", "enum") if f in p} for k, p in parameters.items()}
+    kept = {
+        k: {f: p[f] for f in ("type", "description", "enum") if f in p}
+        for k, p in parameters.items()
+    }
     schema: dict[str, Json] = {"type": "object", "properties": kept}
     required = [name for name, p in parameters.items() if p.get("required") is True]
     out: dict[str, Json] = {"name": document["id"], "description": document.get("description")}
@@ -27,7 +35,9 @@ def migrate(document: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def apps_of_list(tools: Sequence[Json]) -> tuple[list[Json], list[Json]]:
-    """Group `{name: "package:tool", …}` by package: (apps in order of their names, tools without such a name)."""
+    """Group `{name: "package:tool", …}` by package: (apps in order of their names, tools
+    without such a name).
+    """
     packages: dict[str, list[Json]] = {}
     nameless = []
     for tool in tools:
@@ -37,5 +47,8 @@ def apps_of_list(tools: Sequence[Json]) -> tuple[list[Json], list[Json]]:
             packages.setdefault(package, []).append({**tool, "name": local})
         else:
             nameless.append(tool)
-    apps = [{"packageName": p, "name": p, "hardwareRequirements": [], "tools": t} for p, t in sorted(packages.items())]
+    apps = [
+        {"packageName": p, "name": p, "hardwareRequirements": [], "tools": t}
+        for p, t in sorted(packages.items())
+    ]
     return apps, nameless

@@ -1,7 +1,9 @@
-"""What a tool folder of ours must be: the rules of S2-02 … S2-20, each with the words of its failure.
+"""What a tool folder of ours must be: the rules of S2-02 … S2-20, each with the words of its
+failure.
 
-Reads folders and judges; never imports a handler, never writes. Foreign tools are not held to this (C-07, C-27).
-Here are the folder and its policy fields; `lint_parameters` and `lint_texts` judge the rest.
+Reads folders and judges; never imports a handler, never writes. Foreign tools are not held to this
+(C-07, C-27). Here are the folder and its policy fields; `lint_parameters` and `lint_texts` judge
+the rest.
 """
 
 import json
@@ -20,23 +22,54 @@ from tools_cache.names import check_local_name, parse
 from tools_cache.tool import ExecutionType, Mode, SideEffects, Source
 
 REQUIRED: Final = (
-    "toolId", "name", "version", "description", "category", "sideEffects", "idempotent", "requiresConfirmation",
-    "allowedModes", "latencyBudgetMs", "parameters",
-)  # fmt: skip
-RUNNING: Final = ("executionType", "execution", "pendingTtlS", "cacheTtlS", "rateLimit", "availableWhen", "dependsOn")
-OPTIONAL: Final = ("unasked", "source", "hardware", "timeoutS", "queueable", "queue_ttl_s", "openToCloud", "mentraExtensions", *RUNNING)
+    "toolId",
+    "name",
+    "version",
+    "description",
+    "category",
+    "sideEffects",
+    "idempotent",
+    "requiresConfirmation",
+    "allowedModes",
+    "latencyBudgetMs",
+    "parameters",
+)
+RUNNING: Final = (
+    "executionType",
+    "execution",
+    "pendingTtlS",
+    "cacheTtlS",
+    "rateLimit",
+    "availableWhen",
+    "dependsOn",
+)
+OPTIONAL: Final = (
+    "unasked",
+    "source",
+    "hardware",
+    "timeoutS",
+    "queueable",
+    "queue_ttl_s",
+    "openToCloud",
+    "mentraExtensions",
+    *RUNNING,
+)
 CATEGORIES: Final = ("retrieval", "action", "utility")
 CONFIRMATIONS: Final = ("never", "policy", "always")
 HERE: Final = (Source.LOCAL.value, Source.GLASSES.value)
 FILES: Final = (SCHEMA, SUMMARY, DOC, HANDLER)
 SECTIONS: Final = lint_texts.SECTIONS
 MAX_DESCRIPTION: Final = 1024
-"""Characters that every provider has always taken; what is longer belongs into doc.md (facts/providers.md 6)."""
+"""Characters that every provider has always taken; what is longer belongs into doc.md
+(facts/providers.md 6).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """One tool as written: its folder's name and the text of its four files; a `space` tool may do without a handler."""
+    """One tool as written: its folder's name and the text of its four files; a `space` tool may
+    do without a handler.
+    """
 
     name: str
     schema: Mapping[str, Any]
@@ -47,7 +80,9 @@ class Folder:
 
 
 def folders(tools: Path) -> list[Path]:
-    """List the tool folders, by name; files and names with a leading dot or underscore are none (S2-18)."""
+    """List the tool folders, by name; files and names with a leading dot or underscore are none
+    (S2-18).
+    """
     return sorted(p for p in tools.iterdir() if p.is_dir() and not p.name.startswith((".", "_")))
 
 
@@ -59,7 +94,11 @@ def read(folder: Path) -> tuple[Folder | None, list[Finding]]:
         try:
             texts[file] = (folder / file).read_text(encoding="utf-8")
         except FileNotFoundError:
-            found += [Finding("file-missing", file, f"Missing required file: {file}")] if file in FILES else []
+            found += (
+                [Finding("file-missing", file, f"Missing required file: {file}")]
+                if file in FILES
+                else []
+            )
         except (OSError, UnicodeDecodeError) as e:
             found.append(Finding("file-unreadable", file, f"cannot be read: {e}"))
     try:
@@ -74,19 +113,36 @@ def read(folder: Path) -> tuple[Folder | None, list[Finding]]:
     if found:
         return None, found
     config = texts.get(config_form.FILE, "")
-    return Folder(folder.name, schema, texts[SUMMARY].strip(), texts[DOC], texts[HANDLER], config), []
+    return Folder(
+        folder.name, schema, texts[SUMMARY].strip(), texts[DOC], texts[HANDLER], config
+    ), []
 
 
 def failures(folder: Folder) -> list[Finding]:
     """Say everything that is wrong with a folder; empty when it may be built."""
     beside = [*lint_texts.summary(folder.summary), *lint_texts.doc(folder.doc), *_handler(folder)]
     beside += config_form.read(folder.config)[1] if folder.config else []
-    missing = [_schema("field-missing", f, f"Missing required field: {f}") for f in REQUIRED if f not in folder.schema]
+    missing = [
+        _schema("field-missing", f, f"Missing required field: {f}")
+        for f in REQUIRED
+        if f not in folder.schema
+    ]
     if missing:
         return [*missing, *beside]
     unknown = sorted(set(folder.schema) - {*REQUIRED, *OPTIONAL})
     found = [_schema("field-unknown", f, f"Unknown field: {f}") for f in unknown]
-    for check in (_names, _words, _modes, _flags, _texts, _category, _unasked, _numbers, _running, _hardware):
+    for check in (
+        _names,
+        _words,
+        _modes,
+        _flags,
+        _texts,
+        _category,
+        _unasked,
+        _numbers,
+        _running,
+        _hardware,
+    ):
         found += check(folder)
     return [*found, *lint_parameters.findings(folder.schema["parameters"]), *beside]
 
@@ -94,9 +150,15 @@ def failures(folder: Folder) -> list[Finding]:
 def warnings(folder: Folder) -> list[Finding]:
     """Say what is allowed in a good folder and still worth a look (S2-11)."""
     s = folder.schema
-    text = 'requiresConfirmation: action that writes asks for no confirmation; if that is right, say why in "unasked"'
+    text = (
+        "requiresConfirmation: action that writes asks for no "
+        'confirmation; if that is right, say why in "unasked"'
+    )
     warned = _writes_unasked(s) and s["category"] == "action" and "unasked" not in s
-    return [*([_schema("unconfirmed", "requiresConfirmation", text)] if warned else []), *lint_parameters.warnings(s["parameters"])]
+    return [
+        *([_schema("unconfirmed", "requiresConfirmation", text)] if warned else []),
+        *lint_parameters.warnings(s["parameters"]),
+    ]
 
 
 def _schema(rule: str, field: str, text: str) -> Finding:
@@ -104,9 +166,17 @@ def _schema(rule: str, field: str, text: str) -> Finding:
 
 
 def _names(folder: Folder) -> Iterator[Finding]:
-    tool_id, name, expected = folder.schema["toolId"], folder.schema["name"], folder.name.replace("-", "_")
+    tool_id, name, expected = (
+        folder.schema["toolId"],
+        folder.schema["name"],
+        folder.name.replace("-", "_"),
+    )
     if tool_id != expected:
-        yield _schema("tool-id", "toolId", f'toolId "{tool_id}" doesn\'t match directory "{folder.name}" (expected "{expected}")')
+        yield _schema(
+            "tool-id",
+            "toolId",
+            f'toolId "{tool_id}" doesn\'t match directory "{folder.name}" (expected "{expected}")',
+        )
     if not isinstance(name, str):
         yield _schema("name", "name", "name: must be text")
         return
@@ -115,17 +185,23 @@ def _names(folder: Folder) -> Iterator[Finding]:
     except BadToolName as e:
         yield _schema("name", "name", f"name: {e}")
     if name.replace(":", "_") != tool_id:
-        yield _schema("name", "name", f'name "{name}" doesn\'t match toolId "{tool_id}" (":" reads "_")')
+        yield _schema(
+            "name", "name", f'name "{name}" doesn\'t match toolId "{tool_id}" (":" reads "_")'
+        )
 
 
 def _words(folder: Folder) -> Iterator[Finding]:
     s = {"source": Source.LOCAL, **folder.schema}
     for rule, field, allowed in (
-        ("category", "category", CATEGORIES), ("side-effects", "sideEffects", tuple(SideEffects)),
-        ("confirmation", "requiresConfirmation", CONFIRMATIONS), ("source", "source", HERE),
-    ):  # fmt: skip
+        ("category", "category", CATEGORIES),
+        ("side-effects", "sideEffects", tuple(SideEffects)),
+        ("confirmation", "requiresConfirmation", CONFIRMATIONS),
+        ("source", "source", HERE),
+    ):
         if s[field] not in allowed:
-            yield _schema(rule, field, f"Invalid {field}: {s[field]} (must be one of: {', '.join(allowed)})")
+            yield _schema(
+                rule, field, f"Invalid {field}: {s[field]} (must be one of: {', '.join(allowed)})"
+            )
 
 
 def _modes(folder: Folder) -> Iterator[Finding]:
@@ -147,7 +223,9 @@ def _texts(folder: Folder) -> Iterator[Finding]:
         if not isinstance(value, str) or not value.strip():
             yield _schema("text", field, f"{field}: must be text")
         elif len(value) > MAX_DESCRIPTION:
-            yield _schema("text-long", field, f"{field}: too long ({len(value)} chars, max {MAX_DESCRIPTION})")
+            yield _schema(
+                "text-long", field, f"{field}: too long ({len(value)} chars, max {MAX_DESCRIPTION})"
+            )
 
 
 def _category(folder: Folder) -> Iterator[Finding]:
@@ -155,9 +233,15 @@ def _category(folder: Folder) -> Iterator[Finding]:
     s = folder.schema
     writes = s["sideEffects"] == SideEffects.WRITES
     if s["category"] == "retrieval" and writes:
-        yield _schema("retrieval-writes", "sideEffects", "sideEffects: A retrieval tool cannot have sideEffects: writes")
+        yield _schema(
+            "retrieval-writes",
+            "sideEffects",
+            "sideEffects: A retrieval tool cannot have sideEffects: writes",
+        )
     if s["category"] == "retrieval" and s["idempotent"] is False:
-        yield _schema("retrieval-repeats", "idempotent", "idempotent: A retrieval tool must be idempotent")
+        yield _schema(
+            "retrieval-repeats", "idempotent", "idempotent: A retrieval tool must be idempotent"
+        )
     if s["category"] == "utility" and writes:
         text = "sideEffects: A utility tool cannot have sideEffects: writes (make it an action)"
         yield _schema("utility-writes", "sideEffects", text)
@@ -171,11 +255,15 @@ def _unasked(folder: Folder) -> Iterator[Finding]:
     if not isinstance(s["unasked"], str) or not s["unasked"].strip():
         yield _schema("unasked", "unasked", "unasked: must be text, why nobody is asked")
     elif not _writes_unasked(s):
-        yield _schema("unasked", "unasked", "unasked: only a tool that writes and never asks says why")
+        yield _schema(
+            "unasked", "unasked", "unasked: only a tool that writes and never asks says why"
+        )
 
 
 def _writes_unasked(schema: Mapping[str, Any]) -> bool:
-    return bool(schema["sideEffects"] == SideEffects.WRITES and schema["requiresConfirmation"] == "never")
+    return bool(
+        schema["sideEffects"] == SideEffects.WRITES and schema["requiresConfirmation"] == "never"
+    )
 
 
 def _numbers(folder: Folder) -> Iterator[Finding]:
@@ -186,30 +274,50 @@ def _numbers(folder: Folder) -> Iterator[Finding]:
 
 
 def _running(folder: Folder) -> Iterator[Finding]:
-    """How it is run, for how long, how often: judged by whoever will load it, one field at a time."""
+    """How it is run, for how long, how often: judged by whoever will load it, one field at a
+    time.
+    """
     said, effects = folder.schema, folder.schema["sideEffects"]
-    probe = {"name": "probe", "description": "", "inputSchema": {"type": "object"},
-             "sideEffects": effects if effects in tuple(SideEffects) else SideEffects.NONE.value}  # fmt: skip
+    probe = {
+        "name": "probe",
+        "description": "",
+        "inputSchema": {"type": "object"},
+        "sideEffects": effects if effects in tuple(SideEffects) else SideEffects.NONE.value,
+    }
     for field in (f for f in RUNNING if f in said):
         try:
             definition("io.glassd", {**probe, field: said[field]}, source=Source.LOCAL)
         except BadDefinition as e:
             yield _schema("running", field, str(e))
     if "execution" in said and said.get("executionType") != ExecutionType.EXTERNAL:
-        yield _schema("running", "execution", "execution: only a tool of executionType external is asked elsewhere")
+        yield _schema(
+            "running",
+            "execution",
+            "execution: only a tool of executionType external is asked elsewhere",
+        )
 
 
 def _asks_the_wearer(schema: Any) -> bool:
-    """A `space` tool is a question on the lens: the answer is a person's, there is nothing to run."""
+    """A `space` tool is a question on the lens: the answer is a person's, there is nothing to
+    run.
+    """
     return isinstance(schema, dict) and schema.get("executionType") == ExecutionType.SPACE
 
 
 def _hardware(folder: Folder) -> Iterator[Finding]:
     needs = folder.schema.get("hardware", [])
     good = isinstance(needs, list) and all(
-        isinstance(n, dict) and isinstance(n.get("type"), str) and n.get("level") in ("REQUIRED", "OPTIONAL") for n in needs)
+        isinstance(n, dict)
+        and isinstance(n.get("type"), str)
+        and n.get("level") in ("REQUIRED", "OPTIONAL")
+        for n in needs
+    )
     if not good:
-        yield _schema("hardware", "hardware", "hardware: must be a list of {type, level: REQUIRED|OPTIONAL, description?, where?}")
+        yield _schema(
+            "hardware",
+            "hardware",
+            "hardware: must be a list of {type, level: REQUIRED|OPTIONAL, description?, where?}",
+        )
         return
     try:
         documents.Hardware.model_validate({"list": needs})

@@ -1,4 +1,5 @@
-"""What a handler must be, judged by its syntax tree alone: one function `execute`, or one class derived from `Tool` (S2-15).
+"""What a handler must be, judged by its syntax tree alone: one function `execute`, or one class
+derived from `Tool` (S2-15).
 
 Runs nothing and imports no handler. What is right here is what `edge/tool_loader.py` will load.
 """
@@ -26,14 +27,26 @@ def findings(folder: str, source: str) -> Iterator[Finding]:
     yield from wrong
     for name in sorted(_imported(tree) & set(DAEMON)):
         yield _finding("handler-import", name, f"imports {name}: what a handler needs is handed in")
-    for run in (node for node in ast.walk(tree) if isinstance(node, Def) and node.name == ("run" if form.tool_class else "execute")):
+    for run in (
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, Def) and node.name == ("run" if form.tool_class else "execute")
+    ):
         if _says_success(run):
-            text = f'{run.name} returns "success": give {{data, render, intents}} or raise ToolFailure; the daemon tells success'
+            text = (
+                f'{run.name} returns "success": give {{data, render, '
+                f"intents}} or raise ToolFailure; the daemon tells success"
+            )
             yield _finding("handler-success", run.name, text)
 
 
 def _imported(tree: ast.Module) -> set[str]:
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
     names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     return {name.partition(".")[0] for name in names}
 

@@ -1,7 +1,8 @@
-"""What the parameters of a tool of ours must be: closed, valid, and nothing in them that would be passed over.
+"""What the parameters of a tool of ours must be: closed, valid, and nothing in them that would be
+passed over.
 
-Stricter than JSON Schema, as Ajv's strict mode is (C-27): a misspelt keyword or format is silently nothing otherwise.
-Foreign schemas are not held to this. Refuses to know tools.
+Stricter than JSON Schema, as Ajv's strict mode is (C-27): a misspelt keyword or format is silently
+nothing otherwise. Foreign schemas are not held to this. Refuses to know tools.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,26 +13,97 @@ from tools_cache.errors import BadDefinition
 from tools_cache.findings import SCHEMA, Finding
 from tools_cache.schema import check_schema, compile_schema
 
-FORMATS: Final = frozenset({
-    "date", "date-time", "duration", "email", "hostname", "idn-email", "idn-hostname", "ipv4", "ipv6", "iri",
-    "iri-reference", "json-pointer", "regex", "relative-json-pointer", "time", "uri", "uri-reference", "uri-template",
-    "uuid",
-})  # fmt: skip
+FORMATS: Final = frozenset(
+    {
+        "date",
+        "date-time",
+        "duration",
+        "email",
+        "hostname",
+        "idn-email",
+        "idn-hostname",
+        "ipv4",
+        "ipv6",
+        "iri",
+        "iri-reference",
+        "json-pointer",
+        "regex",
+        "relative-json-pointer",
+        "time",
+        "uri",
+        "uri-reference",
+        "uri-template",
+        "uuid",
+    }
+)
 """What JSON Schema 2020-12 defines; the validator asserts each."""
-BY_NAME: Final = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+BY_NAME: Final = frozenset(
+    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
+)
 """Keywords that map names to schemas."""
-ONE: Final = frozenset({
-    "items", "additionalProperties", "contains", "propertyNames", "not", "if", "then", "else", "unevaluatedItems",
-    "unevaluatedProperties",
-})  # fmt: skip
+ONE: Final = frozenset(
+    {
+        "items",
+        "additionalProperties",
+        "contains",
+        "propertyNames",
+        "not",
+        "if",
+        "then",
+        "else",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    }
+)
 MANY: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-KEYWORDS: Final = BY_NAME | ONE | MANY | frozenset({
-    "$schema", "$id", "$ref", "$anchor", "$dynamicRef", "$dynamicAnchor", "$comment", "$vocabulary", "type", "enum",
-    "const", "multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum", "maxLength", "minLength",
-    "pattern", "maxItems", "minItems", "uniqueItems", "maxContains", "minContains", "maxProperties", "minProperties",
-    "required", "dependentRequired", "format", "contentEncoding", "contentMediaType", "contentSchema", "title",
-    "description", "default", "deprecated", "readOnly", "writeOnly", "examples",
-})  # fmt: skip
+KEYWORDS: Final = (
+    BY_NAME
+    | ONE
+    | MANY
+    | frozenset(
+        {
+            "$schema",
+            "$id",
+            "$ref",
+            "$anchor",
+            "$dynamicRef",
+            "$dynamicAnchor",
+            "$comment",
+            "$vocabulary",
+            "type",
+            "enum",
+            "const",
+            "multipleOf",
+            "maximum",
+            "exclusiveMaximum",
+            "minimum",
+            "exclusiveMinimum",
+            "maxLength",
+            "minLength",
+            "pattern",
+            "maxItems",
+            "minItems",
+            "uniqueItems",
+            "maxContains",
+            "minContains",
+            "maxProperties",
+            "minProperties",
+            "required",
+            "dependentRequired",
+            "format",
+            "contentEncoding",
+            "contentMediaType",
+            "contentSchema",
+            "title",
+            "description",
+            "default",
+            "deprecated",
+            "readOnly",
+            "writeOnly",
+            "examples",
+        }
+    )
+)
 HARD: Final = ("$ref", "allOf", "oneOf", "not", "if")
 MAX_LEVELS: Final = 2
 """Objects in objects, below the root."""
@@ -47,7 +119,9 @@ class Part(NamedTuple):
 
 
 def subschemas(schema: Any, path: str = "") -> Iterator[Part]:
-    """Walk a bounded schema, itself first: everything that is a schema in it, and nothing that only looks like one."""
+    """Walk a bounded schema, itself first: everything that is a schema in it, and nothing that
+    only looks like one.
+    """
     if not isinstance(schema, Mapping):
         return
     yield Part(path, schema)
@@ -74,7 +148,10 @@ def findings(parameters: Any) -> list[Finding]:
         check_schema(parameters)
     except BadDefinition as e:
         return [*found, Finding("parameters-schema", SCHEMA, str(e), "parameters")]
-    found += [_finding("parameters-unused-default", p, "a default is never used there") for p in misplaced_defaults(parameters)]
+    found += [
+        _finding("parameters-unused-default", p, "a default is never used there")
+        for p in misplaced_defaults(parameters)
+    ]
     for part in subschemas(parameters):
         for check in (_keywords, _format, _required):
             found += check(part)
@@ -83,27 +160,51 @@ def findings(parameters: Any) -> list[Finding]:
 
 
 def warnings(parameters: Mapping[str, Any]) -> list[Finding]:
-    """Say what is valid and not every model understands (facts/providers.md 6): of good parameters."""
+    """Say what is valid and not every model understands (facts/providers.md 6): of good
+    parameters.
+    """
     found = []
     for part in subschemas(parameters):
-        found += [_finding("parameters-plain", f"{part.path}/{key}", "some models do not understand it") for key in HARD if key in part.schema]
+        found += [
+            _finding("parameters-plain", f"{part.path}/{key}", "some models do not understand it")
+            for key in HARD
+            if key in part.schema
+        ]
         if any(not isinstance(value, str | None) for value in part.schema.get("enum", ())):
-            found.append(_finding("parameters-plain", f"{part.path}/enum", "some models take enums of text only"))
+            found.append(
+                _finding(
+                    "parameters-plain", f"{part.path}/enum", "some models take enums of text only"
+                )
+            )
         if "properties" in part.schema and part.path.count("/properties/") > MAX_LEVELS:
-            found.append(_finding("parameters-plain", part.path, f"nested deeper than {MAX_LEVELS} levels of objects"))
+            found.append(
+                _finding(
+                    "parameters-plain",
+                    part.path,
+                    f"nested deeper than {MAX_LEVELS} levels of objects",
+                )
+            )
     return found
 
 
 def _keywords(part: Part) -> Iterator[Finding]:
     for key in part.schema:
         if key not in KEYWORDS and not key.startswith("x-"):
-            yield _finding("parameters-keyword", f"{part.path}/{_escaped(key)}", "no keyword of JSON Schema (extensions begin with x-)")
+            yield _finding(
+                "parameters-keyword",
+                f"{part.path}/{_escaped(key)}",
+                "no keyword of JSON Schema (extensions begin with x-)",
+            )
 
 
 def _format(part: Part) -> Iterator[Finding]:
     said = part.schema.get("format", "uri")
     if said not in FORMATS:
-        yield _finding("parameters-format", f"{part.path}/format", f"unknown format {said!r}: it would not be asserted")
+        yield _finding(
+            "parameters-format",
+            f"{part.path}/format",
+            f"unknown format {said!r}: it would not be asserted",
+        )
 
 
 def _required(part: Part) -> Iterator[Finding]:
@@ -111,18 +212,28 @@ def _required(part: Part) -> Iterator[Finding]:
         return  # a branch that only demands what stands beside it
     for name in part.schema.get("required", []):
         if name not in part.schema.get("properties", {}):
-            yield _finding("parameters-required", f"{part.path}/required", f"{name!r} is not among the properties")
+            yield _finding(
+                "parameters-required",
+                f"{part.path}/required",
+                f"{name!r} is not among the properties",
+            )
 
 
 def _default(part: Part, shared: Mapping[str, Any]) -> Iterator[Finding]:
-    """A default is filled before validation, so one that does not fit fails every call without the argument."""
+    """A default is filled before validation, so one that does not fit fails every call without
+    the argument.
+    """
     if "default" not in part.schema:
         return
     validator = compile_schema({**shared, **part.schema})
     value = part.schema["default"]
     problems = validator.errors(validator.filled(value))
     if problems:
-        yield _finding("parameters-bad-default", f"{part.path}/default", f"{value!r} does not fit: {problems[0]['problem']}")
+        yield _finding(
+            "parameters-bad-default",
+            f"{part.path}/default",
+            f"{value!r} does not fit: {problems[0]['problem']}",
+        )
 
 
 def _finding(rule: str, path: str, text: str) -> Finding:

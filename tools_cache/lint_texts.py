@@ -1,4 +1,6 @@
-"""What the texts beside a schema must be: the summary, the documentation, and the tools they name. Reads no file."""
+"""What the texts beside a schema must be: the summary, the documentation, and the tools they
+name. Reads no file.
+"""
 
 import re
 from collections.abc import Collection, Iterator
@@ -7,8 +9,14 @@ from typing import Final
 from tools_cache.findings import DOC, SUMMARY, Finding
 
 SECTIONS: Final = (
-    "Summary", "Preconditions", "Postconditions", "Invariants", "Failure Modes", "Examples", "Common Mistakes",
-)  # fmt: skip
+    "Summary",
+    "Preconditions",
+    "Postconditions",
+    "Invariants",
+    "Failure Modes",
+    "Examples",
+    "Common Mistakes",
+)
 MAX_SUMMARY: Final = 250
 _QUOTED: Final = re.compile(r"`([^`\n]+)`")
 _NAME: Final = re.compile(r"([A-Za-z][\w.-]*):([A-Za-z][\w-]*)")
@@ -26,12 +34,20 @@ def doc(text: str) -> Iterator[Finding]:
     """Seven headings of the second level; one may go on after its name (C-31)."""
     for section in SECTIONS:
         if not re.search(rf"^## {section}\b", text, re.MULTILINE):
-            yield Finding("section", DOC, f"Missing required section: ## {section}", f"## {section}")
+            yield Finding(
+                "section", DOC, f"Missing required section: ## {section}", f"## {section}"
+            )
 
 
 def references(text: str, known: Collection[str]) -> list[str]:
-    """Give the tools that `text` names and nobody knows: any `package:tool` in backticks, and unquoted ones of our packages."""
+    """Give the tools that `text` names and nobody knows: any `package:tool` in backticks, and
+    unquoted ones of our packages.
+    """
     packages = {name.partition(":")[0] for name in known}
     quoted = {found.group() for span in _QUOTED.findall(text) if (found := _NAME.fullmatch(span))}
-    plain = {found.group() for found in _NAME.finditer(_QUOTED.sub(" ", text)) if found.group(1) in packages}
+    plain = {
+        found.group()
+        for found in _NAME.finditer(_QUOTED.sub(" ", text))
+        if found.group(1) in packages
+    }
     return sorted((quoted | plain) - set(known))

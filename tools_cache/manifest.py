@@ -1,7 +1,7 @@
 """The registry document, as a cloud serves it: read it, check it, say what was left out and why.
 
-Refuses to know where a document came from and what the glasses can do. One bad tool costs itself, never its
-neighbours; a document that cannot be trusted as a whole raises `BadManifest`.
+Refuses to know where a document came from and what the glasses can do. One bad tool costs itself,
+never its neighbours; a document that cannot be trusted as a whole raises `BadManifest`.
 """
 
 import hashlib
@@ -17,22 +17,48 @@ from tools_cache.errors import BadDefinition, BadManifest, BadToolName
 from tools_cache.frozen import FrozenDict, frozen
 from tools_cache.names import check_local_name, parse
 from tools_cache.packed import Packed
-from tools_cache.registry import HARDWARE_KEY, MAX_BYTES, App, Detail, Dropped, Registry, Requirement
-from tools_cache.tool import ENVELOPE_VERSION, ExecutionType, Json, Mode, RateLimit, SideEffects, Source, ToolDefinition
+from tools_cache.registry import (
+    HARDWARE_KEY,
+    MAX_BYTES,
+    App,
+    Detail,
+    Dropped,
+    Registry,
+    Requirement,
+)
+from tools_cache.tool import (
+    ENVELOPE_VERSION,
+    ExecutionType,
+    Json,
+    Mode,
+    RateLimit,
+    SideEffects,
+    Source,
+    ToolDefinition,
+)
 
 MAX_TOOLS: Final = 20_000
 MAX_NESTING: Final = 200
 """Levels of a document; a schema may have 64 of them."""
-CATEGORIES: Final = frozenset({"retrieval", "action", "utility", "productivity", "media", "communication", "other"})
+CATEGORIES: Final = frozenset(
+    {"retrieval", "action", "utility", "productivity", "media", "communication", "other"}
+)
 """Policy categories (S2-03) and MentraOS ones (S0-38)."""
-_MODES: Final = {frozenset(modes): frozenset(map(Mode, modes)) for modes in (("text", "voice"), ("text",), ("voice",))}
+_MODES: Final = {
+    frozenset(modes): frozenset(map(Mode, modes))
+    for modes in (("text", "voice"), ("text",), ("voice",))
+}
 """One object for all tools that say the same; the likes of it cost a megabyte in ten thousand."""
 _ALWAYS: Final = FrozenDict()
 _READ: Final = frozenset({"version", "sha256", "envelopeVersion", "apps"})
-"""Of a whole document. Our own artifact holds four times as much for models beside it, which costs a daemon nothing."""
+"""Of a whole document. Our own artifact holds four times as much for models beside it, which
+costs a daemon nothing.
+"""
 HASHED: Final = "SHA-256 over `apps` alone, as canonical JSON by RFC 8785"
 _EXACT: Final = 2**53
-"""Above this an integer is not exact in JSON's numbers; RFC 8785 hashes it as the double it is read as elsewhere."""
+"""Above this an integer is not exact in JSON's numbers; RFC 8785 hashes it as the double it is
+read as elsewhere.
+"""
 _NONE: Final = FrozenDict()
 
 logger = logging.getLogger(__name__)
@@ -46,18 +72,24 @@ def canonical(value: Json) -> bytes:
 
 
 def digest(apps: Json) -> str:
-    """Hash of a document: sha256 over the canonical JSON of its `apps`, in hex. Raises ValueError."""
+    """Hash of a document: sha256 over the canonical JSON of its `apps`, in hex. Raises
+    ValueError.
+    """
     if not isinstance(apps, list):
         return hashlib.sha256(canonical(apps)).hexdigest()
     whole = hashlib.sha256(b"[")
-    for number, app in enumerate(apps):  # one by one: the canonical text of all of them at once would cost three times as much
+    for number, app in enumerate(
+        apps
+    ):  # one by one: the canonical text of all of them at once would cost three times as much
         whole.update((b"," if number else b"") + canonical(app))
     whole.update(b"]")
     return whole.hexdigest()
 
 
 def parse_json(body: bytes, *, wanted: Collection[str] = ()) -> Json:
-    """Read a document's bytes, bounded; of its own keys only those `wanted`, if any are named. Raises `BadManifest`."""
+    """Read a document's bytes, bounded; of its own keys only those `wanted`, if any are named.
+    Raises `BadManifest`.
+    """
     if len(body) > MAX_BYTES:
         raise BadManifest(f"the registry is {len(body)} bytes; at most {MAX_BYTES} are taken")
     try:
@@ -72,12 +104,17 @@ def parse_json(body: bytes, *, wanted: Collection[str] = ()) -> Json:
 
 
 def load(
-    body: bytes, *, source: Source = Source.CLOUD, per_tool_hardware: bool = False, trusted: bool = False,
-) -> Registry:  # fmt: skip
+    body: bytes,
+    *,
+    source: Source = Source.CLOUD,
+    per_tool_hardware: bool = False,
+    trusted: bool = False,
+) -> Registry:
     """Read `{version, sha256, apps}`. Raises `BadManifest`.
 
-    `source` is where its tools live; only our own build (LOCAL) may say GLASSES of a tool. `trusted` skips the hash:
-    the bytes are a copy that was checked when it was written and is unchanged since.
+    `source` is where its tools live; only our own build (LOCAL) may say GLASSES of a tool.
+    `trusted` skips the hash: the bytes are a copy that was checked when it was written and is
+    unchanged since.
     """
     document = parse_json(body, wanted=_READ)
     try:
@@ -86,7 +123,9 @@ def load(
         raise BadManifest(f"the registry is not a registry document: {problem_of(e)}") from None
     if head.envelope_version not in (None, ENVELOPE_VERSION):
         raise BadManifest(
-            f"Incompatible ToolResponse schema version: {head.envelope_version}; this version speaks {ENVELOPE_VERSION}")
+            "Incompatible ToolResponse schema version: "
+            f"{head.envelope_version}; this version speaks {ENVELOPE_VERSION}"
+        )
     if not trusted:
         _verify(head.sha256, document["apps"])
     return _registry(head, document["apps"], source, per_tool_hardware=per_tool_hardware)
@@ -104,11 +143,15 @@ def from_tool_list(body: bytes) -> tuple[bytes, tuple[Dropped, ...]]:
     apps, nameless = legacy.apps_of_list(tools)
     sha256 = _digest_or_refuse(apps)
     made = json.dumps({"version": f"list-{sha256[:8]}", "sha256": sha256, "apps": apps}).encode()
-    return made, tuple(Dropped(_label(tool, "name"), "name: is not packageName:toolName") for tool in nameless)
+    return made, tuple(
+        Dropped(_label(tool, "name"), "name: is not packageName:toolName") for tool in nameless
+    )
 
 
 def definition(package: str, document: Json, *, source: Source) -> ToolDefinition:
-    """Check one tool's document. Raises `BadDefinition` or `BadToolName` naming the field and the problem."""
+    """Check one tool's document. Raises `BadDefinition` or `BadToolName` naming the field and
+    the problem.
+    """
     if not isinstance(document, dict):
         raise BadDefinition("a tool must be an object")
     raw = legacy.migrate(document)
@@ -120,21 +163,42 @@ def definition(package: str, document: Json, *, source: Source) -> ToolDefinitio
     name = str(parse(f"{package}:{tool.name}"))
     written, schema = _kept(raw, source)
     return ToolDefinition(
-        name=name, description=tool.description, input_schema=schema, source=source, version=tool.version,
-        category=_category(name, tool), side_effects=SideEffects(tool.side_effects), idempotent=tool.idempotent,
-        requires_confirmation=tool.requires_confirmation, allowed_modes=_MODES[frozenset(tool.allowed_modes)],
-        latency_budget_ms=int(tool.latency_budget_ms), timeout_s=tool.timeout_s, queueable=tool.queueable,
-        queue_ttl_s=tool.queue_ttl_s, execution_type=ExecutionType(tool.execution_type),
-        endpoint=tool.execution.url or tool.execution.webhook_url or "", pending_ttl_s=tool.pending_ttl_s,
-        visible=_visible(raw), custom_ui=_custom_ui(raw), cache_ttl_s=_cache_ttl_s(tool), rate_limit=_rate_limit(tool),
-        available_when=FrozenDict({str(f): wanted for f, wanted in tool.available_when.items()}) if tool.available_when else _ALWAYS,
-        activation_phrases=tuple(tool.mentra_extensions.activation_phrases), depends_on=tuple(dict.fromkeys(tool.depends_on)),
-        local_phrases=_local_phrases(tool), open_to_cloud=raw.get("openToCloud") is True, raw=written,
-    )  # fmt: skip
+        name=name,
+        description=tool.description,
+        input_schema=schema,
+        source=source,
+        version=tool.version,
+        category=_category(name, tool),
+        side_effects=SideEffects(tool.side_effects),
+        idempotent=tool.idempotent,
+        requires_confirmation=tool.requires_confirmation,
+        allowed_modes=_MODES[frozenset(tool.allowed_modes)],
+        latency_budget_ms=int(tool.latency_budget_ms),
+        timeout_s=tool.timeout_s,
+        queueable=tool.queueable,
+        queue_ttl_s=tool.queue_ttl_s,
+        execution_type=ExecutionType(tool.execution_type),
+        endpoint=tool.execution.url or tool.execution.webhook_url or "",
+        pending_ttl_s=tool.pending_ttl_s,
+        visible=_visible(raw),
+        custom_ui=_custom_ui(raw),
+        cache_ttl_s=_cache_ttl_s(tool),
+        rate_limit=_rate_limit(tool),
+        available_when=FrozenDict({str(f): wanted for f, wanted in tool.available_when.items()})
+        if tool.available_when
+        else _ALWAYS,
+        activation_phrases=tuple(tool.mentra_extensions.activation_phrases),
+        depends_on=tuple(dict.fromkeys(tool.depends_on)),
+        local_phrases=_local_phrases(tool),
+        open_to_cloud=raw.get("openToCloud") is True,
+        raw=written,
+    )
 
 
 def _kept(raw: dict[str, Json], source: Source) -> tuple[Mapping[str, Json], Mapping[str, Json]]:
-    """The definition as it was written, and its schema. Others' tools may be ten thousand, so theirs are packed."""
+    """The definition as it was written, and its schema. Others' tools may be ten thousand, so
+    theirs are packed.
+    """
     if source is Source.CLOUD:
         packed = Packed.of(raw)
         return packed, packed.part("inputSchema")
@@ -143,7 +207,9 @@ def _kept(raw: dict[str, Json], source: Source) -> tuple[Mapping[str, Json], Map
 
 
 def _visible(raw: Mapping[str, Json]) -> bool | None:
-    """What it says of being shown; words that mean something else elsewhere are no reason to refuse a tool."""
+    """What it says of being shown; words that mean something else elsewhere are no reason to
+    refuse a tool.
+    """
     found = raw.get("visible")
     return found if isinstance(found, bool) else None
 
@@ -164,19 +230,34 @@ def problem_of(error: ValidationError) -> str:
 # ------------------------------------------------------------------ inside
 
 
-def _registry(head: documents.Head, raw_apps: list[Json], source: Source, *, per_tool_hardware: bool) -> Registry:
+def _registry(
+    head: documents.Head, raw_apps: list[Json], source: Source, *, per_tool_hardware: bool
+) -> Registry:
     if sum(len(_tools(app)) for app in raw_apps) > MAX_TOOLS:
         raise BadManifest(f"the registry has more than {MAX_TOOLS} tools")
     dropped: list[Dropped] = []
     seen: set[str] = set()
-    apps = [_app(raw, source, dropped, seen, per_tool_hardware=per_tool_hardware) for raw in raw_apps]
+    apps = [
+        _app(raw, source, dropped, seen, per_tool_hardware=per_tool_hardware) for raw in raw_apps
+    ]
     kept = tuple(app for app in apps if app is not None)
-    return Registry(version=head.version, sha256=head.sha256.lower(), apps=kept, dropped=tuple(dropped), commit=head.git_commit or "")
+    return Registry(
+        version=head.version,
+        sha256=head.sha256.lower(),
+        apps=kept,
+        dropped=tuple(dropped),
+        commit=head.git_commit or "",
+    )
 
 
 def _app(
-    raw: Json, source: Source, dropped: list[Dropped], seen: set[str], *, per_tool_hardware: bool,
-) -> App | None:  # fmt: skip
+    raw: Json,
+    source: Source,
+    dropped: list[Dropped],
+    seen: set[str],
+    *,
+    per_tool_hardware: bool,
+) -> App | None:
     try:
         app = documents.AppDocument.model_validate(raw)
     except ValidationError as e:
@@ -196,8 +277,13 @@ def _app(
         if own:
             needs[tool.name] = own
     requirements = tuple(map(_requirement, app.hardware_requirements))
-    return App(package=app.package_name, name=app.name or app.package_name, requirements=requirements,
-               tools=tuple(tools), tool_requirements=FrozenDict(needs))
+    return App(
+        package=app.package_name,
+        name=app.name or app.package_name,
+        requirements=requirements,
+        tools=tuple(tools),
+        tool_requirements=FrozenDict(needs),
+    )
 
 
 def _first(name: str, seen: set[str]) -> None:
@@ -213,7 +299,9 @@ def own_requirements(tool: ToolDefinition, *, allowed: bool) -> tuple[Requiremen
     if declared is None:
         return ()
     if not allowed:
-        logger.warning("tool %s: its own hardware needs are ignored; hardware belongs to the app", tool.name)
+        logger.warning(
+            "tool %s: its own hardware needs are ignored; hardware belongs to the app", tool.name
+        )
         return ()
     try:
         return tuple(map(_requirement, documents.Hardware.model_validate({"list": declared}).list))
@@ -223,7 +311,9 @@ def own_requirements(tool: ToolDefinition, *, allowed: bool) -> tuple[Requiremen
 
 def _requirement(need: documents.Need) -> Requirement:
     details = tuple(_detail(field, wanted) for field, wanted in need.where.items())
-    return Requirement(need.type.upper(), need.level.upper() != "OPTIONAL", need.description or "", details)
+    return Requirement(
+        need.type.upper(), need.level.upper() != "OPTIONAL", need.description or "", details
+    )
 
 
 def _detail(field: str, wanted: documents.Wanted) -> Detail:
@@ -234,18 +324,28 @@ def _detail(field: str, wanted: documents.Wanted) -> Detail:
 
 def _cache_ttl_s(tool: documents.Tool) -> float | None:
     if tool.cache_ttl_s is not None and SideEffects(tool.side_effects) is SideEffects.WRITES:
-        raise BadDefinition("cacheTtlS: only a tool that writes nothing may be answered from a cache; "
-                            "say sideEffects read_only or none, or leave cacheTtlS out")
+        raise BadDefinition(
+            "cacheTtlS: only a tool that writes nothing may be answered from a cache; "
+            "say sideEffects read_only or none, or leave cacheTtlS out"
+        )
     return tool.cache_ttl_s
 
 
 def _local_phrases(tool: documents.Tool) -> Mapping[str, tuple[str, ...]]:
-    found = {language: tuple(said) for language, said in tool.mentra_extensions.local_phrases.items() if said}
+    found = {
+        language: tuple(said)
+        for language, said in tool.mentra_extensions.local_phrases.items()
+        if said
+    }
     return FrozenDict(found) if found else _NONE
 
 
 def _rate_limit(tool: documents.Tool) -> RateLimit | None:
-    return None if tool.rate_limit is None else RateLimit(tool.rate_limit.calls, tool.rate_limit.window)
+    return (
+        None
+        if tool.rate_limit is None
+        else RateLimit(tool.rate_limit.calls, tool.rate_limit.window)
+    )
 
 
 def _category(name: str, tool: documents.Tool) -> str:
@@ -257,7 +357,11 @@ def _category(name: str, tool: documents.Tool) -> str:
 
 
 def _source(document: Json, source: Source) -> Source:
-    glasses = source is Source.LOCAL and isinstance(document, dict) and document.get("source") == Source.GLASSES
+    glasses = (
+        source is Source.LOCAL
+        and isinstance(document, dict)
+        and document.get("source") == Source.GLASSES
+    )
     return Source.GLASSES if glasses else source
 
 
@@ -276,7 +380,9 @@ def _label(raw: Json, key: str) -> str:
 def _verify(claimed: str, apps: Json) -> None:
     actual = _digest_or_refuse(apps)
     if actual != claimed.lower():
-        raise BadManifest(f"its sha256 is {claimed.lower()}, and that of its apps is {actual} ({HASHED})")
+        raise BadManifest(
+            f"its sha256 is {claimed.lower()}, and that of its apps is {actual} ({HASHED})"
+        )
 
 
 def _digest_or_refuse(apps: Json) -> str:

@@ -28,7 +28,9 @@ def parse(name: str) -> ToolName:
     package, colon, tool = name.partition(":")
     if not (colon and package and tool) or len(name) > MAX_NAME:
         shown = name if len(name) <= 80 else name[:77] + "…"
-        raise BadToolName(f"Invalid tool name format: {shown}. Expected format: packageName:toolName")
+        raise BadToolName(
+            f"Invalid tool name format: {shown}. Expected format: packageName:toolName"
+        )
     return ToolName(package, tool)
 
 
@@ -47,10 +49,13 @@ def check_local_name(tool: str) -> None:
         raise BadToolName(f"Tool name must be a printable word. Got: {tool!r}")
 
 
-# ------------------------------------------------------------------ the name models and MCP know a tool by
+# ------------------------------------------------------------------ the name models and MCP know a
+# tool by
 
 MAX_ALIAS: Final = 64
-"""The least any provider takes; what all take is `^[A-Za-z_][A-Za-z0-9_-]{0,63}$` (facts/providers.md 1)."""
+"""The least any provider takes; what all take is `^[A-Za-z_][A-Za-z0-9_-]{0,63}$`
+(facts/providers.md 1).
+"""
 _SEPARATOR: Final = "__"
 _HEAD: Final = 52
 _HASHED: Final = re.compile(r".{52}_h[a-z2-7]{10}")
@@ -61,18 +66,26 @@ _ESCAPES: Final = re.compile(r"(?:_x[0-9a-f]{2})+")
 
 
 def alias(name: str) -> str:
-    """Give the one name all providers and MCP can say. Injective; `canonical` reads it back up to 64 characters, beyond
-    that only a table does. Raises `BadToolName`.
+    """Give the one name all providers and MCP can say. Injective; `canonical` reads it back up to
+    64 characters, beyond that only a table does. Raises `BadToolName`.
     """
     package, tool = parse(name)
-    whole = _IN_PACKAGE.sub(_escaped, package).replace(".", "-") + _SEPARATOR + _IN_TOOL.sub(_escaped, tool)
-    if len(whole) > MAX_ALIAS or _HASHED.fullmatch(whole):  # no name may look like another's shortened one
+    whole = (
+        _IN_PACKAGE.sub(_escaped, package).replace(".", "-")
+        + _SEPARATOR
+        + _IN_TOOL.sub(_escaped, tool)
+    )
+    if len(whole) > MAX_ALIAS or _HASHED.fullmatch(
+        whole
+    ):  # no name may look like another's shortened one
         whole = f"{whole[:_HEAD]}_h{_tail_of(name)}"
     return whole
 
 
 def canonical(told: str) -> str | None:
-    """Read an alias back: None when it is none, or was shortened. For people and tests; calls are looked up in `aliases`."""
+    """Read an alias back: None when it is none, or was shortened. For people and tests; calls
+    are looked up in `aliases`.
+    """
     package, _, tool = told.partition(_SEPARATOR)
     try:
         name = f"{_read(package.replace('-', '.'))}:{_read(tool)}"
@@ -82,7 +95,9 @@ def canonical(told: str) -> str | None:
 
 
 def aliases(names: Iterable[str]) -> dict[str, str]:
-    """Map alias to canonical name, for one snapshot (C-05). Raises `BadToolName` should two tools share one."""
+    """Map alias to canonical name, for one snapshot (C-05). Raises `BadToolName` should two
+    tools share one.
+    """
     table: dict[str, str] = {}
     for name in names:
         if table.setdefault(alias(name), name) != name:
@@ -102,4 +117,8 @@ def _tail_of(name: str) -> str:
     import base64  # noqa: PLC0415 - only names of more than 60 characters
     import hashlib  # noqa: PLC0415
 
-    return base64.b32encode(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()).decode().lower()[:10]
+    return (
+        base64.b32encode(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest())
+        .decode()
+        .lower()[:10]
+    )

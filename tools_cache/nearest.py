@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from typing import Final
 
 LONGEST: Final = 200
-"""Characters of the unknown word that are compared: it comes from outside, and comparing takes time."""
+"""Characters of the unknown word that are compared: it comes from outside, and comparing takes
+time.
+"""
 MOST: Final = 2000
 """Known words it is compared with; a registry has up to 1,000 tools."""
 
@@ -17,7 +19,9 @@ def nearest(word: str, known: Iterable[str]) -> str:
     import difflib  # noqa: PLC0415 - 7 ms, only for a word that is wrong
 
     words = [*known][:MOST]
-    found = difflib.get_close_matches(word[:LONGEST], words, n=1) or [name for name in words if word and name.endswith(f":{word}")]
+    found = difflib.get_close_matches(word[:LONGEST], words, n=1) or [
+        name for name in words if word and name.endswith(f":{word}")
+    ]
     return found[0] if found else ""
 
 

@@ -1,6 +1,7 @@
 """The notes table, shared by the three notes tools; it lives in their package's own storage.
 
-Refuses to know who asks. SQLite folds case for ASCII only, so each note keeps a folded copy of itself for searching.
+Refuses to know who asks. SQLite folds case for ASCII only, so each note keeps a folded copy of
+itself for searching.
 """
 
 import unicodedata
@@ -19,28 +20,39 @@ INSERT: Final = "INSERT INTO notes (text, folded, created) VALUES (?, ?, ?)"
 
 
 def newest(words: int = 0) -> str:
-    """Give the query for notes that hold so many words, newest first; parameters: each word, then the limit."""
+    """Give the query for notes that hold so many words, newest first; parameters: each word,
+    then the limit.
+    """
     holds = " WHERE " + " AND ".join(["instr(folded, ?) > 0"] * words) if words else ""
     return f"SELECT id, text, created FROM notes{holds} ORDER BY created DESC, id DESC LIMIT ?"  # noqa: S608 - only placeholders are put in
 
 
 async def there(storage: ToolStorage) -> bool:
     """Is the table there yet? Reading must not create it: reads go on when the disk is full."""
-    return bool(await storage.fetch("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'notes'"))
+    return bool(
+        await storage.fetch("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'notes'")
+    )
 
 
 def folded(text: str) -> str:
-    """Give the form in which words are compared: "STRASSE", "Straße" and full-width letters alike."""
+    """Give the form in which words are compared: "STRASSE", "Straße" and full-width letters
+    alike.
+    """
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 def shown(rows: Iterable[Mapping[str, Json]]) -> list[dict[str, Json]]:
     """Give rows as a caller sees them: `{id, text, created}` with an ISO time in UTC."""
     return [
-        {"id": row["id"], "text": row["text"],
-         "created": datetime.fromtimestamp(float(row["created"]), UTC).isoformat(timespec="seconds")}
+        {
+            "id": row["id"],
+            "text": row["text"],
+            "created": datetime.fromtimestamp(float(row["created"]), UTC).isoformat(
+                timespec="seconds"
+            ),
+        }
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def listing(rows: Iterable[Mapping[str, Json]]) -> str:

@@ -1,6 +1,8 @@
-"""JSON objects kept as the text they are made of, and opened when somebody looks: what thousands of foreign tools are stored as.
+"""JSON objects kept as the text they are made of, and opened when somebody looks: what thousands of
+foreign tools are stored as.
 
-Refuses to know what they mean and to be changed. An open one costs about ten times its text; the last ones looked at stay open.
+Refuses to know what they mean and to be changed. An open one costs about ten times its text; the
+last ones looked at stay open.
 """
 
 import json
@@ -11,11 +13,15 @@ from typing import Any, Final, Never
 from tools_cache.frozen import FrozenDict, frozen
 
 OPEN: Final = 256
-"""Objects that stay open: a list of tools is gone through one by one, and calls come back to the same few."""
+"""Objects that stay open: a list of tools is gone through one by one, and calls come back to
+the same few.
+"""
 
 
 class Packed(Mapping[str, Any]):
-    """A JSON object, or with `key` the object under that key of it; both share the text. Equal to any mapping that says the same."""
+    """A JSON object, or with `key` the object under that key of it; both share the text. Equal
+    to any mapping that says the same.
+    """
 
     __slots__ = ("_key", "_text")
 
@@ -55,7 +61,9 @@ class Packed(Mapping[str, Any]):
     __hash__ = None  # type: ignore[assignment]  # as every mapping of JSON
 
     def _refuse(self, *_args: Any, **_kwargs: Any) -> Never:
-        raise TypeError("registry documents are read-only; copy.deepcopy gives one that can be changed")
+        raise TypeError(
+            "registry documents are read-only; copy.deepcopy gives one that can be changed"
+        )
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 

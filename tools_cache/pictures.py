@@ -9,8 +9,8 @@ class Pictures(Protocol):
     """Makes pictures ready for the lens in use."""
 
     async def fitted(self, image: str) -> str:
-        """Give a PNG or JPEG (base64) as a PNG (base64) of this lens's size and shades. Raises `ToolFailure`, with what is
-        wrong with it.
+        """Give a PNG or JPEG (base64) as a PNG (base64) of this lens's size and shades. Raises
+        `ToolFailure`, with what is wrong with it.
         """
 
 

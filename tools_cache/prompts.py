@@ -1,4 +1,5 @@
-"""What a model is told of the tools it may call: the agent loop, and a summary of each tool. Generated, so it names no other.
+"""What a model is told of the tools it may call: the agent loop, and a summary of each tool.
+Generated, so it names no other.
 
 The same tools give the same text, so that providers can cache it. Refuses to know when it is sent.
 """
@@ -15,7 +16,9 @@ from tools_cache.tool import Mode
 
 TEXTS: Final = Path(__file__).parent / "prompt_texts"
 DOCUMENTED: Final = range(3, 7)
-"""So many tools may come with their whole documentation, in text; never in voice (S2-116, S2-117)."""
+"""So many tools may come with their whole documentation, in text; never in voice (S2-116,
+S2-117).
+"""
 MANY: Final = 20
 """From here on documentation is asked for, not sent along (S2-118)."""
 DESCRIBE: Final = "registry:describe"
@@ -24,8 +27,12 @@ _PLACE: Final = re.compile(r"\{(\w+)\}")
 
 
 def summaries(tools: Sequence[Tool], *, called: Callable[[str], str] = str) -> str:
-    """Give `**id** (category): summary` of each, a blank line between (S2-57). `called` makes the id of a name."""
-    return "\n\n".join(f"**{called(tool.name)}** ({tool.category}): {summary(tool)}" for tool in tools)
+    """Give `**id** (category): summary` of each, a blank line between (S2-57). `called` makes
+    the id of a name.
+    """
+    return "\n\n".join(
+        f"**{called(tool.name)}** ({tool.category}): {summary(tool)}" for tool in tools
+    )
 
 
 def agent_loop(tools: Sequence[Tool], mode: Mode, *, called: Callable[[str], str] = alias) -> str:
@@ -41,18 +48,27 @@ def agent_loop(tools: Sequence[Tool], mode: Mode, *, called: Callable[[str], str
 
 
 def prompt(
-    tools: Sequence[Tool], mode: Mode, *, documentation: Mapping[str, str] | None = None,
+    tools: Sequence[Tool],
+    mode: Mode,
+    *,
+    documentation: Mapping[str, str] | None = None,
     called: Callable[[str], str] = alias,
-) -> str:  # fmt: skip
-    """Give the whole prompt for tools that may be called in `mode`. `documentation` (name → text) is used in text mode,
-    for three to six tools; where there are many, the way to ask for it is told.
+) -> str:
+    """Give the whole prompt for tools that may be called in `mode`. `documentation` (name → text)
+    is used in text mode, for three to six tools; where there are many, the way to ask for it is
+    told.
     """
     ordered = sorted(tools, key=lambda tool: tool.name)
     parts = [agent_loop(ordered, mode, called=called), "# Tools", summaries(ordered, called=called)]
     if mode is Mode.TEXT and documentation and len(ordered) in DOCUMENTED:
-        parts += [documentation[tool.name].strip() for tool in ordered if tool.name in documentation]
+        parts += [
+            documentation[tool.name].strip() for tool in ordered if tool.name in documentation
+        ]
     if len(ordered) >= MANY and any(tool.name == DESCRIBE for tool in ordered):
-        parts.append(f"Call {called(DESCRIBE)} with a tool's name to read its whole documentation; it runs nothing.")
+        parts.append(
+            f"Call {called(DESCRIBE)} with a tool's name to read its "
+            "whole documentation; it runs nothing."
+        )
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,7 +1,7 @@
 """Read a fetched registry in a child process: check the document, then compile its schemas.
 
-The daemon neither keeps the memory of the libraries that do it, nor dies of a document or schema that breaks them.
-The child runs `main`: the document on stdin, what was found on stdout.
+The daemon neither keeps the memory of the libraries that do it, nor dies of a document or schema
+that breaks them. The child runs `main`: the document on stdin, what was found on stdout.
 """
 
 import asyncio
@@ -21,11 +21,15 @@ from tools_cache.registry import Dropped, Registry
 from tools_cache.tool import Json, Source
 
 LIMIT_S: Final = 120.0
-"""10,000 tools are read and compiled in three seconds on a PC; a Raspberry Pi takes eight times as long, and may be busy."""
+"""10,000 tools are read and compiled in three seconds on a PC; a Raspberry Pi takes eight times
+as long, and may be busy.
+"""
 _CHILD: Final = "import sys; from tools_cache import reader; reader.main(*sys.argv[1:])"
 """Not `-m`: what it pickles would be of `__main__`."""
 INSTALLED: Final = "installed"
-"""Kind of the document that our own build made: its tools live here, and it was checked when it was built."""
+"""Kind of the document that our own build made: its tools live here, and it was checked when it
+was built.
+"""
 _LENGTH: Final = struct.Struct("<Q")
 
 logger = logging.getLogger(__name__)
@@ -37,7 +41,8 @@ class ReaderFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A good registry: its bytes (made from a tool list, where it was one), what was left out, what does not compile.
+    """A good registry: its bytes (made from a tool list, where it was one), what was left out, what
+    does not compile.
 
     `refused` is None when the schemas were not compiled: then they are checked at their first call.
     """
@@ -49,19 +54,29 @@ class Document:
 
 
 async def read(
-    body: bytes, *, kind: str, per_tool_hardware: bool = False, known_sha256: str = "", limit_s: float = LIMIT_S
+    body: bytes,
+    *,
+    kind: str,
+    per_tool_hardware: bool = False,
+    known_sha256: str = "",
+    limit_s: float = LIMIT_S,
 ) -> Document:
     """Read a document of `kind` (`registry` or `tools`). Raises `BadManifest`, `ReaderFailed`.
 
-    The schemas of the registry of `known_sha256` are not compiled again. Where no child can be started it is done here.
+    The schemas of the registry of `known_sha256` are not compiled again. Where no child can be
+    started it is done here.
     """
     try:
-        answer, code = await child.ask(_CHILD, kind, str(int(per_tool_hardware)), known_sha256, question=body, limit_s=limit_s)
+        answer, code = await child.ask(
+            _CHILD, kind, str(int(per_tool_hardware)), known_sha256, question=body, limit_s=limit_s
+        )
     except TimeoutError:
         raise ReaderFailed(f"no answer in {limit_s:.0f} s") from None
     except OSError as e:
         logger.warning("registry: read without a child process: %s", e)
-        return await asyncio.to_thread(document, body, kind=kind, per_tool_hardware=per_tool_hardware)
+        return await asyncio.to_thread(
+            document, body, kind=kind, per_tool_hardware=per_tool_hardware
+        )
     found = _answer(answer, code)
     return found if found.body else replace(found, body=body)
 
@@ -76,7 +91,10 @@ def _answer(answer: bytes, code: int | None) -> Document:
     if isinstance(found, BadManifest):
         raise found
     if len(parts) == 1:
-        logger.warning("registry: schemas are not checked before their first call: the child ended with %s", code)
+        logger.warning(
+            "registry: schemas are not checked before their first call: the child ended with %s",
+            code,
+        )
         return found
     return replace(found, refused=parts[1])
 
@@ -141,13 +159,25 @@ def main(kind: str, per_tool_hardware: str, known_sha256: str) -> None:
     logging.getLogger("tools_cache").addHandler(said)
     found: Document | BadManifest
     try:
-        found = document(sys.stdin.buffer.read(), kind=kind, per_tool_hardware=per_tool_hardware == "1")
+        found = document(
+            sys.stdin.buffer.read(), kind=kind, per_tool_hardware=per_tool_hardware == "1"
+        )
     except BadManifest as e:
         found = e
-    told = replace(found, body=b"") if isinstance(found, Document) and kind != "tools" else found  # the daemon has it
+    told = (
+        replace(found, body=b"") if isinstance(found, Document) and kind != "tools" else found
+    )  # the daemon has it
     _write((told, said.lines))
-    if isinstance(found, Document) and found.refused is None and found.registry.sha256 != known_sha256:
-        _write(uncompilable({tool.name: tool.input_schema for app in found.registry.apps for tool in app.tools}))
+    if (
+        isinstance(found, Document)
+        and found.refused is None
+        and found.registry.sha256 != known_sha256
+    ):
+        _write(
+            uncompilable(
+                {tool.name: tool.input_schema for app in found.registry.apps for tool in app.tools}
+            )
+        )
     else:
         _write({})
 

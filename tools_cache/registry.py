@@ -1,6 +1,7 @@
 """A registry as it was read and checked: apps, their tools, what was left out. Words only.
 
-Refuses to know documents: those are read by manifest.py, with a library that the daemon need not keep in memory.
+Refuses to know documents: those are read by manifest.py, with a library that the daemon need not
+keep in memory.
 """
 
 from collections.abc import Mapping
@@ -11,8 +12,10 @@ from tools_cache.frozen import FrozenDict
 from tools_cache.tool import ToolDefinition
 
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""One registry document: 10,000 tools of 800 bytes. In force it costs eight times its size, and reading it in a child, for a
-moment, sixteen times: a daemon that took a second one of that size was at about 215 MiB, child included, below the unit's MemoryMax=."""
+"""One registry document: 10,000 tools of 800 bytes. In force it costs eight times its size, and
+reading it in a child, for a moment, sixteen times: a daemon that took a second one of that size was
+at about 215 MiB, child included, below the unit's MemoryMax=.
+"""
 HARDWARE_KEY: Final = "io.glassd/hardware"
 BUILD_KEY: Final = "io.glassd/build"
 
@@ -26,8 +29,9 @@ class Dropped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """What hardware must be besides being there: a `field` of the capability record (`maxTextLines`, `canDisplayBitmap`,
-    or ours: `lines`) that is `equal` to something, or a number within bounds. Declared, never an expression (S2-133).
+    """What hardware must be besides being there: a `field` of the capability record
+    (`maxTextLines`, `canDisplayBitmap`, or ours: `lines`) that is `equal` to something, or a number
+    within bounds. Declared, never an expression (S2-133).
     """
 
     field: str
@@ -38,7 +42,9 @@ class Detail:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Hardware an app needs. `type` is a MentraOS `HardwareType`, or a word newer than this version."""
+    """Hardware an app needs. `type` is a MentraOS `HardwareType`, or a word newer than this
+    version.
+    """
 
     type: str
     required: bool = True
@@ -48,7 +54,9 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class App:
-    """A package of tools. `tool_requirements` holds what single tools need beyond the app (extension S0-70)."""
+    """A package of tools. `tool_requirements` holds what single tools need beyond the app
+    (extension S0-70).
+    """
 
     package: str
     name: str

@@ -1,7 +1,9 @@
-"""Validate arguments against a JSON schema: the only importer of jsonschema_rs, loaded at the first use.
+"""Validate arguments against a JSON schema: the only importer of jsonschema_rs, loaded at the first
+use.
 
-Knows nothing of tools. Foreign schemas are hostile until shown otherwise: bounded before they are compiled, never
-fetching anything (`offline`), formats asserted (2020-12 does not by default; C-27, S2-38).
+Knows nothing of tools. Foreign schemas are hostile until shown otherwise: bounded before they are
+compiled, never fetching anything (`offline`), formats asserted (2020-12 does not by default; C-27,
+S2-38).
 """
 
 import json
@@ -23,16 +25,21 @@ MAX_SCHEMA_BYTES: Final = 64 * 1024
 MAX_ARGS_BYTES: Final = 256 * 1024
 """Bytes: as many as the body of one MQTT message."""
 MAX_ARGS_DEPTH: Final = 128
-"""Levels of arguments. Said here, because how deep Python itself can go differs from version to version."""
+"""Levels of arguments. Said here, because how deep Python itself can go differs from version to
+version.
+"""
 MAX_ERRORS: Final = 100
 MAX_PROBLEM: Final = 300
 """Characters of one problem: the library quotes the offending value, however long it is."""
 KEPT: Final = 128
-"""Compiled validators kept, last used first: about 14 kB each, so 2 MiB (1,000 tools would be 14 MiB)."""
+"""Compiled validators kept, last used first: about 14 kB each, so 2 MiB (1,000 tools would be
+14 MiB).
+"""
 
 BEFORE: Final = "x-glassd-before"
-"""Beside `properties`: one moment → the moment it must come before. JSON Schema cannot say so, and whoever is asked for a yes should
-not be asked about what cannot be."""
+"""Beside `properties`: one moment → the moment it must come before. JSON Schema cannot say so, and
+whoever is asked for a yes should not be asked about what cannot be.
+"""
 
 Problem = dict[str, str]
 """`{path, problem}`: a JSON pointer (`root` for the whole) and words for a person."""
@@ -46,7 +53,9 @@ class Validator:
         self._compiled = compiled
 
     def errors(self, value: Any, *, most_bytes: int = MAX_ARGS_BYTES) -> list[Problem]:
-        """All that is wrong with `value`, at most `MAX_ERRORS`; empty when it is good. Never raises."""
+        """All that is wrong with `value`, at most `MAX_ERRORS`; empty when it is good. Never
+        raises.
+        """
         try:
             return list(self._problems(value, most_bytes))
         except (TypeError, ValueError, RecursionError) as e:
@@ -66,22 +75,37 @@ class Validator:
         for count, error in enumerate(self._compiled.iter_errors(value)):
             if count == MAX_ERRORS:
                 return
-            yield {"path": pointer(error.instance_path), "problem": _short(error.message) + self._meant(error)}
+            yield {
+                "path": pointer(error.instance_path),
+                "problem": _short(error.message) + self._meant(error),
+            }
         yield from _out_of_order(self._schema.get(BEFORE), value)
 
     def _meant(self, error: Any) -> str:
-        """Name the properties that were probably meant by those that the schema does not allow; "" for other errors."""
+        """Name the properties that were probably meant by those that the schema does not allow;
+        "" for other errors.
+        """
         part: Any = self._schema
         for step in error.schema_path[:-1]:
             part = part.get(step) if isinstance(part, dict) else None
         known = part.get("properties") if isinstance(part, dict) else None
-        missing = [name for name in known if name not in error.instance] if isinstance(known, dict) and isinstance(error.instance, dict) else []
-        found = [near[:80] for name in getattr(error.kind, "unexpected", None) or () if (near := nearest(name, missing))]
+        missing = (
+            [name for name in known if name not in error.instance]
+            if isinstance(known, dict) and isinstance(error.instance, dict)
+            else []
+        )
+        found = [
+            near[:80]
+            for name in getattr(error.kind, "unexpected", None) or ()
+            if (near := nearest(name, missing))
+        ]
         return f"; did you mean {', '.join(dict.fromkeys(found))}?" if found else ""
 
     def _holds(self, condition: Mapping[str, Any], value: Any) -> bool:
         """Ask an `if`; its `$ref`s point into the whole schema's definitions."""
-        shared = {k: self._schema[k] for k in ("$schema", "$defs", "definitions") if k in self._schema}
+        shared = {
+            k: self._schema[k] for k in ("$schema", "$defs", "definitions") if k in self._schema
+        }
         try:
             return bool(compile_schema({**shared, **condition})._compiled.is_valid(value))  # noqa: SLF001 - own class
         except (BadDefinition, ValueError, RecursionError):
@@ -89,11 +113,16 @@ class Validator:
 
 
 def _out_of_order(pairs: Any, value: Any) -> Iterator[Problem]:
-    """Look at moments that must follow one another; what is no moment, the schema's formats have told already."""
+    """Look at moments that must follow one another; what is no moment, the schema's formats
+    have told already.
+    """
     if not isinstance(pairs, dict) or not isinstance(value, dict):
         return
     for first, then in pairs.items():
-        begins, ends = _moment(value.get(first)), _moment(value.get(then) if isinstance(then, str) else None)
+        begins, ends = (
+            _moment(value.get(first)),
+            _moment(value.get(then) if isinstance(then, str) else None),
+        )
         if begins is not None and ends is not None and begins >= ends:
             yield {"path": pointer([first]), "problem": f"must be before {pointer([then])}"}
 
@@ -111,9 +140,11 @@ def _deeper_than(value: Any, levels: int) -> bool:
     level = [value]
     for _ in range(levels):
         level = [
-            inner for outer in level if isinstance(outer, list | dict)
+            inner
+            for outer in level
+            if isinstance(outer, list | dict)
             for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]  # fmt: skip
+        ]
         if not level:
             return False
     return True
@@ -123,7 +154,9 @@ _kept: OrderedDict[str, Validator] = OrderedDict()
 
 
 def compile_schema(schema: Any) -> Validator:
-    """Compile, or take from the last used ones. Raises `BadDefinition` that says what is wrong with the schema."""
+    """Compile, or take from the last used ones. Raises `BadDefinition` that says what is wrong
+    with the schema.
+    """
     text = _bounded(schema.opened() if isinstance(schema, Packed) else schema)
     found = _kept.pop(text, None) or _compile(text)
     _kept[text] = found
@@ -158,7 +191,10 @@ def _bounded(schema: Any) -> str:
     except (TypeError, ValueError) as e:
         raise BadDefinition(f"Invalid JSON Schema in parameters: not JSON: {_short(e)}") from None
     if len(text) > MAX_SCHEMA_BYTES:
-        raise BadDefinition(f"Invalid JSON Schema in parameters: {len(text)} bytes; at most {MAX_SCHEMA_BYTES} are taken")
+        raise BadDefinition(
+            f"Invalid JSON Schema in parameters: {len(text)} bytes; "
+            f"at most {MAX_SCHEMA_BYTES} are taken"
+        )
     return text
 
 
@@ -169,9 +205,13 @@ def _count(schema: Any) -> None:
         depth += 1
         subschemas += sum(isinstance(part, dict) for part in level)
         if depth > MAX_DEPTH:
-            raise BadDefinition(f"Invalid JSON Schema in parameters: nested deeper than {MAX_DEPTH} levels")
+            raise BadDefinition(
+                f"Invalid JSON Schema in parameters: nested deeper than {MAX_DEPTH} levels"
+            )
         if subschemas > MAX_SUBSCHEMAS:
-            raise BadDefinition(f"Invalid JSON Schema in parameters: more than {MAX_SUBSCHEMAS} subschemas")
+            raise BadDefinition(
+                f"Invalid JSON Schema in parameters: more than {MAX_SUBSCHEMAS} subschemas"
+            )
         level = [child for part in level for child in _children(part)]
 
 

@@ -1,4 +1,5 @@
-"""The voice session as the tools that steer it see it: whether it is there. They change it by intents only.
+"""The voice session as the tools that steer it see it: whether it is there. They change it by
+intents only.
 
 Refuses to know microphone and speaker.
 """

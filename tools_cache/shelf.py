@@ -1,6 +1,8 @@
-"""What is on disk when a daemon starts: the built-in registry, and the last good copy of the cloud's.
+"""What is on disk when a daemon starts: the built-in registry, and the last good copy of the
+cloud's.
 
-Blocking. Refuses to decide what takes force. Reading brings pydantic with it: the daemon lets a child do it.
+Blocking. Refuses to decide what takes force. Reading brings pydantic with it: the daemon lets a
+child do it.
 """
 
 from dataclasses import dataclass
@@ -14,7 +16,9 @@ from tools_cache.tool import Source
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """What could be read. `problem` says why the built-in registry could not be; `complaints` are of stored copies."""
+    """What could be read. `problem` says why the built-in registry could not be; `complaints`
+    are of stored copies.
+    """
 
     local: Registry | None
     problem: str = ""
@@ -24,7 +28,9 @@ class Shelf:
 
 
 def read(builtin: Path, state: Path, *, base: str | None, per_tool_hardware: bool = False) -> Shelf:
-    """Read both; of the stored copies the newest good one that came from `base` (None: no cloud, so none)."""
+    """Read both; of the stored copies the newest good one that came from `base` (None: no
+    cloud, so none).
+    """
     from tools_cache import manifest  # noqa: PLC0415 - pydantic, 13 MiB, comes with it
 
     local, problem = None, ""
@@ -39,7 +45,9 @@ def read(builtin: Path, state: Path, *, base: str | None, per_tool_hardware: boo
         if generation.base != base:
             continue  # another cloud's: not ours to offer
         try:
-            remote = manifest.load(generation.body, per_tool_hardware=per_tool_hardware, trusted=True)
+            remote = manifest.load(
+                generation.body, per_tool_hardware=per_tool_hardware, trusted=True
+            )
         except BadManifest as e:
             complaints.append(str(e))
             continue

@@ -1,7 +1,9 @@
-"""Which commit an artifact was built from, and when that was: two lines of it that are no part of its version (C-09).
+"""Which commit an artifact was built from, and when that was: two lines of it that are no part of
+its version (C-09).
 
-The time is the commit's (or SOURCE_DATE_EPOCH), not the clock's, so that building twice gives the same bytes. Outside a
-repository both are null (S2-25). Refuses to know anything else of the artifact.
+The time is the commit's (or SOURCE_DATE_EPOCH), not the clock's, so that building twice gives the
+same bytes. Outside a repository both are null (S2-25). Refuses to know anything else of the
+artifact.
 """
 
 import json
@@ -28,7 +30,9 @@ def stamp(folder: Path, env: Mapping[str, str]) -> Stamp:
     plain = {key: value for key, value in env.items() if not key.startswith("GIT_")}
     command = ["git", "-C", str(folder), "log", "-1", "--format=%h %ct"]
     try:
-        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LIMIT_S, env=plain).stdout
+        said = subprocess.run(
+            command, capture_output=True, text=True, check=True, timeout=_LIMIT_S, env=plain
+        ).stdout
         commit, _, seconds = said.strip().partition(" ")
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         commit, seconds = "", ""
@@ -38,7 +42,9 @@ def stamp(folder: Path, env: Mapping[str, str]) -> Stamp:
 def stamped(text: str, made: Stamp) -> str:
     """Write a stamp into an artifact's text."""
     said = {"gitCommit": made.commit, "buildTimestamp": made.time}
-    return _LINE.sub(lambda line: f'  "{line.group(1)}": {json.dumps(said[line.group(1)])},', text, count=2)
+    return _LINE.sub(
+        lambda line: f'  "{line.group(1)}": {json.dumps(said[line.group(1)])},', text, count=2
+    )
 
 
 def unstamped(text: str) -> str:

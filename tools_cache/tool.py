@@ -1,6 +1,8 @@
-"""The words of the tool world: definition, call, result envelope. Valid or non-existent; no I/O, no transport's form.
+"""The words of the tool world: definition, call, result envelope. Valid or non-existent; no I/O, no
+transport's form.
 
-The envelope has `ok` and either `data` or `error` (docs/control-api.md, "The answer of a call"); other shapes (MCP `isError`, seed-000 `success`) exist only in adapters.
+The envelope has `ok` and either `data` or `error` (docs/control-api.md, "The answer of a call");
+other shapes (MCP `isError`, seed-000 `success`) exist only in adapters.
 """
 
 from collections.abc import Mapping
@@ -17,6 +19,7 @@ MAX_RATE_CALLS: Final = 100_000
 MAX_RATE_WINDOW_S: Final = 86_400.0
 Turn = tuple[str, str, str]
 """Names one turn: (user id, session, turn id). Two sessions may use the same turn id."""
+
 
 class CallOrigin(StrEnum):
     """Who asked."""
@@ -169,7 +172,9 @@ class Delivery(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryReport:
-    """How far a result got, why not further, and which ability was missing on the way (`display→speech`)."""
+    """How far a result got, why not further, and which ability was missing on the way
+    (`display→speech`).
+    """
 
     state: Delivery
     reason: str = ""
@@ -189,7 +194,11 @@ class DeliveryReport:
             return cls(Delivery(value))
         if not isinstance(value, dict):
             raise ValueError("delivery must be a word or an object")
-        return cls(Delivery(value.get("state", "none")), str(value.get("reason", "")), str(value.get("downgrade", "")))
+        return cls(
+            Delivery(value.get("state", "none")),
+            str(value.get("reason", "")),
+            str(value.get("downgrade", "")),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,15 +212,17 @@ class RateLimit:
         if not 1 <= self.calls <= MAX_RATE_CALLS:
             raise ValueError(f"calls: must be 1 to {MAX_RATE_CALLS}")
         if not 0 < self.window_s <= MAX_RATE_WINDOW_S:
-            raise ValueError(f"window: must be more than 0 and at most {MAX_RATE_WINDOW_S:.0f} seconds")
+            raise ValueError(
+                f"window: must be more than 0 and at most {MAX_RATE_WINDOW_S:.0f} seconds"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDefinition:
     """A tool as it stands in force: MCP fields, our policy metadata, where it lives.
 
-    `raw` is the author's whole definition, unknown fields included; listings give it back untouched. `open_to_cloud`: its author
-    says that it neither reads nor changes anything private.
+    `raw` is the author's whole definition, unknown fields included; listings give it back
+    untouched. `open_to_cloud`: its author says that it neither reads nor changes anything private.
     """
 
     name: str
@@ -257,12 +268,15 @@ class ToolDefinition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One request, identified end to end by `call_id` (UUIDv7, text form). `ttl_s` is what is left of its life.
+    """One request, identified end to end by `call_id` (UUIDv7, text form). `ttl_s` is what is left
+    of its life.
 
-    `session` "" is a session of its own; `ordinal` its place within the model's message; `replayed`: again, after a reconnect.
-    `depth` counts the tools it was called `through`, and that is the last of them. `input`: what a tool of another server asked
-    for, brought with the same call again. `scope`: which other servers' tools its caller may use, as `edge.core.scope` reads it;
-    None: all of them. A tool that is called through this one has the same origin and the same scope.
+    `session` "" is a session of its own; `ordinal` its place within the model's message;
+    `replayed`: again, after a reconnect. `depth` counts the tools it was called `through`, and that
+    is the last of them. `input`: what a tool of another server asked for, brought with the same
+    call again. `scope`: which other servers' tools its caller may use, as `edge.core.scope` reads
+    it; None: all of them. A tool that is called through this one has the same origin and the same
+    scope.
     """
 
     call_id: str
@@ -291,7 +305,9 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolError:
-    """Why a call failed. `message` is for a person; `code` for a program; `suggestion` the next thing to do."""
+    """Why a call failed. `message` is for a person; `code` for a program; `suggestion` the next
+    thing to do.
+    """
 
     code: ErrorCode
     message: str
@@ -313,15 +329,20 @@ class ToolError:
 
 
 _ERROR_KEYS: Final = {
-    "suggestion": "suggestion", "details": "details", "confirmation_request": "confirmation_request",
-    "retry_after_ms": "retryAfterMs", "partial_side_effects": "partialSideEffects",
+    "suggestion": "suggestion",
+    "details": "details",
+    "confirmation_request": "confirmation_request",
+    "retry_after_ms": "retryAfterMs",
+    "partial_side_effects": "partialSideEffects",
     "idempotency_required": "idempotencyRequired",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResponse:
-    """The one answer to a call: data xor error, intents, render hints, meta. docs/control-api.md lists the keys of `meta`."""
+    """The one answer to a call: data xor error, intents, render hints, meta.
+    docs/control-api.md lists the keys of `meta`.
+    """
 
     data: Json = None
     error: ToolError | None = None
@@ -348,13 +369,20 @@ class ToolResponse:
             out["data"] = self.data
         else:
             e = self.error
-            out["error"] = {"type": e.type.value, "code": e.code.value, "message": e.message, "retryable": e.retryable}
+            out["error"] = {
+                "type": e.type.value,
+                "code": e.code.value,
+                "message": e.message,
+                "retryable": e.retryable,
+            }
             for attr, key in _ERROR_KEYS.items():
                 value = getattr(e, attr)
                 if value is not None and value is not False:
                     out["error"][key] = value
             if e.type is ErrorType.AUTH:
-                out["error"]["reauthRequired"] = True  # C-10: asking again does not help, signing in does
+                out["error"]["reauthRequired"] = (
+                    True  # C-10: asking again does not help, signing in does
+                )
         if self.intents:
             out["intents"] = [dict(i) for i in self.intents]
         if self.render is not None:
@@ -364,7 +392,9 @@ class ToolResponse:
 
     @classmethod
     def from_json(cls, value: Json) -> "ToolResponse":
-        """Take an envelope from outside. Raises ValueError that names the field when it is not one (S2-46, S2-47)."""
+        """Take an envelope from outside. Raises ValueError that names the field when it is not
+        one (S2-46, S2-47).
+        """
         if not isinstance(value, dict) or not isinstance(value.get("ok"), bool):
             raise ValueError("ok: must be true or false")
         common: dict[str, Any] = {
@@ -388,18 +418,25 @@ def _error_from(value: Json) -> ToolError:
     try:
         kind = ErrorType(value["type"])
     except ValueError:
-        raise ValueError(f"error.type: {value['type'][:40]!r} is not one of the closed set") from None
+        raise ValueError(
+            f"error.type: {value['type'][:40]!r} is not one of the closed set"
+        ) from None
     try:
         code = ErrorCode(value.get("code") or kind.value)
     except ValueError:
         code = _DEFAULT_CODE[kind]
     return ToolError(
-        type=kind, code=code, message=value["message"][:2000], retryable=value.get("retryable") is True,
-        suggestion=value.get("suggestion"), details=value.get("details"),
-        confirmation_request=value.get("confirmation_request"), retry_after_ms=value.get("retryAfterMs"),
+        type=kind,
+        code=code,
+        message=value["message"][:2000],
+        retryable=value.get("retryable") is True,
+        suggestion=value.get("suggestion"),
+        details=value.get("details"),
+        confirmation_request=value.get("confirmation_request"),
+        retry_after_ms=value.get("retryAfterMs"),
         partial_side_effects=value.get("partialSideEffects") is True,
         idempotency_required=value.get("idempotencyRequired") is True,
-    )  # fmt: skip
+    )
 
 
 _DEFAULT_CODE: Final = {
@@ -426,7 +463,8 @@ def _objects(value: Mapping[str, Json], key: str) -> list[dict[str, Json]]:
     return found
 
 
-# ------------------------------------------------------------------ what a local tool's handler is handed
+# ------------------------------------------------------------------ what a local tool's handler is
+# handed
 
 
 class ToolFailure(Exception):
@@ -438,20 +476,29 @@ class ToolFailure(Exception):
 
 
 class ToolContext(Handed, Protocol):
-    """What a handler may touch; nothing else is in reach (S2-50). A tool's class is handed the parts it names."""
+    """What a handler may touch; nothing else is in reach (S2-50). A tool's class is handed the
+    parts it names.
+    """
 
     @property
     def call(self) -> ToolCall: ...
     def now(self) -> float:
         """Wall clock, seconds since 1970."""
+
     def glasses(self) -> Mapping[str, Json]:
-        """What is known of the glasses now: `{state, ready, stale, model, firmware, battery, worn, can, lens, gestures}`; a
-        model of "" means none were ever connected, `can` lists their abilities (`camera`, `display` …), `lens` is
-        `{width, height, lines, bitmap}` where there is one, `gestures` what the wearer can do.
+        """What is known of the glasses now: `{state, ready, stale, model, firmware, battery, worn,
+        can, lens, gestures}`; a model of "" means none were ever connected, `can` lists their
+        abilities (`camera`, `display` …), `lens` is `{width, height, lines, bitmap}` where there is
+        one, `gestures` what the wearer can do.
         """
+
     def network(self) -> Mapping[str, Json]:
         """Whether the cloud is reachable: `{state: up | down | not configured, reason}`."""
+
     async def progress(self, text: str) -> None:
         """Tell whoever waits how far it is."""
+
     async def call_tool(self, tool: str, args: Mapping[str, Json]) -> "ToolResponse":
-        """Call another tool within this call's turn (S2-134): it counts for the same budgets, at most three deep."""
+        """Call another tool within this call's turn (S2-134): it counts for the same budgets,
+        at most three deep.
+        """

@@ -16,10 +16,14 @@ class Toolbox(Protocol):
         """Give `[{tool, summary, category, loaded}]`, best first; only what can be called now."""
 
     async def load(self, tools: Sequence[str], *, passing: bool = False) -> Mapping[str, Json]:
-        """Offer these from the next turn on: `{loaded: [name…], refused: [{tool, reason}]}`. `passing`: for one call."""
+        """Offer these from the next turn on: `{loaded: [name…], refused: [{tool, reason}]}`.
+        `passing`: for one call.
+        """
 
     async def describe(self, tool: str) -> Mapping[str, Json] | None:
-        """Everything known of one tool, its documentation included; None when there is none of that name."""
+        """Everything known of one tool, its documentation included; None when there is none of
+        that name.
+        """
 
 
 class ToolboxContext(ToolContext, Protocol):

@@ -1,6 +1,8 @@
-"""`make soak`: start the cast, fill what is bounded, run the mixed load, sample, judge. Exit 1 when something grows.
+"""`make soak`: start the cast, fill what is bounded, run the mixed load, sample, judge. Exit 1 when
+something grows.
 
-`--seconds N` for shorter ones (below half an hour slopes are weighed, not judged); `--out` for soak.json and soak.md.
+`--seconds N` for shorter ones (below half an hour slopes are weighed, not judged); `--out` for
+soak.json and soak.md.
 """
 
 import argparse
@@ -67,7 +69,11 @@ class Soak:
         stack.push_async_callback(self._wires.close)
         await self._ready()
         self._load = Load(self._wires, cast, rate=chosen.rate, seed=chosen.seed)
-        print(f"{cast.broker_kind}, cloud, mock:full and the daemon are up in {cast.folder}; {chosen.preload} quick calls first", flush=True)
+        print(
+            f"{cast.broker_kind}, cloud, mock:full and the daemon are up in "
+            f"{cast.folder}; {chosen.preload} quick calls first",
+            flush=True,
+        )
 
     async def _ready(self) -> None:
         """Wait until glasses, uplink and registry are there. Raises `CastError`."""
@@ -77,11 +83,17 @@ class Soak:
                 while True:
                     with suppress(httpx.HTTPError):
                         status = await self._wires.get("/v1/status")
-                        if (status["glasses"]["state"], status["uplink"]["state"], status["registry"]["origin"]) == READY:
+                        if (
+                            status["glasses"]["state"],
+                            status["uplink"]["state"],
+                            status["registry"]["origin"],
+                        ) == READY:
                             return
                     await asyncio.sleep(0.1)
         except TimeoutError:
-            raise CastError(f"not all is there after {READY_S:.0f} s: {status.get('next_action')}") from None
+            raise CastError(
+                f"not all is there after {READY_S:.0f} s: {status.get('next_action')}"
+            ) from None
 
     # -------------------------------------------------------------- the hour
 
@@ -98,7 +110,11 @@ class Soak:
                     return ["it was stopped early"]
                 if running.done():
                     running.result()
-                if gone := [member.name for member in (cast.daemon, cast.cloud, cast.glasses) if not member.running]:
+                if gone := [
+                    member.name
+                    for member in (cast.daemon, cast.cloud, cast.glasses)
+                    if not member.running
+                ]:
                     return [f"{name} ended by itself" for name in gone]
                 self._sampler.take(await self._counted())
                 if time.monotonic() - said >= LINE_S:
@@ -111,7 +127,11 @@ class Soak:
 
     async def _counted(self) -> dict[str, float]:
         """Latencies of this window, and what the daemon counts of itself."""
-        found = {f"{name} ms": statistics.median(taken) for name, taken in self._load.tally.window().items() if taken}
+        found = {
+            f"{name} ms": statistics.median(taken)
+            for name, taken in self._load.tally.window().items()
+            if taken
+        }
         with suppress(httpx.HTTPError, ValueError):
             status = await self._wires.get("/v1/status")
             found["outbox"] = float(status["outbox"].get("waiting", 0))
@@ -122,12 +142,17 @@ class Soak:
 
     def _progress(self, at: float) -> None:
         series, tally = self._sampler.series, self._load.tally
-        rss, fds, db, cpu = (series[name].values[-1] for name in ("daemon RSS MiB", "open fds", "glassd.db MiB", "CPU %"))
+        rss, fds, db, cpu = (
+            series[name].values[-1]
+            for name in ("daemon RSS MiB", "open fds", "glassd.db MiB", "CPU %")
+        )
         print(
-            f"{at / 60:5.1f} of {self._chosen.seconds / 60:.0f} min  {tally.done:>6} acts  RSS {rss:.1f} MiB  fds {fds:.0f}"
-            f"  db {db:.2f} MiB  CPU {cpu:.0f} %  in flight {self._load.in_flight}  broken {tally.broken_count}",
+            f"{at / 60:5.1f} of {self._chosen.seconds / 60:.0f} min  "
+            f"{tally.done:>6} acts  RSS {rss:.1f} MiB  fds {fds:.0f}"
+            f"  db {db:.2f} MiB  CPU {cpu:.0f} %  in flight "
+            f"{self._load.in_flight}  broken {tally.broken_count}",
             flush=True,
-        )  # fmt: skip
+        )
 
     # -------------------------------------------------------------- the end
 
@@ -143,7 +168,10 @@ class Soak:
                         waiting, running = status["outbox"]["waiting"], status["calls"]["running"]
                         if not (waiting or running or pending):
                             return []
-                        left = f"{waiting} in the outbox, {running} running, {len(pending)} without an answer"
+                        left = (
+                            f"{waiting} in the outbox, {running} running, "
+                            f"{len(pending)} without an answer"
+                        )
                     await asyncio.sleep(0.5)
         except TimeoutError:
             return [f"not all came to its end {DRAIN_S:.0f} s after the load: {left}"]
@@ -152,14 +180,28 @@ class Soak:
         series, tally, chosen = self._sampler.series, self._load.tally, self._chosen
         most = max((len(one.values) for one in series.values()), default=0)
         verdicts = [
-            verdict.judge(name, one.at, one.values, verdict.rule_for(name, {"audit files MiB": AUDIT_MIB + SLACK_MIB}), run_s=ran)
-            for name, one in series.items() if len(one.values) >= most * FEWEST_TO_JUDGE
-        ]  # fmt: skip
+            verdict.judge(
+                name,
+                one.at,
+                one.values,
+                verdict.rule_for(name, {"audit files MiB": AUDIT_MIB + SLACK_MIB}),
+                run_s=ran,
+            )
+            for name, one in series.items()
+            if len(one.values) >= most * FEWEST_TO_JUDGE
+        ]
         load = {"acts/s": chosen.rate, "preloaded calls": chosen.preload, "seed": chosen.seed}
         said = report.Report(
-            seconds=ran, preload_per_s=preload, setting=report.setting(broker=self._cast.broker_kind, **load), verdicts=verdict.forgive(verdicts, YARDSTICK),
-            outcomes=tally.outcomes, broken=tally.broken, broken_count=tally.broken_count, left_out=tally.left_out, problems=problems,
-        )  # fmt: skip
+            seconds=ran,
+            preload_per_s=preload,
+            setting=report.setting(broker=self._cast.broker_kind, **load),
+            verdicts=verdict.forgive(verdicts, YARDSTICK),
+            outcomes=tally.outcomes,
+            broken=tally.broken,
+            broken_count=tally.broken_count,
+            left_out=tally.left_out,
+            problems=problems,
+        )
         if chosen.out is not None:
             said.write(chosen.out, series)
         return said
@@ -169,11 +211,18 @@ def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, prog="python -m benchmarks.soak")
     options.add_argument("--seconds", type=float, default=3600.0)
     options.add_argument("--rate", type=float, default=5.0, help="acts a second")
-    options.add_argument("--preload", type=int, default=2500, help="quick calls before the sampling, so that bounds are met")
+    options.add_argument(
+        "--preload",
+        type=int,
+        default=2500,
+        help="quick calls before the sampling, so that bounds are met",
+    )
     options.add_argument("--every", type=float, default=10.0, help="seconds between samples")
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--out", type=Path, help="folder for soak.json and soak.md")
-    options.add_argument("--keep", type=Path, help="folder for logs and state, kept; else a temporary one")
+    options.add_argument(
+        "--keep", type=Path, help="folder for logs and state, kept; else a temporary one"
+    )
     chosen = options.parse_args()
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
         folder = chosen.keep or Path(name)

@@ -1,6 +1,8 @@
-"""The processes of a soak: broker, small cloud, mock glasses and the daemon, each ended by its own pid.
+"""The processes of a soak: broker, small cloud, mock glasses and the daemon, each ended by its own
+pid.
 
-Refuses to know the load. The broker is Mosquitto where it is installed, with its persistence, else the embedded one.
+Refuses to know the load. The broker is Mosquitto where it is installed, with its persistence, else
+the embedded one.
 """
 
 import asyncio
@@ -54,7 +56,9 @@ socket = "{socket}"
 group = ""
 """
 AUDIT_MIB = 1.0
-"""Of the configuration above: the file in use and three before it; small, so that they turn within minutes."""
+"""Of the configuration above: the file in use and three before it; small, so that they turn
+within minutes.
+"""
 
 
 class Cast:
@@ -70,18 +74,37 @@ class Cast:
 
     async def enter(self, stack: AsyncExitStack) -> None:
         """Raises `CastError` when one of them does not come up."""
-        self.glasses = Member("glasses", glassd(
-            "sim", "mock:full", "--radio", f"tcp:{HOST}:0", "--control", str(self.mock_control), "--out",
-            str(self.folder / "glasses"), "--json",
-        ), log_dir=self.folder)  # fmt: skip
+        self.glasses = Member(
+            "glasses",
+            glassd(
+                "sim",
+                "mock:full",
+                "--radio",
+                f"tcp:{HOST}:0",
+                "--control",
+                str(self.mock_control),
+                "--out",
+                str(self.folder / "glasses"),
+                "--json",
+            ),
+            log_dir=self.folder,
+        )
         stack.push_async_callback(self.glasses.stop)
         await self.glasses.start()
         await self._enter_cloud(stack)
         config = self.folder / "glassd.toml"
-        config.write_text(CONFIG.format(
-            edge_id=EDGE_ID, state=self.state, radio=self.glasses.announcement["radio"], http=self.cloud_url, socket=self.control,
-            host=self.cloud.announcement["mqtt_host"], port=self.cloud.announcement["mqtt_port"],
-        ), encoding="utf-8")  # fmt: skip
+        config.write_text(
+            CONFIG.format(
+                edge_id=EDGE_ID,
+                state=self.state,
+                radio=self.glasses.announcement["radio"],
+                http=self.cloud_url,
+                socket=self.control,
+                host=self.cloud.announcement["mqtt_host"],
+                port=self.cloud.announcement["mqtt_port"],
+            ),
+            encoding="utf-8",
+        )
         self.daemon = Member("daemon", glassd("run", "--config", str(config)), log_dir=self.folder)
         stack.push_async_callback(self.daemon.stop)
         await self.daemon.start(announces=False)
@@ -134,8 +157,12 @@ class Cast:
         folder = self.folder / "broker"
         folder.mkdir(exist_ok=True)
         user = "user root" if os.geteuid() == 0 else ""
-        (folder / "mosquitto.conf").write_text(MOSQUITTO.format(port=self._port, folder=folder, user=user))
-        return Member("broker", [self._mosquitto, "-c", str(folder / "mosquitto.conf")], log_dir=self.folder)
+        (folder / "mosquitto.conf").write_text(
+            MOSQUITTO.format(port=self._port, folder=folder, user=user)
+        )
+        return Member(
+            "broker", [self._mosquitto, "-c", str(folder / "mosquitto.conf")], log_dir=self.folder
+        )
 
     async def _reachable(self, member: Member, connect: Connect) -> None:
         try:

@@ -1,4 +1,5 @@
-"""The mixed load: so many acts a second in a drawn order, and faults on a timetable. Counts what came of each.
+"""The mixed load: so many acts a second in a drawn order, and faults on a timetable. Counts what
+came of each.
 
 Refuses to saturate: an act that finds too many others under way is left out, and counted.
 """
@@ -50,7 +51,10 @@ class Tally:
         if outcome.startswith("BROKEN"):
             self.broken_count += 1
             text = f"{name}: {outcome}"
-            if len(self.broken) < TROUBLES and sum(known[:ALIKE] == text[:ALIKE] for known in self.broken) < 2:
+            if (
+                len(self.broken) < TROUBLES
+                and sum(known[:ALIKE] == text[:ALIKE] for known in self.broken) < 2
+            ):
                 self.broken.append(text)
             outcome = "BROKEN"
         elif name not in UNTIMED:
@@ -76,12 +80,17 @@ class Load:
         self.in_flight = 0
 
     async def preload(self, calls: int, *, at_once: int = 16) -> float:
-        """So many quick calls, and twice as many to and from the cloud before them, as fast as they go; calls a second."""
+        """So many quick calls, and twice as many to and from the cloud before them, as fast as
+        they go; calls a second.
+        """
         began, invoked = time.monotonic(), calls // 2
-        # The store remembers 5,000 of the cloud's ids, invocations with their answers, and 2,000 calls: all are full, in
-        # about the proportion that the load will keep, when the sampling begins.
+        # The store remembers 5,000 of the cloud's ids, invocations with their answers, and 2,000
+        # calls: all are full, in about the proportion that the load will keep, when the sampling
+        # begins.
         await asyncio.gather(
-            self._quickly(self._acts.quick_cloud, 2 * calls - invoked + CLOUD_MORE, at_once * 3 // 4),
+            self._quickly(
+                self._acts.quick_cloud, 2 * calls - invoked + CLOUD_MORE, at_once * 3 // 4
+            ),
             self._quickly(self._acts.invoke, invoked, at_once // 4),
         )
         await self._quickly(self._acts.quick, calls, at_once)
@@ -99,22 +108,33 @@ class Load:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._every(AWAY_EVERY_S, "broker away", self._without_broker), name="soak.broker")
-            tasks.create_task(self._every(DROP_EVERY_S, "glasses dropped", self._drop), name="soak.drop")
-            tasks.create_task(self._every(CHANGE_EVERY_S, "registry changed", self._acts.reregister), name="soak.registry")
+            tasks.create_task(
+                self._every(AWAY_EVERY_S, "broker away", self._without_broker), name="soak.broker"
+            )
+            tasks.create_task(
+                self._every(DROP_EVERY_S, "glasses dropped", self._drop), name="soak.drop"
+            )
+            tasks.create_task(
+                self._every(CHANGE_EVERY_S, "registry changed", self._acts.reregister),
+                name="soak.registry",
+            )
             await self._paced(tasks)
 
     async def _paced(self, tasks: asyncio.TaskGroup) -> None:
         names, weights = list(MIX), [weight for _, weight in MIX.values()]
         due = time.monotonic()
         while True:
-            due = max(due + self._chance.expovariate(self._rate), time.monotonic() - 1.0)  # never catch up on more than a second
+            due = max(
+                due + self._chance.expovariate(self._rate), time.monotonic() - 1.0
+            )  # never catch up on more than a second
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             (name,) = self._chance.choices(names, weights)
             if self.in_flight >= AT_ONCE:
                 self.tally.left_out += 1
                 continue
-            tasks.create_task(self._do(name, partial(MIX[name][0], self._acts)), name=f"soak.{name}")
+            tasks.create_task(
+                self._do(name, partial(MIX[name][0], self._acts)), name=f"soak.{name}"
+            )
 
     async def _every(self, period_s: float, name: str, act: Callable[[], Awaitable[str]]) -> None:
         await asyncio.sleep(period_s / 4)
@@ -124,7 +144,9 @@ class Load:
             await asyncio.sleep(max(0.0, began + period_s - time.monotonic()))
 
     async def _do(self, name: str, act: Callable[[], Awaitable[str]]) -> None:
-        """Do one act; whatever it meets becomes an outcome, so that one bad act does not end the soak."""
+        """Do one act; whatever it meets becomes an outcome, so that one bad act does not end
+        the soak.
+        """
         self.in_flight += 1
         began = time.monotonic()
         try:

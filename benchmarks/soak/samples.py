@@ -1,6 +1,7 @@
 """What is measured of the daemon while the load runs, one value a series every few seconds.
 
-Refuses to judge. Reads /proc and the state directory; asks the daemon nothing it would not say to anybody.
+Refuses to judge. Reads /proc and the state directory; asks the daemon nothing it would not say to
+anybody.
 """
 
 import json
@@ -29,7 +30,9 @@ class Series:
 
 
 class Sampler:
-    """`take` adds one value to every series. `others` are processes that are only told beside: name → pid."""
+    """`take` adds one value to every series. `others` are processes that are only told beside:
+    name → pid.
+    """
 
     def __init__(self, pid: int, state: Path, others: dict[str, int]) -> None:
         self._pid = pid
@@ -42,20 +45,30 @@ class Sampler:
     def take(self, more: dict[str, float]) -> None:
         """`more` is what the load knows: latencies of this window, what `status` counts."""
         now = time.monotonic()
-        for name, value in {**self._process(now), **self._files(), **self._beside(), **more}.items():
+        for name, value in {
+            **self._process(now),
+            **self._files(),
+            **self._beside(),
+            **more,
+        }.items():
             self.series.setdefault(name, Series()).add(now - self._began, value)
 
     def _process(self, now: float) -> dict[str, float]:
         children = [pid for pid in family(self._pid) if pid != self._pid]
         (before, used), self._cpu = self._cpu, (now, _cpu_s(self._pid))
         return {
-            "daemon RSS MiB": _rss_mib(self._pid), "children RSS MiB": sum(map(_rss_mib, children)),
-            "children": len(children), "CPU %": 100 * (self._cpu[1] - used) / max(0.001, now - before),
-            "open fds": _count(f"/proc/{self._pid}/fd"), "threads": _count(f"/proc/{self._pid}/task"),
-        }  # fmt: skip
+            "daemon RSS MiB": _rss_mib(self._pid),
+            "children RSS MiB": sum(map(_rss_mib, children)),
+            "children": len(children),
+            "CPU %": 100 * (self._cpu[1] - used) / max(0.001, now - before),
+            "open fds": _count(f"/proc/{self._pid}/fd"),
+            "threads": _count(f"/proc/{self._pid}/task"),
+        }
 
     def _files(self) -> dict[str, float]:
-        sizes = {path.relative_to(self._state).as_posix(): size for path, size in _tree(self._state)}
+        sizes = {
+            path.relative_to(self._state).as_posix(): size for path, size in _tree(self._state)
+        }
         found = {"state dir MiB": sum(sizes.values()) / MIB}
         for name in ("glassd.db", "glassd.db-wal"):
             found[f"{name} MiB"] = sizes.get(name, 0) / MIB
@@ -65,7 +78,11 @@ class Sampler:
         return found
 
     def _beside(self) -> dict[str, float]:
-        beside = {f"({name} RSS MiB)": _rss_mib(pid) for name, pid in self._others.items() if Path(f"/proc/{pid}").exists()}
+        beside = {
+            f"({name} RSS MiB)": _rss_mib(pid)
+            for name, pid in self._others.items()
+            if Path(f"/proc/{pid}").exists()
+        }
         return {**beside, YARDSTICK: _yardstick_ms()}
 
 
@@ -79,7 +96,10 @@ def _yardstick_ms() -> float:
     return statistics.median(taken)
 
 
-_WORK = [{"n": n, "text": "a line of the usual length, as a lens shows it", "tags": ["one", "two"]} for n in range(1000)]
+_WORK = [
+    {"n": n, "text": "a line of the usual length, as a lens shows it", "tags": ["one", "two"]}
+    for n in range(1000)
+]
 
 
 def _tree(folder: Path) -> list[tuple[Path, int]]:

@@ -1,4 +1,5 @@
-"""Calendars in a folder of this machine: `NAME.ics`, or every `.ics` file in the folder `NAME`. Runs in the child.
+"""Calendars in a folder of this machine: `NAME.ics`, or every `.ics` file in the folder `NAME`.
+Runs in the child.
 
 Refuses to know what an event is.
 """
@@ -17,12 +18,16 @@ MAX_TOTAL: Final = 16 * 1024 * 1024
 
 
 def texts(folder: Path, name: str) -> Iterator[bytes]:
-    """Give a calendar's files. Raises `CalendarTrouble` for a calendar that is not there (the primary one may be empty)."""
+    """Give a calendar's files. Raises `CalendarTrouble` for a calendar that is not there (the
+    primary one may be empty).
+    """
     _check(name)
     paths = [path for path in (folder / f"{name}.ics",) if path.is_file()]
     inside = folder / name
     if inside.is_dir():
-        paths += sorted(p for p in inside.iterdir() if p.suffix.lower() == ".ics" and not p.name.startswith("."))[:MAX_FILES]
+        paths += sorted(
+            p for p in inside.iterdir() if p.suffix.lower() == ".ics" and not p.name.startswith(".")
+        )[:MAX_FILES]
     elif not paths and name != PRIMARY:
         raise CalendarTrouble(Trouble.UNKNOWN_CALENDAR, f"There is no calendar {name!r}")
     total = 0
@@ -30,12 +35,16 @@ def texts(folder: Path, name: str) -> Iterator[bytes]:
         text = _read(path)
         total += len(text)
         if total > MAX_TOTAL:
-            raise CalendarTrouble(Trouble.REFUSED, f"The calendar {name!r} is larger than {MAX_TOTAL >> 20} MiB")
+            raise CalendarTrouble(
+                Trouble.REFUSED, f"The calendar {name!r} is larger than {MAX_TOTAL >> 20} MiB"
+            )
         yield text
 
 
 def put(folder: Path, file: str, text: bytes) -> bool:
-    """Write one event into the primary calendar, whole or not at all; False when it is there already. Raises OSError."""
+    """Write one event into the primary calendar, whole or not at all; False when it is there
+    already. Raises OSError.
+    """
     place = folder / PRIMARY
     place.mkdir(parents=True, exist_ok=True, mode=0o700)
     half = place / f".{file}.{os.getpid()}"
@@ -45,7 +54,9 @@ def put(folder: Path, file: str, text: bytes) -> bool:
             out.flush()
             os.fsync(out.fileno())
         try:
-            half.with_name(file).hardlink_to(half)  # unlike a rename, this never replaces what is there
+            half.with_name(file).hardlink_to(
+                half
+            )  # unlike a rename, this never replaces what is there
         except FileExistsError:
             return False
     finally:

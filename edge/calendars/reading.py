@@ -1,4 +1,5 @@
-"""iCalendar text → the times that are taken. Runs in the child: a rule can be written that keeps a computer busy for ever.
+"""iCalendar text → the times that are taken. Runs in the child: a rule can be written that keeps a
+computer busy for ever.
 
 Only importer of icalendar and dateutil. Refuses to know where the text came from.
 """
@@ -16,13 +17,21 @@ MAX_EVENTS: Final = 5000
 MAX_TITLE: Final = 200
 _EARLIEST: Final = 1900
 _MARGIN: Final = timedelta(days=2)
-"""Zones are at most 14 hours away from UTC; what ends two days before the window is outside of it in each."""
+"""Zones are at most 14 hours away from UTC; what ends two days before the window is outside of
+it in each.
+"""
 _RARE: Final = frozenset({"DAILY", "WEEKLY", "MONTHLY", "YEARLY"})
 _FOLD: Final = re.compile(rb"\r?\n[ \t]")
-_EVENT: Final = re.compile(rb"^BEGIN:VEVENT\s*$.*?^END:VEVENT\s*$", re.MULTILINE | re.DOTALL | re.IGNORECASE)
-_ZONE: Final = re.compile(rb"^BEGIN:VTIMEZONE\s*$.*?^END:VTIMEZONE\s*$", re.MULTILINE | re.DOTALL | re.IGNORECASE)
+_EVENT: Final = re.compile(
+    rb"^BEGIN:VEVENT\s*$.*?^END:VEVENT\s*$", re.MULTILINE | re.DOTALL | re.IGNORECASE
+)
+_ZONE: Final = re.compile(
+    rb"^BEGIN:VTIMEZONE\s*$.*?^END:VTIMEZONE\s*$", re.MULTILINE | re.DOTALL | re.IGNORECASE
+)
 _OFTEN: Final = re.compile(rb"FREQ=(?:SECONDLY|MINUTELY|HOURLY|DAILY)", re.IGNORECASE)
-_REPEATS: Final = re.compile(rb"^(?:RRULE|RDATE|RECURRENCE-ID|DURATION)\b", re.MULTILINE | re.IGNORECASE)
+_REPEATS: Final = re.compile(
+    rb"^(?:RRULE|RDATE|RECURRENCE-ID|DURATION)\b", re.MULTILINE | re.IGNORECASE
+)
 _DAY: Final = re.compile(rb"^(DTSTART|DTEND)[^:\r\n]*:(\d{8})", re.MULTILINE | re.IGNORECASE)
 
 
@@ -64,7 +73,9 @@ class Event:
 
 
 def taken(texts: Iterable[bytes], start: datetime, end: datetime) -> tuple[list[Taken], int]:
-    """Give what is taken between two moments, and how many events (or whole texts) could not be understood."""
+    """Give what is taken between two moments, and how many events (or whole texts) could not be
+    understood.
+    """
     events: list[Event] = []
     unread = 0
     for text in texts:
@@ -78,7 +89,11 @@ def taken(texts: Iterable[bytes], start: datetime, end: datetime) -> tuple[list[
         if not event.taken:
             continue
         try:
-            walls = [w for w in _times(event, end) if event.instead_of is not None or (event.uid, event.at(w)) not in moved]
+            walls = [
+                w
+                for w in _times(event, end)
+                if event.instead_of is not None or (event.uid, event.at(w)) not in moved
+            ]
             out += _within(event, walls, start, end)
         except (ValueError, OverflowError):
             unread += 1
@@ -86,9 +101,13 @@ def taken(texts: Iterable[bytes], start: datetime, end: datetime) -> tuple[list[
 
 
 def _within(event: Event, walls: Iterable[datetime], start: datetime, end: datetime) -> list[Taken]:
-    """What of an event lies in the window. Raises OverflowError for one that ends in no year of ours."""
+    """What of an event lies in the window. Raises OverflowError for one that ends in no year of
+    ours.
+    """
     spans = [(event.at(wall), event.ends(wall)) for wall in walls]
-    return [Taken(b, e, event.title, event.all_day) for b, e in spans if b < end and e > start and b < e]
+    return [
+        Taken(b, e, event.title, event.all_day) for b, e in spans if b < end and e > start and b < e
+    ]
 
 
 def understood(text: bytes, start: datetime, end: datetime) -> tuple[list[Event], int]:
@@ -99,7 +118,12 @@ def understood(text: bytes, start: datetime, end: datetime) -> tuple[list[Event]
     if any(_OFTEN.search(zone) for zone in _ZONE.findall(text)):
         return [], 1  # clocks that change daily are none; working them out could take for ever
     first, last = (start - _MARGIN).astimezone(UTC), (end + _MARGIN).astimezone(UTC)
-    near = _EVENT.sub(lambda m: m[0] if _near(m[0], f"{first:%Y%m%d}".encode(), f"{last:%Y%m%d}".encode()) else b"", text)
+    near = _EVENT.sub(
+        lambda m: (
+            m[0] if _near(m[0], f"{first:%Y%m%d}".encode(), f"{last:%Y%m%d}".encode()) else b""
+        ),
+        text,
+    )
     if not _EVENT.search(near):
         return [], 0 if _EVENT.search(text) or b"VCALENDAR" in text else 1
     try:
@@ -129,16 +153,29 @@ def _event(raw: Any) -> Event:
     if raw.get("DTSTART") is None:
         raise ValueError("an event without a start")
     start, zone, all_day = _wall(raw.decoded("DTSTART"))
-    free = str(raw.get("TRANSP", "OPAQUE")).upper() == "TRANSPARENT" or str(raw.get("STATUS", "")).upper() == "CANCELLED"
+    free = (
+        str(raw.get("TRANSP", "OPAQUE")).upper() == "TRANSPARENT"
+        or str(raw.get("STATUS", "")).upper() == "CANCELLED"
+    )
     rule, count, until = _rule(raw.get("RRULE"), zone)
     instead = raw.get("RECURRENCE-ID")
     return Event(
-        uid=str(raw.get("UID", "")), title=str(raw.get("SUMMARY", ""))[:MAX_TITLE], start=start, zone=zone,
-        length=_length(raw, start, zone, all_day=all_day), all_day=all_day, taken=not free, rule=rule, count=count, until=until,
+        uid=str(raw.get("UID", "")),
+        title=str(raw.get("SUMMARY", ""))[:MAX_TITLE],
+        start=start,
+        zone=zone,
+        length=_length(raw, start, zone, all_day=all_day),
+        all_day=all_day,
+        taken=not free,
+        rule=rule,
+        count=count,
+        until=until,
         also=tuple(_wall_in(moment, zone) for moment in _listed(raw.get("RDATE"))),
-        never=frozenset(_excluded(moment, zone, all_day=all_day) for moment in _listed(raw.get("EXDATE"))),
+        never=frozenset(
+            _excluded(moment, zone, all_day=all_day) for moment in _listed(raw.get("EXDATE"))
+        ),
         instead_of=None if instead is None else _moment(*_wall(instead.dt)[:2]),
-    )  # fmt: skip
+    )
 
 
 def _wall(value: Any) -> tuple[datetime, tzinfo | None, bool]:
@@ -165,7 +202,9 @@ def _length(raw: Any, start: datetime, zone: tzinfo | None, *, all_day: bool) ->
 
 
 def _rule(raw: Any, zone: tzinfo | None) -> tuple[str, int | None, datetime | None]:
-    """(the rule without its end, how often, until which wall clock). Raises ValueError for one that is none, or too frequent."""
+    """(the rule without its end, how often, until which wall clock). Raises ValueError for one
+    that is none, or too frequent.
+    """
     if raw is None:
         return "", None, None
     if isinstance(raw, list):
@@ -178,7 +217,11 @@ def _rule(raw: Any, zone: tzinfo | None) -> tuple[str, int | None, datetime | No
     last = None
     if until is not None:
         wall, its_zone, whole = _wall(until)
-        last = wall + timedelta(days=1, seconds=-1) if whole else _wall_in(_moment(wall, its_zone or zone), zone)
+        last = (
+            wall + timedelta(days=1, seconds=-1)
+            if whole
+            else _wall_in(_moment(wall, its_zone or zone), zone)
+        )
     return bare, None if count is None else int(count), last
 
 
@@ -211,7 +254,9 @@ def _moment(wall: datetime, zone: tzinfo | None) -> datetime:
 
 
 def _times(event: Event, end: datetime) -> list[datetime]:
-    """Give the wall clocks at which it begins, up to the window's end. Raises ValueError when there are too many."""
+    """Give the wall clocks at which it begins, up to the window's end. Raises ValueError when
+    there are too many.
+    """
     walls = [event.start] if not event.rule else _repeated(event, end)
     walls = sorted({*walls, *event.also})
     return [w for w in walls if w.date() not in event.never and event.at(w) not in event.never]

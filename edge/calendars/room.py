@@ -1,7 +1,8 @@
-"""Lends calendars to the tools: each question goes to a child process, which is ended when it takes too long.
+"""Lends calendars to the tools: each question goes to a child process, which is ended when it takes
+too long.
 
-Implements `tools_cache.calendars.Calendars`. Refuses to load iCalendar, HTTP or XML into the daemon: 12 MiB that it would
-keep, and rules that never end (edge/calendars/reading.py).
+Implements `tools_cache.calendars.Calendars`. Refuses to load iCalendar, HTTP or XML into the
+daemon: 12 MiB that it would keep, and rules that never end (edge/calendars/reading.py).
 """
 
 import asyncio
@@ -30,8 +31,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the calendars are: a folder, or a server when there is a `url`. `password` is a secret. `named`: the owner named this
-    folder, so it must be there; the daemon's own one is made with the first event.
+    """Where the calendars are: a folder, or a server when there is a `url`. `password` is a secret.
+    `named`: the owner named this folder, so it must be there; the daemon's own one is made with the
+    first event.
     """
 
     folder: Path
@@ -50,7 +52,12 @@ class CalendarRoom:
     """One per daemon; holds nothing between two questions. `now` is the wall clock."""
 
     def __init__(
-        self, place: Place, *, now: Callable[[], float], deadline_s: float = DEADLINE_S, child: Sequence[str] = CHILD
+        self,
+        place: Place,
+        *,
+        now: Callable[[], float],
+        deadline_s: float = DEADLINE_S,
+        child: Sequence[str] = CHILD,
     ) -> None:
         self._place = place
         self._now = now
@@ -60,23 +67,40 @@ class CalendarRoom:
 
     async def between(self, start: datetime, end: datetime, *, calendars: Sequence[str]) -> Agenda:
         """See `Calendars`."""
-        request = {"do": "between", "start": start.isoformat(), "end": end.isoformat(), "calendars": list(calendars)}
+        request = {
+            "do": "between",
+            "start": start.isoformat(),
+            "end": end.isoformat(),
+            "calendars": list(calendars),
+        }
         told = await self._asked(request)
         return Agenda(
             busy=tuple(
-                Busy(start=datetime.fromisoformat(b["start"]), end=datetime.fromisoformat(b["end"]), title=b["title"],
-                     calendar=b["calendar"], all_day=b["all_day"])
+                Busy(
+                    start=datetime.fromisoformat(b["start"]),
+                    end=datetime.fromisoformat(b["end"]),
+                    title=b["title"],
+                    calendar=b["calendar"],
+                    all_day=b["all_day"],
+                )
                 for b in told["busy"]
             ),
             unread=told["unread"],
-        )  # fmt: skip
+        )
 
     async def make(self, plan: Plan) -> Made:
         """See `Calendars`."""
-        whole = {**asdict(plan), "key": _key(plan.key), "start": plan.start.isoformat(), "end": plan.end.isoformat()}
+        whole = {
+            **asdict(plan),
+            "key": _key(plan.key),
+            "start": plan.start.isoformat(),
+            "end": plan.end.isoformat(),
+        }
         now = datetime.fromtimestamp(self._now(), UTC).isoformat()
         told = await self._asked({"do": "make", "plan": whole, "now": now}, writes=True)
-        return Made(uid=told["uid"], fresh=told["fresh"], link=told["link"], invites=bool(self._place.url))
+        return Made(
+            uid=told["uid"], fresh=told["fresh"], link=told["link"], invites=bool(self._place.url)
+        )
 
     async def _asked(self, request: Mapping[str, Any], *, writes: bool = False) -> dict[str, Any]:
         place = {**asdict(self._place), "folder": str(self._place.folder)}
@@ -88,21 +112,31 @@ class CalendarRoom:
             text = f"The calendar took longer than {self._deadline_s:.0f} s"
             raise CalendarTrouble(Trouble.AWAY, text, uncertain=writes) from None
         except OSError as e:
-            raise CalendarTrouble(Trouble.REFUSED, f"The calendar cannot be read: {e.strerror}") from None
+            raise CalendarTrouble(
+                Trouble.REFUSED, f"The calendar cannot be read: {e.strerror}"
+            ) from None
         except ValueError:
             _log.warning("the child that reads calendars ended without an answer")
-            raise CalendarTrouble(Trouble.REFUSED, "The calendar could not be read", uncertain=writes) from None
+            raise CalendarTrouble(
+                Trouble.REFUSED, "The calendar could not be read", uncertain=writes
+            ) from None
         if "trouble" in told:
             raise CalendarTrouble(
-                Trouble(told["trouble"]), told["text"], retry_after_s=told.get("retry_after_s"), uncertain=told.get("uncertain") is True
+                Trouble(told["trouble"]),
+                told["text"],
+                retry_after_s=told.get("retry_after_s"),
+                uncertain=told.get("uncertain") is True,
             )
         return told
 
     async def _exchange(self, request: bytes) -> bytes:
         child = await asyncio.create_subprocess_exec(
-            *self._child, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+            *self._child,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
             limit=MAX_ANSWER,
-        )  # fmt: skip
+        )
         assert child.stdin is not None
         assert child.stdout is not None
         try:

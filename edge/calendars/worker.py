@@ -1,6 +1,8 @@
-"""The child: one request on stdin, one answer on stdout, both JSON; then it ends. `python -P -m edge.calendars.worker`
+"""The child: one request on stdin, one answer on stdout, both JSON; then it ends. `python -P -m
+edge.calendars.worker`
 
-Knows no tools and no glasses. Whatever happens becomes an answer; what never ends is ended by the parent.
+Knows no tools and no glasses. Whatever happens becomes an answer; what never ends is ended by the
+parent.
 """
 
 import json
@@ -24,20 +26,37 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         _check_folder(request["place"])
         return between(request) if request["do"] == "between" else make(request)
     except CalendarTrouble as e:
-        return {"trouble": e.trouble.value, "text": str(e), "retry_after_s": e.retry_after_s, "uncertain": e.uncertain}
+        return {
+            "trouble": e.trouble.value,
+            "text": str(e),
+            "retry_after_s": e.retry_after_s,
+            "uncertain": e.uncertain,
+        }
     except ModuleNotFoundError as e:
-        text = f"Reading calendars needs {e.name}, which is not installed: pip install 'glassd[calendar]'"
+        text = (
+            f"Reading calendars needs {e.name}, "
+            "which is not installed: pip install 'glassd[calendar]'"
+        )
         return {"trouble": Trouble.REFUSED.value, "text": text}
     except OSError as e:
-        return {"trouble": Trouble.REFUSED.value, "text": f"The calendar folder cannot be used: {e.strerror}"}
+        return {
+            "trouble": Trouble.REFUSED.value,
+            "text": f"The calendar folder cannot be used: {e.strerror}",
+        }
 
 
 def _check_folder(place: dict[str, Any]) -> None:
-    """Let no folder that the owner named pass for an empty one, nor be made in the place of one that is not mounted. Raises
-    `CalendarTrouble`.
+    """Let no folder that the owner named pass for an empty one, nor be made in the place of one
+    that is not mounted. Raises `CalendarTrouble`.
     """
-    if place.get("named") and not place.get("url") and (problem := folder_problem(Path(place["folder"]))):
-        raise CalendarTrouble(Trouble.NO_FOLDER, f"The calendar folder {place['folder']} cannot be used: {problem}")
+    if (
+        place.get("named")
+        and not place.get("url")
+        and (problem := folder_problem(Path(place["folder"])))
+    ):
+        raise CalendarTrouble(
+            Trouble.NO_FOLDER, f"The calendar folder {place['folder']} cannot be used: {problem}"
+        )
 
 
 def between(request: dict[str, Any]) -> dict[str, Any]:
@@ -45,11 +64,23 @@ def between(request: dict[str, Any]) -> dict[str, Any]:
     start, end, place = _moment(request["start"]), _moment(request["end"]), request["place"]
     busy, unread = [], 0
     for name in dict.fromkeys(request["calendars"]):
-        texts = _server(place).texts(name, start, end) if place.get("url") else folder.texts(Path(place["folder"]), name)
+        texts = (
+            _server(place).texts(name, start, end)
+            if place.get("url")
+            else folder.texts(Path(place["folder"]), name)
+        )
         found, bad = reading.taken(texts, start, end)
         unread += bad
-        busy += [{"start": t.start.isoformat(), "end": t.end.isoformat(), "title": t.title, "all_day": t.all_day, "calendar": name}
-                 for t in found]  # fmt: skip
+        busy += [
+            {
+                "start": t.start.isoformat(),
+                "end": t.end.isoformat(),
+                "title": t.title,
+                "all_day": t.all_day,
+                "calendar": name,
+            }
+            for t in found
+        ]
     return {"busy": busy, "unread": unread}
 
 
@@ -59,13 +90,25 @@ def make(request: dict[str, Any]) -> dict[str, Any]:
     uid, file = f"{plan['key']}@glassd", f"{plan['key']}.ics"
     link = place.get("meeting_url", "") if plan["online"] else ""
     moments = {"start": _moment(plan["start"]), "end": _moment(plan["end"])}
-    text = writing.event({**plan, **moments}, uid=uid, stamp=_moment(request["now"]), link=link, organizer=place.get("email", ""))
-    fresh = _server(place).put(file, text) if place.get("url") else folder.put(Path(place["folder"]), file, text)
+    text = writing.event(
+        {**plan, **moments},
+        uid=uid,
+        stamp=_moment(request["now"]),
+        link=link,
+        organizer=place.get("email", ""),
+    )
+    fresh = (
+        _server(place).put(file, text)
+        if place.get("url")
+        else folder.put(Path(place["folder"]), file, text)
+    )
     return {"uid": uid, "fresh": fresh, "link": link}
 
 
 def _server(place: dict[str, Any]) -> Server:
-    return Server(place["url"], username=place.get("username", ""), password=place.get("password", ""))
+    return Server(
+        place["url"], username=place.get("username", ""), password=place.get("password", "")
+    )
 
 
 def _moment(text: str) -> datetime:

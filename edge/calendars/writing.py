@@ -1,6 +1,7 @@
 """One event as an iCalendar text (RFC 5545): escaped, folded at 75 octets, in UTC.
 
-Refuses to know where it is kept. Written by hand: four rules need no library, and a test reads it back with one.
+Refuses to know where it is kept. Written by hand: four rules need no library, and a test reads it
+back with one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,11 +12,27 @@ PRODUCT: Final = "-//glassd//calendar//EN"
 _OCTETS: Final = 75
 
 
-def event(plan: Mapping[str, Any], *, uid: str, stamp: datetime, link: str = "", organizer: str = "") -> bytes:
-    """Give the text of `{title, start, end, attendees, description}`; the organizer stands there when others are named."""
-    description = "\n\n".join(part for part in (str(plan.get("description", "")), f"Join: {link}" if link else "") if part)
-    lines = ["BEGIN:VCALENDAR", "VERSION:2.0", f"PRODID:{PRODUCT}", "CALSCALE:GREGORIAN", "BEGIN:VEVENT", f"UID:{_text(uid)}",
-             f"DTSTAMP:{_utc(stamp)}", f"DTSTART:{_utc(plan['start'])}", f"DTEND:{_utc(plan['end'])}", f"SUMMARY:{_text(plan['title'])}"]  # fmt: skip
+def event(
+    plan: Mapping[str, Any], *, uid: str, stamp: datetime, link: str = "", organizer: str = ""
+) -> bytes:
+    """Give the text of `{title, start, end, attendees, description}`; the organizer stands
+    there when others are named.
+    """
+    description = "\n\n".join(
+        part for part in (str(plan.get("description", "")), f"Join: {link}" if link else "") if part
+    )
+    lines = [
+        "BEGIN:VCALENDAR",
+        "VERSION:2.0",
+        f"PRODID:{PRODUCT}",
+        "CALSCALE:GREGORIAN",
+        "BEGIN:VEVENT",
+        f"UID:{_text(uid)}",
+        f"DTSTAMP:{_utc(stamp)}",
+        f"DTSTART:{_utc(plan['start'])}",
+        f"DTEND:{_utc(plan['end'])}",
+        f"SUMMARY:{_text(plan['title'])}",
+    ]
     if description:
         lines.append(f"DESCRIPTION:{_text(description)}")
     if link:
@@ -33,7 +50,11 @@ def _utc(moment: datetime) -> str:
 
 
 def _text(value: str) -> str:
-    kept = "".join(ch for ch in value.replace("\r\n", "\n").replace("\r", "\n") if ch == "\n" or ch.isprintable() or ch == "\t")
+    kept = "".join(
+        ch
+        for ch in value.replace("\r\n", "\n").replace("\r", "\n")
+        if ch == "\n" or ch.isprintable() or ch == "\t"
+    )
     return kept.replace("\\", "\\\\").replace(";", "\\;").replace(",", "\\,").replace("\n", "\\n")
 
 
@@ -43,7 +64,9 @@ def _bare(value: str) -> str:
 
 
 def _folded(line: str) -> Iterator[bytes]:
-    """Cut between characters: a reader that unfolds later than it decodes must not see half of one."""
+    """Cut between characters: a reader that unfolds later than it decodes must not see half of
+    one.
+    """
     piece, room = b"", _OCTETS
     for ch in line:
         coded = ch.encode()

@@ -17,13 +17,17 @@ from firmware_bridge.deadlines import timeout
 from tools_cache.tool import Json
 
 SETTLE_S: Final = 2.0
-"""Between an answer on disk and the word of how it reached the wearer: the lens acknowledges within a second, or never."""
+"""Between an answer on disk and the word of how it reached the wearer: the lens acknowledges
+within a second, or never.
+"""
 
 Story = Mapping[str, Json]
 
 
 class Answers:
-    """Reads the store; the bus says when to look again. How many may wait at once is the caller's to bound."""
+    """Reads the store; the bus says when to look again. How many may wait at once is the
+    caller's to bound.
+    """
 
     def __init__(self, store: CallStorePort, bus: BusPort) -> None:
         self._store = store
@@ -37,8 +41,8 @@ class Answers:
         return _with_delivery(story, story.get("delivery"))
 
     async def wait(self, call_id: str, wait_s: float, *, pending: bool) -> Story | None:
-        """Tell it when the call has its final answer (with `pending`, that one is an answer too); None when `wait_s` were
-        over first, or may not have been enough.
+        """Tell it when the call has its final answer (with `pending`, that one is an answer too);
+        None when `wait_s` were over first, or may not have been enough.
         """
         with self._bus.listen() as heard:  # listening first: nothing after the look is missed
             story = await self.story(call_id)
@@ -54,16 +58,22 @@ class Answers:
 
 
 def unknown(call_id: str) -> Refused:
-    return Refused(404, "NOT_FOUND", f"there is no call {call_id}", "see the last ones: glassd calls")
+    return Refused(
+        404, "NOT_FOUND", f"there is no call {call_id}", "see the last ones: glassd calls"
+    )
 
 
 async def _word(heard: Listener, call_id: str, *, pending: bool) -> Json:
-    """Wait until the call was answered (or until that may have been missed); how its answer reached the wearer."""
+    """Wait until the call was answered (or until that may have been missed); how its answer
+    reached the wearer.
+    """
     async for happening in heard:
         if heard.missed:
             break
         match happening:
-            case CallAnswered(call_id=found, final=final) if found == call_id and (final or pending):
+            case CallAnswered(call_id=found, final=final) if found == call_id and (
+                final or pending
+            ):
                 return happening.delivery
             case CallCompleted(call_id=found) if found == call_id:
                 return happening.delivery
@@ -71,12 +81,20 @@ async def _word(heard: Listener, call_id: str, *, pending: bool) -> Json:
 
 
 def _answered(story: Story, *, pending: bool) -> bool:
-    return story.get("response") is not None or (pending and story.get("state") == CallState.PENDING)
+    return story.get("response") is not None or (
+        pending and story.get("state") == CallState.PENDING
+    )
 
 
 def _with_delivery(story: Story, delivery: Json) -> Story:
-    """The answer was stored before it was shown; what is known of its delivery since then belongs into it."""
+    """The answer was stored before it was shown; what is known of its delivery since then
+    belongs into it.
+    """
     response = story.get("response")
     if not isinstance(response, dict) or delivery is None:
         return story
-    return {**story, "delivery": delivery, "response": {**response, "meta": {**(response.get("meta") or {}), "delivery": delivery}}}
+    return {
+        **story,
+        "delivery": delivery,
+        "response": {**response, "meta": {**(response.get("meta") or {}), "delivery": delivery}},
+    }

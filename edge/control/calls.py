@@ -1,6 +1,8 @@
-"""What a client may do with calls: begin one, decide one that waits for a yes, call one off, hand in a result.
+"""What a client may do with calls: begin one, decide one that waits for a yes, call one off, hand
+in a result.
 
-Does not know who runs a call and how. A caller's answer holds no confirmation token: the asker does not answer.
+Does not know who runs a call and how. A caller's answer holds no confirmation token: the asker does
+not answer.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -23,7 +25,9 @@ from firmware_bridge.deadlines import timeout
 from tools_cache.tool import CallOrigin, Delivery, Json, Mode, ToolCall, ToolResponse
 
 GRACE_S: Final = 60.0
-"""How long after its own deadline a call's answer (speech included) may still come: the longest text takes 40 s to say."""
+"""How long after its own deadline a call's answer (speech included) may still come: the longest
+text takes 40 s to say.
+"""
 LIFE_S: Final = 40.0
 """A call's life when nothing else is said: 10 s to activate, 30 s to run."""
 MAX_TTL_S: Final = 86400.0
@@ -32,12 +36,31 @@ MAX_TOKEN: Final = 255
 MAX_SESSION: Final = 64
 
 _CALL_KEYS: Final = (
-    "tool", "args", "mode", "wait", "ask", "confirm", "confirmation_token", "idempotency_key", "ttl_s", "turn_id", "origin",
-    "session", "provider_call_id", "ordinal", "replayed", "input", "scope", "call_id", "progress",
-)  # fmt: skip
+    "tool",
+    "args",
+    "mode",
+    "wait",
+    "ask",
+    "confirm",
+    "confirmation_token",
+    "idempotency_key",
+    "ttl_s",
+    "turn_id",
+    "origin",
+    "session",
+    "provider_call_id",
+    "ordinal",
+    "replayed",
+    "input",
+    "scope",
+    "call_id",
+    "progress",
+)
 _ENVELOPE_KEYS: Final = ("ok", "data", "error", "intents", "render", "meta")
 _OWN: Final = frozenset({CallOrigin.CLI.value, CallOrigin.MCP.value})
-"""Origins of calls that came over the control API: a caller may call these off, but not the wearer's nor the cloud's."""
+"""Origins of calls that came over the control API: a caller may call these off, but not the
+wearer's nor the cloud's.
+"""
 _WEARERS: Final = "wearer"
 """The route of a call whose result is the wearer's own answer."""
 _T = TypeVar("_T")
@@ -47,12 +70,16 @@ Envelope = dict[str, Any]
 class CallRoutes:
     """The paths that do something with calls; each raises `Refused` for what cannot be served."""
 
-    def __init__(self, ports: Ports, answers: Answers, *, begins: int, role: Role, owners: SocketFile) -> None:
+    def __init__(
+        self, ports: Ports, answers: Answers, *, begins: int, role: Role, owners: SocketFile
+    ) -> None:
         self._ports = ports
         self._owners = owners
         self._role = role
         self._answers = answers
-        self._begins = Places(begins, "too many calls are being taken in at once", "again in a moment")
+        self._begins = Places(
+            begins, "too many calls are being taken in at once", "again in a moment"
+        )
 
     async def call(self, request: Request) -> Reply | Stream:
         body = reading.json_object(request, _CALL_KEYS)
@@ -61,22 +88,36 @@ class CallRoutes:
         ask = reading.one_of(body, "ask", ("block", "return"))
         token = reading.same_text(body, "confirm", "confirmation_token", most=MAX_TOKEN)
         if token and wait is None:
-            raise reading.malformed("wait: must not be false beside confirm", "the answer is what became of the token: leave wait out")
+            raise reading.malformed(
+                "wait: must not be false beside confirm",
+                "the answer is what became of the token: leave wait out",
+            )
         if told and (token or wait is None):
-            raise reading.malformed("progress: goes with neither confirm nor wait false", "follow GET /v1/events instead")
+            raise reading.malformed(
+                "progress: goes with neither confirm nor wait false",
+                "follow GET /v1/events instead",
+            )
         if token:
             self._decides("a confirmation")
         call = await self._tool_call(body)
         limit_s = call.ttl_s + GRACE_S
         if token:
-            return await self._envelope(self._ports.calls.confirm(token, allow=True, call=call), limit_s)
+            return await self._envelope(
+                self._ports.calls.confirm(token, allow=True, call=call), limit_s
+            )
         if wait is None:
             begun = await self._begun(call)
-            return Reply(202, {"call_id": call.call_id, "state": "admitted"}) if begun is None else Reply(200, self._shown(begun))
+            return (
+                Reply(202, {"call_id": call.call_id, "state": "admitted"})
+                if begun is None
+                else Reply(200, self._shown(begun))
+            )
         if ask == "return" and self._may_ask(call.tool):
             return await self._asked_or_answered(call, limit_s)
         if told:
-            return Stream(progressing(partial(self._ports.calls.call, call, wait=wait), limit_s, self._shown))
+            return Stream(
+                progressing(partial(self._ports.calls.call, call, wait=wait), limit_s, self._shown)
+            )
         return await self._envelope(self._ports.calls.call(call, wait=wait), limit_s)
 
     async def _begun(self, call: ToolCall) -> ToolResponse | None:
@@ -85,12 +126,16 @@ class CallRoutes:
             return await within(self._ports.calls.begin(call), call.ttl_s + GRACE_S)
 
     def _may_ask(self, tool: str) -> bool:
-        """Is this one of the few that cost a second look? All others keep to one question, one answer."""
+        """Is this one of the few that cost a second look? All others keep to one question, one
+        answer.
+        """
         entry = self._ports.registry.snapshot().find(tool)
         return entry is not None and entry.definition.requires_confirmation != "never"
 
     async def _asked_or_answered(self, call: ToolCall, limit_s: float) -> Reply:
-        """CONFIRMATION_REQUIRED while the wearer is asked; otherwise the answer, as if it had not needed a yes."""
+        """CONFIRMATION_REQUIRED while the wearer is asked; otherwise the answer, as if it had
+        not needed a yes.
+        """
         begun = await self._begun(call)
         if begun is not None:
             return Reply(200, self._shown(begun))
@@ -99,7 +144,9 @@ class CallRoutes:
             raise _late()
         if story.get("response"):
             return Reply(200, story["response"])
-        pending = results.pending(call).with_meta(tool=call.tool, callId=call.call_id, delivery=Delivery.QUEUED.value)
+        pending = results.pending(call).with_meta(
+            tool=call.tool, callId=call.call_id, delivery=Delivery.QUEUED.value
+        )
         return Reply(200, pending.to_json())
 
     async def _envelope(self, answer: Awaitable[ToolResponse], limit_s: float) -> Reply:
@@ -107,7 +154,9 @@ class CallRoutes:
 
     def _shown(self, response: ToolResponse) -> Envelope:
         """The envelope for this client: the token of a question is only for who may answer it."""
-        return (response if self._role is Role.OWNER else confirmation.without_token(response)).to_json()
+        return (
+            response if self._role is Role.OWNER else confirmation.without_token(response)
+        ).to_json()
 
     def _decides(self, what: str) -> None:
         """Raise `Refused` for a client that may not decide for the wearer."""
@@ -120,55 +169,98 @@ class CallRoutes:
         args = reading.arguments(body)
         session = reading.text(body, "session", most=MAX_SESSION, default="")
         fields: dict[str, Any] = {
-            "tool": reading.text(body, "tool", most=255), "args": args, "session": session,
+            "tool": reading.text(body, "tool", most=255),
+            "args": args,
+            "session": session,
             "ttl_s": reading.seconds(body, "ttl_s", default=LIFE_S, most=MAX_TTL_S),
             "origin": CallOrigin(reading.one_of(body, "origin", (CallOrigin.CLI, CallOrigin.MCP))),
             "turn_id": reading.text(body, "turn_id", most=64, default=""),
             "idempotency_key": reading.text(body, "idempotency_key", most=255, default="") or None,
-            "provider_call_id": reading.text(body, "provider_call_id", most=255, default="") or None,
-            "ordinal": reading.count(body, "ordinal"), "replayed": reading.boolean(body, "replayed", default=False),
+            "provider_call_id": reading.text(body, "provider_call_id", most=255, default="")
+            or None,
+            "ordinal": reading.count(body, "ordinal"),
+            "replayed": reading.boolean(body, "replayed", default=False),
             "input": _input(body),
-        }  # fmt: skip
+        }
         fields["scope"] = reading.scope_given(body.get("scope"))
         wanted = Mode(reading.one_of(body, "mode", tuple(Mode))) if "mode" in body else None
-        mode = await self._mode(session, wanted)  # last: a request that cannot be read makes no session
-        return ToolCall(call_id=_named(body) or self._ports.new_id(), user_id=self._ports.user_id, mode=mode, **fields)
+        mode = await self._mode(
+            session, wanted
+        )  # last: a request that cannot be read makes no session
+        return ToolCall(
+            call_id=_named(body) or self._ports.new_id(),
+            user_id=self._ports.user_id,
+            mode=mode,
+            **fields,
+        )
 
     async def _mode(self, session: str, wanted: Mode | None) -> Mode:
         """A session keeps the mode it was made with (S2-83); a call outside of one has its own."""
         if not session or self._ports.sessions is None:
             return wanted or Mode.TEXT
-        found, _ = await self._ports.sessions.open(self._ports.user_id, session, (wanted or Mode.TEXT).value)
+        found, _ = await self._ports.sessions.open(
+            self._ports.user_id, session, (wanted or Mode.TEXT).value
+        )
         if wanted is not None and wanted.value != found:
-            message = f"mode: the session {session} is a {found} session, and a session keeps its mode"
-            raise Refused(409, "CONFLICT", message, f"leave mode out, or say {found}, or begin another session")
+            message = (
+                f"mode: the session {session} is a {found} session, and a session keeps its mode"
+            )
+            raise Refused(
+                409,
+                "CONFLICT",
+                message,
+                f"leave mode out, or say {found}, or begin another session",
+            )
         return Mode(found)
 
-    # -------------------------------------------------------------- deciding, calling off, handing in
+    # -------------------------------------------------------------- deciding, calling off, handing
+    # in
 
     async def questions(self, _request: Request) -> Reply:
         """The calls that wait for a yes, oldest first, each with all its arguments."""
-        return Reply(200, {"questions": [dict(question) for question in self._ports.calls.questions()]})
+        return Reply(
+            200, {"questions": [dict(question) for question in self._ports.calls.questions()]}
+        )
 
     async def confirm(self, request: Request) -> Reply:
-        """Say yes or no to a call that waits for it, named by its id or its token; the reply is that call's answer."""
-        body = reading.json_object(request, ("token", "confirmation_token", "call_id", "allow", "grant"))
+        """Say yes or no to a call that waits for it, named by its id or its token; the reply is
+        that call's answer.
+        """
+        body = reading.json_object(
+            request, ("token", "confirmation_token", "call_id", "allow", "grant")
+        )
         token = reading.same_text(body, "token", "confirmation_token", most=MAX_TOKEN)
         call_id = reading.text(body, "call_id", most=64, default="")
         if bool(token) is bool(call_id):
-            raise reading.malformed("token: must be text, or there must be call_id instead", "see what waits for a yes: glassd confirm")
+            raise reading.malformed(
+                "token: must be text, or there must be call_id instead",
+                "see what waits for a yes: glassd confirm",
+            )
         allow = reading.boolean(body, "allow")
         grant = Grant(reading.one_of(body, "grant", tuple(Grant)))
         if grant is (Grant.NEVER if allow else Grant.ALWAYS):
-            raise reading.malformed(f"grant: {grant} goes with allow {str(not allow).lower()}", "send once, or turn allow round")
+            raise reading.malformed(
+                f"grant: {grant} goes with allow {str(not allow).lower()}",
+                "send once, or turn allow round",
+            )
         if call_id:
-            return await self._envelope(self._ports.calls.decide(call_id, allow=allow, grant=grant), LIFE_S + GRACE_S)
-        return await self._envelope(self._ports.calls.confirm(token, allow=allow, grant=grant), LIFE_S + GRACE_S)
+            return await self._envelope(
+                self._ports.calls.decide(call_id, allow=allow, grant=grant), LIFE_S + GRACE_S
+            )
+        return await self._envelope(
+            self._ports.calls.confirm(token, allow=allow, grant=grant), LIFE_S + GRACE_S
+        )
 
     async def cancel(self, request: Request, call_id: str) -> Reply:
         body = reading.json_object(request, ("reason",), empty=True)
-        reason = reading.text(body, "reason", most=MAX_REASON, default="") or "cancelled over the control API"
-        if self._role is not Role.OWNER and (story := await self._ports.store.get(call_id)) is not None:
+        reason = (
+            reading.text(body, "reason", most=MAX_REASON, default="")
+            or "cancelled over the control API"
+        )
+        if (
+            self._role is not Role.OWNER
+            and (story := await self._ports.store.get(call_id)) is not None
+        ):
             origin = (story.get("request") or {}).get("origin", CallOrigin.CLI)
             if origin not in _OWN:
                 self._decides(f"the call {call_id}, which came from {origin},")
@@ -177,15 +269,25 @@ class CallRoutes:
         return Reply(200, {"call_id": call_id, "cancelled": True})
 
     async def result(self, request: Request, call_id: str) -> Reply:
-        """Take in the result of a pending call, as a whole envelope or as its data or error alone."""
+        """Take in the result of a pending call, as a whole envelope or as its data or error
+        alone.
+        """
         body = reading.json_object(request, (*_ENVELOPE_KEYS, "session"))
         session = reading.text(body, "session", most=MAX_SESSION, default="")
         response = _response({key: value for key, value in body.items() if key != "session"})
-        if self._role is not Role.OWNER and ((await self._ports.store.get(call_id)) or {}).get("route") == _WEARERS:
+        if (
+            self._role is not Role.OWNER
+            and ((await self._ports.store.get(call_id)) or {}).get("route") == _WEARERS
+        ):
             self._decides("the wearer's answer")
-        outcome = await self._ports.calls.submit(call_id, response, user_id=self._ports.user_id, session=session)
+        outcome = await self._ports.calls.submit(
+            call_id, response, user_id=self._ports.user_id, session=session
+        )
         if outcome is Submission.UNKNOWN:
-            fix = "see which wait for a result: glassd calls --pending (a call of a session wants that session named)"
+            fix = (
+                "see which wait for a result: glassd calls --pending (a call "
+                "of a session wants that session named)"
+            )
             raise Refused(404, "NOT_FOUND", f"no call {call_id} of yours waits for a result", fix)
         if outcome is Submission.OVER:
             raise await self._over(call_id, "its first answer stands")
@@ -196,26 +298,48 @@ class CallRoutes:
         story = await self._ports.store.get(call_id)
         if story is None:
             return unknown(call_id)
-        return Refused(409, "CONFLICT", f"the call {call_id} is {story.get('state')}: {problem}", f"see it: glassd calls {call_id}")
+        return Refused(
+            409,
+            "CONFLICT",
+            f"the call {call_id} is {story.get('state')}: {problem}",
+            f"see it: glassd calls {call_id}",
+        )
 
 
 def _input(body: Mapping[str, Json]) -> Mapping[str, Json] | None:
-    """What a tool of another server asked for, brought with the same call: `{inputResponses?, requestState?}`."""
+    """What a tool of another server asked for, brought with the same call: `{inputResponses?,
+    requestState?}`.
+    """
     found = body.get("input")
-    if found is not None and (not isinstance(found, dict) or not found.keys() <= {"inputResponses", "requestState"}):
-        raise reading.malformed("input: must be an object with inputResponses and requestState", "they answer error.details of the call before")
-    if found is not None and not (isinstance(found.get("inputResponses"), dict | None) and isinstance(found.get("requestState"), str | None)):
-        raise reading.malformed("input: inputResponses must be an object, requestState text", "take both as error.details of the call before has them")
+    if found is not None and (
+        not isinstance(found, dict) or not found.keys() <= {"inputResponses", "requestState"}
+    ):
+        raise reading.malformed(
+            "input: must be an object with inputResponses and requestState",
+            "they answer error.details of the call before",
+        )
+    if found is not None and not (
+        isinstance(found.get("inputResponses"), dict | None)
+        and isinstance(found.get("requestState"), str | None)
+    ):
+        raise reading.malformed(
+            "input: inputResponses must be an object, requestState text",
+            "take both as error.details of the call before has them",
+        )
     return found
 
 
 def _named(body: Mapping[str, Json]) -> str:
-    """Read the id a client chose, so that it can call the call off before any answer; "" when it leaves that to us."""
+    """Read the id a client chose, so that it can call the call off before any answer; "" when
+    it leaves that to us.
+    """
     told = reading.text(body, "call_id", most=36, default="")
     try:
         return str(UUID(told)) if told else ""
     except ValueError:
-        raise reading.malformed("call_id: must be a UUID", "leave it out, or make a new UUIDv7 for each call") from None
+        raise reading.malformed(
+            "call_id: must be a UUID", "leave it out, or make a new UUIDv7 for each call"
+        ) from None
 
 
 def _wait(body: Mapping[str, Json]) -> Wait | None:
@@ -232,16 +356,25 @@ def _response(body: Mapping[str, Json]) -> ToolResponse:
     """Read an envelope; one without `ok` says by its data or its error which it is."""
     if "ok" not in body:
         if ("data" in body) is ("error" in body):
-            raise reading.malformed("data: there must be data, or an error, and not both", 'for example {"data": {"answer": "yes"}}')
+            raise reading.malformed(
+                "data: there must be data, or an error, and not both",
+                'for example {"data": {"answer": "yes"}}',
+            )
         body = {"ok": "data" in body, **body}
     try:
         return ToolResponse.from_json(dict(body))
     except ValueError as e:
-        raise reading.malformed(str(e), 'for example {"data": {"answer": "yes"}}, or {"error": {"type": "PERMANENT", "message": "sold out"}}') from None
+        raise reading.malformed(
+            str(e),
+            'for example {"data": {"answer": "yes"}}, or {"error": '
+            '{"type": "PERMANENT", "message": "sold out"}}',
+        ) from None
 
 
 async def within(answer: Awaitable[_T], limit_s: float) -> _T:
-    """Wait for an answer. Raises `Refused` (504) when it does not come in time; what was begun goes on."""
+    """Wait for an answer. Raises `Refused` (504) when it does not come in time; what was begun
+    goes on.
+    """
     try:
         async with timeout(limit_s):
             return await answer
@@ -250,4 +383,6 @@ async def within(answer: Awaitable[_T], limit_s: float) -> _T:
 
 
 def _late() -> Refused:
-    return Refused(504, "TIMEOUT", "there was no answer in time", "see what became of it: glassd calls")
+    return Refused(
+        504, "TIMEOUT", "there was no answer in time", "see what became of it: glassd calls"
+    )

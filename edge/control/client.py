@@ -1,4 +1,5 @@
-"""The control API from outside: finds the socket, asks, reads the answer. Standard library only, so that it loads at once.
+"""The control API from outside: finds the socket, asks, reads the answer. Standard library only, so
+that it loads at once.
 
 Refuses to know what an answer means; it knows only why there is none.
 """
@@ -22,7 +23,9 @@ QUIET_S: Final = 60.0
 
 
 class ControlError(Exception):
-    """There is no good answer. `exit_code` is what the command line exits with; `fix` the next thing to do."""
+    """There is no good answer. `exit_code` is what the command line exits with; `fix` the next
+    thing to do.
+    """
 
     def __init__(self, code: str, message: str, fix: str = "", *, exit_code: int = 1) -> None:
         super().__init__(message)
@@ -32,7 +35,10 @@ class ControlError(Exception):
         self.exit_code = exit_code
 
 
-NOT_RUNNING: Final = "start it: systemctl start glassd (or, in a terminal: glassd run); it does not stay up? glassd doctor; no glasses at hand? glassd demo"
+NOT_RUNNING: Final = (
+    "start it: systemctl start glassd (or, in a terminal: glassd run); "
+    "it does not stay up? glassd doctor; no glasses at hand? glassd demo"
+)
 _EXIT_OF: Final = {"NOT_FOUND": 4, "TIMEOUT": 5, "INVALID_REQUEST": 2}
 
 
@@ -50,9 +56,11 @@ class ControlClient:
     def __init__(self, sockets: tuple[Path, ...]) -> None:
         self._sockets = sockets
 
-    def request(self, method: str, path: str, body: Any = None, *, timeout_s: float = 30.0) -> tuple[int, Any]:
-        """Ask once: (HTTP status, JSON; None when the answer is empty). Raises `ControlError`, also for every answer that is
-        an error.
+    def request(
+        self, method: str, path: str, body: Any = None, *, timeout_s: float = 30.0
+    ) -> tuple[int, Any]:
+        """Ask once: (HTTP status, JSON; None when the answer is empty). Raises `ControlError`, also
+        for every answer that is an error.
         """
         status, raw = self._whole(method, path, body, timeout_s)
         try:
@@ -77,15 +85,21 @@ class ControlClient:
             return answer.status, raw
 
     def events(self, last_event_id: str | None = None) -> Iterator[tuple[str, str, str]]:
-        """Follow happenings for ever: (event id, event name, data as JSON text). Raises `ControlError` at the end."""
+        """Follow happenings for ever: (event id, event name, data as JSON text). Raises
+        `ControlError` at the end.
+        """
         headers = {"Last-Event-ID": last_event_id} if last_event_id else {}
         lost = contextlib.suppress(OSError, http.client.HTTPException)
         with self._open("GET", "/v1/events", None, headers, QUIET_S) as answer, lost:
             yield from _blocks(answer)
         raise _stopped()
 
-    def stream(self, method: str, path: str, body: Any = None, *, quiet_s: float) -> Generator[Any, None, None]:
-        """Read a reply that goes on: each event's JSON, until it ends. Closing the iterator hangs up. Raises `ControlError`."""
+    def stream(
+        self, method: str, path: str, body: Any = None, *, quiet_s: float
+    ) -> Generator[Any, None, None]:
+        """Read a reply that goes on: each event's JSON, until it ends. Closing the iterator
+        hangs up. Raises `ControlError`.
+        """
         with self._open(method, path, body, {}, quiet_s) as answer:
             try:
                 for _, _, data in _blocks(answer):
@@ -95,11 +109,15 @@ class ControlClient:
             except (OSError, http.client.HTTPException, ValueError):
                 raise _stopped() from None
 
-    def _open(self, method: str, path: str, body: Any, headers: dict[str, str], timeout_s: float) -> "_Answer":
+    def _open(
+        self, method: str, path: str, body: Any, headers: dict[str, str], timeout_s: float
+    ) -> "_Answer":
         connection = _UnixConnection(self._connected(timeout_s))
         try:
             payload = None if body is None else json.dumps(body).encode()
-            connection.request(method, path, payload, {**headers, "Content-Type": "application/json"})
+            connection.request(
+                method, path, payload, {**headers, "Content-Type": "application/json"}
+            )
             answer = _Answer(connection)
         except (OSError, http.client.HTTPException) as e:
             connection.close()
@@ -110,7 +128,9 @@ class ControlClient:
         return answer
 
     def _connected(self, timeout_s: float) -> socket.socket:
-        """Connect to the first socket somebody answers on; a forbidden one is told only when no other answers."""
+        """Connect to the first socket somebody answers on; a forbidden one is told only when no
+        other answers.
+        """
         forbidden: Path | None = None
         for path in self._sockets:
             connecting = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -171,29 +191,50 @@ def _refusal(answer: _Answer) -> ControlError:
 
 def _not_running(sockets: tuple[Path, ...]) -> ControlError:
     tried = ", ".join(str(path) for path in sockets)
-    return ControlError("NOT_RUNNING", f"glassd is not running (nobody answers at {tried})", NOT_RUNNING, exit_code=3)
+    return ControlError(
+        "NOT_RUNNING",
+        f"glassd is not running (nobody answers at {tried})",
+        NOT_RUNNING,
+        exit_code=3,
+    )
 
 
 def _forbidden(path: Path) -> ControlError:
     if user := _alone(path):
         fix = f"ask as that user: sudo -u {user} glassd …"
-        return ControlError("PERMISSION", f"you may not use {path}: it is for the user {user} alone", fix, exit_code=3)
+        return ControlError(
+            "PERMISSION",
+            f"you may not use {path}: it is for the user {user} alone",
+            fix,
+            exit_code=3,
+        )
     group = _group_of(path)
     fix = f"join the group: sudo usermod -aG {group} $USER, then log in again"
-    return ControlError("PERMISSION", f"you may not use {path}: it is for the group {group}", fix, exit_code=3)
+    return ControlError(
+        "PERMISSION", f"you may not use {path}: it is for the group {group}", fix, exit_code=3
+    )
 
 
 def _late(timeout_s: float) -> ControlError:
     fix = "see what is wrong: glassd doctor; and its journal: journalctl -u glassd -n 50"
-    return ControlError("TIMEOUT", f"the daemon did not answer within {timeout_s:g} s", fix, exit_code=5)
+    return ControlError(
+        "TIMEOUT", f"the daemon did not answer within {timeout_s:g} s", fix, exit_code=5
+    )
 
 
 def _stopped() -> ControlError:
-    return ControlError("NOT_RUNNING", "the daemon closed the connection", "see whether it runs: glassd status", exit_code=3)
+    return ControlError(
+        "NOT_RUNNING",
+        "the daemon closed the connection",
+        "see whether it runs: glassd status",
+        exit_code=3,
+    )
 
 
 def _alone(path: Path) -> str:
-    """The user whose socket this is, when no group may use it; "" when one may, or when nobody can tell."""
+    """The user whose socket this is, when no group may use it; "" when one may, or when nobody
+    can tell.
+    """
     try:
         found = path.stat()
         return "" if found.st_mode & 0o060 else pwd.getpwuid(found.st_uid).pw_name

@@ -1,4 +1,5 @@
-"""`GET /v1/metrics`: the daemon's counts as OpenMetrics text, when it has them and the library to write them.
+"""`GET /v1/metrics`: the daemon's counts as OpenMetrics text, when it has them and the library to
+write them.
 
 Refuses to count: whoever counts hands in the text.
 """
@@ -16,10 +17,17 @@ Exposition = Callable[[], Awaitable[str]]
 async def counted(exposition: Exposition | None) -> Reply:
     """Reply with the text. Raises `Refused`: 501 where there is none."""
     if exposition is None:
-        raise Refused(501, "UNSUPPORTED", "this daemon does not count its calls", "see what it knows: glassd status --json")
+        raise Refused(
+            501,
+            "UNSUPPORTED",
+            "this daemon does not count its calls",
+            "see what it knows: glassd status --json",
+        )
     try:
         text = await exposition()
     except ModuleNotFoundError as e:
         fix = "pip install 'glassd[metrics]', then start glassd again; or read glassd status --json"
-        raise Refused(501, "UNSUPPORTED", f"OpenMetrics text needs prometheus-client: {e}", fix) from None
+        raise Refused(
+            501, "UNSUPPORTED", f"OpenMetrics text needs prometheus-client: {e}", fix
+        ) from None
     return Reply(200, text, content_type=CONTENT_TYPE)

@@ -1,4 +1,6 @@
-"""`POST /v1/enrol`: a code from a cloud's operator, spent once. Refuses to look into it: it is a secret until it is spent."""
+"""`POST /v1/enrol`: a code from a cloud's operator, spent once. Refuses to look into it: it is
+a secret until it is spent.
+"""
 
 from typing import Final
 
@@ -14,7 +16,9 @@ async def enrolled(enrol: Enrol | None, request: Request) -> Reply:
     """Serve `{code}`; the answer shows no secret."""
     code = reading.text(reading.json_object(request, ("code",)), "code", most=MAX_CODE)
     if enrol is None:
-        raise Refused(501, "UNSUPPORTED", "this daemon cannot enrol", "set [uplink] host in its configuration")
+        raise Refused(
+            501, "UNSUPPORTED", "this daemon cannot enrol", "set [uplink] host in its configuration"
+        )
     try:
         return Reply(200, dict(await enrol(code)))
     except EnrolRefused as e:

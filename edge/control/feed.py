@@ -1,6 +1,8 @@
-"""The last happenings, numbered, for everyone who follows them; whoever lags is told exactly how many it missed.
+"""The last happenings, numbered, for everyone who follows them; whoever lags is told exactly how
+many it missed.
 
-Refuses to know how they are sent. One ring for all followers: a slow one holds nothing but its own cursor.
+Refuses to know how they are sent. One ring for all followers: a slow one holds nothing but its own
+cursor.
 """
 
 import asyncio
@@ -19,7 +21,9 @@ RING: Final = 1024
 """Happenings kept for replay: minutes of a busy daemon, under 1 MiB."""
 BATCH: Final = 64
 ALL: Final = "0"
-"""As a `Last-Event-ID`: whatever is kept; for who starts a daemon and wants to miss nothing of its first moments."""
+"""As a `Last-Event-ID`: whatever is kept; for who starts a daemon and wants to miss nothing of
+its first moments.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +34,15 @@ class Entry:
 
 def missed(number: int | None) -> str:
     """Tell a follower how many happenings it cannot get any more; None when that is not known."""
-    return f'event: missed\ndata: {json.dumps({"event": "missed", "missed": number})}'
+    return f"event: missed\ndata: {json.dumps({'event': 'missed', 'missed': number})}"
 
 
 class Feed:
     """`run()` records the bus; `news()` gives what comes after a cursor.
 
-    Without `calls` it leaves out how calls fare, so that a call wakes no follower who does not care.
-    Ids are `life-number`: a life is one run of the daemon, so an id from an earlier one is never mistaken for ours.
+    Without `calls` it leaves out how calls fare, so that a call wakes no follower who does not
+    care. Ids are `life-number`: a life is one run of the daemon, so an id from an earlier one is
+    never mistaken for ours.
     """
 
     def __init__(self, bus: BusPort, *, clock: Clock, ring: int = RING, calls: bool = True) -> None:
@@ -45,7 +50,9 @@ class Feed:
         self._calls = calls
         self._clock = clock
         self._ring: deque[Entry] = deque(maxlen=ring)
-        self._life = f"{int(clock.wall() * 1000):x}" + ("" if calls else "q")  # the two feeds count apart
+        self._life = f"{int(clock.wall() * 1000):x}" + (
+            "" if calls else "q"
+        )  # the two feeds count apart
         self._last = 0
         self._news = asyncio.Condition()
 
@@ -58,13 +65,18 @@ class Feed:
                     continue
                 self._last += 1 + listener.missed - missed
                 missed = listener.missed
-                text = json.dumps({**as_json(happening), "at": round(self._clock.wall(), 3)}, ensure_ascii=False, default=str)
+                text = json.dumps(
+                    {**as_json(happening), "at": round(self._clock.wall(), 3)},
+                    ensure_ascii=False,
+                    default=str,
+                )
                 async with self._news:
                     self._ring.append(Entry(self._last, text))
                     self._news.notify_all()
 
     def cursor(self, last_event_id: str | None) -> tuple[int, bool]:
-        """Say where a follower stands: (number it has seen, whether it comes from this life or is new).
+        """Say where a follower stands: (number it has seen, whether it comes from this life or is
+        new).
 
         Without an id it begins now, with `ALL` at the oldest that is kept.
         """
@@ -78,7 +90,9 @@ class Feed:
         return min(int(number[:18]), self._last), True
 
     async def news(self, after: int) -> tuple[int, list[str]]:
-        """Wait for happenings after `after`: the new cursor, and event blocks, gaps told as `event: missed`."""
+        """Wait for happenings after `after`: the new cursor, and event blocks, gaps told as
+        `event: missed`.
+        """
         async with self._news:
             await self._news.wait_for(lambda: self._last > after)
             fresh = list(islice((e for e in self._ring if e.number > after), BATCH))

@@ -26,7 +26,9 @@ class GrantRoutes:
         return Reply(200, {"grants": [{**grant, "ended": self._ended(grant)} for grant in grants]})
 
     def _ended(self, row: Mapping[str, Json]) -> str:
-        """A “never” does not end. An “always” whose tool is away counts again when the same tool is back."""
+        """A “never” does not end. An “always” whose tool is away counts again when the same
+        tool is back.
+        """
         found = self._ports.registry.snapshot().find(row["tool"])
         if row["grant"] != Grant.ALWAYS:
             return ""
@@ -37,27 +39,46 @@ class GrantRoutes:
         body = reading.json_object(request, ("tool", "grant"))
         tool = reading.text(body, "tool", most=255)
         if body.get("grant") not in (Grant.ALWAYS, Grant.NEVER):
-            raise reading.malformed("grant: must be one of always, never", f"to ask every time again: DELETE /v1/grants?tool={tool[:80]}")
+            raise reading.malformed(
+                "grant: must be one of always, never",
+                f"to ask every time again: DELETE /v1/grants?tool={tool[:80]}",
+            )
         definition = self._worth(tool, Grant(body["grant"]))
-        granted = Granted(Grant(body["grant"]), confirmation.definition_digest(definition), particulars.origin(definition))
+        granted = Granted(
+            Grant(body["grant"]),
+            confirmation.definition_digest(definition),
+            particulars.origin(definition),
+        )
         await self._kept().grant(self._ports.user_id, tool, granted)
         return Reply(200, {"tool": tool, "grant": body["grant"]})
 
     async def revoke(self, request: Request) -> Reply:
         tool = reading.text(request.query, "tool", most=255)
         if (await self._kept().granted(self._ports.user_id, tool)).grant is Grant.ONCE:
-            raise Refused(404, "NOT_FOUND", f"nothing is granted or forbidden for {tool[:80]}", "see what is: glassd grants")
+            raise Refused(
+                404,
+                "NOT_FOUND",
+                f"nothing is granted or forbidden for {tool[:80]}",
+                "see what is: glassd grants",
+            )
         await self._kept().grant(self._ports.user_id, tool, Granted())
         return Reply(200, {"tool": tool, "revoked": True})
 
     def _worth(self, tool: str, grant: Grant) -> ToolDefinition:
-        """A grant for a mistyped tool would be worth nothing, nor an “always” for one that never asks. Raises `Refused`."""
+        """A grant for a mistyped tool would be worth nothing, nor an “always” for one that
+        never asks. Raises `Refused`.
+        """
         found = self._ports.registry.snapshot().find(tool)
         if found is None:
             raise reading.no_tool(tool, self._ports.registry)
         if grant is Grant.ALWAYS and not policy.needs_confirmation(found.definition):
             fix = f"to forbid it: glassd grants --never {tool[:80]}"
-            raise Refused(409, "CONFLICT", f"{tool[:80]} runs without a yes: there is nothing to allow for good", fix)
+            raise Refused(
+                409,
+                "CONFLICT",
+                f"{tool[:80]} runs without a yes: there is nothing to allow for good",
+                fix,
+            )
         return found.definition
 
     def _kept(self) -> ConfirmationStorePort:

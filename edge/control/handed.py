@@ -13,7 +13,9 @@ from tools_cache.tool import Json, ToolResponse
 
 
 class ServersPort(Protocol):
-    """Implemented by `servers.py`: the other MCP servers whose tools are ours. Secrets never come out of it."""
+    """Implemented by `servers.py`: the other MCP servers whose tools are ours. Secrets never
+    come out of it.
+    """
 
     def describe(self) -> Sequence[Mapping[str, Json]]:
         """Every configured server, by id."""
@@ -26,7 +28,9 @@ class ServersPort(Protocol):
 
 
 class NoServer(Exception):
-    """There is no such server, or nothing of this kind to do with it; the text says which, `fix` what to do."""
+    """There is no such server, or nothing of this kind to do with it; the text says which,
+    `fix` what to do.
+    """
 
     def __init__(self, text: str, fix: str = "see all of them: glassd servers") -> None:
         super().__init__(text)
@@ -45,8 +49,8 @@ async def _nothing_to_look_at() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """`session_state` is the voice session as it is now. Without `confirmations` there are no grants, without `sessions` a
-    call's mode is what the call says.
+    """`session_state` is the voice session as it is now. Without `confirmations` there are no
+    grants, without `sessions` a call's mode is what the call says.
     """
 
     calls: CallsPort

@@ -1,4 +1,5 @@
-"""One HTTP/1.1 connection: bytes to requests, replies to bytes, everything bounded in size and time.
+"""One HTTP/1.1 connection: bytes to requests, replies to bytes, everything bounded in size and
+time.
 
 Refuses to know any path or port; who may connect was decided by the socket's mode.
 """
@@ -27,8 +28,9 @@ NO_CONTENT: Final = 204
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one client may ask of us. Times in seconds, sizes in bytes. Calls being begun and clients waiting for an answer
-    have fewer places than there are connections: who wants to look, or to call something off, gets in beside them.
+    """What one client may ask of us. Times in seconds, sizes in bytes. Calls being begun and
+    clients waiting for an answer have fewer places than there are connections: who wants to look,
+    or to call something off, gets in beside them.
     """
 
     head: int = 16 * 1024
@@ -54,7 +56,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`body` is written as JSON; text of another `content_type` goes out as it is; a 204 has none."""
+    """`body` is written as JSON; text of another `content_type` goes out as it is; a 204 has
+    none.
+    """
 
     status: int
     body: Json
@@ -63,11 +67,17 @@ class Reply:
 
 
 class Refused(Exception):
-    """A request that is not served: status, and problem and fix in words. Our reply, not our failure."""
+    """A request that is not served: status, and problem and fix in words. Our reply, not our
+    failure.
+    """
 
-    def __init__(self, status: int, code: str, message: str, fix: str = "", *, allow: str = "") -> None:
+    def __init__(
+        self, status: int, code: str, message: str, fix: str = "", *, allow: str = ""
+    ) -> None:
         super().__init__(message)
-        self.reply = Reply(status, failure(code, message, fix), (("Allow", allow),) if allow else ())
+        self.reply = Reply(
+            status, failure(code, message, fix), (("Allow", allow),) if allow else ()
+        )
 
 
 def failure(code: str, message: str, fix: str = "") -> dict[str, Json]:
@@ -81,7 +91,10 @@ def _target(text: str) -> tuple[str, dict[str, str]]:
         target = urlsplit(text)
         query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=MAX_QUERY))
     except ValueError:
-        fix = f"ask for a path as in /v1/status, with at most {MAX_QUERY} words behind the question mark"
+        fix = (
+            "ask for a path as in /v1/status, with at most "
+            f"{MAX_QUERY} words behind the question mark"
+        )
         raise Refused(400, "INVALID_REQUEST", "the path cannot be read", fix) from None
     return unquote(target.path), query
 
@@ -89,14 +102,20 @@ def _target(text: str) -> tuple[str, dict[str, str]]:
 def _written(reply: Reply) -> bytes:
     if reply.content_type != "application/json":
         return str(reply.body).encode(errors="replace")
-    # Half a character that got in somewhere (a file's name, a registry's text) costs itself, not the whole answer.
-    return json.dumps(reply.body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
+    # Half a character that got in somewhere (a file's name, a registry's text) costs itself, not
+    # the whole answer.
+    return (
+        json.dumps(reply.body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+        + b"\n"
+    )
 
 
 class Connection:
     """Requests in, replies out, one after the other. Used once; the owner calls `close`."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: Limits) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: Limits
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._limits = limits
@@ -106,20 +125,28 @@ class Connection:
         writer.transport.set_write_buffer_limits(high=READ)
 
     async def request(self) -> Request | None:
-        """Give the next request, None when the client has gone or said nothing. Raises `Refused`."""
+        """Give the next request, None when the client has gone or said nothing. Raises
+        `Refused`.
+        """
         self._spoken = bool(self._h11.trailing_data[0])
         self._without_body = False
         try:
-            async with timeout(self._limits.request_s if self._spoken else self._limits.idle_s) as limit:
+            async with timeout(
+                self._limits.request_s if self._spoken else self._limits.idle_s
+            ) as limit:
                 return await self._next(limit)
         except TimeoutError:
             if not self._spoken:
                 return None
-            raise Refused(408, "TIMEOUT", f"the request was not complete within {self._limits.request_s:g} s") from None
+            raise Refused(
+                408, "TIMEOUT", f"the request was not complete within {self._limits.request_s:g} s"
+            ) from None
         except h11.RemoteProtocolError as e:
             if self._reader.at_eof():
                 return None
-            raise Refused(e.error_status_hint, "INVALID_REQUEST", f"this is not valid HTTP/1.1: {e}") from None
+            raise Refused(
+                e.error_status_hint, "INVALID_REQUEST", f"this is not valid HTTP/1.1: {e}"
+            ) from None
 
     async def _next(self, limit: asyncio.Timeout) -> Request | None:
         head = await self._event(limit)
@@ -149,29 +176,45 @@ class Connection:
         return event
 
     def _too_large(self) -> Refused:
-        return Refused(413, "INVALID_REQUEST", f"the body is larger than {self._limits.body} bytes", "send less at once")
+        return Refused(
+            413,
+            "INVALID_REQUEST",
+            f"the body is larger than {self._limits.body} bytes",
+            "send less at once",
+        )
 
     # -------------------------------------------------------------- replies
 
     async def reply(self, reply: Reply) -> bool:
         """Send a whole reply; True when the connection can carry another request."""
         if reply.status == NO_CONTENT:
-            await self._send(h11.Response(status_code=NO_CONTENT, headers=list(reply.headers)), h11.EndOfMessage())
+            await self._send(
+                h11.Response(status_code=NO_CONTENT, headers=list(reply.headers)),
+                h11.EndOfMessage(),
+            )
         else:
             body = _written(reply)
             await self._send(
-                h11.Response(status_code=reply.status, headers=[
-                    ("Content-Type", reply.content_type), ("Content-Length", str(len(body))), *reply.headers,
-                ]),
-                *([] if self._without_body else [h11.Data(data=body)]), h11.EndOfMessage(),
-            )  # fmt: skip
+                h11.Response(
+                    status_code=reply.status,
+                    headers=[
+                        ("Content-Type", reply.content_type),
+                        ("Content-Length", str(len(body))),
+                        *reply.headers,
+                    ],
+                ),
+                *([] if self._without_body else [h11.Data(data=body)]),
+                h11.EndOfMessage(),
+            )
         if self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:
             self._h11.start_next_cycle()
             return True
         return False
 
     async def refuse(self, refused: Refused) -> None:
-        """Say why a request is not served, as far as it can still be said; the connection is over."""
+        """Say why a request is not served, as far as it can still be said; the connection is
+        over.
+        """
         if self._h11.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
             return
         headers = (*refused.reply.headers, ("Connection", "close"))
@@ -192,9 +235,16 @@ class Connection:
 
     async def begin_events(self) -> None:
         """Start a server-sent event stream; it ends with the connection."""
-        await self._send(h11.Response(status_code=200, headers=[
-            ("Content-Type", "text/event-stream"), ("Cache-Control", "no-store"), ("Connection", "close"),
-        ]))  # fmt: skip
+        await self._send(
+            h11.Response(
+                status_code=200,
+                headers=[
+                    ("Content-Type", "text/event-stream"),
+                    ("Cache-Control", "no-store"),
+                    ("Connection", "close"),
+                ],
+            )
+        )
 
     async def event(self, text: str) -> None:
         """Send one event block (or comment), its blank line added."""
@@ -207,7 +257,9 @@ class Connection:
 
     async def _send(self, *events: Any) -> None:
         """Write and wait until the client keeps up. Raises ConnectionError, TimeoutError."""
-        data = b"".join(self._h11.send(event) or b"" for event in events)  # at once: one system call, and one wake-up of who reads
+        data = b"".join(
+            self._h11.send(event) or b"" for event in events
+        )  # at once: one system call, and one wake-up of who reads
         if data:
             self._still_there()
             self._writer.write(data)
@@ -230,7 +282,9 @@ class Connection:
         self._writer.transport.abort()
 
     async def close(self) -> None:
-        """Let go of the connection; a client that does not take its last bytes within a second loses them."""
+        """Let go of the connection; a client that does not take its last bytes within a second
+        loses them.
+        """
         self._writer.close()
         try:
             with contextlib.suppress(TimeoutError, OSError):

@@ -1,6 +1,7 @@
 """The pairing paths of the control API: scan, a pairing window, its answers, the bonds.
 
-Refuses to know radios and states: the desk does. A stream ends with its client, and the window with the stream.
+Refuses to know radios and states: the desk does. A stream ends with its client, and the window with
+the stream.
 """
 
 import json
@@ -19,9 +20,17 @@ from tools_cache.tool import Json
 MAX_SCAN_S: Final = 120.0
 SCAN_S: Final = 5.0
 MAX_WINDOW_S: Final = Limits().window_s
-"""Asked for more, it is said: a window that closes sooner than its client thinks is worse than none."""
+"""Asked for more, it is said: a window that closes sooner than its client thinks is worse than
+none.
+"""
 MAX_NAME: Final = 64
-_STATUS: Final = {"BUSY": 409, "NOTHING_ASKED": 409, "AMBIGUOUS": 409, "NOT_FOUND": 404, "NOT_SAVED": 507}
+_STATUS: Final = {
+    "BUSY": 409,
+    "NOTHING_ASKED": 409,
+    "AMBIGUOUS": 409,
+    "NOT_FOUND": 404,
+    "NOT_SAVED": 507,
+}
 
 
 class PairingRoutes:
@@ -54,7 +63,12 @@ class PairingRoutes:
         if passkey is not None:
             passkey = _passkey(passkey)
         elif not isinstance(same, bool):
-            raise Refused(400, "INVALID_REQUEST", "an answer is passkey or same", 'for example: {"passkey": "012345"} or {"same": true}')
+            raise Refused(
+                400,
+                "INVALID_REQUEST",
+                "an answer is passkey or same",
+                'for example: {"passkey": "012345"} or {"same": true}',
+            )
         _refusing(lambda: self._desk.answer(passkey=passkey, same=same))
         return Reply(204, None)
 
@@ -73,11 +87,22 @@ class PairingRoutes:
             raise _refused(refused) from None
         except RadioError as error:
             raise Refused(502, "RADIO", str(error), error.hint) from None
-        return Reply(200, {"unpaired": {"id": bond.id, "model": bond.model, "name": bond.name} if bond else {"id": wanted}})
+        return Reply(
+            200,
+            {
+                "unpaired": {"id": bond.id, "model": bond.model, "name": bond.name}
+                if bond
+                else {"id": wanted}
+            },
+        )
 
 
 def _passkey(value: Any) -> int:
-    text = str(value).replace(" ", "") if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    text = (
+        str(value).replace(" ", "")
+        if isinstance(value, str | int) and not isinstance(value, bool)
+        else ""
+    )
     if not (text.isascii() and text.isdecimal()) or len(text) > 6:
         raise Refused(400, "INVALID_REQUEST", "a code is six digits", "for example 012345")
     return int(text)
@@ -111,16 +136,34 @@ async def _stepped(desk: PairingPort, wanted: str | None, seconds: float) -> Eve
 
 
 async def _told(events: Events) -> AsyncGenerator[str, None]:
-    """Write each as an event block; what the desk refuses after the stream began is its last event."""
+    """Write each as an event block; what the desk refuses after the stream began is its last
+    event.
+    """
     try:
         async with aclosing(events):
             async for event in events:
                 yield _block(event)
     except DeskRefused as refused:
-        yield _block({"event": "failed", "state": "FAILED", "code": refused.code, "text": str(refused), "fix": refused.fix})
+        yield _block(
+            {
+                "event": "failed",
+                "state": "FAILED",
+                "code": refused.code,
+                "text": str(refused),
+                "fix": refused.fix,
+            }
+        )
     except RadioError as error:
         code = "NOT_FOUND" if error.reason is RadioReason.NOT_FOUND else "RADIO"
-        yield _block({"event": "failed", "state": "FAILED", "code": code, "text": str(error), "fix": error.hint})
+        yield _block(
+            {
+                "event": "failed",
+                "state": "FAILED",
+                "code": code,
+                "text": str(error),
+                "fix": error.hint,
+            }
+        )
 
 
 def _block(event: Mapping[str, Json]) -> str:
@@ -135,5 +178,7 @@ def _step(step: Step) -> dict[str, Json]:
     told: dict[str, Json] = {"event": "failed" if step.code else "step", "state": step.state.value}
     if step.glasses is not None:
         told["glasses"] = _heard(step.glasses)
-    told.update({k: v for k in ("text", "ask", "number", "how", "code", "fix") if (v := getattr(step, k))})
+    told.update(
+        {k: v for k in ("text", "ask", "number", "how", "code", "fix") if (v := getattr(step, k))}
+    )
     return told

@@ -1,4 +1,6 @@
-"""A bounded number of places. Refuses to make anyone wait for one: who finds none is told so at once."""
+"""A bounded number of places. Refuses to make anyone wait for one: who finds none is told so at
+once.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +9,9 @@ from edge.control.http import Refused
 
 
 class Places:
-    """`with places.one(): …` takes a place. Raises `Refused` (503) when all are taken; the words say what to do."""
+    """`with places.one(): …` takes a place. Raises `Refused` (503) when all are taken; the
+    words say what to do.
+    """
 
     def __init__(self, most: int, problem: str, fix: str) -> None:
         self._most = most

@@ -1,6 +1,8 @@
-"""A call whose caller wants to hear how far it is: `progress` events, then the `answer`, in order, on the call's own connection.
+"""A call whose caller wants to hear how far it is: `progress` events, then the `answer`, in order,
+on the call's own connection.
 
-Refuses to know what is called. A client that hangs up calls nothing off: it says so, with the id it chose.
+Refuses to know what is called. A client that hangs up calls nothing off: it says so, with the id it
+chose.
 """
 
 import asyncio
@@ -20,8 +22,12 @@ Running = Callable[..., Coroutine[Any, Any, ToolResponse]]
 """A call that waits to be told where its progress goes."""
 
 
-async def progressing(call: Running, limit_s: float, shown: Callable[[ToolResponse], Any]) -> AsyncGenerator[str, None]:
-    """Give one event block per word of progress and one for the envelope, as it is `shown`, or for why there is none in time."""
+async def progressing(
+    call: Running, limit_s: float, shown: Callable[[ToolResponse], Any]
+) -> AsyncGenerator[str, None]:
+    """Give one event block per word of progress and one for the envelope, as it is `shown`, or
+    for why there is none in time.
+    """
     words: deque[str] = deque()
     news = asyncio.Event()
 
@@ -41,7 +47,11 @@ async def progressing(call: Running, limit_s: float, shown: Callable[[ToolRespon
             await news.wait()
             news.clear()
         answer = running.result()
-        yield _block("answer", envelope=shown(answer)) if answer else _block("late", **failure("TIMEOUT", "there was no answer in time"))
+        yield (
+            _block("answer", envelope=shown(answer))
+            if answer
+            else _block("late", **failure("TIMEOUT", "there was no answer in time"))
+        )
     finally:
         running.cancel()
 

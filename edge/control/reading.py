@@ -1,4 +1,5 @@
-"""What a client sent, read field by field: the value, or a `Refused` that names field, problem and fix.
+"""What a client sent, read field by field: the value, or a `Refused` that names field, problem and
+fix.
 
 Refuses to know what the values are for.
 """
@@ -19,8 +20,14 @@ MAX_COUNT: Final = 1_000_000
 
 def no_tool(name: str, registry: RegistryPort) -> Refused:
     """Refuse a name that no tool has, with the tool that was probably meant."""
-    near = did_you_mean(name, [entry.definition.name for entry in registry.snapshot().entries() if not entry.hidden])
-    fix = f"{near} (all of them: glassd tools --all)" if near else "see all of them: glassd tools --all"
+    near = did_you_mean(
+        name, [entry.definition.name for entry in registry.snapshot().entries() if not entry.hidden]
+    )
+    fix = (
+        f"{near} (all of them: glassd tools --all)"
+        if near
+        else "see all of them: glassd tools --all"
+    )
     return Refused(404, "NOT_FOUND", f"there is no tool {name[:80]}", fix)
 
 
@@ -29,8 +36,8 @@ def malformed(message: str, fix: str = "") -> Refused:
 
 
 def json_object(request: Request, known: Sequence[str], *, empty: bool = False) -> dict[str, Json]:
-    """Read a JSON object with no key but the known ones; text that cannot be written again is refused too. With `empty` no
-    body at all is an empty object.
+    """Read a JSON object with no key but the known ones; text that cannot be written again is
+    refused too. With `empty` no body at all is an empty object.
     """
     if empty and not request.body:
         return {}
@@ -77,7 +84,9 @@ def arguments(body: Mapping[str, Json]) -> dict[str, Json]:
         try:
             found = json.loads(found, parse_constant=_no_constant)
         except (ValueError, RecursionError) as e:
-            raise malformed(f"args: is text that is not JSON: {str(e)[:120]}", 'for example {"text": "milk"}') from None
+            raise malformed(
+                f"args: is text that is not JSON: {str(e)[:120]}", 'for example {"text": "milk"}'
+            ) from None
     if not isinstance(found, dict):
         raise malformed("args: must be an object", 'for example {"text": "milk"}')
     return found
@@ -133,13 +142,17 @@ def flag(request: Request, key: str) -> bool:
 
 
 def scope_given(given: Json) -> Mapping[str, Json] | None:
-    """Check a caller's scope, `{mentions?, allowedMcpServers?}`, and return it as it was given; None: it has none, and sees all."""
+    """Check a caller's scope, `{mentions?, allowedMcpServers?}`, and return it as it was given;
+    None: it has none, and sees all.
+    """
     scope(given)
     return None if given is None else dict(given)
 
 
 def scope(given: Json) -> Callable[[ToolDefinition], bool] | None:
-    """Read a caller's scope, `{mentions?, allowedMcpServers?}`: may it see this tool? None: it has no scope, and sees all."""
+    """Read a caller's scope, `{mentions?, allowedMcpServers?}`: may it see this tool? None: it
+    has no scope, and sees all.
+    """
     if given is None:
         return None
     from edge.core.scope import Scope, admits  # noqa: PLC0415 - only agents beside other servers have one
@@ -147,7 +160,9 @@ def scope(given: Json) -> Callable[[ToolDefinition], bool] | None:
     try:
         return partial(admits, Scope.of(given))
     except ValueError as e:
-        raise malformed(str(e), 'for example {"mentions": [{"type": "mcpServer", "serverId": "files"}]}') from None
+        raise malformed(
+            str(e), 'for example {"mentions": [{"type": "mcpServer", "serverId": "files"}]}'
+        ) from None
 
 
 def scope_of(request: Request) -> Callable[[ToolDefinition], bool] | None:

@@ -12,16 +12,22 @@ class Role(Enum):
     CALLER = "control"
     """`control.sock`: calls tools, calls off what came this way, and reads."""
     OWNER = "owner"
-    """`owner.sock`: all of that, and decides for the wearer: confirms, grants, pairs, enrols, configures."""
+    """`owner.sock`: all of that, and decides for the wearer: confirms, grants, pairs, enrols,
+    configures.
+    """
 
     def may(self, needed: "Role") -> bool:
         return self is Role.OWNER or needed is Role.CALLER
 
 
 def for_the_owner(what: str, owners: SocketFile) -> Refused:
-    """The refusal of what a caller may not do. It names the owner's socket, its group when it has one, and how to join that."""
+    """The refusal of what a caller may not do. It names the owner's socket, its group when it
+    has one, and how to join that.
+    """
     group = owners.open_to
     who = f"for the group {group}" if group else "for the daemon's own user alone"
-    join = f"join the group: sudo usermod -aG {group} $USER, then log in again; then " if group else ""
+    join = (
+        f"join the group: sudo usermod -aG {group} $USER, then log in again; then " if group else ""
+    )
     fix = f"{join}ask on the owner's socket: {owners.path}"
     return Refused(403, "PERMISSION", f"{what} is {who}: this socket calls tools and reads", fix)

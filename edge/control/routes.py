@@ -1,7 +1,7 @@
 """The paths of the control API, `/v1/…`: a request in, a reply out.
 
-Refuses to know sockets and HTTP's bytes. A tool's result is always 200, whatever it says; 4xx is a request we cannot read,
-or cannot serve as things are.
+Refuses to know sockets and HTTP's bytes. A tool's result is always 200, whatever it says; 4xx is a
+request we cannot read, or cannot serve as things are.
 """
 
 import re
@@ -43,52 +43,64 @@ class Follow:
 
 
 class Routes:
-    """Finds the handler of a path for the clients of one socket; `answer` raises `Refused` for what cannot be served."""
+    """Finds the handler of a path for the clients of one socket; `answer` raises `Refused` for
+    what cannot be served.
+    """
 
     def __init__(self, ports: Ports, limits: Limits, role: Role, owners: SocketFile) -> None:
         self._ports = ports
         self._owners = owners  # where what is refused here may be asked
         self._role = role
         self._answers = Answers(ports.store, ports.bus)
-        self._polls = Places(limits.polls, "too many clients wait for an answer", "ask without wait, or again in a moment")
-        calls, grants = CallRoutes(ports, self._answers, begins=limits.begins, role=role, owners=owners), GrantRoutes(ports)
+        self._polls = Places(
+            limits.polls,
+            "too many clients wait for an answer",
+            "ask without wait, or again in a moment",
+        )
+        calls, grants = (
+            CallRoutes(ports, self._answers, begins=limits.begins, role=role, owners=owners),
+            GrantRoutes(ports),
+        )
         pairing, tools = PairingRoutes(ports.pairing), ToolRoutes(ports)
         servers = ServerRoutes(ports.servers)
         caller, owner = Role.CALLER, Role.OWNER
-        self._table: tuple[tuple[Role, str, re.Pattern[str], Any], ...] = tuple((may, method, re.compile(path), handler) for may, method, path, handler in (
-            (caller, "GET", r"/v1/status", self._status),
-            (caller, "GET", r"/v1/tools", tools.show),
-            (owner, "PUT", r"/v1/tools", tools.switch),
-            (caller, "GET", r"/v1/tools/one", tools.one),
-            (caller, "GET", r"/v1/tools/usage", tools.usage),
-            (caller, "POST", r"/v1/call", calls.call),
-            (caller, "GET", r"/v1/confirm", calls.questions),
-            (owner, "POST", r"/v1/confirm", calls.confirm),
-            (caller, "GET", r"/v1/grants", grants.show),
-            (owner, "PUT", r"/v1/grants", grants.give),
-            (owner, "DELETE", r"/v1/grants", grants.revoke),
-            (owner, "POST", r"/v1/say", self._say),
-            (caller, "GET", r"/v1/calls", self._calls),
-            (caller, "GET", r"/v1/calls/([^/]{1,64})", self._one_call),
-            (caller, "POST", r"/v1/calls/([^/]{1,64})/cancel", calls.cancel),
-            (caller, "POST", r"/v1/calls/([^/]{1,64})/result", calls.result),
-            (caller, "GET", r"/v1/session", self._session),
-            (caller, "GET", r"/v1/lens", self._lens),
-            (caller, "GET", r"/v1/events", self._events),
-            (caller, "GET", r"/v1/metrics", self._metrics),
-            (owner, "GET", r"/v1/scan", pairing.scan),
-            (caller, "GET", r"/v1/pairing", pairing.show),
-            (owner, "POST", r"/v1/pairing", pairing.open),
-            (owner, "POST", r"/v1/pairing/answer", pairing.answer),
-            (owner, "DELETE", r"/v1/pairing", pairing.close),
-            (owner, "DELETE", r"/v1/bonds", pairing.unpair),
-            (owner, "DELETE", r"/v1/bonds/([^/]{1,64})", pairing.unpair),
-            (owner, "POST", r"/v1/enrol", partial(enrolled, ports.enrol)),
-            (owner, "POST", r"/v1/registry/sync", partial(synced, ports.sync)),
-            (caller, "GET", r"/v1/servers", servers.show),
-            (owner, "POST", r"/v1/servers/([^/]{1,63})/refresh", servers.refresh),
-            (owner, "POST", r"/v1/servers/([^/]{1,63})/authorize", servers.authorize),
-        ))  # fmt: skip
+        self._table: tuple[tuple[Role, str, re.Pattern[str], Any], ...] = tuple(
+            (may, method, re.compile(path), handler)
+            for may, method, path, handler in (
+                (caller, "GET", r"/v1/status", self._status),
+                (caller, "GET", r"/v1/tools", tools.show),
+                (owner, "PUT", r"/v1/tools", tools.switch),
+                (caller, "GET", r"/v1/tools/one", tools.one),
+                (caller, "GET", r"/v1/tools/usage", tools.usage),
+                (caller, "POST", r"/v1/call", calls.call),
+                (caller, "GET", r"/v1/confirm", calls.questions),
+                (owner, "POST", r"/v1/confirm", calls.confirm),
+                (caller, "GET", r"/v1/grants", grants.show),
+                (owner, "PUT", r"/v1/grants", grants.give),
+                (owner, "DELETE", r"/v1/grants", grants.revoke),
+                (owner, "POST", r"/v1/say", self._say),
+                (caller, "GET", r"/v1/calls", self._calls),
+                (caller, "GET", r"/v1/calls/([^/]{1,64})", self._one_call),
+                (caller, "POST", r"/v1/calls/([^/]{1,64})/cancel", calls.cancel),
+                (caller, "POST", r"/v1/calls/([^/]{1,64})/result", calls.result),
+                (caller, "GET", r"/v1/session", self._session),
+                (caller, "GET", r"/v1/lens", self._lens),
+                (caller, "GET", r"/v1/events", self._events),
+                (caller, "GET", r"/v1/metrics", self._metrics),
+                (owner, "GET", r"/v1/scan", pairing.scan),
+                (caller, "GET", r"/v1/pairing", pairing.show),
+                (owner, "POST", r"/v1/pairing", pairing.open),
+                (owner, "POST", r"/v1/pairing/answer", pairing.answer),
+                (owner, "DELETE", r"/v1/pairing", pairing.close),
+                (owner, "DELETE", r"/v1/bonds", pairing.unpair),
+                (owner, "DELETE", r"/v1/bonds/([^/]{1,64})", pairing.unpair),
+                (owner, "POST", r"/v1/enrol", partial(enrolled, ports.enrol)),
+                (owner, "POST", r"/v1/registry/sync", partial(synced, ports.sync)),
+                (caller, "GET", r"/v1/servers", servers.show),
+                (owner, "POST", r"/v1/servers/([^/]{1,63})/refresh", servers.refresh),
+                (owner, "POST", r"/v1/servers/([^/]{1,63})/authorize", servers.authorize),
+            )
+        )
 
     async def answer(self, request: Request) -> Reply | Follow | Stream:
         """Serve one request."""
@@ -104,8 +116,19 @@ class Routes:
                 allowed.append(method)
         if allowed:
             allow = ", ".join(allowed)
-            raise Refused(405, "METHOD_NOT_ALLOWED", f"{request.method} is not for {request.path}", f"use {allow}", allow=allow)
-        raise Refused(404, "NOT_FOUND", f"there is no {request.path[:80]}", "paths begin with /v1/, for example /v1/status")
+            raise Refused(
+                405,
+                "METHOD_NOT_ALLOWED",
+                f"{request.method} is not for {request.path}",
+                f"use {allow}",
+                allow=allow,
+            )
+        raise Refused(
+            404,
+            "NOT_FOUND",
+            f"there is no {request.path[:80]}",
+            "paths begin with /v1/, for example /v1/status",
+        )
 
     # -------------------------------------------------------------- reading
 
@@ -119,7 +142,9 @@ class Routes:
         return Reply(200, {"calls": [dict(row) for row in rows]})
 
     async def _one_call(self, request: Request, call_id: str) -> Reply:
-        """One call's whole story; with `wait` when it has its answer, or 204 when it still has none."""
+        """One call's whole story; with `wait` when it has its answer, or 204 when it still has
+        none.
+        """
         wait_s = reading.patience(request, "wait", most=MAX_WAIT_S)
         until = reading.one_of(request.query, "until", ("final", "answer"))
         if wait_s is None:
@@ -132,14 +157,23 @@ class Routes:
         """How the voice session stands, and how it came there; newest first."""
         limit = reading.number(request, "limit", default=20, most=MAX_LISTED)
         moves = await self._ports.sessions.transitions(limit) if self._ports.sessions else []
-        return Reply(200, {"state": dict(self._ports.session_state()), "transitions": [dict(move) for move in moves]})
+        return Reply(
+            200,
+            {
+                "state": dict(self._ports.session_state()),
+                "transitions": [dict(move) for move in moves],
+            },
+        )
 
     async def _lens(self, request: Request) -> Reply:
         """With `exact`, every line at its place and every picture's pixels too."""
         return Reply(200, dict(self._ports.render.lens(exact=reading.flag(request, "exact"))))
 
     async def _events(self, request: Request) -> Follow:
-        return Follow(request.headers.get("last-event-id"), calls="calls" not in request.query or reading.flag(request, "calls"))
+        return Follow(
+            request.headers.get("last-event-id"),
+            calls="calls" not in request.query or reading.flag(request, "calls"),
+        )
 
     async def _metrics(self, _request: Request) -> Reply:
         return await counted(self._ports.metrics)

@@ -37,20 +37,39 @@ class _Entrance:
 
 
 class ControlServer:
-    """Serves the control API; `run()` is the service and may be run again after it ended. `full` is what a store raises
-    that takes nothing new.
+    """Serves the control API; `run()` is the service and may be run again after it ended. `full` is
+    what a store raises that takes nothing new.
     """
 
     def __init__(
-        self, path: Path, ports: Ports, *, clock: Clock, group: str = "", owner_path: Path | None = None, owner_group: str = "",
-        full: tuple[type[Exception], ...] = (), limits: Limits | None = None, ring: int = RING,
-    ) -> None:  # fmt: skip
+        self,
+        path: Path,
+        ports: Ports,
+        *,
+        clock: Clock,
+        group: str = "",
+        owner_path: Path | None = None,
+        owner_group: str = "",
+        full: tuple[type[Exception], ...] = (),
+        limits: Limits | None = None,
+        ring: int = RING,
+    ) -> None:
         self._full = full
         self._limits = limits or Limits()
-        self._feeds = {calls: Feed(ports.bus, clock=clock, ring=ring, calls=calls) for calls in (True, False)}
-        owners = SocketFile(owner_path or owner_beside(path), owner_group, key="control.owner_socket", group_only=True)
+        self._feeds = {
+            calls: Feed(ports.bus, clock=clock, ring=ring, calls=calls) for calls in (True, False)
+        }
+        owners = SocketFile(
+            owner_path or owner_beside(path),
+            owner_group,
+            key="control.owner_socket",
+            group_only=True,
+        )
         files = {Role.CALLER: SocketFile(path, group, key="control.socket"), Role.OWNER: owners}
-        self._entrances = [_Entrance(file, Routes(ports, self._limits, role, owners)) for role, file in files.items()]
+        self._entrances = [
+            _Entrance(file, Routes(ports, self._limits, role, owners))
+            for role, file in files.items()
+        ]
         self._tasks: asyncio.TaskGroup | None = None
 
     @property
@@ -61,7 +80,9 @@ class ControlServer:
     # -------------------------------------------------------------- the service
 
     def open(self) -> None:
-        """Take the sockets, so that clients may queue up; `run()` does it too. Raises `SocketTaken`."""
+        """Take the sockets, so that clients may queue up; `run()` does it too. Raises
+        `SocketTaken`.
+        """
         try:
             for entrance in self._entrances:
                 entrance.file.open()
@@ -70,7 +91,9 @@ class ControlServer:
             raise
 
     async def run(self) -> None:
-        """Serve until cancelled; then every connection is closed and the socket files removed. Raises `SocketTaken`."""
+        """Serve until cancelled; then every connection is closed and the socket files removed.
+        Raises `SocketTaken`.
+        """
         self.open()
         servers = []
         try:
@@ -80,7 +103,11 @@ class ControlServer:
                 try:
                     for entrance in self._entrances:
                         accept = partial(self._accept, entrance)
-                        servers.append(await asyncio.start_unix_server(accept, sock=entrance.file.socket, backlog=BACKLOG))
+                        servers.append(
+                            await asyncio.start_unix_server(
+                                accept, sock=entrance.file.socket, backlog=BACKLOG
+                            )
+                        )
                     await asyncio.Event().wait()
                 finally:
                     for server in servers:
@@ -96,17 +123,25 @@ class ControlServer:
 
     # -------------------------------------------------------------- connections
 
-    def _accept(self, entrance: _Entrance, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(
+        self, entrance: _Entrance, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         if self._tasks is None or entrance.clients >= 2 * self._limits.connections:
             writer.transport.abort()
             return
         serve = self._serve if entrance.clients < self._limits.connections else self._turn_away
         entrance.clients += 1
-        self._tasks.create_task(serve(entrance, Connection(reader, writer, self._limits)), name="control client")
+        self._tasks.create_task(
+            serve(entrance, Connection(reader, writer, self._limits)), name="control client"
+        )
 
     async def _turn_away(self, entrance: _Entrance, connection: Connection) -> None:
         try:
-            await _quietly(connection.refuse(Refused(503, "BUSY", "too many clients at once", "close some, try again")))
+            await _quietly(
+                connection.refuse(
+                    Refused(503, "BUSY", "too many clients at once", "close some, try again")
+                )
+            )
         finally:
             entrance.clients -= 1
             await connection.close()
@@ -125,7 +160,9 @@ class ControlServer:
         except (OSError, TimeoutError) as e:
             log.debug("a control client went away: %s", e)
         except Exception:
-            log.exception("a control client was cut off by a mistake of ours")  # and no other with it
+            log.exception(
+                "a control client was cut off by a mistake of ours"
+            )  # and no other with it
         finally:
             entrance.clients -= 1
             await connection.close()
@@ -137,24 +174,41 @@ class ControlServer:
             return refused.reply
         except StorageUnavailable as e:
             fix = "glassd status says what to do about the disk; reading goes on meanwhile"
-            return Reply(507, failure("STORAGE_UNAVAILABLE", f"nothing new can be stored now: {e}", fix))
+            return Reply(
+                507, failure("STORAGE_UNAVAILABLE", f"nothing new can be stored now: {e}", fix)
+            )
         except self._full as e:
-            fix = "make room where glassd keeps its state, or wait until calls are done; reading goes on meanwhile"
+            fix = (
+                "make room where glassd keeps its state, "
+                "or wait until calls are done; reading goes on meanwhile"
+            )
             return Reply(507, failure("DISK_FULL", f"nothing new can be kept now: {e}", fix))
         except Exception:
             log.exception("the control API failed on %s", request.path[:80])
-            return Reply(500, failure("INTERNAL", "glassd made a mistake", "see the journal: journalctl -u glassd"))
+            return Reply(
+                500,
+                failure(
+                    "INTERNAL", "glassd made a mistake", "see the journal: journalctl -u glassd"
+                ),
+            )
         if not isinstance(answer, Reply) and entrance.streams >= self._limits.streams:
-            return Reply(503, failure("BUSY", "too many clients follow what happens", "close some, try again"))
+            return Reply(
+                503,
+                failure("BUSY", "too many clients follow what happens", "close some, try again"),
+            )
         return answer
 
-    async def _follow(self, entrance: _Entrance, connection: Connection, follow: Follow | Stream) -> None:
+    async def _follow(
+        self, entrance: _Entrance, connection: Connection, follow: Follow | Stream
+    ) -> None:
         """Stream until the client goes, also when there is nothing to send that would show it."""
         entrance.streams += 1
         try:
             async with asyncio.TaskGroup() as both:
                 stream = both.create_task(
-                    self._tell(connection, follow) if isinstance(follow, Stream) else self._stream(connection, follow),
+                    self._tell(connection, follow)
+                    if isinstance(follow, Stream)
+                    else self._stream(connection, follow),
                     name="control stream",
                 )
                 await connection.gone()

@@ -1,4 +1,5 @@
-"""The other MCP servers as a person sees them: their state, a fresh look at their tools, the end of an authorization.
+"""The other MCP servers as a person sees them: their state, a fresh look at their tools, the end of
+an authorization.
 
 Refuses to know how anybody is asked, and sees no secret: the port gives none.
 """
@@ -36,8 +37,12 @@ class ServerRoutes:
         """Finish an authorization; without `state` the one that is under way is meant."""
         body = reading.json_object(request, ("code", "state", "iss"))
         code = reading.text(body, "code", most=MAX_CODE)
-        state, iss = (reading.text(body, key, most=MAX_CODE, default="") for key in ("state", "iss"))
-        return await self._done(server, self._port().authorize(server, code, state or self._state(server), iss or None))
+        state, iss = (
+            reading.text(body, key, most=MAX_CODE, default="") for key in ("state", "iss")
+        )
+        return await self._done(
+            server, self._port().authorize(server, code, state or self._state(server), iss or None)
+        )
 
     async def _done(self, server: str, work: Awaitable[None]) -> Reply:
         try:
@@ -46,12 +51,19 @@ class ServerRoutes:
         except NoServer as e:
             raise Refused(404, "NOT_FOUND", str(e), e.fix) from None
         except TimeoutError:
-            raise Refused(504, "TIMEOUT", f"{server} gave no answer in {LONGEST_S:.0f} s", "see: glassd servers") from None
+            raise Refused(
+                504,
+                "TIMEOUT",
+                f"{server} gave no answer in {LONGEST_S:.0f} s",
+                "see: glassd servers",
+            ) from None
         return Reply(200, next((one for one in self._all() if one["id"] == server), {}))
 
     def _state(self, server: str) -> str:
         """The `state` of the sign-in that is under way stands in its address."""
-        url = next((str(one.get("authorize_url", "")) for one in self._all() if one["id"] == server), "")
+        url = next(
+            (str(one.get("authorize_url", "")) for one in self._all() if one["id"] == server), ""
+        )
         return next(iter(parse_qs(urlsplit(url).query).get("state", ())), "")
 
     def _all(self) -> list[dict[str, Json]]:

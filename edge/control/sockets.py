@@ -1,4 +1,6 @@
-"""A socket file of the control API: taken by one daemon at a time, with mode and group in place before anyone can connect."""
+"""A socket file of the control API: taken by one daemon at a time, with mode and group in place
+before anyone can connect.
+"""
 
 import errno
 import fcntl
@@ -18,7 +20,9 @@ MAX_PATH: Final = 107
 """Bytes of a unix socket's path (sun_path less its end mark)."""
 BACKLOG: Final = 64
 UNMAPPED: Final = 65534
-"""How the kernel shows a group that this process's user namespace does not know (the unit has `PrivateUsers=`)."""
+"""How the kernel shows a group that this process's user namespace does not know (the unit has
+`PrivateUsers=`).
+"""
 PROBE_S: Final = 1.0
 
 
@@ -27,8 +31,9 @@ class SocketTaken(Exception):
 
 
 class SocketFile:
-    """`key` is the setting that names its path. With `group_only`, nobody but the daemon's own user may connect unless the
-    file is known to belong to `group`: a group that happens to be the process's own must not be let in.
+    """`key` is the setting that names its path. With `group_only`, nobody but the daemon's own user
+    may connect unless the file is known to belong to `group`: a group that happens to be the
+    process's own must not be let in.
     """
 
     def __init__(self, path: Path, group: str, *, key: str, group_only: bool = False) -> None:
@@ -64,7 +69,11 @@ class SocketFile:
     def _locked(self) -> int:
         """Hold the lock beside the socket: of two daemons starting at once, one gets it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        lock = os.open(self.path.with_name(self.path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(
+            self.path.with_name(self.path.name + ".lock"),
+            os.O_RDWR | os.O_CREAT | os.O_CLOEXEC,
+            0o600,
+        )
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -76,7 +85,10 @@ class SocketFile:
         """Make the socket file. Raises `SocketTaken`."""
         fresh = self._fresh()
         if max(len(os.fsencode(fresh)), len(os.fsencode(self.path))) > MAX_PATH:
-            raise SocketTaken(f"{self.path}: a socket's path may have {MAX_PATH} bytes; set {self._key} to a shorter one")
+            raise SocketTaken(
+                f"{self.path}: a socket's path may have {MAX_PATH} bytes; "
+                f"set {self._key} to a shorter one"
+            )
         self._remove_stale()
         bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -90,15 +102,19 @@ class SocketFile:
             fresh.replace(self.path)
         except OSError as e:
             bound.close()
-            raise SocketTaken(f"{self.path}: cannot be made: {e.strerror}; check the directory, or set {self._key}") from e
+            raise SocketTaken(
+                f"{self.path}: cannot be made: {e.strerror}; "
+                f"check the directory, or set {self._key}"
+            ) from e
         return bound
 
     def _fresh(self) -> Path:
         """Return where the file is made: in its place, or in a folder that gives it its group.
 
-        The systemd unit's sandbox allows no chgrp, so the unit makes a folder of the socket's name with that group and the
-        setgid bit: what is made in there inherits the group, and keeps it when it is moved out. A folder of another user is
-        not used: its owner could replace the file.
+        The systemd unit's sandbox allows no chgrp, so the unit makes a folder of the socket's name
+        with that group and the setgid bit: what is made in there inherits the group, and keeps it
+        when it is moved out. A folder of another user is not used: its owner could replace the
+        file.
         """
         folder = self.path.with_suffix("")
         try:
@@ -106,7 +122,11 @@ class SocketFile:
         except OSError:
             return self.path
         ours = found.st_uid in {0, os.geteuid()} and not found.st_mode & stat.S_IWOTH
-        return folder / self.path.name if ours and stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISGID else self.path
+        return (
+            folder / self.path.name
+            if ours and stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISGID
+            else self.path
+        )
 
     def _remove_stale(self) -> None:
         """Remove a socket file nobody answers on; anything else is left alone."""
@@ -115,7 +135,9 @@ class SocketFile:
         except FileNotFoundError:
             return
         if not stat.S_ISSOCK(mode):
-            raise SocketTaken(f"{self.path}: is in the way and is no socket; move it, or set {self._key}")
+            raise SocketTaken(
+                f"{self.path}: is in the way and is no socket; move it, or set {self._key}"
+            )
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             probe.settimeout(PROBE_S)
             answer = probe.connect_ex(str(self.path))
@@ -124,12 +146,15 @@ class SocketFile:
         self.path.unlink(missing_ok=True)
 
     def _taken(self) -> SocketTaken:
-        return SocketTaken(f"{self.path}: another glassd is running here; stop it (systemctl stop glassd), or set {self._key}")
+        return SocketTaken(
+            f"{self.path}: another glassd is running here; "
+            f"stop it (systemctl stop glassd), or set {self._key}"
+        )
 
 
 def _give_to(path: Path, group: str, *, inherited: bool) -> bool:
-    """Let the group in; False when the file is not that group's. Under systemd it has `Group=` already, or the group that it
-    `inherited` from its folder.
+    """Let the group in; False when the file is not that group's. Under systemd it has `Group=`
+    already, or the group that it `inherited` from its folder.
     """
     try:
         wanted = grp.getgrnam(group).gr_gid if group else -1

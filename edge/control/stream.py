@@ -1,4 +1,6 @@
-"""A reply that goes on: event blocks one after the other, until they end or the client has gone. No code runs here."""
+"""A reply that goes on: event blocks one after the other, until they end or the client has
+gone. No code runs here.
+"""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""`POST /v1/registry/sync`: fetch the cloud's registry now. Refuses to know HTTP's other end: the registry does."""
+"""`POST /v1/registry/sync`: fetch the cloud's registry now. Refuses to know HTTP's other end:
+the registry does.
+"""
 
 from typing import Final
 
@@ -12,13 +14,22 @@ LONGEST_S: Final = 120.0
 
 
 async def synced(sync: Sync | None, _request: Request) -> Reply:
-    """Give the registry layer of `status` as it is after a sync; what was in force stays when it fails."""
+    """Give the registry layer of `status` as it is after a sync; what was in force stays when
+    it fails.
+    """
     if sync is None:
         raise Refused(501, "UNSUPPORTED", "this daemon has no registry to fetch", "update glassd")
     try:
         async with timeout(LONGEST_S):
             return Reply(200, dict(await sync()))
     except SyncFailed as e:
-        raise Refused(502, "SYNC_FAILED", f"the registry was not fetched: {e}", e.hint or "see: glassd doctor") from None
+        raise Refused(
+            502, "SYNC_FAILED", f"the registry was not fetched: {e}", e.hint or "see: glassd doctor"
+        ) from None
     except TimeoutError:
-        raise Refused(504, "TIMEOUT", f"the registry was not fetched in {LONGEST_S:.0f} s", "see: glassd doctor") from None
+        raise Refused(
+            504,
+            "TIMEOUT",
+            f"the registry was not fetched in {LONGEST_S:.0f} s",
+            "see: glassd doctor",
+        ) from None

@@ -1,6 +1,8 @@
-"""The tools as a person sees them: listed with their state and its reason, told whole, switched on and off, counted.
+"""The tools as a person sees them: listed with their state and its reason, told whole, switched on
+and off, counted.
 
-Refuses to decide anything about a tool; the choice of tools does. Without one, what the registry says stands.
+Refuses to decide anything about a tool; the choice of tools does. Without one, what the registry
+says stands.
 """
 
 import asyncio
@@ -29,26 +31,43 @@ class ToolRoutes:
         self._ports = ports
 
     async def show(self, request: Request) -> Reply:
-        """Those in force; with `all` the hidden too. `mode` asks what is there for one way of talking."""
+        """Those in force; with `all` the hidden too. `mode` asks what is there for one way of
+        talking.
+        """
         everything, category = reading.flag(request, "all"), request.query.get("category", "")
-        mode = Mode(reading.one_of(request.query, "mode", tuple(Mode))) if "mode" in request.query else None
+        mode = (
+            Mode(reading.one_of(request.query, "mode", tuple(Mode)))
+            if "mode" in request.query
+            else None
+        )
         seen = reading.scope_of(request)
         snapshot = self._ports.registry.snapshot()
         counts, shown = Counter[str](), []
         for number, entry in enumerate(snapshot.entries(), 1):
             if number % BREATH == 0:
                 await asyncio.sleep(0)
-            if category in {"", entry.definition.category} and (seen is None or seen(entry.definition)):
+            if category in {"", entry.definition.category} and (
+                seen is None or seen(entry.definition)
+            ):
                 stands = self._stands(entry, mode)
                 counts[stands.state] += 1
                 if everything or stands.state != HIDDEN:
                     shown.append(listed(entry, stands))
-        told: dict[str, Json] = {"version": snapshot.version, "tools": shown, "counts": {s: counts[s] for s in (OFFERED, AVAILABLE, HIDDEN)}}
+        told: dict[str, Json] = {
+            "version": snapshot.version,
+            "tools": shown,
+            "counts": {s: counts[s] for s in (OFFERED, AVAILABLE, HIDDEN)},
+        }
         if self._ports.choice is not None:
             told["loader"] = dict(self._ports.choice.describe())
         if known := self._ports.status().get("registry"):
             error = (known.get("cloud") or {}).get("error", "")
-            age = {"origin": known.get("origin"), "version": snapshot.version, "age_s": known.get("age_s"), "error": error}
+            age = {
+                "origin": known.get("origin"),
+                "version": snapshot.version,
+                "age_s": known.get("age_s"),
+                "error": error,
+            }
             told |= {"running": True, "registry": age}
         return Reply(200, told)
 
@@ -61,7 +80,9 @@ class ToolRoutes:
         return Reply(200, dict(told))
 
     async def switch(self, request: Request) -> Reply:
-        """Switch one tool on (with all it depends on) or off; what else a person should know comes as warnings."""
+        """Switch one tool on (with all it depends on) or off; what else a person should know
+        comes as warnings.
+        """
         body = reading.json_object(request, ("tool", "enabled", "origin"))
         tool, on = reading.text(body, "tool", most=255), reading.boolean(body, "enabled")
         origin = reading.one_of(body, "origin", (CallOrigin.CLI, CallOrigin.MCP))
@@ -72,17 +93,31 @@ class ToolRoutes:
             raise Refused(_STATUS[e.code], e.code, str(e), e.fix) from None
         entry = self._ports.registry.snapshot().find(tool)
         stands = self._stands(entry) if entry is not None else Choice(HIDDEN)
-        return Reply(200, {
-            "tool": tool, "enabled": on, "changed": list(done.changed), "warnings": list(done.warnings),
-            "state": stands.state, "reason": stands.reason,
-        })  # fmt: skip
+        return Reply(
+            200,
+            {
+                "tool": tool,
+                "enabled": on,
+                "changed": list(done.changed),
+                "warnings": list(done.warnings),
+                "state": stands.state,
+                "reason": stands.reason,
+            },
+        )
 
     async def usage(self, _request: Request) -> Reply:
         """How often this user called which tool (S0-69)."""
         used = await self._choice().usage(self._ports.user_id)
-        return Reply(200, {"user": self._ports.user_id, "tools": [
-            {"tool": u.tool, "calls": u.calls, "failed": u.failed, "last_wall": u.last_wall} for u in used
-        ]})  # fmt: skip
+        return Reply(
+            200,
+            {
+                "user": self._ports.user_id,
+                "tools": [
+                    {"tool": u.tool, "calls": u.calls, "failed": u.failed, "last_wall": u.last_wall}
+                    for u in used
+                ],
+            },
+        )
 
     def _stands(self, entry: Entry, mode: Mode | None = None) -> Choice:
         if self._ports.choice is not None:
@@ -91,12 +126,19 @@ class ToolRoutes:
 
     def _choice(self) -> ChoicePort:
         if self._ports.choice is None:
-            raise Refused(501, "UNSUPPORTED", "this daemon switches no tools", "name them in policy.disabled_tools")
+            raise Refused(
+                501,
+                "UNSUPPORTED",
+                "this daemon switches no tools",
+                "name them in policy.disabled_tools",
+            )
         return self._ports.choice
 
 
 def unchosen(entry: Entry, mode: Mode | None = None) -> Choice:
-    """Give how a tool stands where nobody chooses: as the registry says, for this way of talking."""
+    """Give how a tool stands where nobody chooses: as the registry says, for this way of
+    talking.
+    """
     hidden = entry.hidden or policy.not_offered(entry.definition, mode)
     return Choice(HIDDEN, hidden) if hidden else Choice(OFFERED)
 
@@ -104,16 +146,33 @@ def unchosen(entry: Entry, mode: Mode | None = None) -> Choice:
 def listed(entry: Entry, stands: Choice) -> dict[str, Json]:
     d = entry.definition
     return {
-        "name": d.name, "description": d.description, "summary": about.summary(d), "category": d.category, "source": d.source.value,
-        "app": entry.app_name, "version": d.version, "inputSchema": dict(d.input_schema),
-        "sideEffects": d.side_effects.value, "requiresConfirmation": d.requires_confirmation,
-        "allowedModes": sorted(d.allowed_modes), "queueable": d.queueable,
-        "idempotent": d.idempotent, "latencyBudgetMs": d.latency_budget_ms,
-        "activationPhrases": list(d.activation_phrases), "dependsOn": list(d.depends_on),
-        "state": stands.state, "reason": stands.reason, "enabled": stands.on,
-        "hidden": stands.reason if stands.state == HIDDEN else "", "missing": list(entry.missing), "without": list(entry.without), "warnings": list(entry.warnings), "stale": entry.stale,
-        **{key: d.raw[key] for key in _VERBATIM if key in d.raw}, **_of_another_server(d),
-    }  # fmt: skip
+        "name": d.name,
+        "description": d.description,
+        "summary": about.summary(d),
+        "category": d.category,
+        "source": d.source.value,
+        "app": entry.app_name,
+        "version": d.version,
+        "inputSchema": dict(d.input_schema),
+        "sideEffects": d.side_effects.value,
+        "requiresConfirmation": d.requires_confirmation,
+        "allowedModes": sorted(d.allowed_modes),
+        "queueable": d.queueable,
+        "idempotent": d.idempotent,
+        "latencyBudgetMs": d.latency_budget_ms,
+        "activationPhrases": list(d.activation_phrases),
+        "dependsOn": list(d.depends_on),
+        "state": stands.state,
+        "reason": stands.reason,
+        "enabled": stands.on,
+        "hidden": stands.reason if stands.state == HIDDEN else "",
+        "missing": list(entry.missing),
+        "without": list(entry.without),
+        "warnings": list(entry.warnings),
+        "stale": entry.stale,
+        **{key: d.raw[key] for key in _VERBATIM if key in d.raw},
+        **_of_another_server(d),
+    }
 
 
 _VERBATIM: Final = ("title", "outputSchema", "annotations", "icons", "_meta")
@@ -121,7 +180,9 @@ _VERBATIM: Final = ("title", "outputSchema", "annotations", "icons", "_meta")
 
 
 def _of_another_server(tool: ToolDefinition) -> dict[str, Json]:
-    """The seed's id beside the provenance, for who still knows it by that; nobody is called by it (C-05)."""
+    """The seed's id beside the provenance, for who still knows it by that; nobody is called by
+    it (C-05).
+    """
     if tool.source is not Source.UPSTREAM:
         return {}
     from edge.core import scope, seed_ids  # noqa: PLC0415 - a daemon without such servers never loads them

@@ -1,6 +1,8 @@
-"""When to try again: reconnecting with full jitter, re-sending with a little. Pure: time and chance are handed in.
+"""When to try again: reconnecting with full jitter, re-sending with a little. Pure: time and chance
+are handed in.
 
-Refuses to know what is tried. Full jitter keeps a thousand edges from coming back in the same second.
+Refuses to know what is tried. Full jitter keeps a thousand edges from coming back in the same
+second.
 """
 
 from collections.abc import Callable
@@ -12,13 +14,16 @@ RESEND_CAP_S: Final = 60.0
 
 
 class Backoff:
-    """Delays between connection attempts: a random part of a ceiling that doubles from `first_s` to `most_s`.
+    """Delays between connection attempts: a random part of a ceiling that doubles from `first_s` to
+    `most_s`.
 
-    The ceiling falls back only after a link that was stable for `stable_s`: one that is thrown out right after its
-    CONNACK (client-id clash, ACL) must not storm.
+    The ceiling falls back only after a link that was stable for `stable_s`: one that is thrown out
+    right after its CONNACK (client-id clash, ACL) must not storm.
     """
 
-    def __init__(self, chance: Chance, *, first_s: float = 0.5, most_s: float = 60.0, stable_s: float = 60.0) -> None:
+    def __init__(
+        self, chance: Chance, *, first_s: float = 0.5, most_s: float = 60.0, stable_s: float = 60.0
+    ) -> None:
         self._chance = chance
         self._first_s = first_s
         self._most_s = most_s
@@ -26,7 +31,9 @@ class Backoff:
         self._failures = 0
 
     def after(self, up_s: float, *, at_least_s: float = 0.0) -> float:
-        """Say how long to wait after a try that was connected for `up_s` seconds (0: it never was)."""
+        """Say how long to wait after a try that was connected for `up_s` seconds (0: it never
+        was).
+        """
         if up_s >= self._stable_s:
             self._failures = 0
         # 2**40 is beyond any ceiling; the bound only keeps the power from growing for years.
@@ -35,12 +42,16 @@ class Backoff:
         return max(at_least_s, ceiling * self._chance())
 
     def nth(self, failure: int, *, at_least_s: float = 0.0) -> float:
-        """Say how long to wait after failure number `failure` (from 1) of its kind, for who counts kinds apart."""
+        """Say how long to wait after failure number `failure` (from 1) of its kind, for who
+        counts kinds apart.
+        """
         ceiling = min(self._most_s, self._first_s * 2.0 ** min(max(failure, 1) - 1, 40))
         return max(at_least_s, ceiling * self._chance())
 
 
 def resend_after(attempt: int, chance: Chance, *, first_s: float = 1.0) -> float:
-    """Say how long to wait for an answer to send number `attempt` (from 1): 1, 2, 4, 8 … s, ± 20 %."""
+    """Say how long to wait for an answer to send number `attempt` (from 1): 1, 2, 4, 8 … s, ±
+    20 %.
+    """
     base = min(RESEND_CAP_S, first_s * 2.0 ** min(max(attempt, 1) - 1, 30))
     return base * (0.8 + 0.4 * chance())

@@ -26,20 +26,28 @@ class CallState(StrEnum):
 
 
 _S = CallState
-STEPS: Final[Mapping[CallState, frozenset[CallState]]] = MappingProxyType({
-    _S.RECEIVED: frozenset({_S.ADMITTED, _S.AWAITING_CONFIRMATION, _S.FAILED, _S.CANCELLED}),
-    _S.AWAITING_CONFIRMATION: frozenset({_S.ADMITTED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
-    _S.ADMITTED: frozenset({_S.RUNNING, _S.PENDING, _S.ANSWERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
-    _S.RUNNING: frozenset({_S.RUNNING, _S.PENDING, _S.ANSWERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
-    _S.PENDING: frozenset({_S.RUNNING, _S.ANSWERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
-    _S.ANSWERED: frozenset({_S.DELIVERED, _S.EXPIRED}),
-    _S.FAILED: frozenset({_S.DELIVERED}),
-    _S.DELIVERED: frozenset(),
-    _S.EXPIRED: frozenset(),
-    _S.CANCELLED: frozenset(),
-})  # fmt: skip
-"""From → where a call may go. ADMITTED → ANSWERED is an answer that was kept; RUNNING → RUNNING is a new daemon's second attempt; PENDING → RUNNING is a worker taking up a queued call; FAILED → DELIVERED is a wearer
-reading why."""
+STEPS: Final[Mapping[CallState, frozenset[CallState]]] = MappingProxyType(
+    {
+        _S.RECEIVED: frozenset({_S.ADMITTED, _S.AWAITING_CONFIRMATION, _S.FAILED, _S.CANCELLED}),
+        _S.AWAITING_CONFIRMATION: frozenset({_S.ADMITTED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
+        _S.ADMITTED: frozenset(
+            {_S.RUNNING, _S.PENDING, _S.ANSWERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}
+        ),
+        _S.RUNNING: frozenset(
+            {_S.RUNNING, _S.PENDING, _S.ANSWERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}
+        ),
+        _S.PENDING: frozenset({_S.RUNNING, _S.ANSWERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED}),
+        _S.ANSWERED: frozenset({_S.DELIVERED, _S.EXPIRED}),
+        _S.FAILED: frozenset({_S.DELIVERED}),
+        _S.DELIVERED: frozenset(),
+        _S.EXPIRED: frozenset(),
+        _S.CANCELLED: frozenset(),
+    }
+)
+"""From → where a call may go. ADMITTED → ANSWERED is an answer that was kept; RUNNING → RUNNING is
+a new daemon's second attempt; PENDING → RUNNING is a worker taking up a queued call; FAILED →
+DELIVERED is a wearer reading why.
+"""
 
 ANSWERED_STATES: Final = frozenset({_S.ANSWERED, _S.DELIVERED, _S.FAILED, _S.EXPIRED, _S.CANCELLED})
 """States in which the one answer of a call exists."""
@@ -62,7 +70,9 @@ class Recovery(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """How a call was left. `elsewhere`: its answer comes from the cloud, or from whoever hands it in."""
+    """How a call was left. `elsewhere`: its answer comes from the cloud, or from whoever hands
+    it in.
+    """
 
     state: CallState
     elsewhere: bool
@@ -70,19 +80,24 @@ class Left:
 
 
 _R = Recovery
-RECOVERY: Final[Mapping[Left, Recovery]] = MappingProxyType({
-    Left(state, elsewhere, repeatable): rule
-    for state, here, here_repeatable, away in (
-        #                          not repeatable, repeatable, elsewhere
-        (_S.AWAITING_CONFIRMATION, _R.ASK, _R.ASK, _R.ASK),
-        (_S.ADMITTED, _R.RUN, _R.RUN, _R.RUN),
-        (_S.RUNNING, _R.END, _R.AGAIN, _R.WAIT),
-        (_S.PENDING, _R.END, _R.AGAIN, _R.WAIT),
-    )
-    for elsewhere, repeatable, rule in (
-        (False, False, here), (False, True, here_repeatable), (True, False, away), (True, True, away),
-    )
-})  # fmt: skip
+RECOVERY: Final[Mapping[Left, Recovery]] = MappingProxyType(
+    {
+        Left(state, elsewhere, repeatable): rule
+        for state, here, here_repeatable, away in (
+            #                          not repeatable, repeatable, elsewhere
+            (_S.AWAITING_CONFIRMATION, _R.ASK, _R.ASK, _R.ASK),
+            (_S.ADMITTED, _R.RUN, _R.RUN, _R.RUN),
+            (_S.RUNNING, _R.END, _R.AGAIN, _R.WAIT),
+            (_S.PENDING, _R.END, _R.AGAIN, _R.WAIT),
+        )
+        for elsewhere, repeatable, rule in (
+            (False, False, here),
+            (False, True, here_repeatable),
+            (True, False, away),
+            (True, True, away),
+        )
+    }
+)
 """How a call was left → what becomes of it. States with an answer are not in it: they are over."""
 
 
@@ -91,7 +106,9 @@ class UnlistedStep(Exception):
 
 
 def check(before: str, after: str) -> None:
-    """Raise `UnlistedStep` unless the table has this step; a name that is no state is unlisted too."""
+    """Raise `UnlistedStep` unless the table has this step; a name that is no state is unlisted
+    too.
+    """
     try:
         allowed = STEPS[CallState(before)]
         target = CallState(after)

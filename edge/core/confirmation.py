@@ -1,7 +1,9 @@
-"""What a confirmation is: which calls need one, what its token is worth, and the words it ends with.
+"""What a confirmation is: which calls need one, what its token is worth, and the words it ends
+with.
 
-Refuses to ask anybody and to store anything. A token is 128 random bits, bound to tool, canonical arguments, session and
-user (C-14); only its SHA-256 is ever kept, and no handler sees either (S2-98).
+Refuses to ask anybody and to store anything. A token is 128 random bits, bound to tool, canonical
+arguments, session and user (C-14); only its SHA-256 is ever kept, and no handler sees either
+(S2-98).
 """
 
 import hashlib
@@ -25,8 +27,8 @@ def token_hash(token: str) -> str:
 
 
 def subject(tool: ToolDefinition, call: ToolCall) -> str:
-    """Hash of all that a yes is about: the tool's definition, the arguments, and the answers that go with them. A yes holds only
-    while it stays the same.
+    """Hash of all that a yes is about: the tool's definition, the arguments, and the answers that
+    go with them. A yes holds only while it stays the same.
     """
     about: dict[str, Json] = {"tool": definition_digest(tool), "args": dict(call.args)}
     return idempotency.digest(about if call.input is None else about | {"input": dict(call.input)})
@@ -39,35 +41,50 @@ def too_long(tool: ToolDefinition, call: ToolCall) -> ToolError | None:
     except particulars.TooLong:
         limit = f"{particulars.MAX_CHARACTERS} characters, {particulars.MAX_DEPTH} levels"
         return ToolError.of(
-            ErrorCode.INVALID_ARGUMENTS, f"These arguments are too long to be shown to the person who must confirm them (at most {limit})",
+            ErrorCode.INVALID_ARGUMENTS,
+            "These arguments are too long to be shown to the person who "
+            f"must confirm them (at most {limit})",
             suggestion="Split the call into smaller ones",
-        )  # fmt: skip
+        )
     return None
 
 
 def changed(name: str) -> ToolError:
     return ToolError.of(
-        ErrorCode.MISMATCH, f"{name} changed after it was asked about, so nothing was done", suggestion="Call it again",
-    )  # fmt: skip
+        ErrorCode.MISMATCH,
+        f"{name} changed after it was asked about, so nothing was done",
+        suggestion="Call it again",
+    )
 
 
 def needed_now(name: str) -> ToolError:
     return ToolError.of(
-        ErrorCode.MISMATCH, f"{name} needs a confirmation now, and nobody was asked, so nothing was done", suggestion="Call it again",
-    )  # fmt: skip
+        ErrorCode.MISMATCH,
+        f"{name} needs a confirmation now, and nobody was asked, so nothing was done",
+        suggestion="Call it again",
+    )
 
 
-def required(call: ToolCall, tool: ToolDefinition, *, token: str, left_s: float, wall: float) -> ToolError:
+def required(
+    call: ToolCall, tool: ToolDefinition, *, token: str, left_s: float, wall: float
+) -> ToolError:
     """CONFIRMATION_REQUIRED with its request (C-22): `expires` in epoch milliseconds."""
     preview = policy.preview(tool, call.args)
     request: dict[str, Json] = {
-        "token": token, "expires": round((wall + left_s) * 1000), "tool": call.tool, "args": dict(call.args), "preview": preview,
-        "origin": particulars.origin(tool), "particulars": list(particulars.lines(tool, call.args, call.input)),
-    }  # fmt: skip
+        "token": token,
+        "expires": round((wall + left_s) * 1000),
+        "tool": call.tool,
+        "args": dict(call.args),
+        "preview": preview,
+        "origin": particulars.origin(tool),
+        "particulars": list(particulars.lines(tool, call.args, call.input)),
+    }
     return ToolError.of(
-        ErrorCode.CONFIRMATION_REQUIRED, f"{preview}: this needs a confirmation first", confirmation_request=request,
+        ErrorCode.CONFIRMATION_REQUIRED,
+        f"{preview}: this needs a confirmation first",
+        confirmation_request=request,
         suggestion=HOW,
-    )  # fmt: skip
+    )
 
 
 def without_token(response: ToolResponse) -> ToolResponse:
@@ -80,30 +97,46 @@ def without_token(response: ToolResponse) -> ToolResponse:
 
 
 def denied(tool: ToolDefinition, by: str) -> ToolError:
-    return ToolError.of(ErrorCode.DENIED, f"{by} said no to {_name(tool)}", suggestion="Ask again if that was a slip")
+    return ToolError.of(
+        ErrorCode.DENIED,
+        f"{by} said no to {_name(tool)}",
+        suggestion="Ask again if that was a slip",
+    )
 
 
 def never_allowed(tool: ToolDefinition) -> ToolError:
     """The wearer said never; how to take that back is said with it."""
     return ToolError.of(
-        ErrorCode.DENIED, f"{_name(tool)} is never allowed: so it was decided earlier",
+        ErrorCode.DENIED,
+        f"{_name(tool)} is never allowed: so it was decided earlier",
         suggestion=f"glassd grants --revoke {tool.name}",
-    )  # fmt: skip
+    )
 
 
 def expired(tool: ToolDefinition | None) -> ToolError:
     what = _name(tool) if tool is not None else "This call"
-    return ToolError.of(ErrorCode.EXPIRED, f"{what}: nobody confirmed it in time", suggestion="Call it again")
+    return ToolError.of(
+        ErrorCode.EXPIRED, f"{what}: nobody confirmed it in time", suggestion="Call it again"
+    )
 
 
 _WORDS: Final[Mapping[Consumption, tuple[ErrorCode, str, str]]] = {
-    Consumption.USED: (ErrorCode.USED, "This confirmation was used already", "See what became of it: glassd calls"),
-    Consumption.EXPIRED: (ErrorCode.EXPIRED, "This confirmation is unknown, or its time is over", "Call the tool again"),
+    Consumption.USED: (
+        ErrorCode.USED,
+        "This confirmation was used already",
+        "See what became of it: glassd calls",
+    ),
+    Consumption.EXPIRED: (
+        ErrorCode.EXPIRED,
+        "This confirmation is unknown, or its time is over",
+        "Call the tool again",
+    ),
     Consumption.MISMATCH: (
-        ErrorCode.MISMATCH, "This confirmation was given for another call",
+        ErrorCode.MISMATCH,
+        "This confirmation was given for another call",
         "Send the same tool and arguments, or call without the token",
     ),
-}  # fmt: skip
+}
 
 
 def rejected(outcome: Consumption) -> ToolError:
@@ -115,7 +148,8 @@ def rejected(outcome: Consumption) -> ToolError:
 def standing(tool: ToolDefinition, granted: Granted) -> Grant | None:
     """What is decided without asking: ALWAYS, NEVER, or None (ask).
 
-    NEVER holds for the name, so that no change of a tool unlocks it; ALWAYS only for the very definition it was given for.
+    NEVER holds for the name, so that no change of a tool unlocks it; ALWAYS only for the very
+    definition it was given for.
     """
     if granted.grant is Grant.NEVER:
         return Grant.NEVER
@@ -132,12 +166,25 @@ def ended(tool: ToolDefinition, granted: Granted) -> str:
 
 
 def definition_digest(tool: ToolDefinition) -> str:
-    """SHA-256 of what the wearer agrees to: the whole definition, how it is run, and where it is from."""
-    return idempotency.digest(_plain({
-        "name": tool.name, "description": tool.description, "inputSchema": tool.input_schema, "origin": particulars.origin(tool),
-        "version": tool.version, "executionType": tool.execution_type.value, "endpoint": tool.endpoint,
-        "sideEffects": tool.side_effects.value, "requiresConfirmation": tool.requires_confirmation, "raw": tool.raw,
-    }))  # fmt: skip
+    """SHA-256 of what the wearer agrees to: the whole definition, how it is run, and where it
+    is from.
+    """
+    return idempotency.digest(
+        _plain(
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "inputSchema": tool.input_schema,
+                "origin": particulars.origin(tool),
+                "version": tool.version,
+                "executionType": tool.execution_type.value,
+                "endpoint": tool.endpoint,
+                "sideEffects": tool.side_effects.value,
+                "requiresConfirmation": tool.requires_confirmation,
+                "raw": tool.raw,
+            }
+        )
+    )
 
 
 def _plain(value: Json) -> Json:

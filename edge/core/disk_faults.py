@@ -1,4 +1,6 @@
-"""Which errors of the operating system say that a disk takes nothing: full, over a quota, read-only or failing."""
+"""Which errors of the operating system say that a disk takes nothing: full, over a quota,
+read-only or failing.
+"""
 
 import errno
 from typing import Final, TypeGuard

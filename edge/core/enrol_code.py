@@ -1,11 +1,14 @@
-"""The enrolment code: one text, pasted or scanned, with all an edge needs to get its credentials from a cloud.
+"""The enrolment code: one text, pasted or scanned, with all an edge needs to get its credentials
+from a cloud.
 
-Refuses to know what is done with it. Version 1, `GLASSD1-` and groups of eight characters, seven of the message and one
-check character each, so that a typing mistake is named by its group. Crockford's base32: no case, no I, L, O, U; every
-character is one of QR's alphanumeric mode. The message, before base32:
+Refuses to know what is done with it. Version 1, `GLASSD1-` and groups of eight characters, seven of
+the message and one check character each, so that a typing mistake is named by its group.
+Crockford's base32: no case, no I, L, O, U; every character is one of QR's alphanumeric mode. The
+message, before base32:
 
-    port of broker (2 bytes) · port of enrolment (2) · broker host · enrolment host · tenant · secret
-    (each one length byte and its ASCII; an empty enrolment host is the broker's) · SHA-256 of the CA's DER (32)
+    port of broker (2 bytes) · port of enrolment (2) · broker host · enrolment host · tenant ·
+    secret (each one length byte and its ASCII; an empty enrolment host is the broker's) · SHA-256
+    of the CA's DER (32)
     · first 4 bytes of the SHA-256 of all before
 """
 
@@ -27,12 +30,16 @@ _VALUE: Final = {c: i for i, c in enumerate(_ALPHABET)} | {"O": 0, "I": 1, "L": 
 _DATA: Final = 7
 """Message characters of a full group."""
 _SUM_BYTES: Final = 4
-HOST: Final = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*|[0-9A-Fa-f:.]{2,45}")
+HOST: Final = re.compile(
+    r"(?=.{1,253}\Z)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*|[0-9A-Fa-f:.]{2,45}"
+)
 TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
 
 class BadCode(ValueError):
-    """This text is no enrolment code. The words say where it is wrong and never repeat it: it holds a secret."""
+    """This text is no enrolment code. The words say where it is wrong and never repeat it: it
+    holds a secret.
+    """
 
     def __init__(self, problem: str, fix: str = "paste the whole code again, or scan it") -> None:
         super().__init__(problem)
@@ -41,7 +48,9 @@ class BadCode(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a code says. `secret` works once; `ca_sha256` is the SHA-256 of the CA certificate's DER."""
+    """What a code says. `secret` works once; `ca_sha256` is the SHA-256 of the CA certificate's
+    DER.
+    """
 
     broker_host: str
     broker_port: int
@@ -54,7 +63,9 @@ class Offer:
     def __post_init__(self) -> None:
         for name, host in (("broker_host", self.broker_host), ("enrol_host", self.enrol_host)):
             if not HOST.fullmatch(host):
-                raise ValueError(f"{name}: must be a host name or address, at most {MAX_HOST} characters")
+                raise ValueError(
+                    f"{name}: must be a host name or address, at most {MAX_HOST} characters"
+                )
         for name, port in (("broker_port", self.broker_port), ("enrol_port", self.enrol_port)):
             if not 0 < port < 65536:
                 raise ValueError(f"{name}: must be 1 to 65535")
@@ -75,8 +86,9 @@ def encode(offer: Offer) -> str:
     symbols = _to_symbols(body + _sum(body))
     groups = [symbols[i : i + _DATA] for i in range(0, len(symbols), _DATA)]
     return PREFIX + "-".join(
-        "".join(_ALPHABET[s] for s in (*group, _check(group, number))) for number, group in enumerate(groups, 1)
-    )  # fmt: skip
+        "".join(_ALPHABET[s] for s in (*group, _check(group, number)))
+        for number, group in enumerate(groups, 1)
+    )
 
 
 def decode(text: str) -> Offer:
@@ -88,7 +100,10 @@ def decode(text: str) -> Offer:
     if not plain.startswith(mark):
         newer = re.match(r"GLASSD([2-9])", plain)
         if newer:
-            raise BadCode(f"this enrolment code is of version {newer[1]}, which this glassd cannot read", "update glassd")
+            raise BadCode(
+                f"this enrolment code is of version {newer[1]}, which this glassd cannot read",
+                "update glassd",
+            )
         raise BadCode(f"this is no enrolment code: one begins with {PREFIX}")
     body = _from_symbols(_message(plain[len(mark) :]))
     if len(body) <= _SUM_BYTES or _sum(body[:-_SUM_BYTES]) != body[-_SUM_BYTES:]:
@@ -106,14 +121,21 @@ def _message(characters: str) -> list[int]:
         symbols = [_VALUE.get(c, -1) for c in characters[at : at + _DATA + 1]]
         if min(symbols) < 0 or _check(symbols[:-1], number) != symbols[-1]:
             if at + _DATA + 1 > len(characters):
-                raise BadCode(f"the enrolment code is not complete: it ends within character group {number}")
-            raise BadCode(f"character group {number} is mistyped (groups of eight, counted after {PREFIX})", "compare that group with the code")
+                raise BadCode(
+                    f"the enrolment code is not complete: it ends within character group {number}"
+                )
+            raise BadCode(
+                f"character group {number} is mistyped (groups of eight, counted after {PREFIX})",
+                "compare that group with the code",
+            )
         message += symbols[:-1]
     return message
 
 
 def _check(symbols: list[int], number: int) -> int:
-    """One symbol over GF(32): a single wrong character, two swapped neighbours and swapped groups change it."""
+    """One symbol over GF(32): a single wrong character, two swapped neighbours and swapped
+    groups change it.
+    """
     total = number % 32
     for symbol in symbols:
         total = _doubled(total) ^ symbol
@@ -147,7 +169,9 @@ def _sum(body: bytes) -> bytes:
 
 
 def _parsed(body: bytes) -> Offer:
-    """Read the fields of a message whose sum is right. Raises `BadCode`: whoever made it made it wrong."""
+    """Read the fields of a message whose sum is right. Raises `BadCode`: whoever made it made
+    it wrong.
+    """
     at, words = 4, []
     for _ in range(4):
         size = body[at] if at < len(body) else 0
@@ -156,9 +180,16 @@ def _parsed(body: bytes) -> Offer:
     try:
         broker, enrol, tenant = (word.decode("ascii") for word in words[:3])
         return Offer(
-            broker_host=broker, broker_port=int.from_bytes(body[0:2]), enrol_host=enrol or broker,
-            enrol_port=int.from_bytes(body[2:4]), tenant=tenant, secret=words[3], ca_sha256=body[at:],
-        )  # fmt: skip
+            broker_host=broker,
+            broker_port=int.from_bytes(body[0:2]),
+            enrol_host=enrol or broker,
+            enrol_port=int.from_bytes(body[2:4]),
+            tenant=tenant,
+            secret=words[3],
+            ca_sha256=body[at:],
+        )
     except ValueError as e:
         problem = "text that is not ASCII" if isinstance(e, UnicodeDecodeError) else str(e)
-        raise BadCode(f"the enrolment code says what cannot be: {problem}", "ask for another code") from None
+        raise BadCode(
+            f"the enrolment code says what cannot be: {problem}", "ask for another code"
+        ) from None

@@ -1,4 +1,5 @@
-"""The enrolment protocol's words: what an edge asks and what a cloud answers (docs/enrolment.md). Pure: documents in, values out.
+"""The enrolment protocol's words: what an edge asks and what a cloud answers (docs/enrolment.md).
+Pure: documents in, values out.
 
 Refuses to know how they travel.
 """
@@ -28,7 +29,9 @@ class BadAnswer(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Granted:
-    """What a cloud gave: where its broker is, and either a certificate or a password to be let in with."""
+    """What a cloud gave: where its broker is, and either a certificate or a password to be let
+    in with.
+    """
 
     edge_id: str
     tenant: str
@@ -48,25 +51,38 @@ def granted(body: Mapping[str, object], *, edge_id: str, certificate: bool) -> G
     _of_version(body)
     broker, cloud = _table(body, "broker"), _table(body, "cloud")
     found = Granted(
-        edge_id=_text(body, "edge_id"), tenant=_text(body, "tenant"), host=_text(broker, "host"), port=_port(broker),
-        pool=_text(body, "pool", ""), ca_pem=_text(broker, "ca", "", most=MAX_PEM),
-        certificate_pem=_text(body, "certificate", "", most=MAX_PEM), username=_text(body, "username", ""),
-        password=_text(body, "password", ""), cloud_url=_text(cloud, "url", ""), cloud_token=_text(cloud, "token", ""),
-    )  # fmt: skip
+        edge_id=_text(body, "edge_id"),
+        tenant=_text(body, "tenant"),
+        host=_text(broker, "host"),
+        port=_port(broker),
+        pool=_text(body, "pool", ""),
+        ca_pem=_text(broker, "ca", "", most=MAX_PEM),
+        certificate_pem=_text(body, "certificate", "", most=MAX_PEM),
+        username=_text(body, "username", ""),
+        password=_text(body, "password", ""),
+        cloud_url=_text(cloud, "url", ""),
+        cloud_token=_text(cloud, "token", ""),
+    )
     if found.edge_id != edge_id:
         raise BadAnswer(f"edge_id: is for another edge ({found.edge_id[:64]!r})")
     if certificate and not found.certificate_pem:
         raise BadAnswer("certificate: is missing")
     if not certificate and not (found.username and found.password):
         raise BadAnswer("username, password: are missing")
-    if problem := misplaced(tenant=found.tenant, host=found.host, port=found.port, pool=found.pool, cloud_url=found.cloud_url):
+    if problem := misplaced(
+        tenant=found.tenant,
+        host=found.host,
+        port=found.port,
+        pool=found.pool,
+        cloud_url=found.cloud_url,
+    ):
         raise BadAnswer(problem)
     return found
 
 
 def misplaced(*, tenant: str, host: str, port: int, pool: str, cloud_url: str) -> str:
-    """Say what of a place in a cloud no uplink and no registry could be made of; "" when all of it can. Kept, it would end
-    every daemon that begins with it.
+    """Say what of a place in a cloud no uplink and no registry could be made of; "" when all of it
+    can. Kept, it would end every daemon that begins with it.
     """
     for name, word in (("tenant", tenant), ("pool", pool or "tools")):
         if not TENANT.fullmatch(word):
@@ -75,7 +91,11 @@ def misplaced(*, tenant: str, host: str, port: int, pool: str, cloud_url: str) -
         return "broker.host: must be a host name or address"
     if not 0 < port < 65536:
         return "broker.port: must be 1 to 65535"
-    return "" if not cloud_url or _is_address(cloud_url) else "cloud.url: must begin with https:// (or http://) and a host"
+    return (
+        ""
+        if not cloud_url or _is_address(cloud_url)
+        else "cloud.url: must begin with https:// (or http://) and a host"
+    )
 
 
 def renewed(body: Mapping[str, object]) -> str:
@@ -116,7 +136,9 @@ def _table(body: Mapping[str, object], key: str) -> Mapping[str, object]:
     return value
 
 
-def _text(body: Mapping[str, object], key: str, default: str | None = None, *, most: int = MAX_WORD) -> str:
+def _text(
+    body: Mapping[str, object], key: str, default: str | None = None, *, most: int = MAX_WORD
+) -> str:
     value = body.get(key, default)
     if not isinstance(value, str) or len(value) > most or (default is None and not value):
         raise BadAnswer(f"{key}: must be text of at most {most} characters")
@@ -128,7 +150,12 @@ def _text(body: Mapping[str, object], key: str, default: str | None = None, *, m
 def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
+        return (
+            parts.scheme in {"http", "https"}
+            and bool(parts.hostname)
+            and parts.port != 0
+            and "@" not in parts.netloc
+        )
     except ValueError:
         return False
 

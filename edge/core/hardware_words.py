@@ -13,30 +13,59 @@ MAX_WORD: Final = 80
 """Characters of a word that came from outside."""
 
 WORDS: Final = {
-    Hardware.CAMERA: "a camera", Hardware.DISPLAY: "a display", Hardware.MICROPHONE: "a microphone",
-    Hardware.SPEAKER: "a speaker", Hardware.IMU: "a motion sensor", Hardware.BUTTON: "a button",
-    Hardware.LIGHT: "a light", Hardware.WIFI: "Wi-Fi", Hardware.EXIST: "glasses",
-}  # fmt: skip
-_THAT: Final[Mapping[str, str]] = MappingProxyType({
-    "display.bitmap": "shows pictures", "display.is_color": "shows colours", "display.tiles": "changes in parts",
-    "display.brightness": "lets its brightness be set", "display.silent": "can be silenced", "display.dashboard": "has a dashboard of its own",
-    "display.notifications": "shows notifications of its own", "microphone.vad": "notices speech by itself",
-    "speaker.private": "only the wearer hears", "camera.record": "records video", "camera.stream": "streams video",
-    "camera.focus": "focuses", "camera.hdr": "takes HDR pictures", "imu.compass": "has a compass", "imu.gyroscope": "has a gyroscope",
-    "imu.accelerometer": "has an accelerometer", "wifi.connected": "is connected",
-})  # fmt: skip
+    Hardware.CAMERA: "a camera",
+    Hardware.DISPLAY: "a display",
+    Hardware.MICROPHONE: "a microphone",
+    Hardware.SPEAKER: "a speaker",
+    Hardware.IMU: "a motion sensor",
+    Hardware.BUTTON: "a button",
+    Hardware.LIGHT: "a light",
+    Hardware.WIFI: "Wi-Fi",
+    Hardware.EXIST: "glasses",
+}
+_THAT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "display.bitmap": "shows pictures",
+        "display.is_color": "shows colours",
+        "display.tiles": "changes in parts",
+        "display.brightness": "lets its brightness be set",
+        "display.silent": "can be silenced",
+        "display.dashboard": "has a dashboard of its own",
+        "display.notifications": "shows notifications of its own",
+        "microphone.vad": "notices speech by itself",
+        "speaker.private": "only the wearer hears",
+        "camera.record": "records video",
+        "camera.stream": "streams video",
+        "camera.focus": "focuses",
+        "camera.hdr": "takes HDR pictures",
+        "imu.compass": "has a compass",
+        "imu.gyroscope": "has a gyroscope",
+        "imu.accelerometer": "has an accelerometer",
+        "wifi.connected": "is connected",
+    }
+)
 """`a display that …` for what is or is not."""
-_UNIT: Final[Mapping[str, str]] = MappingProxyType({
-    "display.lines": "lines of text", "display.width": "pixels across", "display.height": "pixels down", "display.bpp": "bits a pixel",
-    "display.count": "panels", "camera.width": "pixels across", "camera.height": "pixels down", "imu.axes": "axes",
-    "display.page_bytes": "bytes a page",
-})  # fmt: skip
+_UNIT: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "display.lines": "lines of text",
+        "display.width": "pixels across",
+        "display.height": "pixels down",
+        "display.bpp": "bits a pixel",
+        "display.count": "panels",
+        "camera.width": "pixels across",
+        "camera.height": "pixels down",
+        "imu.axes": "axes",
+        "display.page_bytes": "bytes a page",
+    }
+)
 """`a display with at least 5 …` for what is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """One need that is not met: the type, and what of it (with what is known instead); nothing of it: it is not there."""
+    """One need that is not met: the type, and what of it (with what is known instead); nothing
+    of it: it is not there.
+    """
 
     type: str
     failing: tuple[tuple[Detail, Scalar | None], ...] = ()
@@ -48,7 +77,9 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Here:
-    """The glasses that were looked at: their record (None: there never were any), what people call them, whether they are away."""
+    """The glasses that were looked at: their record (None: there never were any), what people
+    call them, whether they are away.
+    """
 
     record: Capabilities | None
     title: str
@@ -84,7 +115,11 @@ def tail(lacks: Sequence[Lack], here: Here) -> str:
     noun = word(lacks[0].type).removeprefix("a ")
     if value is None:
         return f"{here} do not say so of their {noun}"
-    return f"{here} have no such {noun}" if isinstance(value, bool) else f"{here} have {_clean(str(value))}"
+    return (
+        f"{here} have no such {noun}"
+        if isinstance(value, bool)
+        else f"{here} have {_clean(str(value))}"
+    )
 
 
 def needed(lacks: Sequence[Lack]) -> str:
@@ -100,14 +135,22 @@ def joined(parts: Iterable[str]) -> str:
 
 
 def _qualities(lack: Lack) -> tuple[str, ...]:
-    """Say what the hardware must be: `with at least 5 lines of text`, then `that shows pictures`."""
+    """Say what the hardware must be: `with at least 5 lines of text`, then `that shows
+    pictures`.
+    """
     counted = [_counted(key, d) for key, d in _keys(lack) if d.equal is None]
     rest = [_that(key, d) for key, d in _keys(lack) if d.equal is not None]
-    return (*((f"with {joined(counted)}",) if counted else ()), *((f"that {joined(rest)}",) if rest else ()))
+    return (
+        *((f"with {joined(counted)}",) if counted else ()),
+        *((f"that {joined(rest)}",) if rest else ()),
+    )
 
 
 def _keys(lack: Lack) -> list[tuple[str, Detail]]:
-    full = [(f"{FLAG.get(Hardware(lack.type), '')}.{detail.field}", detail) for detail, _ in lack.failing]
+    full = [
+        (f"{FLAG.get(Hardware(lack.type), '')}.{detail.field}", detail)
+        for detail, _ in lack.failing
+    ]
     return [(MENTRA_FIELDS.get(key, key), detail) for key, detail in full]
 
 

@@ -1,6 +1,7 @@
 """When are two calls one? Keys, and which stored answers may be given again.
 
-Refuses to store anything and to guess: MCP request ids are no keys (C-06), and distinct stable ids are distinct calls (C-48).
+Refuses to store anything and to guess: MCP request ids are no keys (C-06), and distinct stable ids
+are distinct calls (C-48).
 """
 
 import hashlib
@@ -12,20 +13,29 @@ import rfc8785
 
 from tools_cache.tool import ErrorType, Json, ToolCall, ToolResponse
 
-_NEVER_REPLAYED: Final = frozenset({
-    ErrorType.VALIDATION, ErrorType.BUDGET_EXCEEDED, ErrorType.MODE_RESTRICTED, ErrorType.CONFIRMATION_REQUIRED,
-    ErrorType.CONFIRMATION_EXPIRED, ErrorType.TRANSIENT, ErrorType.RATE_LIMIT,
-})  # fmt: skip
+_NEVER_REPLAYED: Final = frozenset(
+    {
+        ErrorType.VALIDATION,
+        ErrorType.BUDGET_EXCEEDED,
+        ErrorType.MODE_RESTRICTED,
+        ErrorType.CONFIRMATION_REQUIRED,
+        ErrorType.CONFIRMATION_EXPIRED,
+        ErrorType.TRANSIENT,
+        ErrorType.RATE_LIMIT,
+    }
+)
 _MIN_PROVIDER_ID: Final = 9
 """A provider's id of 8 characters or fewer is a counter, not an identity (S2-102)."""
 _WIRE_CHARS: Final = 255
 REPEATS: Final = 100
-"""Intended repetitions of one question in one turn that are told apart; a session keeps no more keys than this."""
+"""Intended repetitions of one question in one turn that are told apart; a session keeps no more
+keys than this.
+"""
 
 
 def canonical(value: Json) -> bytes:
-    """RFC 8785 form. Numbers it has no form for (beyond ±2^53) and broken text are spelled as Python's JSON does: two
-    equal values still give the same bytes, which is all a key needs.
+    """RFC 8785 form. Numbers it has no form for (beyond ±2^53) and broken text are spelled as
+    Python's JSON does: two equal values still give the same bytes, which is all a key needs.
     """
     try:
         return rfc8785.dumps(value)
@@ -47,15 +57,19 @@ def args_digest(args: Mapping[str, Json]) -> str:
 
 
 def provider_key(provider_id: str) -> str | None:
-    """Key from an id that a model provider promises to keep over its retries; None when it looks temporary."""
+    """Key from an id that a model provider promises to keep over its retries; None when it
+    looks temporary.
+    """
     if len(provider_id) < _MIN_PROVIDER_ID or "temp" in provider_id:
         return None
     return f"provider:{provider_id}"
 
 
-def hash_key(epoch: str, turn_id: str, tool: str, args: Mapping[str, Json], ordinal: int | None = None) -> str:
-    """Key for callers without stable ids: the same question in the same turn (C-06); `turn_id` survives reconnects.
-    `ordinal` tells two intended, equal calls of one message apart (C-48).
+def hash_key(
+    epoch: str, turn_id: str, tool: str, args: Mapping[str, Json], ordinal: int | None = None
+) -> str:
+    """Key for callers without stable ids: the same question in the same turn (C-06); `turn_id`
+    survives reconnects. `ordinal` tells two intended, equal calls of one message apart (C-48).
     """
     asked: dict[str, Json] = {"tool": tool, "args": dict(args), "turn": turn_id}
     if ordinal is not None:
@@ -64,22 +78,25 @@ def hash_key(epoch: str, turn_id: str, tool: str, args: Mapping[str, Json], ordi
 
 
 def keys_of(call: ToolCall, epoch: str) -> tuple[str, ...]:
-    """All keys of a call, the deciding one first: the caller's own, the provider's stable id, the hash within its turn
-    (C-06). All are remembered, so that a later replay under another form is known too (C-47).
+    """All keys of a call, the deciding one first: the caller's own, the provider's stable id, the
+    hash within its turn (C-06). All are remembered, so that a later replay under another form is
+    known too (C-47).
     """
     found = [f"key:{call.idempotency_key}"] if call.idempotency_key else []
     if call.provider_call_id and (stable := provider_key(call.provider_call_id)):
         found.append(stable)
     if call.turn_id:
         found.append(hash_key(epoch, call.turn_id, call.tool, call.args, call.ordinal))
-    if call.input is not None:  # the same call with what its tool asked for is another one, and that one twice is one again
+    if (
+        call.input is not None
+    ):  # the same call with what its tool asked for is another one, and that one twice is one again
         found = [f"{key}+{digest(dict(call.input))[:16]}" for key in found]
     return tuple(found)
 
 
 def may_repeat(call: ToolCall, key: str) -> bool:
-    """True when an equal, finished call under this key was another, intended one (C-48): only a hash without an ordinal,
-    on a stream that is not a replay, leaves that open.
+    """True when an equal, finished call under this key was another, intended one (C-48): only a
+    hash without an ordinal, on a stream that is not a replay, leaves that open.
     """
     return key.startswith("hash:") and call.ordinal is None and not call.replayed
 
@@ -100,11 +117,16 @@ def on_the_wire(key: str) -> str:
 
 
 def replayable(response: ToolResponse) -> bool:
-    """True when this answer may be given to a later call with the same key (C-15): good ones, final failures, and those
-    of a write that may have been done and must not be done twice (`idempotencyRequired`, C-06).
+    """True when this answer may be given to a later call with the same key (C-15): good ones, final
+    failures, and those of a write that may have been done and must not be done twice
+    (`idempotencyRequired`, C-06).
     """
     error = response.error
-    return error is None or error.idempotency_required or not (error.retryable or error.type in _NEVER_REPLAYED)
+    return (
+        error is None
+        or error.idempotency_required
+        or not (error.retryable or error.type in _NEVER_REPLAYED)
+    )
 
 
 def as_replay(stored: ToolResponse, original_turn: str = "") -> ToolResponse:

@@ -1,6 +1,8 @@
-"""How long calls take: soft budgets per tool and per spoken turn, the classes of S2-140, histograms of what was measured.
+"""How long calls take: soft budgets per tool and per spoken turn, the classes of S2-140, histograms
+of what was measured.
 
-Refuses to stop anything: how many calls a turn may make is `policy`'s (S2-94); slowness is only told, afterwards.
+Refuses to stop anything: how many calls a turn may make is `policy`'s (S2-94); slowness is only
+told, afterwards.
 """
 
 from bisect import bisect_left
@@ -15,12 +17,34 @@ MAX_TURNS: Final = 256
 """Turns whose time is remembered; an edge has a handful of sessions, so this is hours of talk."""
 TURN_MS: Final = 1500
 """What all calls of one spoken turn may take together before it is told (S2-92)."""
-BOUNDS_MS: Final = (5, 10, 25, 50, 100, 200, 400, 800, 1500, 2000, 4000, 5000, 10_000, 20_000, 30_000)
-"""Upper ends of the buckets: a local note to a slow cloud. Every limit of ours (800, 1500, 2000, 4000, 5000) is one of
-them, so "how many kept it" is counted, not estimated."""
-TARGETS_MS: Final[Mapping[tuple[str, str], int]] = MappingProxyType({
-    ("retrieval", "voice"): 800, ("retrieval", "text"): 2000, ("action", "voice"): 5000, ("action", "text"): 5000,
-})  # fmt: skip
+BOUNDS_MS: Final = (
+    5,
+    10,
+    25,
+    50,
+    100,
+    200,
+    400,
+    800,
+    1500,
+    2000,
+    4000,
+    5000,
+    10_000,
+    20_000,
+    30_000,
+)
+"""Upper ends of the buckets: a local note to a slow cloud. Every limit of ours (800, 1500, 2000,
+4000, 5000) is one of them, so "how many kept it" is counted, not estimated.
+"""
+TARGETS_MS: Final[Mapping[tuple[str, str], int]] = MappingProxyType(
+    {
+        ("retrieval", "voice"): 800,
+        ("retrieval", "text"): 2000,
+        ("action", "voice"): 5000,
+        ("action", "text"): 5000,
+    }
+)
 """(category, mode) → what its calls should take at most (S2-140). Others have no target."""
 
 
@@ -32,7 +56,9 @@ class LatencyLedger:
         self._turns: OrderedDict[Turn, int] = OrderedDict()
 
     def spent(self, turn: Turn | None, ms: int) -> int:
-        """Add one call's time; give what its turn has taken by now. The turn longest unheard of is forgotten first."""
+        """Add one call's time; give what its turn has taken by now. The turn longest unheard of
+        is forgotten first.
+        """
         if turn is None:
             return ms
         total = self._turns.pop(turn, 0) + ms
@@ -48,24 +74,35 @@ def over_budget(tool: ToolDefinition | None, duration_ms: int) -> bool:
 
 
 def turn_over_budget(duration_ms: int, turn_total_ms: int, limit_ms: int = TURN_MS) -> bool:
-    """Say whether this call took its turn over the limit (S2-92): true for one call of a turn, so turns can be counted."""
+    """Say whether this call took its turn over the limit (S2-92): true for one call of a turn,
+    so turns can be counted.
+    """
     return turn_total_ms - duration_ms <= limit_ms < turn_total_ms
 
 
 def warnings(
     tool: ToolDefinition | None, duration_ms: int, turn_total_ms: int = 0, limit_ms: int = TURN_MS
 ) -> tuple[str, ...]:
-    """Say in words what was slower than it should be; empty when all was well. `turn_total_ms` 0: not in a spoken turn."""
+    """Say in words what was slower than it should be; empty when all was well. `turn_total_ms`
+    0: not in a spoken turn.
+    """
     told = []
     if tool is not None and over_budget(tool, duration_ms):
-        told.append(f"{tool.name} took {duration_ms} ms; its latency budget is {tool.latency_budget_ms} ms")
+        told.append(
+            f"{tool.name} took {duration_ms} ms; its latency budget is {tool.latency_budget_ms} ms"
+        )
     if turn_over_budget(duration_ms, turn_total_ms, limit_ms):
-        told.append(f"the calls of this turn took {turn_total_ms} ms by now; a spoken turn should stay within {limit_ms} ms")
+        told.append(
+            f"the calls of this turn took {turn_total_ms} ms by now; "
+            f"a spoken turn should stay within {limit_ms} ms"
+        )
     return tuple(told)
 
 
 class Histogram:
-    """Durations in fixed buckets; what was observed can be asked for as percentiles and as counts per bucket."""
+    """Durations in fixed buckets; what was observed can be asked for as percentiles and as
+    counts per bucket.
+    """
 
     __slots__ = ("_counts", "_max", "total_ms")
 
@@ -90,8 +127,8 @@ class Histogram:
         return round(self.total_ms / count) if count else None
 
     def percentile_ms(self, share: float) -> int | None:
-        """Estimate the duration that `share` (0…1) of the calls kept, straight between the ends of its bucket; never
-        more than the longest that was seen. None when nothing was observed.
+        """Estimate the duration that `share` (0…1) of the calls kept, straight between the ends of
+        its bucket; never more than the longest that was seen. None when nothing was observed.
         """
         wanted, below = share * self.count, 0
         if not self.count:
@@ -119,11 +156,16 @@ class Histogram:
     def to_json(self, target_ms: int | None = None) -> dict[str, Json]:
         """Percentiles for people; with a target, the share of calls that kept it."""
         said: dict[str, Json] = {
-            "count": self.count, "p50_ms": self.percentile_ms(0.5), "p95_ms": self.percentile_ms(0.95),
+            "count": self.count,
+            "p50_ms": self.percentile_ms(0.5),
+            "p95_ms": self.percentile_ms(0.95),
             "p99_ms": self.percentile_ms(0.99),
-        }  # fmt: skip
+        }
         if target_ms is not None and self.count:
-            said |= {"target_ms": target_ms, "within": round(self.within(target_ms) / self.count, 3)}
+            said |= {
+                "target_ms": target_ms,
+                "within": round(self.within(target_ms) / self.count, 3),
+            }
         return said
 
     def copy(self) -> "Histogram":

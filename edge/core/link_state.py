@@ -1,6 +1,8 @@
-"""The life of our link to the glasses, as a table. Refuses to know radios, time, or why somebody wants to move.
+"""The life of our link to the glasses, as a table. Refuses to know radios, time, or why somebody
+wants to move.
 
-An unlisted step raises; the diagram in docs is printed from the table (`python -m edge.core.link_state`).
+An unlisted step raises; the diagram in docs is printed from the table (`python -m
+edge.core.link_state`).
 """
 
 from enum import StrEnum
@@ -28,15 +30,17 @@ class LinkState(StrEnum):
 
 
 _S = LinkState
-STEPS: Final = MappingProxyType({
-    _S.OFF: frozenset({_S.SEEKING}),
-    _S.SEEKING: frozenset({_S.CONNECTING, _S.RESTING, _S.CLOSING}),
-    _S.CONNECTING: frozenset({_S.PREPARING, _S.RESTING, _S.CLOSING}),
-    _S.PREPARING: frozenset({_S.READY, _S.RESTING, _S.CLOSING}),
-    _S.READY: frozenset({_S.RESTING, _S.CLOSING}),
-    _S.RESTING: frozenset({_S.SEEKING, _S.CLOSING}),
-    _S.CLOSING: frozenset({_S.OFF}),
-})  # fmt: skip
+STEPS: Final = MappingProxyType(
+    {
+        _S.OFF: frozenset({_S.SEEKING}),
+        _S.SEEKING: frozenset({_S.CONNECTING, _S.RESTING, _S.CLOSING}),
+        _S.CONNECTING: frozenset({_S.PREPARING, _S.RESTING, _S.CLOSING}),
+        _S.PREPARING: frozenset({_S.READY, _S.RESTING, _S.CLOSING}),
+        _S.READY: frozenset({_S.RESTING, _S.CLOSING}),
+        _S.RESTING: frozenset({_S.SEEKING, _S.CLOSING}),
+        _S.CLOSING: frozenset({_S.OFF}),
+    }
+)
 """Every step there is."""
 
 

@@ -1,7 +1,8 @@
-"""Which tools are offered to a model now: all that fit, else the essential, the used and the asked for. Immutable state.
+"""Which tools are offered to a model now: all that fit, else the essential, the used and the asked
+for. Immutable state.
 
-Pure: a state and what happened in, the next state and its events out. Refuses to know what a tool does, why it is in force,
-and who calls it: an unloaded tool can still be called by name.
+Pure: a state and what happened in, the next state and its events out. Refuses to know what a tool
+does, why it is in force, and who calls it: an unloaded tool can still be called by name.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -39,7 +40,9 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A loaded tool: the turn it was last used (or loaded) in, and whether it came for one call only."""
+    """A loaded tool: the turn it was last used (or loaded) in, and whether it came for one call
+    only.
+    """
 
     used: int
     passing: bool = False
@@ -47,7 +50,9 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`offered`: how many tools a model is shown, ours for loading more included. `idle_turns`: see `turn`."""
+    """`offered`: how many tools a model is shown, ours for loading more included. `idle_turns`:
+    see `turn`.
+    """
 
     offered: int = 40
     idle_turns: int = 8
@@ -55,7 +60,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Loader:
-    """The state (S4-54). `available` are the tools in force, best first; `needs` what each of them depends on."""
+    """The state (S4-54). `available` are the tools in force, best first; `needs` what each of
+    them depends on.
+    """
 
     available: tuple[str, ...] = ()
     essential: frozenset[str] = frozenset()
@@ -106,14 +113,25 @@ def initialize(loader: Loader) -> Step:
     """Begin: the essential tools, then the best of the others, as far as there is room."""
     begun = replace(loader, loaded={}, turn=0)
     filled, events = _filled(begun, "there is room for it")
-    return filled, (Event(Kind.INITIALIZED, why=f"{len(begun.available)} tools, {len(filled.loaded)} loaded"), *events)
+    return filled, (
+        Event(Kind.INITIALIZED, why=f"{len(begun.available)} tools, {len(filled.loaded)} loaded"),
+        *events,
+    )
 
 
-def adopt(loader: Loader, available: tuple[str, ...], needs: Mapping[str, tuple[str, ...]] = NOTHING) -> Step:
-    """The tools in force are these now. What is gone is unloaded; with room for all, all are loaded."""
+def adopt(
+    loader: Loader, available: tuple[str, ...], needs: Mapping[str, tuple[str, ...]] = NOTHING
+) -> Step:
+    """The tools in force are these now. What is gone is unloaded; with room for all, all are
+    loaded.
+    """
     crowded_before, here = loader.crowded, frozenset(available)
     kept = {name: held for name, held in loader.loaded.items() if name in here}
-    gone = tuple(Event(Kind.UNLOADED, name, "it is not in force any more") for name in loader.loaded if name not in here)
+    gone = tuple(
+        Event(Kind.UNLOADED, name, "it is not in force any more")
+        for name in loader.loaded
+        if name not in here
+    )
     now = replace(loader, available=available, needs=needs, loaded=kept)
     if not now.crowded:
         now, came = _filled(now, "there is room for it")
@@ -126,31 +144,41 @@ def adopt(loader: Loader, available: tuple[str, ...], needs: Mapping[str, tuple[
 
 
 def turn(loader: Loader) -> Step:
-    """Cross a turn boundary: tools idle for too many whole turns go, unless they are essential or there is room for all
-    (S4-21, S4-55).
+    """Cross a turn boundary: tools idle for too many whole turns go, unless they are essential or
+    there is room for all (S4-21, S4-55).
     """
     now = replace(loader, turn=loader.turn + 1)
     if not now.crowded:
         return now, ()
-    idle = [name for name, held in now.loaded.items() if name not in now.essential and _idle(now, held)]
+    idle = [
+        name for name, held in now.loaded.items() if name not in now.essential and _idle(now, held)
+    ]
     if not idle:
         return now, ()
     kept = {name: held for name, held in now.loaded.items() if name not in set(idle)}
-    return replace(now, loaded=kept), tuple(Event(Kind.UNLOADED, name, _idle_words(now, name)) for name in idle)
+    return replace(now, loaded=kept), tuple(
+        Event(Kind.UNLOADED, name, _idle_words(now, name)) for name in idle
+    )
 
 
 def use(loader: Loader, name: str) -> Step:
     """It was called: it, and what it depends on, is not idle."""
-    used = {n: replace(loader.loaded[n], used=loader.turn) for n in loader.with_needs((name,)) if n in loader.loaded}
+    used = {
+        n: replace(loader.loaded[n], used=loader.turn)
+        for n in loader.with_needs((name,))
+        if n in loader.loaded
+    }
     return replace(loader, loaded={**loader.loaded, **used}), (Event(Kind.USED, name),)
 
 
 def load(loader: Loader, names: Iterable[str], *, passing: bool = False) -> Step:
-    """Offer these (and what they depend on) from now on; what was used longest ago makes room. Names that are not
-    available, or for which there is no room, are not loaded.
+    """Offer these (and what they depend on) from now on; what was used longest ago makes room.
+    Names that are not available, or for which there is no room, are not loaded.
     """
     here, essential = frozenset(loader.available), loader.essential
-    wanted = [n for n in loader.with_needs(names) if n in here][: loader.room - len(essential & loader.loaded.keys())]
+    wanted = [n for n in loader.with_needs(names) if n in here][
+        : loader.room - len(essential & loader.loaded.keys())
+    ]
     loaded, events = dict(loader.loaded), []
     for name in wanted:
         before = loaded.get(name)
@@ -171,18 +199,25 @@ def _filled(loader: Loader, why: str) -> Step:
     loaded = dict(loader.loaded)
     more = [n for n in loader.available if n not in loaded][: max(0, loader.room - len(loaded))]
     loaded.update((name, Held(loader.turn)) for name in more)
-    return replace(loader, loaded=loaded), (*events, *(Event(Kind.LOADED, name, why) for name in more))
+    return replace(loader, loaded=loaded), (
+        *events,
+        *(Event(Kind.LOADED, name, why) for name in more),
+    )
 
 
 def _with_essential(loader: Loader) -> Step:
     wanted = [n for n in loader.available if n in loader.essential][: loader.room]
     missing = [n for n in wanted if n not in loader.loaded]
     loaded = {**loader.loaded, **{name: Held(loader.turn) for name in missing}}
-    return replace(loader, loaded=loaded), tuple(Event(Kind.LOADED, name, "it is essential") for name in missing)
+    return replace(loader, loaded=loaded), tuple(
+        Event(Kind.LOADED, name, "it is essential") for name in missing
+    )
 
 
 def _within_room(loader: Loader, spared: frozenset[str]) -> Step:
-    """Unload what was used longest ago until the rest fits; never the essential, and never `spared`."""
+    """Unload what was used longest ago until the rest fits; never the essential, and never
+    `spared`.
+    """
     over = len(loader.loaded) - loader.room
     if over <= 0:
         return loader, ()
@@ -191,11 +226,15 @@ def _within_room(loader: Loader, spared: frozenset[str]) -> Step:
     free.sort(key=lambda n: (not loader.loaded[n].passing, loader.loaded[n].used, -order.get(n, 0)))
     gone = dict.fromkeys(free[:over])
     kept = {name: held for name, held in loader.loaded.items() if name not in gone}
-    return replace(loader, loaded=kept), tuple(Event(Kind.UNLOADED, name, "others need its place") for name in gone)
+    return replace(loader, loaded=kept), tuple(
+        Event(Kind.UNLOADED, name, "others need its place") for name in gone
+    )
 
 
 def _idle(loader: Loader, held: Held) -> bool:
-    return loader.turn - held.used - 1 >= (PASSING_TURNS if held.passing else loader.limits.idle_turns)
+    return loader.turn - held.used - 1 >= (
+        PASSING_TURNS if held.passing else loader.limits.idle_turns
+    )
 
 
 def _idle_words(loader: Loader, name: str) -> str:

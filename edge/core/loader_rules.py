@@ -1,4 +1,5 @@
-"""Is a tool on for this user, what hangs on it, may it be switched: the owner's and the user's word about single tools.
+"""Is a tool on for this user, what hangs on it, may it be switched: the owner's and the user's word
+about single tools.
 
 Pure: definitions and switches in, verdicts out. Refuses to store anything and to judge hardware.
 """
@@ -23,7 +24,9 @@ HERE: Final = frozenset({Source.LOCAL, Source.GLASSES})
 
 @dataclass(frozen=True, slots=True)
 class UserRules:
-    """What the configuration says of one user (S0-69): names (`package:tool`, `package:*`, `*`) denied, and rates by name."""
+    """What the configuration says of one user (S0-69): names (`package:tool`, `package:*`, `*`)
+    denied, and rates by name.
+    """
 
     denied: tuple[str, ...] = ()
     rates: Mapping[str, RateLimit] = field(default_factory=dict)
@@ -40,7 +43,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """What a change of switches came to: `changed` with their new setting, and what a person should know."""
+    """What a change of switches came to: `changed` with their new setting, and what a person
+    should know.
+    """
 
     tool: str
     on: bool
@@ -59,7 +64,9 @@ class CannotSwitch(Exception):
 
 def named(name: str, patterns: Collection[str]) -> bool:
     """Is `package:tool` among names, `package:*` and `*`?"""
-    return bool(patterns) and ("*" in patterns or name in patterns or f"{name.partition(':')[0]}:*" in patterns)
+    return bool(patterns) and (
+        "*" in patterns or name in patterns or f"{name.partition(':')[0]}:*" in patterns
+    )
 
 
 def built_in(tool: ToolDefinition) -> bool:
@@ -68,8 +75,8 @@ def built_in(tool: ToolDefinition) -> bool:
 
 
 def off_because(tool: ToolDefinition, rules: UserRules, switches: Mapping[str, bool]) -> str:
-    """Why this tool is off for a user; empty when it is on. All are on until switched off: of other servers only what the owner
-    named is there at all (C-37).
+    """Why this tool is off for a user; empty when it is on. All are on until switched off: of other
+    servers only what the owner named is there at all (C-37).
     """
     if built_in(tool):
         return ""
@@ -80,12 +87,18 @@ def off_because(tool: ToolDefinition, rules: UserRules, switches: Mapping[str, b
 
 def refused(name: str, why: str) -> ToolError:
     """A call of a tool that is off for its user (S4-23)."""
-    return ToolError.of(ErrorCode.USER_DISABLED, f"Tool {name} is not in force: {why}", details={"reason": why})
+    return ToolError.of(
+        ErrorCode.USER_DISABLED, f"Tool {name} is not in force: {why}", details={"reason": why}
+    )
 
 
 def shut(name: str, why: str) -> ToolError:
     """A call of a tool whose gate is shut (C-39)."""
-    return ToolError.of(ErrorCode.TOOL_UNAVAILABLE, f"Tool {name} is not available now: {why}", details={"reason": why})
+    return ToolError.of(
+        ErrorCode.TOOL_UNAVAILABLE,
+        f"Tool {name} is not available now: {why}",
+        details={"reason": why},
+    )
 
 
 # ------------------------------------------------------------------ switching
@@ -93,7 +106,9 @@ def shut(name: str, why: str) -> ToolError:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What switching is judged by: the tools there are, why each is off (for this user), and why its gate is shut."""
+    """What switching is judged by: the tools there are, why each is off (for this user), and
+    why its gate is shut.
+    """
 
     find: Callable[[str], ToolDefinition | None]
     tools: Callable[[], Iterable[ToolDefinition]]
@@ -106,12 +121,22 @@ class Catalogue:
 
 
 def enable(name: str, known: Catalogue) -> Switched:
-    """Switch a tool on, and all it depends on (S4-17). Raises `CannotSwitch`: unknown, gated (S4-18), the owner's no."""
+    """Switch a tool on, and all it depends on (S4-17). Raises `CannotSwitch`: unknown, gated
+    (S4-18), the owner's no.
+    """
     tool = _there(name, known)
     if why := known.gate(tool):
-        raise CannotSwitch("CONFLICT", f"{name} cannot be enabled: {why}", "it is there by itself once that has changed")
+        raise CannotSwitch(
+            "CONFLICT",
+            f"{name} cannot be enabled: {why}",
+            "it is there by itself once that has changed",
+        )
     if known.off(tool) == BY_OWNER:
-        raise CannotSwitch("CONFLICT", f"{name} is {BY_OWNER}", "take it out of policy (disabled_tools) in the configuration")
+        raise CannotSwitch(
+            "CONFLICT",
+            f"{name} is {BY_OWNER}",
+            "take it out of policy (disabled_tools) in the configuration",
+        )
     changed, warnings = [name] if known.off(tool) else [], []
     for needed in closure([name], known.needs)[1:]:
         below = known.find(needed)
@@ -127,10 +152,16 @@ def enable(name: str, known: Catalogue) -> Switched:
 
 
 def disable(name: str, known: Catalogue) -> Switched:
-    """Switch a tool off; those that depend on it are named (S4-19). Raises `CannotSwitch`: unknown, built in."""
+    """Switch a tool off; those that depend on it are named (S4-19). Raises `CannotSwitch`:
+    unknown, built in.
+    """
     tool = _there(name, known)
     if built_in(tool):
-        raise CannotSwitch("CONFLICT", f"{name} is built in and not configurable", "leave it: it is offered only where it is needed")
+        raise CannotSwitch(
+            "CONFLICT",
+            f"{name} is built in and not configurable",
+            "leave it: it is offered only where it is needed",
+        )
     left = dependants(name, known)
     warnings = tuple(f"{other} depends on it and may not work without it" for other in left)
     return Switched(name, False, () if known.off(tool) else (name,), warnings)
@@ -151,7 +182,11 @@ def _there(name: str, known: Catalogue) -> ToolDefinition:
     tool = known.find(name)
     if tool is None:
         near = did_you_mean(name, [known_tool.name for known_tool in known.tools()])
-        fix = f"{near} (all of them: glassd tools --all)" if near else "see all of them: glassd tools --all"
+        fix = (
+            f"{near} (all of them: glassd tools --all)"
+            if near
+            else "see all of them: glassd tools --all"
+        )
         raise CannotSwitch("NOT_FOUND", f"there is no tool {name[:80]}", fix)
     return tool
 

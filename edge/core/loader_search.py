@@ -1,4 +1,5 @@
-"""Which tools a few words mean: a plain ranking by where the words stand. No model, no index, no state.
+"""Which tools a few words mean: a plain ranking by where the words stand. No model, no index, no
+state.
 
 Refuses to know which tools may be found; it is handed them.
 """
@@ -12,8 +13,9 @@ from tools_cache.tool import ToolDefinition
 MAX_WORDS: Final = 16
 _WORD: Final = re.compile(r"[^\W_]+")
 _NAME, _PHRASE, _TEXT = 8, 4, 2
-"""What a whole word is worth in a tool's name, in what is said to call it, in its description; a part of one half. What
-its document says beside is packed, and not opened for a search."""
+"""What a whole word is worth in a tool's name, in what is said to call it, in its description; a
+part of one half. What its document says beside is packed, and not opened for a search.
+"""
 
 
 _BEGINNING: Final = 4
@@ -32,10 +34,17 @@ def search(query: str, tools: Iterable[ToolDefinition], limit: int) -> list[Tool
 
 
 def _worth(asked: list[str], beginnings: list[str], tool: ToolDefinition) -> int:
-    said = " ".join((*tool.activation_phrases, *(phrase for more in tool.local_phrases.values() for phrase in more)))
+    said = " ".join(
+        (
+            *tool.activation_phrases,
+            *(phrase for more in tool.local_phrases.values() for phrase in more),
+        )
+    )
     about = f"{tool.category} {tool.description[:2000]}"
     whole = f"{tool.name} {said} {about}".casefold()
-    if not any(beginning in whole for beginning in beginnings):  # nearly all of ten thousand: none of their words is looked at
+    if not any(
+        beginning in whole for beginning in beginnings
+    ):  # nearly all of ten thousand: none of their words is looked at
         return 0
     fields = ((_NAME, _words(tool.name)), (_PHRASE, _words(said)), (_TEXT, _words(about)))
     return sum(max(_hit(word, worth, words) for worth, words in fields) for word in asked)
@@ -44,7 +53,12 @@ def _worth(asked: list[str], beginnings: list[str], tool: ToolDefinition) -> int
 def _hit(word: str, worth: int, words: list[str]) -> int:
     if word in words:
         return worth
-    return worth // 2 if len(word) > 2 and any(w.startswith(word) or (len(w) >= _BEGINNING and word.startswith(w)) for w in words) else 0
+    return (
+        worth // 2
+        if len(word) > 2
+        and any(w.startswith(word) or (len(w) >= _BEGINNING and word.startswith(w)) for w in words)
+        else 0
+    )
 
 
 def _words(text: str) -> list[str]:

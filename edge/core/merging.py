@@ -1,6 +1,8 @@
-"""Whose tools may stand side by side: the built-in ones, the owner's, the cloud's, those of other servers, in this order.
+"""Whose tools may stand side by side: the built-in ones, the owner's, the cloud's, those of other
+servers, in this order.
 
-Pure. Refuses to replace: a tool is never another one's stand-in, whoever offers it (C-17). What is left out is named.
+Pure. Refuses to replace: a tool is never another one's stand-in, whoever offers it (C-17). What is
+left out is named.
 """
 
 from collections.abc import Sequence
@@ -14,7 +16,9 @@ BUILT_IN: Final = "a tool of this device has that name; "
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The apps of one source. `namespaced`: a package that an earlier source has is not its to add to."""
+    """The apps of one source. `namespaced`: a package that an earlier source has is not its to
+    add to.
+    """
 
     whose: str
     apps: tuple[App, ...]
@@ -22,7 +26,9 @@ class Offer:
 
 
 def merged(offers: Sequence[Offer]) -> tuple[tuple[App, ...], tuple[Dropped, ...]]:
-    """Join what stands side by side; give also what may not, each with its reason. Earlier offers come first."""
+    """Join what stands side by side; give also what may not, each with its reason. Earlier
+    offers come first.
+    """
     apps: list[App] = []
     refused: list[Dropped] = []
     taken: set[str] = set()
@@ -34,10 +40,13 @@ def merged(offers: Sequence[Offer]) -> tuple[tuple[App, ...], tuple[Dropped, ...
                 why = f"the package {app.package} is taken; {offer.whose} tools need another one"
                 refused += [Dropped(tool.name, why) for tool in app.tools]
                 continue
-            refused += [Dropped(tool.name, f"{BUILT_IN}{offer.whose} is refused") for tool in app.tools if tool.name in taken]
+            refused += [
+                Dropped(tool.name, f"{BUILT_IN}{offer.whose} is refused")
+                for tool in app.tools
+                if tool.name in taken
+            ]
             kept = tuple(tool for tool in app.tools if tool.name not in taken)
             apps.append(app if len(kept) == len(app.tools) else replace(app, tools=kept))
         packages.update(app.package for app in apps[begun:])  # what was refused takes nobody's name
         taken.update(tool.name for app in apps[begun:] for tool in app.tools)
     return tuple(apps), tuple(refused)
-

@@ -1,6 +1,8 @@
-"""The tools an owner made: what was read of `tools.d`, and how each of them is asked. Words, and what of them is ready now.
+"""The tools an owner made: what was read of `tools.d`, and how each of them is asked. Words, and
+what of them is ready now.
 
-Pure. Refuses to know files, and to keep a secret in what is shown: a plan names the secrets it needs, `Ready` holds them.
+Pure. Refuses to know files, and to keep a secret in what is shown: a plan names the secrets it
+needs, `Ready` holds them.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,8 +26,9 @@ Secret = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How one tool is asked over HTTP. `body` None: the call's arguments. `later`: who is asked only takes the call, its result is
-    handed in afterwards. `only_cloud` says what it needs that no edge has.
+    """How one tool is asked over HTTP. `body` None: the call's arguments. `later`: who is asked
+    only takes the call, its result is handed in afterwards. `only_cloud` says what it needs that no
+    edge has.
     """
 
     url: str = ""
@@ -43,11 +46,13 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """One MCP server of the owner's (S3-34): a program to run, or an address. `name` is its id and the package its tools are in.
+    """One MCP server of the owner's (S3-34): a program to run, or an address. `name` is its id and
+    the package its tools are in.
 
-    `allowed_tools` is an allow-list: nothing of a third party comes in unnamed (C-37), `*` names all. Texts of `args`, `env`,
-    `headers` and `url` may hold `${env.NAME}`; `secret_files` says in which file such a secret stands. `trusted`: what it says of
-    its tools' effects is believed. `prompt` goes before each of its descriptions, `tool_prompts` stand in their place (S1-45).
+    `allowed_tools` is an allow-list: nothing of a third party comes in unnamed (C-37), `*` names
+    all. Texts of `args`, `env`, `headers` and `url` may hold `${env.NAME}`; `secret_files` says in
+    which file such a secret stands. `trusted`: what it says of its tools' effects is believed.
+    `prompt` goes before each of its descriptions, `tool_prompts` stand in their place (S1-45).
     """
 
     name: str
@@ -76,12 +81,16 @@ class Server:
 
     @property
     def secrets(self) -> frozenset[str]:
-        return templates.secrets([self.url, dict(self.headers), dict(self.env), list(self.args), self.client_secret])
+        return templates.secrets(
+            [self.url, dict(self.headers), dict(self.env), list(self.args), self.client_secret]
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Own:
-    """All that was read. `problems` names each file that cost something, in words for its author; `digest` changes with any file."""
+    """All that was read. `problems` names each file that cost something, in words for its
+    author; `digest` changes with any file.
+    """
 
     apps: tuple[App, ...] = ()
     plans: Mapping[str, Plan] = field(default_factory=FrozenDict)
@@ -97,7 +106,9 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The plans with their secrets in, never printed; and the tools that must wait, each with its reason."""
+    """The plans with their secrets in, never printed; and the tools that must wait, each with
+    its reason.
+    """
 
     plans: Mapping[str, Plan] = field(repr=False)
     withheld: Mapping[str, str]
@@ -106,7 +117,9 @@ class Ready:
 
 
 def ready(own: Own, secret: Secret) -> Ready:
-    """Put the owner's secrets into the plans. What has no value, or none that fits its place, never leaves (S3-12)."""
+    """Put the owner's secrets into the plans. What has no value, or none that fits its place,
+    never leaves (S3-12).
+    """
     plans: dict[str, Plan] = {}
     withheld: dict[str, str] = {}
     used: set[str] = set()
@@ -129,44 +142,75 @@ def ready(own: Own, secret: Secret) -> Ready:
 
 
 def ready_server(server: Server, secret: Secret) -> tuple[Server, frozenset[str]]:
-    """Put the owner's secrets into one server's settings; give also their values. Raises ValueError with why it must wait."""
+    """Put the owner's secrets into one server's settings; give also their values. Raises
+    ValueError with why it must wait.
+    """
     values = {key: value for key in sorted(server.secrets) if (value := secret(key))}
-    if problem := _lacking(lacking) if (lacking := sorted(server.secrets - values.keys())) else _unfit(values):
+    if (
+        problem := _lacking(lacking)
+        if (lacking := sorted(server.secrets - values.keys()))
+        else _unfit(values)
+    ):
         raise ValueError(problem)
-    headers = {name: text.strip() for name, text in templates.with_secrets(server.headers, values).items()}
+    headers = {
+        name: text.strip() for name, text in templates.with_secrets(server.headers, values).items()
+    }
     if server.transport == "sse":
-        raise ValueError("its transport sse is not spoken here, as it was given up by MCP: ask its author for streamable HTTP")
+        raise ValueError(
+            "its transport sse is not spoken here, "
+            "as it was given up by MCP: ask its author for streamable HTTP"
+        )
     made = replace(
-        server, url=templates.with_secrets(server.url, values, encoded=True), headers=headers,
-        env=templates.with_secrets(server.env, values), args=tuple(templates.with_secrets(server.args, values)),
+        server,
+        url=templates.with_secrets(server.url, values, encoded=True),
+        headers=headers,
+        env=templates.with_secrets(server.env, values),
+        args=tuple(templates.with_secrets(server.args, values)),
         client_secret=templates.with_secrets(server.client_secret, values),
-    )  # fmt: skip
+    )
     if made.url and (problem := address_problem(made.url)):
         raise ValueError(problem.replace("execution.url", "url"))
     return made, frozenset(values.values())
 
 
 def _with(plan: Plan, values: Mapping[str, str]) -> Plan:
-    headers = {name: text.strip() for name, text in templates.with_secrets(plan.headers, values).items()}  # HTTP allows no space there
+    headers = {
+        name: text.strip() for name, text in templates.with_secrets(plan.headers, values).items()
+    }  # HTTP allows no space there
     return replace(
-        plan, url=templates.with_secrets(plan.url, values, encoded=True), headers=headers,
-        query=templates.with_secrets(plan.query, values), body=templates.with_secrets(plan.body, values),
-    )  # fmt: skip
+        plan,
+        url=templates.with_secrets(plan.url, values, encoded=True),
+        headers=headers,
+        query=templates.with_secrets(plan.query, values),
+        body=templates.with_secrets(plan.body, values),
+    )
 
 
 def _lacking(names: list[str]) -> str:
     listed = ", ".join(f"${{env.{name}}}" for name in names)
-    return f"{listed} is not set: give systemd a credential of that name, or list it in [tools] env and set it"
+    return (
+        f"{listed} is not set: give systemd a credential of that name, "
+        "or list it in [tools] env and set it"
+    )
 
 
 def _unfit(values: Mapping[str, str]) -> str:
     """A value with a line break in it would end a header: it is a file with more than one line."""
-    broken = next((name for name, value in values.items() if not (value.isprintable() and value.isascii())), "")
-    return f"${{env.{broken}}} holds more than one line of plain ASCII: keep the secret alone in it" if broken else ""
+    broken = next(
+        (name for name, value in values.items() if not (value.isprintable() and value.isascii())),
+        "",
+    )
+    return (
+        f"${{env.{broken}}} holds more than one line of plain ASCII: keep the secret alone in it"
+        if broken
+        else ""
+    )
 
 
 def address_problem(url: str) -> str:
-    """Say why an address cannot be asked, its secrets in or not; empty when it can. Never quotes it: a secret may stand in it."""
+    """Say why an address cannot be asked, its secrets in or not; empty when it can. Never
+    quotes it: a secret may stand in it.
+    """
     start = templates.origin(url)
     scheme, colon, host = start.partition("://")
     if scheme not in {"http", "https"} or not colon or not host:
@@ -179,7 +223,11 @@ def address_problem(url: str) -> str:
         return "execution.url: holds a # or a backslash, which no server is sent"
     if any(c.isspace() or not c.isprintable() for c in templates.origin(url)):
         return "execution.url: holds a character no host has"
-    return "" if _is_host(start) else "execution.url: the host or its port is none (a port is a number up to 65535)"
+    return (
+        ""
+        if _is_host(start)
+        else "execution.url: the host or its port is none (a port is a number up to 65535)"
+    )
 
 
 def _is_host(start: str) -> bool:

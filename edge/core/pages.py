@@ -1,4 +1,5 @@
-"""Text → pages that fit a lens: by pixels, by lines, by bytes. Nothing is lost, nothing is cut silently.
+"""Text → pages that fit a lens: by pixels, by lines, by bytes. Nothing is lost, nothing is cut
+silently.
 
 Refuses to know a font (widths are handed in), a radio or a result: it lays out text.
 """
@@ -23,15 +24,28 @@ Cursor = tuple[int, int, str | None]
 """Where the next row begins: paragraph, piece, and what is left of a piece that was cut."""
 
 MAX_TEXT: Final = 8000
-"""Characters laid out at most: half an hour of reading aloud. What is beyond is announced by `CUT`."""
+"""Characters laid out at most: half an hour of reading aloud. What is beyond is announced by
+`CUT`.
+"""
 CUT: Final = " […]"
 LINE_START_FORBIDDEN: Final = frozenset(".,!?:;)]}…。，、！？：；）】」』")
 LINE_END_FORBIDDEN: Final = frozenset("([{（【「『")
 _STAND_INS: Final = ("□", "?")
 _FOLDED: Final = {
-    "‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "−": "-", "…": "...", "•": "*", "·": "*", "×": "x",
-    "→": "->", "←": "<-",
-}  # fmt: skip
+    "‘": "'",
+    "’": "'",
+    "“": '"',
+    "”": '"',
+    "–": "-",
+    "—": "-",
+    "−": "-",
+    "…": "...",
+    "•": "*",
+    "·": "*",
+    "×": "x",
+    "→": "->",
+    "←": "<-",
+}
 _DROPPED: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 _START: Final[Cursor] = (0, 0, None)
 _FOOTER: Final = re.compile(r"\d+/\d+")
@@ -60,7 +74,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A text laid out. `replaced` counts characters the font lacks; `cut` tells that the text was over `MAX_TEXT`."""
+    """A text laid out. `replaced` counts characters the font lacks; `cut` tells that the text
+    was over `MAX_TEXT`.
+    """
 
     pages: tuple[Page, ...]
     replaced: int = 0
@@ -86,7 +102,9 @@ def reading_words(text: str) -> float:
 
 
 def dwell_s(words: float) -> float:
-    """Seconds a page stays: clamp(2.5 + 0.3 a word, 3, 20) (about 200 words a minute, and time to look up)."""
+    """Seconds a page stays: clamp(2.5 + 0.3 a word, 3, 20) (about 200 words a minute, and time
+    to look up).
+    """
     return min(20.0, max(3.0, 2.5 + 0.3 * words))
 
 
@@ -94,8 +112,8 @@ def dwell_s(words: float) -> float:
 
 
 def clean(text: str, has_glyph: HasGlyph = lambda _: True) -> tuple[str, int]:
-    """Make a text drawable: (text, characters replaced). Control characters go; a missing glyph becomes its plain
-    relative, else a visible box.
+    """Make a text drawable: (text, characters replaced). Control characters go; a missing glyph
+    becomes its plain relative, else a visible box.
     """
     out: list[str] = []
     replaced = 0
@@ -132,12 +150,16 @@ def _relative(ch: str, has_glyph: HasGlyph) -> str:
 
 
 def lay_out(text: str, canvas: Canvas, face: Typeface) -> Layout:
-    """Break a text into pages. Several pages carry a footer `1/3` at the right of their last row."""
+    """Break a text into pages. Several pages carry a footer `1/3` at the right of their last
+    row.
+    """
     text, replaced, cut = _prepared(text, face)
     paragraphs, face = _paragraphs(text), _remembering(face)
     pages = _fill(paragraphs, canvas, face, footer="", most=2 if canvas.lines > 1 else len(text))
     if len(pages) > 1 and canvas.lines > 1:
-        pages = _with_footers(lambda footer: _fill(paragraphs, canvas, face, footer=footer), canvas, face)
+        pages = _with_footers(
+            lambda footer: _fill(paragraphs, canvas, face, footer=footer), canvas, face
+        )
     return Layout(tuple(_page(lines) for lines in pages), replaced, cut)
 
 
@@ -151,7 +173,11 @@ def lay_out_columns(left: str, right: str, canvas: Canvas, face: Typeface) -> La
     pages = _pair(columns, canvas, canvas.lines, reserve=0)
     if len(pages) > 1 and canvas.lines > 1:
         pages = _with_footers(
-            lambda footer: _pair(columns, canvas, canvas.lines - 1, reserve=len(footer.encode()) + 1), canvas, face
+            lambda footer: _pair(
+                columns, canvas, canvas.lines - 1, reserve=len(footer.encode()) + 1
+            ),
+            canvas,
+            face,
         )
     return Layout(tuple(_page(lines) for lines in pages), lost, cut)
 
@@ -165,10 +191,15 @@ def _prepared(text: str, face: Typeface) -> tuple[str, int, bool]:
 
 
 def _page(lines: Lines) -> Page:
-    return Page(tuple(lines), reading_words(" ".join(line.text for line in lines if not _FOOTER.fullmatch(line.text))))
+    return Page(
+        tuple(lines),
+        reading_words(" ".join(line.text for line in lines if not _FOOTER.fullmatch(line.text))),
+    )
 
 
-def _with_footers(fill: Callable[[str], list[Lines]], canvas: Canvas, face: Typeface) -> list[Lines]:
+def _with_footers(
+    fill: Callable[[str], list[Lines]], canvas: Canvas, face: Typeface
+) -> list[Lines]:
     """Fill again with room for `n/m`, until the room is as wide as the numbers turn out to be."""
     digits = 0
     pages: list[Lines] = []
@@ -185,7 +216,9 @@ def _with_footers(fill: Callable[[str], list[Lines]], canvas: Canvas, face: Type
 def _fill(
     paragraphs: Paragraphs, canvas: Canvas, face: Typeface, *, footer: str, most: int = MAX_TEXT
 ) -> list[Lines]:
-    """Set rows until the text is over, or `most` pages are full; a page ends when its rows or its bytes do."""
+    """Set rows until the text is over, or `most` pages are full; a page ends when its rows or
+    its bytes do.
+    """
     budget = canvas.page_bytes - len(footer.encode())
     room = canvas.width - (face.width(_FOOTER_GAP + footer) if footer else 0)
     rows = canvas.lines if room >= canvas.width / 2 else canvas.lines - 1
@@ -218,7 +251,9 @@ def _column(paragraphs: Paragraphs, canvas: Canvas, face: Typeface) -> list[str]
     return rows
 
 
-def _pair(columns: Sequence[Sequence[str]], canvas: Canvas, rows: int, *, reserve: int) -> list[Lines]:
+def _pair(
+    columns: Sequence[Sequence[str]], canvas: Canvas, rows: int, *, reserve: int
+) -> list[Lines]:
     """Deal two columns out to pages row by row, within the page's bytes."""
     second = math.floor(canvas.width * _SECOND_COLUMN)
     pages: list[Lines] = []
@@ -229,7 +264,9 @@ def _pair(columns: Sequence[Sequence[str]], canvas: Canvas, rows: int, *, reserv
         if row == rows or (row and used + size > canvas.page_bytes - reserve):
             pages.append(lines)
             lines, row, used = [], 0, 0
-        lines += [TextLine(row, text, x) for text, x in zip(texts, (0, second), strict=True) if text]
+        lines += [
+            TextLine(row, text, x) for text, x in zip(texts, (0, second), strict=True) if text
+        ]
         row, used = row + 1, used + size
     return [*pages, lines] if lines else pages
 
@@ -279,7 +316,9 @@ def _atoms(word: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """The room of one row. Joined text is never wider than its parts side by side, so most of it need not be measured."""
+    """The room of one row. Joined text is never wider than its parts side by side, so most of
+    it need not be measured.
+    """
 
     width: Width
     limit: float
@@ -304,7 +343,9 @@ def _remembering(face: Typeface) -> Typeface:
 
 
 def _row(paragraphs: Paragraphs, cursor: Cursor, fits: _Fit) -> tuple[str, Cursor]:
-    """Take the longest row that fits, at least one character of it, so that nothing is ever lost."""
+    """Take the longest row that fits, at least one character of it, so that nothing is ever
+    lost.
+    """
     paragraph, index, rest = cursor
     pieces = paragraphs[paragraph]
     row, wide = "", 0.0
@@ -324,7 +365,9 @@ def _row(paragraphs: Paragraphs, cursor: Cursor, fits: _Fit) -> tuple[str, Curso
 
 
 def _split(piece: str, fits: Callable[[str], bool]) -> tuple[str, str]:
-    """Cut a piece that is longer than a row, between a letter and its accent only if nothing else is left."""
+    """Cut a piece that is longer than a row, between a letter and its accent only if nothing
+    else is left.
+    """
     low, high = 1, len(piece)
     while low < high:
         middle = (low + high + 1) // 2
@@ -337,9 +380,14 @@ def _split(piece: str, fits: Callable[[str], bool]) -> tuple[str, str]:
 
 
 def _is_wide(ch: str) -> bool:
-    """Scripts that are written without spaces: CJK, kana, Hangul, their punctuation and full-width forms."""
+    """Scripts that are written without spaces: CJK, kana, Hangul, their punctuation and
+    full-width forms.
+    """
     code = ord(ch)
     return (
-        0x2E80 <= code <= 0x9FFF or 0xAC00 <= code <= 0xD7AF or 0xF900 <= code <= 0xFAFF
-        or 0xFF00 <= code <= 0xFFEF or 0x20000 <= code <= 0x3FFFF
-    )  # fmt: skip
+        0x2E80 <= code <= 0x9FFF
+        or 0xAC00 <= code <= 0xD7AF
+        or 0xF900 <= code <= 0xFAFF
+        or 0xFF00 <= code <= 0xFFEF
+        or 0x20000 <= code <= 0x3FFFF
+    )

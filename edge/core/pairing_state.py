@@ -1,4 +1,6 @@
-"""The life of one pairing window, as a table. Refuses to know radios, people and time; an unlisted step raises."""
+"""The life of one pairing window, as a table. Refuses to know radios, people and time; an
+unlisted step raises.
+"""
 
 from enum import StrEnum
 from types import MappingProxyType
@@ -25,17 +27,20 @@ class PairingState(StrEnum):
 
 
 _S = PairingState
-STEPS: Final = MappingProxyType({
-    _S.IDLE: frozenset({_S.SCANNING, _S.FAILED}),
-    _S.SCANNING: frozenset({_S.CHOSEN, _S.FAILED, _S.IDLE}),
-    _S.CHOSEN: frozenset({_S.CONNECTING, _S.FAILED, _S.IDLE}),
-    _S.CONNECTING: frozenset({_S.ASKING, _S.CONNECTING, _S.PAIRED, _S.FAILED, _S.IDLE}),
-    _S.ASKING: frozenset({_S.CONNECTING, _S.FAILED, _S.IDLE}),
-    _S.PAIRED: frozenset({_S.IDLE}),
-    _S.FAILED: frozenset({_S.IDLE}),
-})  # fmt: skip
-"""Every step there is. CONNECTING follows itself with glasses of two sides; FAILED follows IDLE when the radio is not to be had, and IDLE
-everything: the window was closed."""
+STEPS: Final = MappingProxyType(
+    {
+        _S.IDLE: frozenset({_S.SCANNING, _S.FAILED}),
+        _S.SCANNING: frozenset({_S.CHOSEN, _S.FAILED, _S.IDLE}),
+        _S.CHOSEN: frozenset({_S.CONNECTING, _S.FAILED, _S.IDLE}),
+        _S.CONNECTING: frozenset({_S.ASKING, _S.CONNECTING, _S.PAIRED, _S.FAILED, _S.IDLE}),
+        _S.ASKING: frozenset({_S.CONNECTING, _S.FAILED, _S.IDLE}),
+        _S.PAIRED: frozenset({_S.IDLE}),
+        _S.FAILED: frozenset({_S.IDLE}),
+    }
+)
+"""Every step there is. CONNECTING follows itself with glasses of two sides; FAILED follows IDLE
+when the radio is not to be had, and IDLE everything: the window was closed.
+"""
 
 
 class IllegalStep(Exception):

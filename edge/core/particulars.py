@@ -1,6 +1,8 @@
-"""What a person sees before a yes counts: which tool, whose it is, and every argument, one line each.
+"""What a person sees before a yes counts: which tool, whose it is, and every argument, one line
+each.
 
-Pure. `lines` is the only function that makes them; the lens, the ear, the terminal, MCP and the control API all use it.
+Pure. `lines` is the only function that makes them; the lens, the ear, the terminal, MCP and the
+control API all use it.
 """
 
 import json
@@ -18,11 +20,16 @@ MAX_DESCRIPTION: Final = 160
 CUT: Final = " […]"
 """Follows a description that was cut. Names, keys and values are never cut."""
 _CALENDAR: Final = "calendar:create_event"
-_ANSWERS: Final = {"inputResponses": "Answer given to the tool", "requestState": "State given to the tool"}
+_ANSWERS: Final = {
+    "inputResponses": "Answer given to the tool",
+    "requestState": "State given to the tool",
+}
 _NO_ARGUMENTS: Final = "Without arguments."
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _HINTS: Final = frozenset({"tap", "press"})
-"""The words that begin the row which says what to do: `tap: yes · double tap: no`. No argument may look like it."""
+"""The words that begin the row which says what to do: `tap: yes · double tap: no`. No argument
+may look like it.
+"""
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]+")
 _NEEDS_QUOTES: Final = re.compile(r"""["\\,]|:(?:\s|$)|^[\s|\[{(]|\s$""")
 _SPACES: Final = re.compile(r" {2,}")
@@ -32,7 +39,9 @@ _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\ufffc\U0001d159")
 """Characters that are drawn as nothing, although Unicode counts them as letters or symbols."""
 _STYLED: Final = ("<wide>", "<font>", "<small>", "<narrow>")
-"""Decompositions of characters that look like plain ones: full-width forms, mathematical letters."""
+"""Decompositions of characters that look like plain ones: full-width forms, mathematical
+letters.
+"""
 _LOOKALIKES: Final = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU"})
 """Scripts with letters that look like Latin ones."""
 _MOST_MARKS: Final = 3
@@ -45,13 +54,20 @@ class TooLong(Exception):
     """The arguments are longer, or nested deeper, than a person can be shown."""
 
 
-def lines(tool: ToolDefinition, args: Mapping[str, Json], answers: Mapping[str, Json] | None = None) -> tuple[str, ...]:
-    """Describe a call completely: the tool, its origin, each argument in the order of the schema, and the `answers` that go to
-    the tool with them (`ToolCall.input`). Raises `TooLong`.
+def lines(
+    tool: ToolDefinition, args: Mapping[str, Json], answers: Mapping[str, Json] | None = None
+) -> tuple[str, ...]:
+    """Describe a call completely: the tool, its origin, each argument in the order of the schema,
+    and the `answers` that go to the tool with them (`ToolCall.input`). Raises `TooLong`.
     """
-    head = dict.fromkeys((summary(tool, args), _execute(tool), f"From {origin(tool)}.{_description(tool)}"))
+    head = dict.fromkeys(
+        (summary(tool, args), _execute(tool), f"From {origin(tool)}.{_description(tool)}")
+    )
     found, size = list(head), sum(map(len, head))
-    for line in (*_of_object("", args, tool.input_schema, declared=True, depth=0), *_of_answers(answers or {})):
+    for line in (
+        *_of_object("", args, tool.input_schema, declared=True, depth=0),
+        *_of_answers(answers or {}),
+    ):
         found.append(line)
         size += len(line)
         if size > MAX_CHARACTERS:
@@ -63,7 +79,10 @@ def summary(tool: ToolDefinition, args: Mapping[str, Json]) -> str:
     """One line: what would happen. Only a tool that glassd ships has a sentence of its own."""
     if tool.name == _CALENDAR and tool.source is Source.LOCAL and not tool.own:
         attendees = args.get("attendees")
-        return f"Create calendar event with {len(attendees) if isinstance(attendees, list) else 0} attendees"
+        return (
+            "Create calendar event with "
+            f"{len(attendees) if isinstance(attendees, list) else 0} attendees"
+        )
     return _execute(tool)
 
 
@@ -72,7 +91,9 @@ def _execute(tool: ToolDefinition) -> str:
 
 
 def origin(tool: ToolDefinition) -> str:
-    """Say whose tool it is. It rests on where the definition came from, never on what the definition says."""
+    """Say whose tool it is. It rests on where the definition came from, never on what the
+    definition says.
+    """
     match tool.source:
         case Source.CLOUD:
             return "the cloud"
@@ -82,9 +103,13 @@ def origin(tool: ToolDefinition) -> str:
 
 
 def _description(tool: ToolDefinition) -> str:
-    """The author's title, or the beginning of the description: always quoted, so that it is not taken for ours."""
+    """The author's title, or the beginning of the description: always quoted, so that it is not
+    taken for ours.
+    """
     title = tool.raw.get("title")
-    said = " ".join((title if isinstance(title, str) and title.strip() else tool.description).split())
+    said = " ".join(
+        (title if isinstance(title, str) and title.strip() else tool.description).split()
+    )
     if not said:
         return ""
     short = said if len(said) <= MAX_DESCRIPTION else said[:MAX_DESCRIPTION].rstrip() + CUT
@@ -94,16 +119,26 @@ def _description(tool: ToolDefinition) -> str:
 # ------------------------------------------------------------------ arguments
 
 
-def _of_object(path: str, value: Mapping[str, Json], schema: Json, *, declared: bool, depth: int) -> Iterator[str]:
+def _of_object(
+    path: str, value: Mapping[str, Json], schema: Json, *, declared: bool, depth: int
+) -> Iterator[str]:
     """Declared properties in the schema's order, then the others, marked."""
     properties = _properties(schema)
     for key in [*(k for k in properties if k in value), *(k for k in value if k not in properties)]:
         known = declared and (key in properties or (depth > 0 and not properties))
-        yield from _of_value(f"{path}.{_key(key)}" if path else _key(key), value[key], properties.get(key), known, depth)
+        yield from _of_value(
+            f"{path}.{_key(key)}" if path else _key(key),
+            value[key],
+            properties.get(key),
+            known,
+            depth,
+        )
 
 
 def _of_answers(answers: Mapping[str, Json]) -> Iterator[str]:
-    """What the caller says the tool asked for. The words before each have a space, so that no argument's key looks like them."""
+    """What the caller says the tool asked for. The words before each have a space, so that no
+    argument's key looks like them.
+    """
     for key, value in answers.items():
         yield from _of_value(_ANSWERS.get(key, _key(key)), value, None, declared=True, depth=1)
 
@@ -117,7 +152,9 @@ def _of_value(path: str, value: Json, schema: Json, declared: bool, depth: int) 
     mark = "" if declared else " (not declared)"
     if isinstance(value, Mapping) and value:
         yield from _of_object(path, value, schema, declared=declared, depth=depth + 1)
-    elif isinstance(value, list | tuple) and any(isinstance(item, Mapping | list | tuple) for item in value):
+    elif isinstance(value, list | tuple) and any(
+        isinstance(item, Mapping | list | tuple) for item in value
+    ):
         items = schema.get("items") if isinstance(schema, Mapping) else None
         for number, item in enumerate(value, 1):
             yield from _of_value(f"{path}[{number}]", item, items, declared, depth + 1)
@@ -157,7 +194,12 @@ def _key(key: str) -> str:
 
 def text(value: str) -> str:
     """Show a text on one line, in quotes where it could be mistaken for something else."""
-    plain = value and not _NEEDS_QUOTES.search(value) and not _literal(value) and visible(value) == value
+    plain = (
+        value
+        and not _NEEDS_QUOTES.search(value)
+        and not _literal(value)
+        and visible(value) == value
+    )
     return value if plain else _quoted(value)
 
 
@@ -175,7 +217,9 @@ def _quoted(value: str) -> str:
 
 
 def visible(value: str) -> str:
-    """Escape all that is not seen as what it is: line ends, control and format characters, blanks, look-alike letters."""
+    """Escape all that is not seen as what it is: line ends, control and format characters,
+    blanks, look-alike letters.
+    """
     if value.isascii() and value.isprintable():
         return _SPACES.sub(_count_spaces, value)
     hidden = _misleading(value)
@@ -184,11 +228,21 @@ def visible(value: str) -> str:
     for at, ch in enumerate(value):
         combining = unicodedata.category(ch)[0] == "M"
         mark_of = _script(ch) if combining else ""
-        foreign = mark_of not in {"", "COMBINING", script}  # some marks are not seen at all on a letter of another script
+        foreign = mark_of not in {
+            "",
+            "COMBINING",
+            script,
+        }  # some marks are not seen at all on a letter of another script
         script = script if combining else _script(ch)
         marks = marks + 1 if combining else 0 if ch.isalpha() else _MOST_MARKS
-        unseen = ch != " " and (unicodedata.category(ch) in _UNSEEN or ch in _BLANK or _is_selector(ch))
-        shown.append(escaped(ch) if unseen or foreign or at in hidden or (combining and marks > _MOST_MARKS) else ch)
+        unseen = ch != " " and (
+            unicodedata.category(ch) in _UNSEEN or ch in _BLANK or _is_selector(ch)
+        )
+        shown.append(
+            escaped(ch)
+            if unseen or foreign or at in hidden or (combining and marks > _MOST_MARKS)
+            else ch
+        )
     return _SPACES.sub(_count_spaces, "".join(shown))
 
 
@@ -197,7 +251,9 @@ def _count_spaces(run: re.Match[str]) -> str:
 
 
 def escaped(ch: str) -> str:
-    """Write one character as program text does: by its number, or as one of the usual short forms."""
+    """Write one character as program text does: by its number, or as one of the usual short
+    forms.
+    """
     code = ord(ch)
     return _SHORT.get(ch) or (f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}")
 
@@ -207,11 +263,17 @@ def _script(ch: str) -> str:
 
 
 def _is_selector(ch: str) -> bool:
-    return "\ufe00" <= ch <= "\ufe0f" or "\u180b" <= ch <= "\u180f" or "\U000e0100" <= ch <= "\U000e01ef"
+    return (
+        "\ufe00" <= ch <= "\ufe0f"
+        or "\u180b" <= ch <= "\u180f"
+        or "\U000e0100" <= ch <= "\U000e01ef"
+    )
 
 
 def _misleading(value: str) -> set[int]:
-    """Where characters look like others, or change the order in which their neighbours are drawn."""
+    """Where characters look like others, or change the order in which their neighbours are
+    drawn.
+    """
     if value.isascii():
         return set()
     found = {at for at, ch in enumerate(value) if unicodedata.decomposition(ch).startswith(_STYLED)}

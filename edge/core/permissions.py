@@ -1,13 +1,23 @@
-"""Which tools a caller may call: by where the call comes from (`[policy] cloud_may`), and by the caller's scope. Pure.
+"""Which tools a caller may call: by where the call comes from (`[policy] cloud_may`), and by the
+caller's scope. Pure.
 
-Everything the wearer owns is closed to the cloud until the owner opens it: a tool that says nothing about itself is private.
+Everything the wearer owns is closed to the cloud until the owner opens it: a tool that says nothing
+about itself is private.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from edge.core import policy
-from tools_cache.tool import CallOrigin, ErrorCode, Json, Source, ToolCall, ToolDefinition, ToolError
+from tools_cache.tool import (
+    CallOrigin,
+    ErrorCode,
+    Json,
+    Source,
+    ToolCall,
+    ToolDefinition,
+    ToolError,
+)
 
 GLASSES: Final = "glasses"
 """In `cloud_may`: the tools that only use the glasses."""
@@ -20,8 +30,8 @@ _HERE: Final = (Source.LOCAL, Source.GLASSES)
 
 
 def refusal(call: ToolCall, tool: ToolDefinition, cloud_may: Sequence[str]) -> ToolError | None:
-    """Return why this caller may not call this tool, or None. The cloud's own tools and those of other servers are the router's
-    to refuse.
+    """Return why this caller may not call this tool, or None. The cloud's own tools and those of
+    other servers are the router's to refuse.
     """
     if call.scope is not None and not _in_scope(call.scope, tool):
         return policy.out_of_scope(tool.name)
@@ -29,14 +39,22 @@ def refusal(call: ToolCall, tool: ToolDefinition, cloud_may: Sequence[str]) -> T
         return None
     line = ", ".join(f'"{word}"' for word in (*cloud_may, tool.name))
     return ToolError.of(
-        ErrorCode.DENIED, f"The cloud may not call {tool.name}: the owner of this device has not opened it to the cloud",
-        suggestion=f"To allow it, write in glassd.toml, in the section [policy]: cloud_may = [{line}]",
-    )  # fmt: skip
+        ErrorCode.DENIED,
+        f"The cloud may not call {tool.name}: "
+        "the owner of this device has not opened it to the cloud",
+        suggestion=(
+            f"To allow it, write in glassd.toml, in the section [policy]: cloud_may = [{line}]"
+        ),
+    )
 
 
 def callable_by(call: ToolCall, tool: ToolDefinition, cloud_may: Sequence[str]) -> bool:
-    """Is this one of the tools that this caller is shown? The cloud is shown only what runs here."""
-    return refusal(call, tool, cloud_may) is None and (call.origin is not CallOrigin.CLOUD or tool.source in _HERE)
+    """Is this one of the tools that this caller is shown? The cloud is shown only what runs
+    here.
+    """
+    return refusal(call, tool, cloud_may) is None and (
+        call.origin is not CallOrigin.CLOUD or tool.source in _HERE
+    )
 
 
 def _in_scope(scope: Mapping[str, Json], tool: ToolDefinition) -> bool:

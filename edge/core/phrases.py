@@ -1,4 +1,5 @@
-"""A spoken sentence → a tool and its arguments, by activation phrases. No model, no guessing: it matches or it does not.
+"""A spoken sentence → a tool and its arguments, by activation phrases. No model, no guessing: it
+matches or it does not.
 
 Refuses to run anything, and to know which tools are in force: it is handed definitions.
 """
@@ -17,23 +18,62 @@ _WORD: Final = re.compile(r"[^\s]+")
 _EDGES: Final = re.compile(r"^\W+|\W+$")
 _LEADS: Final = frozenset({"to", "that", "for", "about", "saying", "of", "called", "named"})
 _ONES: Final = {
-    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9,
-    "ten": 10, "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16,
-    "seventeen": 17, "eighteen": 18, "nineteen": 19, "a": 1, "an": 1,
-}  # fmt: skip
+    "zero": 0,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+    "eleven": 11,
+    "twelve": 12,
+    "thirteen": 13,
+    "fourteen": 14,
+    "fifteen": 15,
+    "sixteen": 16,
+    "seventeen": 17,
+    "eighteen": 18,
+    "nineteen": 19,
+    "a": 1,
+    "an": 1,
+}
 _TENS: Final = {
-    "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
-}  # fmt: skip
+    "twenty": 20,
+    "thirty": 30,
+    "forty": 40,
+    "fifty": 50,
+    "sixty": 60,
+    "seventy": 70,
+    "eighty": 80,
+    "ninety": 90,
+}
 _UNITS: Final = {
-    "second": 1, "seconds": 1, "sec": 1, "secs": 1, "s": 1, "minute": 60, "minutes": 60, "min": 60, "mins": 60, "m": 60,
-    "hour": 3600, "hours": 3600, "h": 3600,
-}  # fmt: skip
+    "second": 1,
+    "seconds": 1,
+    "sec": 1,
+    "secs": 1,
+    "s": 1,
+    "minute": 60,
+    "minutes": 60,
+    "min": 60,
+    "mins": 60,
+    "m": 60,
+    "hour": 3600,
+    "hours": 3600,
+    "h": 3600,
+}
 _DIGITS: Final = re.compile(r"(\d{1,7})([a-z]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The tool a sentence means, the phrase that said so, and the arguments found in what is left."""
+    """The tool a sentence means, the phrase that said so, and the arguments found in what is
+    left.
+    """
 
     tool: ToolDefinition
     phrase: str
@@ -42,7 +82,9 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A number in a sentence: words `start` to `end`, its value, and its unit in seconds (0: none)."""
+    """A number in a sentence: words `start` to `end`, its value, and its unit in seconds (0:
+    none).
+    """
 
     start: int
     end: int
@@ -51,9 +93,11 @@ class _Found:
 
 
 def match(sentence: str, tools: Iterable[ToolDefinition], language: str = "") -> Match | None:
-    """Find the tool with the longest phrase in the sentence (the earliest of equals; then registry order).
+    """Find the tool with the longest phrase in the sentence (the earliest of equals; then registry
+    order).
 
-    Beside a tool's phrases those for `language` (`de-AT`) count: its own, and those of the language alone (`de`).
+    Beside a tool's phrases those for `language` (`de-AT`) count: its own, and those of the language
+    alone (`de`).
     """
     spoken = _WORD.findall(sentence)[:MAX_WORDS]
     plain = [_plain(word) for word in spoken]
@@ -71,17 +115,26 @@ def match(sentence: str, tools: Iterable[ToolDefinition], language: str = "") ->
     return Match(tool, phrase, arguments(tool.input_schema, spoken[end:]))
 
 
-def meant(sentence: str, entries: Iterable[Entry], language: str, why_not: Callable[[ToolDefinition], str]) -> Match | None:
-    """Find the tool a sentence means: one that can be called now before one that can only say why not."""
+def meant(
+    sentence: str, entries: Iterable[Entry], language: str, why_not: Callable[[ToolDefinition], str]
+) -> Match | None:
+    """Find the tool a sentence means: one that can be called now before one that can only say
+    why not.
+    """
     entries = tuple(entries)
     there = [e.definition for e in entries if not (e.hidden or e.missing or why_not(e.definition))]
-    return match(sentence, there, language) or match(sentence, [e.definition for e in entries], language)
+    return match(sentence, there, language) or match(
+        sentence, [e.definition for e in entries], language
+    )
 
 
 def _phrases(tool: ToolDefinition, language: str) -> Iterable[str]:
     if not tool.local_phrases or not language:
         return tool.activation_phrases
-    local = (tool.local_phrases.get(said, ()) for said in dict.fromkeys((language, language.partition("-")[0])))
+    local = (
+        tool.local_phrases.get(said, ())
+        for said in dict.fromkeys((language, language.partition("-")[0]))
+    )
     return (*(phrase for more in local for phrase in more), *tool.activation_phrases)
 
 
@@ -92,15 +145,23 @@ def _plain(word: str) -> str:
 def _position(words: list[str], sentence: list[str]) -> int | None:
     if not any(words):
         return None
-    return next((i for i in range(len(sentence) - len(words) + 1) if sentence[i : i + len(words)] == words), None)
+    return next(
+        (i for i in range(len(sentence) - len(words) + 1) if sentence[i : i + len(words)] == words),
+        None,
+    )
 
 
-# ------------------------------------------------------------------ what is left of the sentence → arguments
+# ------------------------------------------------------------------ what is left of the sentence →
+# arguments
 
 
 def arguments(schema: Mapping[str, Json], rest: list[str]) -> dict[str, Json]:
-    """Fill a tool's arguments: numbers and durations into number fields, the words that remain into its one text."""
-    properties = {name: s for name, s in (schema.get("properties") or {}).items() if isinstance(s, Mapping)}
+    """Fill a tool's arguments: numbers and durations into number fields, the words that remain
+    into its one text.
+    """
+    properties = {
+        name: s for name, s in (schema.get("properties") or {}).items() if isinstance(s, Mapping)
+    }
     required = schema.get("required") or []
     numeric = [name for name, s in properties.items() if s.get("type") in ("integer", "number")]
     texts = [name for name, s in properties.items() if s.get("type") == "string"]
@@ -108,7 +169,8 @@ def arguments(schema: Mapping[str, Json], rest: list[str]) -> dict[str, Json]:
     if numeric:
         rest = _take_numbers(args, numeric, properties, rest)
     words = _without_lead(rest)
-    # an optional text is a label beside what is required; alone, small talk ("now", "please") would end up in it
+    # an optional text is a label beside what is required; alone, small talk ("now", "please") would
+    # end up in it
     chosen = [name for name in texts if name in required] or (texts if required else [])
     if words and len(chosen) == 1:
         args[chosen[0]] = _of_enum(properties[chosen[0]], " ".join(words))
@@ -116,7 +178,10 @@ def arguments(schema: Mapping[str, Json], rest: list[str]) -> dict[str, Json]:
 
 
 def _take_numbers(
-    args: dict[str, Json], fields: list[str], properties: Mapping[str, Mapping[str, Json]], rest: list[str]
+    args: dict[str, Json],
+    fields: list[str],
+    properties: Mapping[str, Mapping[str, Json]],
+    rest: list[str],
 ) -> list[str]:
     found = _numbers(rest)
     times = [n for n in found if n.unit]
@@ -127,18 +192,27 @@ def _take_numbers(
         _spread(args, sorted(timed, key=_unit_of, reverse=True), properties, seconds)
         used += times
     bare = [n for n in found if not n.unit and rest[n.start].casefold() not in ("a", "an")]
-    for name, number in zip([f for f in fields if f not in args and (not used or f not in timed)], bare, strict=False):
+    for name, number in zip(
+        [f for f in fields if f not in args and (not used or f not in timed)], bare, strict=False
+    ):
         args[name] = _number(properties[name], number.value)
         used.append(number)
     gone = {i for n in used for i in range(n.start, n.end)}
-    gone |= {i - 1 for i in gone if i and _plain(rest[i - 1]) in ("for", "in", "of", "and", "number")}
+    gone |= {
+        i - 1 for i in gone if i and _plain(rest[i - 1]) in ("for", "in", "of", "and", "number")
+    }
     return [word for i, word in enumerate(rest) if i not in gone]
 
 
 def _spread(
-    args: dict[str, Json], fields: list[str], properties: Mapping[str, Mapping[str, Json]], seconds: float
+    args: dict[str, Json],
+    fields: list[str],
+    properties: Mapping[str, Mapping[str, Json]],
+    seconds: float,
 ) -> None:
-    """Give a duration to fields in hours, minutes, seconds, largest first; the last takes what is left."""
+    """Give a duration to fields in hours, minutes, seconds, largest first; the last takes what
+    is left.
+    """
     for position, name in enumerate(fields):
         unit = _unit_of(name)
         last = position == len(fields) - 1
@@ -150,7 +224,9 @@ def _spread(
 
 def _number(schema: Mapping[str, Json], value: float) -> Json:
     if schema.get("type") == "integer" or value == int(value):
-        return int(value) if value == int(value) else round(value, 3)  # 0.5 of an integer is left for validation to refuse
+        return (
+            int(value) if value == int(value) else round(value, 3)
+        )  # 0.5 of an integer is left for validation to refuse
     return value
 
 

@@ -45,14 +45,20 @@ def name_problem(name: object) -> ToolError | None:
 def switched_off() -> ToolError:
     """The owner's switch for all tools is off (S1-39)."""
     return ToolError.of(
-        ErrorCode.DENIED, "Tools are switched off on this device", suggestion="Set policy.tools_enabled = true"
+        ErrorCode.DENIED,
+        "Tools are switched off on this device",
+        suggestion="Set policy.tools_enabled = true",
     )
 
 
 def quiet(left_s: float) -> ToolError:
-    """The wearer is left alone for a while (S2-128); nobody is told on the lens, that is the point."""
+    """The wearer is left alone for a while (S2-128); nobody is told on the lens, that is the
+    point.
+    """
     return ToolError.of(
-        ErrorCode.SESSION_INACTIVE, f"Quiet for another {max(1, math.ceil(left_s))} s", suggestion="glassd call voice:start"
+        ErrorCode.SESSION_INACTIVE,
+        f"Quiet for another {max(1, math.ceil(left_s))} s",
+        suggestion="glassd call voice:start",
     )
 
 
@@ -62,20 +68,26 @@ def rate_problem(tool: ToolDefinition, wait_s: float) -> ToolError | None:
         return None
     wait_ms = max(1, math.ceil(wait_s * 1000))
     return ToolError.of(
-        ErrorCode.RATE_LIMIT, f"{tool.name} is called too often", retry_after_ms=wait_ms,
+        ErrorCode.RATE_LIMIT,
+        f"{tool.name} is called too often",
+        retry_after_ms=wait_ms,
         suggestion=f"Try again in {max(1, math.ceil(wait_s))} s",
-    )  # fmt: skip
+    )
 
 
 def out_of_scope(name: str) -> ToolError:
     """The caller's scope leaves this tool out (S1-13)."""
     return ToolError.of(
-        ErrorCode.DENIED, f"Tool {name} is not in this caller's scope", suggestion="Mention its server, or allow it: scope.allowedMcpServers"
+        ErrorCode.DENIED,
+        f"Tool {name} is not in this caller's scope",
+        suggestion="Mention its server, or allow it: scope.allowedMcpServers",
     )
 
 
 def unknown(name: str, known: Iterable[str] = ()) -> ToolError:
-    """There is no such tool in this snapshot (S0-47). `known`: the tools that this caller may be told of."""
+    """There is no such tool in this snapshot (S0-47). `known`: the tools that this caller may
+    be told of.
+    """
     near = did_you_mean(name, known)
     suggestion = f"{near} (all of them: glassd tools --all)" if near else "glassd tools --all"
     return ToolError.of(ErrorCode.TOOL_NOT_FOUND, f"Tool {name} not found", suggestion=suggestion)
@@ -86,9 +98,11 @@ def hidden(name: str, reason: str, missing: Sequence[str], *, stale: bool) -> To
     if missing:
         rest = " (as last known; the glasses are away)" if stale else ""
         return ToolError.of(
-            ErrorCode.HARDWARE_MISSING, f"{name} {reason or 'needs ' + ', '.join(missing)}{rest}",
-            details={"missing": list(missing)}, suggestion="Connect glasses that have it",
-        )  # fmt: skip
+            ErrorCode.HARDWARE_MISSING,
+            f"{name} {reason or 'needs ' + ', '.join(missing)}{rest}",
+            details={"missing": list(missing)},
+            suggestion="Connect glasses that have it",
+        )
     if not reason:
         return None
     code = ErrorCode.USER_DISABLED if "disabled" in reason.lower() else ErrorCode.TOOL_UNAVAILABLE
@@ -101,12 +115,16 @@ def mode_problem(tool: ToolDefinition, mode: Mode) -> ToolError | None:
         return None
     advice = "Switch to text mode to use this tool" if mode is Mode.VOICE else None
     return ToolError.of(
-        ErrorCode.MODE_RESTRICTED, f"Tool {tool.name} is not available in {mode} mode", suggestion=advice
+        ErrorCode.MODE_RESTRICTED,
+        f"Tool {tool.name} is not available in {mode} mode",
+        suggestion=advice,
     )
 
 
 def not_offered(tool: ToolDefinition, mode: Mode | None) -> str:
-    """Why a caller of this mode is not offered a tool it would be refused (S2-130); "" when it is, or has no mode yet."""
+    """Why a caller of this mode is not offered a tool it would be refused (S2-130); "" when it
+    is, or has no mode yet.
+    """
     return "" if mode is None or mode in tool.allowed_modes else f"not for {mode} mode"
 
 
@@ -118,19 +136,24 @@ def registry_changed() -> ToolError:
 def key_problem(other: str) -> ToolError:
     """A key names one call: another tool's answer is no answer to this one."""
     return ToolError.of(
-        ErrorCode.INVALID_REQUEST, f"This idempotency key belongs to a call of {other}", suggestion="Use a key of its own for each call"
+        ErrorCode.INVALID_REQUEST,
+        f"This idempotency key belongs to a call of {other}",
+        suggestion="Use a key of its own for each call",
     )
 
 
 def session_mode_problem(session: str, mode: str) -> ToolError:
     """A session keeps the mode it was made with (S2-83)."""
     return ToolError.of(
-        ErrorCode.INVALID_REQUEST, f"Session {session[:64]} is a {mode} session; its mode never changes",
+        ErrorCode.INVALID_REQUEST,
+        f"Session {session[:64]} is a {mode} session; its mode never changes",
         suggestion=f"Call in {mode} mode, or use another session",
-    )  # fmt: skip
+    )
 
 
-def budget_problem(tool: ToolDefinition, mode: Mode, spent: Spent, budget: VoiceBudget) -> ToolError | None:
+def budget_problem(
+    tool: ToolDefinition, mode: Mode, spent: Spent, budget: VoiceBudget
+) -> ToolError | None:
     """Hold the caps of one spoken turn: the total first, then retrieval."""
     if mode is not Mode.VOICE:
         return None
@@ -144,10 +167,19 @@ def budget_problem(tool: ToolDefinition, mode: Mode, spent: Spent, budget: Voice
     return None
 
 
-def clamp(args: Mapping[str, Json], mode: Mode, budget: VoiceBudget) -> tuple[dict[str, Json], dict[str, list[int]]]:
-    """Cut `top_k` down for the ear, defaults included (C-08): (arguments, {name: [asked, given]})."""
+def clamp(
+    args: Mapping[str, Json], mode: Mode, budget: VoiceBudget
+) -> tuple[dict[str, Json], dict[str, list[int]]]:
+    """Cut `top_k` down for the ear, defaults included (C-08): (arguments, {name: [asked,
+    given]}).
+    """
     asked = args.get("top_k")
-    if mode is not Mode.VOICE or not isinstance(asked, int) or isinstance(asked, bool) or asked <= budget.top_k:
+    if (
+        mode is not Mode.VOICE
+        or not isinstance(asked, int)
+        or isinstance(asked, bool)
+        or asked <= budget.top_k
+    ):
         return dict(args), {}
     return {**args, "top_k": budget.top_k}, {"top_k": [asked, budget.top_k]}
 
@@ -156,9 +188,14 @@ def arguments_problem(problems: Sequence[Mapping[str, str]]) -> ToolError | None
     """All that is wrong with the arguments, in one message (S2-39), each with its path."""
     if not problems:
         return None
-    said = [f"{p.get('path') or 'root'} {p.get('problem', 'is wrong')}" for p in problems[:SHOWN_PROBLEMS]]
+    said = [
+        f"{p.get('path') or 'root'} {p.get('problem', 'is wrong')}"
+        for p in problems[:SHOWN_PROBLEMS]
+    ]
     return ToolError.of(
-        ErrorCode.INVALID_ARGUMENTS, "Invalid parameters: " + ", ".join(said), details=[dict(p) for p in problems]
+        ErrorCode.INVALID_ARGUMENTS,
+        "Invalid parameters: " + ", ".join(said),
+        details=[dict(p) for p in problems],
     )
 
 

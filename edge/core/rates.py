@@ -1,4 +1,5 @@
-"""How often a tool may be called: a sliding window for each tool and user, at the time that is passed in.
+"""How often a tool may be called: a sliding window for each tool and user, at the time that is
+passed in.
 
 Windows live in memory: a restart empties them.
 """
@@ -12,8 +13,9 @@ from tools_cache.tool import RateLimit
 
 MAX_WINDOWS: Final = 512
 MAX_SLICES: Final = 128
-"""A limit of more calls than this is not kept call by call: calls that leave the window within the same 1/128 of it are
-counted together, until the last of them has left. So a large limit never lets more through, and takes little memory.
+"""A limit of more calls than this is not kept call by call: calls that leave the window within the
+same 1/128 of it are counted together, until the last of them has left. So a large limit never lets
+more through, and takes little memory.
 """
 
 _Taken = deque[tuple[float, int]]
@@ -21,13 +23,17 @@ _Taken = deque[tuple[float, int]]
 
 
 class RateLimits:
-    """Holds `RateLimit`s: at most `calls` within any `window_s` seconds. The window used longest ago is forgotten first."""
+    """Holds `RateLimit`s: at most `calls` within any `window_s` seconds. The window used
+    longest ago is forgotten first.
+    """
 
     def __init__(self) -> None:
         self._windows: OrderedDict[tuple[str, str], _Taken] = OrderedDict()
 
     def take(self, user_id: str, tool: str, limit: RateLimit, now: float) -> float:
-        """Count one call at `now` (CLOCK_BOOTTIME seconds): 0.0 when it may run, else the seconds until one may."""
+        """Count one call at `now` (CLOCK_BOOTTIME seconds): 0.0 when it may run, else the
+        seconds until one may.
+        """
         taken = self._windows.setdefault((user_id, tool), deque())
         self._windows.move_to_end((user_id, tool))
         while len(self._windows) > MAX_WINDOWS:

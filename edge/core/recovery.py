@@ -1,6 +1,8 @@
-"""The recovery ladder: what to do about a link that failed, from what failed before. Pure: failures in, advice out.
+"""The recovery ladder: what to do about a link that failed, from what failed before. Pure: failures
+in, advice out.
 
-Refuses to do any of it, to wait, and to know radios: `link_manager.py` waits, `link_finder.py` carries the steps out.
+Refuses to do any of it, to wait, and to know radios: `link_manager.py` waits, `link_finder.py`
+carries the steps out.
 
     reconnect            the same radio, a new connection: mostly somebody walked out of range
         │  did not help `fresh` times
@@ -14,7 +16,8 @@ Refuses to do any of it, to wait, and to know radios: `link_manager.py` waits, `
                          pairs or says go on; where it is only doubt, try again now and then: they
                          may just have been too far away.
 
-A failure is counted by its kind, from the last link that was stable; a stable link forgets them all.
+A failure is counted by its kind, from the last link that was stable; a stable link forgets them
+all.
 """
 
 from collections.abc import Sequence
@@ -28,9 +31,13 @@ from firmware_bridge.errors import BridgeError, LinkLost, LostReason, RadioError
 STABLE_S: Final = 10.0
 """A link that was ready this long was a good one: what failed before it is forgotten."""
 STORM_S: Final = 0.5
-"""Glasses that are heard and lost again at once, more than twice, are connected to no more often than this."""
+"""Glasses that are heard and lost again at once, more than twice, are connected to no more
+often than this.
+"""
 DOUBT_S: Final = 600.0
-"""Between two tries while we ask about a bond that is only doubted: a person may never look, and then it was the distance."""
+"""Between two tries while we ask about a bond that is only doubted: a person may never look,
+and then it was the distance.
+"""
 MAX_HISTORY: Final = 256
 """Failures remembered; beyond it the reset rung comes at most every 128 failures anyway."""
 
@@ -61,7 +68,9 @@ Kind = RadioReason | LostReason
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """After how many failures of a kind each step comes; 0: never. `at_least_s`: no rest is shorter."""
+    """After how many failures of a kind each step comes; 0: never. `at_least_s`: no rest is
+    shorter.
+    """
 
     fresh: int = 0
     reset: int = 0
@@ -72,37 +81,51 @@ class Rung:
 
 
 _L, _R, _A, _X = LostReason, RadioReason, Wake.ADVERT, Wake.RADIO
-LADDER: Final = MappingProxyType({
-    # kind                     fresh reset leave ask  woken by
-    _L.DISCONNECTED:         Rung(3,    0,    0,  0,  _A),  # out of range, switched off: the everyday one
-    _L.SILENT:               Rung(1,    4,    0,  0,  _A),  # heartbeats were missed on a link that pretends to live
-    _L.WRITE_FAILED:         Rung(1,    3,    9,  0,  _A),
-    _L.PROTOCOL:             Rung(2,    0,    0,  0),
-    _L.CLOSED:               Rung(0,    0,    0,  0),
-    _L.ADAPTER_LOST:         Rung(1,    0,    0,  0,  _X),
-    _R.NO_ADAPTER:           Rung(0,    0,    0,  0,  _X),  # somebody plugs it in
-    _R.POWERED_OFF:          Rung(0,    0,    0,  0,  _X),  # somebody switched it off, and may want it so
-    _R.NO_SERVICE:           Rung(0,    0,    0,  0,  _X),  # bluetoothd or D-Bus is not there; systemd has it in hand
-    _R.NOT_ALLOWED:          Rung(0,    0,    0,  0,  at_least_s=5.0),
-    _R.NOT_FOUND:            Rung(0,    0,    0,  0,  _A),  # away for days is no fault
-    _R.DEAF:                 Rung(1,    2,    0,  0,  _A),  # nothing at all was heard for 90 s
-    _R.BUSY:                 Rung(2,    4,   12,  0),
-    _R.TIMEOUT:              Rung(2,    5,   15,  0),
-    _R.LINK_FAILED:          Rung(2,    6,    0,  0),
-    _R.STALE_CACHE:          Rung(1,    3,    0,  0),
-    _R.CONNECTED_ELSEWHERE:  Rung(1,    0,    0,  0),
-    _R.BOND_DOUBT:           Rung(1,    0,    0,  3),  # BlueZ never says that the keys differ: three times is knowing
-    _R.BOND_LOST:            Rung(0,    0,    0,  1),
-    _R.NOT_PAIRED:           Rung(0,    0,    0,  1),
-    _R.NO_AGENT:             Rung(0,    0,    0,  1),
-    _R.REFUSED:              Rung(0,    0,    0,  1),
-    _R.OTHER:                Rung(2,    6,   18,  0),
-})  # fmt: skip
+LADDER: Final = MappingProxyType(
+    {
+        # kind                     fresh reset leave ask  woken by
+        _L.DISCONNECTED: Rung(3, 0, 0, 0, _A),  # out of range, switched off: the everyday one
+        _L.SILENT: Rung(1, 4, 0, 0, _A),  # heartbeats were missed on a link that pretends to live
+        _L.WRITE_FAILED: Rung(1, 3, 9, 0, _A),
+        _L.PROTOCOL: Rung(2, 0, 0, 0),
+        _L.CLOSED: Rung(0, 0, 0, 0),
+        _L.ADAPTER_LOST: Rung(1, 0, 0, 0, _X),
+        _R.NO_ADAPTER: Rung(0, 0, 0, 0, _X),  # somebody plugs it in
+        _R.POWERED_OFF: Rung(0, 0, 0, 0, _X),  # somebody switched it off, and may want it so
+        _R.NO_SERVICE: Rung(
+            0, 0, 0, 0, _X
+        ),  # bluetoothd or D-Bus is not there; systemd has it in hand
+        _R.NOT_ALLOWED: Rung(0, 0, 0, 0, at_least_s=5.0),
+        _R.NOT_FOUND: Rung(0, 0, 0, 0, _A),  # away for days is no fault
+        _R.DEAF: Rung(1, 2, 0, 0, _A),  # nothing at all was heard for 90 s
+        _R.BUSY: Rung(2, 4, 12, 0),
+        _R.TIMEOUT: Rung(2, 5, 15, 0),
+        _R.LINK_FAILED: Rung(2, 6, 0, 0),
+        _R.STALE_CACHE: Rung(1, 3, 0, 0),
+        _R.CONNECTED_ELSEWHERE: Rung(1, 0, 0, 0),
+        _R.BOND_DOUBT: Rung(
+            1, 0, 0, 3
+        ),  # BlueZ never says that the keys differ: three times is knowing
+        _R.BOND_LOST: Rung(0, 0, 0, 1),
+        _R.NOT_PAIRED: Rung(0, 0, 0, 1),
+        _R.NO_AGENT: Rung(0, 0, 0, 1),
+        _R.REFUSED: Rung(0, 0, 0, 1),
+        _R.OTHER: Rung(2, 6, 18, 0),
+    }
+)
 """Every way a link fails, and when each rung comes."""
 
-ADAPTER_ISSUES: Final = frozenset({
-    _L.ADAPTER_LOST, _R.NO_ADAPTER, _R.POWERED_OFF, _R.NO_SERVICE, _R.NOT_ALLOWED, _R.DEAF, _R.BUSY,
-})  # fmt: skip
+ADAPTER_ISSUES: Final = frozenset(
+    {
+        _L.ADAPTER_LOST,
+        _R.NO_ADAPTER,
+        _R.POWERED_OFF,
+        _R.NO_SERVICE,
+        _R.NOT_ALLOWED,
+        _R.DEAF,
+        _R.BUSY,
+    }
+)
 """What is wrong with our own radio; everything else is between us and the glasses."""
 BOND_LOST: Final = "the glasses do not know our key any more: pair them again with `glassd pair`"
 """What to do about doubt that has become knowledge."""
@@ -118,8 +141,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to do next, why, and what may end the rest before it early. `times`: failures of this kind in a row, by which the
-    rest grows. `hint` is for a person; empty: the radio's own. `again_s`: how long an answer is waited for; 0: for ever.
+    """What to do next, why, and what may end the rest before it early. `times`: failures of this
+    kind in a row, by which the rest grows. `hint` is for a person; empty: the radio's own.
+    `again_s`: how long an answer is waited for; 0: for ever.
     """
 
     step: Step
@@ -132,11 +156,15 @@ class Advice:
 
 
 class LeftToSystemd(Exception):
-    """No rung of the ladder helped and systemd watches: this process ends, and a fresh one begins."""
+    """No rung of the ladder helped and systemd watches: this process ends, and a fresh one
+    begins.
+    """
 
 
 def kind_of(cause: BridgeError) -> Kind:
-    """Say in the ladder's words why an attempt ended; our own misuse and refused greetings are the protocol's."""
+    """Say in the ladder's words why an attempt ended; our own misuse and refused greetings are
+    the protocol's.
+    """
     if isinstance(cause, RadioError | LinkLost):
         return cause.reason
     return LostReason.PROTOCOL
@@ -149,7 +177,9 @@ def remember(history: Sequence[Failure], failure: Failure) -> tuple[Failure, ...
 
 
 def advise(history: Sequence[Failure], *, watched: bool = False) -> Advice:
-    """Choose the rung for the newest failure. `watched`: systemd starts this process again when it ends."""
+    """Choose the rung for the newest failure. `watched`: systemd starts this process again when
+    it ends.
+    """
     kind = history[-1].kind
     times = sum(failure.kind is kind for failure in history)
     rung = LADDER[kind]
@@ -158,7 +188,9 @@ def advise(history: Sequence[Failure], *, watched: bool = False) -> Advice:
     storm_s = max(0.0, STORM_S - history[-1].up_s) if times > 2 else 0.0
     doubted = step is Step.ASK and kind is RadioReason.BOND_DOUBT
     hint, again_s = (BOND_LOST, DOUBT_S) if doubted else ("", 0.0)
-    return Advice(step, f"{kind} × {times}", times, wake, max(rung.at_least_s, storm_s), hint, again_s)
+    return Advice(
+        step, f"{kind} × {times}", times, wake, max(rung.at_least_s, storm_s), hint, again_s
+    )
 
 
 def _step(rung: Rung, times: int, *, watched: bool) -> Step:
@@ -175,11 +207,20 @@ def _step(rung: Rung, times: int, *, watched: bool) -> Step:
 
 def table() -> str:
     """Draw the ladder as a Markdown table."""
-    lines = ["| failure | reconnect | fresh connection | reset adapter | leave to systemd | ask | woken by |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        (
+            "| failure | reconnect | fresh connection | reset adapter | "
+            "leave to systemd | ask | woken by |"
+        ),
+        "|---|---|---|---|---|---|---|",
+    ]
     for kind, rung in LADDER.items():
         after = [f"from {n}" if n else "–" for n in (rung.fresh, rung.reset, rung.leave, rung.ask)]
         first = "–" if 1 in (rung.fresh, rung.ask) else "at first"
-        lines.append(f"| {kind} | {first} | {after[0]} | {after[1]} | {after[2]} | {after[3]} | {rung.wake} |")
+        lines.append(
+            f"| {kind} | {first} | {after[0]} | {after[1]} | "
+            f"{after[2]} | {after[3]} | {rung.wake} |"
+        )
     return "\n".join(lines)
 
 

@@ -1,4 +1,5 @@
-"""The registry at one moment: local and cloud tools in one list, each in force or hidden with its reason. Immutable.
+"""The registry at one moment: local and cloud tools in one list, each in force or hidden with its
+reason. Immutable.
 
 Pure: apps and capabilities in, a snapshot out. Refuses to know where the documents came from.
 """
@@ -20,7 +21,9 @@ DISABLED = "disabled in the configuration"
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Implements `SnapshotPort`. A turn that holds one is not touched by what happens to the registry meanwhile."""
+    """Implements `SnapshotPort`. A turn that holds one is not touched by what happens to the
+    registry meanwhile.
+    """
 
     version: str
     _entries: tuple[Entry, ...]
@@ -40,7 +43,9 @@ class Snapshot:
 
     @property
     def filtered(self) -> dict[str, tuple[str, ...]]:
-        """The packages of which these glasses leave something out, and the hardware they lack for it (S0-13)."""
+        """The packages of which these glasses leave something out, and the hardware they lack
+        for it (S0-13).
+        """
         found: dict[str, tuple[str, ...]] = {}
         for entry in self._entries:
             if entry.missing:
@@ -63,22 +68,41 @@ class Union:
 
     @classmethod
     def of(
-        cls, local: Iterable[App], cloud: Iterable[App], *, own: Iterable[App] = (), upstream: Iterable[App] = (),
-    ) -> "Union":  # fmt: skip
-        """Join them. No tool ever stands in for one of an earlier source: built-in, the owner's, the cloud's, others' (C-17)."""
-        return cls(*merged((
-            Offer("this device's", tuple(local)), Offer("your own", tuple(own), namespaced=True), Offer("the cloud's", tuple(cloud)),
-            Offer("another server's", tuple(upstream), namespaced=True),
-        )))  # fmt: skip
+        cls,
+        local: Iterable[App],
+        cloud: Iterable[App],
+        *,
+        own: Iterable[App] = (),
+        upstream: Iterable[App] = (),
+    ) -> "Union":
+        """Join them. No tool ever stands in for one of an earlier source: built-in, the
+        owner's, the cloud's, others' (C-17).
+        """
+        return cls(
+            *merged(
+                (
+                    Offer("this device's", tuple(local)),
+                    Offer("your own", tuple(own), namespaced=True),
+                    Offer("the cloud's", tuple(cloud)),
+                    Offer("another server's", tuple(upstream), namespaced=True),
+                )
+            )
+        )
 
     def snapshot(
-        self, version: str, record: Capabilities | None, *, stale: bool,
-        unusable: Mapping[str, str] = MappingProxyType({}), disabled: Collection[str] = (),
+        self,
+        version: str,
+        record: Capabilities | None,
+        *,
+        stale: bool,
+        unusable: Mapping[str, str] = MappingProxyType({}),
+        disabled: Collection[str] = (),
         withheld: Mapping[str, str] = MappingProxyType({}),
-    ) -> Snapshot:  # fmt: skip
-        """Judge every tool by these glasses. `unusable`: cloud tools whose schema failed, with why; `withheld`: the owner's
-        tools, and those of other servers, that cannot be asked as things are, with why; `disabled`: names
-        (`package:tool`, `package:*` for all of a package, `*` for all) that the owner does not want.
+    ) -> Snapshot:
+        """Judge every tool by these glasses. `unusable`: cloud tools whose schema failed, with why;
+        `withheld`: the owner's tools, and those of other servers, that cannot be asked as things
+        are, with why; `disabled`: names (`package:tool`, `package:*` for all of a package, `*` for
+        all) that the owner does not want.
         """
         entries: dict[str, Entry] = {}
         title = catalog.title(record.model) if record else ""
@@ -86,16 +110,31 @@ class Union:
             verdict = judge(app.requirements, record, stale=stale, title=title)
             for tool in app.tools:
                 own = app.tool_requirements.get(tool.name)
-                seen = verdict if own is None else judge((*app.requirements, *own), record, stale=stale, title=title)
+                seen = (
+                    verdict
+                    if own is None
+                    else judge((*app.requirements, *own), record, stale=stale, title=title)
+                )
                 off = "*" in disabled or tool.name in disabled or f"{app.package}:*" in disabled
                 broken = (unusable if tool.source is Source.CLOUD else withheld).get(tool.name, "")
-                entries.setdefault(tool.name, _entry(app, tool, seen, broken, off=off))  # local apps come first
+                entries.setdefault(
+                    tool.name, _entry(app, tool, seen, broken, off=off)
+                )  # local apps come first
         return Snapshot.of(version, entries.values())
 
 
 def _entry(app: App, tool: ToolDefinition, verdict: Verdict, broken: str, *, off: bool) -> Entry:
-    """The owner's word comes first, then what is broken, then hardware: a person is told what to change."""
+    """The owner's word comes first, then what is broken, then hardware: a person is told what
+    to change.
+    """
     if off or broken:
         return Entry(tool, app.name, hidden=DISABLED if off else broken)
-    return Entry(tool, app.name, hidden=verdict.reason, missing=verdict.missing_required,
-                 without=verdict.missing_optional, warnings=verdict.warnings, stale=verdict.stale)
+    return Entry(
+        tool,
+        app.name,
+        hidden=verdict.reason,
+        missing=verdict.missing_required,
+        without=verdict.missing_optional,
+        warnings=verdict.warnings,
+        stale=verdict.stale,
+    )

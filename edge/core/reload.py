@@ -1,28 +1,69 @@
-"""What a changed configuration means for a running daemon: what changes live, and what needs a restart.
+"""What a changed configuration means for a running daemon: what changes live, and what needs a
+restart.
 
-Pure: settings in, a plan out. Whatever is not named here needs a restart, so that a new key is never forgotten silently.
+Pure: settings in, a plan out. Whatever is not named here needs a restart, so that a new key is
+never forgotten silently.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Final
 
-LIVE: Final = frozenset({
-    "cloud.url", "cloud.token_file", "cloud.refresh_s",
-    "uplink.host", "uplink.port", "uplink.tls", "uplink.ca_file", "uplink.cert_file", "uplink.key_file", "uplink.username",
-    "uplink.password_file", "uplink.pool", "uplink.keepalive_s", "uplink.tcp_user_timeout_s", "uplink.session_expiry_s",
-    "uplink.will_delay_s",
-    "policy.tools_enabled", "policy.voice_total_calls", "policy.voice_retrieval_calls", "policy.voice_latency_ms",
-    "policy.confirmation_s", "policy.cloud_may", "policy.disabled_tools", "policy.rate_limits", "policy.strict_registry",
-    "policy.users", "tools.offered_max", "tools.idle_turns", "tools.essential", "tools.folders", "tools.packages", "tools.env", "log.level",
-    "mcp.servers", "kb.folder", "calendar.folder", "calendar.url", "calendar.username", "calendar.password_file", "calendar.email", "calendar.meeting_url",
-})  # fmt: skip
-"""Keys whose new value takes force at once: from the next call, connection, or look at the cloud on."""
+LIVE: Final = frozenset(
+    {
+        "cloud.url",
+        "cloud.token_file",
+        "cloud.refresh_s",
+        "uplink.host",
+        "uplink.port",
+        "uplink.tls",
+        "uplink.ca_file",
+        "uplink.cert_file",
+        "uplink.key_file",
+        "uplink.username",
+        "uplink.password_file",
+        "uplink.pool",
+        "uplink.keepalive_s",
+        "uplink.tcp_user_timeout_s",
+        "uplink.session_expiry_s",
+        "uplink.will_delay_s",
+        "policy.tools_enabled",
+        "policy.voice_total_calls",
+        "policy.voice_retrieval_calls",
+        "policy.voice_latency_ms",
+        "policy.confirmation_s",
+        "policy.cloud_may",
+        "policy.disabled_tools",
+        "policy.rate_limits",
+        "policy.strict_registry",
+        "policy.users",
+        "tools.offered_max",
+        "tools.idle_turns",
+        "tools.essential",
+        "tools.folders",
+        "tools.packages",
+        "tools.env",
+        "log.level",
+        "mcp.servers",
+        "kb.folder",
+        "calendar.folder",
+        "calendar.url",
+        "calendar.username",
+        "calendar.password_file",
+        "calendar.email",
+        "calendar.meeting_url",
+    }
+)
+"""Keys whose new value takes force at once: from the next call, connection, or look at the
+cloud on.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`effective` are the settings that are in force afterwards; `live` and `restart` name the keys that changed."""
+    """`effective` are the settings that are in force afterwards; `live` and `restart` name the
+    keys that changed.
+    """
 
     effective: Any
     live: tuple[str, ...] = ()

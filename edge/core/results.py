@@ -52,9 +52,11 @@ _TWO: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Rendering:
-    """What a result wants. `text` is the lens's words (also the image's stand-in), `speech` the ear's; None: not wanted.
+    """What a result wants. `text` is the lens's words (also the image's stand-in), `speech` the
+    ear's; None: not wanted.
 
-    `first`, `second` are the two parts of a two-part layout, `image` and `pcm` base64. `silent` forbids speech on every rung of the ladder.
+    `first`, `second` are the two parts of a two-part layout, `image` and `pcm` base64. `silent`
+    forbids speech on every rung of the ladder.
     """
 
     layout: LayoutKind | None = None
@@ -75,8 +77,8 @@ class Rendering:
 
 
 def rendering_of(response: ToolResponse) -> Rendering:
-    """Read what a result wants shown; without a `render` object its text is shown, then spoken (S0-66). What comes from
-    the cache says how old it is.
+    """Read what a result wants shown; without a `render` object its text is shown, then spoken
+    (S0-66). What comes from the cache says how old it is.
     """
     return dated(_rendering_of(response), response.meta)
 
@@ -87,11 +89,15 @@ def _rendering_of(response: ToolResponse) -> Rendering:
     silent = _flag(render, audio, response)
     if not (display or audio):
         text = text_of(response)
-        return Rendering(LayoutKind.TEXT_WALL if text.strip() else None, text, speech=text, silent=silent)
+        return Rendering(
+            LayoutKind.TEXT_WALL if text.strip() else None, text, speech=text, silent=silent
+        )
     speech = audio.get("text") if isinstance(audio.get("text"), str) else None
     pcm = audio.get("pcm") if isinstance(audio.get("pcm"), str) else ""
     layout = _layout(display)
-    if layout is None and speech is None and not pcm:  # a url is not ours to fetch: its words are shown instead
+    if (
+        layout is None and speech is None and not pcm
+    ):  # a url is not ours to fetch: its words are shown instead
         text = text_of(response)
         return Rendering(LayoutKind.TEXT_WALL if text.strip() else None, text, silent=silent)
     first, second = _two_parts(layout, display)
@@ -101,13 +107,29 @@ def _rendering_of(response: ToolResponse) -> Rendering:
     if layout is LayoutKind.REFERENCE_CARD:
         text = _joined(first, second)
     return Rendering(
-        layout, text, first, second, _string(display, "data"), speech, pcm or "", silent, _seconds(display), _rank(display)
+        layout,
+        text,
+        first,
+        second,
+        _string(display, "data"),
+        speech,
+        pcm or "",
+        silent,
+        _seconds(display),
+        _rank(display),
     )
 
 
 _LONG: Final = 200
-"""Characters over which a text may take more than one page: then its age comes first, not on a page nobody turns to."""
-_AGES: Final = ((86_400, "d", "day"), (3600, "h", "hour"), (60, "min", "minute"), (0, "s", "second"))
+"""Characters over which a text may take more than one page: then its age comes first, not on a
+page nobody turns to.
+"""
+_AGES: Final = (
+    (86_400, "d", "day"),
+    (3600, "h", "hour"),
+    (60, "min", "minute"),
+    (0, "s", "second"),
+)
 
 
 def dated(rendering: Rendering, meta: Mapping[str, Json]) -> Rendering:
@@ -117,18 +139,28 @@ def dated(rendering: Rendering, meta: Mapping[str, Json]) -> Rendering:
     shown, said = _as_of(meta.get("ageS"))
 
     def with_age(text: str) -> str:
-        return (f"{shown}\n{text}" if len(text) > _LONG else f"{text}\n{shown}") if text.strip() else text
+        return (
+            (f"{shown}\n{text}" if len(text) > _LONG else f"{text}\n{shown}")
+            if text.strip()
+            else text
+        )
 
     speech = rendering.speech
     return replace(
-        rendering, text=with_age(rendering.text), first=with_age(rendering.first),
+        rendering,
+        text=with_age(rendering.text),
+        first=with_age(rendering.first),
         speech=f"{speech.rstrip()}\n{said.capitalize()}." if speech and speech.strip() else speech,
-    )  # fmt: skip
+    )
 
 
 def _as_of(age_s: Any) -> tuple[str, str]:
     """For the lens, for the ear. An age nobody knows is not made up."""
-    if isinstance(age_s, bool) or not isinstance(age_s, int | float) or not 0 <= age_s < float("inf"):
+    if (
+        isinstance(age_s, bool)
+        or not isinstance(age_s, int | float)
+        or not 0 <= age_s < float("inf")
+    ):
         return "not up to date", "not up to date"
     size, short, unit = next(age for age in _AGES if age_s >= age[0])
     count = int(age_s // size) if size else int(age_s)
@@ -160,7 +192,9 @@ def _data_text(data: Json) -> str:
 
 def _brief(value: Json) -> str:
     if isinstance(value, Mapping):
-        return _first_text(value) or ", ".join(f"{k} {_brief(v)}" for k, v in list(value.items())[:4])
+        return _first_text(value) or ", ".join(
+            f"{k} {_brief(v)}" for k, v in list(value.items())[:4]
+        )
     if isinstance(value, list):
         return ", ".join(_brief(v) for v in value[:_LISTED])
     if isinstance(value, bool):
@@ -169,10 +203,18 @@ def _brief(value: Json) -> str:
 
 
 def _first_text(value: Mapping[str, Json]) -> str:
-    return next((str(value[key]) for key in (*_TEXT_KEYS, "title", "name") if isinstance(value.get(key), str)), "")
+    return next(
+        (
+            str(value[key])
+            for key in (*_TEXT_KEYS, "title", "name")
+            if isinstance(value.get(key), str)
+        ),
+        "",
+    )
 
 
-# ------------------------------------------------------------------ the render object, read forgivingly
+# ------------------------------------------------------------------ the render object, read
+# forgivingly
 
 
 def _part(render: Mapping[str, Json], key: str) -> Mapping[str, Json]:
@@ -214,7 +256,11 @@ def _flag(render: Mapping[str, Json], audio: Mapping[str, Json], response: ToolR
 
 def _seconds(display: Mapping[str, Json]) -> float | None:
     asked: Any = display.get("durationMs")
-    if isinstance(asked, bool) or not isinstance(asked, int | float) or not 0 < asked < float("inf"):
+    if (
+        isinstance(asked, bool)
+        or not isinstance(asked, int | float)
+        or not 0 < asked < float("inf")
+    ):
         return None
     return min(float(asked), _MAX_DURATION_MS) / 1000
 
@@ -238,24 +284,38 @@ def fallback(code: ErrorCode, tool: ToolDefinition, reason: str) -> ToolResponse
     """An honest short answer when no route can serve; its message is what the wearer reads."""
     name = tool.name.partition(":")[2].replace("_", " ")
     said, advice = {
-        ErrorCode.OFFLINE: (f"Offline: {name} cannot be reached now", "Try again when the connection is back"),
-        ErrorCode.NOT_ACCEPTED: (f"No answer: nobody took {name} up in time", "Try again in a moment"),
-        ErrorCode.SESSION_INACTIVE: (f"The glasses are away: {name} needs them", "Bring the glasses back"),
+        ErrorCode.OFFLINE: (
+            f"Offline: {name} cannot be reached now",
+            "Try again when the connection is back",
+        ),
+        ErrorCode.NOT_ACCEPTED: (
+            f"No answer: nobody took {name} up in time",
+            "Try again in a moment",
+        ),
+        ErrorCode.SESSION_INACTIVE: (
+            f"The glasses are away: {name} needs them",
+            "Bring the glasses back",
+        ),
         ErrorCode.DEADLINE_EXPIRED: (f"Too late: the time for {name} is over", "Ask again"),
     }.get(code, (f"{name} is not available: {reason}", None))
     return ToolResponse.failure(code, said, suggestion=advice, details={"reason": reason})
 
 
 def timed_out(limit_s: float, *, tool: ToolDefinition, started: bool) -> ToolResponse:
-    """It ran too long (S0-57); what it did meanwhile is unknown unless it can be repeated or only reads."""
+    """It ran too long (S0-57); what it did meanwhile is unknown unless it can be repeated or
+    only reads.
+    """
     return ToolResponse.failure(
-        ErrorCode.TIMEOUT, f"Tool execution timeout after {round(limit_s * 1000)}ms",
+        ErrorCode.TIMEOUT,
+        f"Tool execution timeout after {round(limit_s * 1000)}ms",
         partial_side_effects=started and not repeatable(tool),
-    )  # fmt: skip
+    )
 
 
 def cancelled(text: str, *, tool: ToolDefinition | None, started: bool) -> ToolResponse:
-    """It was called off; what it had done by then is unknown unless it can be repeated or only reads."""
+    """It was called off; what it had done by then is unknown unless it can be repeated or only
+    reads.
+    """
     unsafe = started and not (tool is not None and repeatable(tool))
     return ToolResponse.failure(ErrorCode.CANCELLED, text, partial_side_effects=unsafe)
 
@@ -264,36 +324,54 @@ def interrupted(tool: ToolDefinition | None, *, started: bool) -> ToolResponse:
     """The daemon went down under a running call."""
     unsafe = started and not (tool is not None and repeatable(tool))
     return ToolResponse.failure(
-        ErrorCode.INTERRUPTED, "The daemon was restarted while this call ran",
-        partial_side_effects=unsafe, idempotency_required=unsafe,
-    )  # fmt: skip
+        ErrorCode.INTERRUPTED,
+        "The daemon was restarted while this call ran",
+        partial_side_effects=unsafe,
+        idempotency_required=unsafe,
+    )
 
 
 def internal(tool: str) -> ToolResponse:
     """A fault of ours (S2-45): its cause is in the log, never in the answer."""
-    return ToolResponse.failure(ErrorCode.INTERNAL, f"Internal error executing {tool}", partial_side_effects=True)
+    return ToolResponse.failure(
+        ErrorCode.INTERNAL, f"Internal error executing {tool}", partial_side_effects=True
+    )
 
 
 def too_large(size: int, limit: int) -> ToolError:
     """Refuse a call that can never be sent."""
     text = f"This call has {size} bytes; {limit} can be sent"
-    return ToolError.of(ErrorCode.INVALID_ARGUMENTS, text, suggestion="Send less in its arguments", details={"size": size, "limit": limit})
+    return ToolError.of(
+        ErrorCode.INVALID_ARGUMENTS,
+        text,
+        suggestion="Send less in its arguments",
+        details={"size": size, "limit": limit},
+    )
 
 
 def storage_unavailable(why: object) -> ToolError:
-    """The disk takes nothing new; nothing was done, and the same call may succeed when there is room again."""
+    """The disk takes nothing new; nothing was done, and the same call may succeed when there is
+    room again.
+    """
     return ToolError.of(
-        ErrorCode.STORAGE_UNAVAILABLE, f"Nothing new can be stored now: {why}", retry_after_ms=STORAGE_RETRY_MS,
+        ErrorCode.STORAGE_UNAVAILABLE,
+        f"Nothing new can be stored now: {why}",
+        retry_after_ms=STORAGE_RETRY_MS,
         suggestion="See what to do about the disk with: glassd status",
-    )  # fmt: skip
+    )
 
 
 def undecided() -> ToolResponse:
-    """A call that was accepted, that the disk let nobody begin, and that the next daemon may still take up."""
+    """A call that was accepted, that the disk let nobody begin, and that the next daemon may
+    still take up.
+    """
     return ToolResponse.failure(
-        ErrorCode.INTERRUPTED, "The disk takes nothing now: whether this is done is known when it does again",
-        partial_side_effects=True, idempotency_required=True, suggestion="Free some disk space, then look: glassd calls",
-    )  # fmt: skip
+        ErrorCode.INTERRUPTED,
+        "The disk takes nothing now: whether this is done is known when it does again",
+        partial_side_effects=True,
+        idempotency_required=True,
+        suggestion="Free some disk space, then look: glassd calls",
+    )
 
 
 def repeatable(tool: ToolDefinition) -> bool:
@@ -301,33 +379,73 @@ def repeatable(tool: ToolDefinition) -> bool:
     return tool.idempotent or tool.read_only
 
 
-_OWN_BUSINESS: Final = frozenset({
-    ErrorType.VALIDATION, ErrorType.NOT_FOUND, ErrorType.MODE_RESTRICTED, ErrorType.BUDGET_EXCEEDED,
-    ErrorType.CONFIRMATION_REQUIRED, ErrorType.CONFIRMATION_EXPIRED, ErrorType.RATE_LIMIT,
-})  # fmt: skip
+_OWN_BUSINESS: Final = frozenset(
+    {
+        ErrorType.VALIDATION,
+        ErrorType.NOT_FOUND,
+        ErrorType.MODE_RESTRICTED,
+        ErrorType.BUDGET_EXCEEDED,
+        ErrorType.CONFIRMATION_REQUIRED,
+        ErrorType.CONFIRMATION_EXPIRED,
+        ErrorType.RATE_LIMIT,
+    }
+)
 
 
 def concerns_wearer(call: ToolCall, response: ToolResponse) -> bool:
-    """A refusal for form's sake is between us and a program; a wearer who asked is told everything."""
+    """A refusal for form's sake is between us and a program; a wearer who asked is told
+    everything.
+    """
     if call.depth and call.through != INVOKE:
         return False  # the tool that called it says what there is to say
     asked = call.mode is Mode.VOICE or call.origin in (CallOrigin.VOICE, CallOrigin.GLASSES)
     error = response.error
-    return asked or error is None or (error.type not in _OWN_BUSINESS and error.code is not ErrorCode.DENIED)
+    return (
+        asked
+        or error is None
+        or (error.type not in _OWN_BUSINESS and error.code is not ErrorCode.DENIED)
+    )
 
 
-_FROM_AFAR: Final = ("activatedForTool", "clamped", "stale", "ageS", "toolVersion", "mentraExtensions", "content")
+_FROM_AFAR: Final = (
+    "activatedForTool",
+    "clamped",
+    "stale",
+    "ageS",
+    "toolVersion",
+    "mentraExtensions",
+    "content",
+)
 
 
 def stamped(
-    response: ToolResponse, call: ToolCall, *, tool: ToolDefinition | None, registry: str, duration_s: float,
-    timestamp: str, route: RouteKind | None, clamped: Mapping[str, Json],
-) -> ToolResponse:  # fmt: skip
-    """Put the meta of every answer on this one (docs/control-api.md lists it); of a remote tool's own meta only the known keys stay."""
+    response: ToolResponse,
+    call: ToolCall,
+    *,
+    tool: ToolDefinition | None,
+    registry: str,
+    duration_s: float,
+    timestamp: str,
+    route: RouteKind | None,
+    clamped: Mapping[str, Json],
+) -> ToolResponse:
+    """Put the meta of every answer on this one (docs/control-api.md lists it); of a remote
+    tool's own meta only the known keys stay.
+    """
     kept = {key: response.meta[key] for key in _FROM_AFAR if key in response.meta}
-    bare = ToolResponse(data=response.data, error=response.error, intents=response.intents, render=response.render)
-    return bare.with_meta(**{
-        **kept, "tool": call.tool, "toolVersion": tool.version if tool else None, "registryVersion": registry,
-        "duration": max(0, round(duration_s * 1000)), "timestamp": timestamp, "callId": call.call_id,
-        "route": route.value if route else None, "clamped": dict(clamped) or kept.get("clamped"),
-    })  # fmt: skip
+    bare = ToolResponse(
+        data=response.data, error=response.error, intents=response.intents, render=response.render
+    )
+    return bare.with_meta(
+        **{
+            **kept,
+            "tool": call.tool,
+            "toolVersion": tool.version if tool else None,
+            "registryVersion": registry,
+            "duration": max(0, round(duration_s * 1000)),
+            "timestamp": timestamp,
+            "callId": call.call_id,
+            "route": route.value if route else None,
+            "clamped": dict(clamped) or kept.get("clamped"),
+        }
+    )

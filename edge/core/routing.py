@@ -38,7 +38,9 @@ ELSEWHERE: Final = frozenset({RouteKind.CLOUD, RouteKind.QUEUE, RouteKind.WEARER
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A decision. A fallback names the error the caller gets; `reason` is for the audit line and for people."""
+    """A decision. A fallback names the error the caller gets; `reason` is for the audit line
+    and for people.
+    """
 
     kind: RouteKind
     reason: str
@@ -62,7 +64,9 @@ class Circumstances:
 def choose(tool: ToolDefinition, now: Circumstances) -> Route:
     """Pick the one way this call goes now."""
     if now.time_left_s <= 0:
-        return Route(RouteKind.FALLBACK, "its time was over before it began", ErrorCode.DEADLINE_EXPIRED)
+        return Route(
+            RouteKind.FALLBACK, "its time was over before it began", ErrorCode.DEADLINE_EXPIRED
+        )
     if why := unmet(tool, glasses=now.glasses_ready, uplink=now.uplink_up, worn=now.worn):
         return Route(RouteKind.FALLBACK, why, ErrorCode.TOOL_UNAVAILABLE)
     if tool.execution_type is ExecutionType.SPACE:
@@ -70,27 +74,47 @@ def choose(tool: ToolDefinition, now: Circumstances) -> Route:
     if tool.asynchronous and tool.source is not Source.CLOUD:
         return Route(RouteKind.LATER, "its result is handed in later")
     if tool.source is Source.LOCAL:
-        return Route(RouteKind.GATEWAY, "asked at its own address") if tool.endpoint else Route(RouteKind.LOCAL, "lives on this edge")
+        return (
+            Route(RouteKind.GATEWAY, "asked at its own address")
+            if tool.endpoint
+            else Route(RouteKind.LOCAL, "lives on this edge")
+        )
     if tool.source is Source.GLASSES:
         return _on_glasses(tool, now)
     if tool.source is Source.UPSTREAM:
         if now.origin is CallOrigin.CLOUD:
-            return Route(RouteKind.FALLBACK, "other servers' tools are not the cloud's to call", ErrorCode.UNSUPPORTED)
+            return Route(
+                RouteKind.FALLBACK,
+                "other servers' tools are not the cloud's to call",
+                ErrorCode.UNSUPPORTED,
+            )
         return Route(RouteKind.UPSTREAM, "a tool of another server")
     return _in_the_cloud(tool, now)
 
 
 _UNMET: Final = {
-    ("glasses", True): "it works only while the glasses are connected", ("glasses", False): "it works only while the glasses are away",
-    ("uplink", True): "it works only while the cloud is reachable", ("uplink", False): "it works only while the cloud is away",
-    ("worn", True): "it works only while the glasses are worn", ("worn", False): "it works only while the glasses are not worn",
-}  # fmt: skip
+    ("glasses", True): "it works only while the glasses are connected",
+    ("glasses", False): "it works only while the glasses are away",
+    ("uplink", True): "it works only while the cloud is reachable",
+    ("uplink", False): "it works only while the cloud is away",
+    ("worn", True): "it works only while the glasses are worn",
+    ("worn", False): "it works only while the glasses are not worn",
+}
 
 
 def unmet(tool: ToolDefinition, *, glasses: bool, uplink: bool, worn: bool | None) -> str:
-    """Judge the conditions a tool declares (S2-133): facts by name, never an expression. Empty when all hold."""
+    """Judge the conditions a tool declares (S2-133): facts by name, never an expression. Empty
+    when all hold.
+    """
     facts = {"glasses": glasses, "uplink": uplink, "worn": worn is True}
-    return next((_UNMET[fact, wanted] for fact, wanted in tool.available_when.items() if facts[fact] is not wanted), "")
+    return next(
+        (
+            _UNMET[fact, wanted]
+            for fact, wanted in tool.available_when.items()
+            if facts[fact] is not wanted
+        ),
+        "",
+    )
 
 
 def _from_the_wearer(now: Circumstances) -> Route:
@@ -109,7 +133,9 @@ def _on_glasses(tool: ToolDefinition, now: Circumstances) -> Route:
 
 def _in_the_cloud(tool: ToolDefinition, now: Circumstances) -> Route:
     if now.origin is CallOrigin.CLOUD:
-        return Route(RouteKind.FALLBACK, "the cloud asked for a tool of its own", ErrorCode.UNSUPPORTED)
+        return Route(
+            RouteKind.FALLBACK, "the cloud asked for a tool of its own", ErrorCode.UNSUPPORTED
+        )
     if now.uplink_up:
         return Route(RouteKind.CLOUD, "the uplink is up")
     if not now.uplink_configured:
@@ -121,7 +147,9 @@ def _in_the_cloud(tool: ToolDefinition, now: Circumstances) -> Route:
 
 
 def life_s(call: ToolCall, tool: ToolDefinition, route: Route) -> float:
-    """How long the call may live: what may wait, waits longer than its caller does (the cloud waits itself)."""
+    """How long the call may live: what may wait, waits longer than its caller does (the cloud
+    waits itself).
+    """
     if call.origin is CallOrigin.CLOUD:
         return call.ttl_s
     if tool.asynchronous and route.code is None:

@@ -1,7 +1,9 @@
-"""Which tools of other servers one caller may see: those it mentions, else those it is allowed. Two filters, on purpose unlike.
+"""Which tools of other servers one caller may see: those it mentions, else those it is allowed. Two
+filters, on purpose unlike.
 
-Pure. Refuses to narrow what is ours or the cloud's. Mentions add (none at all: everything), an allow-list restricts (none at
-all: nothing); a scope that says neither lets nothing in (S1-13 … S1-23).
+Pure. Refuses to narrow what is ours or the cloud's. Mentions add (none at all: everything), an
+allow-list restricts (none at all: nothing); a scope that says neither lets nothing in (S1-13 …
+S1-23).
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +23,9 @@ _TOOL: Final = "mcpTool"
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """One thing a caller mentioned; of other kinds than servers and tools only that they were mentioned counts."""
+    """One thing a caller mentioned; of other kinds than servers and tools only that they were
+    mentioned counts.
+    """
 
     kind: str
     server: str = ""
@@ -37,8 +41,8 @@ class Scope:
 
     @classmethod
     def of(cls, value: Json) -> "Scope":
-        """Read `{mentions?: [{type, serverId?, name?}], allowedMcpServers?: {ID: {tools?: [NAME]}}}`. Raises ValueError with
-        field, problem and fix.
+        """Read `{mentions?: [{type, serverId?, name?}], allowedMcpServers?: {ID: {tools?:
+        [NAME]}}}`. Raises ValueError with field, problem and fix.
         """
         if not isinstance(value, Mapping):
             raise ValueError("scope: must be an object")
@@ -46,9 +50,11 @@ class Scope:
             raise ValueError(f"scope.{str(unknown)[:40]}: unknown key; known: {', '.join(_KEYS)}")
         mentions, allowed = value.get(_KEYS[0]), value.get(_KEYS[1])
         return cls(
-            None if mentions is None else tuple(_mention(number, one) for number, one in enumerate(_listed(mentions))),
+            None
+            if mentions is None
+            else tuple(_mention(number, one) for number, one in enumerate(_listed(mentions))),
             None if allowed is None else _allowed(allowed),
-        )  # fmt: skip
+        )
 
 
 def _listed(mentions: Json) -> list[Json]:
@@ -60,7 +66,10 @@ def _listed(mentions: Json) -> list[Json]:
 def _mention(number: int, one: Json) -> Mention:
     where = f"scope.mentions.{number}"
     if not isinstance(one, Mapping) or not isinstance(one.get("type"), str):
-        raise ValueError(f'{where}: must be an object with a type, for example {{"type": "{_SERVER}", "serverId": "files"}}')
+        raise ValueError(
+            f"{where}: must be an object with a type, "
+            f'for example {{"type": "{_SERVER}", "serverId": "files"}}'
+        )
     kind = str(one["type"])
     for key in {_SERVER: ("serverId",), _TOOL: ("serverId", "name")}.get(kind, ()):
         if not isinstance(one.get(key), str) or not one[key]:
@@ -69,13 +78,20 @@ def _mention(number: int, one: Json) -> Mention:
 
 
 def _allowed(allowed: Json) -> Mapping[str, frozenset[str]]:
-    if not isinstance(allowed, Mapping) or not all(isinstance(one, Mapping) for one in allowed.values()):
-        raise ValueError('scope.allowedMcpServers: must be an object, for example {"files": {"tools": ["read_file"]}}')
+    if not isinstance(allowed, Mapping) or not all(
+        isinstance(one, Mapping) for one in allowed.values()
+    ):
+        raise ValueError(
+            "scope.allowedMcpServers: must be an object, "
+            'for example {"files": {"tools": ["read_file"]}}'
+        )
     found = {}
     for server, one in allowed.items():
         tools = one.get("tools", [])
         if not isinstance(tools, list) or not all(isinstance(name, str) for name in tools):
-            raise ValueError(f"scope.allowedMcpServers.{str(server)[:63]}.tools: must be a list of tool names")
+            raise ValueError(
+                f"scope.allowedMcpServers.{str(server)[:63]}.tools: must be a list of tool names"
+            )
         found[str(server)] = frozenset(tools)
     return FrozenDict(found)
 
@@ -100,8 +116,8 @@ def origin(tool: ToolDefinition) -> Origin | None:
 
 
 def by_mentions(origins: Iterable[Origin], mentions: Iterable[Mention]) -> tuple[Origin, ...]:
-    """Keep what is mentioned: a server with all its tools, or single ones, which add up. No mention at all keeps everything
-    (S1-16); mentions of other kinds alone keep nothing (S1-20).
+    """Keep what is mentioned: a server with all its tools, or single ones, which add up. No mention
+    at all keeps everything (S1-16); mentions of other kinds alone keep nothing (S1-20).
     """
     given = tuple(mentions)
     if not given:
@@ -111,7 +127,9 @@ def by_mentions(origins: Iterable[Origin], mentions: Iterable[Mention]) -> tuple
     return tuple(one for one in origins if one.server in whole or (one.server, one.tool) in single)
 
 
-def by_allowed(origins: Iterable[Origin], allowed: Mapping[str, frozenset[str]] | None) -> tuple[Origin, ...]:
+def by_allowed(
+    origins: Iterable[Origin], allowed: Mapping[str, frozenset[str]] | None
+) -> tuple[Origin, ...]:
     """Keep what is named, server and tool (S1-22); nobody named keeps nothing (S1-21)."""
     named = allowed or {}
     return tuple(one for one in origins if one.tool in named.get(one.server, frozenset()))
@@ -119,10 +137,16 @@ def by_allowed(origins: Iterable[Origin], allowed: Mapping[str, frozenset[str]] 
 
 def within(scope: Scope, origins: Iterable[Origin]) -> tuple[Origin, ...]:
     """Mentions decide where there are any; else the allow-list (S1-13, S1-14)."""
-    return by_allowed(origins, scope.allowed) if scope.mentions is None else by_mentions(origins, scope.mentions)
+    return (
+        by_allowed(origins, scope.allowed)
+        if scope.mentions is None
+        else by_mentions(origins, scope.mentions)
+    )
 
 
 def admits(scope: Scope | None, tool: ToolDefinition) -> bool:
-    """May a caller of this scope see and call this tool? None: a caller that has no scope sees what is in force."""
+    """May a caller of this scope see and call this tool? None: a caller that has no scope sees
+    what is in force.
+    """
     found = origin(tool)
     return scope is None or found is None or bool(within(scope, (found,)))

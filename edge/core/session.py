@@ -16,7 +16,9 @@ MAX_TURNS: Final = 256
 """Turns whose budget is remembered; an edge has a handful of sessions, so this is hours of talk."""
 MAX_TRANSITIONS: Final = 100
 IDLE_S: Final = 300.0
-"""Nobody says goodbye to glasses they take off: after this silence another session may be started."""
+"""Nobody says goodbye to glasses they take off: after this silence another session may be
+started.
+"""
 MAX_QUIET_S: Final = 86_400.0
 FAREWELL: Final = "farewell_spoken"
 """`after` of an intent that waits until the wearer got the answer it came with."""
@@ -52,9 +54,11 @@ class TurnLedger:
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """The voice session as it is. The mode of a call is never in here: it travels with the call and never changes.
+    """The voice session as it is. The mode of a call is never in here: it travels with the call and
+    never changes.
 
-    `quiet_until` is a moment on the boot clock at which silence ends by itself; None: with the next session.
+    `quiet_until` is a moment on the boot clock at which silence ends by itself; None: with the next
+    session.
     """
 
     voice_active: bool = False
@@ -72,33 +76,47 @@ class SessionController:
     def __init__(self) -> None:
         self._state = SessionState()
         self._heard_at = 0.0
-        self.transitions: deque[tuple[str, SessionState, SessionState]] = deque(maxlen=MAX_TRANSITIONS)
+        self.transitions: deque[tuple[str, SessionState, SessionState]] = deque(
+            maxlen=MAX_TRANSITIONS
+        )
 
     def snapshot(self) -> SessionState:
         """Give the state; frozen, so it is a copy."""
         return self._state
 
     def described(self, now: float) -> dict[str, Json]:
-        """The state as others read it: what is left of a quiet time instead of its end, which is a moment on our clock."""
+        """The state as others read it: what is left of a quiet time instead of its end, which
+        is a moment on our clock.
+        """
         state = asdict(self._state)
         del state["quiet_until"]
-        return {**state, "voice_active": self.voice_active(now), "quiet_s": round(self.quiet_s(now))}
+        return {
+            **state,
+            "voice_active": self.voice_active(now),
+            "quiet_s": round(self.quiet_s(now)),
+        }
 
     def begin_voice(self, now: float = 0.0) -> bool:
-        """Note that the wearer speaks with us. False in a quiet time. Silence of an earlier session ends; suppression of transcripts
-        does not: the wearer asked for privacy, and speaking does not take that back. An intent does, as does a new session of a tool.
+        """Note that the wearer speaks with us. False in a quiet time. Silence of an earlier session
+        ends; suppression of transcripts does not: the wearer asked for privacy, and speaking does
+        not take that back. An intent does, as does a new session of a tool.
         """
         if self.quiet_s(now) > 0:
             return False
         self._heard_at = now
         if not self._state.voice_active:
             before = self._state
-            kept = SessionState(suppress_transcript=before.suppress_transcript, pending_message=before.pending_message)
+            kept = SessionState(
+                suppress_transcript=before.suppress_transcript,
+                pending_message=before.pending_message,
+            )
             self._move("voice", replace(kept, voice_active=True))
         return True
 
     def voice_active(self, now: float) -> bool:
-        """Is somebody speaking with us? A session in which nothing was said for `IDLE_S` is none any more."""
+        """Is somebody speaking with us? A session in which nothing was said for `IDLE_S` is
+        none any more.
+        """
         return self._state.voice_active and now - self._heard_at <= IDLE_S
 
     def quiet_s(self, now: float) -> float:
@@ -108,10 +126,14 @@ class SessionController:
 
     def silent(self, now: float) -> bool:
         """Is nothing to be spoken now?"""
-        return self._state.suppress_audio and (self._state.quiet_until is None or self.quiet_s(now) > 0)
+        return self._state.suppress_audio and (
+            self._state.quiet_until is None or self.quiet_s(now) > 0
+        )
 
     def apply(self, intent: Mapping[str, Json], *, tool: str, now: float = 0.0) -> bool:
-        """Carry one intent out; False (and a warning) when it is unknown or has nothing to act on."""
+        """Carry one intent out; False (and a warning) when it is unknown or has nothing to act
+        on.
+        """
         kind = intent.get("type")
         if kind == "START_VOICE_SESSION":
             return self._start(intent, tool, now)
@@ -120,10 +142,14 @@ class SessionController:
         if kind == "SUPPRESS_AUDIO":
             return self._silence(intent, tool, now)
         if kind == "SUPPRESS_TRANSCRIPT":
-            return self._move(tool, replace(self._state, suppress_transcript=intent.get("value") is True))
+            return self._move(
+                tool, replace(self._state, suppress_transcript=intent.get("value") is True)
+            )
         if kind == "SET_PENDING_MESSAGE":
             text = intent.get("message", intent.get("value"))
-            return self._move(tool, replace(self._state, pending_message=text if isinstance(text, str) else None))
+            return self._move(
+                tool, replace(self._state, pending_message=text if isinstance(text, str) else None)
+            )
         _log.warning("Unknown intent type: %s", str(kind)[:40])
         return False
 
@@ -134,11 +160,19 @@ class SessionController:
             return False
         self._heard_at = now
         named = intent.get("sessionId")
-        return self._move(tool, SessionState(voice_active=True, session_id=named if isinstance(named, str) else None))
+        return self._move(
+            tool,
+            SessionState(voice_active=True, session_id=named if isinstance(named, str) else None),
+        )
 
     def _silence(self, intent: Mapping[str, Json], tool: str, now: float) -> bool:
         on, seconds = intent.get("value") is True, intent.get("duration")
-        timed = on and isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds <= MAX_QUIET_S
+        timed = (
+            on
+            and isinstance(seconds, int | float)
+            and not isinstance(seconds, bool)
+            and 0 < seconds <= MAX_QUIET_S
+        )
         until = now + float(seconds) if timed and isinstance(seconds, int | float) else None
         return self._move(tool, replace(self._state, suppress_audio=on, quiet_until=until))
 

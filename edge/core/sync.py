@@ -1,4 +1,5 @@
-"""The words and the pace of keeping a registry in sync: what a fetch brings, how it fails, when to try again.
+"""The words and the pace of keeping a registry in sync: what a fetch brings, how it fails, when to
+try again.
 
 Pure: chance is handed in, nothing waits here. Refuses to know HTTP and disks.
 """
@@ -10,11 +11,15 @@ from typing import Protocol
 from tools_cache.generations import Generation
 
 TRIES_FOR_NOTICE = 3
-"""Fetches made for one announced registry before the cloud is believed to have moved on (a cache may lag behind)."""
+"""Fetches made for one announced registry before the cloud is believed to have moved on (a
+cache may lag behind).
+"""
 
 
 class SyncFailed(Exception):
-    """This sync changed nothing. `hint` is what a person can do; `retry_after_s` what the cloud asked for."""
+    """This sync changed nothing. `hint` is what a person can do; `retry_after_s` what the cloud
+    asked for.
+    """
 
     def __init__(self, detail: str, *, hint: str = "", retry_after_s: float = 0.0) -> None:
         super().__init__(detail)
@@ -24,7 +29,9 @@ class SyncFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a fetch brought. `body` None: what we have is what there is. `kind`: `registry` or `tools`."""
+    """What a fetch brought. `body` None: what we have is what there is. `kind`: `registry` or
+    `tools`.
+    """
 
     body: bytes | None
     kind: str = "registry"
@@ -38,15 +45,20 @@ class RegistrySource(Protocol):
     def url(self) -> str: ...
 
     async def fetch(self, have: Generation | None, *, past_caches: bool) -> Fetched:
-        """Ask once. `past_caches`: it is known to have changed, so nobody in between may answer. Raises `SyncFailed`."""
+        """Ask once. `past_caches`: it is known to have changed, so nobody in between may
+        answer. Raises `SyncFailed`.
+        """
 
 
 class Pace:
-    """When to sync next: every `refresh_s`; after failures doubled from `retry_s[0]` to `retry_s[1]`, half of it chance;
-    for an announced registry that is not served yet, a few times in the pace of failures.
+    """When to sync next: every `refresh_s`; after failures doubled from `retry_s[0]` to
+    `retry_s[1]`, half of it chance; for an announced registry that is not served yet, a few times
+    in the pace of failures.
     """
 
-    def __init__(self, refresh_s: float, retry_s: tuple[float, float], chance: Callable[[], float]) -> None:
+    def __init__(
+        self, refresh_s: float, retry_s: tuple[float, float], chance: Callable[[], float]
+    ) -> None:
         self._refresh_s = refresh_s
         self._retry_s = retry_s
         self._chance = chance

@@ -1,7 +1,9 @@
-"""The templates of user-made tools: `{{input.x}}` becomes a JSON value or one part of an address, `${env.X}` a secret.
+"""The templates of user-made tools: `{{input.x}}` becomes a JSON value or one part of an address,
+`${env.X}` a secret.
 
-Pure. Refuses to know where secrets come from. What a caller sends stays a value: it can neither close a string, nor add a
-key, nor leave its place in a path, and what stands in it is never a template itself.
+Pure. Refuses to know where secrets come from. What a caller sends stays a value: it can neither
+close a string, nor add a key, nor leave its place in a path, and what stands in it is never a
+template itself.
 """
 
 import json
@@ -40,10 +42,15 @@ def check(template: Json) -> None:
     for text in _texts(template):
         for path in _SLOT.findall(text):
             if not _PATH.fullmatch(path):
-                raise BadTemplate(f"{{{{{path}}}}} is no placeholder; there are {{{{input.NAME}}}}, {{{{call.id}}}} and {{{{call.tool}}}}")
+                raise BadTemplate(
+                    f"{{{{{path}}}}} is no placeholder; there are "
+                    f"{{{{input.NAME}}}}, {{{{call.id}}}} and {{{{call.tool}}}}"
+                )
         rest = _ENV.sub("", _SLOT.sub("", text))
         if "${" in rest:
-            raise BadTemplate("a ${ that is no ${env.NAME}; NAME may hold letters, digits and _ only")
+            raise BadTemplate(
+                "a ${ that is no ${env.NAME}; NAME may hold letters, digits and _ only"
+            )
         if "{{" in rest:
             raise BadTemplate("a {{ without its }}; a placeholder is {{input.NAME}}")
 
@@ -74,8 +81,8 @@ def _texts(template: Json) -> Iterator[str]:
 
 
 def with_secrets(template: Json, values: Values, *, encoded: bool = False) -> Json:
-    """Put secrets in their places, before any call's values are. `encoded`: as parts of an address, but for those that are its
-    host, or all of its beginning.
+    """Put secrets in their places, before any call's values are. `encoded`: as parts of an address,
+    but for those that are its host, or all of its beginning.
     """
     if isinstance(template, Mapping):
         return {key: with_secrets(inner, values) for key, inner in template.items()}
@@ -94,8 +101,22 @@ def with_secrets(template: Json, values: Values, *, encoded: bool = False) -> Js
 
 
 def without_secrets(value: Json, secrets: Iterable[str]) -> Json:
-    """Take secrets out of what somebody said back, also as they stand in an address or in JSON. Short ones would hide words."""
-    return _without(value, sorted({form for secret in secrets if len(secret.strip()) >= SHORTEST for form in _forms(secret)}, key=len, reverse=True))
+    """Take secrets out of what somebody said back, also as they stand in an address or in JSON.
+    Short ones would hide words.
+    """
+    return _without(
+        value,
+        sorted(
+            {
+                form
+                for secret in secrets
+                if len(secret.strip()) >= SHORTEST
+                for form in _forms(secret)
+            },
+            key=len,
+            reverse=True,
+        ),
+    )
 
 
 def _forms(secret: str) -> tuple[str, ...]:
@@ -116,8 +137,9 @@ def _without(value: Json, forms: Sequence[str]) -> Json:
 
 
 def filled(template: Json, scope: Mapping[str, Json]) -> Json:
-    """Fill a JSON template. A text that is one placeholder and nothing else becomes the value itself, whatever its type;
-    what the call has nothing for leaves its key out, and is null in a list. Within a longer text a value becomes text.
+    """Fill a JSON template. A text that is one placeholder and nothing else becomes the value
+    itself, whatever its type; what the call has nothing for leaves its key out, and is null in a
+    list. Within a longer text a value becomes text.
     """
     found = _filled(template, scope)
     return None if found is ABSENT else found
@@ -126,12 +148,19 @@ def filled(template: Json, scope: Mapping[str, Json]) -> Json:
 def _filled(template: Json, scope: Mapping[str, Json]) -> Any:
     if isinstance(template, str):
         whole = _SLOT.fullmatch(template)
-        return _value(whole[1], scope) if whole else _SLOT.sub(lambda m: text_of(_value(m[1], scope)), template)
+        return (
+            _value(whole[1], scope)
+            if whole
+            else _SLOT.sub(lambda m: text_of(_value(m[1], scope)), template)
+        )
     if isinstance(template, Mapping):
         members = ((key, _filled(inner, scope)) for key, inner in template.items())
         return {key: value for key, value in members if value is not ABSENT}
     if isinstance(template, list | tuple):
-        return [None if value is ABSENT else value for value in (_filled(inner, scope) for inner in template)]
+        return [
+            None if value is ABSENT else value
+            for value in (_filled(inner, scope) for inner in template)
+        ]
     return template
 
 
@@ -139,7 +168,11 @@ def text_of(value: Any) -> str:
     """A value within a text: words as they are, nothing for nothing, all else as JSON spells it."""
     if value is ABSENT or value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return (
+        value
+        if isinstance(value, str)
+        else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    )
 
 
 def _value(path: str, scope: Mapping[str, Json]) -> Any:
@@ -147,7 +180,12 @@ def _value(path: str, scope: Mapping[str, Json]) -> Any:
     for step in path.split("."):
         if isinstance(found, Mapping) and step in found:
             found = found[step]
-        elif isinstance(found, list) and step.isascii() and step.isdecimal() and int(step) < len(found):
+        elif (
+            isinstance(found, list)
+            and step.isascii()
+            and step.isdecimal()
+            and int(step) < len(found)
+        ):
             found = found[int(step)]
         else:
             return ABSENT
@@ -164,9 +202,9 @@ def origin(url: str) -> str:
 
 
 def address(url: str, query: Mapping[str, Json], scope: Mapping[str, Json]) -> str:
-    """Fill an address: each value is one part of the path or of the query, percent-encoded. A path has no empty parts, so what
-    the call has nothing for is an error there; in the query it is empty, or left out where it is a value of `query`.
-    Raises `Unfilled`.
+    """Fill an address: each value is one part of the path or of the query, percent-encoded. A path
+    has no empty parts, so what the call has nothing for is an error there; in the query it is
+    empty, or left out where it is a value of `query`. Raises `Unfilled`.
     """
     start = origin(url)
     path, mark, rest = url[len(start) :].partition("?")

@@ -1,7 +1,9 @@
-"""What another MCP server lists, made into tools of ours: which come in, under which name, and what may be believed of them.
+"""What another MCP server lists, made into tools of ours: which come in, under which name, and what
+may be believed of them.
 
-Pure. Refuses to believe a server about itself: what it says of its tools' effects is a hint until the owner trusts it, its
-words never take the place of ours, and nothing comes in that the owner did not name (C-37).
+Pure. Refuses to believe a server about itself: what it says of its tools' effects is a hint until
+the owner trusts it, its words never take the place of ours, and nothing comes in that the owner did
+not name (C-37).
 """
 
 import hashlib
@@ -30,7 +32,9 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What of one server's list came in. `origins` is the only way back from our name to theirs; nothing is ever parsed."""
+    """What of one server's list came in. `origins` is the only way back from our name to
+    theirs; nothing is ever parsed.
+    """
 
     app: App
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -38,8 +42,15 @@ class Admitted:
     dropped: tuple[Dropped, ...] = ()
 
 
-def admitted(server: Server, listed: Iterable[Mapping[str, Json]], *, problems: Mapping[str, str] | None = None) -> Admitted:
-    """Take in what the owner allowed. `problems`: tools (by their name there) that cannot be used, and why."""
+def admitted(
+    server: Server,
+    listed: Iterable[Mapping[str, Json]],
+    *,
+    problems: Mapping[str, str] | None = None,
+) -> Admitted:
+    """Take in what the owner allowed. `problems`: tools (by their name there) that cannot be
+    used, and why.
+    """
     tools: list[ToolDefinition] = []
     origins: dict[str, str] = {}
     out: list[str] = []
@@ -56,7 +67,12 @@ def admitted(server: Server, listed: Iterable[Mapping[str, Json]], *, problems: 
             continue
         origins[ours] = name
         tools.append(definition(server, ours, raw))
-    return Admitted(App(package=server.name, name=server.title or server.name, tools=tuple(tools)), origins, tuple(out), tuple(dropped))
+    return Admitted(
+        App(package=server.name, name=server.title or server.name, tools=tuple(tools)),
+        origins,
+        tuple(out),
+        tuple(dropped),
+    )
 
 
 def _unusable(raw: Mapping[str, Json], ours: str, taken: Mapping[str, str], count: int) -> str:
@@ -73,11 +89,15 @@ def _unusable(raw: Mapping[str, Json], ours: str, taken: Mapping[str, str], coun
 
 
 def canonical(server: str, tool: str) -> str:
-    """Give the name by which we know a tool: `server:tool`. What cannot stand in a name, or is too long, is replaced, and the
-    hash of the whole name keeps two such apart.
+    """Give the name by which we know a tool: `server:tool`. What cannot stand in a name, or is too
+    long, is replaced, and the hash of the whole name keeps two such apart.
     """
     plain = f"{server}:{tool}"
-    if tool.isprintable() and not any(ch.isspace() or ch == ":" for ch in tool) and len(plain) <= MAX_NAME:
+    if (
+        tool.isprintable()
+        and not any(ch.isspace() or ch == ":" for ch in tool)
+        and len(plain) <= MAX_NAME
+    ):
         return plain
     tail = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()[:_TAIL]
     room = MAX_NAME - len(server) - _TAIL - 2
@@ -85,31 +105,52 @@ def canonical(server: str, tool: str) -> str:
 
 
 def definition(server: Server, name: str, raw: Mapping[str, Json]) -> ToolDefinition:
-    """Make one tool of ours. Its author's words stay as they are, but for a description the owner wrote instead (S1-45)."""
+    """Make one tool of ours. Its author's words stay as they are, but for a description the
+    owner wrote instead (S1-45).
+    """
     origin = str(raw["name"])
     told = _told(server, origin, raw)
     said = raw.get("_meta")
     meta: Mapping[str, Json] = said if isinstance(said, dict) else {}
     provenance = {"id": server.name, "name": server.title or server.name, "tool": origin}
-    kept = Packed.of({**raw, "name": name.partition(":")[2], "description": told, "_meta": {**meta, SERVER_KEY: provenance}, EXECUTION_KEY: fingerprint(server)})
+    kept = Packed.of(
+        {
+            **raw,
+            "name": name.partition(":")[2],
+            "description": told,
+            "_meta": {**meta, SERVER_KEY: provenance},
+            EXECUTION_KEY: fingerprint(server),
+        }
+    )
     effects, idempotent = believed(raw.get("annotations"), trusted=server.trusted)
     return ToolDefinition(
-        name=name, description=told, input_schema=kept.part("inputSchema"), source=Source.UPSTREAM, version=_version(raw),
-        side_effects=effects, idempotent=idempotent, requires_confirmation=server.confirm, timeout_s=server.timeout_s,
-        visible=server.visible, custom_ui=SHOWN, raw=kept,
-    )  # fmt: skip
+        name=name,
+        description=told,
+        input_schema=kept.part("inputSchema"),
+        source=Source.UPSTREAM,
+        version=_version(raw),
+        side_effects=effects,
+        idempotent=idempotent,
+        requires_confirmation=server.confirm,
+        timeout_s=server.timeout_s,
+        visible=server.visible,
+        custom_ui=SHOWN,
+        raw=kept,
+    )
 
 
 def _told(server: Server, origin: str, raw: Mapping[str, Json]) -> str:
-    """The owner's words for this tool, else its author's; before both what the owner says of the whole server."""
+    """The owner's words for this tool, else its author's; before both what the owner says of
+    the whole server.
+    """
     own = server.tool_prompts.get(origin, "")
     text = own or str(raw.get("description") or raw.get("title") or origin)
     return "\n".join(filter(None, (server.prompt, text)))[:MAX_DESCRIPTION]
 
 
 def believed(annotations: Json, *, trusted: bool) -> tuple[SideEffects, bool]:
-    """What a tool does, and whether doing it twice is doing it once. A stranger's word for that is none: then it writes, is
-    asked about as the policy says, and is never run twice.
+    """What a tool does, and whether doing it twice is doing it once. A stranger's word for that is
+    none: then it writes, is asked about as the policy says, and is never run twice.
     """
     hints: Mapping[str, Any] = annotations if trusted and isinstance(annotations, Mapping) else {}
     if hints.get("readOnlyHint") is True:
@@ -118,7 +159,9 @@ def believed(annotations: Json, *, trusted: bool) -> tuple[SideEffects, bool]:
 
 
 def _version(raw: Mapping[str, Json]) -> str:
-    """Name what a tool is now, so that an answer says which it was: servers give their tools no version."""
+    """Name what a tool is now, so that an answer says which it was: servers give their tools no
+    version.
+    """
     text = repr((raw.get("description"), raw.get("inputSchema"), raw.get("outputSchema")))
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
@@ -128,12 +171,13 @@ def compat_id(server: str, tool: str) -> str:
     return seed_ids.tool_id(server, tool)
 
 
-# ------------------------------------------------------------------ where a server is told from another
+# ------------------------------------------------------------------ where a server is told from
+# another
 
 
 def fingerprint(server: Server) -> str:
-    """Tell whether a kept list is of the server that is configured now: who is asked, not what is allowed of it. No secret
-    is in it: templates hold their names only.
+    """Tell whether a kept list is of the server that is configured now: who is asked, not what is
+    allowed of it. No secret is in it: templates hold their names only.
     """
     asked = (server.url, server.transport, server.command, server.args)
     return hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
@@ -141,4 +185,8 @@ def fingerprint(server: Server) -> str:
 
 def unavailable(server: Server, why: str) -> str:
     """Say why a tool that is kept cannot be called now (S1-43)."""
-    return f"its server {server.title or server.name} is away: {why}" if why else f"its server {server.title or server.name} is away"
+    return (
+        f"its server {server.title or server.name} is away: {why}"
+        if why
+        else f"its server {server.title or server.name} is away"
+    )

@@ -1,6 +1,8 @@
-"""Who sees a call: which tools are shown on the glasses, whether there is anything to show them on, and as what.
+"""Who sees a call: which tools are shown on the glasses, whether there is anything to show them on,
+and as what.
 
-Pure. Refuses to draw, and to route: where a result goes follows from what the tool says of itself, never from its name.
+Pure. Refuses to draw, and to route: where a result goes follows from what the tool says of itself,
+never from its name.
 """
 
 from collections.abc import Mapping
@@ -9,24 +11,49 @@ from typing import Final
 
 from edge.core.results import LayoutKind, concerns_wearer, text_of
 from edge.ports import GlassesStatus
-from tools_cache.tool import CallOrigin, ExecutionType, Json, Mode, Source, ToolCall, ToolDefinition, ToolResponse
+from tools_cache.tool import (
+    CallOrigin,
+    ExecutionType,
+    Json,
+    Mode,
+    Source,
+    ToolCall,
+    ToolDefinition,
+    ToolResponse,
+)
 
 SURFACE_S: Final = 60.0
-"""Glasses that are away longer than this are no place to show anything: by then a result that waits is no answer any more."""
+"""Glasses that are away longer than this are no place to show anything: by then a result that
+waits is no answer any more.
+"""
 TEMPLATES: Final[Mapping[str, LayoutKind]] = {
-    **{kind.value: kind for kind in (LayoutKind.TEXT_WALL, LayoutKind.REFERENCE_CARD, LayoutKind.DASHBOARD_CARD, LayoutKind.DOUBLE_TEXT_WALL)},
-    "text": LayoutKind.TEXT_WALL, "card": LayoutKind.REFERENCE_CARD, "dashboard": LayoutKind.DASHBOARD_CARD,
-}  # fmt: skip
-"""`display.customUI` → how a result is laid out. A component that only another client has is text here (S3-18)."""
+    **{
+        kind.value: kind
+        for kind in (
+            LayoutKind.TEXT_WALL,
+            LayoutKind.REFERENCE_CARD,
+            LayoutKind.DASHBOARD_CARD,
+            LayoutKind.DOUBLE_TEXT_WALL,
+        )
+    },
+    "text": LayoutKind.TEXT_WALL,
+    "card": LayoutKind.REFERENCE_CARD,
+    "dashboard": LayoutKind.DASHBOARD_CARD,
+}
+"""`display.customUI` → how a result is laid out. A component that only another client has is
+text here (S3-18).
+"""
 _PARTS: Final = {
-    LayoutKind.REFERENCE_CARD: ("title", "text"), LayoutKind.DASHBOARD_CARD: ("leftText", "rightText"),
+    LayoutKind.REFERENCE_CARD: ("title", "text"),
+    LayoutKind.DASHBOARD_CARD: ("leftText", "rightText"),
     LayoutKind.DOUBLE_TEXT_WALL: ("topText", "bottomText"),
-}  # fmt: skip
+}
 
 
 def visible(tool: ToolDefinition) -> bool:
-    """Are calls of it shown beside what they do? Never those of internal and built-in tools, whatever is configured (S3-05,
-    S3-08); by default those of all others (S3-06) but for another server's (S3-07).
+    """Are calls of it shown beside what they do? Never those of internal and built-in tools,
+    whatever is configured (S3-05, S3-08); by default those of all others (S3-06) but for another
+    server's (S3-07).
     """
     if tool.execution_type is ExecutionType.INTERNAL or tool.source is Source.GLASSES:
         return False
@@ -34,21 +61,25 @@ def visible(tool: ToolDefinition) -> bool:
 
 
 def shown(call: ToolCall, tool: ToolDefinition | None) -> bool:
-    """Does the wearer see that this call is under way? What the wearer asked for is, but for what is internal."""
+    """Does the wearer see that this call is under way? What the wearer asked for is, but for
+    what is internal.
+    """
     if tool is None or visible(tool):
         return True
     return tool.execution_type is not ExecutionType.INTERNAL and asked(call)
 
 
 def told(call: ToolCall, tool: ToolDefinition | None, response: ToolResponse) -> bool:
-    """Does the wearer get this answer? A built-in tool whose very effect is a picture or a voice has it all the same,
-    and that it came to nothing is told.
+    """Does the wearer get this answer? A built-in tool whose very effect is a picture or a voice
+    has it all the same, and that it came to nothing is told.
     """
     if not concerns_wearer(call, response):
         return False
     if tool is None or tool.execution_type is ExecutionType.INTERNAL:
         return tool is None
-    return shown(call, tool) or (tool.source is Source.GLASSES and (response.render is not None or not response.ok))
+    return shown(call, tool) or (
+        tool.source is Source.GLASSES and (response.render is not None or not response.ok)
+    )
 
 
 def asked(call: ToolCall) -> bool:
@@ -57,7 +88,9 @@ def asked(call: ToolCall) -> bool:
 
 
 def surface(glasses: GlassesStatus, *, began: float, now: float) -> bool:
-    """Is there anything to show a result on, now or in a moment (S3-10)? `began`: when we began to look for glasses."""
+    """Is there anything to show a result on, now or in a moment (S3-10)? `began`: when we began
+    to look for glasses.
+    """
     if glasses.ready:
         return True
     away_since = began if glasses.gone_at is None else glasses.gone_at
@@ -82,12 +115,24 @@ def working(tool: ToolDefinition | None) -> str:
 
 
 def dressed(response: ToolResponse, tool: ToolDefinition | None) -> ToolResponse:
-    """Lay a result out as its tool wants it, call and result in one picture (S3-09), unless the result brings its own."""
+    """Lay a result out as its tool wants it, call and result in one picture (S3-09), unless the
+    result brings its own.
+    """
     render: dict[str, Json] = dict(response.render or {})
     text = text_of(response)
-    if tool is None or not tool.custom_ui or not response.ok or "display" in render or not text.strip():
+    if (
+        tool is None
+        or not tool.custom_ui
+        or not response.ok
+        or "display" in render
+        or not text.strip()
+    ):
         return response
     layout = TEMPLATES.get(tool.custom_ui, LayoutKind.TEXT_WALL)
     head, body = _PARTS.get(layout, ("", "text"))
-    render["display"] = {"layout": layout.value, body: text, **({head: title(tool)} if head else {})}
+    render["display"] = {
+        "layout": layout.value,
+        body: text,
+        **({head: title(tool)} if head else {}),
+    }
     return replace(response, render={"audio": {"text": text}, **render})

@@ -1,4 +1,5 @@
-"""The cast of the demo: child processes that announce themselves with one JSON line, and end with us.
+"""The cast of the demo: child processes that announce themselves with one JSON line, and end with
+us.
 
 Refuses to know the play. Children are started by argument vector, watched, and ended by pid.
 """
@@ -31,14 +32,18 @@ class CastError(Exception):
 
 
 def without_settings(env: Mapping[str, str]) -> dict[str, str]:
-    """Leave the settings and sockets of another daemon out: in the environment they would win over a configuration file."""
+    """Leave the settings and sockets of another daemon out: in the environment they would win
+    over a configuration file.
+    """
     return {name: value for name, value in env.items() if not name.startswith("GLASSD_")}
 
 
 class Member:
     """One child process. `announcement` is the first JSON object it printed."""
 
-    def __init__(self, name: str, argv: list[str], *, log_dir: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, name: str, argv: list[str], *, log_dir: Path, env: Mapping[str, str] | None = None
+    ) -> None:
         self.name = name
         self.announcement: dict[str, Any] = {}
         self._argv = argv
@@ -59,9 +64,14 @@ class Member:
         """Start, and wait for the announcement. Raises `CastError`."""
         with self._log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *bound_to_us(self._argv, by=signal.SIGTERM), stdin=asyncio.subprocess.DEVNULL, stdout=PIPE if announces else log, stderr=log,
-                env=self._env, limit=LINE_BYTES, start_new_session=True,
-            )  # fmt: skip
+                *bound_to_us(self._argv, by=signal.SIGTERM),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=PIPE if announces else log,
+                stderr=log,
+                env=self._env,
+                limit=LINE_BYTES,
+                start_new_session=True,
+            )
         if announces:
             self.announcement = await self._first_line()
         return self.announcement
@@ -81,18 +91,27 @@ class Member:
             raise CastError(f"{self.name} did not start: {self.last_words()}") from None
         if isinstance(error := said.get("error"), dict):
             await self.stop()
-            raise CastError(f"{self.name} did not start: {error.get('message')}. {error.get('fix') or ''}".rstrip())
+            raise CastError(
+                (
+                    f"{self.name} did not start: {error.get('message')}. {error.get('fix') or ''}"
+                ).rstrip()
+            )
         return said
 
     def last_words(self) -> str:
         """Give the end of the child's log."""
         try:
-            return self._log.read_text(encoding="utf-8", errors="replace").strip()[-600:] or "it said nothing"
+            return (
+                self._log.read_text(encoding="utf-8", errors="replace").strip()[-600:]
+                or "it said nothing"
+            )
         except OSError:
             return "it said nothing"
 
     async def wait(self) -> int:
-        """Wait until the child ends by itself, reading on so that its pipe never fills; its exit code."""
+        """Wait until the child ends by itself, reading on so that its pipe never fills; its
+        exit code.
+        """
         assert self._process is not None
         await self._process.communicate()
         return self._process.returncode or 0

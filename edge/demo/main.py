@@ -1,4 +1,5 @@
-"""`glassd demo`: starts the cast, wires it together, plays a script or asks a person, and ends every child.
+"""`glassd demo`: starts the cast, wires it together, plays a script or asks a person, and ends
+every child.
 
 Refuses to reach into the daemon: what a demo can do, any client can.
 """
@@ -48,18 +49,31 @@ url = "{http}"
 socket = "{socket}"
 group = ""
 """
-"""What a person with a broker and a cloud of their own would write; loopback only, so without TLS."""
+"""What a person with a broker and a cloud of their own would write; loopback only, so without
+TLS.
+"""
 
 
-async def run_demo(*, glasses: str | None, script: Path | None, seconds: float | None, as_json: bool, keep: bool = False) -> int:
-    """Run the demo; gives the exit code (0 done, 1 the script's expectation was not met, 2 a bad script)."""
+async def run_demo(
+    *,
+    glasses: str | None,
+    script: Path | None,
+    seconds: float | None,
+    as_json: bool,
+    keep: bool = False,
+) -> int:
+    """Run the demo; gives the exit code (0 done, 1 the script's expectation was not met, 2 a
+    bad script).
+    """
     show = _printer(as_json=as_json)
     try:
         interactive = script is None and sys.stdin.isatty() and not as_json
         steps = [] if interactive else load(str(script or "tour"), glasses or DEFAULT_GLASSES)
         async with timeout(seconds), AsyncExitStack() as stack:
             out = stack.enter_context(_folder(keep=keep))
-            play = await _open(stack, glasses or DEFAULT_GLASSES, show, out=out, forgiving=interactive)
+            play = await _open(
+                stack, glasses or DEFAULT_GLASSES, show, out=out, forgiving=interactive
+            )
             await play.run(_asked(show) if interactive else _scripted(steps))
     except TimeoutError:
         show({"event": "step", "title": f"{seconds:g} seconds are over"})
@@ -71,7 +85,9 @@ async def run_demo(*, glasses: str | None, script: Path | None, seconds: float |
 
 @contextmanager
 def _folder(*, keep: bool) -> Iterator[Path]:
-    """Make the demo's own folder. It goes when everything in it has ended, unless it is to be kept, or something failed: its logs say why."""
+    """Make the demo's own folder. It goes when everything in it has ended, unless it is to be
+    kept, or something failed: its logs say why.
+    """
     out = Path(tempfile.mkdtemp(prefix="glassd-demo-"))
     try:
         yield out
@@ -84,42 +100,89 @@ def _folder(*, keep: bool) -> Iterator[Path]:
 
 
 async def _open(
-    stack: AsyncExitStack, model: str, show: Callable[[dict[str, Any]], None], *, out: Path, forgiving: bool
+    stack: AsyncExitStack,
+    model: str,
+    show: Callable[[dict[str, Any]], None],
+    *,
+    out: Path,
+    forgiving: bool,
 ) -> Play:
     """Start mock, cloud and daemon, in that order; they end in the reverse one."""
     control = out / "control.sock"
-    mock_words = ("sim", model, "--radio", "tcp:127.0.0.1:0", "--control", str(out / "mock.sock"), "--out", str(out), "--json")
+    mock_words = (
+        "sim",
+        model,
+        "--radio",
+        "tcp:127.0.0.1:0",
+        "--control",
+        str(out / "mock.sock"),
+        "--out",
+        str(out),
+        "--json",
+    )
     cloud_words = ("devcloud", "--http", "127.0.0.1:0", "--state", str(out / "cloud"), "--json")
     started = await asyncio.gather(
         _start(stack, out, "glasses", *mock_words), _start(stack, out, "cloud", *cloud_words)
-    )  # fmt: skip
+    )
     mock, cloud = (member.announcement for member in started)
     show({"event": "cast", "name": f"{model} glasses", "where": mock["radio"]})
-    show({"event": "cast", "name": "a small cloud", "where": f"{cloud['http']}, MQTT at {cloud['mqtt']}"})
+    show(
+        {
+            "event": "cast",
+            "name": "a small cloud",
+            "where": f"{cloud['http']}, MQTT at {cloud['mqtt']}",
+        }
+    )
     config = _configured(out, control, mock, cloud, model)
-    await until_there(control, await _start(stack, out, "daemon", "run", "--config", str(config), announces=False))
-    show({"event": "cast", "name": "the daemon", "where": f"{config} (logs, lens.png and sound beside it; --keep leaves them there)"})
+    await until_there(
+        control, await _start(stack, out, "daemon", "run", "--config", str(config), announces=False)
+    )
+    show(
+        {
+            "event": "cast",
+            "name": "the daemon",
+            "where": f"{config} (logs, lens.png and sound beside it; --keep leaves them there)",
+        }
+    )
     daemon, cloud_wire = DaemonWire(owner_beside(control)), CloudWire(cloud["http"])
     stack.push_async_callback(daemon.close)
     stack.push_async_callback(cloud_wire.close)
-    return Play(daemon, MockWire(out / "mock.sock"), cloud_wire, emit=show, edge_id=EDGE_ID, out=out, forgiving=forgiving)
+    return Play(
+        daemon,
+        MockWire(out / "mock.sock"),
+        cloud_wire,
+        emit=show,
+        edge_id=EDGE_ID,
+        out=out,
+        forgiving=forgiving,
+    )
 
 
-async def _start(stack: AsyncExitStack, out: Path, name: str, *words: str, announces: bool = True) -> Member:
+async def _start(
+    stack: AsyncExitStack, out: Path, name: str, *words: str, announces: bool = True
+) -> Member:
     member = Member(name, glassd(*words), log_dir=out)
     stack.push_async_callback(member.stop)
     await member.start(announces=announces)
     return member
 
 
-def _configured(out: Path, control: Path, mock: dict[str, Any], cloud: dict[str, Any], model: str) -> Path:
+def _configured(
+    out: Path, control: Path, mock: dict[str, Any], cloud: dict[str, Any], model: str
+) -> Path:
     """Write the daemon's configuration for this mock and this cloud."""
     host, _, port = str(cloud["mqtt"]).rpartition(":")
     config = out / "glassd.toml"
     text = CONFIG.format(
-        edge_id=EDGE_ID, state=out / "state", radio=mock["radio"], model=model.removeprefix(SIMULATED), host=host, port=port,
-        http=cloud["http"], socket=control,
-    )  # fmt: skip
+        edge_id=EDGE_ID,
+        state=out / "state",
+        radio=mock["radio"],
+        model=model.removeprefix(SIMULATED),
+        host=host,
+        port=port,
+        http=cloud["http"],
+        socket=control,
+    )
     config.write_text(text, encoding="utf-8")
     return config
 
@@ -151,8 +214,13 @@ async def _asked(show: Callable[[dict[str, Any]], None]) -> AsyncIterator[Step]:
         loop.remove_reader(fd)
 
 
-async def _typed_steps(reader: asyncio.StreamReader, show: Callable[[dict[str, Any]], None]) -> AsyncIterator[Step]:
-    print("Type what the wearer does: say what time is it · call notes:add … · tap · offline · online · help · quit")  # noqa: T201
+async def _typed_steps(
+    reader: asyncio.StreamReader, show: Callable[[dict[str, Any]], None]
+) -> AsyncIterator[Step]:
+    print(  # noqa: T201
+        "Type what the wearer does: say what time is it · call notes:add "
+        "… · tap · offline · online · help · quit"
+    )
     while line := (await reader.readline()).decode("utf-8", "replace"):
         word = line.strip()
         if word in {"quit", "exit"}:

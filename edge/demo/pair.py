@@ -1,6 +1,8 @@
-"""A pair of mock glasses and a daemon that wears them, for as long as somebody uses them: `glassd mcp --demo`.
+"""A pair of mock glasses and a daemon that wears them, for as long as somebody uses them: `glassd
+mcp --demo`.
 
-Refuses to know who uses them, and to bring a cloud: an agent's first try needs a lens, not a broker.
+Refuses to know who uses them, and to bring a cloud: an agent's first try needs a lens, not a
+broker.
 """
 
 import asyncio
@@ -18,7 +20,9 @@ from firmware_bridge.deadlines import timeout
 
 DEFAULT_MODEL: Final = "mock:full"
 WORN_WITHIN_S: Final = 20.0
-"""A cold Pi finds, connects and prepares mock glasses in a few seconds; nobody waits longer than this."""
+"""A cold Pi finds, connects and prepares mock glasses in a few seconds; nobody waits longer
+than this.
+"""
 LOOK_S: Final = 0.05
 
 CONFIG: Final = """\
@@ -38,17 +42,31 @@ group = ""
 
 @asynccontextmanager
 async def pair(env: Mapping[str, str], *, model: str = DEFAULT_MODEL) -> AsyncIterator[Path]:
-    """Give the control socket of a daemon whose mock glasses are worn and ready; both end with the block, and with this
-    process however it ends. Raises `CastError`.
+    """Give the control socket of a daemon whose mock glasses are worn and ready; both end with the
+    block, and with this process however it ends. Raises `CastError`.
     """
     async with AsyncExitStack() as stack:
-        out = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="glassd-demo-", ignore_cleanup_errors=True)))
-        mock = Member("glasses", glassd("sim", model, "--radio", "tcp:127.0.0.1:0", "--out", str(out), "--json"), log_dir=out)
+        out = Path(
+            stack.enter_context(
+                tempfile.TemporaryDirectory(prefix="glassd-demo-", ignore_cleanup_errors=True)
+            )
+        )
+        mock = Member(
+            "glasses",
+            glassd("sim", model, "--radio", "tcp:127.0.0.1:0", "--out", str(out), "--json"),
+            log_dir=out,
+        )
         stack.push_async_callback(mock.stop)
         radio = (await mock.start())["radio"]
         control, config = _free_socket(env, out), out / "glassd.toml"
         config.write_text(
-            CONFIG.format(state=out / "state", radio=radio, model=model.removeprefix(SIMULATED), socket=control), encoding="utf-8"
+            CONFIG.format(
+                state=out / "state",
+                radio=radio,
+                model=model.removeprefix(SIMULATED),
+                socket=control,
+            ),
+            encoding="utf-8",
         )
         daemon = Member("daemon", glassd("run", "--config", str(config)), log_dir=out)
         stack.push_async_callback(daemon.stop)
@@ -59,7 +77,9 @@ async def pair(env: Mapping[str, str], *, model: str = DEFAULT_MODEL) -> AsyncIt
 
 
 def _free_socket(env: Mapping[str, str], out: Path) -> Path:
-    """Where `glassd lens --watch` looks by itself, unless a daemon is there already; then a place of our own."""
+    """Where `glassd lens --watch` looks by itself, unless a daemon is there already; then a
+    place of our own.
+    """
     usual = runtime_dir(env) / SOCKET_NAME
     try:
         usual.parent.mkdir(parents=True, exist_ok=True)
@@ -86,4 +106,7 @@ async def _worn(control: Path, daemon: Member) -> None:
                 except ControlError as e:
                     state = e.message
     except TimeoutError:
-        raise CastError(f"the mock glasses were not connected in {WORN_WITHIN_S:.0f} s ({state}): {daemon.last_words()}") from None
+        raise CastError(
+            f"the mock glasses were not connected in {WORN_WITHIN_S:.0f} "
+            f"s ({state}): {daemon.last_words()}"
+        ) from None

@@ -1,4 +1,5 @@
-"""The play: performs steps on the cast, remembers everything that happened, and waits for what a script expects.
+"""The play: performs steps on the cast, remembers everything that happened, and waits for what a
+script expects.
 
 Refuses to know how it looks (`view.py`) and how the cast is started (`main.py`).
 """
@@ -20,7 +21,9 @@ MAX_EVENTS: Final = 10_000
 Emit = Callable[[dict[str, Any]], None]
 
 _FROM_MOCK: Final = frozenset({"lens", "speaker", "prompt", "fault"})
-"""What is taken from the mock alone: decoded from the bytes that came over the air, never from the daemon."""
+"""What is taken from the mock alone: decoded from the bytes that came over the air, never from
+the daemon.
+"""
 
 
 class Unmet(Exception):
@@ -31,9 +34,16 @@ class Play:
     """One performance. Every event goes through `emit` once, in the order it arrived."""
 
     def __init__(
-        self, daemon: DaemonWire, mock: MockWire, cloud: CloudWire, *, emit: Emit, edge_id: str, out: Path,
+        self,
+        daemon: DaemonWire,
+        mock: MockWire,
+        cloud: CloudWire,
+        *,
+        emit: Emit,
+        edge_id: str,
+        out: Path,
         forgiving: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`forgiving`: what a person mistypes is said and the play goes on; a script ends there."""
         self._forgiving = forgiving
         self._daemon = daemon
@@ -64,8 +74,12 @@ class Play:
     async def _run(self, steps: AsyncIterator[Step]) -> None:
         async with asyncio.TaskGroup() as listeners:
             ears = [
-                listeners.create_task(self._listen(self._daemon.events(), from_mock=False), name="hear daemon"),
-                listeners.create_task(self._listen(self._mock.events(), from_mock=True), name="hear mock"),
+                listeners.create_task(
+                    self._listen(self._daemon.events(), from_mock=False), name="hear daemon"
+                ),
+                listeners.create_task(
+                    self._listen(self._mock.events(), from_mock=True), name="hear mock"
+                ),
             ]
             try:
                 async with asyncio.TaskGroup() as self._background:
@@ -101,7 +115,9 @@ class Play:
                 return event
         except TimeoutError:
             seen = [e for e in self._events[self._mark :] if e.get("event") == wanted.event]
-            raise Unmet(f"{wanted} did not come in {timeout_s:g} s; of that name came: {seen[-3:]}") from None
+            raise Unmet(
+                f"{wanted} did not come in {timeout_s:g} s; of that name came: {seen[-3:]}"
+            ) from None
 
     # -------------------------------------------------------------- what is done
 
@@ -110,7 +126,11 @@ class Play:
             await self.perform(step)
         except (BadScript, Unmet) as wrong:
             if not self._forgiving:
-                raise BadScript(f"line {step.line}: {wrong}") if isinstance(wrong, BadScript) else wrong from None
+                raise (
+                    BadScript(f"line {step.line}: {wrong}")
+                    if isinstance(wrong, BadScript)
+                    else wrong
+                ) from None
             await self.note({"event": "problem", "text": str(wrong)})
 
     async def perform(self, step: Step) -> None:
@@ -128,15 +148,21 @@ class Play:
         try:
             await act(self, step.rest)
         except (httpx.HTTPError, OSError) as away:
-            await self.note({"event": "problem", "text": f"{step.verb}: {str(away) or type(away).__name__}"})
+            await self.note(
+                {"event": "problem", "text": f"{step.verb}: {str(away) or type(away).__name__}"}
+            )
 
     async def _say(self, text: str) -> None:
-        """Speak; where the glasses recognise no speech, another recogniser hears it and tells the daemon."""
+        """Speak; where the glasses recognise no speech, another recogniser hears it and tells
+        the daemon.
+        """
         if not await self._wear(do="say", text=text):
             self._later(self._daemon.post("/v1/say", {"text": text}))
 
     async def _wear(self, **order: Any) -> bool:
-        """Have the mock's wearer do something; what the mock refuses is said. False when nobody noticed."""
+        """Have the mock's wearer do something; what the mock refuses is said. False when nobody
+        noticed.
+        """
         answer = await self._mock.do(**order)
         if not answer.get("ok"):
             await self.note({"event": "problem", "text": str(answer.get("error"))})
@@ -156,7 +182,9 @@ class Play:
     async def _invoked(self, tool: str, args: Mapping[str, Any]) -> None:
         order = {"edge_id": self._edge_id, "tool": tool, "args": dict(args)}
         envelope = await self._cloud.post("/devcloud/invoke", order)
-        await self.note({"event": "cloud.invoked", "tool": tool, "ok": envelope.get("ok"), "response": envelope})
+        await self.note(
+            {"event": "cloud.invoked", "tool": tool, "ok": envelope.get("ok"), "response": envelope}
+        )
 
     def _later(self, work: Any) -> None:
         """Let a call run while the play goes on; its events tell how it went."""
@@ -170,7 +198,13 @@ class Play:
             await self.note({"event": "problem", "text": str(away) or type(away).__name__})
             return
         if isinstance(answer, dict) and answer.get("ok") is False:
-            await self.note({"event": "refused", **answer["error"], "tool": answer.get("meta", {}).get("tool", "")})
+            await self.note(
+                {
+                    "event": "refused",
+                    **answer["error"],
+                    "tool": answer.get("meta", {}).get("tool", ""),
+                }
+            )
         elif isinstance(answer, dict) and "ok" not in answer and "error" in answer:
             await self.note({"event": "problem", "text": str(answer["error"].get("message"))})
 

@@ -1,6 +1,7 @@
 """The language of demo scripts, and the built-in tour. Pure: text in, steps out.
 
-One step a line, `#` comments, `== Title` narrates. Verbs are those a person types; `expect` waits for an event.
+One step a line, `#` comments, `== Title` narrates. Verbs are those a person types; `expect` waits
+for an event.
 """
 
 import json
@@ -20,7 +21,10 @@ VERBS: Final = {
     "button": "button              press the button",
     "caps": "caps camera=false   change what the glasses can do, while they run",
     "drop": "drop                lose the radio link for a moment",
-    "fault": "fault FAULT         something goes wrong with the glasses: drop:left, away:5 … (`glassd sim --help` has all)",
+    "fault": (
+        "fault FAULT         something goes wrong with the glasses: "
+        "drop:left, away:5 … (`glassd sim --help` has all)"
+    ),
     "wait": "wait SECONDS        let time pass",
     "offline": "offline             stop the broker",
     "online": "online              start it again",
@@ -38,7 +42,16 @@ TOURS: Final = {"sim:even_g1": "tour_even_g1.script"}
 MAX_SCRIPT_BYTES: Final = 64 * 1024
 
 
-_TRUTH: Final = {"true": True, "on": True, "yes": True, "1": True, "false": False, "off": False, "no": False, "0": False}
+_TRUTH: Final = {
+    "true": True,
+    "on": True,
+    "yes": True,
+    "1": True,
+    "false": False,
+    "off": False,
+    "no": False,
+    "0": False,
+}
 
 
 class BadScript(Exception):
@@ -75,14 +88,18 @@ def parse_line(line: str, number: int = 0) -> Step:
     if verb not in VERBS:
         raise BadScript(f"{verb!r} is not a verb; verbs are {', '.join(VERBS)}")
     if verb in ALONE and rest.strip():
-        raise BadScript(f"{verb} stands alone, one act a line; this is left over: {rest.strip()[:60]}")
+        raise BadScript(
+            f"{verb} stands alone, one act a line; this is left over: {rest.strip()[:60]}"
+        )
     if verb in WITH_WORDS and not rest.strip():
         raise BadScript(f"{verb} needs more: {VERBS[verb].split('  ')[0]}")
     return Step(verb, rest.strip(), number)
 
 
 def load(name: str, glasses: str = "") -> list[Step]:
-    """Load the built-in `tour` (the one of these glasses, where they have their own), or a file. Raises `BadScript`."""
+    """Load the built-in `tour` (the one of these glasses, where they have their own), or a
+    file. Raises `BadScript`.
+    """
     try:
         if name == "tour":
             file = TOURS.get(glasses, "tour.script")
@@ -90,7 +107,9 @@ def load(name: str, glasses: str = "") -> list[Step]:
         else:
             data = Path(name).read_bytes()
             if len(data) > MAX_SCRIPT_BYTES:
-                raise BadScript(f"{name} has {len(data)} bytes; a script has at most {MAX_SCRIPT_BYTES}")
+                raise BadScript(
+                    f"{name} has {len(data)} bytes; a script has at most {MAX_SCRIPT_BYTES}"
+                )
             text = data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as wrong:
         raise BadScript(f"cannot read the script {name}: {wrong}") from None
@@ -109,7 +128,10 @@ def split_call(rest: str) -> tuple[str, dict[str, Any]]:
     for word in _words(text):
         key, equals, value = word.partition("=")
         if not (key and equals):
-            raise BadScript(f'{word!r} is neither JSON nor key=value; for example: call notes:add text="buy milk"')
+            raise BadScript(
+                f"{word!r} is neither JSON nor key=value; for example: "
+                'call notes:add text="buy milk"'
+            )
         args[key] = _value(value)
     return tool, args
 

@@ -1,4 +1,5 @@
-"""How a demo looks to a person: one short block for each thing that happened. Pure: an event in, text out.
+"""How a demo looks to a person: one short block for each thing that happened. Pure: an event in,
+text out.
 
 `--json` does not pass here; it prints the events themselves.
 """
@@ -33,12 +34,18 @@ class View:
     # -------------------------------------------------------------- the daemon's events
 
     def link(self, e: Mapping[str, Any]) -> str:
-        words = {"SEEKING": "looking for glasses", "CONNECTING": "glasses found; connecting", "PREPARING": "greeting them"}
+        words = {
+            "SEEKING": "looking for glasses",
+            "CONNECTING": "glasses found; connecting",
+            "PREPARING": "greeting them",
+        }
         word = words.get(str(e.get("state")))
         return self._mark("·", "dim", word) if word else ""
 
     def ready(self, e: Mapping[str, Any]) -> str:
-        return self._mark("✓", "green", f"connected: {e['model']}, MTU {e['mtu']}, over {e['transport']}")
+        return self._mark(
+            "✓", "green", f"connected: {e['model']}, MTU {e['mtu']}, over {e['transport']}"
+        )
 
     def lost(self, e: Mapping[str, Any]) -> str:
         return self._mark("!", "yellow", f"the glasses are away: {e.get('reason')}")
@@ -47,7 +54,9 @@ class View:
         return self._mark("✓", "green", f"capabilities of {e['model']} reported to the cloud")
 
     def synced(self, e: Mapping[str, Any]) -> str:
-        return self._mark("✓", "green", f"{e['tools']} tools, {e['compatible']} for these glasses ({e['origin']})")
+        return self._mark(
+            "✓", "green", f"{e['tools']} tools, {e['compatible']} for these glasses ({e['origin']})"
+        )
 
     def uplink_up(self, e: Mapping[str, Any]) -> str:
         self._offline = False
@@ -67,20 +76,31 @@ class View:
 
     def answered(self, e: Mapping[str, Any]) -> str:
         mark, style = ("✓", "green") if e.get("ok") else ("✗", "red")
-        told = [str(part) for part in (e.get("route"), e.get("code"), _delivery(e.get("delivery"))) if part]
-        return self._mark(mark, style, f"{e['tool'] or 'nothing heard that fits'}: {', '.join(told)}")
+        told = [
+            str(part)
+            for part in (e.get("route"), e.get("code"), _delivery(e.get("delivery")))
+            if part
+        ]
+        return self._mark(
+            mark, style, f"{e['tool'] or 'nothing heard that fits'}: {', '.join(told)}"
+        )
 
     def completed(self, e: Mapping[str, Any]) -> str:
-        return self._mark("✓", "green", f"{e['tool']}: finished now, {_delivery(e.get('delivery'))}")
+        return self._mark(
+            "✓", "green", f"{e['tool']}: finished now, {_delivery(e.get('delivery'))}"
+        )
 
     def asked(self, e: Mapping[str, Any]) -> str:
-        return self._mark("?", "yellow", f"{e['preview']}: the wearer is asked (tap: yes, double_tap: no)")
+        return self._mark(
+            "?", "yellow", f"{e['preview']}: the wearer is asked (tap: yes, double_tap: no)"
+        )
 
     def decided(self, e: Mapping[str, Any]) -> str:
         mark, style = ("✓", "green") if e.get("outcome") == "allowed" else ("✗", "yellow")
         return self._mark(mark, style, f"{e['outcome']} by {e['by']}")
 
-    # -------------------------------------------------------------- what the mock decoded from the air
+    # -------------------------------------------------------------- what the mock decoded from the
+    # air
 
     def fault(self, e: Mapping[str, Any]) -> str:
         return self._mark("⚡", "yellow", f"fault: {e.get('fault')}")
@@ -92,7 +112,9 @@ class View:
             return ""
         if what.get("up"):
             return self._mark("✓", "green", f"the {what.get('side')} arm is there")
-        return self._mark("!", "yellow", f"the {what.get('side')} arm is lost; the other carries on")
+        return self._mark(
+            "!", "yellow", f"the {what.get('side')} arm is lost; the other carries on"
+        )
 
     def lens(self, e: Mapping[str, Any]) -> str:
         sides = (e.get("sides") or {}).values()
@@ -105,7 +127,10 @@ class View:
         page += f" {e['side']} arm alone " if e.get("same") is False else ""
         top = "╭" + "─" * (LENS_COLUMNS + 2 - len(page)) + page + "╮"
         body = [f"│ {line[:LENS_COLUMNS]:<{LENS_COLUMNS}} │" for line in lines]
-        return "\n".join(self._paint(line, "green") for line in (top, *body, "╰" + "─" * (LENS_COLUMNS + 2) + "╯"))
+        return "\n".join(
+            self._paint(line, "green")
+            for line in (top, *body, "╰" + "─" * (LENS_COLUMNS + 2) + "╯")
+        )
 
     def speaker(self, e: Mapping[str, Any]) -> str:
         cut = ", stopped" if e.get("flushed") else ""
@@ -120,7 +145,11 @@ class View:
         return self._mark("·", "dim", f"{e['name']}: {e['where']}")
 
     def invoked(self, e: Mapping[str, Any]) -> str:
-        return self._mark("☁", "cyan", f"the cloud's agent called {e['tool']}: {'ok' if e.get('ok') else 'refused'}")
+        return self._mark(
+            "☁",
+            "cyan",
+            f"the cloud's agent called {e['tool']}: {'ok' if e.get('ok') else 'refused'}",
+        )
 
     def refused(self, e: Mapping[str, Any]) -> str:
         more = f"\n  {e['suggestion']}" if e.get("suggestion") else ""
@@ -137,7 +166,11 @@ class View:
 
     def status(self, e: Mapping[str, Any]) -> str:
         d = e.get("document") or {}
-        rows = [f"  {k:<9} {d[k].get('state', '')} {d[k].get('reason', '')}" for k in ("link", "glasses", "uplink") if k in d]
+        rows = [
+            f"  {k:<9} {d[k].get('state', '')} {d[k].get('reason', '')}"
+            for k in ("link", "glasses", "uplink")
+            if k in d
+        ]
         return "\n".join([*rows, f"  next: {d.get('next_action') or 'nothing'}"])
 
     def shown_lens(self, e: Mapping[str, Any]) -> str:
@@ -158,16 +191,38 @@ def _delivery(value: Any) -> str:
 
 
 def _problems(details: Any) -> list[Mapping[str, Any]]:
-    return [d for d in details if isinstance(d, Mapping) and "path" in d] if isinstance(details, list) else []
+    return (
+        [d for d in details if isinstance(d, Mapping) and "path" in d]
+        if isinstance(details, list)
+        else []
+    )
 
 
 _SHAPES: Final[Mapping[str, Callable[[View, Mapping[str, Any]], str]]] = {
-    "link.state": View.link, "glasses.ready": View.ready, "glasses.lost": View.lost,
-    "capabilities.published": View.published, "registry.synced": View.synced, "uplink.up": View.uplink_up,
-    "uplink.down": View.uplink_down, "call.received": View.received, "call.progress": View.progress,
-    "call.answered": View.answered, "call.completed": View.completed, "lens": View.lens, "prompt": View.lens,
-    "confirmation.asked": View.asked, "confirmation.decided": View.decided, "speaker": View.speaker,
-    "fault": View.fault, "glasses.event": View.said,
-    "step": View.step, "cast": View.cast, "cloud.invoked": View.invoked, "refused": View.refused,
-    "problem": View.problem, "shown.tools": View.tools, "shown.status": View.status, "shown.lens": View.shown_lens,
-}  # fmt: skip
+    "link.state": View.link,
+    "glasses.ready": View.ready,
+    "glasses.lost": View.lost,
+    "capabilities.published": View.published,
+    "registry.synced": View.synced,
+    "uplink.up": View.uplink_up,
+    "uplink.down": View.uplink_down,
+    "call.received": View.received,
+    "call.progress": View.progress,
+    "call.answered": View.answered,
+    "call.completed": View.completed,
+    "lens": View.lens,
+    "prompt": View.lens,
+    "confirmation.asked": View.asked,
+    "confirmation.decided": View.decided,
+    "speaker": View.speaker,
+    "fault": View.fault,
+    "glasses.event": View.said,
+    "step": View.step,
+    "cast": View.cast,
+    "cloud.invoked": View.invoked,
+    "refused": View.refused,
+    "problem": View.problem,
+    "shown.tools": View.tools,
+    "shown.status": View.status,
+    "shown.lens": View.shown_lens,
+}

@@ -1,4 +1,5 @@
-"""The demo's wires to its cast: the daemon's control API, the mock's control channel, the devcloud's HTTP.
+"""The demo's wires to its cast: the daemon's control API, the mock's control channel, the
+devcloud's HTTP.
 
 Refuses to know the play: it asks, and it listens; what comes in is a stream of event dictionaries.
 """
@@ -28,7 +29,9 @@ class DaemonWire:
 
     def __init__(self, socket: Path) -> None:
         self._http = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=str(socket)), base_url="http://glassd", timeout=ASK_S
+            transport=httpx.AsyncHTTPTransport(uds=str(socket)),
+            base_url="http://glassd",
+            timeout=ASK_S,
         )
 
     async def close(self) -> None:
@@ -41,11 +44,15 @@ class DaemonWire:
         return (await self._http.post(path, json=body)).json()
 
     async def events(self) -> AsyncIterator[dict[str, Any]]:
-        """What happens in the daemon from its start on, for ever; a restarted one is found again and nothing is repeated."""
+        """What happens in the daemon from its start on, for ever; a restarted one is found
+        again and nothing is repeated.
+        """
         last = {"Last-Event-ID": "0"}
         while True:
             try:
-                async with self._http.stream("GET", "/v1/events", headers=last, timeout=None) as reply:
+                async with self._http.stream(
+                    "GET", "/v1/events", headers=last, timeout=None
+                ) as reply:
                     async for line in reply.aiter_lines():
                         if line.startswith("id:"):
                             last = {"Last-Event-ID": line[3:].strip()}

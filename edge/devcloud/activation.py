@@ -1,6 +1,7 @@
 """Starting mini-apps when a tool of theirs is called, and knowing which run.
 
-Refuses to know tools and calls. Apps it started stay running until the cloud ends, whatever their calls came to.
+Refuses to know tools and calls. Apps it started stay running until the cloud ends, whatever their
+calls came to.
 """
 
 import asyncio
@@ -63,9 +64,14 @@ class Launcher:
     """`ensure(app)` gives a running app; `aclose()` ends every process it started, by pid."""
 
     def __init__(
-        self, http: "httpx.AsyncClient", *, state_dir: Path, connect_s: float = CONNECT_S, poll_s: float = POLL_S,
+        self,
+        http: "httpx.AsyncClient",
+        *,
+        state_dir: Path,
+        connect_s: float = CONNECT_S,
+        poll_s: float = POLL_S,
         seats: Seats | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._http = http
         self._state_dir = state_dir
         self._connect_s = connect_s
@@ -74,7 +80,9 @@ class Launcher:
         self._others = seats
 
     async def ensure(self, app: App) -> Running:
-        """Give the app, started if it must be; one process for all workers. Raises ActivationFailed, ActivationTimeout."""
+        """Give the app, started if it must be; one process for all workers. Raises
+        ActivationFailed, ActivationTimeout.
+        """
         if not app.command:
             return Running(app.public_url, app.api_key_hash, activated=False)
         seat = self._seats.setdefault(app.package, _Seat())
@@ -88,7 +96,9 @@ class Launcher:
             return Running(seat.url, seat.api_key_hash, activated=not alive)
 
     async def _here_or_elsewhere(self, app: App, seat: _Seat) -> Running | None:
-        """Start the app, unless another worker runs it. Whoever fails, or is called off, gives its seat up: others wait for it."""
+        """Start the app, unless another worker runs it. Whoever fails, or is called off, gives
+        its seat up: others wait for it.
+        """
         try:
             if (running := await self._elsewhere(app)) is None:
                 await self._start(app, seat)
@@ -98,13 +108,17 @@ class Launcher:
         return running
 
     async def _elsewhere(self, app: App) -> Running | None:
-        """The app where another worker runs it; None when it is ours to start. Raises ActivationTimeout."""
+        """The app where another worker runs it; None when it is ours to start. Raises
+        ActivationTimeout.
+        """
         if self._others is None:
             return None
         silent: Elsewhere | None = None
         try:
             async with timeout(self._connect_s):
-                while (there := await self._others.take(app.package, instead_of=silent)) is not None:
+                while (
+                    there := await self._others.take(app.package, instead_of=silent)
+                ) is not None:
                     answers = await self._answers(app, there.url) if there.connected else None
                     if answers:
                         return Running(there.url, there.api_key_hash, activated=False)
@@ -113,23 +127,31 @@ class Launcher:
         except TimeoutError:
             raise self._too_late(app) from None
         except StoreError as e:
-            log.warning("which worker runs %s cannot be read, so it is started here: %s", app.package, e)
+            log.warning(
+                "which worker runs %s cannot be read, so it is started here: %s", app.package, e
+            )
         return None
 
     async def _tell(self, package: str, seat: _Seat) -> None:
-        """Let the other workers know; one that cannot be told starts a process of its own, which costs memory only."""
+        """Let the other workers know; one that cannot be told starts a process of its own,
+        which costs memory only.
+        """
         if self._others is None:
             return
         try:
             if seat.child is None or not seat.child.running:
                 await self._others.leave(package)
             else:
-                await self._others.say(package, url=seat.url, api_key_hash=seat.api_key_hash, connected=seat.connected)
+                await self._others.say(
+                    package, url=seat.url, api_key_hash=seat.api_key_hash, connected=seat.connected
+                )
         except StoreError as e:
             log.warning("where %s runs cannot be stored: %s", package, e)
 
     def _too_late(self, app: App) -> ActivationTimeout:
-        return ActivationTimeout(f"App {app.package} did not connect within {round(self._connect_s * 1000)}ms")
+        return ActivationTimeout(
+            f"App {app.package} did not connect within {round(self._connect_s * 1000)}ms"
+        )
 
     def status(self) -> dict[str, dict[str, object]]:
         """State, address, pid and number of starts of every app that was ever asked for."""
@@ -157,7 +179,9 @@ class Launcher:
         seat.api_key_hash = hashlib.sha256(secrets.token_bytes(32)).hexdigest()
         env = {"PORT": str(port), API_KEY_ENV: seat.api_key_hash, STATE_ENV: str(folder)}
         try:
-            seat.child = await Child.start(app.command, name=app.package, log_file=folder / "app.log", env=env)
+            seat.child = await Child.start(
+                app.command, name=app.package, log_file=folder / "app.log", env=env
+            )
         except OSError as e:
             raise ActivationFailed(f"Failed to activate app: {e.strerror or e}") from None
         seat.starts += 1
@@ -165,7 +189,9 @@ class Launcher:
         log.info("app %s started (pid %d)", app.package, seat.child.pid)
 
     async def _connect(self, app: App, seat: _Seat) -> None:
-        """Ask every `poll_s` until it answers. Nothing is cleaned up when it does not: it may yet come."""
+        """Ask every `poll_s` until it answers. Nothing is cleaned up when it does not: it may
+        yet come.
+        """
         assert seat.child is not None
         try:
             async with timeout(self._connect_s):
@@ -179,10 +205,14 @@ class Launcher:
         if seat.connected:
             return
         words = seat.child.last_words()
-        raise ActivationFailed(f"Failed to activate app: {app.package} ended at once: {words or 'without a word'}")
+        raise ActivationFailed(
+            f"Failed to activate app: {app.package} ended at once: {words or 'without a word'}"
+        )
 
     async def _answers(self, app: App, url: str) -> bool | None:
-        """Tell whether the app is there: False when nobody is, or another app; None when whoever is there is slow or unwell."""
+        """Tell whether the app is there: False when nobody is, or another app; None when
+        whoever is there is slow or unwell.
+        """
         import httpx  # noqa: PLC0415 - loaded long before, by whoever made the client
 
         try:

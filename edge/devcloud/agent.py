@@ -1,6 +1,8 @@
-"""A scripted assistant in the cloud: calls tools that live on an edge, over `invoke`, and waits for the one answer.
+"""A scripted assistant in the cloud: calls tools that live on an edge, over `invoke`, and waits for
+the one answer.
 
-Refuses to decide what to call. Its response topic is `…/e/{edge_id}/reply/{worker}`, under the edge's own prefix.
+Refuses to decide what to call. Its response topic is `…/e/{edge_id}/reply/{worker}`, under the
+edge's own prefix.
 """
 
 import asyncio
@@ -48,7 +50,14 @@ class Told:
 class Agent:
     """`invoke(edge, tool, args)` over the link it is given."""
 
-    def __init__(self, link: Link | None = None, *, tenant: str, worker: str, first_retry_s: float = FIRST_RETRY_S) -> None:
+    def __init__(
+        self,
+        link: Link | None = None,
+        *,
+        tenant: str,
+        worker: str,
+        first_retry_s: float = FIRST_RETRY_S,
+    ) -> None:
         self.link = link
         self._tenant = tenant
         self._worker = worker
@@ -57,13 +66,29 @@ class Agent:
 
     def routes(self) -> tuple[Route, ...]:
         tail = f"/reply/{self._worker}"
-        return (Route(Topics.for_cloud(self._tenant).reply(self._worker), lambda t: t.endswith(tail), self._hear),)
+        return (
+            Route(
+                Topics.for_cloud(self._tenant).reply(self._worker),
+                lambda t: t.endswith(tail),
+                self._hear,
+            ),
+        )
 
-    async def invoke(self, edge_id: str, tool: str, args: Mapping[str, Json], *, ttl_s: float = TTL_S) -> Told:
-        """Call a tool of an edge. Never raises for what the edge or the link does: that is an envelope too."""
+    async def invoke(
+        self, edge_id: str, tool: str, args: Mapping[str, Json], *, ttl_s: float = TTL_S
+    ) -> Told:
+        """Call a tool of an edge. Never raises for what the edge or the link does: that is an
+        envelope too.
+        """
         if len(self._pending) >= MAX_PENDING:
-            return Told(False, (), ToolResponse.failure(ErrorCode.RATE_LIMIT, "Too many invocations are under way"))
-        call = ToolCall(call_id=uuid7(time.time()), tool=tool, args=args, origin=CallOrigin.CLOUD, ttl_s=ttl_s)
+            return Told(
+                False,
+                (),
+                ToolResponse.failure(ErrorCode.RATE_LIMIT, "Too many invocations are under way"),
+            )
+        call = ToolCall(
+            call_id=uuid7(time.time()), tool=tool, args=args, origin=CallOrigin.CLOUD, ttl_s=ttl_s
+        )
         topics = Topics(self._tenant, edge_id)
         pending = _Pending(asyncio.get_running_loop().create_future())
         self._pending[edge_id, call.call_id] = pending
@@ -88,9 +113,14 @@ class Agent:
             left = max(0.0, call.ttl_s - (time.monotonic() - begun))
             try:
                 await self.link.publish(
-                    topics.invoke, Kind.CALL, wire.call_to_body(replace(call, ttl_s=left)), attempt=attempt,
-                    correlation=wire.correlation_of(call.call_id), response_topic=topics.reply(self._worker), expiry_s=left,
-                )  # fmt: skip
+                    topics.invoke,
+                    Kind.CALL,
+                    wire.call_to_body(replace(call, ttl_s=left)),
+                    attempt=attempt,
+                    correlation=wire.correlation_of(call.call_id),
+                    response_topic=topics.reply(self._worker),
+                    expiry_s=left,
+                )
             except NotConnected as e:
                 log.debug("invocation %s is not sent: %s", call.call_id, e)
             try:
@@ -103,27 +133,37 @@ class Agent:
         """Name which of the three ways it failed, and tell the edge that nobody waits any more."""
         assert self.link is not None
         if not pending.accepted.is_set():
-            return ToolResponse.failure(ErrorCode.NOT_ACCEPTED, "The edge did not take the call; is it online?")
+            return ToolResponse.failure(
+                ErrorCode.NOT_ACCEPTED, "The edge did not take the call; is it online?"
+            )
         try:
             await self.link.publish(
-                topics.invoke, Kind.CANCEL, {"id": call.call_id, "reason": "timeout"},
-                correlation=wire.correlation_of(call.call_id), expiry_s=60.0,
-            )  # fmt: skip
+                topics.invoke,
+                Kind.CANCEL,
+                {"id": call.call_id, "reason": "timeout"},
+                correlation=wire.correlation_of(call.call_id),
+                expiry_s=60.0,
+            )
         except NotConnected as e:
             log.debug("cancel of %s is not sent: %s", call.call_id, e)
-        return ToolResponse.failure(ErrorCode.TIMEOUT, "The edge took the call and did not finish it in time")
+        return ToolResponse.failure(
+            ErrorCode.TIMEOUT, "The edge took the call and did not finish it in time"
+        )
 
     async def _hear(self, inbound: Inbound) -> None:
         inbound.ack()
         try:
             message = wire.decode(
-                inbound.payload, content_type=inbound.content_type, user_properties=inbound.user_properties,
+                inbound.payload,
+                content_type=inbound.content_type,
+                user_properties=inbound.user_properties,
                 correlation=inbound.correlation,
-            )  # fmt: skip
+            )
             pending = self._pending.get((wire.edge_of(inbound.topic), message.id))
             if pending is None:
                 return  # a duplicate, or later than anybody waited
-            pending.accepted.set()  # progress and results say so too, should the word itself be lost
+            # progress and results say so too, should the word itself be lost
+            pending.accepted.set()
             if message.kind is Kind.PROGRESS and len(pending.words) < MAX_WORDS:
                 pending.words.append(wire.text_of(message, "text"))
             elif message.kind is Kind.RESULT and not pending.answer.done():
@@ -136,5 +176,7 @@ def uuid7(wall: float) -> str:
     """A call id (RFC 9562): 48 bits of milliseconds, then chance."""
     stamp = int(wall * 1000) & ((1 << 48) - 1)
     chance = secrets.randbits(74)
-    value = (stamp << 80) | (7 << 76) | ((chance >> 62) << 64) | (2 << 62) | (chance & ((1 << 62) - 1))
+    value = (
+        (stamp << 80) | (7 << 76) | ((chance >> 62) << 64) | (2 << 62) | (chance & ((1 << 62) - 1))
+    )
     return str(uuid.UUID(int=value))

@@ -1,4 +1,5 @@
-"""The HTTP face of the cloud towards edges and assistants: the registry, the seed's list and execute, word for word.
+"""The HTTP face of the cloud towards edges and assistants: the registry, the seed's list and
+execute, word for word.
 
 Refuses to run or store anything itself; it reads requests and says what came of them.
 """
@@ -19,7 +20,10 @@ if TYPE_CHECKING:
 
 MAX_EXECUTE: Final = 1 << 20
 ACTIVATE_AND_RUN_S: Final = 10.0 + TOOL_TIMEOUT_S + 1.0
-_BROKEN: Final = {"success": False, "error": {"code": "EXECUTION_ERROR", "message": "Internal server error", "retryable": False}}
+_BROKEN: Final = {
+    "success": False,
+    "error": {"code": "EXECUTION_ERROR", "message": "Internal server error", "retryable": False},
+}
 
 
 class Api:
@@ -51,7 +55,9 @@ class Api:
 
     async def _list(self, request: "Request") -> "Response":
         user = self._door.user(request)
-        installed = self._registry.listing(self._people.hardware_of(user), installed=lambda p: self._people.has(user, p))
+        installed = self._registry.listing(
+            self._people.hardware_of(user), installed=lambda p: self._people.has(user, p)
+        )
         return answer({"tools": installed})
 
     async def _execute(self, request: "Request") -> "Response":
@@ -64,8 +70,13 @@ class Api:
         if not isinstance(args, dict | None):
             raise _invalid("arguments: must be an object")
         call = ToolCall(
-            call_id=uuid7(time.time()), tool=name, args=args or {}, origin=CallOrigin.CLOUD, user_id=user, ttl_s=ACTIVATE_AND_RUN_S,
-        )  # fmt: skip
+            call_id=uuid7(time.time()),
+            tool=name,
+            args=args or {},
+            origin=CallOrigin.CLOUD,
+            user_id=user,
+            ttl_s=ACTIVATE_AND_RUN_S,
+        )
         status, seed = to_seed(await self._runner.run(call))
         return answer(seed, status=status)
 
@@ -77,4 +88,6 @@ def matches(header: str, etag: str) -> bool:
 
 
 def _invalid(message: str) -> Refusal:
-    return Refusal(400, {"success": False, "error": {"code": "INVALID_REQUEST", "message": message}})
+    return Refusal(
+        400, {"success": False, "error": {"code": "INVALID_REQUEST", "message": message}}
+    )

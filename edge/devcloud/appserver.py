@@ -1,4 +1,5 @@
-"""The HTTP face of a mini-app: `POST /tool`, `GET /health`, `GET /manifest`, progress as NDJSON, one process per app.
+"""The HTTP face of a mini-app: `POST /tool`, `GET /health`, `GET /manifest`, progress as NDJSON,
+one process per app.
 
 Refuses to know the cloud: it answers whoever holds its key and never calls back.
 """
@@ -27,23 +28,35 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 API_KEY_ENV: Final = "GLASSD_APP_API_KEY_HASH"
-"""Where the cloud puts the key (already hashed) it will send as `X-App-API-Key`; without it every caller is served."""
+"""Where the cloud puts the key (already hashed) it will send as `X-App-API-Key`; without it
+every caller is served.
+"""
 KEY_ENV: Final = "GLASSD_APP_API_KEY"
 """Where a developer puts the key that the console gave out."""
 MAX_BODY: Final = 1 << 20
-"""Bytes of one request: four times what a call over MQTT may carry, for photographs sent over plain HTTP."""
+"""Bytes of one request: four times what a call over MQTT may carry, for photographs sent over
+plain HTTP.
+"""
 NDJSON: Final = "application/x-ndjson"
 
 
 class AppServer:
-    """One mini-app. `app = AppServer("com.example.calc", name="Calculator")`, register tools, `app.run(port)`."""
+    """One mini-app. `app = AppServer("com.example.calc", name="Calculator")`, register tools,
+    `app.run(port)`.
+    """
 
     def __init__(
-        self, package_name: str, *, name: str = "", hardware_requirements: Sequence[Mapping[str, Json]] = (),
+        self,
+        package_name: str,
+        *,
+        name: str = "",
+        hardware_requirements: Sequence[Mapping[str, Json]] = (),
         api_key_hash: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if ":" in package_name or not package_name:
-            raise BadDefinition(f'packageName: must be a reverse domain name without ":". Got: {package_name!r}')
+            raise BadDefinition(
+                f'packageName: must be a reverse domain name without ":". Got: {package_name!r}'
+            )
         self.package_name = package_name
         self.name = name or package_name
         self._hardware = [dict(h) for h in hardware_requirements]
@@ -51,7 +64,9 @@ class AppServer:
         self._tools: dict[str, AppTool] = {}
 
     def register_tool(self, tool: AppTool) -> None:
-        """Take a tool in. Raises `BadToolName` for a colon (checked again: a tool can be made by hand) or a clash."""
+        """Take a tool in. Raises `BadToolName` for a colon (checked again: a tool can be made
+        by hand) or a clash.
+        """
         if ":" in tool.name:
             raise BadToolName(f'Tool name cannot contain ":". Got: {tool.name}')
         if tool.name in self._tools:
@@ -65,27 +80,33 @@ class AppServer:
     def manifest(self) -> dict[str, Json]:
         """The app's entry in a registry."""
         return {
-            "packageName": self.package_name, "name": self.name,
-            "hardwareRequirements": [dict(h) for h in self._hardware], "tools": self.get_tool_definitions(),
-        }  # fmt: skip
+            "packageName": self.package_name,
+            "name": self.name,
+            "hardwareRequirements": [dict(h) for h in self._hardware],
+            "tools": self.get_tool_definitions(),
+        }
 
     def asgi(self) -> "Starlette":
         """The ASGI application, for a server of your own."""
         from starlette.applications import Starlette  # noqa: PLC0415 - the cloud imports apps for their manifest only
         from starlette.routing import Route  # noqa: PLC0415
 
-        return Starlette(routes=[
-            Route("/tool", self._tool, methods=["POST"]),
-            Route("/health", self._health, methods=["GET"]),
-            Route("/manifest", self._manifest, methods=["GET"]),
-        ])  # fmt: skip
+        return Starlette(
+            routes=[
+                Route("/tool", self._tool, methods=["POST"]),
+                Route("/health", self._health, methods=["GET"]),
+                Route("/manifest", self._manifest, methods=["GET"]),
+            ]
+        )
 
     def run(self, port: int | None = None, *, host: str = "127.0.0.1") -> None:
         """Serve until SIGTERM; the port comes from `$PORT` when not given."""
         import uvicorn  # noqa: PLC0415 - see asgi()
 
         chosen = int(os.environ.get("PORT", "0")) if port is None else port
-        uvicorn.run(self.asgi(), host=host, port=chosen, log_level="warning", timeout_graceful_shutdown=2)
+        uvicorn.run(
+            self.asgi(), host=host, port=chosen, log_level="warning", timeout_graceful_shutdown=2
+        )
 
     # -------------------------------------------------------------- endpoints
 
@@ -93,11 +114,15 @@ class AppServer:
         return _json({"status": "ok", "packageName": self.package_name, "tools": len(self._tools)})
 
     async def _manifest(self, request: "Request") -> "Response":
-        """What the developer console takes: the definitions, and where this app was reached just now."""
+        """What the developer console takes: the definitions, and where this app was reached
+        just now.
+        """
         return _json({**self.manifest(), "publicUrl": str(request.base_url).rstrip("/")})
 
     async def _tool(self, request: "Request") -> "Response":
-        if self._key and not hmac.compare_digest(request.headers.get("x-app-api-key", "").encode(), self._key.encode()):
+        if self._key and not hmac.compare_digest(
+            request.headers.get("x-app-api-key", "").encode(), self._key.encode()
+        ):
             return _json(failure("AUTH", "Missing or wrong X-App-API-Key header"), status=401)
         try:
             call = await _read_call(request)
@@ -105,12 +130,16 @@ class AppServer:
             return _json(failure("INVALID_REQUEST", str(e)), status=400)
         tool = self._tools.get(call["name"])
         if tool is None:
-            return _json(failure("TOOL_NOT_FOUND", f"Tool {call['name'][:80]} not found"), status=404)
+            return _json(
+                failure("TOOL_NOT_FOUND", f"Tool {call['name'][:80]} not found"), status=404
+            )
         return await _answer(tool, call, request)
 
 
 def _key_hash() -> str:
-    """The hash that callers must send, as `office.hashed` makes it; empty where everybody is served."""
+    """The hash that callers must send, as `office.hashed` makes it; empty where everybody is
+    served.
+    """
     key = os.environ.get(KEY_ENV, "")
     return hashlib.sha256(key.encode()).hexdigest() if key else os.environ.get(API_KEY_ENV, "")
 
@@ -148,7 +177,11 @@ async def _answer(tool: AppTool, call: Mapping[str, Any], request: "Request") ->
         return _json(failure("CANCELLED", "The caller hung up"), status=499)
     try:
         return _json(done.value)
-    except (TypeError, ValueError, RecursionError) as e:  # the result itself could not be written down
+    except (
+        TypeError,
+        ValueError,
+        RecursionError,
+    ) as e:  # the result itself could not be written down
         return _json(failure("EXECUTION_ERROR", str(e) or type(e).__name__), status=500)
 
 
@@ -164,7 +197,9 @@ async def _run(tool: AppTool, call: Mapping[str, Any]) -> Json:
 
 
 async def _stream(tool: AppTool, call: Mapping[str, Any]) -> AsyncIterator[bytes]:
-    """Progress lines, then the result line. A plain value is held back until the next one proves it was progress."""
+    """Progress lines, then the result line. A plain value is held back until the next one
+    proves it was progress.
+    """
     held: list[Json] = []
     try:
         produced: Any = tool.handler(call["arguments"], CallContext.from_json(call.get("context")))
@@ -176,7 +211,9 @@ async def _stream(tool: AppTool, call: Mapping[str, Any]) -> AsyncIterator[bytes
                     yield _line({"progress": value.text})
                 else:
                     held.append(value)
-        result = held.pop() if held else failure("HANDLER_ERROR", "the handler ended without a result")
+        result = (
+            held.pop() if held else failure("HANDLER_ERROR", "the handler ended without a result")
+        )
     except Exception as e:  # noqa: BLE001 - a handler may fail in any way; its caller gets words
         log.warning("handler of %s failed: %s", tool.name, e)
         result = failure("HANDLER_ERROR", str(e) or "Unknown error")

@@ -1,4 +1,5 @@
-"""The developer's workbench, `/devcloud/…`: what runs, what was seen, the broker's switch, a call to an edge.
+"""The developer's workbench, `/devcloud/…`: what runs, what was seen, the broker's switch, a call
+to an edge.
 
 For developers only: no edge needs it.
 """
@@ -29,10 +30,15 @@ class Bench:
     """`routes()` for a Starlette application. `broker` is None when it is somebody else's."""
 
     def __init__(
-        self, agent: Agent, broker: EmbeddedBroker | None, *, status: Callable[[], Awaitable[Mapping[str, Json]]],
-        stop_app: Callable[[str], Awaitable[bool]], submit: Callable[[str, str, Json], Awaitable[Submitted]],
+        self,
+        agent: Agent,
+        broker: EmbeddedBroker | None,
+        *,
+        status: Callable[[], Awaitable[Mapping[str, Json]]],
+        stop_app: Callable[[str], Awaitable[bool]],
+        submit: Callable[[str, str, Json], Awaitable[Submitted]],
         pending: Callable[[int], Awaitable[list[dict[str, Json]]]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._agent = agent
         self._broker = broker
         self._status = status
@@ -56,20 +62,33 @@ class Bench:
         return answer(dict(await self._status()))
 
     async def _switch_broker(self, body: Mapping[str, Any]) -> "Response":
-        """`{"running": bool, "kill"?: bool}`: take the broker away, or bring it back on the same port."""
+        """`{"running": bool, "kill"?: bool}`: take the broker away, or bring it back on the
+        same port.
+        """
         wanted = body.get("running")
         if not isinstance(wanted, bool):
             raise _invalid("running", "must be true or false")
         if self._broker is None:
-            raise Refusal(409, {"error": {"code": "UNSUPPORTED", "message": "this broker is not ours to switch"}})
+            raise Refusal(
+                409,
+                {"error": {"code": "UNSUPPORTED", "message": "this broker is not ours to switch"}},
+            )
         try:
-            await (self._broker.start() if wanted else self._broker.kill() if body.get("kill") else self._broker.stop())
+            await (
+                self._broker.start()
+                if wanted
+                else self._broker.kill()
+                if body.get("kill")
+                else self._broker.stop()
+            )
         except BrokerFailed as e:
             raise Refusal(503, {"error": {"code": "TOOL_UNAVAILABLE", "message": str(e)}}) from None
         return answer({"running": self._broker.running, "port": self._broker.port})
 
     async def _invoke(self, body: Mapping[str, Any]) -> "Response":
-        """`{edge_id, tool, args?, ttl_s?, trace?}` → the envelope; with `trace`, also how it came about."""
+        """`{edge_id, tool, args?, ttl_s?, trace?}` → the envelope; with `trace`, also how it
+        came about.
+        """
         edge_id, tool, args = body.get("edge_id"), body.get("tool"), body.get("args", {})
         ttl_s, trace = body.get("ttl_s", TTL_S), body.get("trace", False)
         try:
@@ -80,24 +99,33 @@ class Bench:
             raise _invalid("tool", "must be packageName:toolName")
         if not isinstance(args, dict):
             raise _invalid("args", "must be an object")
-        if isinstance(ttl_s, bool) or not isinstance(ttl_s, int | float) or not 0 < ttl_s <= MAX_TTL_S:
+        if (
+            isinstance(ttl_s, bool)
+            or not isinstance(ttl_s, int | float)
+            or not 0 < ttl_s <= MAX_TTL_S
+        ):
             raise _invalid("ttl_s", f"must be seconds, up to {MAX_TTL_S:g}")
         told = await self._agent.invoke(str(edge_id), tool, args, ttl_s=ttl_s)
         envelope = told.response.to_json()
         return answer(
-            {"accepted": told.accepted, "progress": list(told.progress), "response": envelope} if trace is True else envelope
+            {"accepted": told.accepted, "progress": list(told.progress), "response": envelope}
+            if trace is True
+            else envelope
         )
 
     async def _stop(self, request: "Request") -> "Response":
         return answer({"stopped": await self._stop_app(request.path_params["package"])})
 
-
     async def _get_pending(self, _: "Request") -> "Response":
-        """Calls that wait for their result: `{pending: [{id, edge, tool, args, ageS, leftS}]}`, oldest first."""
+        """Calls that wait for their result: `{pending: [{id, edge, tool, args, ageS, leftS}]}`,
+        oldest first.
+        """
         return answer({"pending": await self._pending(MAX_LISTED)})
 
     async def _take_result(self, request: "Request") -> "Response":
-        """`{edge, result}`: the envelope of a pending call, or just its data; exactly one is taken."""
+        """`{edge, result}`: the envelope of a pending call, or just its data; exactly one is
+        taken.
+        """
         return await _spoken(lambda body: self._hand_in(request.path_params["id"], body))(request)
 
     async def _hand_in(self, call_id: str, body: Mapping[str, Any]) -> "Response":
@@ -113,13 +141,25 @@ class Bench:
         except StoreError as e:
             raise Refusal(503, {"error": {"code": "TOOL_UNAVAILABLE", "message": str(e)}}) from None
         if submitted is Submitted.UNKNOWN:
-            raise Refusal(404, {"error": {"code": "NOT_FOUND", "message": "This edge has no such call"}})
+            raise Refusal(
+                404, {"error": {"code": "NOT_FOUND", "message": "This edge has no such call"}}
+            )
         if submitted is Submitted.OVER:
-            raise Refusal(409, {"error": {"code": "CONFLICT", "message": "This call does not wait for a result (any more)"}})
+            raise Refusal(
+                409,
+                {
+                    "error": {
+                        "code": "CONFLICT",
+                        "message": "This call does not wait for a result (any more)",
+                    }
+                },
+            )
         return answer({"submitted": True})
 
 
-def _spoken(endpoint: Callable[[Mapping[str, Any]], Awaitable["Response"]]) -> Callable[["Request"], Awaitable["Response"]]:
+def _spoken(
+    endpoint: Callable[[Mapping[str, Any]], Awaitable["Response"]],
+) -> Callable[["Request"], Awaitable["Response"]]:
     """Give an endpoint its bounded JSON object, and its refusals a response."""
 
     async def served(request: "Request") -> "Response":
@@ -135,4 +175,7 @@ def _spoken(endpoint: Callable[[Mapping[str, Any]], Awaitable["Response"]]) -> C
 
 
 def _invalid(field: str, problem: str) -> Refusal:
-    return Refusal(400, {"error": {"code": "INVALID_REQUEST", "field": field, "message": f"{field}: {problem}"}})
+    return Refusal(
+        400,
+        {"error": {"code": "INVALID_REQUEST", "field": field, "message": f"{field}: {problem}"}},
+    )

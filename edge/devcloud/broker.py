@@ -1,6 +1,8 @@
-"""The demo's MQTT broker: rumqttd in a wheel, Mosquitto where asked for, or somebody else's by address.
+"""The demo's MQTT broker: rumqttd in a wheel, Mosquitto where asked for, or somebody else's by
+address.
 
-Refuses to know what is said over it. It can be stopped, killed and started again on the same port, to show an outage.
+Refuses to know what is said over it. It can be stopped, killed and started again on the same port,
+to show an outage.
 """
 
 import asyncio
@@ -22,8 +24,8 @@ log = logging.getLogger(__name__)
 
 HOST: Final = "127.0.0.1"
 MAX_PAYLOAD: Final = 1 << 20
-"""Bytes of one packet: four times the largest body (256 KiB), so that too large a body reaches the edge or
-the worker, whose refusal names the limit.
+"""Bytes of one packet: four times the largest body (256 KiB), so that too large a body reaches the
+edge or the worker, whose refusal names the limit.
 """
 START_S: Final = 10.0
 _POLL_S: Final = 0.02
@@ -32,7 +34,8 @@ _ATTEMPTS: Final = 5
 _MOSQUITTO_PATHS: Final = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin")
 
 _EMBEDDED: Final = (
-    # rumqttd reports every packet as an error through Python's logging: only silence keeps its log from growing.
+    # rumqttd reports every packet as an error through Python's logging: only silence keeps its log
+    # from growing.
     "import logging,sys,iotcore;"
     "logging.getLogger('rumqttd').setLevel(logging.CRITICAL);"
     "iotcore.Broker(config_path=sys.argv[1]).run_forever()"
@@ -66,7 +69,8 @@ message_size_limit {payload}
 max_inflight_messages 64
 user root
 """
-# "user root" means "stay who you are": changing the user would make the kernel forget to end it with its parent.
+# "user root" means "stay who you are": changing the user would make the kernel forget to end it
+# with its parent.
 
 
 class BrokerFailed(OSError):
@@ -78,10 +82,17 @@ class PortTaken(BrokerFailed):
 
 
 class EmbeddedBroker:
-    """One broker process on fixed loopback ports: `start`, `stop`, `kill`, and `start` again on the same port."""
+    """One broker process on fixed loopback ports: `start`, `stop`, `kill`, and `start` again on
+    the same port.
+    """
 
     def __init__(
-        self, kind: str = "embedded", *, port: int = 0, folder: Path | None = None, secured: Secured | None = None
+        self,
+        kind: str = "embedded",
+        *,
+        port: int = 0,
+        folder: Path | None = None,
+        secured: Secured | None = None,
     ) -> None:
         if kind not in ("embedded", "mosquitto"):
             raise ValueError(f"broker: {kind!r} is neither embedded nor mosquitto")
@@ -89,7 +100,9 @@ class EmbeddedBroker:
         self.host = HOST
         self.port = port
         self.port_v4 = 0
-        """Where MQTT 3.1.1 clients connect; Mosquitto takes both on one port. With TLS: where passwords are taken."""
+        """Where MQTT 3.1.1 clients connect; Mosquitto takes both on one port. With TLS: where
+        passwords are taken.
+        """
         self._secured = secured
         self._folder = folder
         """Where its configuration and log stand; a temporary directory when not given."""
@@ -119,21 +132,28 @@ class EmbeddedBroker:
             self._folder.mkdir(parents=True, exist_ok=True)
             return self._folder
         if self._dir is None:
-            self._dir = tempfile.TemporaryDirectory(prefix="glassd-broker-", ignore_cleanup_errors=True)
+            self._dir = tempfile.TemporaryDirectory(
+                prefix="glassd-broker-", ignore_cleanup_errors=True
+            )
         return Path(self._dir.name)
 
     async def _start_somewhere(self, folder: Path) -> None:
         """On the ports it had before; the first time, on any that are free."""
         fixed = self.port != 0
         for attempt in range(1, _ATTEMPTS + 1):
-            port, port_v4 = (self.port, self.port_v4 or free_port()) if fixed else (free_port(), free_port())
+            port, port_v4 = (
+                (self.port, self.port_v4 or free_port()) if fixed else (free_port(), free_port())
+            )
             try:
                 self._child = await self._launch(folder, port, port_v4)
             except PortTaken:
                 if fixed or attempt == _ATTEMPTS:
                     raise
                 continue
-            self.port, self.port_v4 = port, port if self.kind == "mosquitto" and not self._secured else port_v4
+            self.port, self.port_v4 = (
+                port,
+                port if self.kind == "mosquitto" and not self._secured else port_v4,
+            )
             log.info("%s broker listens on %s:%d (pid %d)", self.kind, HOST, port, self._child.pid)
             return
 
@@ -163,7 +183,9 @@ class EmbeddedBroker:
     async def _launch(self, folder: Path, port: int, port_v4: int) -> Child:
         command = self._command(folder, port, port_v4)
         _claim(port)
-        child = await Child.start(command, name=f"{self.kind} broker", log_file=folder / "broker.log")
+        child = await Child.start(
+            command, name=f"{self.kind} broker", log_file=folder / "broker.log"
+        )
         try:
             await _listening(child, port)
         except BaseException:
@@ -183,9 +205,14 @@ class EmbeddedBroker:
             raise ModuleNotFoundError("iotcore is not installed", name="iotcore")
         config = folder / "rumqttd.toml"
         listeners = (("v5", port), ("v4", port_v4))
-        config.write_text(_RUMQTTD_HEAD + "".join(
-            _RUMQTTD_LISTENER.format(version=v, host=HOST, port=p, payload=MAX_PAYLOAD) for v, p in listeners
-        ), encoding="utf-8")  # fmt: skip
+        config.write_text(
+            _RUMQTTD_HEAD
+            + "".join(
+                _RUMQTTD_LISTENER.format(version=v, host=HOST, port=p, payload=MAX_PAYLOAD)
+                for v, p in listeners
+            ),
+            encoding="utf-8",
+        )
         return (sys.executable, "-c", _EMBEDDED, str(config))
 
 
@@ -197,17 +224,26 @@ def free_port() -> int:
 
 
 def _claim(port: int) -> None:
-    """Raise PortTaken when somebody listens there: asking the child is not enough, the other one would answer us."""
+    """Raise PortTaken when somebody listens there: asking the child is not enough, the other
+    one would answer us.
+    """
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of our last run may still linger
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # connections of our last run may still linger
         try:
             probe.bind((HOST, port))
         except OSError as e:
-            raise PortTaken(f"MQTT port {port} of {HOST} cannot be used ({e.strerror}); choose another: --broker embedded:PORT, or leave :PORT out for one that is free") from None
+            raise PortTaken(
+                f"MQTT port {port} of {HOST} cannot be used ({e.strerror}); choose another: "
+                "--broker embedded:PORT, or leave :PORT out for one that is free"
+            ) from None
 
 
 def find_mosquitto() -> str:
-    """Where Mosquitto is; distributions put it where a user's PATH does not look. Raises BrokerFailed."""
+    """Where Mosquitto is; distributions put it where a user's PATH does not look. Raises
+    BrokerFailed.
+    """
     found = shutil.which("mosquitto") or shutil.which("mosquitto", path=":".join(_MOSQUITTO_PATHS))
     if found is None:
         raise BrokerFailed("mosquitto is not installed; install it or use --broker embedded")
@@ -221,7 +257,9 @@ async def _listening(child: Child, port: int) -> None:
             while child.running and not await _answers(port):  # noqa: ASYNC110 - another process sets no Event of ours
                 await asyncio.sleep(_POLL_S)
     except TimeoutError:
-        raise BrokerFailed(f"{child.name} does not listen after {START_S:g} s: {child.last_words()}") from None
+        raise BrokerFailed(
+            f"{child.name} does not listen after {START_S:g} s: {child.last_words()}"
+        ) from None
     if not child.running:
         words = child.last_words()
         kind = PortTaken if "in use" in words.lower() else BrokerFailed
@@ -241,7 +279,9 @@ KINDS: Final = ("embedded", "mosquitto")
 
 
 def own_port(text: str) -> tuple[str, int]:
-    """Read `KIND` or `KIND:PORT` of a broker of ours; port 0 picks a free one. Raises ValueError."""
+    """Read `KIND` or `KIND:PORT` of a broker of ours; port 0 picks a free one. Raises
+    ValueError.
+    """
     kind, _, port = text.partition(":")
     if port and not (port.isascii() and port.isdigit() and int(port) < 65536):
         raise ValueError(f"broker: {text!r} has no port number after the colon")
@@ -255,5 +295,8 @@ def parse_broker(text: str) -> tuple[str, int] | None:
         return None
     host, colon, port = text.rpartition(":")
     if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ValueError(f"broker: {text!r} is not embedded, mosquitto (each with :PORT, if you like) or HOST:PORT")
+        raise ValueError(
+            f"broker: {text!r} is not embedded, "
+            "mosquitto (each with :PORT, if you like) or HOST:PORT"
+        )
     return host.strip("[]"), int(port)

@@ -1,4 +1,5 @@
-"""Child processes that never outlive us: started through a word to the kernel, ended by their own pid.
+"""Child processes that never outlive us: started through a word to the kernel, ended by their own
+pid.
 
 Refuses to know what they are for; `broker.py` and `activation.py` do.
 """
@@ -18,8 +19,10 @@ log = logging.getLogger(__name__)
 
 _BOOT: Final = (
     "import ctypes,os,signal,sys;"
-    "ctypes.CDLL(None).prctl(1,int(sys.argv[2]),0,0,0);"  # PR_SET_PDEATHSIG: end when the parent does, kill -9 included
-    "os.getppid()==int(sys.argv[1]) or os._exit(1);"  # the parent died before the line above took hold
+    # PR_SET_PDEATHSIG: end when the parent does, kill -9 included
+    "ctypes.CDLL(None).prctl(1,int(sys.argv[2]),0,0,0);"
+    # the parent died before the line above took hold
+    "os.getppid()==int(sys.argv[1]) or os._exit(1);"
     "os.execvp(sys.argv[3],sys.argv[3:])"
 )
 STOP_S: Final = 3.0
@@ -29,12 +32,16 @@ _LAST_WORDS: Final = 400
 
 
 def bound_to_us(command: Sequence[str], *, by: signal.Signals = signal.SIGKILL) -> list[str]:
-    """Give the argument vector that runs `command` and gets the signal `by` when this process dies, however it dies."""
+    """Give the argument vector that runs `command` and gets the signal `by` when this process
+    dies, however it dies.
+    """
     return [sys.executable, "-I", "-S", "-c", _BOOT, str(os.getpid()), str(int(by)), *command]
 
 
 class Child:
-    """One process, used once: start, watch, end. Its output goes to a file, so that it can never block on us."""
+    """One process, used once: start, watch, end. Its output goes to a file, so that it can
+    never block on us.
+    """
 
     def __init__(self, process: asyncio.subprocess.Process, name: str, log_file: Path) -> None:
         self._process = process
@@ -43,15 +50,24 @@ class Child:
 
     @classmethod
     async def start(
-        cls, command: Sequence[str], *, name: str, log_file: Path, env: Mapping[str, str] | None = None,
-    ) -> "Child":  # fmt: skip
+        cls,
+        command: Sequence[str],
+        *,
+        name: str,
+        log_file: Path,
+        env: Mapping[str, str] | None = None,
+    ) -> "Child":
         """Start a command. Raises OSError when it cannot be started at all."""
         log_file.parent.mkdir(parents=True, exist_ok=True)
         with log_file.open("wb") as out:
             process = await asyncio.create_subprocess_exec(
-                *bound_to_us(command), stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=out,
-                env={**os.environ, **(env or {})}, start_new_session=True,  # ^C in the terminal is ours to handle
-            )  # fmt: skip
+                *bound_to_us(command),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env={**os.environ, **(env or {})},
+                start_new_session=True,  # ^C in the terminal is ours to handle
+            )
         log.debug("started %s as pid %d", name, process.pid)
         return cls(process, name, log_file)
 

@@ -1,4 +1,5 @@
-"""The developer console: an app's tools handed in, its key given out; and who is there, with which apps.
+"""The developer console: an app's tools handed in, its key given out; and who is there, with which
+apps.
 
 Refuses to store and to check anything itself; `office.py` and `definitions.py` do.
 """
@@ -25,7 +26,9 @@ KEY_HEADER: Final = "x-app-api-key"
 
 
 class Console:
-    """`routes()` for a Starlette application; `changed` is awaited when there is another registry."""
+    """`routes()` for a Starlette application; `changed` is awaited when there is another
+    registry.
+    """
 
     def __init__(self, door: Door, *, changed: Callable[[], Awaitable[None]]) -> None:
         self._door = door
@@ -42,7 +45,11 @@ class Console:
             Route("/devcloud/sessions", guarded(self._sessions), methods=["GET"]),
             Route("/devcloud/sessions/{user}", guarded(self._open_session), methods=["PUT"]),
             Route("/devcloud/sessions/{user}", guarded(self._end_session), methods=["DELETE"]),
-            Route("/devcloud/users/{user}/apps/{package}", guarded(self._install), methods=["PUT", "DELETE"]),
+            Route(
+                "/devcloud/users/{user}/apps/{package}",
+                guarded(self._install),
+                methods=["PUT", "DELETE"],
+            ),
         ]
 
     async def _submit(self, request: "Request") -> "Response":
@@ -52,19 +59,30 @@ class Console:
             submission = check_submission(package, body)
             new = await self._office.submit(submission, key=request.headers.get(KEY_HEADER, ""))
         except BadSubmission as e:
-            raise Refusal(400, {"error": {
-                "code": "INVALID_DEFINITION", "message": "Nothing was stored; mend the fields and send it again",
-                "fields": [m.to_json() for m in e.mistakes],
-            }}) from None  # fmt: skip
+            raise Refusal(
+                400,
+                {
+                    "error": {
+                        "code": "INVALID_DEFINITION",
+                        "message": "Nothing was stored; mend the fields and send it again",
+                        "fields": [m.to_json() for m in e.mistakes],
+                    }
+                },
+            ) from None
         except BadDefinition as e:
             raise Refusal(409, {"error": {"code": "CONFLICT", "message": str(e)}}) from None
         registry = self._office.registry
         log.info("%s: %d tools, registry %s", package, len(submission.tools), registry.version)
         await self._changed()
-        return answer({
-            "packageName": package, "version": registry.version, "sha256": registry.sha256,
-            "tools": [t["name"] for t in submission.tools],
-        }, status=201 if new else 200)  # fmt: skip
+        return answer(
+            {
+                "packageName": package,
+                "version": registry.version,
+                "sha256": registry.sha256,
+                "tools": [t["name"] for t in submission.tools],
+            },
+            status=201 if new else 200,
+        )
 
     async def _issue_key(self, request: "Request") -> "Response":
         """The key is said here and nowhere else; what is kept of it is its hash."""
@@ -88,7 +106,11 @@ class Console:
         return answer({"ended": await self._office.end_session(_user(request))})
 
     async def _install(self, request: "Request") -> "Response":
-        user, package, installed = _user(request), request.path_params["package"], request.method == "PUT"
+        user, package, installed = (
+            _user(request),
+            request.path_params["package"],
+            request.method == "PUT",
+        )
         await self._office.set_installed(user, package, installed=installed)
         return answer({"user": user, "packageName": package, "installed": installed})
 
@@ -96,11 +118,21 @@ class Console:
 def _user(request: "Request") -> str:
     user: str = request.path_params["user"]
     if not (user.isprintable() and len(user) <= MAX_USER):
-        raise Refusal(400, {"error": {"code": "INVALID_REQUEST", "message": f"user: must be printable, at most {MAX_USER} characters"}})
+        raise Refusal(
+            400,
+            {
+                "error": {
+                    "code": "INVALID_REQUEST",
+                    "message": f"user: must be printable, at most {MAX_USER} characters",
+                }
+            },
+        )
     return user
 
 
 def _bad_submission(message: str) -> Refusal:
     field, _, problem = message.partition(": ")
     fields = [{"field": field, "problem": problem, "fix": "send a JSON object with tools"}]
-    return Refusal(400, {"error": {"code": "INVALID_DEFINITION", "message": message, "fields": fields}})
+    return Refusal(
+        400, {"error": {"code": "INVALID_DEFINITION", "message": message, "fields": fields}}
+    )

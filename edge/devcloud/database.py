@@ -1,4 +1,5 @@
-"""The one SQLite file of the small cloud: its tables in numbered steps, opened so that several worker processes may write.
+"""The one SQLite file of the small cloud: its tables in numbered steps, opened so that several
+worker processes may write.
 
 Refuses to know what is in the tables; `journal.py`, `keys.py`, `shelf.py` and `seats.py` do.
 """
@@ -66,6 +67,7 @@ MIGRATIONS: Final = (_CALLS, keys.TABLES, _SHARED)
 
 async def open_shared(path: Path) -> Database:
     """Open or create it. Raises StoreError, OSError."""
-    # One process at a time: two that create, upgrade or put aside the same file would undo each other's work.
+    # One process at a time: two that create, upgrade or put aside the same file would undo each
+    # other's work.
     async with alone(path.with_name(path.name + ".opening")):
         return await Database.open(path, MIGRATIONS, shared=True)

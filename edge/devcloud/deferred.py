@@ -1,4 +1,5 @@
-"""Calls whose result is handed in later: kept over restarts, taken once, given up when their life is over.
+"""Calls whose result is handed in later: kept over restarts, taken once, given up when their life
+is over.
 
 Refuses to know MQTT and HTTP, and who will hand a result in.
 """
@@ -32,11 +33,15 @@ class Submitted(StrEnum):
     UNKNOWN = "unknown"
     """no such call of this edge (S3-27, S3-28)"""
     OVER = "over"
-    """it does not wait for a result (any more): resolved, cancelled, expired, or never deferred (S3-25)"""
+    """it does not wait for a result (any more): resolved, cancelled, expired, or never deferred
+    (S3-25)
+    """
 
 
 class Conclude(Protocol):
-    """Store an answer and tell it; False when there was one before, or with `only_held` when it runs now."""
+    """Store an answer and tell it; False when there was one before, or with `only_held` when it
+    runs now.
+    """
 
     def __call__(self, job: Job, response: ToolResponse, *, only_held: bool) -> Awaitable[bool]: ...
 
@@ -56,7 +61,11 @@ class Deferred:
         if isinstance(checked, ToolResponse):
             return self._runner.stamped(job.call, checked)
         if not await self._journal.hold(job, checked.args):
-            return ToolResponse.failure(ErrorCode.RATE_LIMIT, "Too many calls wait for their results", retry_after_ms=BUSY_MS)
+            return ToolResponse.failure(
+                ErrorCode.RATE_LIMIT,
+                "Too many calls wait for their results",
+                retry_after_ms=BUSY_MS,
+            )
         self.look()
         return None
 
@@ -65,15 +74,25 @@ class Deferred:
         self._changed.set()
 
     async def submit(self, edge: str, call_id: str, result: Json) -> Submitted:
-        """Take a result (an envelope, or just its data); it is on disk on return. Raises ValueError naming the field."""
+        """Take a result (an envelope, or just its data); it is on disk on return. Raises
+        ValueError naming the field.
+        """
         left = await self._journal.find((edge, call_id))
         if left is None:
-            return Submitted.OVER if await self._journal.is_known((edge, call_id)) else Submitted.UNKNOWN
+            return (
+                Submitted.OVER
+                if await self._journal.is_known((edge, call_id))
+                else Submitted.UNKNOWN
+            )
         if left.state != PENDING:
             return Submitted.OVER
         response = self._runner.stamped(left.job.call, _envelope(result))
         wire.encode(Kind.RESULT, wire.result_body(call_id, response), json=left.job.as_json)
-        return Submitted.TAKEN if await self._conclude(left.job, response, only_held=True) else Submitted.OVER
+        return (
+            Submitted.TAKEN
+            if await self._conclude(left.job, response, only_held=True)
+            else Submitted.OVER
+        )
 
     async def cancel(self, key: tuple[str, str], reason: str) -> bool:
         """Call one off that waits; False when there is none."""
@@ -81,7 +100,9 @@ class Deferred:
         if left is None or left.state not in (PENDING, WAITS):
             return False
         message = f"Cancelled: {reason}" if reason else "Cancelled"
-        response = self._runner.stamped(left.job.call, ToolResponse.failure(ErrorCode.CANCELLED, message))
+        response = self._runner.stamped(
+            left.job.call, ToolResponse.failure(ErrorCode.CANCELLED, message)
+        )
         return await self._conclude(left.job, response, only_held=True)
 
     async def expire(self) -> None:
@@ -96,11 +117,19 @@ class Deferred:
                 log.warning("calls that wait cannot be looked after: %s", e)
                 late, next_s = [], None
             if not late:
-                await _wait(self._changed, LOOK_AGAIN_S if next_s is None else min(next_s, LOOK_AGAIN_S))
+                await _wait(
+                    self._changed, LOOK_AGAIN_S if next_s is None else min(next_s, LOOK_AGAIN_S)
+                )
 
     def _too_late(self, left: Left) -> ToolResponse:
-        waited = "nobody handed its result in" if left.state == PENDING else "the call with the same key was not answered"
-        response = ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, f"The call's time was over: {waited}")
+        waited = (
+            "nobody handed its result in"
+            if left.state == PENDING
+            else "the call with the same key was not answered"
+        )
+        response = ToolResponse.failure(
+            ErrorCode.DEADLINE_EXPIRED, f"The call's time was over: {waited}"
+        )
         return self._runner.stamped(left.job.call, response)
 
 

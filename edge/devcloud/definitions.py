@@ -11,7 +11,15 @@ from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 import rfc8785
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictInt, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictInt,
+    StringConstraints,
+    ValidationError,
+)
 
 from edge.devcloud.http_guard import is_off_limits
 from edge.devcloud.sdk import CATEGORIES
@@ -20,7 +28,13 @@ from tools_cache.errors import BadDefinition, BadToolName
 from tools_cache.legacy import migrate
 from tools_cache.names import check_local_name
 from tools_cache.schema import check_schema
-from tools_cache.tool import MAX_CACHE_TTL_S, MAX_PENDING_TTL_S, MAX_RATE_CALLS, MAX_RATE_WINDOW_S, Json
+from tools_cache.tool import (
+    MAX_CACHE_TTL_S,
+    MAX_PENDING_TTL_S,
+    MAX_RATE_CALLS,
+    MAX_RATE_WINDOW_S,
+    Json,
+)
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +42,9 @@ MAX_TOOLS: Final = 200
 """Tools of one app; a thousand apps of five tools are the largest registry tested."""
 _PACKAGE: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)+")
 
-HardwareType = Literal["CAMERA", "DISPLAY", "MICROPHONE", "SPEAKER", "IMU", "BUTTON", "LIGHT", "WIFI", "EXIST"]
+HardwareType = Literal[
+    "CAMERA", "DISPLAY", "MICROPHONE", "SPEAKER", "IMU", "BUTTON", "LIGHT", "WIFI", "EXIST"
+]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
 
 
@@ -87,7 +103,10 @@ class _Submission(BaseModel):
 
     packageName: str | None = None  # noqa: N815
     name: Text | None = None
-    publicUrl: Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#]+[^\s?#]*$", max_length=500)] | None = None  # noqa: N815
+    publicUrl: (  # noqa: N815
+        Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#]+[^\s?#]*$", max_length=500)]
+        | None
+    ) = None
     apiKeyHash: Annotated[str, StringConstraints(pattern=r"^[\x21-\x7e]{8,200}$")] | None = None  # noqa: N815
     hardwareRequirements: list[_Hardware] | None = Field(default=None, max_length=20)  # noqa: N815
     tools: list[dict[str, Any]] = Field(max_length=MAX_TOOLS)
@@ -127,23 +146,39 @@ class Submission:
 
 def check_submission(package: str, body: Json) -> Submission:
     """Check `POST /api/apps/:packageName/tools`. Raises BadSubmission."""
-    mistakes = [] if _PACKAGE.fullmatch(package) and len(package) <= 200 else [
-        Mistake("packageName", f"is {package[:80]!r}", "use a reverse domain name such as com.example.calc")
-    ]  # fmt: skip
+    mistakes = (
+        []
+        if _PACKAGE.fullmatch(package) and len(package) <= 200
+        else [
+            Mistake(
+                "packageName",
+                f"is {package[:80]!r}",
+                "use a reverse domain name such as com.example.calc",
+            )
+        ]
+    )
     document = {"tools": body} if isinstance(body, list) else body
     try:
         parsed = _Submission.model_validate(document)
     except ValidationError as e:
         raise BadSubmission(mistakes + _mistakes(e, "")) from None
     if parsed.packageName not in (None, package):
-        mistakes.append(Mistake("packageName", f"is {str(parsed.packageName)[:80]!r}", f"send it to /api/apps/{parsed.packageName}/tools"))
+        mistakes.append(
+            Mistake(
+                "packageName",
+                f"is {str(parsed.packageName)[:80]!r}",
+                f"send it to /api/apps/{parsed.packageName}/tools",
+            )
+        )
     mistakes += _bad_url(parsed.publicUrl)
     tools: list[dict[str, Json]] = []
     for i, submitted in enumerate(parsed.tools):
         try:
             tools.append(migrate(submitted))
         except BadDefinition as e:
-            mistakes.append(Mistake(f"tools[{i}].parameters", str(e), "send an MCP definition with inputSchema"))
+            mistakes.append(
+                Mistake(f"tools[{i}].parameters", str(e), "send an MCP definition with inputSchema")
+            )
         else:
             mistakes += check_tool(tools[-1], f"tools[{i}]")
     mistakes += _doubles(tools)
@@ -151,20 +186,32 @@ def check_submission(package: str, body: Json) -> Submission:
         raise BadSubmission(mistakes)
     hardware = parsed.hardwareRequirements
     return Submission(
-        package, tuple(_known_category(t) for t in tools), parsed.name, parsed.publicUrl, parsed.apiKeyHash,
+        package,
+        tuple(_known_category(t) for t in tools),
+        parsed.name,
+        parsed.publicUrl,
+        parsed.apiKeyHash,
         None if hardware is None else tuple(h.model_dump(exclude_none=True) for h in hardware),
-    )  # fmt: skip
+    )
 
 
 def _bad_url(url: str | None) -> list[Mistake]:
-    """An app may live on this machine and in private networks, but not where a machine asks for its own credentials."""
+    """An app may live on this machine and in private networks, but not where a machine asks for
+    its own credentials.
+    """
     try:
         host = urlsplit(url or "").hostname or ""
     except ValueError:
         return [Mistake("publicUrl", "is not a URL", "for example http://127.0.0.1:8001")]
     if not is_off_limits(host):
         return []
-    return [Mistake("publicUrl", f"{host} is a link-local or metadata address", "give the app an address of this machine or its network")]
+    return [
+        Mistake(
+            "publicUrl",
+            f"{host} is a link-local or metadata address",
+            "give the app an address of this machine or its network",
+        )
+    ]
 
 
 def check_tool(tool: Mapping[str, Json], at: str) -> list[Mistake]:
@@ -175,31 +222,52 @@ def check_tool(tool: Mapping[str, Json], at: str) -> list[Mistake]:
         return _mistakes(e, at)
     mistakes: list[Mistake] = []
     if tool.get("cacheTtlS") is not None and tool.get("sideEffects", "writes") == "writes":
-        mistakes.append(Mistake(f"{at}.cacheTtlS", "only a tool that writes nothing may be answered from a cache",
-                                "say sideEffects read_only or none, or leave cacheTtlS out"))  # fmt: skip
+        mistakes.append(
+            Mistake(
+                f"{at}.cacheTtlS",
+                "only a tool that writes nothing may be answered from a cache",
+                "say sideEffects read_only or none, or leave cacheTtlS out",
+            )
+        )
     try:
         check_local_name(tool["name"])
     except BadToolName as e:
         mistakes.append(Mistake(f"{at}.name", str(e), "use one printable word without a colon"))
     schema = tool["inputSchema"]
     if schema.get("type") != "object":
-        mistakes.append(Mistake(f"{at}.inputSchema.type", 'must be "object"', "arguments are always an object"))
+        mistakes.append(
+            Mistake(f"{at}.inputSchema.type", 'must be "object"', "arguments are always an object")
+        )
     try:
         check_schema(schema)
         rfc8785.dumps(dict(tool))
     except BadDefinition as e:
-        mistakes.append(Mistake(f"{at}.inputSchema", str(e), "send a valid JSON Schema (draft 2020-12)"))
+        mistakes.append(
+            Mistake(f"{at}.inputSchema", str(e), "send a valid JSON Schema (draft 2020-12)")
+        )
     except (rfc8785.CanonicalizationError, RecursionError) as e:
-        mistakes.append(Mistake(at, f"cannot be hashed: {e}", "use numbers within ±2^53 and valid text"))
+        mistakes.append(
+            Mistake(at, f"cannot be hashed: {e}", "use numbers within ±2^53 and valid text")
+        )
     return mistakes
 
 
 def _mistakes(error: ValidationError, at: str) -> list[Mistake]:
     found = []
     for e in error.errors(include_url=False, include_context=False, include_input=False)[:50]:
-        path = at + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in e["loc"] if p != "[key]")
-        problem = "Input should be an object" if e["type"] in {"model_type", "dict_type"} else e["msg"]
-        fix = "add it" if e["type"] == "missing" else "remove it" if e["type"] == "extra_forbidden" else "mend its value"
+        path = at + "".join(
+            f"[{p}]" if isinstance(p, int) else f".{p}" for p in e["loc"] if p != "[key]"
+        )
+        problem = (
+            "Input should be an object" if e["type"] in {"model_type", "dict_type"} else e["msg"]
+        )
+        fix = (
+            "add it"
+            if e["type"] == "missing"
+            else "remove it"
+            if e["type"] == "extra_forbidden"
+            else "mend its value"
+        )
         found.append(Mistake(path.lstrip(".") or "body", problem, fix))
     return found
 
@@ -209,7 +277,13 @@ def _doubles(tools: list[dict[str, Json]]) -> list[Mistake]:
     found = []
     for i, name in enumerate(t.get("name") for t in tools):
         if isinstance(name, str) and name in seen:
-            found.append(Mistake(f"tools[{i}].name", f"{name[:80]!r} is there twice", "give each tool its own name"))
+            found.append(
+                Mistake(
+                    f"tools[{i}].name",
+                    f"{name[:80]!r} is there twice",
+                    "give each tool its own name",
+                )
+            )
         if isinstance(name, str):
             seen.add(name)
     return found
@@ -221,6 +295,10 @@ def _known_category(tool: dict[str, Json]) -> dict[str, Json]:
     extensions = out.get("mentraExtensions")
     for holder in (out, extensions := dict(extensions) if isinstance(extensions, dict) else {}):
         if holder.get("category") is not None and holder["category"] not in CATEGORIES:
-            log.warning("tool %s: category %.40r is unknown, taken as other", out["name"], holder["category"])
+            log.warning(
+                "tool %s: category %.40r is unknown, taken as other",
+                out["name"],
+                holder["category"],
+            )
             holder["category"] = "other"
     return {**out, "mentraExtensions": extensions} if extensions else out

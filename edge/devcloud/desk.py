@@ -1,7 +1,9 @@
-"""The enrolment desk: gives out one-time codes, and credentials for them, and remembers both over restarts.
+"""The enrolment desk: gives out one-time codes, and credentials for them, and remembers both over
+restarts.
 
-Refuses to know HTTP, and how a certificate is made. Kept as one small document; secrets only as their hashes. A certificate is
-good until it ends or its edge is revoked: then its broker and the renewal turn it away.
+Refuses to know HTTP, and how a certificate is made. Kept as one small document; secrets only as
+their hashes. A certificate is good until it ends or its edge is revoked: then its broker and the
+renewal turn it away.
 """
 
 import base64
@@ -25,12 +27,16 @@ LIFE: Final = timedelta(days=90)
 MAX_CODES: Final = 1000
 MAX_EDGES: Final = 1000
 ROUNDS: Final = 20_000
-"""Of PBKDF2, in Mosquitto's own form; the password has 192 bits of chance, so this is no place to burn seconds."""
+"""Of PBKDF2, in Mosquitto's own form; the password has 192 bits of chance, so this is no place
+to burn seconds.
+"""
 DOCUMENT: Final = "desk.json"
 
 
 class DeskRefused(Exception):
-    """No credentials for this: the code and the words an edge understands, and the HTTP status they go with."""
+    """No credentials for this: the code and the words an edge understands, and the HTTP status
+    they go with.
+    """
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -70,9 +76,18 @@ class Credentials:
 
 
 class Desk:
-    """`issue` → a secret; `redeem` → credentials, once; `renew` → the next certificate. Blocking, a few milliseconds each."""
+    """`issue` → a secret; `redeem` → credentials, once; `renew` → the next certificate.
+    Blocking, a few milliseconds each.
+    """
 
-    def __init__(self, folder: Path, authority: Authority, *, wall: Callable[[], float], life: timedelta = LIFE) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        authority: Authority,
+        *,
+        wall: Callable[[], float],
+        life: timedelta = LIFE,
+    ) -> None:
         self._file = folder / DOCUMENT
         self._authority = authority
         self._wall = wall
@@ -85,9 +100,13 @@ class Desk:
     # -------------------------------------------------------------- codes
 
     def issue(self, *, life_s: float = CODE_S, edge_id: str = "") -> bytes:
-        """Make a secret that works once, for a while; with `edge_id` for that edge only, also when it is known already."""
+        """Make a secret that works once, for a while; with `edge_id` for that edge only, also
+        when it is known already.
+        """
         now = self._wall()
-        self._codes = {key: code for key, code in self._codes.items() if code.expires > now - CODE_S}
+        self._codes = {
+            key: code for key, code in self._codes.items() if code.expires > now - CODE_S
+        }
         while len(self._codes) >= MAX_CODES:
             self._codes.pop(next(iter(self._codes)))
         secret = secrets.token_bytes(16)
@@ -95,8 +114,11 @@ class Desk:
         self._save()
         return secret
 
-    def redeem(self, secret: bytes, edge_id: str, *, request_id: str, csr_pem: str | None, proof: str = "") -> Credentials:
-        """Spend a code. An edge that is known already must prove that it is the one, by the token it has.
+    def redeem(
+        self, secret: bytes, edge_id: str, *, request_id: str, csr_pem: str | None, proof: str = ""
+    ) -> Credentials:
+        """Spend a code. An edge that is known already must prove that it is the one, by the token
+        it has.
 
         Raises `DeskRefused`, and `BadRequest` for a certificate request that cannot be signed.
         """
@@ -110,8 +132,17 @@ class Desk:
             raise DeskRefused(410, "CODE_EXPIRED", "This code is too old")
         again = bool(code.used_by)
         member = self._members.get(edge_id)
-        if member and not again and code.edge_id != edge_id and not (_same(member.token, proof) and not member.revoked):
-            raise DeskRefused(409, "EDGE_TAKEN", "An edge of this id is enrolled already; it needs a code made for it")
+        if (
+            member
+            and not again
+            and code.edge_id != edge_id
+            and not (_same(member.token, proof) and not member.revoked)
+        ):
+            raise DeskRefused(
+                409,
+                "EDGE_TAKEN",
+                "An edge of this id is enrolled already; it needs a code made for it",
+            )
         if again and member and member.revoked:
             raise DeskRefused(403, "EDGE_REVOKED", "This edge was revoked")
         if code.edge_id not in ("", edge_id):
@@ -121,17 +152,23 @@ class Desk:
         token, password = secrets.token_urlsafe(24), "" if csr_pem else secrets.token_urlsafe(24)
         certificate = self._authority.edge(edge_id, csr_pem, life=self._life) if csr_pem else ""
         code.used_by, code.used_at, code.request = edge_id, now, _hash(request_id.encode())
-        self._members[edge_id] = Member(_hash(token.encode()), _mosquitto_hash(password) if password else "")
+        self._members[edge_id] = Member(
+            _hash(token.encode()), _mosquitto_hash(password) if password else ""
+        )
         self._save()
         return Credentials(certificate, "" if csr_pem else edge_id, password, token)
 
     def _again(self, code: Issued, edge_id: str, request_id: str, now: float) -> bool:
         """The same request, whose answer was lost: only who sent it knows its id."""
-        same = code.used_by == edge_id and hmac.compare_digest(code.request, _hash(request_id.encode()))
+        same = code.used_by == edge_id and hmac.compare_digest(
+            code.request, _hash(request_id.encode())
+        )
         return same and now - code.used_at < AGAIN_S
 
     def renew(self, certificate_der: bytes, csr_pem: str) -> str:
-        """Sign the next certificate of whoever shows one of ours that still lives. Raises `DeskRefused`, `BadRequest`."""
+        """Sign the next certificate of whoever shows one of ours that still lives. Raises
+        `DeskRefused`, `BadRequest`.
+        """
         edge_id = self._authority.verified_name(certificate_der)
         member = self._members.get(edge_id or "")
         if edge_id is None or member is None:
@@ -143,7 +180,9 @@ class Desk:
     # -------------------------------------------------------------- edges
 
     def knows_token(self, token: str) -> bool:
-        """Tell whether a bearer token is one of our edges'. From any thread: one that redeems may add a member meanwhile."""
+        """Tell whether a bearer token is one of our edges'. From any thread: one that redeems
+        may add a member meanwhile.
+        """
         return any(_same(m.token, token) for m in tuple(self._members.values()) if not m.revoked)
 
     def revoke(self, edge_id: str) -> bool:
@@ -157,7 +196,11 @@ class Desk:
 
     def passwords(self) -> str:
         """Mosquitto's password file."""
-        return "".join(f"{name}:{m.password}\n" for name, m in self._members.items() if m.password and not m.revoked)
+        return "".join(
+            f"{name}:{m.password}\n"
+            for name, m in self._members.items()
+            if m.password and not m.revoked
+        )
 
     def edges(self) -> list[str]:
         """Who may connect."""
@@ -180,11 +223,15 @@ class Desk:
             self._codes = {key: Issued(**code) for key, code in document["codes"].items()}
             self._members = {name: Member(**member) for name, member in document["edges"].items()}
         except (ValueError, TypeError, KeyError):
-            raise OSError(f"{self._file} is damaged; move it away to begin anew (every edge enrols again)") from None
+            raise OSError(
+                f"{self._file} is damaged; move it away to begin anew (every edge enrols again)"
+            ) from None
 
 
 def _hash(secret: bytes) -> str:
-    """Plain SHA-256: these secrets are 128 bits of chance or more, nothing is gained by making it slow."""
+    """Plain SHA-256: these secrets are 128 bits of chance or more, nothing is gained by making
+    it slow.
+    """
     return hashlib.sha256(secret).hexdigest()
 
 

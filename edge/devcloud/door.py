@@ -1,4 +1,5 @@
-"""What every request passes: a bearer token, a user with a session, a bounded body; and how a refusal is said.
+"""What every request passes: a bearer token, a user with a session, a bounded body; and how a
+refusal is said.
 
 Refuses to know what is asked for behind it.
 """
@@ -35,11 +36,13 @@ class Refusal(Exception):
 
 
 class Door:
-    """`guarded(endpoint)` for a route; `user(request)` inside. With `token` or `knows` every request needs a bearer token:
-    that one, or one that is known.
+    """`guarded(endpoint)` for a route; `user(request)` inside. With `token` or `knows` every
+    request needs a bearer token: that one, or one that is known.
     """
 
-    def __init__(self, office: Office, *, token: str = "", knows: Callable[[str], bool] | None = None) -> None:
+    def __init__(
+        self, office: Office, *, token: str = "", knows: Callable[[str], bool] | None = None
+    ) -> None:
         self.office = office
         self._token = token
         self._knows = knows
@@ -77,14 +80,18 @@ class Door:
         if not self._token and self._knows is None:
             return
         said = request.headers.get("authorization", "")
-        ours = bool(self._token) and hmac.compare_digest(said.encode(), f"Bearer {self._token}".encode())
+        ours = bool(self._token) and hmac.compare_digest(
+            said.encode(), f"Bearer {self._token}".encode()
+        )
         if not ours and (self._knows is None or not self._knows(said.removeprefix("Bearer "))):
             raise Refusal(401, {"error": "Missing or wrong bearer token"})
 
 
 _STATUS: Final[dict[type[Exception], tuple[int, str]]] = {
-    NoSuchApp: (404, "NOT_FOUND"), NotYours: (401, "AUTH"), ShelfFull: (409, "CONFLICT"),
-}  # fmt: skip
+    NoSuchApp: (404, "NOT_FOUND"),
+    NotYours: (401, "AUTH"),
+    ShelfFull: (409, "CONFLICT"),
+}
 
 
 async def read_json(request: "Request", limit: int, refuse: Callable[[str], Refusal]) -> Any:

@@ -1,4 +1,5 @@
-"""What the cloud knows of its edges: presence, capabilities, deliveries, events, as they were last said.
+"""What the cloud knows of its edges: presence, capabilities, deliveries, events, as they were last
+said.
 
 Refuses to act on any of it; it is for listings and for people.
 """
@@ -36,9 +37,11 @@ class Edge:
 
     def to_json(self) -> dict[str, Json]:
         return {
-            "presence": dict(self.presence), "capabilities": dict(self.capabilities),
-            "deliveries": [dict(d) for d in self.deliveries], "events": [dict(e) for e in self.events],
-        }  # fmt: skip
+            "presence": dict(self.presence),
+            "capabilities": dict(self.capabilities),
+            "deliveries": [dict(d) for d in self.deliveries],
+            "events": [dict(e) for e in self.events],
+        }
 
 
 class Edges:
@@ -64,7 +67,9 @@ class Edges:
         return {edge_id: edge.to_json() for edge_id, edge in self._all.items()}
 
     def hardware_of(self, user_id: str) -> Mapping[str, bool] | None:
-        """What the glasses of a user have; None while nobody has said. A user is an edge id, or whoever uses the only one."""
+        """What the glasses of a user have; None while nobody has said. A user is an edge id, or
+        whoever uses the only one.
+        """
         edge = self._all.get(user_id)
         if edge is None and len(self._all) == 1:
             edge = next(iter(self._all.values()))
@@ -77,9 +82,12 @@ class Edges:
         try:
             edge_id = wire.edge_of(inbound.topic)
             message = wire.decode(
-                inbound.payload, content_type=inbound.content_type, user_properties=inbound.user_properties,
-                correlation=inbound.correlation, default_kind=_kind_of(inbound.topic),
-            )  # fmt: skip
+                inbound.payload,
+                content_type=inbound.content_type,
+                user_properties=inbound.user_properties,
+                correlation=inbound.correlation,
+                default_kind=_kind_of(inbound.topic),
+            )
         except WireError as e:
             log.debug("a word on %.120r cannot be read: %s", inbound.topic, e)
             return
@@ -106,7 +114,9 @@ def _kind_of(topic: str) -> Kind:
 
 
 def flags(report: Mapping[str, Json]) -> dict[str, bool]:
-    """Read the hardware flags out of a capability report, each value bare or as {value, origin, age}; unknown is absent."""
+    """Read the hardware flags out of a capability report, each value bare or as {value, origin,
+    age}; unknown is absent.
+    """
     nested = (report[key] for key in _RECORD_KEYS if isinstance(report.get(key), dict))
     record: Mapping[str, Json] = next(nested, report)
     found = {}

@@ -1,6 +1,8 @@
-"""The HTTP face of the enrolment desk (docs/enrolment.md), and the list and the making of codes for whoever runs this cloud.
+"""The HTTP face of the enrolment desk (docs/enrolment.md), and the list and the making of codes for
+whoever runs this cloud.
 
-Refuses to judge a code or a certificate itself; it reads requests, bounds them, and says what came of them.
+Refuses to judge a code or a certificate itself; it reads requests, bounds them, and says what came
+of them.
 """
 
 import asyncio
@@ -30,12 +32,16 @@ _EDGE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 """What may stand in a topic, in Mosquitto's files, and as a certificate's name."""
 Endpoint = Callable[[Mapping[str, Any], "Request"], Awaitable[Mapping[str, Json]]]
 PEER: Final = "glassd.peer"
-"""Key of the ASGI scope with the client certificate (DER) that TLS verified; absent when none was shown."""
+"""Key of the ASGI scope with the client certificate (DER) that TLS verified; absent when none
+was shown.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where enrolled edges connect: `broker_port` with a certificate, `password_port` with a password."""
+    """Where enrolled edges connect: `broker_port` with a certificate, `password_port` with a
+    password.
+    """
 
     host: str
     broker_port: int
@@ -47,10 +53,17 @@ class Place:
 
 
 class EnrolApi:
-    """`routes()` for a Starlette application. `joined` is told after each new edge: its broker must let it in."""
+    """`routes()` for a Starlette application. `joined` is told after each new edge: its broker
+    must let it in.
+    """
 
     def __init__(
-        self, desk: Desk, place: Place, *, code: Callable[[float, str], str], joined: Callable[[], Awaitable[None]]
+        self,
+        desk: Desk,
+        place: Place,
+        *,
+        code: Callable[[float, str], str],
+        joined: Callable[[], Awaitable[None]],
     ) -> None:
         self._desk = desk
         self._place = place
@@ -106,7 +119,12 @@ class EnrolApi:
             raise _invalid("csr: must be a PEM text, or null for a password")
         async with self._one:
             given = await asyncio.to_thread(
-                self._desk.redeem, secret, edge_id, request_id=request_id, csr_pem=csr, proof=str(proof)
+                self._desk.redeem,
+                secret,
+                edge_id,
+                request_id=request_id,
+                csr_pem=csr,
+                proof=str(proof),
             )
             await self._joined()
         log.info("edge %s enrolled", edge_id)
@@ -114,41 +132,80 @@ class EnrolApi:
 
     def _granted(self, edge_id: str, given: Credentials) -> Mapping[str, Json]:
         p = self._place
-        by: dict[str, Json] = {"certificate": given.certificate} if given.certificate else {
-            "username": given.username, "password": given.password,
-        }  # fmt: skip
+        by: dict[str, Json] = (
+            {"certificate": given.certificate}
+            if given.certificate
+            else {
+                "username": given.username,
+                "password": given.password,
+            }
+        )
         return {
-            "v": VERSION, "edge_id": edge_id, "tenant": p.tenant, "pool": p.pool,
-            "broker": {"host": p.host, "port": p.broker_port if given.certificate else p.password_port, "ca": p.ca_pem},
-            "cloud": {"url": p.url, "token": given.token}, **by,
-        }  # fmt: skip
+            "v": VERSION,
+            "edge_id": edge_id,
+            "tenant": p.tenant,
+            "pool": p.pool,
+            "broker": {
+                "host": p.host,
+                "port": p.broker_port if given.certificate else p.password_port,
+                "ca": p.ca_pem,
+            },
+            "cloud": {"url": p.url, "token": given.token},
+            **by,
+        }
 
     async def _renew(self, body: Mapping[str, Any], request: "Request") -> Mapping[str, Json]:
         _check_version(body)
         peer = request.scope.get(PEER)
         if not isinstance(peer, bytes):
-            raise Refusal(401, {"error": {"code": "NO_CERTIFICATE", "message": "Show the certificate that is to be renewed"}})
+            raise Refusal(
+                401,
+                {
+                    "error": {
+                        "code": "NO_CERTIFICATE",
+                        "message": "Show the certificate that is to be renewed",
+                    }
+                },
+            )
         async with self._one:
-            return {"v": VERSION, "certificate": await asyncio.to_thread(self._desk.renew, peer, _text(body, "csr", most=MAX_BODY))}
+            return {
+                "v": VERSION,
+                "certificate": await asyncio.to_thread(
+                    self._desk.renew, peer, _text(body, "csr", most=MAX_BODY)
+                ),
+            }
 
     # -------------------------------------------------------------- whoever runs this cloud
 
     async def _make_code(self, body: Mapping[str, Any], _: "Request") -> Mapping[str, Json]:
-        """`{life_s?, edge_id?}` → `{code, expires_in_s}`; `edge_id`: for that edge only, also when it is enrolled already."""
+        """`{life_s?, edge_id?}` → `{code, expires_in_s}`; `edge_id`: for that edge only, also
+        when it is enrolled already.
+        """
         life_s = body.get("life_s", CODE_S)
-        if isinstance(life_s, bool) or not isinstance(life_s, int | float) or not LEAST_CODE_S <= life_s <= MOST_CODE_S:
+        if (
+            isinstance(life_s, bool)
+            or not isinstance(life_s, int | float)
+            or not LEAST_CODE_S <= life_s <= MOST_CODE_S
+        ):
             raise _invalid(f"life_s: must be {LEAST_CODE_S:g} to {MOST_CODE_S:g}")
         edge_id = body.get("edge_id", "")
         if not isinstance(edge_id, str) or (edge_id and not _EDGE_ID.fullmatch(edge_id)):
             raise _invalid("edge_id: may hold letters, digits and . _ - only, at most 63")
-        async with self._one:  # the desk is one document: a code being redeemed in its thread is writing it
-            return {"code": await asyncio.to_thread(self._code, float(life_s), edge_id), "expires_in_s": life_s}
+        async with (
+            self._one
+        ):  # the desk is one document: a code being redeemed in its thread is writing it
+            return {
+                "code": await asyncio.to_thread(self._code, float(life_s), edge_id),
+                "expires_in_s": life_s,
+            }
 
     async def _revoke(self, _: Mapping[str, Any], request: "Request") -> Mapping[str, Json]:
         """An edge's credentials are refused from now on."""
         async with self._one:
             if not self._desk.revoke(request.path_params["edge_id"]):
-                raise Refusal(404, {"error": {"code": "NOT_FOUND", "message": "There is no such edge"}})
+                raise Refusal(
+                    404, {"error": {"code": "NOT_FOUND", "message": "There is no such edge"}}
+                )
             await self._joined()
         return {"revoked": True}
 

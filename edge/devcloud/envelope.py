@@ -1,4 +1,5 @@
-"""The seed's REST shape on the way out; what comes in is read by `tools_cache/answers.py`, whose words are found here too.
+"""The seed's REST shape on the way out; what comes in is read by `tools_cache/answers.py`, whose
+words are found here too.
 
 Refuses to do I/O.
 """
@@ -12,8 +13,10 @@ from tools_cache.tool import ErrorCode, Json, ToolError, ToolResponse
 __all__ = ["classify", "clean", "of_app", "of_status", "timed_out", "to_seed"]
 
 _STATUS: Final[Mapping[ErrorCode, int]] = {
-    ErrorCode.TOOL_NOT_FOUND: 404, ErrorCode.INVALID_ARGUMENTS: 400, ErrorCode.INVALID_REQUEST: 400,
-}  # fmt: skip
+    ErrorCode.TOOL_NOT_FOUND: 404,
+    ErrorCode.INVALID_ARGUMENTS: 400,
+    ErrorCode.INVALID_REQUEST: 400,
+}
 """S0-30 and S0-31; anything else is 500, an invalid tool name and a timeout too (C-12)."""
 
 
@@ -23,7 +26,10 @@ def to_seed(response: ToolResponse) -> tuple[int, dict[str, Json]]:
         body: dict[str, Json] = {"success": True, "content": response.data}
         extensions = _extensions_of_render(response.render)
         return 200, body | ({"mentraExtensions": extensions} if extensions else {})
-    return _STATUS.get(response.error.code, 500), {"success": False, "error": _seed_error(response.error)}
+    return _STATUS.get(response.error.code, 500), {
+        "success": False,
+        "error": _seed_error(response.error),
+    }
 
 
 def _seed_error(error: ToolError) -> dict[str, Json]:
@@ -45,5 +51,3 @@ def _extensions_of_render(render: Mapping[str, Json] | None) -> dict[str, Json]:
     if render.get("suggestedFollowUps"):
         found["suggestedFollowUps"] = render["suggestedFollowUps"]
     return found
-
-

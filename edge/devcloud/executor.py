@@ -1,6 +1,8 @@
-"""The worker: takes calls from the shared subscription, says accepted, progress and exactly one result.
+"""The worker: takes calls from the shared subscription, says accepted, progress and exactly one
+result.
 
-Refuses to run anything twice that may not be: the journal is asked first, and written before a call is acknowledged.
+Refuses to run anything twice that may not be: the journal is asked first, and written before a call
+is acknowledged.
 """
 
 import asyncio
@@ -31,10 +33,14 @@ log = logging.getLogger(__name__)
 MAX_RUNNING: Final = 32
 """Calls under way at once; one more is told to come back, which costs its edge one retry."""
 MAX_WAITING: Final = 1024
-"""Calls that may wait, taken and waiting for their turn; one more is not taken, and so offered again by its edge."""
+"""Calls that may wait, taken and waiting for their turn; one more is not taken, and so offered
+again by its edge.
+"""
 PROGRESS_FREELY: Final = 20
 PROGRESS_EVERY_S: Final = 0.25
-"""After the first twenty, words of progress are thinned out, so that a chatty tool cannot delay its own result."""
+"""After the first twenty, words of progress are thinned out, so that a chatty tool cannot delay
+its own result.
+"""
 CANCELLED_KEPT: Final = 256
 LOOK_S: Final = 1.0
 """How often dead workers are looked for: their calls' askers are waiting."""
@@ -57,9 +63,17 @@ class Executor:
     """`routes()` are for the link, `resend` for its `on_up`; `run()` owns the calls' tasks."""
 
     def __init__(
-        self, journal: Journal, runner: Runner, *, tenant: str, pool: str, max_running: int = MAX_RUNNING,
-        wall: Callable[[], float] = time.time, look_s: float = LOOK_S, refresh: Callable[[], Awaitable[None]] = nothing_new,
-    ) -> None:  # fmt: skip
+        self,
+        journal: Journal,
+        runner: Runner,
+        *,
+        tenant: str,
+        pool: str,
+        max_running: int = MAX_RUNNING,
+        wall: Callable[[], float] = time.time,
+        look_s: float = LOOK_S,
+        refresh: Callable[[], Awaitable[None]] = nothing_new,
+    ) -> None:
         self._journal = journal
         self._runner = runner
         self._topics = Topics.for_cloud(tenant)
@@ -87,7 +101,9 @@ class Executor:
         )
 
     async def run(self, link: Link) -> None:
-        """Finish what earlier lives and dead workers left undone, and whatever comes, until cancelled."""
+        """Finish what earlier lives and dead workers left undone, and whatever comes, until
+        cancelled.
+        """
         async with asyncio.TaskGroup() as self._tasks:
             self._replies.link, self._replies.tasks = link, self._tasks
             self._tasks.create_task(self.deferred.expire(), name="ends of deferred calls")
@@ -100,7 +116,9 @@ class Executor:
                 await self._inherit()
 
     async def _left_undone(self) -> list[Left]:
-        """A store that does not answer (another process writes for long) is asked again: it must not end the cloud."""
+        """A store that does not answer (another process writes for long) is asked again: it
+        must not end the cloud.
+        """
         level = logging.WARNING
         while True:
             try:
@@ -126,12 +144,16 @@ class Executor:
             self.deferred.look()
 
     async def resend(self) -> None:
-        """Tell results the broker never got: it was away when they were ready. And, first of all, those of the dead."""
+        """Tell results the broker never got: it was away when they were ready. And, first of
+        all, those of the dead.
+        """
         await self._began.wait()
         try:
             untold = await self._journal.left()
         except StoreError as e:
-            log.warning("results that nobody has yet cannot be read: %s", e)  # whoever misses one asks again
+            log.warning(
+                "results that nobody has yet cannot be read: %s", e
+            )  # whoever misses one asks again
             return
         for left in untold:
             if left.response is not None and left.job.key not in self._running:
@@ -160,8 +182,12 @@ class Executor:
         await self._refresh()  # it may be a tool that another process was told of
         may_wait = self._runner.queueable(job.call.tool)
         try:
-            full = work is None and len(self._running) >= (MAX_WAITING if may_wait else self._max_running)
-            taken = await self._journal.take(job, repeatable=self._runner.repeatable(job.call.tool), room=not full)
+            full = work is None and len(self._running) >= (
+                MAX_WAITING if may_wait else self._max_running
+            )
+            taken = await self._journal.take(
+                job, repeatable=self._runner.repeatable(job.call.tool), room=not full
+            )
         except StoreError as e:
             # Not stored is not accepted: the edge will offer it again, here or to another worker.
             log.warning("a call cannot be stored: %s", e)
@@ -175,10 +201,18 @@ class Executor:
         if taken.response is not None:
             self._replies.beside(partial(self._replies.tell, job, fitting(job, taken.response)))
         elif taken.state == BUSY and may_wait:
-            log.debug("call %s is not taken now: too many wait already", job.call.call_id)  # its edge offers it again
+            log.debug(
+                "call %s is not taken now: too many wait already", job.call.call_id
+            )  # its edge offers it again
         elif taken.state == BUSY:
-            busy = ToolResponse.failure(ErrorCode.RATE_LIMIT, "Every worker is busy", retry_after_ms=BUSY_MS)
-            self._replies.beside(partial(self._replies.say, job, Kind.RESULT, wire.result_body(job.call.call_id, busy)))
+            busy = ToolResponse.failure(
+                ErrorCode.RATE_LIMIT, "Every worker is busy", retry_after_ms=BUSY_MS
+            )
+            self._replies.beside(
+                partial(
+                    self._replies.say, job, Kind.RESULT, wire.result_body(job.call.call_id, busy)
+                )
+            )
         elif taken.state in (WAITS, PENDING):
             self.deferred.look()
             self._replies.beside(partial(self._wait_on, job))
@@ -192,25 +226,36 @@ class Executor:
     def _read(self, inbound: Inbound) -> Job:
         edge = wire.edge_of(inbound.topic)
         message = wire.decode(
-            inbound.payload, content_type=inbound.content_type, user_properties=inbound.user_properties,
-            correlation=inbound.correlation, default_kind=Kind.CALL,
-        )  # fmt: skip
+            inbound.payload,
+            content_type=inbound.content_type,
+            user_properties=inbound.user_properties,
+            correlation=inbound.correlation,
+            default_kind=Kind.CALL,
+        )
         if message.kind is not Kind.CALL:
-            raise WireError(WireCode.MALFORMED, "k", f"is {message.kind.value}", "send calls on this topic")
+            raise WireError(
+                WireCode.MALFORMED, "k", f"is {message.kind.value}", "send calls on this topic"
+            )
         call = wire.body_to_call(message)
         if inbound.expiry_s is not None:
             # What is left after the broker held it; whole seconds, so up to one more than it says.
             call = replace(call, ttl_s=min(call.ttl_s, inbound.expiry_s + 1.0))
-        return Job(edge, call, self._reply_to(edge, inbound), message.json, self._wall() + call.ttl_s)
+        return Job(
+            edge, call, self._reply_to(edge, inbound), message.json, self._wall() + call.ttl_s
+        )
 
     def _reply_to(self, edge: str, inbound: Inbound) -> str:
-        """The response topic, if it lies under the asker's own prefix: nobody has answers sent to another edge."""
+        """The response topic, if it lies under the asker's own prefix: nobody has answers sent
+        to another edge.
+        """
         own = Topics(self._tenant, edge)
         asked = inbound.response_topic
         if asked is None or asked == own.result:
             return own.result
         if not own.may_answer_to(asked):
-            raise WireError(WireCode.MALFORMED, "response topic", f"is {asked[:80]!r}", f"use {own.result}")
+            raise WireError(
+                WireCode.MALFORMED, "response topic", f"is {asked[:80]!r}", f"use {own.result}"
+            )
         return asked
 
     async def _refuse(self, inbound: Inbound, error: WireError) -> None:
@@ -222,20 +267,29 @@ class Executor:
             topic = Topics(self._tenant, wire.edge_of(inbound.topic)).result
         except (WireError, wire.BadTopicWord):
             return
-        response = ToolResponse.failure(ErrorCode.INVALID_REQUEST, str(error), details=error.to_json())
+        response = ToolResponse.failure(
+            ErrorCode.INVALID_REQUEST, str(error), details=error.to_json()
+        )
         await self._replies.send(
-            topic, Kind.RESULT, wire.result_body(call_id, response), call_id=call_id, life_s=RESULT_EXPIRY_S,
+            topic,
+            Kind.RESULT,
+            wire.result_body(call_id, response),
+            call_id=call_id,
+            life_s=RESULT_EXPIRY_S,
             as_json=wire.wants_json(inbound.content_type),
-        )  # fmt: skip
+        )
 
     async def _on_cancel(self, inbound: Inbound) -> None:
         inbound.ack()
         try:
             edge = wire.edge_of(inbound.topic)
             message = wire.decode(
-                inbound.payload, content_type=inbound.content_type, user_properties=inbound.user_properties,
-                correlation=inbound.correlation, default_kind=Kind.CANCEL,
-            )  # fmt: skip
+                inbound.payload,
+                content_type=inbound.content_type,
+                user_properties=inbound.user_properties,
+                correlation=inbound.correlation,
+                default_kind=Kind.CANCEL,
+            )
             key, reason = (edge, message.id), _reason(message)
         except WireError as e:
             log.warning("a cancel on %.120r cannot be read: %s", inbound.topic, e)
@@ -288,15 +342,19 @@ class Executor:
         self._tasks.create_task(self._work(work), name=f"call {job.call.call_id}")
 
     def _resume(self, left: Left) -> None:
-        """Go on with a call of an earlier life: again if that does no harm, else say honestly that nobody knows."""
+        """Go on with a call of an earlier life: again if that does no harm, else say honestly
+        that nobody knows.
+        """
         if left.state != SENT or self._runner.repeatable(left.job.call.tool):
             self._begin(left.job)
             return
         assert self._tasks is not None
         lost = ToolResponse.failure(
-            ErrorCode.INTERRUPTED, "The worker stopped while the tool ran; whether it was done is not known",
-            partial_side_effects=True, suggestion="Look before asking again",
-        )  # fmt: skip
+            ErrorCode.INTERRUPTED,
+            "The worker stopped while the tool ran; whether it was done is not known",
+            partial_side_effects=True,
+            suggestion="Look before asking again",
+        )
         lost = lost.with_meta(tool=left.job.call.tool, callId=left.job.call.call_id)
         self._tasks.create_task(self._give_up(left.job, lost), name=f"call {left.job.call.call_id}")
 
@@ -309,7 +367,11 @@ class Executor:
     async def _work(self, work: _Work) -> None:
         try:
             await self._replies.accept(work.job)
-            response = await (self._put_off(work) if self._runner.deferred(work.job.call.tool) else self._run(work))
+            response = await (
+                self._put_off(work)
+                if self._runner.deferred(work.job.call.tool)
+                else self._run(work)
+            )
             work.ended = True
             if response is not None:
                 await self._conclude(work.job, response)
@@ -328,7 +390,9 @@ class Executor:
         async with self._turns:
             call = work.job.refreshed(self._wall()).call
             return await self._runner.run(
-                call, progress=lambda text: self._progress(work, text), sending=lambda: self._sending(work)
+                call,
+                progress=lambda text: self._progress(work, text),
+                sending=lambda: self._sending(work),
             )
 
     async def _put_off(self, work: _Work) -> ToolResponse | None:
@@ -361,7 +425,9 @@ class Executor:
             return
         work.words += 1
         work.last_word_at = now
-        await self._replies.say(work.job, Kind.PROGRESS, {"id": work.job.call.call_id, "text": text})
+        await self._replies.say(
+            work.job, Kind.PROGRESS, {"id": work.job.call.call_id, "text": text}
+        )
 
 
 def _reason(message: WireMessage) -> str:

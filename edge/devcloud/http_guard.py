@@ -1,7 +1,9 @@
-"""What the cloud's HTTP server turns away before any route: pages of other sites in a developer's browser.
+"""What the cloud's HTTP server turns away before any route: pages of other sites in a developer's
+browser.
 
-A page elsewhere can send a request to 127.0.0.1, or give its own name that address. So the Host must be one of ours, an
-Origin must be that host's, and a body must be JSON, which a browser sends to another site only after asking.
+A page elsewhere can send a request to 127.0.0.1, or give its own name that address. So the Host
+must be one of ours, an Origin must be that host's, and a body must be JSON, which a browser sends
+to another site only after asking.
 """
 
 import asyncio
@@ -19,14 +21,20 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
 Scope = MutableMapping[str, Any]
-App = Callable[[Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]
+App = Callable[
+    [Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]
+]
 RESOLVE_S: Final = 5.0
 METADATA: Final = frozenset({"100.100.100.200", "fd00:ec2::254"})
-"""Where clouds answer their own machines about credentials, beside the link-local 169.254.169.254."""
+"""Where clouds answer their own machines about credentials, beside the link-local
+169.254.169.254.
+"""
 
 
 def guarded(app: App, names: Collection[str]) -> App:
-    """Wrap an ASGI application; `names` are the host names this cloud is called by, addresses and localhost aside."""
+    """Wrap an ASGI application; `names` are the host names this cloud is called by, addresses
+    and localhost aside.
+    """
 
     async def served(scope: Scope, receive: Any, send: Any) -> None:
         refused = _refusal(scope, names) if scope["type"] == "http" else None
@@ -35,7 +43,10 @@ def guarded(app: App, names: Collection[str]) -> App:
             return
         status, code, message = refused
         body = json.dumps({"error": {"code": code, "message": message}}).encode()
-        head = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        head = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+        ]
         await send({"type": "http.response.start", "status": status, "headers": head})
         await send({"type": "http.response.body", "body": body})
 
@@ -46,13 +57,21 @@ def _refusal(scope: Scope, names: Collection[str]) -> tuple[int, str, str] | Non
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
     host, origin = headers.get(b"host", ""), headers.get(b"origin")
     if host and not _is_ours(host, names):
-        return 421, "DENIED", f"Host: {host[:80]!r} is no name of this cloud; call it by its address"
+        return (
+            421,
+            "DENIED",
+            f"Host: {host[:80]!r} is no name of this cloud; call it by its address",
+        )
     if origin is not None and _address(origin) != host:
         return 403, "DENIED", f"Origin: pages of {origin[:80]!r} may not use this cloud"
     has_body = headers.get(b"content-length", "0") != "0" or b"transfer-encoding" in headers
     kind = headers.get(b"content-type", "").partition(";")[0].strip().lower()
     if has_body and kind != "application/json":
-        return 415, "INVALID_REQUEST", "Content-Type: must be application/json (curl: --json instead of -d)"
+        return (
+            415,
+            "INVALID_REQUEST",
+            "Content-Type: must be application/json (curl: --json instead of -d)",
+        )
     return None
 
 
@@ -75,10 +94,14 @@ def _is_ours(host: str, names: Collection[str]) -> bool:
 
 
 def is_off_limits(host: str) -> bool:
-    """Whether an app may not live at this address, in whatever form it is written. A name is none: False."""
+    """Whether an app may not live at this address, in whatever form it is written. A name is
+    none: False.
+    """
     host = host.strip("[]").partition("%")[0]
     try:
-        ip = ipaddress.ip_address(host if ":" in host else socket.inet_aton(host))  # it takes 0xa9fea9fe, too
+        ip = ipaddress.ip_address(
+            host if ":" in host else socket.inet_aton(host)
+        )  # it takes 0xa9fea9fe, too
     except (OSError, ValueError):
         return False
     ip = getattr(ip, "ipv4_mapped", None) or ip
@@ -86,23 +109,33 @@ def is_off_limits(host: str) -> bool:
 
 
 async def check_reach(request: "httpx.Request") -> None:
-    """Look where a request to an app would go now. Raises httpx.ConnectError for an address that is off limits."""
+    """Look where a request to an app would go now. Raises httpx.ConnectError for an address
+    that is off limits.
+    """
     import httpx  # noqa: PLC0415 - loaded long before, by the client that asks
 
     host = request.url.host
     try:
         async with timeout(RESOLVE_S):
-            found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            found = await asyncio.get_running_loop().getaddrinfo(
+                host, None, type=socket.SOCK_STREAM
+            )
     except TimeoutError:
-        raise httpx.ConnectError(f"{host} was not looked up within {RESOLVE_S:g} s", request=request) from None
+        raise httpx.ConnectError(
+            f"{host} was not looked up within {RESOLVE_S:g} s", request=request
+        ) from None
     except (OSError, UnicodeError):
         return  # the request itself will say so
     if any(is_off_limits(str(address[0])) for *_, address in found):
-        raise httpx.ConnectError(f"{host} leads to a link-local or metadata address", request=request)
+        raise httpx.ConnectError(
+            f"{host} leads to a link-local or metadata address", request=request
+        )
 
 
 def connection() -> "type[H11Protocol]":
-    """Make uvicorn's connection class, for a client too that ends its sending side after the request and still reads."""
+    """Make uvicorn's connection class, for a client too that ends its sending side after the
+    request and still reads.
+    """
     from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: PLC0415 - heavy, and only the server needs it
 
     class HalfClosed(H11Protocol):
@@ -110,7 +143,12 @@ def connection() -> "type[H11Protocol]":
 
         def eof_received(self) -> bool:  # type: ignore[override]  # asyncio takes True for "keep it open"
             self._ended = True
-            return self.scheme == "http" and bool(self.cycle) and not self.cycle.more_body and not self.cycle.response_complete
+            return (
+                self.scheme == "http"
+                and bool(self.cycle)
+                and not self.cycle.more_body
+                and not self.cycle.response_complete
+            )
 
         def on_response_complete(self) -> None:
             super().on_response_complete()

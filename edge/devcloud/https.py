@@ -1,4 +1,5 @@
-"""uvicorn's connection, told who is at its other end: the client certificate that TLS verified, put into every request's scope.
+"""uvicorn's connection, told who is at its other end: the client certificate that TLS verified, put
+into every request's scope.
 
 Refuses to judge it. And the bench, which is for whoever runs this cloud, is for this machine only.
 """
@@ -17,15 +18,20 @@ if TYPE_CHECKING:
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
 Scope = MutableMapping[str, Any]
-App = Callable[[Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]
+App = Callable[
+    [Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]
+]
 
 
 def options(secured: Secured) -> dict[str, Any]:
     """What uvicorn's Config takes for this."""
     return {
-        "http": _protocol(), "ssl_certfile": str(secured.cert), "ssl_keyfile": str(secured.key),
-        "ssl_ca_certs": str(secured.authority.file), "ssl_cert_reqs": ssl.CERT_OPTIONAL,
-    }  # fmt: skip
+        "http": _protocol(),
+        "ssl_certfile": str(secured.cert),
+        "ssl_keyfile": str(secured.key),
+        "ssl_ca_certs": str(secured.authority.file),
+        "ssl_cert_reqs": ssl.CERT_OPTIONAL,
+    }
 
 
 def _protocol() -> "type[H11Protocol]":
@@ -35,7 +41,9 @@ def _protocol() -> "type[H11Protocol]":
         def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)
             found = transport.get_extra_info("ssl_object")
-            self.app: Any = _with_peer(self.app, found.getpeercert(binary_form=True) if found else None)
+            self.app: Any = _with_peer(
+                self.app, found.getpeercert(binary_form=True) if found else None
+            )
 
     return Knowing
 
@@ -45,8 +53,19 @@ def _with_peer(app: Any, der: bytes | None) -> App:
         if der is not None:
             scope[PEER] = der
         if scope["path"].startswith("/devcloud/") and not _near(scope):
-            await send({"type": "http.response.start", "status": 403, "headers": [(b"content-type", b"application/json")]})
-            await send({"type": "http.response.body", "body": b'{"error": {"code": "DENIED", "message": "from this machine only"}}'})
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": 403,
+                    "headers": [(b"content-type", b"application/json")],
+                }
+            )
+            await send(
+                {
+                    "type": "http.response.body",
+                    "body": b'{"error": {"code": "DENIED", "message": "from this machine only"}}',
+                }
+            )
             return
         await app(scope, receive, send)
 

@@ -1,4 +1,5 @@
-"""A call as the worker sees it and as it lies on disk: whose it is, how far it got, what it was answered.
+"""A call as the worker sees it and as it lies on disk: whose it is, how far it got, what it was
+answered.
 
 Refuses to open a database and to decide anything.
 """
@@ -41,20 +42,36 @@ class Job:
     def text(self, *, with_args: bool = True) -> str:
         """As it is stored; `of_row` reads it."""
         call = self.call
-        return json.dumps({
-            "args": dict(call.args) if with_args else {}, "origin": call.origin.value, "mode": call.mode.value,
-            "turn_id": call.turn_id, "user_id": call.user_id, "session": call.session,
-            "idempotency_key": call.idempotency_key, "reply_to": self.reply_to, "as_json": self.as_json,
-        }, ensure_ascii=False)  # fmt: skip
+        return json.dumps(
+            {
+                "args": dict(call.args) if with_args else {},
+                "origin": call.origin.value,
+                "mode": call.mode.value,
+                "turn_id": call.turn_id,
+                "user_id": call.user_id,
+                "session": call.session,
+                "idempotency_key": call.idempotency_key,
+                "reply_to": self.reply_to,
+                "as_json": self.as_json,
+            },
+            ensure_ascii=False,
+        )
 
     @classmethod
     def of_row(cls, row: Row) -> "Job":
         said: Mapping[str, Any] = json.loads(row["request"])
         call = ToolCall(
-            call_id=row["id"], tool=row["tool"], args=said["args"], origin=CallOrigin(said["origin"]),
-            mode=Mode(said["mode"]), turn_id=said["turn_id"], user_id=said["user_id"], ttl_s=0.0,
-            idempotency_key=said["idempotency_key"], session=said.get("session", ""),
-        )  # fmt: skip
+            call_id=row["id"],
+            tool=row["tool"],
+            args=said["args"],
+            origin=CallOrigin(said["origin"]),
+            mode=Mode(said["mode"]),
+            turn_id=said["turn_id"],
+            user_id=said["user_id"],
+            ttl_s=0.0,
+            idempotency_key=said["idempotency_key"],
+            session=said.get("session", ""),
+        )
         return cls(row["edge"], call, said["reply_to"], said["as_json"], row["ends_wall"])
 
     def refreshed(self, now: float) -> "Job":

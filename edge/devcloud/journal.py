@@ -1,7 +1,8 @@
-"""What the worker has taken on, on disk: written before a call is acknowledged, asked before one is run.
+"""What the worker has taken on, on disk: written before a call is acknowledged, asked before one is
+run.
 
-Refuses to know MQTT. Any number of workers may share it, of one process or of several: each call has one owner, and what a
-dead one left undone is taken over by whoever looks first.
+Refuses to know MQTT. Any number of workers may share it, of one process or of several: each call
+has one owner, and what a dead one left undone is taken over by whoever looks first.
 """
 
 import asyncio
@@ -41,7 +42,9 @@ _TO_DO: Final = "told = 0 AND request IS NOT NULL AND state NOT IN ('waits', 'pe
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What came of an answer: `stands` unless there was one before; who else has it; who must run after all."""
+    """What came of an answer: `stands` unless there was one before; who else has it; who must
+    run after all.
+    """
 
     stands: bool
     followers: tuple[Left, ...] = ()
@@ -52,8 +55,13 @@ class Journal:
     """Every method returns after its change is on disk. Store errors pass through to the caller."""
 
     def __init__(
-        self, db: Database, *, wall: Callable[[], float] = time.time, me: str = "", alive: Callable[[str], bool] = bool,
-    ) -> None:  # fmt: skip
+        self,
+        db: Database,
+        *,
+        wall: Callable[[], float] = time.time,
+        me: str = "",
+        alive: Callable[[str], bool] = bool,
+    ) -> None:
         self._db = db
         self._wall = wall
         self._me = me
@@ -70,7 +78,8 @@ class Journal:
         # Shielded: a cancelled shutdown must not leave the writer thread behind.
         await asyncio.shield(self._db.close())
 
-    # -------------------------------------------------------------- who works on it, in this process
+    # -------------------------------------------------------------- who works on it, in this
+    # process
 
     def claim(self, key: tuple[str, str]) -> bool:
         """Make a call one worker's own; False when another one has it."""
@@ -90,8 +99,9 @@ class Journal:
     async def take(self, job: Job, *, repeatable: bool = False, room: bool = True) -> Taken:
         """Store a call that was never seen; else say what is known of it.
 
-        Its idempotency key is looked up in the same transaction: a known one gives the answer there is, or makes the
-        call wait for it. `repeatable` tools may be asked twice. Without `room` nothing new that must run is stored.
+        Its idempotency key is looked up in the same transaction: a known one gives the answer there
+        is, or makes the call wait for it. `repeatable` tools may be asked twice. Without `room`
+        nothing new that must run is stored.
         """
         now = self._wall()
         self._since_prune += 1
@@ -104,7 +114,10 @@ class Journal:
             if not known.fresh:
                 return known
             held = keys.find(db, job.edge, job.call, now)
-            if held is not None and (taken := _by_key(db, job, held, now, owner=self._me)) is not None:
+            if (
+                held is not None
+                and (taken := _by_key(db, job, held, now, owner=self._me)) is not None
+            ):
                 return taken
             if not room:
                 return Taken(True, BUSY)
@@ -116,7 +129,9 @@ class Journal:
         return await self._db.write(work)
 
     def _known(self, db: Connection, job: Job) -> Taken:
-        row = db.execute("SELECT state, response, owner FROM calls WHERE edge = ? AND id = ?", job.key).fetchone()
+        row = db.execute(
+            "SELECT state, response, owner FROM calls WHERE edge = ? AND id = ?", job.key
+        ).fetchone()
         if row is None:
             return Taken(True)
         if row["state"] in (TAKEN, SENT) and row["owner"] != self._me:
@@ -131,7 +146,9 @@ class Journal:
         await self._db.write(lambda db: db.execute(sql, (SENT, *job.key)).rowcount, grows=False)
 
     async def hold(self, job: Job, args: Mapping[str, Json]) -> bool:
-        """Its result will be handed in later, for these arguments; False when too many wait already."""
+        """Its result will be handed in later, for these arguments; False when too many wait
+        already.
+        """
         held = replace(job, call=replace(job.call, args=args))
         sql = "UPDATE calls SET state = ?, request = ? WHERE edge = ? AND id = ? AND state = ?"
 
@@ -143,9 +160,11 @@ class Journal:
         return await self._db.write(work)
 
     async def finish(self, job: Job, response: ToolResponse, *, only_held: bool = False) -> Ended:
-        """Store the one answer; the request is forgotten but for whom to tell. The first answer stands.
+        """Store the one answer; the request is forgotten but for whom to tell. The first answer
+        stands.
 
-        `only_held`: only if it is not running now. Calls that waited for it get it too, or the eldest has to run.
+        `only_held`: only if it is not running now. Calls that waited for it get it too, or the
+        eldest has to run.
         """
         now = self._wall()
 
@@ -162,8 +181,8 @@ class Journal:
         await self._db.write(lambda db: db.execute(sql, job.key).rowcount, grows=False)
 
     async def left(self, *, by_the_dead: bool = False) -> list[Left]:
-        """This worker's calls to be run or told, oldest first; those that wait for something else are not among them.
-        `by_the_dead`: take over theirs first.
+        """This worker's calls to be run or told, oldest first; those that wait for something else
+        are not among them. `by_the_dead`: take over theirs first.
         """
         sql = f"SELECT * FROM calls WHERE {_TO_DO} AND owner = ? ORDER BY taken_wall LIMIT 1000"  # noqa: S608 - our own words
 
@@ -175,17 +194,23 @@ class Journal:
         return self._lefts(await self._db.write(work, grows=False))
 
     async def inherited(self) -> list[Left]:
-        """Take over what dead workers left, and give what of it is to be run or told. Of several that ask, one gets it."""
+        """Take over what dead workers left, and give what of it is to be run or told. Of
+        several that ask, one gets it.
+        """
         return self._lefts(await self._db.write(self._inherit, grows=False))
 
     def _inherit(self, db: Connection) -> list[Row]:
-        owners = db.execute("SELECT DISTINCT owner FROM calls WHERE told = 0 AND owner <> ?", (self._me,)).fetchall()
+        owners = db.execute(
+            "SELECT DISTINCT owner FROM calls WHERE told = 0 AND owner <> ?", (self._me,)
+        ).fetchall()
         found: list[Row] = []
         for (owner,) in owners:
             if not self._alive(owner):
                 sql = f"SELECT * FROM calls WHERE {_TO_DO} AND owner = ? ORDER BY taken_wall"  # noqa: S608 - our own words
                 found += db.execute(sql, (owner,)).fetchall()
-                db.execute("UPDATE calls SET owner = ? WHERE told = 0 AND owner = ?", (self._me, owner))
+                db.execute(
+                    "UPDATE calls SET owner = ? WHERE told = 0 AND owner = ?", (self._me, owner)
+                )
         return found
 
     def _lefts(self, rows: list[Row]) -> list[Left]:
@@ -203,7 +228,9 @@ class Journal:
         return await self._db.read(lambda db: db.execute(sql, key).fetchone()) is not None
 
     async def overdue(self) -> tuple[list[Left], float | None]:
-        """Calls that waited until their life was over, and in how many seconds the next one will have."""
+        """Calls that waited until their life was over, and in how many seconds the next one
+        will have.
+        """
         now = self._wall()
         held = "FROM calls WHERE state IN ('waits', 'pending')"
         sql = f"SELECT * {held} AND ends_wall <= ? ORDER BY ends_wall LIMIT 100"
@@ -213,24 +240,44 @@ class Journal:
         return [Left.of_row(row, now) for row in rows], None if soonest is None else soonest - now
 
     async def pending(self, limit: int) -> list[dict[str, Json]]:
-        """Calls whose result can be handed in, oldest first: what was asked, and for how long it is still wanted."""
+        """Calls whose result can be handed in, oldest first: what was asked, and for how long
+        it is still wanted.
+        """
         sql = "SELECT * FROM calls WHERE state = 'pending' ORDER BY taken_wall LIMIT ?"
         rows = await self._db.read(lambda db: db.execute(sql, (limit,)).fetchall())
         now = self._wall()
         return [
-            {"id": r["id"], "edge": r["edge"], "tool": r["tool"], "args": json.loads(r["request"])["args"],
-             "ageS": round(now - r["taken_wall"], 1), "leftS": round(r["ends_wall"] - now, 1)} for r in rows
-        ]  # fmt: skip
+            {
+                "id": r["id"],
+                "edge": r["edge"],
+                "tool": r["tool"],
+                "args": json.loads(r["request"])["args"],
+                "ageS": round(now - r["taken_wall"], 1),
+                "leftS": round(r["ends_wall"] - now, 1),
+            }
+            for r in rows
+        ]
 
     async def recent(self, limit: int) -> list[dict[str, Json]]:
         """For people: newest first, with how often each was really run."""
-        sql = "SELECT edge, id, tool, state, runs, told, taken_wall FROM calls ORDER BY taken_wall DESC LIMIT ?"
+        sql = (
+            "SELECT edge, id, tool, state, runs, told, "
+            "taken_wall FROM calls ORDER BY taken_wall DESC LIMIT ?"
+        )
         rows = await self._db.read(lambda db: db.execute(sql, (limit,)).fetchall())
         now = self._wall()
         return [
-            {"id": r["id"], "edge": r["edge"], "tool": r["tool"], "state": r["state"], "runs": r["runs"],
-             "told": bool(r["told"]), "ageS": round(now - r["taken_wall"], 1)} for r in rows
-        ]  # fmt: skip
+            {
+                "id": r["id"],
+                "edge": r["edge"],
+                "tool": r["tool"],
+                "state": r["state"],
+                "runs": r["runs"],
+                "told": bool(r["told"]),
+                "ageS": round(now - r["taken_wall"], 1),
+            }
+            for r in rows
+        ]
 
     async def totals(self) -> dict[str, int]:
         """Calls kept, and how often apps were really asked for them."""
@@ -244,7 +291,9 @@ class Journal:
 
 def _by_key(db: Connection, job: Job, held: keys.Held, now: float, *, owner: str) -> Taken | None:
     """Answer a call whose key is another call's; None when that one is forgotten."""
-    row = db.execute("SELECT response FROM calls WHERE edge = ? AND id = ?", (job.edge, held.id)).fetchone()
+    row = db.execute(
+        "SELECT response FROM calls WHERE edge = ? AND id = ?", (job.edge, held.id)
+    ).fetchone()
     if row is None:
         return None
     if held.tool != job.call.tool:
@@ -265,54 +314,91 @@ def _by_key(db: Connection, job: Job, held: keys.Held, now: float, *, owner: str
 
 
 def _insert(
-    db: Connection, job: Job, state: str, now: float, *, owner: str, response: ToolResponse | None = None,
+    db: Connection,
+    job: Job,
+    state: str,
+    now: float,
+    *,
+    owner: str,
+    response: ToolResponse | None = None,
     follows: str | None = None,
-) -> None:  # fmt: skip
+) -> None:
     db.execute(
-        "INSERT INTO calls (edge, id, tool, state, owner, request, response, follows, ends_wall, taken_wall)"
+        "INSERT INTO calls (edge, id, tool, state, owner, request, "
+        "response, follows, ends_wall, taken_wall)"
         " VALUES (?,?,?,?,?,?,?,?,?,?)",
-        (*job.key, job.call.tool, state, owner, job.text(with_args=response is None),
-         None if response is None else response_text(response), follows, job.ends_wall, now),
-    )  # fmt: skip
+        (
+            *job.key,
+            job.call.tool,
+            state,
+            owner,
+            job.text(with_args=response is None),
+            None if response is None else response_text(response),
+            follows,
+            job.ends_wall,
+            now,
+        ),
+    )
 
 
-def _finish(db: Connection, job: Job, response: ToolResponse, *, owner: str, only_held: bool = False) -> bool:
+def _finish(
+    db: Connection, job: Job, response: ToolResponse, *, owner: str, only_held: bool = False
+) -> bool:
     states = "state IN ('waits', 'pending')" if only_held else "state <> 'done'"
-    sql = f"UPDATE calls SET state = ?, owner = ?, response = ?, request = ?, follows = NULL WHERE edge = ? AND id = ? AND {states}"  # noqa: S608
+    sql = (
+        "UPDATE calls SET state = ?, owner = ?, response = ?, request = ?, "  # noqa: S608
+        f"follows = NULL WHERE edge = ? AND id = ? AND {states}"
+    )
     values = (DONE, owner, response_text(response), job.text(with_args=False), *job.key)
     return db.execute(sql, values).rowcount == 1
 
 
 def _bequeath(db: Connection, job: Job, response: ToolResponse, now: float, *, owner: str) -> Ended:
-    """Who waited for this call gets its answer, if that may stand; else the eldest inherits its key and runs."""
+    """Who waited for this call gets its answer, if that may stand; else the eldest inherits its
+    key and runs.
+    """
     edge, call_id = job.key
     held = keys.of_call(db, edge, call_id)
     if held is None:
         return Ended(True)
     waiting = db.execute(
-        "SELECT * FROM calls WHERE edge = ? AND follows = ? AND state = 'waits' ORDER BY taken_wall", (edge, call_id)
+        "SELECT * FROM calls WHERE edge = ? AND follows = ? AND "
+        "state = 'waits' ORDER BY taken_wall",
+        (edge, call_id),
     ).fetchall()
     followers = [Left.of_row(row, now) for row in waiting]
     if keys.keeps(response, repeatable=held.repeatable):
-        return Ended(True, tuple(_answered(db, left, response, held, owner=owner) for left in followers))
+        return Ended(
+            True, tuple(_answered(db, left, response, held, owner=owner) for left in followers)
+        )
     if not followers:
         keys.forget(db, edge, call_id)
         return Ended(True)
     heir = followers[0].job
     keys.hand_over(db, edge, call_id, heir=heir.call.call_id, turn=heir.call.turn_id)
-    db.execute("UPDATE calls SET state = ?, owner = ?, follows = NULL WHERE edge = ? AND id = ?", (TAKEN, owner, *heir.key))
-    db.execute("UPDATE calls SET follows = ? WHERE edge = ? AND follows = ?", (heir.call.call_id, edge, call_id))
+    db.execute(
+        "UPDATE calls SET state = ?, owner = ?, follows = NULL WHERE edge = ? AND id = ?",
+        (TAKEN, owner, *heir.key),
+    )
+    db.execute(
+        "UPDATE calls SET follows = ? WHERE edge = ? AND follows = ?",
+        (heir.call.call_id, edge, call_id),
+    )
     return Ended(True, heir=heir)
 
 
-def _answered(db: Connection, left: Left, response: ToolResponse, held: keys.Held, *, owner: str) -> Left:
+def _answered(
+    db: Connection, left: Left, response: ToolResponse, held: keys.Held, *, owner: str
+) -> Left:
     answer = keys.as_replay(response, left.job.call.call_id, held.turn)
     _finish(db, left.job, answer, owner=owner)
     return replace(left, state=DONE, response=answer)
 
 
 def _held(db: Connection) -> int:
-    found: int = db.execute("SELECT count(*) FROM calls WHERE state IN ('waits', 'pending')").fetchone()[0]
+    found: int = db.execute(
+        "SELECT count(*) FROM calls WHERE state IN ('waits', 'pending')"
+    ).fetchone()[0]
     return found
 
 
@@ -321,5 +407,6 @@ def _prune(db: Connection, now: float) -> None:
     keys.prune(db, now)
     db.execute(
         "DELETE FROM calls WHERE ends_wall < ? AND NOT EXISTS"
-        " (SELECT 1 FROM keys WHERE keys.edge = calls.edge AND keys.id = calls.id)", (now - KEEP_S,),
-    )  # fmt: skip
+        " (SELECT 1 FROM keys WHERE keys.edge = calls.edge AND keys.id = calls.id)",
+        (now - KEEP_S,),
+    )

@@ -1,6 +1,8 @@
-"""Idempotency keys of the worker: when is a second call the first one again, and what may it be told?
+"""Idempotency keys of the worker: when is a second call the first one again, and what may it be
+told?
 
-Refuses to open a database: rules, and SQL as functions of a connection inside somebody else's transaction.
+Refuses to open a database: rules, and SQL as functions of a connection inside somebody else's
+transaction.
 """
 
 from dataclasses import dataclass
@@ -10,13 +12,22 @@ from edge.store.db import Connection
 from tools_cache.tool import ErrorType, ToolCall, ToolResponse
 
 PER_SESSION: Final = 100
-"""Keys kept per edge, user and session; the one that was hit longest ago leaves first (S2-105, C-26)."""
+"""Keys kept per edge, user and session; the one that was hit longest ago leaves first (S2-105,
+C-26).
+"""
 WRITES_KEEP_S: Final = 24 * 3600.0
 """How long the key of a call is kept that must not be done twice."""
-_NEVER_AGAIN: Final = frozenset({
-    ErrorType.VALIDATION, ErrorType.BUDGET_EXCEEDED, ErrorType.MODE_RESTRICTED, ErrorType.CONFIRMATION_REQUIRED,
-    ErrorType.CONFIRMATION_EXPIRED, ErrorType.TRANSIENT, ErrorType.RATE_LIMIT,
-})  # fmt: skip
+_NEVER_AGAIN: Final = frozenset(
+    {
+        ErrorType.VALIDATION,
+        ErrorType.BUDGET_EXCEEDED,
+        ErrorType.MODE_RESTRICTED,
+        ErrorType.CONFIRMATION_REQUIRED,
+        ErrorType.CONFIRMATION_EXPIRED,
+        ErrorType.TRANSIENT,
+        ErrorType.RATE_LIMIT,
+    }
+)
 
 TABLES: Final = """
     ALTER TABLE calls ADD COLUMN follows TEXT;
@@ -43,13 +54,17 @@ TABLES: Final = """
                json_extract(request, '$.turn_id'), 0, 0, max(ends_wall + 600, taken_wall + 86400)
         FROM calls WHERE state <> 'done' AND json_extract(request, '$.idempotency_key') IS NOT NULL
         ORDER BY taken_wall;
+"""  # noqa: E501
+"""Migration 2. Calls that an older worker left running bring their keys along; it did not know
+whether they may repeat.
 """
-"""Migration 2. Calls that an older worker left running bring their keys along; it did not know whether they may repeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A known key: the call it belongs to, that call's tool and turn, and whether its tool may be asked twice."""
+    """A known key: the call it belongs to, that call's tool and turn, and whether its tool may
+    be asked twice.
+    """
 
     id: str
     tool: str
@@ -58,10 +73,11 @@ class Held:
 
 
 def keeps(response: ToolResponse, *, repeatable: bool) -> bool:
-    """May this answer stand for a later call with the same key (C-15)? Good ones and final failures may.
+    """May this answer stand for a later call with the same key (C-15)? Good ones and final failures
+    may.
 
-    So does a failure that may have been a success of a tool that must not be asked twice: running it again could do it
-    again, which is just what its key was to prevent.
+    So does a failure that may have been a success of a tool that must not be asked twice: running
+    it again could do it again, which is just what its key was to prevent.
     """
     error = response.error
     if error is None or (error.partial_side_effects and not repeatable):
@@ -71,7 +87,9 @@ def keeps(response: ToolResponse, *, repeatable: bool) -> bool:
 
 def as_replay(response: ToolResponse, call_id: str, turn: str) -> ToolResponse:
     """Mark an answer as given again, to the call `call_id` (S2-104)."""
-    return response.with_meta(callId=call_id, _idempotent_cache_hit=True, _original_turn=turn or None)
+    return response.with_meta(
+        callId=call_id, _idempotent_cache_hit=True, _original_turn=turn or None
+    )
 
 
 def find(db: Connection, edge: str, call: ToolCall, now: float) -> Held | None:
@@ -80,7 +98,8 @@ def find(db: Connection, edge: str, call: ToolCall, now: float) -> Held | None:
         return None
     name = (edge, call.user_id, call.idempotency_key)
     row = db.execute(
-        "SELECT session, id, tool, turn, repeatable FROM keys WHERE edge = ? AND user = ? AND key = ? AND keep_wall >= ?",
+        "SELECT session, id, tool, turn, repeatable FROM keys WHERE edge = ? "
+        "AND user = ? AND key = ? AND keep_wall >= ?",
         (*name, now),
     ).fetchone()
     if row is None:
@@ -96,16 +115,28 @@ def keep(db: Connection, edge: str, call: ToolCall, *, repeatable: bool, keep_wa
         return
     session = (edge, call.user_id, call.session)
     db.execute(
-        "INSERT OR REPLACE INTO keys (edge, user, session, key, id, tool, turn, repeatable, hit, keep_wall)"
+        "INSERT OR REPLACE INTO keys (edge, user, session, key, id, "
+        "tool, turn, repeatable, hit, keep_wall)"
         " VALUES (?,?,?,?,?,?,?,?,?,?)",
-        (*session, call.idempotency_key, call.call_id, call.tool, call.turn_id, repeatable, _next_hit(db, *session), keep_wall),
+        (
+            *session,
+            call.idempotency_key,
+            call.call_id,
+            call.tool,
+            call.turn_id,
+            repeatable,
+            _next_hit(db, *session),
+            keep_wall,
+        ),
     )
     scope = "edge = ? AND user = ? AND session = ?"
     count = db.execute(f"SELECT count(*) FROM keys WHERE {scope}", session).fetchone()[0]  # noqa: S608 - our own words
     if count > PER_SESSION:
-        # A key whose call still runs is what keeps it from running twice: it stays, and their number has its own bound.
+        # A key whose call still runs is what keeps it from running twice: it stays, and their
+        # number has its own bound.
         db.execute(
-            f"DELETE FROM keys WHERE {scope} AND key IN (SELECT key FROM keys JOIN calls USING (edge, id)"  # noqa: S608
+            f"DELETE FROM keys WHERE {scope} AND key IN (SELECT key "  # noqa: S608
+            "FROM keys JOIN calls USING (edge, id)"
             f" WHERE {scope} AND state = 'done' ORDER BY hit LIMIT ?)",
             (*session, *session, count - PER_SESSION),
         )
@@ -113,12 +144,18 @@ def keep(db: Connection, edge: str, call: ToolCall, *, repeatable: bool, keep_wa
 
 def of_call(db: Connection, edge: str, call_id: str) -> Held | None:
     """Give the key a call holds, None when it holds none."""
-    row = db.execute("SELECT id, tool, turn, repeatable FROM keys WHERE edge = ? AND id = ?", (edge, call_id)).fetchone()
-    return None if row is None else Held(row["id"], row["tool"], row["turn"], bool(row["repeatable"]))
+    row = db.execute(
+        "SELECT id, tool, turn, repeatable FROM keys WHERE edge = ? AND id = ?", (edge, call_id)
+    ).fetchone()
+    return (
+        None if row is None else Held(row["id"], row["tool"], row["turn"], bool(row["repeatable"]))
+    )
 
 
 def hand_over(db: Connection, edge: str, call_id: str, *, heir: str, turn: str) -> None:
-    db.execute("UPDATE keys SET id = ?, turn = ? WHERE edge = ? AND id = ?", (heir, turn, edge, call_id))
+    db.execute(
+        "UPDATE keys SET id = ?, turn = ? WHERE edge = ? AND id = ?", (heir, turn, edge, call_id)
+    )
 
 
 def forget(db: Connection, edge: str, call_id: str) -> None:

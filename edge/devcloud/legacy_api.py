@@ -1,4 +1,5 @@
-"""The endpoints that the seed's redesign removed (S0-67), served only where a cloud says so while its clients move (S0-68).
+"""The endpoints that the seed's redesign removed (S0-67), served only where a cloud says so while
+its clients move (S0-68).
 
 Refuses to be what it was: a user needs a session, and a tool is checked like any other.
 """
@@ -46,23 +47,40 @@ class LegacyApi:
 
     async def _of_user(self, request: "Request") -> "Response":
         user = self._door.present(request.path_params["user"])
-        listed = self._registry.listing(self._people.hardware_of(user), installed=lambda p: self._people.has(user, p))
+        listed = self._registry.listing(
+            self._people.hardware_of(user), installed=lambda p: self._people.has(user, p)
+        )
         named = ((*tool["name"].split(":", 1), tool) for tool in listed)
-        return answer([{**legacy_schema(tool, local), "appPackageName": package} for package, local, tool in named])
+        return answer(
+            [
+                {**legacy_schema(tool, local), "appPackageName": package}
+                for package, local, tool in named
+            ]
+        )
 
     async def _call(self, request: "Request") -> "Response":
-        """`{toolId, userId, toolParameters?}` → `{status: "success", reply}` or `{status: "error", message}`."""
+        """`{toolId, userId, toolParameters?}` → `{status: "success", reply}` or `{status:
+        "error", message}`.
+        """
         body = await read_json(request, MAX_EXECUTE, lambda why: Refusal(400, {"error": why}))
         said = body if isinstance(body, dict) else {}
         tool, user, args = said.get("toolId"), said.get("userId"), said.get("toolParameters") or {}
-        for field, value, kind in (("toolId", tool, str), ("userId", user, str), ("toolParameters", args, dict)):
+        for field, value, kind in (
+            ("toolId", tool, str),
+            ("userId", user, str),
+            ("toolParameters", args, dict),
+        ):
             if not isinstance(value, kind) or (kind is str and not value):
                 raise Refusal(400, {"error": f"Missing or invalid {field}"})
         self._door.present(str(user))
         call = ToolCall(
-            call_id=uuid7(time.time()), tool=f"{request.path_params['package']}:{tool}", args=args, origin=CallOrigin.CLOUD,
-            user_id=str(user), ttl_s=ACTIVATE_AND_RUN_S,
-        )  # fmt: skip
+            call_id=uuid7(time.time()),
+            tool=f"{request.path_params['package']}:{tool}",
+            args=args,
+            origin=CallOrigin.CLOUD,
+            user_id=str(user),
+            ttl_s=ACTIVATE_AND_RUN_S,
+        )
         response = await self._runner.run(call)
         if response.error is not None:
             return answer({"status": "error", "message": response.error.message}, status=500)
@@ -70,13 +88,23 @@ class LegacyApi:
 
 
 def legacy_schema(tool: Mapping[str, Any], name: str = "") -> dict[str, Json]:
-    """A definition as a ToolSchema: what it had no word for is left out (arrays, objects, defaults, policy)."""
+    """A definition as a ToolSchema: what it had no word for is left out (arrays, objects,
+    defaults, policy).
+    """
     schema = tool["inputSchema"]
     required = schema.get("required", ())
     parameters = {
-        key: {**{k: v[k] for k in ("type", "description", "enum") if k in v}, **({"required": True} if key in required else {})}
-        for key, v in schema.get("properties", {}).items() if isinstance(v, dict)
-    }  # fmt: skip
+        key: {
+            **{k: v[k] for k in ("type", "description", "enum") if k in v},
+            **({"required": True} if key in required else {}),
+        }
+        for key, v in schema.get("properties", {}).items()
+        if isinstance(v, dict)
+    }
     out: dict[str, Json] = {"id": name or tool["name"], "description": tool["description"]}
     phrases = (tool.get("mentraExtensions") or {}).get("activationPhrases")
-    return out | ({"activationPhrases": list(phrases)} if phrases else {}) | ({"parameters": parameters} if parameters else {})
+    return (
+        out
+        | ({"activationPhrases": list(phrases)} if phrases else {})
+        | ({"parameters": parameters} if parameters else {})
+    )

@@ -1,4 +1,5 @@
-"""The cloud's side of the MQTT connection: kept up, subscribed, every message handed to whoever its topic belongs to.
+"""The cloud's side of the MQTT connection: kept up, subscribed, every message handed to whoever its
+topic belongs to.
 
 Refuses to know what messages mean. Clean start, no session: what the broker holds for a worker
 that is away would reach no other worker.
@@ -14,7 +15,14 @@ from typing import Final
 
 from edge.devcloud.race import run_unless
 from edge.uplink import wire
-from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed, ConnectionOver, Inbound, PublishRefused
+from edge.uplink.mqtt import (
+    BrokerOptions,
+    Connection,
+    ConnectionFailed,
+    ConnectionOver,
+    Inbound,
+    PublishRefused,
+)
 from tools_cache.tool import Json
 
 log = logging.getLogger(__name__)
@@ -39,12 +47,18 @@ class Route:
 
 
 class Link:
-    """`run()` until cancelled; `publish` while it is up. `on_up` runs after every (re)connect, once subscribed."""
+    """`run()` until cancelled; `publish` while it is up. `on_up` runs after every (re)connect,
+    once subscribed.
+    """
 
     def __init__(
-        self, options: Callable[[], BrokerOptions], *, routes: Sequence[Route],
-        on_up: Sequence[Callable[[], Awaitable[None]]] = (), first_s: float = FIRST_S,
-    ) -> None:  # fmt: skip
+        self,
+        options: Callable[[], BrokerOptions],
+        *,
+        routes: Sequence[Route],
+        on_up: Sequence[Callable[[], Awaitable[None]]] = (),
+        first_s: float = FIRST_S,
+    ) -> None:
         self._options = options
         self._routes = routes
         self._on_up = on_up
@@ -65,23 +79,44 @@ class Link:
                 await self._serve()
             except (ConnectionFailed, ConnectionOver) as e:
                 failures = 0 if isinstance(e, ConnectionOver) else failures + 1
-                log.log(logging.WARNING if failures <= 1 else logging.DEBUG, "no broker at %s: %s; trying again", self._options().address, e)
+                log.log(
+                    logging.WARNING if failures <= 1 else logging.DEBUG,
+                    "no broker at %s: %s; trying again",
+                    self._options().address,
+                    e,
+                )
             await asyncio.sleep(random.uniform(0.2, 1.0) * min(CAP_S, self._first_s * 2**failures))
 
     async def publish(
-        self, topic: str, kind: wire.Kind, body: Mapping[str, Json], *, json: bool = False, correlation: bytes | None = None,
-        response_topic: str | None = None, expiry_s: float | None = None, retain: bool = False, attempt: int = 1,
-    ) -> int:  # fmt: skip
-        """Say something at QoS 1; returns when the broker has it. Raises NotConnected, WireError."""
+        self,
+        topic: str,
+        kind: wire.Kind,
+        body: Mapping[str, Json],
+        *,
+        json: bool = False,
+        correlation: bytes | None = None,
+        response_topic: str | None = None,
+        expiry_s: float | None = None,
+        retain: bool = False,
+        attempt: int = 1,
+    ) -> int:
+        """Say something at QoS 1; returns when the broker has it. Raises NotConnected,
+        WireError.
+        """
         payload, content_type = wire.encode(kind, body, json=json)
         if self._connection is None:
             raise NotConnected("the broker is away")
         try:
             return await self._connection.publish(
-                topic, payload, retain=retain, content_type=content_type, correlation=correlation,
-                response_topic=response_topic, expiry_s=expiry_s,
+                topic,
+                payload,
+                retain=retain,
+                content_type=content_type,
+                correlation=correlation,
+                response_topic=response_topic,
+                expiry_s=expiry_s,
                 user_properties=(("k", kind.value), ("a", str(attempt))),
-            )  # fmt: skip
+            )
         except (ConnectionOver, PublishRefused) as e:
             raise NotConnected(str(e)) from None
 
@@ -124,6 +159,7 @@ class Link:
         try:
             await route.handler(message)
         except Exception:
-            # One bad message must not take the cloud down for all edges; the trace is for whoever mends it.
+            # One bad message must not take the cloud down for all edges; the trace is for whoever
+            # mends it.
             log.exception("a message on %.120r could not be handled", message.topic)
             message.ack()

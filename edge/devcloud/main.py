@@ -1,4 +1,5 @@
-"""The small cloud in one process: broker, registry, worker, agent and mini-apps, built here and wired here.
+"""The small cloud in one process: broker, registry, worker, agent and mini-apps, built here and
+wired here.
 
 Refuses to know an edge: it sees only MQTT and HTTP.
 """
@@ -22,7 +23,14 @@ from edge.devcloud.agent import Agent
 from edge.devcloud.api import Api
 from edge.devcloud.apps import SAMPLES
 from edge.devcloud.bench import Bench
-from edge.devcloud.broker import HOST, BrokerFailed, EmbeddedBroker, find_mosquitto, own_port, parse_broker
+from edge.devcloud.broker import (
+    HOST,
+    BrokerFailed,
+    EmbeddedBroker,
+    find_mosquitto,
+    own_port,
+    parse_broker,
+)
 from edge.devcloud.console import Console
 from edge.devcloud.door import Door
 from edge.devcloud.enrol_api import EnrolApi, Place
@@ -31,7 +39,15 @@ from edge.devcloud.link import Link, NotConnected
 from edge.devcloud.notice import Notice
 from edge.devcloud.registry import App
 from edge.devcloud.secured import LOOPBACK, Secured
-from edge.devcloud.worker import FIRST_CONNECT_S, STOCK, Limits, Worker, a_worker, first_connect, options_of
+from edge.devcloud.worker import (
+    FIRST_CONNECT_S,
+    STOCK,
+    Limits,
+    Worker,
+    a_worker,
+    first_connect,
+    options_of,
+)
 from edge.uplink.wire import Topics, check_word
 from tools_cache.tool import Json
 
@@ -45,21 +61,34 @@ STATUS_CALLS: Final = 100
 def sample_apps(modules: Sequence[str] = SAMPLES) -> list[App]:
     """The sample mini-apps, each started as `python -m MODULE`."""
     return [
-        App.of_manifest(importlib.import_module(module).app.manifest(), (sys.executable, "-m", module))
+        App.of_manifest(
+            importlib.import_module(module).app.manifest(), (sys.executable, "-m", module)
+        )
         for module in modules
-    ]  # fmt: skip
+    ]
 
 
 async def run_devcloud(
-    *, http: str = f"{HOST}:0", broker: str | None = "embedded", tenant: str = "default", pool: str = "tools",
-    state_dir: Path, announce: Callable[[dict[str, Any]], None], apps: Sequence[App] | None = None,
-    users: Collection[str] = ("local",), token: str = "", limits: Limits = STOCK, tls: str | None = None,
+    *,
+    http: str = f"{HOST}:0",
+    broker: str | None = "embedded",
+    tenant: str = "default",
+    pool: str = "tools",
+    state_dir: Path,
+    announce: Callable[[dict[str, Any]], None],
+    apps: Sequence[App] | None = None,
+    users: Collection[str] = ("local",),
+    token: str = "",
+    limits: Limits = STOCK,
+    tls: str | None = None,
     legacy: bool = False,
-) -> None:  # fmt: skip
-    """Serve until cancelled; `announce` is told once, when everything answers. Ends every child it started. `tls` is the name
-    edges call this machine by: then everything is TLS, with an authority and codes of our own. `legacy` serves the removed endpoints, too (S0-68).
+) -> None:
+    """Serve until cancelled; `announce` is told once, when everything answers. Ends every child it
+    started. `tls` is the name edges call this machine by: then everything is TLS, with an authority
+    and codes of our own. `legacy` serves the removed endpoints, too (S0-68).
 
-    Raises OSError or ValueError when it cannot come up (port taken, no such broker, unusable state directory).
+    Raises OSError or ValueError when it cannot come up (port taken, no such broker, unusable state
+    directory).
     """
     check_word("tenant", tenant)
     check_word("pool", pool)
@@ -69,15 +98,30 @@ async def run_devcloud(
     async with AsyncExitStack() as stack:
         listener = stack.enter_context(_listen(http))
         _check_reach(tls or "", listener)
-        secured = _secured(tls, state_dir / "tls", tenant=tenant, life=limits.certificate_life) if tls else None
-        worker = await stack.enter_async_context(
-            a_worker(installed, state_dir=state_dir, tenant=tenant, pool=pool, limits=limits, users=users)
+        secured = (
+            _secured(tls, state_dir / "tls", tenant=tenant, life=limits.certificate_life)
+            if tls
+            else None
         )
-        address, own_broker = await _broker(broker or "embedded", state_dir / "broker", stack, secured)
+        worker = await stack.enter_async_context(
+            a_worker(
+                installed, state_dir=state_dir, tenant=tenant, pool=pool, limits=limits, users=users
+            )
+        )
+        address, own_broker = await _broker(
+            broker or "embedded", state_dir / "broker", stack, secured
+        )
         cloud = _Cloud(
-            worker, broker=own_broker, address=address, listener=listener, tenant=tenant, pool=pool, limits=limits, secured=secured,
+            worker,
+            broker=own_broker,
+            address=address,
+            listener=listener,
+            tenant=tenant,
+            pool=pool,
+            limits=limits,
+            secured=secured,
             legacy=legacy,
-        )  # fmt: skip
+        )
         try:
             await cloud.run(announce, token=token)
         except BaseExceptionGroup as group:
@@ -90,9 +134,18 @@ class _Cloud:
     """The parts, wired."""
 
     def __init__(
-        self, worker: Worker, *, broker: EmbeddedBroker | None, address: tuple[str, int], listener: socket.socket, tenant: str,
-        pool: str, limits: Limits, secured: Secured | None, legacy: bool,
-    ) -> None:  # fmt: skip
+        self,
+        worker: Worker,
+        *,
+        broker: EmbeddedBroker | None,
+        address: tuple[str, int],
+        listener: socket.socket,
+        tenant: str,
+        pool: str,
+        limits: Limits,
+        secured: Secured | None,
+        legacy: bool,
+    ) -> None:
         self._worker = worker
         self._secured, self._limits, self._legacy = secured, limits, legacy
         self._url = _url_of(listener, secured.name if secured else "")
@@ -100,26 +153,49 @@ class _Cloud:
         self._broker, self._address, self._listener = broker, address, listener
         self._tenant, self._pool = tenant, pool
         self._agent = Agent(tenant=tenant, worker=worker.name, first_retry_s=limits.invoke_retry_s)
-        self._notice = Notice(worker.office, topic=Topics.for_cloud(tenant).registry(pool), url=f"{self._url}/api/registry")
-        options = options_of(address, worker.name, tls=secured.worker_context() if secured else None)
+        self._notice = Notice(
+            worker.office,
+            topic=Topics.for_cloud(tenant).registry(pool),
+            url=f"{self._url}/api/registry",
+        )
+        options = options_of(
+            address, worker.name, tls=secured.worker_context() if secured else None
+        )
         self._link = Link(
-            lambda: options, routes=(*self._executor.routes(), *self._agent.routes(), *worker.edges.routes()),
+            lambda: options,
+            routes=(*self._executor.routes(), *self._agent.routes(), *worker.edges.routes()),
             on_up=(self._notice.publish, self._executor.resend),
-        )  # fmt: skip
+        )
         self._agent.link = self._notice.link = self._link
 
     async def run(self, announce: Callable[[dict[str, Any]], None], *, token: str) -> None:
         worker = self._worker
-        door = Door(worker.office, token=token, knows=self._secured.desk.knows_token if self._secured else None)
+        door = Door(
+            worker.office,
+            token=token,
+            knows=self._secured.desk.knows_token if self._secured else None,
+        )
         api = Api(door, worker.runner)
-        bench = Bench(self._agent, self._broker, status=self.status, stop_app=worker.launcher.stop,
-                      submit=self._executor.deferred.submit, pending=worker.journal.pending)  # fmt: skip
+        bench = Bench(
+            self._agent,
+            self._broker,
+            status=self.status,
+            stop_app=worker.launcher.stop,
+            submit=self._executor.deferred.submit,
+            pending=worker.journal.pending,
+        )
         old = LegacyApi(door, worker.runner).routes() if self._legacy else []
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._executor.run(self._link), name="executor")
             tasks.create_task(self._link.run(), name="link")
             tasks.create_task(self._notice.renew(), name="notice")
-            routes = [*api.routes(), *old, *Console(door, changed=self._changed).routes(), *bench.routes(), *self._enrolling()]
+            routes = [
+                *api.routes(),
+                *old,
+                *Console(door, changed=self._changed).routes(),
+                *bench.routes(),
+                *self._enrolling(),
+            ]
             async with _serving(_application(routes), self._listener, tasks, self._secured):
                 await first_connect(self._link, self._address, within_s=FIRST_CONNECT_S)
                 announce(self._announcement())
@@ -129,15 +205,24 @@ class _Cloud:
         if self._secured is None or self._broker is None:
             return []
         s, b = self._secured, self._broker
-        place = Place(s.name, b.port, b.port_v4, self._tenant, self._pool, self._url, s.authority.pem)
+        place = Place(
+            s.name, b.port, b.port_v4, self._tenant, self._pool, self._url, s.authority.pem
+        )
         return EnrolApi(s.desk, place, code=self._code, joined=self._joined).routes()
 
     def _code(self, life_s: float, edge_id: str = "") -> str:
         assert self._secured is not None
-        return self._secured.code(life_s, edge_id, broker_port=self._address[1], enrol_port=self._listener.getsockname()[1])
+        return self._secured.code(
+            life_s,
+            edge_id,
+            broker_port=self._address[1],
+            enrol_port=self._listener.getsockname()[1],
+        )
 
     async def _joined(self) -> None:
-        """Let the broker know who may come in: it reads its files before it takes the next connection."""
+        """Let the broker know who may come in: it reads its files before it takes the next
+        connection.
+        """
         assert self._secured is not None
         assert self._broker is not None
         self._secured.write_access()
@@ -152,27 +237,52 @@ class _Cloud:
         if self._secured is not None:
             host = self._secured.name
         return {
-            "event": "devcloud.ready", "http": self._url, "mqtt": f"{host}:{port}", "mqtt_host": host, "mqtt_port": port,
+            "event": "devcloud.ready",
+            "http": self._url,
+            "mqtt": f"{host}:{port}",
+            "mqtt_host": host,
+            "mqtt_port": port,
             "mqtt_v4_port": self._broker.port_v4 if self._broker else None,
-            "broker": self._broker.kind if self._broker else "external", "tenant": self._tenant, "pool": self._pool,
-            "registry": f"{self._url}/api/registry", "version": self._registry.version, "pid": os.getpid(),
-            **({"code": self._code(self._limits.code_life_s), "ca_file": str(self._secured.authority.file)} if self._secured else {}),
-        }  # fmt: skip
+            "broker": self._broker.kind if self._broker else "external",
+            "tenant": self._tenant,
+            "pool": self._pool,
+            "registry": f"{self._url}/api/registry",
+            "version": self._registry.version,
+            "pid": os.getpid(),
+            **(
+                {
+                    "code": self._code(self._limits.code_life_s),
+                    "ca_file": str(self._secured.authority.file),
+                }
+                if self._secured
+                else {}
+            ),
+        }
 
     async def status(self) -> Mapping[str, Json]:
         """`GET /devcloud/status`."""
         host, port = self._address
         return {
-            "broker": {"kind": self._broker.kind if self._broker else "external", "address": f"{host}:{port}",
-                       "running": self._broker.running if self._broker else None,
-                       "pid": self._broker.pid if self._broker else None},
+            "broker": {
+                "kind": self._broker.kind if self._broker else "external",
+                "address": f"{host}:{port}",
+                "running": self._broker.running if self._broker else None,
+                "pid": self._broker.pid if self._broker else None,
+            },
             "link": {"up": self._link.up, "connects": self._link.connects},
             "registry": {"version": self._registry.version, "sha256": self._registry.sha256},
-            "worker": self._worker.name, "apps": self._worker.launcher.status(),
-            "calls": {"seen": self._executor.seen, "running": self._executor.running, "asked": dict(self._worker.runner.asked),
-                      **await self._worker.journal.totals(), "recent": await self._worker.journal.recent(STATUS_CALLS)},
-            "edges": self._worker.edges.to_json(), "sessions": self._worker.office.people.sessions(),
-        }  # fmt: skip
+            "worker": self._worker.name,
+            "apps": self._worker.launcher.status(),
+            "calls": {
+                "seen": self._executor.seen,
+                "running": self._executor.running,
+                "asked": dict(self._worker.runner.asked),
+                **await self._worker.journal.totals(),
+                "recent": await self._worker.journal.recent(STATUS_CALLS),
+            },
+            "edges": self._worker.edges.to_json(),
+            "sessions": self._worker.office.people.sessions(),
+        }
 
 
 # ------------------------------------------------------------------ pieces
@@ -186,23 +296,32 @@ def _secured(name: str, folder: Path, *, tenant: str, life: timedelta) -> Secure
 
 
 def _check_reach(name: str, listener: socket.socket) -> None:
-    """Edges that call us by a name of the network cannot come to a loopback address. Raises ValueError."""
+    """Edges that call us by a name of the network cannot come to a loopback address. Raises
+    ValueError.
+    """
     host, port = listener.getsockname()[:2]
     if name and name not in LOOPBACK and ipaddress.ip_address(host).is_loopback:
-        raise ValueError(f"http: only this machine reaches {host}, and edges are to reach {name}: --http 0.0.0.0:{port}")
+        raise ValueError(
+            f"http: only this machine reaches {host}, "
+            f"and edges are to reach {name}: --http 0.0.0.0:{port}"
+        )
 
 
 async def _broker(
     said: str, folder: Path, stack: AsyncExitStack, secured: Secured | None = None
 ) -> tuple[tuple[str, int], EmbeddedBroker | None]:
-    """Somebody else's broker by address, or one of ours, ended with the stack. Raises BrokerFailed, ValueError."""
+    """Somebody else's broker by address, or one of ours, ended with the stack. Raises
+    BrokerFailed, ValueError.
+    """
     address = parse_broker(said)
     if address is not None and secured is not None:
         raise ValueError(f"broker: with --tls it is our own Mosquitto, which {said} is not")
     if address is not None:
         return address, None
     kind, port = own_port(said)
-    broker = EmbeddedBroker("mosquitto" if secured else kind, port=port, folder=folder, secured=secured)
+    broker = EmbeddedBroker(
+        "mosquitto" if secured else kind, port=port, folder=folder, secured=secured
+    )
     stack.push_async_callback(broker.aclose)
     await broker.start()
     return (broker.host, broker.port), broker
@@ -249,9 +368,14 @@ async def _serving(
     names = [socket.gethostname().lower(), *([secured.name.lower()] if secured else [])]
     options = https.options(secured) if secured else {"http": http_guard.connection()}
     config = uvicorn.Config(
-        http_guard.guarded(app, names), log_config=None, log_level="warning", access_log=False, lifespan="off",
-        timeout_graceful_shutdown=1, **options,
-    )  # fmt: skip
+        http_guard.guarded(app, names),
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=1,
+        **options,
+    )
     server = Server(config)
     task = tasks.create_task(server.serve(sockets=[listener]), name="http")
     try:

@@ -1,4 +1,5 @@
-"""The retained word that names the registry now in force; said on every connect, every change, and before it expires.
+"""The retained word that names the registry now in force; said on every connect, every change, and
+before it expires.
 
 Refuses to carry the registry itself: an edge fetches that over HTTP.
 """

@@ -1,6 +1,8 @@
-"""Where what the cloud is told is taken down: apps from the developer console, their keys, sessions. Disk first, then memory.
+"""Where what the cloud is told is taken down: apps from the developer console, their keys,
+sessions. Disk first, then memory.
 
-Refuses to know HTTP. Several processes may each have one over the same shelf; `refresh` catches up with the others.
+Refuses to know HTTP. Several processes may each have one over the same shelf; `refresh` catches up
+with the others.
 """
 
 import asyncio
@@ -36,7 +38,9 @@ class NoSuchApp(Exception):
 
 
 def hashed(key: str) -> str:
-    """An app's key as it is kept and sent. Plain SHA-256: a key has 256 bits of chance, nothing is gained by making it slow."""
+    """An app's key as it is kept and sent. Plain SHA-256: a key has 256 bits of chance, nothing
+    is gained by making it slow.
+    """
     return hashlib.sha256(key.encode()).hexdigest()
 
 
@@ -44,8 +48,14 @@ class Office:
     """`refresh()` before reading `registry` and `people`; the rest changes them."""
 
     def __init__(
-        self, registry: Registry, people: People, shelf: Shelf, *, session_s: float = SESSION_S, wall: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+        self,
+        registry: Registry,
+        people: People,
+        shelf: Shelf,
+        *,
+        session_s: float = SESSION_S,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
         self.registry = registry
         self.people = people
         self._shelf = shelf
@@ -56,7 +66,9 @@ class Office:
         self._one_at_a_time = asyncio.Lock()
 
     async def refresh(self) -> None:
-        """See what other processes changed. What is known stays in force when the disk does not answer."""
+        """See what other processes changed. What is known stays in force when the disk does not
+        answer.
+        """
         try:
             if await self._shelf.serial() == self._kept.serial:
                 return
@@ -66,11 +78,19 @@ class Office:
             return
         if kept.serial > self._kept.serial:
             self._kept = kept
-            self.registry.restore([s for package, body in kept.apps.items() if (s := self._submission(package, body)) is not None])
+            self.registry.restore(
+                [
+                    s
+                    for package, body in kept.apps.items()
+                    if (s := self._submission(package, body)) is not None
+                ]
+            )
             self.people.restore(kept)
 
     async def submit(self, submission: Submission, *, key: str = "") -> bool:
-        """Install or update an app; True when it is new. Raises NotYours, BadDefinition, StoreError."""
+        """Install or update an app; True when it is new. Raises NotYours, BadDefinition,
+        StoreError.
+        """
         async with self._one_at_a_time:
             await self.refresh()
             self._check_owner(submission.package, key)
@@ -80,7 +100,8 @@ class Office:
             return new
 
     async def issue_key(self, package: str, *, key: str = "") -> str:
-        """Make an app's key, or the next one for who shows the last. It is told this once; its hash is kept.
+        """Make an app's key, or the next one for who shows the last. It is told this once; its hash
+        is kept.
 
         Raises NoSuchApp, NotYours, StoreError.
         """
@@ -90,10 +111,14 @@ class Office:
             if app is None:
                 raise NoSuchApp(f"App {package[:80]} not found")
             if app.command:
-                raise NoSuchApp(f"App {package[:80]} is started here, with a key of its own each time")
+                raise NoSuchApp(
+                    f"App {package[:80]} is started here, with a key of its own each time"
+                )
             self._check_owner(package, key)
             made = KEY_PREFIX + secrets.token_urlsafe(32)
-            await self._shelf.put_app(package, body_of(replace(app, api_key_hash=hashed(made))), key_issued=True)
+            await self._shelf.put_app(
+                package, body_of(replace(app, api_key_hash=hashed(made))), key_issued=True
+            )
             await self.refresh()
             return made
 
@@ -121,10 +146,14 @@ class Office:
         if package in self._kept.issued:
             app = self.registry.app(package)
             if app is None or not hmac.compare_digest(app.api_key_hash, hashed(key)):
-                raise NotYours(f"App {package} belongs to whoever has its key; send it as X-App-API-Key")
+                raise NotYours(
+                    f"App {package} belongs to whoever has its key; send it as X-App-API-Key"
+                )
 
     def _submission(self, package: str, body: Json) -> Submission | None:
-        """A stored body as a checked one; None, said once, for one an older version of us let in."""
+        """A stored body as a checked one; None, said once, for one an older version of us let
+        in.
+        """
         known = self._read.get(package)
         if known is not None and known[0] == body:
             return known[1]

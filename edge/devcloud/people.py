@@ -1,6 +1,7 @@
 """Who may ask over HTTP, and which apps each of them has.
 
-Refuses to authenticate: a session is a user's presence, as the seed has it (S0-26, S0-27); a bearer token guards the door.
+Refuses to authenticate: a session is a user's presence, as the seed has it (S0-26, S0-27); a bearer
+token guards the door.
 """
 
 import time
@@ -11,9 +12,13 @@ from edge.devcloud.shelf import Kept
 
 
 class People:
-    """`standing` users always have a session; so has every edge that was ever heard, and whoever opened one."""
+    """`standing` users always have a session; so has every edge that was ever heard, and
+    whoever opened one.
+    """
 
-    def __init__(self, edges: Edges, *, standing: Collection[str] = (), wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, edges: Edges, *, standing: Collection[str] = (), wall: Callable[[], float] = time.time
+    ) -> None:
         self._edges = edges
         self._standing = frozenset(standing)
         self._wall = wall
@@ -24,7 +29,11 @@ class People:
 
     def present(self, user: str) -> bool:
         """Tell whether there is an active session."""
-        return user in self._standing or user in self._edges.ids() or self._kept.sessions.get(user, 0.0) > self._wall()
+        return (
+            user in self._standing
+            or user in self._edges.ids()
+            or self._kept.sessions.get(user, 0.0) > self._wall()
+        )
 
     def has(self, user: str, package: str) -> bool:
         """Tell whether an app is installed for a user."""
@@ -37,4 +46,8 @@ class People:
     def sessions(self) -> dict[str, float]:
         """Open sessions and how many seconds each has left."""
         now = self._wall()
-        return {user: round(ends - now, 1) for user, ends in sorted(self._kept.sessions.items()) if ends > now}
+        return {
+            user: round(ends - now, 1)
+            for user, ends in sorted(self._kept.sessions.items())
+            if ends > now
+        }

@@ -1,6 +1,8 @@
-"""The cloud's own certificate authority: made once, kept in its state directory; signs its servers and its edges.
+"""The cloud's own certificate authority: made once, kept in its state directory; signs its servers
+and its edges.
 
-The devcloud's only importer of `cryptography`. Refuses to know who may be signed: that is the desk's to say.
+The devcloud's only importer of `cryptography`. Refuses to know who may be signed: that is the
+desk's to say.
 """
 
 import ipaddress
@@ -50,21 +52,30 @@ class Authority:
     # -------------------------------------------------------------- signing
 
     def server(self, names: Sequence[str]) -> tuple[Path, Path]:
-        """Sign a server certificate for these names and addresses; gives the files of certificate and key."""
+        """Sign a server certificate for these names and addresses; gives the files of
+        certificate and key.
+        """
         from cryptography import x509  # noqa: PLC0415 - as above
 
         key = _new_key()
-        builder = self._builder(_name("glassd devcloud"), key.public_key(), timedelta(days=SERVER_DAYS), server=True)
-        alternatives = x509.SubjectAlternativeName([_alternative(name) for name in dict.fromkeys(names)])
+        builder = self._builder(
+            _name("glassd devcloud"), key.public_key(), timedelta(days=SERVER_DAYS), server=True
+        )
+        alternatives = x509.SubjectAlternativeName(
+            [_alternative(name) for name in dict.fromkeys(names)]
+        )
         return self._written("server", builder.add_extension(alternatives, critical=False), key)
 
     def worker(self, name: str) -> tuple[Path, Path]:
         """Sign a client certificate for the cloud's own connection to its broker."""
         key = _new_key()
-        return self._written("worker", self._builder(_name(name), key.public_key(), timedelta(days=SERVER_DAYS)), key)
+        return self._written(
+            "worker", self._builder(_name(name), key.public_key(), timedelta(days=SERVER_DAYS)), key
+        )
 
     def edge(self, edge_id: str, csr_pem: str, *, life: timedelta) -> str:
-        """Sign what an edge asked for, under the name the desk knows it by; whatever name it asked for is ignored.
+        """Sign what an edge asked for, under the name the desk knows it by; whatever name it asked
+        for is ignored.
 
         Raises `BadRequest`.
         """
@@ -80,10 +91,16 @@ class Authority:
         public = csr.public_key()
         if not sound or not isinstance(public, ec.EllipticCurvePublicKey) or public.key_size < 256:
             raise BadRequest("csr: must be signed by its own key, on a curve of 256 bits or more")
-        return self._sign(self._builder(_name(edge_id), public, life)).public_bytes(Encoding.PEM).decode()
+        return (
+            self._sign(self._builder(_name(edge_id), public, life))
+            .public_bytes(Encoding.PEM)
+            .decode()
+        )
 
     def verified_name(self, der: bytes) -> str | None:
-        """Give the edge a client certificate was made for; None when it is none of ours. (TLS verified its chain and dates.)"""
+        """Give the edge a client certificate was made for; None when it is none of ours. (TLS
+        verified its chain and dates.)
+        """
         from cryptography import x509  # noqa: PLC0415 - as above
         from cryptography.x509.oid import NameOID  # noqa: PLC0415
 
@@ -97,29 +114,40 @@ class Authority:
 
     # -------------------------------------------------------------- making
 
-    def _builder(self, subject: "x509.Name", public: Any, life: timedelta, *, server: bool = False) -> "x509.CertificateBuilder":
+    def _builder(
+        self, subject: "x509.Name", public: Any, life: timedelta, *, server: bool = False
+    ) -> "x509.CertificateBuilder":
         from cryptography import x509  # noqa: PLC0415 - as above
         from cryptography.x509.oid import ExtendedKeyUsageOID  # noqa: PLC0415
 
         now = datetime.now(UTC)
         usage = ExtendedKeyUsageOID.SERVER_AUTH if server else ExtendedKeyUsageOID.CLIENT_AUTH
         return (
-            x509.CertificateBuilder().subject_name(subject).issuer_name(self._cert.subject).public_key(public)
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._cert.subject)
+            .public_key(public)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - min(SKEW, life)).not_valid_after(now + life)
+            .not_valid_before(now - min(SKEW, life))
+            .not_valid_after(now + life)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(sign=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
-        )  # fmt: skip
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
+                critical=False,
+            )
+        )
 
     def _sign(self, builder: "x509.CertificateBuilder") -> "x509.Certificate":
         from cryptography.hazmat.primitives import hashes  # noqa: PLC0415 - as above
 
         return builder.sign(self._key, hashes.SHA256())
 
-    def _written(self, stem: str, builder: "x509.CertificateBuilder", key: Any) -> tuple[Path, Path]:
+    def _written(
+        self, stem: str, builder: "x509.CertificateBuilder", key: Any
+    ) -> tuple[Path, Path]:
         from cryptography.hazmat.primitives.serialization import Encoding  # noqa: PLC0415 - as above
 
         cert_file, key_file = self._folder / f"{stem}.pem", self._folder / f"{stem}.key"
@@ -134,14 +162,20 @@ class Authority:
 
         key, name, now = _new_key(), _name("glassd devcloud CA"), datetime.now(UTC)
         cert = (
-            x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(name)
+            .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=CA_DAYS))
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=CA_DAYS))
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(_usage(sign=True), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(
+                x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
+            )
             .sign(key, hashes.SHA256())
-        )  # fmt: skip
+        )
         private(self._folder / "ca.key", _key_pem(key))
         self.file.write_bytes(cert.public_bytes(Encoding.PEM))
         return key, cert
@@ -154,7 +188,10 @@ class Authority:
             key: Any = load_pem_private_key((self._folder / "ca.key").read_bytes(), None)
             return key, x509.load_pem_x509_certificate(self.file.read_bytes())
         except ValueError:
-            raise OSError(f"{self._folder}: the authority there cannot be read; move it away to begin with a new one") from None
+            raise OSError(
+                f"{self._folder}: the authority there cannot be read; "
+                "move it away to begin with a new one"
+            ) from None
 
 
 def private(path: Path, content: bytes) -> None:
@@ -197,6 +234,13 @@ def _usage(*, sign: bool) -> "x509.KeyUsage":
     from cryptography import x509  # noqa: PLC0415 - as above
 
     return x509.KeyUsage(
-        digital_signature=not sign, content_commitment=False, key_encipherment=False, data_encipherment=False,
-        key_agreement=False, key_cert_sign=sign, crl_sign=sign, encipher_only=False, decipher_only=False,
-    )  # fmt: skip
+        digital_signature=not sign,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=sign,
+        crl_sign=sign,
+        encipher_only=False,
+        decipher_only=False,
+    )

@@ -15,8 +15,12 @@ class Finished(Generic[T]):
     value: T
 
 
-async def run_unless(work: Coroutine[Any, Any, T], stop: Coroutine[Any, Any, Any]) -> Finished[T] | None:
-    """Run `work` until done, or cancel it (and wait for its cleanup) as soon as `stop` returns; then give None."""
+async def run_unless(
+    work: Coroutine[Any, Any, T], stop: Coroutine[Any, Any, Any]
+) -> Finished[T] | None:
+    """Run `work` until done, or cancel it (and wait for its cleanup) as soon as `stop` returns;
+    then give None.
+    """
     async with asyncio.TaskGroup() as tasks:
         working, stopping = tasks.create_task(work), tasks.create_task(stop)
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)

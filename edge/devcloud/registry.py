@@ -1,4 +1,5 @@
-"""The registry of the small cloud: installed apps, their tools, one version and hash over all of them.
+"""The registry of the small cloud: installed apps, their tools, one version and hash over all of
+them.
 
 Refuses to know HTTP, MQTT and disks, and who may see a tool: it filters only by what it is handed.
 """
@@ -23,7 +24,9 @@ MAX_APPS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """One installed app. `command` starts it (its `$PORT` is ours to choose), else it lives at `public_url`."""
+    """One installed app. `command` starts it (its `$PORT` is ours to choose), else it lives at
+    `public_url`.
+    """
 
     package: str
     name: str
@@ -34,22 +37,33 @@ class App:
     command: tuple[str, ...] = ()
 
     @classmethod
-    def of_manifest(cls, manifest: Mapping[str, Json], command: tuple[str, ...] = (), public_url: str = "") -> "App":
+    def of_manifest(
+        cls, manifest: Mapping[str, Json], command: tuple[str, ...] = (), public_url: str = ""
+    ) -> "App":
         """Make one from what `AppServer.manifest()` says."""
         return cls(
-            manifest["packageName"], manifest["name"], tuple(manifest["tools"]),
-            tuple(manifest["hardwareRequirements"]), public_url, "", command,
-        )  # fmt: skip
+            manifest["packageName"],
+            manifest["name"],
+            tuple(manifest["tools"]),
+            tuple(manifest["hardwareRequirements"]),
+            public_url,
+            "",
+            command,
+        )
 
     def document(self) -> dict[str, Json]:
         """As the edge sees it: no address, no key."""
         return {
-            "packageName": self.package, "name": self.name, "tools": [dict(t) for t in self.tools],
+            "packageName": self.package,
+            "name": self.name,
+            "tools": [dict(t) for t in self.tools],
             "hardwareRequirements": [dict(h) for h in self.hardware],
-        }  # fmt: skip
+        }
 
     def lacks(self, has: Mapping[str, bool] | None) -> tuple[str, ...]:
-        """Hardware it REQUIRES and these glasses have not; nothing is missing while they are unknown (S0-12)."""
+        """Hardware it REQUIRES and these glasses have not; nothing is missing while they are
+        unknown (S0-12).
+        """
         if has is None:
             return ()
         required = (str(h["type"]) for h in self.hardware if h.get("level") == "REQUIRED")
@@ -68,7 +82,9 @@ class Found(NamedTuple):
 
 
 class Registry:
-    """All apps; `version`, `sha256` and `body` always belong together and change only by `restore`."""
+    """All apps; `version`, `sha256` and `body` always belong together and change only by
+    `restore`.
+    """
 
     def __init__(self, apps: Iterable[App]) -> None:
         self._built_in = {app.package: app for app in apps}
@@ -86,36 +102,57 @@ class Registry:
     def app(self, package: str) -> App | None:
         return self._apps.get(package)
 
-    def listing(self, has: Mapping[str, bool] | None, *, installed: Callable[[str], bool] = _every) -> list[dict[str, Json]]:
-        """Every tool under its full name, the rest of its definition untouched; apps that cannot run are left out."""
+    def listing(
+        self, has: Mapping[str, bool] | None, *, installed: Callable[[str], bool] = _every
+    ) -> list[dict[str, Json]]:
+        """Every tool under its full name, the rest of its definition untouched; apps that
+        cannot run are left out.
+        """
         tools: list[dict[str, Json]] = []
         for app in self._sorted():
             if not installed(app.package):
                 continue
             if missing := app.lacks(has):
-                log.debug("Skipping tools from incompatible app %s: missing %s", app.package, ", ".join(missing),
-                          extra={"packageName": app.package, "missingHardware": list(missing)})  # fmt: skip
+                log.debug(
+                    "Skipping tools from incompatible app %s: missing %s",
+                    app.package,
+                    ", ".join(missing),
+                    extra={"packageName": app.package, "missingHardware": list(missing)},
+                )
                 continue
-            tools += ({**deepcopy(dict(tool)), "name": f"{app.package}:{tool['name']}"} for tool in app.tools)
+            tools += (
+                {**deepcopy(dict(tool)), "name": f"{app.package}:{tool['name']}"}
+                for tool in app.tools
+            )
         return tools
 
     def merged(self, new: Submission) -> App:
-        """An app as a submission makes it: what is not said stays as it was. Raises BadDefinition when there is no room."""
+        """An app as a submission makes it: what is not said stays as it was. Raises
+        BadDefinition when there is no room.
+        """
         old = self._apps.get(new.package)
         if old is None and len(self._apps) >= MAX_APPS:
-            raise BadDefinition(f"apps: there are {MAX_APPS} already, which is the most this cloud holds")
+            raise BadDefinition(
+                f"apps: there are {MAX_APPS} already, which is the most this cloud holds"
+            )
         return _merged(old, new)
 
     def restore(self, submitted: Iterable[Submission]) -> None:
         """Take force: the built-in apps, and over them what developers handed in."""
-        self._apps = self._built_in | {s.package: _merged(self._built_in.get(s.package), s) for s in submitted}
+        self._apps = self._built_in | {
+            s.package: _merged(self._built_in.get(s.package), s) for s in submitted
+        }
         self._stamp()
 
     def _sorted(self) -> list[App]:
         return [self._apps[package] for package in sorted(self._apps)]
 
     def _stamp(self) -> None:
-        self._tools = {(app.package, str(tool.get("name"))): Found(app, tool) for app in self._apps.values() for tool in app.tools}
+        self._tools = {
+            (app.package, str(tool.get("name"))): Found(app, tool)
+            for app in self._apps.values()
+            for tool in app.tools
+        }
         apps = [app.document() for app in self._sorted()]
         self.sha256 = manifest.digest(apps)
         self.version = f"1.0.{self.sha256[:8]}"
@@ -127,12 +164,16 @@ def _merged(old: App | None, new: Submission) -> App:
     """What is not said stays as it was."""
     base = old or App(new.package, new.package, ())
     return replace(
-        base, tools=new.tools, name=base.name if new.name is None else new.name,
+        base,
+        tools=new.tools,
+        name=base.name if new.name is None else new.name,
         hardware=base.hardware if new.hardware is None else new.hardware,
         public_url=base.public_url if new.public_url is None else new.public_url.rstrip("/"),
-        command=base.command if new.public_url is None else (),  # whoever says where it lives runs it, too
+        command=base.command
+        if new.public_url is None
+        else (),  # whoever says where it lives runs it, too
         api_key_hash=base.api_key_hash if new.api_key_hash is None else new.api_key_hash,
-    )  # fmt: skip
+    )
 
 
 def body_of(app: App) -> dict[str, Json]:

@@ -34,7 +34,9 @@ class Replies:
         self.tasks: asyncio.TaskGroup | None = None
 
     def beside(self, reply: Callable[[], Awaitable[object]]) -> None:
-        """Say something without waiting for it: a publish waits for its PUBACK, which is read by whoever brought us here."""
+        """Say something without waiting for it: a publish waits for its PUBACK, which is read
+        by whoever brought us here.
+        """
         if self.tasks is None or self._on_their_way >= MAX_REPLIES:
             return
         self._on_their_way += 1
@@ -60,16 +62,27 @@ class Replies:
     async def say(self, job: Job, kind: Kind, body: dict[str, Json]) -> bool:
         """Words on the way are of no use after the call's end; a result is."""
         life = RESULT_EXPIRY_S if kind is Kind.RESULT else max(1.0, job.call.ttl_s)
-        return await self.send(job.reply_to, kind, body, as_json=job.as_json, call_id=job.call.call_id, life_s=life)
+        return await self.send(
+            job.reply_to, kind, body, as_json=job.as_json, call_id=job.call.call_id, life_s=life
+        )
 
     async def send(
-        self, topic: str, kind: Kind, body: dict[str, Json], *, as_json: bool, call_id: str, life_s: float,
-    ) -> bool:  # fmt: skip
+        self,
+        topic: str,
+        kind: Kind,
+        body: dict[str, Json],
+        *,
+        as_json: bool,
+        call_id: str,
+        life_s: float,
+    ) -> bool:
         """False while the broker is away."""
         assert self.link is not None
         correlation = wire.correlation_of(call_id)
         try:
-            await self.link.publish(topic, kind, body, json=as_json, correlation=correlation, expiry_s=life_s)
+            await self.link.publish(
+                topic, kind, body, json=as_json, correlation=correlation, expiry_s=life_s
+            )
         except NotConnected as e:
             log.debug("%s of %s waits for the broker: %s", kind.value, call_id, e)
             return False

@@ -1,6 +1,8 @@
-"""Which workers live: each holds a lock on a file of its own, which the kernel lets go the moment it dies, however it dies.
+"""Which workers live: each holds a lock on a file of its own, which the kernel lets go the moment
+it dies, however it dies.
 
-Refuses to know calls, clocks and the network. Workers of one roster share one file system, as they share one database.
+Refuses to know calls, clocks and the network. Workers of one roster share one file system, as they
+share one database.
 """
 
 import asyncio
@@ -20,7 +22,9 @@ LOOK_S: Final = 0.02
 
 
 class Roster:
-    """`with Roster(folder, name):` is being alive; `alive(name)` tells about anybody. From any thread, never waiting."""
+    """`with Roster(folder, name):` is being alive; `alive(name)` tells about anybody. From any
+    thread, never waiting.
+    """
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder / FOLDER
@@ -34,14 +38,21 @@ class Roster:
             raise OSError(f"{self._folder / self.name}: another worker has this name")
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self._handle is not None:
             (self._folder / self.name).unlink(missing_ok=True)
             os.close(self._handle)
             self._handle = None
 
     def alive(self, name: str) -> bool:
-        """Tell whether a worker lives; one that never was does not. What a dead one left is cleared away."""
+        """Tell whether a worker lives; one that never was does not. What a dead one left is
+        cleared away.
+        """
         if name == self.name:
             return self._handle is not None
         if not name:
@@ -60,7 +71,8 @@ class Roster:
 
 @asynccontextmanager
 async def alone(path: Path, *, within_s: float = ALONE_S) -> AsyncIterator[None]:
-    """Wait until nobody else is inside with the same path; for openings that must not cross, a moment each.
+    """Wait until nobody else is inside with the same path; for openings that must not cross, a
+    moment each.
 
     Raises OSError when somebody stays.
     """

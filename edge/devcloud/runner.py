@@ -1,4 +1,5 @@
-"""One tool call through the cloud: find, check, activate the app, ask it over HTTP, make one envelope of its answer.
+"""One tool call through the cloud: find, check, activate the app, ask it over HTTP, make one
+envelope of its answer.
 
 Refuses to know MQTT and the journal; whoever calls is told just before the app is asked.
 """
@@ -28,7 +29,9 @@ log = logging.getLogger(__name__)
 
 TOOL_TIMEOUT_S: Final = 30.0
 MAX_ANSWER: Final = 240 * 1024
-"""Bytes of an app's answer, or of one line of it: with its envelope around, it must fit one MQTT body."""
+"""Bytes of an app's answer, or of one line of it: with its envelope around, it must fit one
+MQTT body.
+"""
 MAX_PROGRESS: Final = 300
 
 Progress = Callable[[str], Awaitable[None]]
@@ -59,12 +62,19 @@ class _Plan:
 
 
 class Runner:
-    """`run(call)`: one call in, exactly one envelope out; only cancellation leaves it by an exception."""
+    """`run(call)`: one call in, exactly one envelope out; only cancellation leaves it by an
+    exception.
+    """
 
     def __init__(
-        self, registry: Registry, launcher: Launcher, http: "httpx.AsyncClient", *, tool_timeout_s: float = TOOL_TIMEOUT_S,
+        self,
+        registry: Registry,
+        launcher: Launcher,
+        http: "httpx.AsyncClient",
+        *,
+        tool_timeout_s: float = TOOL_TIMEOUT_S,
         installed: Callable[[str, str], bool] = _for_all,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._registry = registry
         self._launcher = launcher
         self._http = http
@@ -90,15 +100,21 @@ class Runner:
         return found is not None and found.tool.get("queueable") is True
 
     def deferred(self, name: str) -> bool:
-        """Tell whether a tool's result is handed in later: nobody is asked for it (S3-03, S3-04)."""
+        """Tell whether a tool's result is handed in later: nobody is asked for it (S3-03,
+        S3-04).
+        """
         try:
             found = self._registry.find(name)
         except BadToolName:
             return False
         return found is not None and _deferred(found.tool)
 
-    async def run(self, call: ToolCall, *, progress: Progress = _nothing, sending: Sending = _nothing) -> ToolResponse:
-        """Answer a call. `sending` is awaited right before the app is asked: from then on it may have happened."""
+    async def run(
+        self, call: ToolCall, *, progress: Progress = _nothing, sending: Sending = _nothing
+    ) -> ToolResponse:
+        """Answer a call. `sending` is awaited right before the app is asked: from then on it
+        may have happened.
+        """
         started = time.monotonic()
         plan = self._plan(call, started)
         if isinstance(plan, ToolResponse):
@@ -106,28 +122,39 @@ class Runner:
         else:
             response, running = await self._activate_and_ask(plan, progress, sending)
         duration = round((time.monotonic() - started) * 1000)
-        log.info("Tool executed", extra={
-            "tool": envelope.clean(call.tool), "userId": envelope.clean(call.user_id), "duration": duration,
-            "success": response.ok,
-        })  # fmt: skip
+        log.info(
+            "Tool executed",
+            extra={
+                "tool": envelope.clean(call.tool),
+                "userId": envelope.clean(call.user_id),
+                "duration": duration,
+                "success": response.ok,
+            },
+        )
         activated = None if running is None else running.activated
         return self.stamped(call, response, duration=duration).with_meta(activatedForTool=activated)
 
-    def stamped(self, call: ToolCall, response: ToolResponse, *, duration: int | None = None) -> ToolResponse:
+    def stamped(
+        self, call: ToolCall, response: ToolResponse, *, duration: int | None = None
+    ) -> ToolResponse:
         """Say in an answer's meta what was called, of which version, when."""
         try:
             found = self._registry.find(call.tool)
         except BadToolName:
             found = None
         return response.with_meta(
-            tool=call.tool, toolVersion=None if found is None else found.tool.get("version", "0"),
-            registryVersion=self._registry.version, duration=duration, timestamp=datetime.now(UTC).isoformat(),
-            callId=call.call_id, route="cloud",
-        )  # fmt: skip
+            tool=call.tool,
+            toolVersion=None if found is None else found.tool.get("version", "0"),
+            registryVersion=self._registry.version,
+            duration=duration,
+            timestamp=datetime.now(UTC).isoformat(),
+            callId=call.call_id,
+            route="cloud",
+        )
 
     def check(self, call: ToolCall) -> ToolCall | ToolResponse:
-        """Everything that can be said without starting or asking anybody, in the seed's order (S0-45, S0-49): the call
-        with its defaults filled in, or why it is none.
+        """Everything that can be said without starting or asking anybody, in the seed's order
+        (S0-45, S0-49): the call with its defaults filled in, or why it is none.
         """
         try:
             found = self._registry.find(call.tool)
@@ -152,19 +179,30 @@ class Runner:
         found = self._registry.find(call.tool)
         assert found is not None, "it was there a moment ago, and nothing was awaited"
         if _deferred(found.tool):
-            message = f"{call.tool} is answered later, and whoever asks this way cannot wait; call it over MQTT"
+            message = (
+                f"{call.tool} is answered later, and whoever asks this "
+                "way cannot wait; call it over MQTT"
+            )
             return ToolResponse.failure(ErrorCode.UNSUPPORTED, message)
         has_route = bool(found.app.command or found.app.public_url)
         if not has_route and (model := _model(found.tool)):
-            message = f"{call.tool} needs {model}, which this cloud does not run; give its app an address that does"
+            message = (
+                f"{call.tool} needs {model}, which this cloud does not run; "
+                "give its app an address that does"
+            )
             return ToolResponse.failure(ErrorCode.UNSUPPORTED, message)
         if not has_route:
-            return ToolResponse.failure(ErrorCode.APP_NOT_AVAILABLE, f"App {found.app.package} has no public URL")
+            return ToolResponse.failure(
+                ErrorCode.APP_NOT_AVAILABLE, f"App {found.app.package} has no public URL"
+            )
         return _Plan(call, found.app, found.tool, checked.args, now + call.ttl_s)
 
     async def _activate_and_ask(
-        self, plan: _Plan, progress: Progress, sending: Sending,
-    ) -> tuple[ToolResponse, Running | None]:  # fmt: skip
+        self,
+        plan: _Plan,
+        progress: Progress,
+        sending: Sending,
+    ) -> tuple[ToolResponse, Running | None]:
         try:
             async with timeout(max(0.0, plan.ends_at - time.monotonic())):
                 running = await self._launcher.ensure(plan.app)
@@ -184,34 +222,60 @@ class Runner:
         import httpx  # noqa: PLC0415 - loaded long before, by whoever made the client
 
         left = plan.ends_at - time.monotonic()
-        allowed = min(self._tool_timeout_s, float(plan.tool.get("timeoutS") or self._tool_timeout_s))
+        allowed = min(
+            self._tool_timeout_s, float(plan.tool.get("timeoutS") or self._tool_timeout_s)
+        )
         maybe_done = not _repeatable(plan.tool)
         try:
             async with timeout(min(left, allowed)):
                 return await self._post(plan, running, progress)
         except TimeoutError:
-            return _too_late(maybe_done=maybe_done) if left < allowed else envelope.timed_out(allowed, maybe_done=maybe_done)
+            return (
+                _too_late(maybe_done=maybe_done)
+                if left < allowed
+                else envelope.timed_out(allowed, maybe_done=maybe_done)
+            )
         except (httpx.ConnectError, httpx.ConnectTimeout) as e:
-            code = ErrorCode.TIMEOUT if isinstance(e, httpx.ConnectTimeout) else ErrorCode.NETWORK_ERROR
-            return ToolResponse.failure(code, f"App {plan.app.package} cannot be reached: {envelope.clean(str(e))}")
+            code = (
+                ErrorCode.TIMEOUT
+                if isinstance(e, httpx.ConnectTimeout)
+                else ErrorCode.NETWORK_ERROR
+            )
+            return ToolResponse.failure(
+                code, f"App {plan.app.package} cannot be reached: {envelope.clean(str(e))}"
+            )
         except httpx.TransportError as e:
-            message = f"App {plan.app.package} broke off: {envelope.clean(str(e)) or type(e).__name__}"
-            return ToolResponse.failure(ErrorCode.NETWORK_ERROR, message, partial_side_effects=maybe_done)
+            message = (
+                f"App {plan.app.package} broke off: {envelope.clean(str(e)) or type(e).__name__}"
+            )
+            return ToolResponse.failure(
+                ErrorCode.NETWORK_ERROR, message, partial_side_effects=maybe_done
+            )
         except (httpx.HTTPError, httpx.InvalidURL, _BadAnswer) as e:
-            return ToolResponse.failure(ErrorCode.EXECUTION_ERROR, envelope.clean(str(e)) or type(e).__name__)
+            return ToolResponse.failure(
+                ErrorCode.EXECUTION_ERROR, envelope.clean(str(e)) or type(e).__name__
+            )
         except Exception:
-            log.exception("asking %s failed", plan.app.package)  # our own fault: the trace is for us, words for the caller
+            log.exception(
+                "asking %s failed", plan.app.package
+            )  # our own fault: the trace is for us, words for the caller
             message = f"Internal error executing {plan.call.tool}"
             return ToolResponse.failure(ErrorCode.INTERNAL, message, partial_side_effects=True)
 
     async def _post(self, plan: _Plan, running: Running, progress: Progress) -> ToolResponse:
         body = {
-            "name": plan.tool["name"], "arguments": plan.args,
-            "context": {"userId": plan.call.user_id, "timestamp": datetime.now(UTC).isoformat(),
-                        "activatedForTool": running.activated},
-        }  # fmt: skip
+            "name": plan.tool["name"],
+            "arguments": plan.args,
+            "context": {
+                "userId": plan.call.user_id,
+                "timestamp": datetime.now(UTC).isoformat(),
+                "activatedForTool": running.activated,
+            },
+        }
         headers = {"X-App-API-Key": running.api_key_hash} if running.api_key_hash else {}
-        async with self._http.stream("POST", f"{running.url}/tool", json=body, headers=headers, timeout=None) as answer:
+        async with self._http.stream(
+            "POST", f"{running.url}/tool", json=body, headers=headers, timeout=None
+        ) as answer:
             streams = answer.headers.get("content-type", "").startswith(NDJSON)
             if answer.is_success and streams:
                 return envelope.of_app(await _last_line(answer, progress), plan.call.tool)
@@ -227,11 +291,15 @@ def _repeatable(tool: Mapping[str, Json]) -> bool:
 
 def _deferred(tool: Mapping[str, Json]) -> bool:
     kind, execution = tool.get("executionType"), tool.get("execution") or {}
-    return kind == "space" or (kind == "external" and not (execution.get("url") or execution.get("webhookUrl")))
+    return kind == "space" or (
+        kind == "external" and not (execution.get("url") or execution.get("webhookUrl"))
+    )
 
 
 def _model(tool: Mapping[str, Json]) -> str:
-    """What a tool's execution needs beside its app (S3-15, S3-16): an app that runs it is asked like any other."""
+    """What a tool's execution needs beside its app (S3-15, S3-16): an app that runs it is asked
+    like any other.
+    """
     execution = tool.get("execution")
     said = execution if isinstance(execution, dict) else {}
     if isinstance(said.get("agentConfig"), dict):
@@ -278,4 +346,6 @@ def _parsed(text: bytes) -> Any:
 
 def _too_late(*, maybe_done: bool) -> ToolResponse:
     message = "The call's time was over before the tool had answered"
-    return ToolResponse.failure(ErrorCode.DEADLINE_EXPIRED, message, partial_side_effects=maybe_done)
+    return ToolResponse.failure(
+        ErrorCode.DEADLINE_EXPIRED, message, partial_side_effects=maybe_done
+    )

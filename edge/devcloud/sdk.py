@@ -9,15 +9,24 @@ from typing import Any, Final
 
 from tools_cache.errors import BadDefinition, BadToolName
 from tools_cache.names import check_local_name
-from tools_cache.tool import MAX_CACHE_TTL_S, MAX_PENDING_TTL_S, ExecutionType, Json, RateLimit, SideEffects
+from tools_cache.tool import (
+    MAX_CACHE_TTL_S,
+    MAX_PENDING_TTL_S,
+    ExecutionType,
+    Json,
+    RateLimit,
+    SideEffects,
+)
 
 POLICY_CATEGORIES: Final = ("retrieval", "action", "utility")
 """What the edge's policies go by (S2-03); `retrieval` is what a voice turn has a budget for."""
 CATEGORIES: Final = (*POLICY_CATEGORIES, "productivity", "media", "communication", "other")
 _WORDS: Final[Mapping[str, Sequence[str]]] = {
-    "category": CATEGORIES, "sideEffects": tuple(SideEffects), "executionType": tuple(ExecutionType),
+    "category": CATEGORIES,
+    "sideEffects": tuple(SideEffects),
+    "executionType": tuple(ExecutionType),
     "requiresConfirmation": ("never", "always", "policy"),
-}  # fmt: skip
+}
 _SECONDS: Final = {"pendingTtlS": MAX_PENDING_TTL_S, "cacheTtlS": MAX_CACHE_TTL_S}
 
 
@@ -33,19 +42,27 @@ class CallContext:
     def from_json(cls, value: Json) -> "CallContext":
         """Read the `context` of a tool call; whatever is missing stays empty."""
         found: Mapping[str, Json] = value if isinstance(value, dict) else {}
-        return cls(str(found.get("userId", "")), str(found.get("timestamp", "")), found.get("activatedForTool") is True)
+        return cls(
+            str(found.get("userId", "")),
+            str(found.get("timestamp", "")),
+            found.get("activatedForTool") is True,
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Yielded by a streaming handler to be told at once; a plain value waits until it is known not to be the last."""
+    """Yielded by a streaming handler to be told at once; a plain value waits until it is known
+    not to be the last.
+    """
 
     text: str
 
 
 Answer = Json | Awaitable[Json] | AsyncIterator[Json]
 Handler = Callable[[dict[str, Any], CallContext], Answer]
-"""Gives a result, awaits one, or yields progress and at last the result. A plain function runs in a thread."""
+"""Gives a result, awaits one, or yields progress and at last the result. A plain function runs
+in a thread.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,37 +77,66 @@ class AppTool:
 
     def definition(self) -> dict[str, Json]:
         """The MCP tool definition, local name; our policy metadata stands beside the MCP fields."""
-        mcp = {"name": self.name, "description": self.description, "inputSchema": dict(self.input_schema)}
+        mcp = {
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": dict(self.input_schema),
+        }
         return {**mcp, **self.extras}
 
 
 def create_tool(
-    name: str, description: str, input_schema: Mapping[str, Json], handler: Handler | None = None, *,
-    activation_phrases: Sequence[str] = (), category: str = "utility", side_effects: str = "writes",
-    idempotent: bool = False, queueable: bool = False, queue_ttl_s: float | None = None,
-    timeout_s: float | None = None, version: str = "1.0.0", requires_confirmation: str = "never",
-    execution_type: str = ExecutionType.GATEWAY, pending_ttl_s: float | None = None, cache_ttl_s: float | None = None,
+    name: str,
+    description: str,
+    input_schema: Mapping[str, Json],
+    handler: Handler | None = None,
+    *,
+    activation_phrases: Sequence[str] = (),
+    category: str = "utility",
+    side_effects: str = "writes",
+    idempotent: bool = False,
+    queueable: bool = False,
+    queue_ttl_s: float | None = None,
+    timeout_s: float | None = None,
+    version: str = "1.0.0",
+    requires_confirmation: str = "never",
+    execution_type: str = ExecutionType.GATEWAY,
+    pending_ttl_s: float | None = None,
+    cache_ttl_s: float | None = None,
     rate_limit: RateLimit | None = None,
-) -> AppTool:  # fmt: skip
-    """Make a tool. Raises `BadToolName` for a colon in the name, `BadDefinition` for anything else that is wrong.
+) -> AppTool:
+    """Make a tool. Raises `BadToolName` for a colon in the name, `BadDefinition` for anything else
+    that is wrong.
 
-    A tool without `handler` (`execution_type` external or space) is answered later, by whoever hands its result in.
+    A tool without `handler` (`execution_type` external or space) is answered later, by whoever
+    hands its result in.
     """
     if ":" in name:
         raise BadToolName(f'Tool name "{name}" cannot contain colon character')
     check_local_name(name)
-    extras: dict[str, Json] = {"version": version, "category": category, "sideEffects": side_effects}
+    extras: dict[str, Json] = {
+        "version": version,
+        "category": category,
+        "sideEffects": side_effects,
+    }
     extras |= {"idempotent": idempotent, "queueable": queueable}
     if requires_confirmation != "never":
         extras["requiresConfirmation"] = requires_confirmation
     if execution_type != ExecutionType.GATEWAY:
         extras["executionType"] = str(execution_type)
-    seconds = {"queue_ttl_s": queue_ttl_s, "timeoutS": timeout_s, "pendingTtlS": pending_ttl_s, "cacheTtlS": cache_ttl_s}
+    seconds = {
+        "queue_ttl_s": queue_ttl_s,
+        "timeoutS": timeout_s,
+        "pendingTtlS": pending_ttl_s,
+        "cacheTtlS": cache_ttl_s,
+    }
     extras |= {key: value for key, value in seconds.items() if value is not None}
     if rate_limit is not None:
         extras["rateLimit"] = {"calls": rate_limit.calls, "window": rate_limit.window_s}
     if activation_phrases:
-        shown = {} if category in POLICY_CATEGORIES[:2] else {"category": category}  # S0-38 knows neither of these two
+        shown = (
+            {} if category in POLICY_CATEGORIES[:2] else {"category": category}
+        )  # S0-38 knows neither of these two
         extras["mentraExtensions"] = {"activationPhrases": list(activation_phrases), **shown}
     made = AppTool(name, description, dict(input_schema), handler or _unasked, extras)
     _check(made, deferred=handler is None)
@@ -98,29 +144,48 @@ def create_tool(
 
 
 def _check(tool: AppTool, *, deferred: bool) -> None:
-    """Judge by hand what the cloud judges with pydantic: an app is started when somebody waits for it."""
+    """Judge by hand what the cloud judges with pydantic: an app is started when somebody waits
+    for it.
+    """
     said = tool.extras
     if tool.input_schema.get("type") != "object":
-        raise BadDefinition(f'{tool.name}: inputSchema.type: must be "object", the arguments are always an object')
+        raise BadDefinition(
+            f'{tool.name}: inputSchema.type: must be "object", the arguments are always an object'
+        )
     for key, allowed in _WORDS.items():
         if key in said and said[key] not in allowed:
-            raise BadDefinition(f"{tool.name}: {key}: {said[key]!r} is none of {', '.join(allowed)}")
+            raise BadDefinition(
+                f"{tool.name}: {key}: {said[key]!r} is none of {', '.join(allowed)}"
+            )
     for key, most in _SECONDS.items():
         if key in said and not 1 <= said[key] <= most:
             raise BadDefinition(f"{tool.name}: {key}: must be 1 to {most:.0f} seconds")
     if "cacheTtlS" in said and said["sideEffects"] == SideEffects.WRITES:
-        raise BadDefinition(f"{tool.name}: cacheTtlS: only a tool that writes nothing may be answered from a cache")
+        raise BadDefinition(
+            f"{tool.name}: cacheTtlS: only a tool that writes nothing may be answered from a cache"
+        )
     if deferred and said.get("executionType") not in (ExecutionType.EXTERNAL, ExecutionType.SPACE):
-        raise BadDefinition(f"{tool.name}: handler: only a tool of executionType external or space may be without one")
+        raise BadDefinition(
+            f"{tool.name}: handler: only a tool of executionType "
+            "external or space may be without one"
+        )
 
 
 def _unasked(_args: dict[str, Any], _context: CallContext) -> Json:
-    return failure("UNSUPPORTED", "This tool is answered later; its result is handed in to the cloud")
+    return failure(
+        "UNSUPPORTED", "This tool is answered later; its result is handed in to the cloud"
+    )
 
 
 def params(required: Sequence[str] = (), **properties: Mapping[str, Json]) -> dict[str, Json]:
-    """Write an input schema shortly: `params(["text"], text={"type": "string"})`; unknown arguments are refused."""
-    schema: dict[str, Json] = {"type": "object", "properties": dict(properties), "additionalProperties": False}
+    """Write an input schema shortly: `params(["text"], text={"type": "string"})`; unknown
+    arguments are refused.
+    """
+    schema: dict[str, Json] = {
+        "type": "object",
+        "properties": dict(properties),
+        "additionalProperties": False,
+    }
     return {**schema, "required": list(required)} if required else schema
 
 
@@ -128,10 +193,17 @@ def params(required: Sequence[str] = (), **properties: Mapping[str, Json]) -> di
 
 
 def reply(
-    data: Json, *, show: str | None = None, title: str | None = None, say: str | None = None,
-    silent: bool = False, follow_ups: Sequence[str] = (),
-) -> dict[str, Json]:  # fmt: skip
-    """A result with its rendering: `show` for the lens (under `title` if given), `say` for the ear."""
+    data: Json,
+    *,
+    show: str | None = None,
+    title: str | None = None,
+    say: str | None = None,
+    silent: bool = False,
+    follow_ups: Sequence[str] = (),
+) -> dict[str, Json]:
+    """A result with its rendering: `show` for the lens (under `title` if given), `say` for the
+    ear.
+    """
     render: dict[str, Json] = {}
     if show is not None and title is not None:
         render["display"] = {"layout": "reference_card", "title": title, "text": show}
@@ -146,9 +218,16 @@ def reply(
 
 
 def failure(
-    code: str, message: str, *, retryable: bool = False, partial: bool = False, retry_after_ms: int | None = None,
-) -> dict[str, Json]:  # fmt: skip
-    """The result of a tool that could not do its work, in the wire's own shape. `partial`: something was done (S2-82)."""
+    code: str,
+    message: str,
+    *,
+    retryable: bool = False,
+    partial: bool = False,
+    retry_after_ms: int | None = None,
+) -> dict[str, Json]:
+    """The result of a tool that could not do its work, in the wire's own shape. `partial`:
+    something was done (S2-82).
+    """
     error: dict[str, Json] = {"code": code, "message": message, "retryable": retryable}
     if partial:
         error["partialSideEffects"] = True

@@ -1,6 +1,8 @@
-"""The small cloud with TLS: its authority, its desk, a Mosquitto that asks for certificates, and who may say what there.
+"""The small cloud with TLS: its authority, its desk, a Mosquitto that asks for certificates, and
+who may say what there.
 
-Refuses to serve HTTP itself. rumqttd has no access list and checks no identity, so this needs Mosquitto.
+Refuses to serve HTTP itself. rumqttd has no access list and checks no identity, so this needs
+Mosquitto.
 """
 
 import ssl
@@ -49,7 +51,13 @@ class Secured:
     """`name` is what edges call this machine: the certificates' name, and the one in the codes."""
 
     def __init__(
-        self, name: str, *, folder: Path, tenant: str, wall: Callable[[], float] = time.time, life: timedelta = LIFE
+        self,
+        name: str,
+        *,
+        folder: Path,
+        tenant: str,
+        wall: Callable[[], float] = time.time,
+        life: timedelta = LIFE,
     ) -> None:
         self.name = name
         self._folder = folder
@@ -63,21 +71,38 @@ class Secured:
 
     @property
     def bind(self) -> str:
-        """Where its listeners listen: for this machine only when it is called by a loopback name."""
+        """Where its listeners listen: for this machine only when it is called by a loopback
+        name.
+        """
         return "127.0.0.1" if self.name in LOOPBACK else "0.0.0.0"  # noqa: S104 - edges come from elsewhere
 
     def broker_config(self, port: int, password_port: int, *, payload: int) -> str:
         """Write Mosquitto's configuration: one listener for certificates, one for passwords."""
-        listeners = ((port, _BY_CERTIFICATE), (password_port, _WITH_WORD.format(passwords=self._passwords)))
-        common = {"bind": self.bind, "ca": self.authority.file, "cert": self.cert, "key": self.key, "acl": self._acl}
-        return _HEAD.format(payload=payload) + "".join(_LISTENER.format(port=p, **common) + by for p, by in listeners)
+        listeners = (
+            (port, _BY_CERTIFICATE),
+            (password_port, _WITH_WORD.format(passwords=self._passwords)),
+        )
+        common = {
+            "bind": self.bind,
+            "ca": self.authority.file,
+            "cert": self.cert,
+            "key": self.key,
+            "acl": self._acl,
+        }
+        return _HEAD.format(payload=payload) + "".join(
+            _LISTENER.format(port=p, **common) + by for p, by in listeners
+        )
 
     def write_access(self) -> None:
         """Write who may say what; the broker reads it again when it is told to (SIGHUP)."""
         prefix = f"glassd/v1/{self._tenant}"
         rules = [f"user {WORKER}", f"topic readwrite {prefix}/#", f"topic read $share/+/{prefix}/#"]
         for edge_id in self.desk.edges():
-            rules += [f"user {edge_id}", f"topic readwrite {prefix}/e/{edge_id}/#", f"topic read {prefix}/registry/#"]
+            rules += [
+                f"user {edge_id}",
+                f"topic readwrite {prefix}/e/{edge_id}/#",
+                f"topic read {prefix}/registry/#",
+            ]
         private(self._acl, ("\n".join(rules) + "\n").encode())
         private(self._passwords, self.desk.passwords().encode())
 
@@ -89,9 +114,14 @@ class Secured:
 
     def code(self, life_s: float, edge_id: str = "", *, broker_port: int, enrol_port: int) -> str:
         """Make a code that works once, for a while."""
-        return encode(Offer(
-            broker_host=self.name, broker_port=broker_port, enrol_host=self.name, enrol_port=enrol_port, tenant=self._tenant,
-            ca_sha256=self.authority.fingerprint, secret=self.desk.issue(life_s=life_s, edge_id=edge_id),
-        ))  # fmt: skip
-
-
+        return encode(
+            Offer(
+                broker_host=self.name,
+                broker_port=broker_port,
+                enrol_host=self.name,
+                enrol_port=enrol_port,
+                tenant=self._tenant,
+                ca_sha256=self.authority.fingerprint,
+                secret=self.desk.issue(life_s=life_s, edge_id=edge_id),
+            )
+        )

@@ -1,4 +1,5 @@
-"""What the cloud was told and keeps: apps that were handed in, sessions, apps a user took off; each change has a serial number.
+"""What the cloud was told and keeps: apps that were handed in, sessions, apps a user took off; each
+change has a serial number.
 
 Refuses to judge any of it. Another process sees by the serial that there is something new.
 """
@@ -24,7 +25,9 @@ class ShelfFull(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """All of it, as of one serial. `apps` are bodies as they were handed in; `issued` are those whose key we made."""
+    """All of it, as of one serial. `apps` are bodies as they were handed in; `issued` are those
+    whose key we made.
+    """
 
     serial: int = 0
     apps: Mapping[str, Json] = field(default_factory=dict)
@@ -48,8 +51,11 @@ class Shelf:
     async def put_app(self, package: str, body: Json, *, key_issued: bool = False) -> None:
         """Keep an app as it was handed in last; a key that was issued stays one."""
         text = json.dumps(body, ensure_ascii=False)
-        sql = ("INSERT INTO apps (package, body, key_issued) VALUES (?,?,?) ON CONFLICT (package) DO UPDATE"
-               " SET body = excluded.body, key_issued = max(key_issued, excluded.key_issued)")  # fmt: skip
+        sql = (
+            "INSERT INTO apps (package, body, key_issued) VALUES "
+            "(?,?,?) ON CONFLICT (package) DO UPDATE"
+            " SET body = excluded.body, key_issued = max(key_issued, excluded.key_issued)"
+        )
 
         def work(db: Connection) -> None:
             db.execute(sql, (package, text, key_issued))
@@ -85,7 +91,9 @@ class Shelf:
                 db.execute("DELETE FROM removed WHERE user = ? AND package = ?", (user, package))
             else:
                 _bound(db, "removed", MAX_REMOVED)
-                db.execute("INSERT OR IGNORE INTO removed (user, package) VALUES (?,?)", (user, package))
+                db.execute(
+                    "INSERT OR IGNORE INTO removed (user, package) VALUES (?,?)", (user, package)
+                )
             _changed(db)
 
         await self._db.write(work)
@@ -109,11 +117,17 @@ def _bound(db: Connection, table: str, most: int) -> None:
 def _all(db: Connection) -> Kept:
     apps = db.execute("SELECT package, body, key_issued FROM apps ORDER BY package").fetchall()
     return Kept(
-        _serial(db), {row["package"]: body for row in apps if (body := _body(row)) is not None},
+        _serial(db),
+        {row["package"]: body for row in apps if (body := _body(row)) is not None},
         frozenset(row["package"] for row in apps if row["key_issued"]),
-        {row["user"]: row["ends_wall"] for row in db.execute("SELECT user, ends_wall FROM sessions")},
-        frozenset((row["user"], row["package"]) for row in db.execute("SELECT user, package FROM removed")),
-    )  # fmt: skip
+        {
+            row["user"]: row["ends_wall"]
+            for row in db.execute("SELECT user, ends_wall FROM sessions")
+        },
+        frozenset(
+            (row["user"], row["package"]) for row in db.execute("SELECT user, package FROM removed")
+        ),
+    )
 
 
 def _body(row: Row) -> Json:

@@ -1,6 +1,8 @@
-"""One worker: journal, registry, runner and executor over one state directory, and the process that is nothing but that.
+"""One worker: journal, registry, runner and executor over one state directory, and the process that
+is nothing but that.
 
-Refuses to know HTTP towards edges and developers. Any number of workers share a state directory and a broker.
+Refuses to know HTTP towards edges and developers. Any number of workers share a state directory and
+a broker.
 """
 
 import asyncio
@@ -70,22 +72,48 @@ class Worker:
 
 @asynccontextmanager
 async def a_worker(
-    apps: Sequence[App], *, state_dir: Path, tenant: str, pool: str, limits: Limits, users: Collection[str] = (),
-) -> AsyncIterator[Worker]:  # fmt: skip
+    apps: Sequence[App],
+    *,
+    state_dir: Path,
+    tenant: str,
+    pool: str,
+    limits: Limits,
+    users: Collection[str] = (),
+) -> AsyncIterator[Worker]:
     """Build one; on the way out its apps are ended and its file is closed. Raises OSError."""
     name = f"devcloud-{secrets.token_hex(8)}"
     with Roster(state_dir, name) as roster:
         db = await _database(state_dir / DATABASE)
         journal = Journal(db, me=name, alive=roster.alive)
         edges = Edges(tenant)
-        office = Office(Registry(apps), People(edges, standing=users), Shelf(db), session_s=limits.session_s)
+        office = Office(
+            Registry(apps), People(edges, standing=users), Shelf(db), session_s=limits.session_s
+        )
         try:
             await office.refresh()
             async with _http_client() as client:
-                launcher = Launcher(client, state_dir=state_dir / "apps", connect_s=limits.connect_s, poll_s=limits.poll_s,
-                                    seats=Seats(db, roster))  # fmt: skip
-                runner = Runner(office.registry, launcher, client, tool_timeout_s=limits.tool_timeout_s, installed=office.people.has)
-                executor = Executor(journal, runner, tenant=tenant, pool=pool, look_s=limits.look_s, refresh=office.refresh)
+                launcher = Launcher(
+                    client,
+                    state_dir=state_dir / "apps",
+                    connect_s=limits.connect_s,
+                    poll_s=limits.poll_s,
+                    seats=Seats(db, roster),
+                )
+                runner = Runner(
+                    office.registry,
+                    launcher,
+                    client,
+                    tool_timeout_s=limits.tool_timeout_s,
+                    installed=office.people.has,
+                )
+                executor = Executor(
+                    journal,
+                    runner,
+                    tenant=tenant,
+                    pool=pool,
+                    look_s=limits.look_s,
+                    refresh=office.refresh,
+                )
                 try:
                     yield Worker(name, journal, office, edges, launcher, runner, executor)
                 finally:
@@ -95,10 +123,17 @@ async def a_worker(
 
 
 async def run_worker(
-    *, broker: str, tenant: str = "default", pool: str = "tools", state_dir: Path, announce: Callable[[dict[str, Any]], None],
-    apps: Sequence[App], limits: Limits = STOCK,
-) -> None:  # fmt: skip
-    """Serve calls until cancelled, beside whoever else does over the same `state_dir`; `announce` is told once, when it can.
+    *,
+    broker: str,
+    tenant: str = "default",
+    pool: str = "tools",
+    state_dir: Path,
+    announce: Callable[[dict[str, Any]], None],
+    apps: Sequence[App],
+    limits: Limits = STOCK,
+) -> None:
+    """Serve calls until cancelled, beside whoever else does over the same `state_dir`; `announce`
+    is told once, when it can.
 
     Raises OSError or ValueError when it cannot come up.
     """
@@ -106,25 +141,50 @@ async def run_worker(
     check_word("pool", pool)
     address = parse_broker(broker)
     if address is None:
-        raise ValueError(f"broker: a worker alone needs HOST:PORT of one that runs already, not {broker}")
-    async with a_worker(apps, state_dir=state_dir, tenant=tenant, pool=pool, limits=limits) as worker:
+        raise ValueError(
+            f"broker: a worker alone needs HOST:PORT of one that runs already, not {broker}"
+        )
+    async with a_worker(
+        apps, state_dir=state_dir, tenant=tenant, pool=pool, limits=limits
+    ) as worker:
         options = options_of(address, worker.name)
-        link = Link(lambda: options, routes=worker.executor.routes(), on_up=(worker.executor.resend,))
+        link = Link(
+            lambda: options, routes=worker.executor.routes(), on_up=(worker.executor.resend,)
+        )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(worker.executor.run(link), name="executor")
             tasks.create_task(link.run(), name="link")
             await first_connect(link, address)
-            announce({"event": "devcloud.worker", "worker": worker.name, "mqtt": f"{address[0]}:{address[1]}", "tenant": tenant,
-                      "pool": pool, "pid": os.getpid()})  # fmt: skip
+            announce(
+                {
+                    "event": "devcloud.worker",
+                    "worker": worker.name,
+                    "mqtt": f"{address[0]}:{address[1]}",
+                    "tenant": tenant,
+                    "pool": pool,
+                    "pid": os.getpid(),
+                }
+            )
             await asyncio.Event().wait()
 
 
 def options_of(address: tuple[str, int], name: str, *, tls: Any = None) -> BrokerOptions:
-    """How a worker connects: clean, without a session - what a dead one did not take goes to the others."""
-    return BrokerOptions(host=address[0], port=address[1], client_id=name, clean_start=True, session_expiry_s=0, tls=tls)
+    """How a worker connects: clean, without a session - what a dead one did not take goes to
+    the others.
+    """
+    return BrokerOptions(
+        host=address[0],
+        port=address[1],
+        client_id=name,
+        clean_start=True,
+        session_expiry_s=0,
+        tls=tls,
+    )
 
 
-async def first_connect(link: Link, address: tuple[str, int], *, within_s: float = FIRST_CONNECT_S) -> None:
+async def first_connect(
+    link: Link, address: tuple[str, int], *, within_s: float = FIRST_CONNECT_S
+) -> None:
     """Raises BrokerFailed when nobody answers."""
     try:
         async with timeout(within_s):
@@ -146,6 +206,9 @@ async def _http_client() -> AsyncIterator[Any]:
 
     # No proxy from the environment: apps are on this machine.
     async with httpx.AsyncClient(
-        trust_env=False, follow_redirects=False, limits=httpx.Limits(max_connections=100), event_hooks={"request": [check_reach]}
+        trust_env=False,
+        follow_redirects=False,
+        limits=httpx.Limits(max_connections=100),
+        event_hooks={"request": [check_reach]},
     ) as client:
         yield client

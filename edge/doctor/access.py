@@ -19,9 +19,10 @@ from edge.settings import credential
 MAX_FILES: Final = 20_000
 """Entries of the state directory that are looked at; it has some dozens."""
 SECRETS: Final = (
-    ("uplink", "password_file", "glassd-mqtt-password"), ("uplink", "key_file", "glassd-mqtt-key.pem"),
+    ("uplink", "password_file", "glassd-mqtt-password"),
+    ("uplink", "key_file", "glassd-mqtt-key.pem"),
     ("cloud", "token_file", "glassd-cloud-token"),
-)  # fmt: skip
+)
 """(section, key, systemd credential) of every secret there may be."""
 
 
@@ -34,8 +35,20 @@ class Access:
 
     def checks(self) -> tuple[Check, ...]:
         return (
-            Check(id="state", layer="service", title="state directory", examine=self._state, needs=("config",)),
-            Check(id="secrets", layer="service", title="secrets", examine=self._secrets, needs=("config",)),
+            Check(
+                id="state",
+                layer="service",
+                title="state directory",
+                examine=self._state,
+                needs=("config",),
+            ),
+            Check(
+                id="secrets",
+                layer="service",
+                title="secrets",
+                examine=self._secrets,
+                needs=("config",),
+            ),
         )
 
     # -------------------------------------------------------------- state
@@ -49,7 +62,10 @@ class Access:
         except PermissionError:
             return skip(f"you may not look at {folder}", self._machine.as_root("glassd doctor"))
         if not stat.S_ISDIR(found.st_mode):
-            return fail(f"{folder} is no directory", self._by_root(f"mv {quoted(folder)} {quoted(str(folder) + '.was')}"))
+            return fail(
+                f"{folder} is no directory",
+                self._by_root(f"mv {quoted(folder)} {quoted(str(folder) + '.was')}"),
+            )
         try:
             strange = await in_thread(lambda: next(self._strange(folder, who), None))
         except PermissionError:
@@ -57,7 +73,9 @@ class Access:
         return self._judged(folder, found, strange)
 
     def _strange(self, folder: Path, who: Who) -> Iterator[str]:
-        """Name what belongs to somebody else: a `sudo glassd run` leaves files the service cannot write."""
+        """Name what belongs to somebody else: a `sudo glassd run` leaves files the service
+        cannot write.
+        """
         for path in (folder, *islice(_below(folder), MAX_FILES)):
             if path.lstat().st_uid != who.uid:
                 yield str(path)
@@ -65,16 +83,28 @@ class Access:
     def _judged(self, folder: Path, found: os.stat_result, strange: str | None) -> Finding:
         who, mode, place = self._patient.serves, stat.S_IMODE(found.st_mode), quoted(folder)
         if strange is not None:
-            return fail(f"{strange} does not belong to {who.name}, whom the daemon runs as",
-                        self._machine.as_root(f"chown -R {who.name}: {place}", f"chmod u+rwx,go= {place}"))  # fmt: skip
+            return fail(
+                f"{strange} does not belong to {who.name}, whom the daemon runs as",
+                self._machine.as_root(f"chown -R {who.name}: {place}", f"chmod u+rwx,go= {place}"),
+            )
         if mode & 0o077:
-            return fail(f"{folder} has mode {mode:04o}: others could read what glassd knows", self._by_owner(f"chmod 700 {place}"))
+            return fail(
+                f"{folder} has mode {mode:04o}: others could read what glassd knows",
+                self._by_owner(f"chmod 700 {place}"),
+            )
         if mode & 0o700 != 0o700:
-            return fail(f"{folder} has mode {mode:04o}: its owner cannot write there", self._by_owner(f"chmod 700 {place}"))
+            return fail(
+                f"{folder} has mode {mode:04o}: its owner cannot write there",
+                self._by_owner(f"chmod 700 {place}"),
+            )
         return ok(f"{folder}, {who.name}, {mode:04o}")
 
     def _by_owner(self, command: str) -> Fix:
-        return run(command) if self._machine.me.uid == self._patient.serves.uid else self._machine.as_root(command)
+        return (
+            run(command)
+            if self._machine.me.uid == self._patient.serves.uid
+            else self._machine.as_root(command)
+        )
 
     def _by_root(self, command: str) -> Fix:
         return self._machine.as_root(command)
@@ -90,9 +120,13 @@ class Access:
                 path = credential(getattr(getattr(settings, section), key), name, env)
                 found = path.stat() if path else None
             except PermissionError as e:
-                return skip(f"you may not look at {e.filename}", self._machine.as_root("glassd doctor"))
+                return skip(
+                    f"you may not look at {e.filename}", self._machine.as_root("glassd doctor")
+                )
             if path is not None and found is not None:
-                wrong = self._wrong(path, found, handed=not getattr(getattr(settings, section), key))
+                wrong = self._wrong(
+                    path, found, handed=not getattr(getattr(settings, section), key)
+                )
                 if wrong is not None:
                     return wrong
                 looked.append(path.name)
@@ -103,21 +137,39 @@ class Access:
         return ok(f"only the daemon may read {', '.join(looked)}" if looked else "there are none")
 
     def _wrong(self, path: Path, found: os.stat_result, *, handed: bool) -> Finding | None:
-        """Judge one file. `handed` ones are systemd's credentials: it reads them as root, so only strangers matter."""
+        """Judge one file. `handed` ones are systemd's credentials: it reads them as root, so
+        only strangers matter.
+        """
         who, mode = self._patient.serves, stat.S_IMODE(found.st_mode)
         if handed:
-            return fail(f"{path} has mode {mode:04o}: others may read it", self._machine.as_root(f"chmod 600 {quoted(path)}")) if mode & 0o077 else None
+            return (
+                fail(
+                    f"{path} has mode {mode:04o}: others may read it",
+                    self._machine.as_root(f"chmod 600 {quoted(path)}"),
+                )
+                if mode & 0o077
+                else None
+            )
         readable = _reads(who, found)
         if readable and not mode & 0o007 and not mode & 0o020:
             return None
-        problem = f"has mode {mode:04o}: others may read it" if readable else f"cannot be read by {who.name}, whom the daemon runs as"
+        problem = (
+            f"has mode {mode:04o}: others may read it"
+            if readable
+            else f"cannot be read by {who.name}, whom the daemon runs as"
+        )
         if found.st_uid == who.uid:
             return fail(f"{path} {problem}", self._by_owner(f"chmod 600 {quoted(path)}"))
-        return fail(f"{path} {problem}", self._machine.as_root(f"chown {who.name}: {quoted(path)}", f"chmod 600 {quoted(path)}"))
+        return fail(
+            f"{path} {problem}",
+            self._machine.as_root(f"chown {who.name}: {quoted(path)}", f"chmod 600 {quoted(path)}"),
+        )
 
 
 def _kept(folder: Path) -> list[Path]:
-    """What an enrolment brought; nothing where we may not look, which the check of the state directory says."""
+    """What an enrolment brought; nothing where we may not look, which the check of the state
+    directory says.
+    """
     try:
         return sorted(folder.iterdir())
     except OSError:

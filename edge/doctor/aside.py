@@ -1,4 +1,5 @@
-"""Blocking work and programs beside the loop, each with an end: nothing asked here can keep the doctor from leaving.
+"""Blocking work and programs beside the loop, each with an end: nothing asked here can keep the
+doctor from leaving.
 
 Refuses to know what is asked.
 """
@@ -29,8 +30,8 @@ class Ran:
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run blocking `work` in a thread of its own. A disk or resolver that hangs keeps the thread, and the process only for a
-    moment.
+    """Run blocking `work` in a thread of its own. A disk or resolver that hangs keeps the thread,
+    and the process only for a moment.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
@@ -59,8 +60,8 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 @atexit.register
 def _let_threads_end() -> None:
-    """Python ends a thread at exit by unwinding its stack. Where that has Rust in it (pydantic checks a registry), the whole
-    process aborts: "FATAL: exception not rethrown".
+    """Python ends a thread at exit by unwinding its stack. Where that has Rust in it (pydantic
+    checks a registry), the whole process aborts: "FATAL: exception not rethrown".
     """
     ends = time.monotonic() + LEAVE_S
     with contextlib.suppress(KeyboardInterrupt):
@@ -69,19 +70,26 @@ def _let_threads_end() -> None:
 
 
 async def program(argv: Sequence[str], env: Mapping[str, str]) -> Ran:
-    """Run a program to its end and give what it said on stdout; killed when nobody waits any more."""
+    """Run a program to its end and give what it said on stdout; killed when nobody waits any
+    more.
+    """
     try:
         process = await asyncio.create_subprocess_exec(
-            *argv, env=dict(env), stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+            *argv,
+            env=dict(env),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
+        )
     except OSError:
         return Ran(None, "")
     try:
         assert process.stdout is not None
         out = b""
         while piece := await process.stdout.read(64 * 1024):
-            out += piece[: MAX_OUTPUT - len(out)]  # the rest is let go, or the program would wait for us
+            out += piece[
+                : MAX_OUTPUT - len(out)
+            ]  # the rest is let go, or the program would wait for us
         return Ran(await process.wait(), out.decode("utf-8", "replace"))
     finally:
         if process.returncode is None:

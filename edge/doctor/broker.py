@@ -1,6 +1,8 @@
-"""The broker's ladder: name, TCP, TLS, CONNACK, SUBACK, a round trip; each with its latency, stopping at the first that fails.
+"""The broker's ladder: name, TCP, TLS, CONNACK, SUBACK, a round trip; each with its latency,
+stopping at the first that fails.
 
-Refuses to disturb the daemon: another client id, a clean session, one topic of its own inside the edge's prefix.
+Refuses to disturb the daemon: another client id, a clean session, one topic of its own inside the
+edge's prefix.
 """
 
 import socket
@@ -15,7 +17,13 @@ from edge.doctor.words import Check, Finding, Fix, Kind, do, edit, fail, ok, ski
 from edge.settings_rules import BadSettings
 from edge.uplink.faults import Fault, Verdict, of_os_error
 from edge.uplink.link import open_socket
-from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed, ConnectionOver, PublishRefused
+from edge.uplink.mqtt import (
+    BrokerOptions,
+    Connection,
+    ConnectionFailed,
+    ConnectionOver,
+    PublishRefused,
+)
 from edge.uplink.service import UplinkOptions
 from edge.uplink.tls import context, dated
 from edge.uplink.topics import Topics
@@ -26,9 +34,15 @@ SOON_S: Final = 14 * 86400.0
 CONNECTING_S: Final = 20.0
 """A daemon that was just started, or whose broker just came back, is given this long."""
 PLAIN, SECURE = 1883, 8883
-_OF_OUR_NAME: Final = frozenset({
-    Fault.CREDENTIALS, Fault.NOT_AUTHORIZED, Fault.SUBSCRIBE_REFUSED, Fault.CLIENT_ID, Fault.BANNED,
-})  # fmt: skip
+_OF_OUR_NAME: Final = frozenset(
+    {
+        Fault.CREDENTIALS,
+        Fault.NOT_AUTHORIZED,
+        Fault.SUBSCRIBE_REFUSED,
+        Fault.CLIENT_ID,
+        Fault.BANNED,
+    }
+)
 """Refusals that may be meant for the doctor's client id, not for the edge."""
 
 
@@ -43,16 +57,35 @@ class Broker:
 
     def checks(self) -> tuple[Check, ...]:
         rungs = (
-            ("dns", "broker name", self._dns, 2.0), ("tcp", "broker TCP", self._tcp, 1.0), ("tls", "broker TLS", self._handshake, 1.6),
-            ("connack", "broker CONNACK", self._connack, 1.6), ("suback", "broker SUBACK", self._suback, 1.2),
+            ("dns", "broker name", self._dns, 2.0),
+            ("tcp", "broker TCP", self._tcp, 1.0),
+            ("tls", "broker TLS", self._handshake, 1.6),
+            ("connack", "broker CONNACK", self._connack, 1.6),
+            ("suback", "broker SUBACK", self._suback, 1.2),
             ("trip", "round trip", self._trip, 1.2),
-        )  # fmt: skip
+        )
         below = ("config", *(name for name, *_ in rungs))
         climbed = [
-            Check(id=name, layer="broker", title=title, examine=examine, needs=(under,), after=("daemon", "enrolment"), deadline_s=STEP_S * steps)
+            Check(
+                id=name,
+                layer="broker",
+                title=title,
+                examine=examine,
+                needs=(under,),
+                after=("daemon", "enrolment"),
+                deadline_s=STEP_S * steps,
+            )
             for under, (name, title, examine, steps) in zip(below, rungs, strict=False)
-        ]  # fmt: skip
-        own = Check(id="uplink", layer="broker", title="daemon's uplink", examine=self._uplink, needs=("config",), after=("trip", "daemon", "enrolment"), effect=True)
+        ]
+        own = Check(
+            id="uplink",
+            layer="broker",
+            title="daemon's uplink",
+            examine=self._uplink,
+            needs=("config",),
+            after=("trip", "daemon", "enrolment"),
+            effect=True,
+        )
         return (*climbed, own)
 
     @property
@@ -69,50 +102,90 @@ class Broker:
         return f"{self._host}:{self._u.port}"
 
     def _edit(self, change: str) -> Fix:
-        """An edit of the configuration; what an enrolment said only another enrolment can change."""
+        """An edit of the configuration; what an enrolment said only another enrolment can
+        change.
+        """
         settings = self._patient.settings
         if settings is not None and not settings.uplink.host:
-            return do(f"ask your cloud for a new code, then: glassd up CODE (it has to say {change.partition(' =')[0]} anew)")
-        return edit((settings.source if settings else None) or "/etc/glassd/glassd.toml", f"[uplink] {change}")
+            return do(
+                "ask your cloud for a new code, then: glassd up CODE (it has "
+                f"to say {change.partition(' =')[0]} anew)"
+            )
+        return edit(
+            (settings.source if settings else None) or "/etc/glassd/glassd.toml",
+            f"[uplink] {change}",
+        )
 
     # -------------------------------------------------------------- name, TCP, TLS
 
     async def _dns(self) -> Finding:
         host = self._host
         if not host:
-            return skip("no broker is configured ([uplink] host) or enrolled with; local tools work without")
+            return skip(
+                "no broker is configured ([uplink] host) or enrolled with; local tools work without"
+            )
         try:
-            found = await in_thread(lambda: socket.getaddrinfo(host, self._u.port, type=socket.SOCK_STREAM))
+            found = await in_thread(
+                lambda: socket.getaddrinfo(host, self._u.port, type=socket.SOCK_STREAM)
+            )
         except (OSError, UnicodeError) as e:
-            return fail(f"{host}: {getattr(e, 'strerror', None) or e}", self._edit('host = "<a name that this machine can look up, or an address>" (to try one: getent hosts NAME)'))
+            return fail(
+                f"{host}: {getattr(e, 'strerror', None) or e}",
+                self._edit(
+                    'host = "<a name that this machine can look up, '
+                    'or an address>" (to try one: getent hosts NAME)'
+                ),
+            )
         addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
-        return ok(f"{host} is {', '.join(addresses[:3])}" if addresses != [host] else f"{host} is an address")
+        return ok(
+            f"{host} is {', '.join(addresses[:3])}"
+            if addresses != [host]
+            else f"{host} is an address"
+        )
 
     async def _tcp(self) -> Finding:
         try:
             await self._reached(self._u.port)
         except OSError as e:
-            return fail(f"{self._address}: {of_os_error(e).detail}", await self._other_port(of_os_error(e)))
+            return fail(
+                f"{self._address}: {of_os_error(e).detail}", await self._other_port(of_os_error(e))
+            )
         return ok(f"{self._address} accepts connections")
 
     async def _reached(self, port: int) -> None:
         """Connect and hang up. Raises OSError."""
-        connecting = await in_thread(lambda: socket.create_connection((self._host, port), timeout=STEP_S * 0.8))
+        connecting = await in_thread(
+            lambda: socket.create_connection((self._host, port), timeout=STEP_S * 0.8)
+        )
         connecting.close()
 
     async def _other_port(self, verdict: Verdict) -> Fix:
-        """The usual mistake is the other of the two usual ports; else a broker of this machine that does not run."""
+        """The usual mistake is the other of the two usual ports; else a broker of this machine
+        that does not run.
+        """
         for port, tls in ((SECURE, "true"), (PLAIN, "false")):
             if port != self._u.port:
                 with suppress(OSError):
                     await self._reached(port)
                     return self._edit(f"port = {port}, tls = {tls} (a broker listens there)")
-        ran = await self._machine.ask("systemctl", "show", "mosquitto.service", "--property=LoadState") if self._is_here() else None
+        ran = (
+            await self._machine.ask(
+                "systemctl", "show", "mosquitto.service", "--property=LoadState"
+            )
+            if self._is_here()
+            else None
+        )
         if ran is not None and ran.code == 0 and "LoadState=loaded" in ran.out:
             return self._machine.as_root("systemctl enable --now mosquitto")
         if verdict.fault is Fault.REFUSED:
-            return self._edit('host = "<where the broker is>", port = <its port> (nothing listens here; or start the broker)')
-        return do(f"let TCP to {self._address} through (firewall, Wi-Fi, VPN), or correct [uplink] host and port")
+            return self._edit(
+                'host = "<where the broker is>", port = <its port> (nothing '
+                "listens here; or start the broker)"
+            )
+        return do(
+            f"let TCP to {self._address} through (firewall, Wi-Fi, "
+            "VPN), or correct [uplink] host and port"
+        )
 
     def _is_here(self) -> bool:
         return self._host in {"localhost", "::1"} or self._host.startswith("127.")
@@ -122,11 +195,20 @@ class Broker:
             return ok("switched off ([uplink] tls = false)")
         try:
             self._tls = await context(self._u.tls, self._machine.clock.wall())
-            place = BrokerOptions(host=self._host, port=self._u.port, client_id="", tls=self._tls, connect_timeout_s=STEP_S)
+            place = BrokerOptions(
+                host=self._host,
+                port=self._u.port,
+                client_id="",
+                tls=self._tls,
+                connect_timeout_s=STEP_S,
+            )
             secure = await in_thread(lambda: open_socket(place))
         except ConnectionFailed as e:
             if "ermission denied" in e.verdict.detail and not self._machine.me.is_root:
-                return skip(f"you may not read our certificate: {e.verdict.detail}", self._machine.as_root("glassd doctor"))
+                return skip(
+                    f"you may not read our certificate: {e.verdict.detail}",
+                    self._machine.as_root("glassd doctor"),
+                )
             return fail(f"{self._address}: {e.verdict.detail}", await self._secure(e.verdict))
         except OSError as e:
             verdict = dated(of_os_error(e), self._machine.clock.wall())
@@ -145,15 +227,28 @@ class Broker:
     async def _secure(self, verdict: Verdict) -> Fix:
         if verdict.fault is Fault.TLS_NAME:
             names = await in_thread(self._names)
-            return self._edit(f'host = "{names[0]}"' if names else 'host = "<the name in the certificate of the broker>"')
+            return self._edit(
+                f'host = "{names[0]}"'
+                if names
+                else 'host = "<the name in the certificate of the broker>"'
+            )
         if verdict.fault is Fault.TLS_UNTRUSTED:
-            return self._edit('ca_file = "<the file of the authority that signed the certificate of the broker>" (ask its operator; Mosquitto: its cafile)')
+            return self._edit(
+                'ca_file = "<the file of the authority that signed the certificate of the '
+                'broker>" (ask its operator; Mosquitto: its cafile)'
+            )
         if verdict.fault in {Fault.TLS_EARLY, Fault.CLOCK}:
             return self._machine.as_root("timedatectl set-ntp true")
         if verdict.fault is Fault.TLS_EXPIRED:
-            return do("renew the broker's certificate (Mosquitto: certfile), then: systemctl reload mosquitto")
+            return do(
+                "renew the broker's certificate (Mosquitto: certfile), "
+                "then: systemctl reload mosquitto"
+            )
         if verdict.fault in {Fault.TLS, Fault.LOST, Fault.TIMEOUT}:
-            return self._edit("tls = false (no TLS is spoken at this port; where the broker has another one with TLS, usually 8883, say that port instead)")
+            return self._edit(
+                "tls = false (no TLS is spoken at this port; where the broker has another "
+                "one with TLS, usually 8883, say that port instead)"
+            )
         return do(verdict.hint)
 
     def _names(self) -> list[str]:
@@ -161,10 +256,17 @@ class Broker:
         assert self._u.tls is not None
         trusting = self._u.tls()
         trusting.check_hostname = False
-        with suppress(OSError), socket.create_connection((self._host, self._u.port), timeout=1.0) as plain:
+        with (
+            suppress(OSError),
+            socket.create_connection((self._host, self._u.port), timeout=1.0) as plain,
+        ):
             with trusting.wrap_socket(plain) as secure:
                 certificate: dict[str, Any] = dict(secure.getpeercert() or {})
-            return [str(name) for kind, name in certificate.get("subjectAltName", ()) if kind in {"DNS", "IP Address"}]
+            return [
+                str(name)
+                for kind, name in certificate.get("subjectAltName", ())
+                if kind in {"DNS", "IP Address"}
+            ]
         return []
 
     # -------------------------------------------------------------- MQTT
@@ -173,24 +275,41 @@ class Broker:
         try:
             options = self._options()
         except (BadSettings, PermissionError):
-            return skip("you may not read the broker's password", self._machine.as_root("glassd doctor"))
+            return skip(
+                "you may not read the broker's password", self._machine.as_root("glassd doctor")
+            )
         except ValueError as e:
-            return fail(str(e), self._edit('host = "<where the broker is>", port = <its port> (as said)'))
+            return fail(
+                str(e), self._edit('host = "<where the broker is>", port = <its port> (as said)')
+            )
         try:
             self._connection = await self._patient.closing.enter_async_context(Connection(options))
         except ConnectionFailed as e:
-            unnamed = e.verdict.fault is Fault.NOT_AUTHORIZED  # what Mosquitto says to who has no name or a wrong one
-            return self._refused(Verdict(Fault.CREDENTIALS, e.verdict.detail) if unnamed else e.verdict)
+            unnamed = (
+                e.verdict.fault is Fault.NOT_AUTHORIZED
+            )  # what Mosquitto says to who has no name or a wrong one
+            return self._refused(
+                Verdict(Fault.CREDENTIALS, e.verdict.detail) if unnamed else e.verdict
+            )
         return ok(f"{self._address} lets {options.client_id} in")
 
     def _options(self) -> BrokerOptions:
         assert self._patient.choice is not None
         o = self._patient.choice.uplink()
         return BrokerOptions(
-            host=self._host, port=o.port, client_id=f"{o.edge_id}-doctor-{self._machine.word}", username=o.username, password=o.password,
-            tls=self._tls, keepalive_s=30, clean_start=True, session_expiry_s=0,
-            connect_timeout_s=STEP_S * 1.4, ack_timeout_s=STEP_S, user_timeout_s=STEP_S,
-        )  # fmt: skip
+            host=self._host,
+            port=o.port,
+            client_id=f"{o.edge_id}-doctor-{self._machine.word}",
+            username=o.username,
+            password=o.password,
+            tls=self._tls,
+            keepalive_s=30,
+            clean_start=True,
+            session_expiry_s=0,
+            connect_timeout_s=STEP_S * 1.4,
+            ack_timeout_s=STEP_S,
+            user_timeout_s=STEP_S,
+        )
 
     @property
     def _topic(self) -> str:
@@ -207,15 +326,22 @@ class Broker:
     async def _trip(self) -> Finding:
         assert self._connection is not None
         try:
-            code = await self._connection.publish(self._topic, self._machine.word.encode(), expiry_s=10)
+            code = await self._connection.publish(
+                self._topic, self._machine.word.encode(), expiry_s=10
+            )
             if code:
-                return fail(f"the broker took our message and gave it to nobody (0x{code:02X})", do("see the broker's log and its access list"))
+                return fail(
+                    f"the broker took our message and gave it to nobody (0x{code:02X})",
+                    do("see the broker's log and its access list"),
+                )
             message = await self._connection.receive()
             message.ack()
         except PublishRefused as e:
             return self._refused(Verdict(Fault.NOT_AUTHORIZED, str(e)))
         except (ConnectionOver, TimeoutError) as e:
-            return self._refused(getattr(e, "verdict", Verdict(Fault.SILENT, "our own message did not come back")))
+            return self._refused(
+                getattr(e, "verdict", Verdict(Fault.SILENT, "our own message did not come back"))
+            )
         return ok("our own message came back")
 
     def _refused(self, verdict: Verdict) -> Finding:
@@ -227,10 +353,17 @@ class Broker:
 
     def _fix_of(self, verdict: Verdict) -> Fix:
         if verdict.fault is Fault.CREDENTIALS:
-            return self._edit('username = "<your name>", password_file = "<a file with the password alone>" (as the broker\'s operator gave them to you)')
+            return self._edit(
+                'username = "<your name>", password_file = "<a file with the password '
+                "alone>\" (as the broker's operator gave them to you)"
+            )
         if verdict.fault in {Fault.NOT_AUTHORIZED, Fault.SUBSCRIBE_REFUSED}:
             who = self._u.username or "this edge"
-            return Fix(Kind.DO, f"let {who} read and write {self._topic.rpartition('/reply/')[0]}/# in the broker's access list (Mosquitto: acl_file), then: systemctl reload mosquitto")
+            return Fix(
+                Kind.DO,
+                f"let {who} read and write {self._topic.rpartition('/reply/')[0]}/# in the "
+                "broker's access list (Mosquitto: acl_file), then: systemctl reload mosquitto",
+            )
         return do(verdict.hint or "see the broker's log")
 
     # -------------------------------------------------------------- the daemon's own connection
@@ -245,8 +378,17 @@ class Broker:
             waiting = self._patient.layer("outbox").get("waiting", 0)
             return ok(f"connected to {layer.get('broker')}, {waiting} calls wait for the cloud")
         if layer.get("state") == "not configured":
-            return warn("the daemon was started before [uplink] was written", self._machine.as_root("systemctl restart glassd"))
+            return warn(
+                "the daemon was started before [uplink] was written",
+                self._machine.as_root("systemctl restart glassd"),
+            )
         since = float(layer.get("since_s") or 0.0)
         if since < CONNECTING_S:
-            return warn(f"the daemon is connecting since {since:.0f} s", do("run glassd doctor again in half a minute"))
-        return fail(f"the daemon is not connected: {layer.get('reason') or layer.get('state')}", do("correct the rung above that failed; it connects by itself within a minute"))
+            return warn(
+                f"the daemon is connecting since {since:.0f} s",
+                do("run glassd doctor again in half a minute"),
+            )
+        return fail(
+            f"the daemon is not connected: {layer.get('reason') or layer.get('state')}",
+            do("correct the rung above that failed; it connects by itself within a minute"),
+        )

@@ -1,4 +1,5 @@
-"""Everything a helper asks for, in one tar.gz on this machine: what was found, what the daemon says, its last words.
+"""Everything a helper asks for, in one tar.gz on this machine: what was found, what the daemon
+says, its last words.
 
 Refuses to send anything anywhere, and to hold a secret: every text goes through `Redact`.
 """
@@ -30,14 +31,23 @@ _SECRET_ENV: Final = ("PASSWORD", "TOKEN", "SECRET", "KEY", "CREDENTIAL")
 
 
 async def write(path: Path, patient: Patient, report: Mapping[str, Any]) -> None:
-    """Write the bundle, mode 0600; what was there is replaced once all of it is on disk. Raises OSError."""
+    """Write the bundle, mode 0600; what was there is replaced once all of it is on disk. Raises
+    OSError.
+    """
     redact = await in_thread(lambda: _told(patient))
     members = {
-        "report.json": _json(redact.value(report)), "status.json": _json(redact.value(patient.status or {})),
-        "config.toml": await in_thread(lambda: _config(patient, redact)), "versions.json": _json(_versions(patient)),
-        "audit.jsonl": await in_thread(lambda: _audit(patient, redact)), "journal.txt": await _journal(patient, redact),
-        "unit.txt": redact("\n".join(f"{k}={v}" for k, v in patient.unit.properties.items() if k != "Environment") if patient.unit else ""),
-    }  # fmt: skip
+        "report.json": _json(redact.value(report)),
+        "status.json": _json(redact.value(patient.status or {})),
+        "config.toml": await in_thread(lambda: _config(patient, redact)),
+        "versions.json": _json(_versions(patient)),
+        "audit.jsonl": await in_thread(lambda: _audit(patient, redact)),
+        "journal.txt": await _journal(patient, redact),
+        "unit.txt": redact(
+            "\n".join(f"{k}={v}" for k, v in patient.unit.properties.items() if k != "Environment")
+            if patient.unit
+            else ""
+        ),
+    }
     await in_thread(lambda: _packed(path, members, patient.machine.clock.wall()))
 
 
@@ -60,7 +70,9 @@ def _secrets(patient: Patient) -> list[str]:
     found = []
     for section, key, name in SECRETS:
         with suppress(OSError):
-            path = credential(getattr(getattr(settings, section), key) if settings else "", name, patient.env)
+            path = credential(
+                getattr(getattr(settings, section), key) if settings else "", name, patient.env
+            )
             if path is not None:
                 found.append(_head(path, MAX_SECRET).decode("utf-8", "replace"))
     if patient.enrolled is not None:
@@ -85,15 +97,24 @@ def _config(patient: Patient, redact: Redact) -> str:
 
 def _versions(patient: Patient) -> dict[str, Any]:
     m = patient.machine
-    packages = {d.metadata["Name"]: d.version for d in metadata.distributions() if d.metadata["Name"]}
+    packages = {
+        d.metadata["Name"]: d.version for d in metadata.distributions() if d.metadata["Name"]
+    }
     return {
-        "glassd": m.version, "python": ".".join(map(str, m.python)), "system": m.system, "kernel": m.release, "machine": m.processor,
-        "os-release": m.read("/etc/os-release"), "packages": dict(sorted(packages.items())),
-    }  # fmt: skip
+        "glassd": m.version,
+        "python": ".".join(map(str, m.python)),
+        "system": m.system,
+        "kernel": m.release,
+        "machine": m.processor,
+        "os-release": m.read("/etc/os-release"),
+        "packages": dict(sorted(packages.items())),
+    }
 
 
 def _audit(patient: Patient, redact: Redact) -> str:
-    """The last calls, by the keys of the audit log alone: arguments have none of them. Keys of calls may be anybody's words."""
+    """The last calls, by the keys of the audit log alone: arguments have none of them. Keys of
+    calls may be anybody's words.
+    """
     if patient.settings is None:
         return ""
     lines = []
@@ -101,14 +122,29 @@ def _audit(patient: Patient, redact: Redact) -> str:
         for raw in _tail(patient.state_dir / "audit" / "calls.jsonl").splitlines()[-MAX_LINES:]:
             with suppress(ValueError):
                 record = json.loads(raw)
-                lines.append(json.dumps(redact.value({k: record.get(k) for k in KEYS}), ensure_ascii=False))
+                lines.append(
+                    json.dumps(redact.value({k: record.get(k) for k in KEYS}), ensure_ascii=False)
+                )
     return "\n".join(lines) + "\n"
 
 
 async def _journal(patient: Patient, redact: Redact) -> str:
     """What the daemon said last, without DEBUG, whose lines may hold arguments of calls."""
     user = ("--user",) if patient.unit and patient.unit.manager != "systemctl" else ()
-    argv = ("journalctl", *user, "-u", UNIT, "-p", "info", "-n", str(MAX_LINES), "-o", "short-iso", "--no-hostname", "--no-pager")
+    argv = (
+        "journalctl",
+        *user,
+        "-u",
+        UNIT,
+        "-p",
+        "info",
+        "-n",
+        str(MAX_LINES),
+        "-o",
+        "short-iso",
+        "--no-hostname",
+        "--no-pager",
+    )
     with suppress(TimeoutError):
         async with timeout(ASK_S):
             return redact((await patient.machine.ask(*argv)).out)

@@ -1,4 +1,5 @@
-"""The ladder from the ground up: every check there is, in the order they are told. The only place that lists them.
+"""The ladder from the ground up: every check there is, in the order they are told. The only place
+that lists them.
 
 Refuses to know what any of them does.
 """
@@ -20,9 +21,21 @@ from edge.doctor.words import Check
 
 
 def every(patient: Patient, *, named: bool) -> tuple[Check, ...]:
-    """List the checks. `named`: a configuration or a socket was named, so the installed service is not the daemon meant."""
+    """List the checks. `named`: a configuration or a socket was named, so the installed service
+    is not the daemon meant.
+    """
     layers = (
-        System(patient), Service(patient, named=named), Access(patient), Bluetooth(patient), Glasses(patient),
-        Membership(patient), Broker(patient), Registry(patient), OwnTools(patient), Servers(patient), Disk(patient), Timekeeping(patient),
-    )  # fmt: skip
+        System(patient),
+        Service(patient, named=named),
+        Access(patient),
+        Bluetooth(patient),
+        Glasses(patient),
+        Membership(patient),
+        Broker(patient),
+        Registry(patient),
+        OwnTools(patient),
+        Servers(patient),
+        Disk(patient),
+        Timekeeping(patient),
+    )
     return tuple(check for layer in layers for check in layer.checks())

@@ -1,4 +1,5 @@
-"""Checks of where the daemon keeps what must survive: room on the disk, and a database that is whole.
+"""Checks of where the daemon keeps what must survive: room on the disk, and a database that is
+whole.
 
 Refuses to repair: the daemon puts a damaged database aside by itself when it starts.
 """
@@ -19,8 +20,9 @@ STORAGE_UNAVAILABLE: Final = "STORAGE_UNAVAILABLE"
 TIGHT: Final = 128 * MIB
 """The database may grow to 64 MiB, the audit log to 40."""
 SPARE: Final = (
-    ("/var/log/journal", "journalctl", "--vacuum-size=50M"), ("/var/cache/apt/archives", "apt-get", "clean"),
-)  # fmt: skip
+    ("/var/log/journal", "journalctl", "--vacuum-size=50M"),
+    ("/var/cache/apt/archives", "apt-get", "clean"),
+)
 """What the system can do without: where it is, and what frees it."""
 CHECK_S: Final = 2.0
 """64 MiB are checked in 0.2 s here, and in a second or two from an SD card."""
@@ -35,8 +37,23 @@ class Disk:
 
     def checks(self) -> tuple[Check, ...]:
         return (
-            Check(id="space", layer="disk", title="free space", examine=self._space, needs=("config",), after=("daemon",)),
-            Check(id="database", layer="disk", title="database", examine=self._database, needs=("config",), after=("daemon",), deadline_s=4.0),
+            Check(
+                id="space",
+                layer="disk",
+                title="free space",
+                examine=self._space,
+                needs=("config",),
+                after=("daemon",),
+            ),
+            Check(
+                id="database",
+                layer="disk",
+                title="database",
+                examine=self._database,
+                needs=("config",),
+                after=("daemon",),
+                deadline_s=4.0,
+            ),
         )
 
     # -------------------------------------------------------------- room
@@ -47,12 +64,26 @@ class Disk:
         except PermissionError as e:
             return skip(f"you may not look at {e.filename}", self._machine.as_root("glassd doctor"))
         if found.problem:
-            return fail(f"{found.problem}: glassd takes no new calls", await self._room_fix(found), code=STORAGE_UNAVAILABLE)
+            return fail(
+                f"{found.problem}: glassd takes no new calls",
+                await self._room_fix(found),
+                code=STORAGE_UNAVAILABLE,
+            )
         alarms = (self._patient.status or {}).get("alarms")
-        if isinstance(alarms, dict) and (alarm := alarms.get("storage")):  # what only a write finds out
-            return fail(str(alarm).partition(" Next: ")[0], do(f"look for errors of {found.mount} with dmesg, check it with fsck"), code=STORAGE_UNAVAILABLE)
+        if isinstance(alarms, dict) and (
+            alarm := alarms.get("storage")
+        ):  # what only a write finds out
+            return fail(
+                str(alarm).partition(" Next: ")[0],
+                do(f"look for errors of {found.mount} with dmesg, check it with fsck"),
+                code=STORAGE_UNAVAILABLE,
+            )
         said = f"{found.bytes / MIB:,.0f} MiB free on {found.mount}"
-        return warn(f"{said}; less than {TIGHT // MIB} MiB", await self._make_room(found)) if found.bytes < TIGHT else ok(said)
+        return (
+            warn(f"{said}; less than {TIGHT // MIB} MiB", await self._make_room(found))
+            if found.bytes < TIGHT
+            else ok(said)
+        )
 
     async def _room_fix(self, found: room.Room) -> Fix:
         mount = quoted(found.mount)
@@ -63,27 +94,41 @@ class Disk:
         return await self._make_room(found)
 
     async def _make_room(self, found: room.Room) -> Fix:
-        """What is ours and not needed goes first: databases that were put aside; then what the system has to spare on this
-        very file system. The rest is its owner's to choose; one that is too small by itself is told to be.
+        """What is ours and not needed goes first: databases that were put aside; then what the
+        system has to spare on this very file system. The rest is its owner's to choose; one that is
+        too small by itself is told to be.
         """
         aside = await in_thread(lambda: _put_aside(self._patient.state_dir))
         if aside:
             command = "rm -r " + " ".join(quoted(path) for path in aside)
-            return run(command) if os.access(self._patient.state_dir, os.W_OK) else self._machine.as_root(command)
+            return (
+                run(command)
+                if os.access(self._patient.state_dir, os.W_OK)
+                else self._machine.as_root(command)
+            )
         spare = await in_thread(lambda: self._spare(found.folder))
         if spare:
             return self._machine.as_root(*spare)
         mount = found.mount
         largest = f"du -xah {quoted(mount)} | sort -h | tail -20"
         if found.total < 2 * TIGHT:
-            return do(f"give {mount} more room: it has {found.total // MIB} MiB in all, glassd may need {TIGHT // MIB}; until then {_delete(mount, largest).text}")
+            return do(
+                f"give {mount} more room: it has {found.total // MIB} MiB in all, "
+                f"glassd may need {TIGHT // MIB}; until then {_delete(mount, largest).text}"
+            )
         return _delete(mount, largest)
 
     def _spare(self, folder: Path) -> list[str]:
-        """The commands that free what the system keeps where `folder` is; elsewhere they would free nothing for us."""
+        """The commands that free what the system keeps where `folder` is; elsewhere they would
+        free nothing for us.
+        """
         here = folder.stat().st_dev
         m = self._machine
-        return [f"{program} {words}" for place, program, words in SPARE if m.which(program) and _device(m.path(place)) == here]
+        return [
+            f"{program} {words}"
+            for place, program, words in SPARE
+            if m.which(program) and _device(m.path(place)) == here
+        ]
 
     # -------------------------------------------------------------- database
 
@@ -98,7 +143,10 @@ class Disk:
             return ok("there is none yet; the daemon makes it")
         except IsADirectoryError:
             away = quoted(path.with_name("glassd.db.directory"))
-            return fail(f"{path} is a directory, where the database should be", run(f"mv {quoted(path)} {away}"))
+            return fail(
+                f"{path} is a directory, where the database should be",
+                run(f"mv {quoted(path)} {away}"),
+            )
         except PermissionError:
             return skip(f"you may not read {path}", self._machine.as_root("glassd doctor"))
         if had and not found.bytes:
@@ -108,23 +156,43 @@ class Disk:
     def _judged(self, path: Path, found: Looked) -> Finding:
         said = f"{path}, {found.bytes / MIB:.1f} MiB, schema {found.schema}"
         if found.damage:
-            return fail(f"{path} is damaged: {' '.join(found.damage.split())[:160]}", self._put_away(path))
+            return fail(
+                f"{path} is damaged: {' '.join(found.damage.split())[:160]}", self._put_away(path)
+            )
         if found.busy:
             return fail(f"{path} cannot be opened: {found.busy}", self._put_away(path))
         if found.schema > len(MIGRATIONS):
-            return fail(f"{said}: made by a newer glassd than this one", do("install the newer glassd again"))
+            return fail(
+                f"{said}: made by a newer glassd than this one",
+                do("install the newer glassd again"),
+            )
         if found.unfinished:
-            return warn(f"{said}: not checked to the end in {CHECK_S:g} s", do("a slow disk; look again when it is idle"))
+            return warn(
+                f"{said}: not checked to the end in {CHECK_S:g} s",
+                do("a slow disk; look again when it is idle"),
+            )
         return ok(f"{said}, whole")
 
     def _put_away(self, path: Path) -> Fix:
-        """The daemon does it when it starts; without a service we say how to do the same by hand."""
+        """The daemon does it when it starts; without a service we say how to do the same by
+        hand.
+        """
         if self._patient.unit is not None:
-            return self._machine.as_root("systemctl restart glassd") if self._patient.unit.manager == "systemctl" else run("systemctl --user restart glassd")
+            return (
+                self._machine.as_root("systemctl restart glassd")
+                if self._patient.unit.manager == "systemctl"
+                else run("systemctl --user restart glassd")
+            )
         if self._patient.status is not None:
-            return do("stop glassd run, and start it again: it puts the file aside and begins a fresh one")
+            return do(
+                "stop glassd run, and start it again: it puts the file aside and begins a fresh one"
+            )
         folder = quoted(path.with_name("damaged"))
-        return run(f"mkdir -p {folder}", f"find {quoted(path.parent)} -maxdepth 1 -name 'glassd.db*' -exec mv -t {folder} {{}} +")
+        return run(
+            f"mkdir -p {folder}",
+            f"find {quoted(path.parent)} -maxdepth 1 -name "
+            f"'glassd.db*' -exec mv -t {folder} {{}} +",
+        )
 
 
 def _delete(mount: Path, largest: str) -> Fix:
@@ -140,6 +208,10 @@ def _device(place: Path) -> int | None:
 
 def _put_aside(state: Path) -> list[Path]:
     try:
-        return sorted(path for path in state.iterdir() if path.name.startswith("glassd.db.bad-") or path.name == "damaged")
+        return sorted(
+            path
+            for path in state.iterdir()
+            if path.name.startswith("glassd.db.bad-") or path.name == "damaged"
+        )
     except OSError:
         return []

@@ -1,4 +1,6 @@
-"""One examination from beginning to end: the checks made, run in their order, everything given back."""
+"""One examination from beginning to end: the checks made, run in their order, everything given
+back.
+"""
 
 import logging
 from collections.abc import AsyncIterator
@@ -22,7 +24,9 @@ log = logging.getLogger(__name__)
 async def examining(
     machine: Machine, *, config: Path | None = None, named: bool = False
 ) -> AsyncIterator[tuple[Patient, AsyncIterator[Entry]]]:
-    """Examine `machine`: inside, the entries come in order, and the patient knows more with each."""
+    """Examine `machine`: inside, the entries come in order, and the patient knows more with
+    each.
+    """
     patient = Patient(machine, config=config, env=machine.env)
     ladder = Ladder(every(patient, named=named), now=machine.clock.boot)
     try:

@@ -1,4 +1,5 @@
-"""Checks of the glasses: are they ours, is the link up, how much fits into one packet. Only the daemon knows the last two.
+"""Checks of the glasses: are they ours, is the link up, how much fits into one packet. Only the
+daemon knows the last two.
 
 Refuses to connect, and to judge glasses that are merely away.
 """
@@ -27,9 +28,30 @@ class Glasses:
 
     def checks(self) -> tuple[Check, ...]:
         return (
-            Check(id="bond", layer="glasses", title="paired glasses", examine=self._bond, needs=("config",), after=("daemon", "bus")),
-            Check(id="link", layer="glasses", title="link", examine=self._link, needs=("daemon",), effect=True),
-            Check(id="mtu", layer="glasses", title="MTU", examine=self._mtu, needs=("daemon",), effect=True),
+            Check(
+                id="bond",
+                layer="glasses",
+                title="paired glasses",
+                examine=self._bond,
+                needs=("config",),
+                after=("daemon", "bus"),
+            ),
+            Check(
+                id="link",
+                layer="glasses",
+                title="link",
+                examine=self._link,
+                needs=("daemon",),
+                effect=True,
+            ),
+            Check(
+                id="mtu",
+                layer="glasses",
+                title="MTU",
+                examine=self._mtu,
+                needs=("daemon",),
+                effect=True,
+            ),
         )
 
     # -------------------------------------------------------------- bonds
@@ -49,7 +71,9 @@ class Glasses:
         return self._judged(bonds)
 
     def _judged(self, bonds: tuple[Bond, ...]) -> Finding:
-        """Compare what we keep with what BlueZ keeps: a key that one of them lost is of no use to the other."""
+        """Compare what we keep with what BlueZ keeps: a key that one of them lost is of no use
+        to the other.
+        """
         assert self._patient.settings is not None
         g = self._patient.settings.glasses
         seen = self._patient.bluez if self._patient.radio == "bluez" else None
@@ -58,9 +82,20 @@ class Glasses:
             for bond in bonds:
                 lost = [a for a in bond.addresses.values() if a.upper() not in known]
                 if lost and bond.how != How.NONE:
-                    return fail(f"BlueZ has no key for {bond.name} {', '.join(lost)} any more", run(f"glassd pair {quoted(bond.id)}"))
+                    return fail(
+                        f"BlueZ has no key for {bond.name} {', '.join(lost)} any more",
+                        run(f"glassd pair {quoted(bond.id)}"),
+                    )
         if bonds:
-            return ok(", ".join(f"{b.name} ({b.model}, {' and '.join(filter(None, b.addresses)) or b.id}, {b.how})" for b in bonds))
+            return ok(
+                ", ".join(
+                    (
+                        f"{b.name} ({b.model}, "
+                        f"{' and '.join(filter(None, b.addresses)) or b.id}, {b.how})"
+                    )
+                    for b in bonds
+                )
+            )
         if g.address:
             return ok(f"{g.address}, by the configuration")
         if g.connect == "any" or self._patient.radio.partition(":")[0] in {"tcp", "inproc"}:
@@ -71,7 +106,8 @@ class Glasses:
         command = f"mv {quoted(path)} {quoted(str(path) + '.damaged')}"
         return run(command) if os.access(path.parent, os.W_OK) else self._machine.as_root(command)
 
-    # -------------------------------------------------------------- the link, by the daemon's own word
+    # -------------------------------------------------------------- the link, by the daemon's own
+    # word
 
     async def _link(self) -> Finding:
         p = self._patient
@@ -81,19 +117,41 @@ class Glasses:
         state = str(link.get("state", ""))
         if state != "READY":
             why = link.get("reason") or glasses.get("state") or "no glasses yet"
-            hint = link.get("hint") or p.layer("adapter").get("hint") or "switch your glasses on near this machine; they are being looked for"
+            hint = (
+                link.get("hint")
+                or p.layer("adapter").get("hint")
+                or "switch your glasses on near this machine; they are being looked for"
+            )
             return warn(f"{state or 'unknown'}: {why}", do(str(hint)))
-        lost = [f"{name} ({_why(side)})" for name, side in (glasses.get("sides") or {}).items() if _down(side)]
+        lost = [
+            f"{name} ({_why(side)})"
+            for name, side in (glasses.get("sides") or {}).items()
+            if _down(side)
+        ]
         if lost:
-            return warn(f"READY, but a side is away: {', '.join(lost)}", do("take that side of the glasses out of its case, near this machine; it is looked for"))
-        return ok(f"READY: {glasses.get('model')} {glasses.get('firmware')} over {glasses.get('transport')}".rstrip())
+            return warn(
+                f"READY, but a side is away: {', '.join(lost)}",
+                do(
+                    "take that side of the glasses out of its case, "
+                    "near this machine; it is looked for"
+                ),
+            )
+        return ok(
+            (
+                f"READY: {glasses.get('model')} {glasses.get('firmware')} "
+                f"over {glasses.get('transport')}"
+            ).rstrip()
+        )
 
     async def _mtu(self) -> Finding:
         if self._patient.layer("link").get("state") != "READY":
             return skip("no glasses are connected")
         mtu = int(self._patient.layer("glasses").get("mtu") or 0)
         if 0 < mtu <= SMALLEST_MTU:
-            return warn(f"{mtu} bytes: the glasses and this radio agreed on no more", do("switch the glasses off and on; it is agreed on anew with each connection"))
+            return warn(
+                f"{mtu} bytes: the glasses and this radio agreed on no more",
+                do("switch the glasses off and on; it is agreed on anew with each connection"),
+            )
         return ok(f"{mtu} bytes")
 
 
@@ -106,7 +164,11 @@ def _read(path: Path) -> tuple[Bond, ...]:
 
 
 def _down(side: Any) -> bool:
-    return isinstance(side, dict) and str(side.get("state", "")).lower() not in {"up", "ready", "connected"}
+    return isinstance(side, dict) and str(side.get("state", "")).lower() not in {
+        "up",
+        "ready",
+        "connected",
+    }
 
 
 def _why(side: Any) -> str:

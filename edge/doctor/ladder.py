@@ -1,6 +1,8 @@
-"""Climbs the ladder: checks that need nothing of each other at once, each within its deadline, told in order.
+"""Climbs the ladder: checks that need nothing of each other at once, each within its deadline, told
+in order.
 
-Refuses to know any check. A check that fails by a mistake of ours costs its own line, never the report.
+Refuses to know any check. A check that fails by a mistake of ours costs its own line, never the
+report.
 """
 
 import asyncio
@@ -23,7 +25,9 @@ log = logging.getLogger(__name__)
 class Ladder:
     """`async with Ladder(checks, now=…).climbing() as entries: async for entry in entries: …`."""
 
-    def __init__(self, checks: Sequence[Check], *, now: Callable[[], float], whole_s: float = WHOLE_S) -> None:
+    def __init__(
+        self, checks: Sequence[Check], *, now: Callable[[], float], whole_s: float = WHOLE_S
+    ) -> None:
         self._checks = checks
         self._now = now
         self._whole_s = whole_s
@@ -40,7 +44,7 @@ class Ladder:
             tasks = [
                 group.create_task(self._rung(number, check, end), name=f"doctor {check.id}")
                 for number, check in enumerate(self._checks, 1)
-            ]  # fmt: skip
+            ]
             try:
                 yield self._in_order()
             except Exception as e:  # noqa: BLE001 - raised again below: out of the group, which would wrap it
@@ -53,7 +57,9 @@ class Ladder:
 
     async def _in_order(self) -> AsyncIterator[Entry]:
         for check in self._checks:
-            yield await asyncio.shield(self._done[check.id])  # Ctrl-C ends us, not what the check will say
+            yield await asyncio.shield(
+                self._done[check.id]
+            )  # Ctrl-C ends us, not what the check will say
 
     async def _rung(self, number: int, check: Check, end: float) -> None:
         began = self._now()
@@ -63,7 +69,9 @@ class Ladder:
                 began = self._now()
                 finding = blocked or await self._examine(check)
         except TimeoutError:
-            finding = skip(f"not reached within {self._whole_s:g} s: the checks before it were too slow")
+            finding = skip(
+                f"not reached within {self._whole_s:g} s: the checks before it were too slow"
+            )
         self._done[check.id].set_result(Entry(number, check, finding, (self._now() - began) * 1000))
 
     async def _before(self, check: Check) -> Finding | None:
@@ -79,7 +87,13 @@ class Ladder:
             async with timeout(check.deadline_s):
                 return await check.examine()
         except TimeoutError:
-            return fail(f"no answer within {check.deadline_s:g} s", do("run it again; when it stays, see: journalctl -b -p err"))
+            return fail(
+                f"no answer within {check.deadline_s:g} s",
+                do("run it again; when it stays, see: journalctl -b -p err"),
+            )
         except Exception as e:
             log.debug("check %s stumbled", check.id, exc_info=True)
-            return fail(f"the check itself failed: {type(e).__name__}: {str(e)[:200]}", do("tell us: glassd doctor --bundle doctor.tar.gz"))
+            return fail(
+                f"the check itself failed: {type(e).__name__}: {str(e)[:200]}",
+                do("tell us: glassd doctor --bundle doctor.tar.gz"),
+            )

@@ -1,5 +1,5 @@
-"""The checks of what an owner brings: the folders that the configuration names, every file of an own tool that cannot be used,
-every tool that waits for something.
+"""The checks of what an owner brings: the folders that the configuration names, every file of an
+own tool that cannot be used, every tool that waits for something.
 
 Refuses to look at secrets: what a tool waits for, the running daemon says.
 """
@@ -21,8 +21,21 @@ class OwnTools:
 
     def checks(self) -> tuple[Check, ...]:
         return (
-            Check(id="folders", layer="tools", title="folders", examine=self._folders, needs=("config",)),
-            Check(id="own", layer="tools", title="your own tools", examine=self._own, needs=("config",), after=("daemon",)),
+            Check(
+                id="folders",
+                layer="tools",
+                title="folders",
+                examine=self._folders,
+                needs=("config",),
+            ),
+            Check(
+                id="own",
+                layer="tools",
+                title="your own tools",
+                examine=self._own,
+                needs=("config",),
+                after=("daemon",),
+            ),
         )
 
     async def _folders(self) -> Finding:
@@ -33,7 +46,11 @@ class OwnTools:
         for key, folder, problem in found:
             return fail(f"{key} {folder}: {problem}", do(named_folders.fix(key, folder, settings)))
         there = named_folders.named(settings)
-        return ok(", ".join(str(folder) for _, folder in there)) if there else skip("the configuration names none")
+        return (
+            ok(", ".join(str(folder) for _, folder in there))
+            if there
+            else skip("the configuration names none")
+        )
 
     async def _own(self) -> Finding:
         settings = self._patient.settings
@@ -44,13 +61,19 @@ class OwnTools:
         if found.problems:
             name, reason = found.problems[0]
             more = f", and {len(found.problems) - 1} more" if len(found.problems) > 1 else ""
-            return warn(f"{name}: {reason}{more}", do(f"correct {_path(places, name)}, then: systemctl reload glassd"))
+            return warn(
+                f"{name}: {reason}{more}",
+                do(f"correct {_path(places, name)}, then: systemctl reload glassd"),
+            )
         if not found.apps:
             return skip(f"there are none in {places[0]}")
         withheld = self._withheld()
         for tool in found.tools:
             if tool.name in withheld:
-                return warn(f"{tool.name} is hidden: {withheld[tool.name]}", do(f"give it what it waits for ({withheld[tool.name]}), then restart glassd"))
+                return warn(
+                    f"{tool.name} is hidden: {withheld[tool.name]}",
+                    do(f"give it what it waits for ({withheld[tool.name]}), then restart glassd"),
+                )
         there = [*(str(place) for place in places if place.is_dir()), *packages]
         return ok(f"{len(found.tools)} tools in {', '.join(there)}")
 

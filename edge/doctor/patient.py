@@ -38,7 +38,9 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What systemd says of our unit. `manager` is the words to reach it: systemctl, or systemctl --user."""
+    """What systemd says of our unit. `manager` is the words to reach it: systemctl, or
+    systemctl --user.
+    """
 
     manager: str
     properties: Mapping[str, str]
@@ -93,7 +95,9 @@ class Machine:
 
     async def ask(self, *argv: str) -> Ran:
         """Run one of the system's programs, found by the PATH that was handed in."""
-        return await program(argv, {**self.env, "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": ""})
+        return await program(
+            argv, {**self.env, "LC_ALL": "C", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": ""}
+        )
 
     @property
     def has_systemd(self) -> bool:
@@ -101,7 +105,9 @@ class Machine:
 
     def start(self, service: str) -> Fix:
         """Give the fix that starts one of the system's services, now and with the machine."""
-        return self.as_root(f"systemctl enable --now {service}" if self.has_systemd else f"service {service} start")
+        return self.as_root(
+            f"systemctl enable --now {service}" if self.has_systemd else f"service {service} start"
+        )
 
     def as_root(self, *commands: str) -> Fix:
         """Give a fix that needs root, as the one who asks has to type it."""
@@ -110,7 +116,9 @@ class Machine:
 
 @dataclass(slots=True)
 class Patient:
-    """What is known so far. Checks write only what they found out themselves, and read what those before them wrote."""
+    """What is known so far. Checks write only what they found out themselves, and read what
+    those before them wrote.
+    """
 
     machine: Machine
     config: Path | None = None
@@ -122,7 +130,9 @@ class Patient:
     """The running daemon's status document."""
     bluez: Seen | None = None
     cloud_time: float | None = None
-    """What the cloud's clock said, seconds since 1970, when it was asked; and by ours at that moment."""
+    """What the cloud's clock said, seconds since 1970, when it was asked; and by ours at that
+    moment.
+    """
     asked_cloud_at: float = 0.0
     enrolled: Enrolled | None = None
     choice: CloudChoice | None = None
@@ -157,7 +167,9 @@ class Patient:
 
     @property
     def radio(self) -> str:
-        """The running daemon's radio, which may be another than the one of the configuration examined here."""
+        """The running daemon's radio, which may be another than the one of the configuration
+        examined here.
+        """
         said = self.layer("adapter").get("radio")
         configured = self.settings.glasses.radio if self.settings else "bluez"
         return said if isinstance(said, str) and said else configured

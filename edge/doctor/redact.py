@@ -1,6 +1,8 @@
-"""Takes out of any text what must not leave this machine: secrets, tokens, whole hardware addresses, home directories.
+"""Takes out of any text what must not leave this machine: secrets, tokens, whole hardware
+addresses, home directories.
 
-Refuses to trust a format: what it was told to hide is hidden wherever it stands, and what looks like a secret too.
+Refuses to trust a format: what it was told to hide is hidden wherever it stands, and what looks
+like a secret too.
 """
 
 import re
@@ -16,15 +18,38 @@ from edge.settings_reading import MAX_FILE
 HIDDEN: Final = "***"
 SHORTEST: Final = 4
 """Characters; shorter texts would hide ordinary words."""
-_SECRET_NAME: Final = re.compile(r"(?i)password|passwd|passkey|secret|token|api_?key|credential|authorization|cookie|\bpin\b|idempotencykey")
+_SECRET_NAME: Final = re.compile(
+    r"(?i)password|passwd|passkey|secret|token|api_?key|credential|authorization|cookie|\bpin\b|idempotencykey"
+)
 _PERSONAL: Final = frozenset({("uplink", "username"), ("edge", "user_id")})
-_OF_SERVER: Final = frozenset({"id", "command", "allowed_tools", "enabled", "idle_s", "timeout_s", "visible", "confirm", "trusted", "secret_files"})
-"""Of another MCP server nothing else is shown: a key may stand in an argument, an address, or under a name nobody thinks of."""
+_OF_SERVER: Final = frozenset(
+    {
+        "id",
+        "command",
+        "allowed_tools",
+        "enabled",
+        "idle_s",
+        "timeout_s",
+        "visible",
+        "confirm",
+        "trusted",
+        "secret_files",
+    }
+)
+"""Of another MCP server nothing else is shown: a key may stand in an argument, an address, or
+under a name nobody thinks of.
+"""
 _SERVER_KEYS: Final = frozenset(key.name for key in fields(McpServer))
-_MAC: Final = re.compile(r"(?<![0-9A-Fa-f])([0-9A-Fa-f]{2})([:_-])(?:[0-9A-Fa-f]{2}\2){4}([0-9A-Fa-f]{2})(?![0-9A-Fa-f])")
+_MAC: Final = re.compile(
+    r"(?<![0-9A-Fa-f])([0-9A-Fa-f]{2})([:_-])(?:[0-9A-Fa-f]{2}\2){4}([0-9A-Fa-f]{2})(?![0-9A-Fa-f])"
+)
 _PEM: Final = re.compile(r"-----BEGIN [A-Z ]*-----.*?(?:-----END [A-Z ]*-----|\Z)", re.DOTALL)
-_LONG: Final = re.compile(r"\b(?:[0-9A-Fa-f]{32,}|eyJ[\w-]+(?:\.[\w-]+){1,2}|[A-Za-z0-9+/_-]{40,}={0,2})(?![\w/])")
-"""Hexadecimal from 128 bits on, JSON web tokens, base64 of 30 bytes and more: keys, tokens, digests of them."""
+_LONG: Final = re.compile(
+    r"\b(?:[0-9A-Fa-f]{32,}|eyJ[\w-]+(?:\.[\w-]+){1,2}|[A-Za-z0-9+/_-]{40,}={0,2})(?![\w/])"
+)
+"""Hexadecimal from 128 bits on, JSON web tokens, base64 of 30 bytes and more: keys, tokens,
+digests of them.
+"""
 _HOME: Final = re.compile(r"/home/[^/\s\"':]+")
 
 
@@ -49,7 +74,9 @@ class Redact:
         return _HOME.sub("~", _LONG.sub(HIDDEN, text))
 
     def value(self, value: Any, name: str = "") -> Any:
-        """The same for a JSON value; what stands under a name that speaks of a secret goes altogether."""
+        """The same for a JSON value; what stands under a name that speaks of a secret goes
+        altogether.
+        """
         if isinstance(value, Mapping):
             return {self(str(key)): self.value(inner, str(key)) for key, inner in value.items()}
         if isinstance(value, list | tuple):
@@ -63,16 +90,28 @@ class Redact:
     # -------------------------------------------------------------- the configuration
 
     def config(self, raw: bytes) -> str:
-        """A configuration without its comments; of keys that are not ours only the name, for it may be a misplaced secret."""
+        """A configuration without its comments; of keys that are not ours only the name, for it
+        may be a misplaced secret.
+        """
         try:
             document = tomllib.loads(raw[:MAX_FILE].decode("utf-8-sig", "replace"))
         except tomllib.TOMLDecodeError as e:
-            return f"# not valid TOML: {self(str(e))}\n" + self._names_only(raw[:MAX_FILE].decode("utf-8", "replace"))
+            return f"# not valid TOML: {self(str(e))}\n" + self._names_only(
+                raw[:MAX_FILE].decode("utf-8", "replace")
+            )
         known = _every_key(Settings())
-        lines = [f"version = {document.get('version', HIDDEN)!r}" if isinstance(document.get("version"), int) else "# no version"]
+        lines = [
+            f"version = {document.get('version', HIDDEN)!r}"
+            if isinstance(document.get("version"), int)
+            else "# no version"
+        ]
         for section, table in document.items():
             if isinstance(table, dict):
-                lines += ["", f"[{self(section)}]", *(self._key(section, key, v, known=known) for key, v in table.items())]
+                lines += [
+                    "",
+                    f"[{self(section)}]",
+                    *(self._key(section, key, v, known=known) for key, v in table.items()),
+                ]
             elif section != "version":
                 lines.append(f"{self(section)} = {HIDDEN}")
         return "\n".join(lines) + "\n"
@@ -87,14 +126,26 @@ class Redact:
     def _server(self, one: Any) -> Any:
         if not isinstance(one, Mapping):
             return HIDDEN
-        return {name if name in _OF_SERVER or name in _SERVER_KEYS else HIDDEN: inner if name in _OF_SERVER else HIDDEN for name, inner in one.items()}
+        return {
+            name if name in _OF_SERVER or name in _SERVER_KEYS else HIDDEN: inner
+            if name in _OF_SERVER
+            else HIDDEN
+            for name, inner in one.items()
+        }
 
     def _names_only(self, text: str) -> str:
-        """What can be said of a file nobody can parse: its sections and the names before the equals signs."""
+        """What can be said of a file nobody can parse: its sections and the names before the
+        equals signs.
+        """
         names = re.findall(r"(?m)^\s*(\[[\w.]+\]|[\w.]+\s*(?==))", text)
-        return "".join(f"{self(name)}\n" if name.startswith("[") else f"{self(name.strip())} = {HIDDEN}\n" for name in names)
+        return "".join(
+            f"{self(name)}\n" if name.startswith("[") else f"{self(name.strip())} = {HIDDEN}\n"
+            for name in names
+        )
 
 
 def _every_key(settings: Settings) -> frozenset[tuple[str, str]]:
     sections = {f.name: getattr(settings, f.name) for f in fields(settings)}
-    return frozenset((name, key.name) for name, s in sections.items() if is_dataclass(s) for key in fields(s))
+    return frozenset(
+        (name, key.name) for name, s in sections.items() if is_dataclass(s) for key in fields(s)
+    )

@@ -14,25 +14,46 @@ def document(entries: Sequence[Entry], version: str) -> dict[str, Any]:
     """The whole examination as JSON values."""
     counts = Counter(entry.finding.mark.value for entry in entries)
     return {
-        "version": version, "ok": not counts[Mark.FAIL], "counts": {mark.value: counts[mark.value] for mark in Mark},
-        "next_action": next_action(entries), "checks": [_one(entry) for entry in entries],
-    }  # fmt: skip
+        "version": version,
+        "ok": not counts[Mark.FAIL],
+        "counts": {mark.value: counts[mark.value] for mark in Mark},
+        "next_action": next_action(entries),
+        "checks": [_one(entry) for entry in entries],
+    }
 
 
 def _one(entry: Entry) -> dict[str, Any]:
     f = entry.finding
     return {
-        "number": entry.number, "id": entry.check.id, "layer": entry.check.layer, "title": entry.check.title,
-        "mark": f.mark.value, "said": f.said, "fix": {"kind": f.fix.kind.value, "text": f.fix.text} if f.fix else None,
-        "ms": round(entry.ms, 1), **({"code": f.code} if f.code else {}),
-    }  # fmt: skip
+        "number": entry.number,
+        "id": entry.check.id,
+        "layer": entry.check.layer,
+        "title": entry.check.title,
+        "mark": f.mark.value,
+        "said": f.said,
+        "fix": {"kind": f.fix.kind.value, "text": f.fix.text} if f.fix else None,
+        "ms": round(entry.ms, 1),
+        **({"code": f.code} if f.code else {}),
+    }
 
 
 def next_action(entries: Sequence[Entry]) -> str:
-    """Say the one thing to do first: causes before effects, the lowest rung before those it carries. Empty when all is well."""
-    ill = [entry for entry in entries if entry.finding.mark in {Mark.FAIL, Mark.WARN} and entry.finding.fix]
-    for entry in sorted(ill, key=lambda e: (e.finding.mark is not Mark.FAIL, e.check.effect, e.number))[:1]:
-        return f"{entry.finding.fix.text}  ({entry.number}, {entry.check.title})" if entry.finding.fix else ""
+    """Say the one thing to do first: causes before effects, the lowest rung before those it
+    carries. Empty when all is well.
+    """
+    ill = [
+        entry
+        for entry in entries
+        if entry.finding.mark in {Mark.FAIL, Mark.WARN} and entry.finding.fix
+    ]
+    for entry in sorted(
+        ill, key=lambda e: (e.finding.mark is not Mark.FAIL, e.check.effect, e.number)
+    )[:1]:
+        return (
+            f"{entry.finding.fix.text}  ({entry.number}, {entry.check.title})"
+            if entry.finding.fix
+            else ""
+        )
     return ""
 
 
@@ -43,8 +64,12 @@ def summary(entries: Sequence[Entry], seconds: float) -> str:
 
 
 def lines(entry: Entry) -> list[str]:
-    """What follows number, mark and title: what was found with its latency, then the fix on a line of its own."""
+    """What follows number, mark and title: what was found with its latency, then the fix on a
+    line of its own.
+    """
     first, *more = entry.finding.said.splitlines() or [""]
-    latency = f" · {entry.ms:.0f} ms" if entry.ms >= 1 and entry.finding.mark is not Mark.SKIP else ""
+    latency = (
+        f" · {entry.ms:.0f} ms" if entry.ms >= 1 and entry.finding.mark is not Mark.SKIP else ""
+    )
     fix = [f"{entry.finding.fix.kind.value}: {entry.finding.fix.text}"] if entry.finding.fix else []
     return [first + latency, *more, *fix]

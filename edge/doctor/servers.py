@@ -1,6 +1,8 @@
-"""The check of the other MCP servers: what each is run with, what is allowed of it, and how the daemon says it fares.
+"""The check of the other MCP servers: what each is run with, what is allowed of it, and how the
+daemon says it fares.
 
-Refuses to ask a server anything: the running daemon does, and starting one more of it could change something.
+Refuses to ask a server anything: the running daemon does, and starting one more of it could change
+something.
 """
 
 import os
@@ -22,7 +24,16 @@ class Servers:
         self._machine = patient.machine
 
     def checks(self) -> tuple[Check, ...]:
-        return (Check(id="servers", layer="tools", title="other MCP servers", examine=self._servers, needs=("config",), after=("daemon",)),)
+        return (
+            Check(
+                id="servers",
+                layer="tools",
+                title="other MCP servers",
+                examine=self._servers,
+                needs=("config",),
+                after=("daemon",),
+            ),
+        )
 
     async def _servers(self) -> Finding:
         settings = self._patient.settings
@@ -32,7 +43,10 @@ class Servers:
             return skip("there are none")
         if not self._machine.has(LIBRARY):
             python = quoted(self._machine.interpreter)
-            return fail("the library that speaks with them is not installed", run(f"{python} -m pip install --upgrade {quoted('glassd[mcp]')}"))
+            return fail(
+                "the library that speaks with them is not installed",
+                run(f"{python} -m pip install --upgrade {quoted('glassd[mcp]')}"),
+            )
         wrong = [finding for server in on for finding in self._wrong(server)]
         return wrong[0] if wrong else ok(", ".join(server.id for server in on))
 
@@ -40,18 +54,39 @@ class Servers:
         """Everything that keeps this one away, or its tools."""
         if server.command and not self._is_there(server.command):
             said = f"{server.id}: there is no program {server.command}"
-            yield fail(said, do(f"install {server.command}, or write its whole path as command, then: systemctl reload glassd"))
+            yield fail(
+                said,
+                do(
+                    f"install {server.command}, or write its whole path as "
+                    "command, then: systemctl reload glassd"
+                ),
+            )
         for name, path in server.secret_files.items():
             if not os.access(path, os.R_OK):
                 said = f"{server.id}: its secret {name} cannot be read from {path}"
-                yield fail(said, do(f"put the secret into {path} and let the daemon's user read it, then: systemctl reload glassd"))
+                yield fail(
+                    said,
+                    do(
+                        f"put the secret into {path} and let the daemon's user read "
+                        "it, then: systemctl reload glassd"
+                    ),
+                )
         if not server.allowed_tools:
             said = f"{server.id}: allowed_tools is empty, so nothing of it comes in"
-            yield warn(said, do(f"name what you use of {server.id} in its allowed_tools (it offers them: glassd servers), then: systemctl reload glassd"))
+            yield warn(
+                said,
+                do(
+                    f"name what you use of {server.id} in its allowed_tools (it offers them: "
+                    "glassd servers), then: systemctl reload glassd"
+                ),
+            )
         away = self._patient.layer("servers").get("away")
         why = away.get(server.id) if isinstance(away, dict) else None
         if why:
-            yield warn(f"{server.id} is away: {why}", do(f"see to it ({why}), then: glassd servers refresh {server.id}"))
+            yield warn(
+                f"{server.id} is away: {why}",
+                do(f"see to it ({why}), then: glassd servers refresh {server.id}"),
+            )
 
     def _is_there(self, command: str) -> bool:
         found = Path(command)

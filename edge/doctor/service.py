@@ -15,9 +15,21 @@ from edge.doctor.words import Check, Finding, Fix, Mark, do, fail, ok, quoted, r
 from edge.paths import client_sockets, owner_socket
 
 _SHOWN: Final = (
-    "LoadState", "ActiveState", "SubState", "Result", "User", "NRestarts", "WatchdogUSec", "UnitFileState", "StateDirectory",
-    "RuntimeDirectory", "Environment", "NeedDaemonReload", "MainPID", "PrivateDevices",
-)  # fmt: skip
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "Result",
+    "User",
+    "NRestarts",
+    "WatchdogUSec",
+    "UnitFileState",
+    "StateDirectory",
+    "RuntimeDirectory",
+    "Environment",
+    "NeedDaemonReload",
+    "MainPID",
+    "PrivateDevices",
+)
 ANSWER_S: Final = 2.0
 OWNER_S: Final = 0.5
 """Only whether the owner's socket may be opened counts."""
@@ -25,7 +37,9 @@ MANAGERS: Final = (("systemctl",), ("systemctl", "--user"))
 
 
 class Service:
-    """The checks of this layer. `named`: somebody named a configuration or a socket, so the unit is not the daemon meant."""
+    """The checks of this layer. `named`: somebody named a configuration or a socket, so the
+    unit is not the daemon meant.
+    """
 
     def __init__(self, patient: Patient, *, named: bool) -> None:
         self._patient = patient
@@ -34,8 +48,17 @@ class Service:
 
     def checks(self) -> tuple[Check, ...]:
         return (
-            Check(id="unit", layer="service", title="systemd unit", examine=self._unit, effect=True),
-            Check(id="daemon", layer="service", title="daemon", examine=self._daemon, after=("config",), effect=True),
+            Check(
+                id="unit", layer="service", title="systemd unit", examine=self._unit, effect=True
+            ),
+            Check(
+                id="daemon",
+                layer="service",
+                title="daemon",
+                examine=self._daemon,
+                after=("config",),
+                effect=True,
+            ),
         )
 
     # -------------------------------------------------------------- the unit
@@ -48,7 +71,10 @@ class Service:
             return skip("systemd does not run this machine")
         unit = self._patient.unit = await self._found()
         if unit is None:
-            return skip("glassd is not installed as a service; it runs while somebody runs it", do("install it: sudo make install (in the checkout)"))
+            return skip(
+                "glassd is not installed as a service; it runs while somebody runs it",
+                do("install it: sudo make install (in the checkout)"),
+            )
         self._patient.env = self._environment(unit)
         return self._judged(unit)
 
@@ -72,21 +98,39 @@ class Service:
         named = {"GLASSD_CONFIG": str(config)} if _there(config) else {}
         credentials = handed if _there(handed) else m.path("/etc/credstore")
         return {
-            "HOME": str(state), "STATE_DIRECTORY": str(state), "RUNTIME_DIRECTORY": str(runtime),
-            "CREDENTIALS_DIRECTORY": str(credentials), **named, **env,
-        }  # fmt: skip
+            "HOME": str(state),
+            "STATE_DIRECTORY": str(state),
+            "RUNTIME_DIRECTORY": str(runtime),
+            "CREDENTIALS_DIRECTORY": str(credentials),
+            **named,
+            **env,
+        }
 
     def _judged(self, unit: Unit) -> Finding:
         state = f"{unit['ActiveState']} ({unit['SubState']})"
         if unit["LoadState"] != "loaded":
-            return fail(f"the unit is {unit['LoadState']}", self._systemctl("unmask", "enable --now"))
-        if unit.manager == "systemctl" and unit["User"] and self._machine.user(unit["User"]) is None:
-            fix = self._machine.as_root("systemd-sysusers", "systemctl daemon-reload", "systemctl restart glassd")
+            return fail(
+                f"the unit is {unit['LoadState']}", self._systemctl("unmask", "enable --now")
+            )
+        if (
+            unit.manager == "systemctl"
+            and unit["User"]
+            and self._machine.user(unit["User"]) is None
+        ):
+            fix = self._machine.as_root(
+                "systemd-sysusers", "systemctl daemon-reload", "systemctl restart glassd"
+            )
             return fail(f"there is no user {unit['User']}, as whom the unit runs", fix)
         if unit["NeedDaemonReload"] == "yes":
-            return warn(f"{state}, but the unit file was changed since", self._systemctl("daemon-reload", "restart"))
+            return warn(
+                f"{state}, but the unit file was changed since",
+                self._systemctl("daemon-reload", "restart"),
+            )
         if unit["ActiveState"] == "failed" or unit["SubState"] == "auto-restart":
-            said = f"{state}: {unit['Result']}, restarted {unit['NRestarts'] or 0} times; why: journalctl -u glassd -n 20"
+            said = (
+                f"{state}: {unit['Result']}, restarted {unit['NRestarts'] or 0} "
+                "times; why: journalctl -u glassd -n 20"
+            )
             return fail(said, self._systemctl("reset-failed", "restart"))
         if unit["ActiveState"] not in {"active", "activating", "reloading"}:
             return fail(f"not running: {state}", self._systemctl("enable --now"))
@@ -94,9 +138,15 @@ class Service:
 
     def _running(self, unit: Unit, state: str) -> Finding:
         user = unit["User"] or ("root" if unit.manager == "systemctl" else self._machine.me.name)
-        said = f"{state} as {user}, watchdog {unit['WatchdogUSec'] or 'off'}, restarted {unit['NRestarts'] or 0} times"
+        said = (
+            f"{state} as {user}, watchdog {unit['WatchdogUSec'] or 'off'}, "
+            f"restarted {unit['NRestarts'] or 0} times"
+        )
         if unit["WatchdogUSec"] in {"", "0", "infinity"}:
-            return warn(f"{said}: a daemon that hangs is not restarted", self._systemctl("revert", "restart"))
+            return warn(
+                f"{said}: a daemon that hangs is not restarted",
+                self._systemctl("revert", "restart"),
+            )
         if user == "root" and unit.manager == "systemctl":
             return warn(f"{said}: it needs no root", self._systemctl("revert", "restart"))
         if unit["UnitFileState"] == "disabled":
@@ -105,7 +155,9 @@ class Service:
 
     def _systemctl(self, *actions: str) -> Fix:
         manager = self._patient.unit.manager if self._patient.unit else "systemctl"
-        commands = [f"{manager} {a}" if a == "daemon-reload" else f"{manager} {a} glassd" for a in actions]
+        commands = [
+            f"{manager} {a}" if a == "daemon-reload" else f"{manager} {a} glassd" for a in actions
+        ]
         return self._machine.as_root(*commands) if manager == "systemctl" else run(*commands)
 
     # -------------------------------------------------------------- the control socket
@@ -116,7 +168,9 @@ class Service:
             return skip("its unit does not run")
         client = ControlClient(self._sockets())
         try:
-            _, status = await in_thread(lambda: client.request("GET", "/v1/status", timeout_s=ANSWER_S))
+            _, status = await in_thread(
+                lambda: client.request("GET", "/v1/status", timeout_s=ANSWER_S)
+            )
         except ControlError as e:
             return self._no_answer(e)
         if not isinstance(status, dict):
@@ -133,7 +187,11 @@ class Service:
             await in_thread(lambda: owner.request("GET", "/v1/confirm", timeout_s=OWNER_S))
         except ControlError as e:
             if e.code == "PERMISSION":
-                return warn(f"{found.said}; you may call and read, but not confirm, pair and configure: {e.message}", self._let_in(e))
+                return warn(
+                    f"{found.said}; you may call and read, but not confirm, "
+                    f"pair and configure: {e.message}",
+                    self._let_in(e),
+                )
         return found
 
     def _sockets(self) -> tuple[Path, ...]:
@@ -143,13 +201,19 @@ class Service:
         settings = self._patient.settings
         if settings and settings.control.socket:
             return (Path(settings.control.socket),)
-        return tuple(dict.fromkeys((*client_sockets(self._machine.env), *client_sockets(self._patient.env))))
+        return tuple(
+            dict.fromkeys((*client_sockets(self._machine.env), *client_sockets(self._patient.env)))
+        )
 
     def _no_answer(self, e: ControlError) -> Finding:
         if e.code == "PERMISSION":
             return fail(e.message, self._let_in(e))
         if e.code == "NOT_RUNNING":
-            start = self._systemctl("restart") if self._patient.unit else do(f"start it, in a terminal of its own: glassd run{self._of_config}")
+            start = (
+                self._systemctl("restart")
+                if self._patient.unit
+                else do(f"start it, in a terminal of its own: glassd run{self._of_config}")
+            )
             return fail(e.message, start)
         return fail(e.message, self._restart())
 
@@ -158,25 +222,42 @@ class Service:
         return f" --config {quoted(self._patient.config)}" if self._patient.config else ""
 
     def _let_in(self, e: ControlError) -> Fix:
-        """The group's name stands in the error's fix; who is in it already needs a fresh login only."""
+        """The group's name stands in the error's fix; who is in it already needs a fresh login
+        only.
+        """
         if "-aG " not in e.fix:
             return do(e.fix)
         m = self._machine
         group = e.fix.partition("-aG ")[2].partition(" ")[0] or "glassd"
         account = m.user(m.me.name)
         if account is not None and m.gid(group) in account.groups:
-            return do(f"log out and in again: you are in the group {group} since; for this shell: newgrp {group}")
+            return do(
+                f"log out and in again: you are in the group {group} "
+                f"since; for this shell: newgrp {group}"
+            )
         return m.as_root(f"usermod -aG {group} {m.me.name}")
 
     def _restart(self) -> Fix:
-        return self._systemctl("restart") if self._patient.unit else do("stop glassd run, and start it again")
+        return (
+            self._systemctl("restart")
+            if self._patient.unit
+            else do("stop glassd run, and start it again")
+        )
 
     def _well(self, status: Mapping[str, Any]) -> Finding:
         version, ours = str(status.get("version", "")), self._machine.version
         said = f"version {version}, edge {status.get('edge_id', '')}"
-        crashed = [s for s in status.get("services") or () if isinstance(s, dict) and s.get("state") == "crashed"]
+        crashed = [
+            s
+            for s in status.get("services") or ()
+            if isinstance(s, dict) and s.get("state") == "crashed"
+        ]
         if crashed:
-            return fail(f"{said}: service {crashed[0].get('name')} keeps failing: {crashed[0].get('error')}", self._restart())
+            return fail(
+                f"{said}: service {crashed[0].get('name')} keeps "
+                f"failing: {crashed[0].get('error')}",
+                self._restart(),
+            )
         if version != ours:
             return warn(f"{said}: it still runs the version before {ours}", self._restart())
         alarms = status.get("alarms") or {}
@@ -184,8 +265,16 @@ class Service:
             return warn(f"{said}: {next(iter(alarms.values()))}", self._restart())
         radio, settings = self._patient.radio, self._patient.settings
         if settings and radio != settings.glasses.radio:
-            again = self._restart() if self._patient.unit else do("examine what it was started with: glassd doctor --config FILE")
-            return warn(f"{said}: its radio is {radio}, the configuration examined here says {settings.glasses.radio}", again)
+            again = (
+                self._restart()
+                if self._patient.unit
+                else do("examine what it was started with: glassd doctor --config FILE")
+            )
+            return warn(
+                f"{said}: its radio is {radio}, the configuration examined "
+                f"here says {settings.glasses.radio}",
+                again,
+            )
         return ok(said)
 
 

@@ -1,4 +1,5 @@
-"""Checks of the ground: the operating system, the libraries the configured radio needs, the configuration.
+"""Checks of the ground: the operating system, the libraries the configured radio needs, the
+configuration.
 
 Refuses to know anything that runs.
 """
@@ -16,8 +17,22 @@ from edge.settings_rules import BadSettings
 OLDEST_PYTHON: Final = (3, 11, 0)
 OLDEST_KERNEL: Final = (5, 10)
 """Debian 11's: the oldest whose Bluetooth and io we have reason to trust."""
-LIBRARIES: Final = ("aiomqtt", "h11", "httpx", "jsonschema_rs", "msgpack", "pydantic", "rfc8785", "uvloop")
-_OF_RADIO: Final[Mapping[str, tuple[str, ...]]] = {"bluez": ("bleak", "dbus_fast"), "usb": ("bleak", "bumble", "usb1"), "tcp": ("bleak", "bumble"), "inproc": ("bleak", "bumble")}
+LIBRARIES: Final = (
+    "aiomqtt",
+    "h11",
+    "httpx",
+    "jsonschema_rs",
+    "msgpack",
+    "pydantic",
+    "rfc8785",
+    "uvloop",
+)
+_OF_RADIO: Final[Mapping[str, tuple[str, ...]]] = {
+    "bluez": ("bleak", "dbus_fast"),
+    "usb": ("bleak", "bumble", "usb1"),
+    "tcp": ("bleak", "bumble"),
+    "inproc": ("bleak", "bumble"),
+}
 
 
 class System:
@@ -30,8 +45,20 @@ class System:
     def checks(self) -> tuple[Check, ...]:
         return (
             Check(id="os", layer="system", title="operating system", examine=self._os),
-            Check(id="libraries", layer="system", title="libraries", examine=self._libraries, after=("config",)),
-            Check(id="config", layer="system", title="configuration", examine=self._config, after=("unit",)),
+            Check(
+                id="libraries",
+                layer="system",
+                title="libraries",
+                examine=self._libraries,
+                after=("config",),
+            ),
+            Check(
+                id="config",
+                layer="system",
+                title="configuration",
+                examine=self._config,
+                after=("unit",),
+            ),
         )
 
     async def _os(self) -> Finding:
@@ -39,13 +66,25 @@ class System:
         python = ".".join(map(str, m.python))
         said = f"{self._name()}, {m.system} {m.release} {m.processor}, Python {python}"
         if m.system != "Linux":
-            return fail(f"{said}: glassd needs Linux", do("install glassd on a 64-bit Linux, for example Raspberry Pi OS (64-bit)"))
+            return fail(
+                f"{said}: glassd needs Linux",
+                do("install glassd on a 64-bit Linux, for example Raspberry Pi OS (64-bit)"),
+            )
         if m.bits != 64:
-            return fail(f"{said}: the userland has {m.bits} bits, glassd needs 64", do("install a 64-bit system: Raspberry Pi OS (64-bit), Debian arm64 or amd64"))
+            return fail(
+                f"{said}: the userland has {m.bits} bits, glassd needs 64",
+                do("install a 64-bit system: Raspberry Pi OS (64-bit), Debian arm64 or amd64"),
+            )
         if m.python < OLDEST_PYTHON:
-            return fail(f"{said}: glassd needs Python 3.11 or newer", m.as_root("apt-get install -y python3.11 python3.11-venv"))
+            return fail(
+                f"{said}: glassd needs Python 3.11 or newer",
+                m.as_root("apt-get install -y python3.11 python3.11-venv"),
+            )
         if _numbers(m.release) < OLDEST_KERNEL:
-            return fail(f"{said}: the kernel is older than 5.10", m.as_root("apt-get update", "apt-get full-upgrade -y", "reboot"))
+            return fail(
+                f"{said}: the kernel is older than 5.10",
+                m.as_root("apt-get update", "apt-get full-upgrade -y", "reboot"),
+            )
         return ok(said)
 
     def _name(self) -> str:
@@ -62,7 +101,10 @@ class System:
         if missing:
             extra = "glassd[sim]" if {"bumble", "usb1"} & set(missing) else "glassd"
             python = quoted(self._machine.interpreter)
-            return fail(f"not installed: {', '.join(missing)}", run(f"{python} -m pip install --upgrade {quoted(extra)}"))
+            return fail(
+                f"not installed: {', '.join(missing)}",
+                run(f"{python} -m pip install --upgrade {quoted(extra)}"),
+            )
         return ok(f"all there for the radio {radio}")
 
     async def _config(self) -> Finding:
@@ -72,29 +114,47 @@ class System:
         except BadSettings as e:
             return self._bad(str(e))
         except PermissionError as e:
-            return skip(f"you may not look at {e.filename}", patient.machine.as_root("glassd doctor"))
+            return skip(
+                f"you may not look at {e.filename}", patient.machine.as_root("glassd doctor")
+            )
         if patient.settings.source is None:
             return ok("there is none; every key has its default")
         if patient.settings.tool.wrong:
             name, why = next(iter(patient.settings.tool.wrong.items()))
-            return warn(f"{name} is off: {why}", do(f"correct {patient.settings.source}, then: systemctl reload glassd"))
+            return warn(
+                f"{name} is off: {why}",
+                do(f"correct {patient.settings.source}, then: systemctl reload glassd"),
+            )
         return ok(f"{patient.settings.source} is read without a complaint")
 
     def _bad(self, told: str) -> Finding:
-        """One problem a line, `FILE: KEY: problem; fix`; the fix of the first is the thing to do now."""
+        """One problem a line, `FILE: KEY: problem; fix`; the fix of the first is the thing to
+        do now.
+        """
         patient = self._patient
-        if "permission denied" in told.lower() and ("cannot be looked at" in told or not self._may_read()):
-            return skip(f"{told} (the daemon may be allowed)", patient.machine.as_root("glassd doctor"))
+        if "permission denied" in told.lower() and (
+            "cannot be looked at" in told or not self._may_read()
+        ):
+            return skip(
+                f"{told} (the daemon may be allowed)", patient.machine.as_root("glassd doctor")
+            )
         first = told.splitlines()[0]
         file = str(patient.config or first.partition(": ")[0])
         if ": version: missing" in first:
             return fail(told, self._writing(f"sed -i '1i version = 1' {quoted(file)}", Path(file)))
         _, _, change = first.rpartition("; ")
         change = _renamed(first) or change
-        return fail(told, edit(file, change if "; " in first else "correct the line it names") if Path(file).exists() else do(change))
+        return fail(
+            told,
+            edit(file, change if "; " in first else "correct the line it names")
+            if Path(file).exists()
+            else do(change),
+        )
 
     def _may_read(self) -> bool:
-        """Whether what we cannot read the daemon could not either: we are root, or the user it runs as."""
+        """Whether what we cannot read the daemon could not either: we are root, or the user it
+        runs as.
+        """
         return self._machine.me.is_root or self._machine.me.uid == self._patient.serves.uid
 
     def _writing(self, command: str, file: Path) -> Fix:
@@ -103,7 +163,9 @@ class System:
 
 
 def _renamed(problem: str) -> str:
-    """A key that is nearly right: `[uplink] write host instead of hots`; "" for all other problems."""
+    """A key that is nearly right: `[uplink] write host instead of hots`; "" for all other
+    problems.
+    """
     found = re.search(r": (\w+)\.(\w+): unknown key; did you mean \1\.(\w+)\?$", problem)
     return f"[{found[1]}] write {found[3]} instead of {found[2]}" if found else ""
 

@@ -1,4 +1,6 @@
-"""The machine that this process runs on, as the checks see it. The only place of the doctor that touches the process itself."""
+"""The machine that this process runs on, as the checks see it. The only place of the doctor
+that touches the process itself.
+"""
 
 import grp
 import os
@@ -23,10 +25,24 @@ def this_machine(env: Mapping[str, str], sockets: tuple[Path, ...] = ()) -> Mach
     """Describe the machine we run on. `sockets`: where the daemon is said to be."""
     uname = platform.uname()
     return Machine(
-        env=env, me=_me(), sockets=sockets, clock_is_set=wall_is_set, system=uname.system, release=uname.release,
-        processor=uname.machine, bits=64 if sys.maxsize > 2**32 else 32, python=sys.version_info[:3], interpreter=sys.executable,
-        glassd=_called(env), word=secrets.token_hex(3), has=_has, user=_user, gid=_gid, registry=REGISTRY, version=__version__,
-    )  # fmt: skip
+        env=env,
+        me=_me(),
+        sockets=sockets,
+        clock_is_set=wall_is_set,
+        system=uname.system,
+        release=uname.release,
+        processor=uname.machine,
+        bits=64 if sys.maxsize > 2**32 else 32,
+        python=sys.version_info[:3],
+        interpreter=sys.executable,
+        glassd=_called(env),
+        word=secrets.token_hex(3),
+        has=_has,
+        user=_user,
+        gid=_gid,
+        registry=REGISTRY,
+        version=__version__,
+    )
 
 
 def _me() -> Who:
@@ -61,7 +77,15 @@ def _has(library: str) -> bool:
 
 
 def _called(env: Mapping[str, str]) -> str:
-    """How a shell reaches this very program: by its name where the PATH finds it, else by its place beside our Python."""
+    """How a shell reaches this very program: by its name where the PATH finds it, else by its
+    place beside our Python.
+    """
     beside = Path(sys.executable).with_name("glassd")
     found = shutil.which("glassd", path=env.get("PATH"))
-    return "glassd" if found and Path(found).resolve() == beside.resolve() else str(beside) if beside.exists() else "glassd"
+    return (
+        "glassd"
+        if found and Path(found).resolve() == beside.resolve()
+        else str(beside)
+        if beside.exists()
+        else "glassd"
+    )

@@ -27,38 +27,69 @@ class Timekeeping:
 
     def checks(self) -> tuple[Check, ...]:
         # timedatectl starts a service when it is asked: seconds on a small machine
-        return (Check(id="clock", layer="clock", title="clock", examine=self._clock, after=("cloud",), deadline_s=6.0),)
+        return (
+            Check(
+                id="clock",
+                layer="clock",
+                title="clock",
+                examine=self._clock,
+                after=("cloud",),
+                deadline_s=6.0,
+            ),
+        )
 
     async def _clock(self) -> Finding:
         wall = self._machine.clock.wall()
         said = _moment(wall)
         skew = self._skew()
         if skew is not None and abs(skew) > MUCH_S:
-            return fail(f"{said} is {_long(skew)} {'behind' if skew > 0 else 'ahead of'} the cloud's", await self._set(wall + skew))
+            return fail(
+                f"{said} is {_long(skew)} {'behind' if skew > 0 else 'ahead of'} the cloud's",
+                await self._set(wall + skew),
+            )
         if wall < FLOOR:
             return fail(f"{said}: it was never set, TLS cannot work", await self._keep())
         agrees = "" if skew is None else f", {abs(skew):.0f} s off the cloud's"
         if not self._machine.clock_is_set():
-            return warn(f"{said}{agrees}; nothing keeps it true (no time server has answered)", await self._keep())
+            return warn(
+                f"{said}{agrees}; nothing keeps it true (no time server has answered)",
+                await self._keep(),
+            )
         if skew is not None and abs(skew) > SOME_S:
             return warn(f"{said}{agrees}", await self._keep())
         return ok(f"{said}, synchronised{agrees}")
 
     def _skew(self) -> float | None:
-        """Seconds our clock lacks; half a second is the middle of what a whole-second Date can mean."""
+        """Seconds our clock lacks; half a second is the middle of what a whole-second Date can
+        mean.
+        """
         p = self._patient
         return None if p.cloud_time is None else p.cloud_time + 0.5 - p.asked_cloud_at
 
     async def _set(self, now: float) -> Fix:
-        return self._machine.as_root(f"date -u -s '{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M:%S}'", *(await self._ntp())[:1])
+        return self._machine.as_root(
+            f"date -u -s '{datetime.fromtimestamp(now, UTC):%Y-%m-%d %H:%M:%S}'",
+            *(await self._ntp())[:1],
+        )
 
     async def _keep(self) -> Fix:
         commands = await self._ntp()
-        return self._machine.as_root(*commands) if commands else do("let a time server keep it (systemd-timesyncd or chrony); in a container: on its host")
+        return (
+            self._machine.as_root(*commands)
+            if commands
+            else do(
+                "let a time server keep it (systemd-timesyncd or "
+                "chrony); in a container: on its host"
+            )
+        )
 
     async def _ntp(self) -> tuple[str, ...]:
-        """How this machine gets a time server: the one it has switched on, restarted, or installed first."""
-        ran = await self._machine.ask("timedatectl", "show", "--property=CanNTP,NTP,NTPSynchronized")
+        """How this machine gets a time server: the one it has switched on, restarted, or
+        installed first.
+        """
+        ran = await self._machine.ask(
+            "timedatectl", "show", "--property=CanNTP,NTP,NTPSynchronized"
+        )
         told = dict(re.findall(r"(?m)^(\w+)=(\w+)$", ran.out)) if ran.code == 0 else {}
         if not told:
             return ()

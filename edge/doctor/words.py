@@ -11,7 +11,9 @@ from pathlib import Path
 
 
 class Mark(StrEnum):
-    """How a check ended. WARN works and will hurt one day; SKIP could not, or need not, be looked at."""
+    """How a check ended. WARN works and will hurt one day; SKIP could not, or need not, be
+    looked at.
+    """
 
     OK = "OK"
     WARN = "WARN"
@@ -20,7 +22,9 @@ class Mark(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a fix is: a shell command to run as it stands, a file to edit, or something for hands."""
+    """What a fix is: a shell command to run as it stands, a file to edit, or something for
+    hands.
+    """
 
     RUN = "run"
     EDIT = "edit"
@@ -48,7 +52,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One rung. `needs` must have ended OK or WARN, or this one is skipped; `after` must only have ended."""
+    """One rung. `needs` must have ended OK or WARN, or this one is skipped; `after` must only
+    have ended.
+    """
 
     id: str
     layer: str
@@ -93,8 +99,9 @@ def run(*commands: str) -> Fix:
 
 
 def edit(file: Path | str, change: str) -> Fix:
-    """A change of a file. Of the configuration it is `[section] key = value, key = value (a remark)`, where `<words>` stand
-    for what only its owner knows, or `[section] write THIS instead of THAT`: a test reads it and does it.
+    """A change of a file. Of the configuration it is `[section] key = value, key = value (a
+    remark)`, where `<words>` stand for what only its owner knows, or `[section] write THIS instead
+    of THAT`: a test reads it and does it.
     """
     return Fix(Kind.EDIT, f"in {file}: {change}")
 

@@ -1,1 +1,3 @@
-"""The ways others reach our tools: an MCP server, the forms of model providers. Each runs beside the daemon, none in it."""
+"""The ways others reach our tools: an MCP server, the forms of model providers. Each runs
+beside the daemon, none in it.
+"""

@@ -1,6 +1,8 @@
-"""Questions to the client's user or model before a call can go on: a tool's own, and our "may it?". Pure.
+"""Questions to the client's user or model before a call can go on: a tool's own, and our "may it?".
+Pure.
 
-Refuses to send any: `mcp_calls.py` does, as the client's revision wants it. What comes back is somebody else's words: read here.
+Refuses to send any: `mcp_calls.py` does, as the client's revision wants it. What comes back is
+somebody else's words: read here.
 """
 
 import json
@@ -10,10 +12,16 @@ from typing import Any, Final
 
 CONFIRM: Final = "confirm"
 CONFIRMED: Final = "io.glassd/confirmationToken"
-"""In a request's `_meta`: a token of a yes. It is refused: the program that asks for a call does not answer the question about it."""
+"""In a request's `_meta`: a token of a yes. It is refused: the program that asks for a call
+does not answer the question about it.
+"""
 HOW: Final = "Confirm on the glasses, or run glassd confirm in a terminal"
 MAX_REQUESTS: Final = 16
-_NEEDS: Final = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+_NEEDS: Final = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
 """What may be asked → the capability of a client that can be asked so."""
 _KINDS: Final = (CONFIRM, "tool")
 
@@ -48,7 +56,9 @@ class Answered:
     @property
     def input(self) -> dict[str, Any]:
         """As `POST /v1/call` takes it beside the arguments."""
-        return {"inputResponses": dict(self.responses)} | ({"requestState": self.state} if self.state is not None else {})
+        return {"inputResponses": dict(self.responses)} | (
+            {"requestState": self.state} if self.state is not None else {}
+        )
 
     @property
     def allowed(self) -> bool | None:
@@ -57,7 +67,11 @@ class Answered:
         if not isinstance(said, Mapping):
             return None
         form = said.get("content")
-        return said.get("action") == "accept" and isinstance(form, Mapping) and form.get(CONFIRM) is True
+        return (
+            said.get("action") == "accept"
+            and isinstance(form, Mapping)
+            and form.get(CONFIRM) is True
+        )
 
 
 def asking(envelope: Mapping[str, Any]) -> Asking | None:
@@ -65,13 +79,22 @@ def asking(envelope: Mapping[str, Any]) -> Asking | None:
     error = envelope.get("error")
     if envelope.get("ok") or not isinstance(error, Mapping):
         return None
-    if isinstance(request := error.get("confirmation_request"), Mapping) and error.get("code") == "CONFIRMATION_REQUIRED":
+    if (
+        isinstance(request := error.get("confirmation_request"), Mapping)
+        and error.get("code") == "CONFIRMATION_REQUIRED"
+    ):
         return confirmation(_particulars(request), call_id_of(envelope))
     details = error.get("details")
-    if not isinstance(details, Mapping) or not ("inputRequests" in details or "requestState" in details):
+    if not isinstance(details, Mapping) or not (
+        "inputRequests" in details or "requestState" in details
+    ):
         return None
     requests, state = details.get("inputRequests") or {}, details.get("requestState")
-    if not isinstance(requests, Mapping) or len(requests) > MAX_REQUESTS or not (state is None or isinstance(state, str)):
+    if (
+        not isinstance(requests, Mapping)
+        or len(requests) > MAX_REQUESTS
+        or not (state is None or isinstance(state, str))
+    ):
         return None
     if not all(isinstance(r, Mapping) and r.get("method") in _NEEDS for r in requests.values()):
         return None
@@ -81,11 +104,17 @@ def asking(envelope: Mapping[str, Any]) -> Asking | None:
 def _particulars(request: Mapping[str, Any]) -> str:
     """All that the wearer is shown of the call, a line each."""
     lines = request.get("particulars")
-    return "\n".join(map(str, lines)) if isinstance(lines, list) and lines else str(request.get("preview") or "this")
+    return (
+        "\n".join(map(str, lines))
+        if isinstance(lines, list) and lines
+        else str(request.get("preview") or "this")
+    )
 
 
 def confirmation(particulars: str, call_id: str) -> Asking:
-    """Our "may it?" about a call that waits for a yes; the particulars come back, so that it can be asked again."""
+    """Our "may it?" about a call that waits for a yes; the particulars come back, so that it
+    can be asked again.
+    """
     return Asking({CONFIRM: question(particulars)}, particulars, call_id)
 
 
@@ -95,10 +124,24 @@ def call_id_of(envelope: Mapping[str, Any]) -> str:
 
 def question(particulars: str) -> dict[str, Any]:
     """Our own question: a form with one box to tick."""
-    about = {"type": "boolean", "title": "Yes, do it", "description": particulars.partition("\n")[0], "default": False}
+    about = {
+        "type": "boolean",
+        "title": "Yes, do it",
+        "description": particulars.partition("\n")[0],
+        "default": False,
+    }
     schema = {"type": "object", "properties": {CONFIRM: about}, "required": [CONFIRM]}
-    text = particulars.replace("\n", "\n    ")  # indented: where a host takes it for Markdown, it shows every character as it is
-    return {"method": "elicitation/create", "params": {"mode": "form", "message": f"Allow this?\n\n    {text}", "requestedSchema": schema}}
+    text = particulars.replace(
+        "\n", "\n    "
+    )  # indented: where a host takes it for Markdown, it shows every character as it is
+    return {
+        "method": "elicitation/create",
+        "params": {
+            "mode": "form",
+            "message": f"Allow this?\n\n    {text}",
+            "requestedSchema": schema,
+        },
+    }
 
 
 def askable(requests: Requests, capabilities: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -107,7 +150,9 @@ def askable(requests: Requests, capabilities: Mapping[str, Any]) -> dict[str, Ma
 
 
 def can(request: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bool:
-    """Tell whether a client can be asked this; one that says `elicitation` without more means forms."""
+    """Tell whether a client can be asked this; one that says `elicitation` without more means
+    forms.
+    """
     offered = capabilities.get(_NEEDS[request["method"]])
     if offered is None:
         return False
@@ -119,11 +164,17 @@ def can(request: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bool:
 
 def lacking(requests: Requests, capabilities: Mapping[str, Any]) -> dict[str, Any]:
     """The capabilities a client would need, in MCP's form."""
-    return {_NEEDS[request["method"]]: {} for request in requests.values() if not can(request, capabilities)}
+    return {
+        _NEEDS[request["method"]]: {}
+        for request in requests.values()
+        if not can(request, capabilities)
+    }
 
 
 def answered(responses: Mapping[str, Any] | None, state: str | None) -> Answered | None:
-    """Read what came back; None when nothing did. Raises ValueError for a state that is none of ours."""
+    """Read what came back; None when nothing did. Raises ValueError for a state that is none of
+    ours.
+    """
     if responses is None and state is None:
         return None
     if state is None:

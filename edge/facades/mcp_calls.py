@@ -1,6 +1,8 @@
-"""One tool call of an MCP client, end to end: through the daemon, with its progress, its questions, and its calling off.
+"""One tool call of an MCP client, end to end: through the daemon, with its progress, its questions,
+and its calling off.
 
-Refuses to know the SDK and the transport: a `Caller` is what can be told to this client and asked of it.
+Refuses to know the SDK and the transport: a `Caller` is what can be told to this client and asked
+of it.
 """
 
 import asyncio
@@ -32,15 +34,24 @@ OFF_S: Final = 10.0
 END_S: Final = 3.0
 """How long our own end waits for the daemon to hear what is called off."""
 ROUNDS: Final = 8
-"""Questions one after the other within one call of an older client, which cannot bring a state back."""
+"""Questions one after the other within one call of an older client, which cannot bring a state
+back.
+"""
 ASK_S: Final = 300.0
 WORDS: Final = RateLimit(20, 1.0)
 """What a client is told of one call's progress; of more, what comes too soon is left out."""
 RUNNING: Final = 24
 """Calls at once; the daemon has 64 connections for everybody."""
 TELLING: Final = 8
-"""Calls at once whose progress is followed; the daemon has 16 streams for everybody. Others run without."""
-_PASSED_ON: Final = {"idempotencyKey": "idempotency_key", "turn": "turn_id", "session": "session", "mode": "mode"}
+"""Calls at once whose progress is followed; the daemon has 16 streams for everybody. Others run
+without.
+"""
+_PASSED_ON: Final = {
+    "idempotencyKey": "idempotency_key",
+    "turn": "turn_id",
+    "session": "session",
+    "mode": "mode",
+}
 """Our keys in a request's `_meta` → those of `POST /v1/call`."""
 
 
@@ -86,12 +97,18 @@ class Asked:
 class Calls:
     """Runs calls; `tasks` is the group in which one that nobody waits for any more is called off.
 
-    With `owner`, which reaches the daemon as its owner, a yes of the client's user counts; without, only the wearer's and the
-    owner's own: the program that asks for a call does not answer the question about it.
+    With `owner`, which reaches the daemon as its owner, a yes of the client's user counts; without,
+    only the wearer's and the owner's own: the program that asks for a call does not answer the
+    question about it.
     """
 
     def __init__(
-        self, daemon: Daemon, *, new_id: Callable[[], str], tasks: Callable[[], asyncio.TaskGroup], owner: Daemon | None = None
+        self,
+        daemon: Daemon,
+        *,
+        new_id: Callable[[], str],
+        tasks: Callable[[], asyncio.TaskGroup],
+        owner: Daemon | None = None,
     ) -> None:
         self._daemon = daemon
         self._owner = owner
@@ -104,7 +121,13 @@ class Calls:
     async def run(self, asked: Asked, caller: Caller) -> dict[str, Any]:
         """Give a CallToolResult or an InputRequiredResult, as a dict. Raises `LacksCapability`."""
         if self._running >= RUNNING:
-            busy = mcp_results.refused("RATE_LIMIT", "RATE_LIMIT", f"{RUNNING} calls run already", "Wait for one of them", retryable=True)
+            busy = mcp_results.refused(
+                "RATE_LIMIT",
+                "RATE_LIMIT",
+                f"{RUNNING} calls run already",
+                "Wait for one of them",
+                retryable=True,
+            )
             return self._result(busy, asked, caller)
         self._running += 1
         try:
@@ -116,7 +139,9 @@ class Calls:
         for _ in range(ROUNDS):
             outcome = await self._once(asked, caller)
             asking = outcome if isinstance(outcome, Asking) else mcp_ask.asking(outcome)
-            if asking is None or (asking.call_id and self._owner is None and isinstance(outcome, Mapping)):
+            if asking is None or (
+                asking.call_id and self._owner is None and isinstance(outcome, Mapping)
+            ):
                 return self._result(outcome, asked, caller)
             requests = mcp_ask.askable(asking.requests, caller.capabilities)
             able = bool(requests or not asking.requests) and (caller.modern or caller.reachable)
@@ -125,12 +150,20 @@ class Calls:
             if not able and not asking.call_id and caller.modern:
                 raise LacksCapability(mcp_ask.lacking(asking.requests, caller.capabilities))
             if not able and isinstance(outcome, Mapping):
-                return self._result(outcome if asking.call_id else _unaskable(asking, caller), asked, caller)
+                return self._result(
+                    outcome if asking.call_id else _unaskable(asking, caller), asked, caller
+                )
             back = await self._asked_now(requests, asking, caller)
             if isinstance(back, Mapping):
                 return self._result(back, asked, caller)
             asked = replace(asked, back=back)
-        return self._result(mcp_results.refused("UNSUPPORTED", "PERMANENT", "The tool asks again and again", "Use another tool"), asked, caller)
+        return self._result(
+            mcp_results.refused(
+                "UNSUPPORTED", "PERMANENT", "The tool asks again and again", "Use another tool"
+            ),
+            asked,
+            caller,
+        )
 
     def _result(self, envelope: Any, asked: Asked, caller: Caller) -> dict[str, Any]:
         shaped = asked.tool.shaped if caller.modern else asked.tool.as_object
@@ -148,7 +181,12 @@ class Calls:
         except DaemonError as e:
             if e.heard:
                 return _unknown(e, asked, call_id)
-            return mcp_results.refused(*code_of(e), e.message, e.fix[:1].upper() + e.fix[1:], retryable=e.code in {"NOT_RUNNING", "BUSY", "STORAGE_UNAVAILABLE", "DISK_FULL"})
+            return mcp_results.refused(
+                *code_of(e),
+                e.message,
+                e.fix[:1].upper() + e.fix[1:],
+                retryable=e.code in {"NOT_RUNNING", "BUSY", "STORAGE_UNAVAILABLE", "DISK_FULL"},
+            )
         except asyncio.CancelledError:
             self._give_up(call_id)
             raise
@@ -158,7 +196,9 @@ class Calls:
         if asked.back is not None:
             body["input"] = asked.back.input
         elif "roots" in caller.capabilities:
-            body["input"] = {}  # it has roots of its own to tell; for who has none the daemon says so
+            body[
+                "input"
+            ] = {}  # it has roots of its own to tell; for who has none the daemon says so
         if not caller.listens or self._telling >= TELLING:
             return await self._answered(body, caller)
         self._telling += 1
@@ -169,12 +209,18 @@ class Calls:
                 raise
         finally:
             self._telling -= 1
-        return await self._answered(body, caller)  # no stream was free, so it was not begun; it goes without its progress
+        return await self._answered(
+            body, caller
+        )  # no stream was free, so it was not begun; it goes without its progress
 
     async def _answered(self, body: Mapping[str, Any], caller: Caller) -> Mapping[str, Any]:
-        """Hand the call over and tell of its progress, if any is told; the envelope. Raises `DaemonError`."""
+        """Hand the call over and tell of its progress, if any is told; the envelope. Raises
+        `DaemonError`.
+        """
         step, often = 0, RateLimits()
-        async with aclosing(self._daemon.told("POST", "/v1/call", body, timeout_s=body["ttl_s"] + SLACK_S)) as words:
+        async with aclosing(
+            self._daemon.told("POST", "/v1/call", body, timeout_s=body["ttl_s"] + SLACK_S)
+        ) as words:
             async for word in words:
                 match word:
                     case {"event": "progress", "text": text}:
@@ -185,13 +231,28 @@ class Calls:
                     case {"event": "answer", "envelope": dict(envelope)}:
                         return envelope
                     case {"event": "late"}:
-                        raise DaemonError("TIMEOUT", "glassd gave no answer in time", "see what became of it: glassd calls", heard=True)
+                        raise DaemonError(
+                            "TIMEOUT",
+                            "glassd gave no answer in time",
+                            "see what became of it: glassd calls",
+                            heard=True,
+                        )
                     case {"ok": _}:
                         return dict(word)
-        raise DaemonError("NOT_RUNNING", "glassd ended the call without an answer", "see whether it runs: glassd status", heard=True)
+        raise DaemonError(
+            "NOT_RUNNING",
+            "glassd ended the call without an answer",
+            "see whether it runs: glassd status",
+            heard=True,
+        )
 
     def _body(self, asked: Asked) -> dict[str, Any]:
-        body: dict[str, Any] = {"tool": asked.tool.name, "args": dict(asked.args), "origin": "mcp", "ttl_s": LIFE_S}
+        body: dict[str, Any] = {
+            "tool": asked.tool.name,
+            "args": dict(asked.args),
+            "origin": "mcp",
+            "ttl_s": LIFE_S,
+        }
         for theirs, ours in _PASSED_ON.items():
             if isinstance(value := asked.meta.get(META + theirs), str) and value:
                 body[ours] = value
@@ -201,14 +262,20 @@ class Calls:
         return body
 
     async def _decided(self, back: Answered) -> Mapping[str, Any] | Asking:
-        """Take the user's yes or no to the daemon; of it, a tap and a time-out only the first counts."""
+        """Take the user's yes or no to the daemon; of it, a tap and a time-out only the first
+        counts.
+        """
         if self._owner is None:
-            return mcp_results.refused("DENIED", "PERMANENT", "This server takes no yes from its client", mcp_ask.HOW)
+            return mcp_results.refused(
+                "DENIED", "PERMANENT", "This server takes no yes from its client", mcp_ask.HOW
+            )
         if back.allowed is None:
             return mcp_ask.confirmation(back.state or "this", back.call_id)
         body = {"call_id": back.call_id, "allow": back.allowed}
         envelope = await self._owner.ask("POST", "/v1/confirm", body, timeout_s=LIFE_S + SLACK_S)
-        if back.allowed and (envelope.get("error") or {}).get("code") == "USED":  # the wearer was quicker, or this is a repetition
+        if (
+            back.allowed and (envelope.get("error") or {}).get("code") == "USED"
+        ):  # the wearer was quicker, or this is a repetition
             return await self._told_elsewhere(back.call_id, STORY_S) or envelope
         return dict(envelope)
 
@@ -217,16 +284,25 @@ class Calls:
         left = wait_s
         while left > 0:
             poll = min(left, POLL_S)
-            story = await self._daemon.ask("GET", f"/v1/calls/{quote(call_id, safe='')}?wait={poll:g}", timeout_s=poll + SLACK_S)
+            story = await self._daemon.ask(
+                "GET",
+                f"/v1/calls/{quote(call_id, safe='')}?wait={poll:g}",
+                timeout_s=poll + SLACK_S,
+            )
             if story is not None and story.get("response"):
                 return dict(story["response"])
             left -= poll
         return None
 
-    # -------------------------------------------------------------- asking an older client on the way
+    # -------------------------------------------------------------- asking an older client on the
+    # way
 
-    async def _asked_now(self, requests: mcp_ask.Requests, asking: Asking, caller: Caller) -> Answered | Mapping[str, Any]:
-        """Ask one after the other; what came back, or the call's answer when the wearer gave theirs on the glasses meanwhile."""
+    async def _asked_now(
+        self, requests: mcp_ask.Requests, asking: Asking, caller: Caller
+    ) -> Answered | Mapping[str, Any]:
+        """Ask one after the other; what came back, or the call's answer when the wearer gave
+        theirs on the glasses meanwhile.
+        """
         if not asking.call_id:
             return Answered(await _responses(requests, caller), asking.state)
         theirs = asyncio.ensure_future(_responses(requests, caller))
@@ -244,7 +320,9 @@ class Calls:
             wearers.cancel()
 
     async def _told_elsewhere(self, call_id: str, wait_s: float) -> Mapping[str, Any] | None:
-        """Wait for the answer of a call that somebody else may decide; None when none comes, or the call is not known."""
+        """Wait for the answer of a call that somebody else may decide; None when none comes, or
+        the call is not known.
+        """
         try:
             return await self.story(call_id, wait_s)
         except DaemonError:
@@ -264,7 +342,9 @@ class Calls:
         """Have the daemon end a call nobody waits for; it may have its answer already."""
         path = f"/v1/calls/{quote(call_id, safe='')}/cancel"
         try:
-            await self._daemon.ask("POST", path, {"reason": "called off by the MCP client"}, timeout_s=OFF_S)
+            await self._daemon.ask(
+                "POST", path, {"reason": "called off by the MCP client"}, timeout_s=OFF_S
+            )
         except DaemonError as e:
             log.debug("the call %s was not called off: %s", call_id, e.message)
 
@@ -285,21 +365,45 @@ def _input_required(requests: mcp_ask.Requests, asking: Asking) -> dict[str, Any
     told: dict[str, Any] = {"resultType": "input_required"}
     if asking.call_id or asking.state is not None or not requests:
         told["requestState"] = asking.sealed()
-    return told | ({"inputRequests": {key: dict(request) for key, request in requests.items()}} if requests else {})
+    return told | (
+        {"inputRequests": {key: dict(request) for key, request in requests.items()}}
+        if requests
+        else {}
+    )
 
 
 def _unaskable(asking: Asking, caller: Caller) -> dict[str, Any]:
-    needs = ", ".join(mcp_ask.lacking(asking.requests, caller.capabilities)) or "a stream on which it can be asked"
-    return mcp_results.refused("UNSUPPORTED", "PERMANENT", f"The tool asks back, and this client lacks: {needs}", "Use a client that has it")
+    needs = (
+        ", ".join(mcp_ask.lacking(asking.requests, caller.capabilities))
+        or "a stream on which it can be asked"
+    )
+    return mcp_results.refused(
+        "UNSUPPORTED",
+        "PERMANENT",
+        f"The tool asks back, and this client lacks: {needs}",
+        "Use a client that has it",
+    )
 
 
 def _unknown(e: DaemonError, asked: Asked, call_id: str) -> dict[str, Any]:
-    """An envelope for a call of which only the daemon knows whether it was carried out: whoever repeats it might do it twice."""
+    """An envelope for a call of which only the daemon knows whether it was carried out: whoever
+    repeats it might do it twice.
+    """
     twice = not (asked.tool.repeatable or asked.meta.get(META + "idempotencyKey"))
     code = "TIMEOUT" if e.code == "TIMEOUT" else "INTERRUPTED"
     advice = f"Ask {mcp_results.GET_PENDING} with id {call_id} what became of it"
-    told = mcp_results.refused(code, "TRANSIENT", f"{e.message}; whether the call was carried out is not known", advice, retryable=not twice)
-    return {**told, "error": {**told["error"], "partialSideEffects": twice}, "meta": {"callId": call_id}}
+    told = mcp_results.refused(
+        code,
+        "TRANSIENT",
+        f"{e.message}; whether the call was carried out is not known",
+        advice,
+        retryable=not twice,
+    )
+    return {
+        **told,
+        "error": {**told["error"], "partialSideEffects": twice},
+        "meta": {"callId": call_id},
+    }
 
 
 def code_of(e: DaemonError) -> tuple[str, str]:

@@ -56,7 +56,9 @@ class McpCaller:
         self._name = name
         self.modern = is_modern(ctx)
         capabilities = ctx.session.client_capabilities
-        self.capabilities: Mapping[str, Any] = capabilities.model_dump(by_alias=True, exclude_none=True) if capabilities else {}
+        self.capabilities: Mapping[str, Any] = (
+            capabilities.model_dump(by_alias=True, exclude_none=True) if capabilities else {}
+        )
         self._progress = "progressToken" in meta_of(ctx)
         self._logs = self._wants_logs(wanted)
         self.listens = self._progress or self._logs
@@ -72,13 +74,19 @@ class McpCaller:
         if self._progress:
             await self._ctx.session.report_progress(step, None, text)
         if self._logs:
-            said = types.LoggingMessageNotificationParams(level="info", data=text, logger=self._name)
-            await self._ctx.session.send_notification(types.LoggingMessageNotification(params=said), self._ctx.request_id)
+            said = types.LoggingMessageNotificationParams(
+                level="info", data=text, logger=self._name
+            )
+            await self._ctx.session.send_notification(
+                types.LoggingMessageNotification(params=said), self._ctx.request_id
+            )
 
     async def ask(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
         """See `Caller`."""
         asked, answered = _KINDS[request["method"]]
         metadata = ServerMessageMetadata(related_request_id=self._ctx.request_id)
-        result = await self._ctx.session.send_request(asked.model_validate(dict(request)), answered, timeout_s, metadata)
+        result = await self._ctx.session.send_request(
+            asked.model_validate(dict(request)), answered, timeout_s, metadata
+        )
         told: dict[str, Any] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         return told

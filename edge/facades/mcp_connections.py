@@ -1,7 +1,9 @@
-"""The connections of `glassd mcp --http`: how many there may be, how long a request may take to arrive, who has the token.
+"""The connections of `glassd mcp --http`: how many there may be, how long a request may take to
+arrive, who has the token.
 
-A connection is a stranger until a request with the token came over it (where there is no token: until one request came
-whole). Strangers never cost a known client its place: they have places of their own, and the oldest leaves for the next.
+A connection is a stranger until a request with the token came over it (where there is no token:
+until one request came whole). Strangers never cost a known client its place: they have places of
+their own, and the oldest leaves for the next.
 """
 
 import asyncio
@@ -22,7 +24,9 @@ STRANGERS: Final = 64
 CONNECTIONS: Final = 128
 """Connections of known clients at once."""
 HEAD_S: Final = 10.0
-"""Seconds from the first byte of a request (of the first request: from the connection) to the end of its head."""
+"""Seconds from the first byte of a request (of the first request: from the connection) to the
+end of its head.
+"""
 BODY_S: Final = 60.0
 """Seconds from there to the end of its body, which has at most 4 MiB."""
 
@@ -37,12 +41,20 @@ class Connections:
         self._known: dict[Connection, None] = {}
         """Each in order of age; the known ones by when they were last used."""
 
-    def open(self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None) -> "Connection":
+    def open(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> "Connection":
         """Make what uvicorn asks for when it has accepted a connection."""
         return Connection(self, config, server_state, app_state, _loop)
 
     def add(self, new: "Connection") -> None:
-        """Take a new connection in; where strangers have no place left, the oldest of the busiest peer is closed."""
+        """Take a new connection in; where strangers have no place left, the oldest of the
+        busiest peer is closed.
+        """
         self._strangers[new] = None
         if len(self._strangers) > STRANGERS:
             [(busiest, _)] = Counter(c.peer for c in self._strangers).most_common(1)
@@ -60,7 +72,9 @@ class Connections:
             self._admit(connection)
 
     def _admit(self, connection: "Connection") -> bool:
-        """Make room among the known ones by closing the one that was idle for longest. False: all have requests that run."""
+        """Make room among the known ones by closing the one that was idle for longest. False:
+        all have requests that run.
+        """
         if connection not in self._known and len(self._known) >= CONNECTIONS:
             idle = next((c for c in self._known if c.idle), None)
             if idle is None:
@@ -71,7 +85,9 @@ class Connections:
         self._known[connection] = None
         return True
 
-    async def serve(self, app: ASGIApp, connection: "Connection", scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(
+        self, app: ASGIApp, connection: "Connection", scope: Scope, receive: Receive, send: Send
+    ) -> None:
         """Answer one request whose head has arrived: by `app` if its client may ask."""
         if self._wanted and not self._allowed(scope):
             challenge = (b"www-authenticate", b'Bearer realm="glassd"')
@@ -85,7 +101,9 @@ class Connections:
     def _allowed(self, scope: Scope) -> bool:
         found = [value for name, value in scope["headers"] if name == b"authorization"]
         kind, _, token = (found[0] if len(found) == 1 else b"").partition(b" ")
-        return kind.lower() == b"bearer" and hmac.compare_digest(_digest(token.strip().decode("latin-1")), self._wanted)
+        return kind.lower() == b"bearer" and hmac.compare_digest(
+            _digest(token.strip().decode("latin-1")), self._wanted
+        )
 
 
 def _digest(token: str) -> bytes:
@@ -94,18 +112,28 @@ def _digest(token: str) -> bytes:
 
 
 async def _refuse(send: Send, status: int, text: bytes, *headers: tuple[bytes, bytes]) -> None:
-    head = [(b"content-type", b"text/plain"), (b"content-length", str(len(text)).encode()), *headers]
+    head = [
+        (b"content-type", b"text/plain"),
+        (b"content-length", str(len(text)).encode()),
+        *headers,
+    ]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": text})
 
 
 class Connection(H11Protocol):
-    """uvicorn's HTTP connection, with a time limit for what the client must send next, which uvicorn has not."""
+    """uvicorn's HTTP connection, with a time limit for what the client must send next, which
+    uvicorn has not.
+    """
 
     def __init__(
-        self, all_of_them: Connections, config: Config, server_state: ServerState, app_state: dict[str, Any],
+        self,
+        all_of_them: Connections,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
         loop: asyncio.AbstractEventLoop | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(config, server_state, app_state, loop)
         app = self.app
         self._all = all_of_them
@@ -148,7 +176,9 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def _watch(self) -> None:
-        """Set the time limit for what the client must send next, or none when nothing of it is awaited."""
+        """Set the time limit for what the client must send next, or none when nothing of it is
+        awaited.
+        """
         awaited = self._next()
         if self.transport.is_closing() or awaited == self._awaited:
             return

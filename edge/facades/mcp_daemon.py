@@ -1,4 +1,5 @@
-"""The daemon as the MCP server reaches it: its control API over the unix socket, asynchronously, on kept connections.
+"""The daemon as the MCP server reaches it: its control API over the unix socket, asynchronously, on
+kept connections.
 
 Refuses to know what is asked and what an answer means; it knows only why there is none.
 """
@@ -32,12 +33,15 @@ _Request = tuple[str, str, bytes, Mapping[str, str]]
 
 
 class DaemonError(Exception):
-    """There is no good answer. `status` is HTTP's, 0 when there was none; `fix` the next thing to do.
+    """There is no good answer. `status` is HTTP's, 0 when there was none; `fix` the next thing to
+    do.
 
     `heard`: the daemon may have the request, and may have carried it out.
     """
 
-    def __init__(self, code: str, message: str, fix: str = "", *, status: int = 0, heard: bool = False) -> None:
+    def __init__(
+        self, code: str, message: str, fix: str = "", *, status: int = 0, heard: bool = False
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
@@ -48,32 +52,55 @@ class DaemonError(Exception):
 
 @dataclass(slots=True)
 class Daemon:
-    """Speaks to the daemon on the first of `sockets` somebody answers on. Every request names how long it may take."""
+    """Speaks to the daemon on the first of `sockets` somebody answers on. Every request names
+    how long it may take.
+    """
 
     sockets: tuple[Path, ...]
     _idle: "deque[_Connection]" = field(default_factory=deque)
 
-    async def ask(self, method: str, path: str, body: Json = None, *, timeout_s: float = 30.0) -> Json:
+    async def ask(
+        self, method: str, path: str, body: Json = None, *, timeout_s: float = 30.0
+    ) -> Json:
         """Ask once; None when the answer is empty. Raises `DaemonError`."""
         async with aclosing(self.told(method, path, body, timeout_s=timeout_s)) as answers:
             async for answer in answers:
                 return answer
         return None
 
-    async def told(self, method: str, path: str, body: Json = None, *, timeout_s: float) -> AsyncGenerator[Json, None]:
-        """Ask once; the one answer, or each event of an answer that goes on. Raises `DaemonError`."""
+    async def told(
+        self, method: str, path: str, body: Json = None, *, timeout_s: float
+    ) -> AsyncGenerator[Json, None]:
+        """Ask once; the one answer, or each event of an answer that goes on. Raises
+        `DaemonError`.
+        """
         try:
-            async with aclosing(self._exchange(method, path, body, {}, _Patience(whole_s=timeout_s))) as answers:
+            async with aclosing(
+                self._exchange(method, path, body, {}, _Patience(whole_s=timeout_s))
+            ) as answers:
                 async for _, answer in answers:
                     yield answer
         except TimeoutError:
-            raise DaemonError("TIMEOUT", f"glassd did not answer within {timeout_s:g} s", "see what is wrong: glassd doctor", heard=True) from None
+            raise DaemonError(
+                "TIMEOUT",
+                f"glassd did not answer within {timeout_s:g} s",
+                "see what is wrong: glassd doctor",
+                heard=True,
+            ) from None
 
-    async def events(self, last_event_id: str | None = None) -> AsyncGenerator[tuple[str, Json], None]:
-        """Follow happenings, but not how calls fare: (id, event) for ever; ("", None) when nothing happened for a while. Raises `DaemonError`."""
+    async def events(
+        self, last_event_id: str | None = None
+    ) -> AsyncGenerator[tuple[str, Json], None]:
+        """Follow happenings, but not how calls fare: (id, event) for ever; ("", None) when
+        nothing happened for a while. Raises `DaemonError`.
+        """
         headers = {"Last-Event-ID": last_event_id} if last_event_id else {}
         try:
-            async with aclosing(self._exchange("GET", "/v1/events?calls=0", None, headers, _Patience(quiet_s=QUIET_S))) as events:
+            async with aclosing(
+                self._exchange(
+                    "GET", "/v1/events?calls=0", None, headers, _Patience(quiet_s=QUIET_S)
+                )
+            ) as events:
                 async for event in events:
                     yield event
         except TimeoutError:
@@ -83,7 +110,9 @@ class Daemon:
     async def _exchange(
         self, method: str, path: str, body: Json, headers: Mapping[str, str], patience: "_Patience"
     ) -> AsyncGenerator[tuple[str, Json], None]:
-        """One request; what comes back, each part with its event id. Raises `DaemonError`, TimeoutError."""
+        """One request; what comes back, each part with its event id. Raises `DaemonError`,
+        TimeoutError.
+        """
         payload = b"" if body is None else json.dumps(body, ensure_ascii=False).encode()
         connection, status, kind = await self._begun((method, path, payload, headers), patience)
         kept = False
@@ -95,7 +124,9 @@ class Daemon:
                     yield event
             else:
                 raw = await connection.whole()
-                kept = self._keep(connection)  # before the answer is given: whoever takes it does not come back for more
+                kept = self._keep(
+                    connection
+                )  # before the answer is given: whoever takes it does not come back for more
                 yield "", json.loads(raw) if raw else None
         except TimeoutError:
             raise
@@ -105,7 +136,9 @@ class Daemon:
             if not kept:  # else it is somebody else's by now
                 connection.abort()
 
-    async def _begun(self, request: "_Request", patience: "_Patience") -> "tuple[_Connection, int, str]":
+    async def _begun(
+        self, request: "_Request", patience: "_Patience"
+    ) -> "tuple[_Connection, int, str]":
         """Send a request; a kept connection that died unused is replaced, once."""
         for fresh in (False, True):
             connection, kept = await self._connection(fresh=fresh)
@@ -145,7 +178,11 @@ class Daemon:
             fix = "join its group (glassd), then log in again"
             raise DaemonError("PERMISSION", f"this program may not use {forbidden}", fix)
         tried = ", ".join(str(path) for path in self.sockets)
-        raise DaemonError("NOT_RUNNING", f"glassd is not running (nobody answers at {tried})", "start it: systemctl start glassd, or glassd run")
+        raise DaemonError(
+            "NOT_RUNNING",
+            f"glassd is not running (nobody answers at {tried})",
+            "start it: systemctl start glassd, or glassd run",
+        )
 
     def _keep(self, connection: "_Connection") -> bool:
         if not connection.reusable or len(self._idle) >= KEPT:
@@ -170,7 +207,11 @@ class _Patience:
         self._end = None if whole_s is None else asyncio.get_running_loop().time() + whole_s
 
     def until(self) -> float | None:
-        return self._end if self._quiet_s is None else asyncio.get_running_loop().time() + self._quiet_s
+        return (
+            self._end
+            if self._quiet_s is None
+            else asyncio.get_running_loop().time() + self._quiet_s
+        )
 
 
 class _Connection:
@@ -194,10 +235,17 @@ class _Connection:
         return self._h11.our_state is h11.IDLE and self.alive
 
     async def begin(self, request: "_Request", patience: "_Patience") -> tuple[int, str]:
-        """Send the request; status and kind of the answer. Raises OSError, `h11.ProtocolError`, TimeoutError."""
+        """Send the request; status and kind of the answer. Raises OSError, `h11.ProtocolError`,
+        TimeoutError.
+        """
         method, path, payload, headers = request
         self.kept, self.unheard, self._patience = False, True, patience
-        head = [("Host", "glassd"), ("Content-Type", "application/json"), ("Content-Length", str(len(payload))), *headers.items()]
+        head = [
+            ("Host", "glassd"),
+            ("Content-Type", "application/json"),
+            ("Content-Length", str(len(payload))),
+            *headers.items(),
+        ]
         data = self._h11.send(h11.Request(method=method, target=path, headers=head)) or b""
         data += self._h11.send(h11.Data(data=payload)) or b""
         if self._writer.is_closing():
@@ -212,13 +260,17 @@ class _Connection:
         return event.status_code, found.get(b"content-type", b"").decode("latin-1")
 
     async def whole(self) -> bytes:
-        """Read the rest of the answer. Raises OSError, `h11.RemoteProtocolError`, ValueError when it is too large."""
+        """Read the rest of the answer. Raises OSError, `h11.RemoteProtocolError`, ValueError
+        when it is too large.
+        """
         body = bytearray()
         while isinstance(event := await self._event(), h11.Data):
             body += event.data
             if len(body) > MAX_ANSWER:
                 raise ValueError("too large")
-        if self._h11.our_state is self._h11.their_state is h11.DONE:  # a daemon that refuses closes, and then there is no next
+        if (
+            self._h11.our_state is self._h11.their_state is h11.DONE
+        ):  # a daemon that refuses closes, and then there is no next
             self._h11.start_next_cycle()
         return bytes(body)
 
@@ -250,7 +302,9 @@ class _Connection:
 
 
 def _event_of(block: bytes) -> tuple[str, Json]:
-    fields = dict(line.partition(b":")[::2] for line in block.split(b"\n") if not line.startswith(b":"))
+    fields = dict(
+        line.partition(b":")[::2] for line in block.split(b"\n") if not line.startswith(b":")
+    )
     if b"data" not in fields:
         return "", None
     return fields.get(b"id", b"").strip().decode("latin-1"), json.loads(fields[b"data"])
@@ -261,9 +315,16 @@ def _refusal(status: int, raw: bytes) -> DaemonError:
         error = json.loads(raw)["error"]
         code, message, fix = (str(error.get(key, "")) for key in ("code", "message", "fix"))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return DaemonError("INTERNAL", f"glassd answered {status} and did not say why", status=status)
+        return DaemonError(
+            "INTERNAL", f"glassd answered {status} and did not say why", status=status
+        )
     return DaemonError(code, message, fix, status=status)
 
 
 def _gone() -> DaemonError:
-    return DaemonError("NOT_RUNNING", "glassd closed the connection", "see whether it runs: glassd status", heard=True)
+    return DaemonError(
+        "NOT_RUNNING",
+        "glassd closed the connection",
+        "see whether it runs: glassd status",
+        heard=True,
+    )

@@ -1,7 +1,8 @@
 """MCP as streamable HTTP: who may connect, how much they may send, and where we listen.
 
-Refuses to know the messages. On loopback anybody on this machine may connect (a token keeps others out); beyond it nobody
-without the token. Pages in a browser are strangers wherever they come from: Host and Origin are checked always.
+Refuses to know the messages. On loopback anybody on this machine may connect (a token keeps others
+out); beyond it nobody without the token. Pages in a browser are strangers wherever they come from:
+Host and Origin are checked always.
 """
 
 import asyncio
@@ -30,7 +31,9 @@ log: Final = logging.getLogger(__name__)
 PATH: Final = "/mcp"
 MAX_BODY: Final = 4 * 1024 * 1024
 SESSIONS: Final = 64
-"""Sessions at once before an idle one ends for the next; only older clients have one. Those in use are bounded by the connections."""
+"""Sessions at once before an idle one ends for the next; only older clients have one. Those in
+use are bounded by the connections.
+"""
 BACKLOG: Final = 64
 IDLE_S: Final = 1800.0
 KEEP_ALIVE_S: Final = 75
@@ -52,7 +55,9 @@ class CannotServe(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to listen: an address, or a socket that systemd opened. `hosts` are further names clients may call us by."""
+    """Where to listen: an address, or a socket that systemd opened. `hosts` are further names
+    clients may call us by.
+    """
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -67,24 +72,45 @@ def listening(place: Place) -> socket.socket:
     address = found.getsockname()
     if found.family == socket.AF_UNIX:
         return found  # its mode says who may connect
-    if place.handed and not place.token:  # the unit has rights its clients may not have: whoever is on this machine could borrow them
+    if (
+        place.handed and not place.token
+    ):  # the unit has rights its clients may not have: whoever is on this machine could borrow them
         found.close()
-        fix = "write one: openssl rand -hex 24 | sudo install -D -m 600 /dev/stdin /etc/credstore/glassd-mcp-token"
-        raise CannotServe("NO_TOKEN", "as a service there must be a token, or anybody on this machine had the glasses", fix)
+        fix = (
+            "write one: openssl rand -hex 24 | sudo install -D -m 600 "
+            "/dev/stdin /etc/credstore/glassd-mcp-token"
+        )
+        raise CannotServe(
+            "NO_TOKEN",
+            "as a service there must be a token, or anybody on this machine had the glasses",
+            fix,
+        )
     if not _loopback(address[0]) and not place.token:
         found.close()
-        fix = "give one: --token-file FILE (a line of at least 16 characters), or listen on 127.0.0.1"
-        raise CannotServe("NO_TOKEN", f"{address[0]} can be reached from other machines, and there is no token", fix)
+        fix = (
+            "give one: --token-file FILE (a line of at least 16 characters), or listen on 127.0.0.1"
+        )
+        raise CannotServe(
+            "NO_TOKEN",
+            f"{address[0]} can be reached from other machines, and there is no token",
+            fix,
+        )
     if ipaddress.ip_address(address[0]).is_unspecified and not place.hosts:
         found.close()
         fix = "name them: --allow-host NAME for each name or address clients use"
-        raise CannotServe("NO_HOST", f"{address[0]} is every address of this machine; by which may clients call it?", fix)
+        raise CannotServe(
+            "NO_HOST",
+            f"{address[0]} is every address of this machine; by which may clients call it?",
+            fix,
+        )
     return found
 
 
 def _bound(place: Place) -> socket.socket:
     try:
-        info = socket.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        info = socket.getaddrinfo(
+            place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
         family, kind, protocol, _, address = info[0]
         found = socket.socket(family, kind, protocol)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -95,7 +121,11 @@ def _bound(place: Place) -> socket.socket:
             found.close()
             raise
     except OSError as e:
-        raise CannotServe("CANNOT_LISTEN", f"{place.host}:{place.port}: {e.strerror}", "choose another place: --http 127.0.0.1:0") from None
+        raise CannotServe(
+            "CANNOT_LISTEN",
+            f"{place.host}:{place.port}: {e.strerror}",
+            "choose another place: --http 127.0.0.1:0",
+        ) from None
     return found
 
 
@@ -108,12 +138,17 @@ def _loopback(host: str) -> bool:
 def security(address: Any, hosts: tuple[str, ...]) -> TransportSecuritySettings:
     """By which names we may be called, and from which pages: our own only."""
     names = ["127.0.0.1", "localhost", "[::1]", *hosts]
-    if isinstance(address, tuple) and not ipaddress.ip_address(address[0].partition("%")[0]).is_unspecified:
+    if (
+        isinstance(address, tuple)
+        and not ipaddress.ip_address(address[0].partition("%")[0]).is_unspecified
+    ):
         names.append(f"[{address[0]}]" if ":" in address[0] else address[0])
     names = list(dict.fromkeys(names))
     allowed = [form for name in names for form in (name, f"{name}:*")]
     origins = [f"{scheme}://{form}" for scheme in ("http", "https") for form in allowed]
-    return TransportSecuritySettings(enable_dns_rebinding_protection=True, allowed_hosts=allowed, allowed_origins=origins)
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True, allowed_hosts=allowed, allowed_origins=origins
+    )
 
 
 def url_of(found: socket.socket) -> str:
@@ -124,24 +159,45 @@ def url_of(found: socket.socket) -> str:
     return f"http://{f'[{address[0]}]' if ':' in address[0] else address[0]}:{address[1]}{PATH}"
 
 
-async def serve(facade: Facade, place: Place, announce: Callable[[MutableMapping[str, Any]], None]) -> None:
+async def serve(
+    facade: Facade, place: Place, announce: Callable[[MutableMapping[str, Any]], None]
+) -> None:
     """Serve until cancelled. Raises `CannotServe`."""
     found = listening(place)
     logging.getLogger("uvicorn.error").addFilter(_is_news)
-    connections = Connections(place.token, before=lambda scope: _make_room(facade.server.session_manager, scope))
+    connections = Connections(
+        place.token, before=lambda scope: _make_room(facade.server.session_manager, scope)
+    )
     try:
         app = facade.server.streamable_http_app(
-            streamable_http_path=PATH, max_request_body_size=MAX_BODY, session_idle_timeout=IDLE_S, max_sessions=SESSIONS + CONNECTIONS,
+            streamable_http_path=PATH,
+            max_request_body_size=MAX_BODY,
+            session_idle_timeout=IDLE_S,
+            max_sessions=SESSIONS + CONNECTIONS,
             transport_security=security(found.getsockname(), place.hosts),
-        )  # fmt: skip
+        )
         app.router.redirect_slashes = False  # it would send clients to whatever host they name
         config = uvicorn.Config(
-            app, http=cast("type[asyncio.Protocol]", connections.open), log_config=None, access_log=False, server_header=False,
-            backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE_S, timeout_graceful_shutdown=END_S, h11_max_incomplete_event_size=64 * 1024,
-            lifespan="on", ws="none",
-        )  # fmt: skip
+            app,
+            http=cast("type[asyncio.Protocol]", connections.open),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=END_S,
+            h11_max_incomplete_event_size=64 * 1024,
+            lifespan="on",
+            ws="none",
+        )
         async with facade.running():
-            await _served(_Uvicorn(config), found, lambda: announce({"event": "serving", "url": url_of(found), "token": bool(place.token)}))
+            await _served(
+                _Uvicorn(config),
+                found,
+                lambda: announce(
+                    {"event": "serving", "url": url_of(found), "token": bool(place.token)}
+                ),
+            )
     finally:
         found.close()
 
@@ -151,12 +207,18 @@ async def _make_room(manager: StreamableHTTPSessionManager, scope: Scope) -> Non
     headers = dict(scope["headers"])
     version = headers.get(MCP_PROTOCOL_VERSION_HEADER.encode(), b"").decode("latin-1")
     opens = scope["method"] == "POST" and MCP_SESSION_ID_HEADER.encode() not in headers
-    if not opens or (version and version not in HANDSHAKE_PROTOCOL_VERSIONS):  # newer clients have no session
+    if not opens or (
+        version and version not in HANDSHAKE_PROTOCOL_VERSIONS
+    ):  # newer clients have no session
         return
     sessions = manager._server_instances  # noqa: SLF001 - the library refuses the newcomer, and offers no other way
     while len(sessions) >= SESSIONS:
         # While a call runs or a stream is open, a session has no time at which it would end.
-        ends_at = {name: s.idle_scope.deadline for name, s in sessions.items() if s.idle_scope and s.idle_scope.deadline < math.inf}
+        ends_at = {
+            name: s.idle_scope.deadline
+            for name, s in sessions.items()
+            if s.idle_scope and s.idle_scope.deadline < math.inf
+        }
         if not ends_at:
             return
         idlest = min(ends_at, key=ends_at.__getitem__)
@@ -164,7 +226,9 @@ async def _make_room(manager: StreamableHTTPSessionManager, scope: Scope) -> Non
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """A request that our own end cuts off is no mistake; uvicorn logs it as one, with its traceback."""
+    """A request that our own end cuts off is no mistake; uvicorn logs it as one, with its
+    traceback.
+    """
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 

@@ -1,4 +1,5 @@
-"""What happens in the daemon that MCP clients want to hear of: other tools, another picture on the lens.
+"""What happens in the daemon that MCP clients want to hear of: other tools, another picture on the
+lens.
 
 Refuses to know the clients. A daemon that is away is waited for; its coming back is news too.
 """
@@ -25,7 +26,14 @@ Heard = Callable[[str], Awaitable[None]]
 class News:
     """`run()` follows the daemon until it is cancelled."""
 
-    def __init__(self, daemon: Daemon, heard: Heard, *, retry: Backoff, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
+    def __init__(
+        self,
+        daemon: Daemon,
+        heard: Heard,
+        *,
+        retry: Backoff,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._daemon = daemon
         self._heard = heard
         self._retry = retry

@@ -1,7 +1,8 @@
-"""The prompts of the MCP server: how to work with a wearer, generated from the tools that can be called now (C-21).
+"""The prompts of the MCP server: how to work with a wearer, generated from the tools that can be
+called now (C-21).
 
-Refuses to know MCP's messages and the socket: plain dicts in MCP's words, and a `get` that is handed in. No name of a tool stands
-in a prompt unless that tool is there.
+Refuses to know MCP's messages and the socket: plain dicts in MCP's words, and a `get` that is
+handed in. No name of a tool stands in a prompt unless that tool is there.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -14,24 +15,41 @@ from tools_cache.names import alias
 from tools_cache.tool import Mode, Source
 
 Get = Callable[[str], Awaitable[Any]]
-"""Asks the control socket: path (`/v1/…`) → the JSON of its answer. Raises what its owner raises; that is passed on."""
+"""Asks the control socket: path (`/v1/…`) → the JSON of its answer. Raises what its owner
+raises; that is passed on.
+"""
 AGENT: Final = "use_the_glasses_well"
 _MODES: Final = tuple(mode.value for mode in Mode)
 _FORMS: Final[Mapping[str, str]] = {
-    "glasses:show_text": "{name}: a few words, or a text that is turned page by page. The lens has some five short rows.",
-    "glasses:show_card": "{name}: a heading, a few lines, a footer; for facts the wearer glances at.",
-    "glasses:show_image": "{name}: a simple picture of large shapes; always give `alt`, it stands in where pixels do not go.",
+    "glasses:show_text": (
+        "{name}: a few words, or a text that is turned page by "
+        "page. The lens has some five short rows."
+    ),
+    "glasses:show_card": (
+        "{name}: a heading, a few lines, a footer; for facts the wearer glances at."
+    ),
+    "glasses:show_image": (
+        "{name}: a simple picture of large shapes; always give `alt`, "
+        "it stands in where pixels do not go."
+    ),
     "glasses:say": "{name}: for the ear, when the eyes are busy; one sentence.",
     "glasses:notify": "{name}: over whatever is shown; for what cannot wait.",
-    "glasses:ask": "{name}: only the wearer can decide. Give `wait_s` to have the answer in the same call.",
-    "glasses:wait_for_event": "{name}: to go on when the wearer taps, nods, looks up, or puts the glasses on.",
-    "glasses:clear": "{name}: when what is shown is over. Give a duration beforehand rather than clear afterwards.",
+    "glasses:ask": (
+        "{name}: only the wearer can decide. Give `wait_s` to have the answer in the same call."
+    ),
+    "glasses:wait_for_event": (
+        "{name}: to go on when the wearer taps, nods, looks up, or puts the glasses on."
+    ),
+    "glasses:clear": (
+        "{name}: when what is shown is over. "
+        "Give a duration beforehand rather than clear afterwards."
+    ),
     "glasses:status": "{name}: which glasses these are, and whether anybody wears them.",
 }
 _DELIVERY: Final = """\
 A result being ok does not say that the wearer got it; its line "On the glasses" does: `shown` and `spoken` are what the glasses \
 confirmed, `superseded` was replaced before it was read, `expired` and `dropped` never came. Say only what was delivered; \
-show a thing once more only when it was not."""
+show a thing once more only when it was not."""  # noqa: E501
 
 
 class NoPrompt(Exception):
@@ -52,14 +70,26 @@ class _Listed:
 
 def list_prompts() -> list[dict[str, Any]]:
     """All of them, in MCP's form."""
-    return [{
-        "name": AGENT, "title": "Use the glasses well",
-        "description": "How to help somebody who wears these glasses: the agent loop, what answers mean, the tools there are now.",
-        "arguments": [{
-            "name": "mode", "required": False,
-            "description": "text (the wearer, or a program, writes; this when absent) or voice (the wearer speaks and hears)",
-        }],
-    }]  # fmt: skip
+    return [
+        {
+            "name": AGENT,
+            "title": "Use the glasses well",
+            "description": (
+                "How to help somebody who wears these glasses: the agent loop, "
+                "what answers mean, the tools there are now."
+            ),
+            "arguments": [
+                {
+                    "name": "mode",
+                    "required": False,
+                    "description": (
+                        "text (the wearer, or a program, writes; "
+                        "this when absent) or voice (the wearer speaks and hears)"
+                    ),
+                }
+            ],
+        }
+    ]
 
 
 def complete(argument: str, value: str) -> list[str]:
@@ -80,14 +110,20 @@ async def get_prompt(name: str, args: Mapping[str, str] | None, get: Get) -> dic
     tools = [_listed(tool) for tool in told["tools"] if tool.get("state") == "offered"]
     return {
         "description": "Use the glasses well",
-        "messages": [{"role": "user", "content": {"type": "text", "text": text(tools, Mode(asked))}}],
+        "messages": [
+            {"role": "user", "content": {"type": "text", "text": text(tools, Mode(asked))}}
+        ],
     }
 
 
 def text(tools: Sequence[Tool], mode: Mode) -> str:
-    """The standing instructions, what each form of output is for, and the tools, by the names this server gives them."""
+    """The standing instructions, what each form of output is for, and the tools, by the names
+    this server gives them.
+    """
     there = {tool.name for tool in tools}
-    forms = [f"- {form.replace('{name}', alias(name))}" for name, form in _FORMS.items() if name in there]
+    forms = [
+        f"- {form.replace('{name}', alias(name))}" for name, form in _FORMS.items() if name in there
+    ]
     parts = [prompts.prompt(tools, mode).strip()]
     if forms:
         parts += ["# The glasses", "\n".join(forms), _DELIVERY]
@@ -96,5 +132,9 @@ def text(tools: Sequence[Tool], mode: Mode) -> str:
 
 def _listed(tool: Mapping[str, Any]) -> _Listed:
     return _Listed(
-        tool["name"], tool.get("summary") or tool["description"], tool["category"], Source(tool["source"]), tool["requiresConfirmation"]
+        tool["name"],
+        tool.get("summary") or tool["description"],
+        tool["category"],
+        Source(tool["source"]),
+        tool["requiresConfirmation"],
     )

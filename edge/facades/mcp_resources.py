@@ -1,7 +1,8 @@
-"""What an MCP client can read beside calling tools: the registry, each tool's documentation, the lens as a picture, the status.
+"""What an MCP client can read beside calling tools: the registry, each tool's documentation, the
+lens as a picture, the status.
 
-Refuses to know MCP's messages and the socket: plain dicts in MCP's words, and a `get` that is handed in. An alias is looked up,
-never parsed (C-05).
+Refuses to know MCP's messages and the socket: plain dicts in MCP's words, and a `get` that is
+handed in. An alias is looked up, never parsed (C-05).
 """
 
 import asyncio
@@ -15,7 +16,9 @@ from urllib.parse import quote, unquote
 from tools_cache.names import alias
 
 Get = Callable[[str], Awaitable[Any]]
-"""Asks the control socket: path (`/v1/…`) → the JSON of its answer. Raises what its owner raises; that is passed on."""
+"""Asks the control socket: path (`/v1/…`) → the JSON of its answer. Raises what its owner
+raises; that is passed on.
+"""
 REGISTRY: Final = "registry://tools"
 LENS: Final = "glasses://lens"
 STATUS: Final = "glasses://status"
@@ -36,21 +39,53 @@ class CannotRead(Exception):
 def list_resources() -> list[dict[str, Any]]:
     """Those with a fixed address, in MCP's form."""
     return [
-        {"uri": LENS, "name": "lens", "title": "The lens", "mimeType": "image/png",
-         "description": "What the glasses show now, drawn from what they acknowledged. A dark picture is a dark lens."},
-        {"uri": STATUS, "name": "status", "title": "The glasses", "mimeType": "application/json",
-         "description": "Link, model, battery, worn or not, what they can do, the network, and what a person should do next."},
-        {"uri": REGISTRY, "name": "tools", "title": "The tools in force", "mimeType": "application/json",
-         "description": "Every tool that can be called now: its name here and its canonical one, what it does, how it is guarded."},
-    ]  # fmt: skip
+        {
+            "uri": LENS,
+            "name": "lens",
+            "title": "The lens",
+            "mimeType": "image/png",
+            "description": (
+                "What the glasses show now, drawn from what they "
+                "acknowledged. A dark picture is a dark lens."
+            ),
+        },
+        {
+            "uri": STATUS,
+            "name": "status",
+            "title": "The glasses",
+            "mimeType": "application/json",
+            "description": (
+                "Link, model, battery, worn or not, what they can do, "
+                "the network, and what a person should do next."
+            ),
+        },
+        {
+            "uri": REGISTRY,
+            "name": "tools",
+            "title": "The tools in force",
+            "mimeType": "application/json",
+            "description": (
+                "Every tool that can be called now: its name here and its "
+                "canonical one, what it does, how it is guarded."
+            ),
+        },
+    ]
 
 
 def list_templates() -> list[dict[str, Any]]:
     """Those with a place to fill in, in MCP's form."""
-    return [{
-        "uriTemplate": DOC, "name": "tool documentation", "title": "One tool's documentation", "mimeType": "text/markdown",
-        "description": "All that is written of one tool: preconditions, failure modes, examples. `alias` is its name in tools/list.",
-    }]  # fmt: skip
+    return [
+        {
+            "uriTemplate": DOC,
+            "name": "tool documentation",
+            "title": "One tool's documentation",
+            "mimeType": "text/markdown",
+            "description": (
+                "All that is written of one tool: preconditions, failure modes, "
+                "examples. `alias` is its name in tools/list."
+            ),
+        }
+    ]
 
 
 def doc_uri(name: str) -> str:
@@ -59,15 +94,25 @@ def doc_uri(name: str) -> str:
 
 
 async def read_resource(uri: str, get: Get) -> dict[str, Any]:
-    """Give MCP's contents, `{uri, mimeType, text | blob}`. Raises `NoResource`, `CannotRead`, and what `get` raises."""
+    """Give MCP's contents, `{uri, mimeType, text | blob}`. Raises `NoResource`, `CannotRead`,
+    and what `get` raises.
+    """
     if uri == REGISTRY:
         return _json(uri, _registry(await get("/v1/tools")))
     if uri == STATUS:
         return _json(uri, _status(await get("/v1/status")))
     if uri == LENS:
-        return {"uri": uri, "mimeType": "image/png", "blob": base64.b64encode(await _lens(get)).decode()}
+        return {
+            "uri": uri,
+            "mimeType": "image/png",
+            "blob": base64.b64encode(await _lens(get)).decode(),
+        }
     if (found := _DOC_URI.fullmatch(uri)) is not None:
-        return {"uri": uri, "mimeType": "text/markdown", "text": await _documentation(unquote(found.group(1)), get)}
+        return {
+            "uri": uri,
+            "mimeType": "text/markdown",
+            "text": await _documentation(unquote(found.group(1)), get),
+        }
     raise NoResource(f"Unknown resource: {uri[:200]}")
 
 
@@ -78,7 +123,11 @@ async def complete(value: str, get: Get) -> list[str]:
 
 
 def _json(uri: str, document: Any) -> dict[str, Any]:
-    return {"uri": uri, "mimeType": "application/json", "text": json.dumps(document, ensure_ascii=False, indent=1)}
+    return {
+        "uri": uri,
+        "mimeType": "application/json",
+        "text": json.dumps(document, ensure_ascii=False, indent=1),
+    }
 
 
 # ------------------------------------------------------------------ the registry
@@ -90,17 +139,30 @@ def _tools(told: Any) -> Iterable[Mapping[str, Any]]:
 
 
 def _registry(told: Any) -> dict[str, Any]:
-    return {"version": told["version"], "tools": [
-        {"name": alias(tool["name"]), "canonical": tool["name"], "summary": tool.get("summary") or tool["description"],
-         "category": tool["category"], "source": tool["source"], "sideEffects": tool["sideEffects"],
-         "requiresConfirmation": tool["requiresConfirmation"], "allowedModes": tool["allowedModes"],
-         "state": tool["state"], "doc": doc_uri(tool["name"])}
-        for tool in _tools(told)
-    ]}  # fmt: skip
+    return {
+        "version": told["version"],
+        "tools": [
+            {
+                "name": alias(tool["name"]),
+                "canonical": tool["name"],
+                "summary": tool.get("summary") or tool["description"],
+                "category": tool["category"],
+                "source": tool["source"],
+                "sideEffects": tool["sideEffects"],
+                "requiresConfirmation": tool["requiresConfirmation"],
+                "allowedModes": tool["allowedModes"],
+                "state": tool["state"],
+                "doc": doc_uri(tool["name"]),
+            }
+            for tool in _tools(told)
+        ],
+    }
 
 
 async def _documentation(told: str, get: Get) -> str:
-    """The alias or the canonical name of any tool of the registry, hidden ones too: why it is hidden is worth reading."""
+    """The alias or the canonical name of any tool of the registry, hidden ones too: why it is
+    hidden is worth reading.
+    """
     names = [tool["name"] for tool in (await get("/v1/tools?all=true"))["tools"]]
     name = {**{alias(name): name for name in names}, **{name: name for name in names}}.get(told)
     if name is None:
@@ -113,15 +175,22 @@ async def _documentation(told: str, get: Get) -> str:
 
 
 def _status(told: Mapping[str, Any]) -> dict[str, Any]:
-    """What concerns an agent: no address. What to do next is a word for people, as `glassd status` has it, and may name a file of theirs."""
+    """What concerns an agent: no address. What to do next is a word for people, as `glassd
+    status` has it, and may name a file of theirs.
+    """
     glasses, link, uplink = told["glasses"], told["link"], told["uplink"]
-    able = {key: value.get("value") if isinstance(value, Mapping) else value for key, value in glasses["capabilities"].items()}
+    able = {
+        key: value.get("value") if isinstance(value, Mapping) else value
+        for key, value in glasses["capabilities"].items()
+    }
     kept = ("state", "model", "firmware", "battery", "worn", "stale")
     return {
-        "version": told["version"], "glasses": {**{key: glasses[key] for key in kept}, "capabilities": able},
+        "version": told["version"],
+        "glasses": {**{key: glasses[key] for key in kept}, "capabilities": able},
         "link": {key: link[key] for key in ("state", "reason", "issue", "hint")},
-        "network": {"state": uplink["state"], "reason": uplink["reason"]}, "next_action": told["next_action"],
-    }  # fmt: skip
+        "network": {"state": uplink["state"], "reason": uplink["reason"]},
+        "next_action": told["next_action"],
+    }
 
 
 async def _lens(get: Get) -> bytes:
@@ -133,5 +202,7 @@ def _drawn(lens: Mapping[str, Any], capabilities: Mapping[str, Any]) -> bytes:
     try:
         from firmware_bridge.sim.portrait import png  # noqa: PLC0415 - Pillow comes with the extra, at the first look
     except ImportError as e:
-        raise CannotRead(f"The lens cannot be drawn: {e.name} is not installed (pip install 'glassd[sim]')") from None
+        raise CannotRead(
+            f"The lens cannot be drawn: {e.name} is not installed (pip install 'glassd[sim]')"
+        ) from None
     return png(lens, capabilities)

@@ -1,6 +1,8 @@
-"""`glassd mcp`: our tools, resources and prompts as an MCP server of both revisions, in front of the daemon's control socket.
+"""`glassd mcp`: our tools, resources and prompts as an MCP server of both revisions, in front of
+the daemon's control socket.
 
-Refuses to know transports and the daemon's insides. A daemon that is away costs the calls, not the list: that is read from disk.
+Refuses to know transports and the daemon's insides. A daemon that is away costs the calls, not the
+list: that is read from disk.
 """
 
 import asyncio
@@ -16,7 +18,12 @@ from mcp.server.connection import Connection
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated, ToolsListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourceUpdated,
+    ToolsListChanged,
+)
 from mcp.shared.exceptions import MCPError
 
 from edge import __version__
@@ -41,7 +48,8 @@ STATE_S: Final = 300.0
 """A question's life; the daemon's own is five minutes too."""
 NOTIFY_S: Final = 5.0
 INSTRUCTIONS: Final = (
-    "A pair of smart glasses. Show short texts; speak only what must be heard; ask before you act on the wearer's behalf. "
+    "A pair of smart glasses. Show short texts; "
+    "speak only what must be heard; ask before you act on the wearer's behalf. "
     f"The prompt {mcp_prompts.AGENT} tells more."
 )
 TTL_MS: Final = 60_000
@@ -49,7 +57,9 @@ TTL_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What differs from one server to the next. `cold` reads the tools from disk; `alias` gives a tool its name outside."""
+    """What differs from one server to the next. `cold` reads the tools from disk; `alias` gives
+    a tool its name outside.
+    """
 
     cold: Callable[[], Iterable[Row]]
     rate: RateLimit
@@ -79,11 +89,21 @@ class Facade:
         self._tasks: asyncio.TaskGroup | None = None
         self._calls = Calls(daemon, new_id=ways.new_id, tasks=self._group, owner=ways.owner)
         self.listen = ListenHandler(self._bus, max_subscriptions=64)
-        self.server: Server[Any] = _Server(NAME, version=__version__, title="Glasses", instructions=INSTRUCTIONS, on_subscriptions_listen=self.listen)
+        self.server: Server[Any] = _Server(
+            NAME,
+            version=__version__,
+            title="Glasses",
+            instructions=INSTRUCTIONS,
+            on_subscriptions_listen=self.listen,
+        )
         for method, params, handler in self._handlers():
             self.server.add_request_handler(method, params, handler)
-        self.server.add_notification_handler("notifications/initialized", types.NotificationParams, self._initialized)
-        self.server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(ttl=STATE_S), default_audience=NAME))
+        self.server.add_notification_handler(
+            "notifications/initialized", types.NotificationParams, self._initialized
+        )
+        self.server.middleware.append(
+            RequestStateBoundary(RequestStateSecurity.ephemeral(ttl=STATE_S), default_audience=NAME)
+        )
 
     def _handlers(self) -> tuple[tuple[str, type[Any], Any], ...]:
         return (
@@ -102,7 +122,9 @@ class Facade:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Follow the daemon's news while the server is served; calls nobody waits for any more are called off before the end."""
+        """Follow the daemon's news while the server is served; calls nobody waits for any more
+        are called off before the end.
+        """
         retry = Backoff(self._ways.chance, first_s=0.5, most_s=5.0, stable_s=5.0)
         news = mcp_news.News(self._daemon, self.heard, retry=retry)
         try:
@@ -144,11 +166,15 @@ class Facade:
         return self._tools
 
     def _schema(self, name: str) -> Row | None:
-        """What the SDK checks a call's headers against: without it, it lists all tools at each call."""
+        """What the SDK checks a call's headers against: without it, it lists all tools at each
+        call.
+        """
         known = self._tools.find(name)
         return known.schema if known else None
 
-    async def _list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> dict[str, Any]:
+    async def _list_tools(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> dict[str, Any]:
         _first_page(params)
         tools, modern = await self._refreshed(), is_modern(ctx)
         listed = [tool if modern else _older_form(tool) for tool in (*tools.listed, PENDING)]
@@ -169,26 +195,42 @@ class Facade:
         except MCPError:
             raise
         except LacksCapability as e:
-            raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, str(e), {"requiredCapabilities": e.required}) from None
+            raise MCPError(
+                types.MISSING_REQUIRED_CLIENT_CAPABILITY,
+                str(e),
+                {"requiredCapabilities": e.required},
+            ) from None
         except Exception:
             log.exception("the call of %.80r was a mistake of ours", params.name)
-            return mcp_results.result(mcp_results.refused("INTERNAL", "INTERNAL", "glassd mcp made a mistake", "see its log"))
+            return mcp_results.result(
+                mcp_results.refused(
+                    "INTERNAL", "INTERNAL", "glassd mcp made a mistake", "see its log"
+                )
+            )
 
     async def _known(self, name: str) -> Known:
-        """Look a tool up; a name that is new since the last look gets a second one. Raises MCPError."""
+        """Look a tool up; a name that is new since the last look gets a second one. Raises
+        MCPError.
+        """
         known = self._tools.find(name) or (await self._refreshed()).find(name)
         if known is None:
             near = did_you_mean(name, [str(tool["name"]) for tool in self._tools.listed])
-            raise MCPError(types.INVALID_PARAMS, f"Unknown tool: {name[:100]}" + (f"; {near}" if near else ""))
+            raise MCPError(
+                types.INVALID_PARAMS, f"Unknown tool: {name[:100]}" + (f"; {near}" if near else "")
+            )
         return known
 
     # -------------------------------------------------------------- resources and prompts
 
-    async def _list_resources(self, _ctx: Context, params: types.PaginatedRequestParams | None) -> dict[str, Any]:
+    async def _list_resources(
+        self, _ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> dict[str, Any]:
         _first_page(params)
         return {"resources": self._shelf.resources(), **_cached(TTL_MS)}
 
-    async def _list_templates(self, _ctx: Context, params: types.PaginatedRequestParams | None) -> dict[str, Any]:
+    async def _list_templates(
+        self, _ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> dict[str, Any]:
         _first_page(params)
         return {"resourceTemplates": self._shelf.templates(), **_cached(TTL_MS)}
 
@@ -203,13 +245,19 @@ class Facade:
             raise MCPError(types.INTERNAL_ERROR, _said(e)) from None
         return {"contents": [contents], **_cached(0)}
 
-    async def _list_prompts(self, _ctx: Context, params: types.PaginatedRequestParams | None) -> dict[str, Any]:
+    async def _list_prompts(
+        self, _ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> dict[str, Any]:
         _first_page(params)
         return {"prompts": self._shelf.prompts(), **_cached(TTL_MS)}
 
-    async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> dict[str, Any]:
+    async def _get_prompt(
+        self, ctx: Context, params: types.GetPromptRequestParams
+    ) -> dict[str, Any]:
         try:
-            return {"resultType": "complete"} | await self._shelf.prompt(params.name, params.arguments or {}, _responses(ctx) or {})
+            return {"resultType": "complete"} | await self._shelf.prompt(
+                params.name, params.arguments or {}, _responses(ctx) or {}
+            )
         except NoPrompt as e:
             raise MCPError(types.INVALID_PARAMS, str(e)) from None
         except (CannotRead, DaemonError) as e:
@@ -221,59 +269,84 @@ class Facade:
             values = await self._shelf.complete(of, params.argument.name, params.argument.value)
         except DaemonError:
             values = []
-        return {"resultType": "complete", "completion": {"values": values[:100], "total": len(values), "hasMore": len(values) > 100}}
+        return {
+            "resultType": "complete",
+            "completion": {
+                "values": values[:100],
+                "total": len(values),
+                "hasMore": len(values) > 100,
+            },
+        }
 
     # -------------------------------------------------------------- news
 
     async def heard(self, what: str) -> None:
-        """Tell every client that wants to know: newer ones on their streams, older ones on their connections."""
+        """Tell every client that wants to know: newer ones on their streams, older ones on
+        their connections.
+        """
         if what == mcp_news.TOOLS:
             self._changes += 1
-            self.server.get_tool_input_schema = None  # the SDK lists the tools again at the next call
+            self.server.get_tool_input_schema = (
+                None  # the SDK lists the tools again at the next call
+            )
             await self._bus.publish(ToolsListChanged())
             await _told(list(self._older), lambda client: client.send_tool_list_changed())
         else:
             await self._bus.publish(ResourceUpdated(uri=mcp_shelf.LENS))
-            await _told(list(self._watching), lambda client: client.send_resource_updated(mcp_shelf.LENS))
+            await _told(
+                list(self._watching), lambda client: client.send_resource_updated(mcp_shelf.LENS)
+            )
 
     async def _initialized(self, ctx: Context, _params: types.NotificationParams) -> None:
         self._older.add(connection_of(ctx))
 
-    async def _subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+    async def _subscribe(
+        self, ctx: Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
         if str(params.uri) == mcp_shelf.LENS:
             self._watching.add(connection_of(ctx))
         return types.EmptyResult()
 
-    async def _unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+    async def _unsubscribe(
+        self, ctx: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
         if str(params.uri) == mcp_shelf.LENS:
             self._watching.discard(connection_of(ctx))
         return types.EmptyResult()
 
-    async def _set_level(self, ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+    async def _set_level(
+        self, ctx: Context, params: types.SetLevelRequestParams
+    ) -> types.EmptyResult:
         self._wanted[connection_of(ctx)] = params.level
         return types.EmptyResult()
 
 
 class _Server(Server[Any]):
-    """The SDK's server, which tells older clients over HTTP too that its list of tools changes, and promises of the other
-    lists, which never change, no word to anybody.
+    """The SDK's server, which tells older clients over HTTP too that its list of tools changes, and
+    promises of the other lists, which never change, no word to anybody.
     """
 
     def get_capabilities(self, *args: Any, **kwargs: Any) -> types.ServerCapabilities:
         told = super().get_capabilities(*args, **kwargs)
         prompts, resources = told.prompts, told.resources
-        return told.model_copy(update={
-            "prompts": prompts and prompts.model_copy(update={"list_changed": False}),
-            "resources": resources and resources.model_copy(update={"list_changed": False}),
-        })  # fmt: skip
+        return told.model_copy(
+            update={
+                "prompts": prompts and prompts.model_copy(update={"list_changed": False}),
+                "resources": resources and resources.model_copy(update={"list_changed": False}),
+            }
+        )
 
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *args: Any, **kwargs: Any
     ) -> InitializationOptions:
-        return super().create_initialization_options(notification_options or NotificationOptions(tools_changed=True), *args, **kwargs)
+        return super().create_initialization_options(
+            notification_options or NotificationOptions(tools_changed=True), *args, **kwargs
+        )
 
 
-async def _told(clients: Iterable[Connection], tell: Callable[[Connection], Awaitable[None]]) -> None:
+async def _told(
+    clients: Iterable[Connection], tell: Callable[[Connection], Awaitable[None]]
+) -> None:
     """Tell each; one that does not listen costs the others nothing."""
     for client in clients:
         try:
@@ -290,17 +363,27 @@ def _responses(ctx: Context) -> Mapping[str, Any] | None:
 
 
 def _brought(ctx: Context, params: types.CallToolRequestParams) -> mcp_ask.Answered | None:
-    """What the client brought back from a question. Raises MCPError for a state that is none of ours."""
+    """What the client brought back from a question. Raises MCPError for a state that is none of
+    ours.
+    """
     try:
         return mcp_ask.answered(_responses(ctx), params.request_state)
     except ValueError:
-        raise MCPError(types.INVALID_PARAMS, "Invalid or expired requestState", {"reason": "invalid_request_state"}) from None
+        raise MCPError(
+            types.INVALID_PARAMS,
+            "Invalid or expired requestState",
+            {"reason": "invalid_request_state"},
+        ) from None
 
 
 def _older_form(tool: dict[str, Any]) -> dict[str, Any]:
     """Before 2026-07-28 an output schema is of an object, or there is none."""
     schema = tool.get("outputSchema")
-    return tool if schema is None or schema.get("type") == "object" else {k: v for k, v in tool.items() if k != "outputSchema"}
+    return (
+        tool
+        if schema is None or schema.get("type") == "object"
+        else {k: v for k, v in tool.items() if k != "outputSchema"}
+    )
 
 
 def _first_page(params: types.PaginatedRequestParams | None) -> None:
@@ -315,15 +398,19 @@ def _cached(ttl_ms: int) -> dict[str, Any]:
 
 def _too_often(left_s: float) -> dict[str, Any]:
     wait_ms = max(1, round(left_s * 1000))
-    refused = mcp_results.refused("RATE_LIMIT", "RATE_LIMIT", "Too many calls", f"Wait {wait_ms} ms", retryable=True)
+    refused = mcp_results.refused(
+        "RATE_LIMIT", "RATE_LIMIT", "Too many calls", f"Wait {wait_ms} ms", retryable=True
+    )
     return {**refused, "error": {**refused["error"], "retryAfterMs": wait_ms}}
 
 
 def _no_token() -> dict[str, Any]:
-    text = f"{mcp_ask.CONFIRMED} is not taken: the program that asks for a call does not answer the question about it"
+    text = (
+        f"{mcp_ask.CONFIRMED} is not taken: the program that asks for a "
+        "call does not answer the question about it"
+    )
     return mcp_results.refused("DENIED", "PERMANENT", text, mcp_ask.HOW)
 
 
 def _said(e: Exception) -> str:
     return f"{e.message}: {e.fix}" if isinstance(e, DaemonError) and e.fix else str(e)
-

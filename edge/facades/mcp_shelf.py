@@ -1,4 +1,5 @@
-"""What the MCP server gives to read: resources, prompts, completions, as one object a test suite can put its own in place of.
+"""What the MCP server gives to read: resources, prompts, completions, as one object a test suite
+can put its own in place of.
 
 Refuses to know MCP's messages; plain dicts in its words.
 """
@@ -23,8 +24,12 @@ class Shelf(Protocol):
         """One of MCP's contents. Raises `NoResource`, `CannotRead`."""
 
     def prompts(self) -> list[dict[str, Any]]: ...
-    async def prompt(self, name: str, args: Mapping[str, str], _answers: Mapping[str, Any]) -> dict[str, Any]:
-        """A GetPromptResult, or an InputRequiredResult; `_answers` are those to an earlier one. Raises `NoPrompt`."""
+    async def prompt(
+        self, name: str, args: Mapping[str, str], _answers: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """A GetPromptResult, or an InputRequiredResult; `_answers` are those to an earlier one.
+        Raises `NoPrompt`.
+        """
 
     async def complete(self, of: Mapping[str, Any], argument: str, value: str) -> list[str]: ...
 
@@ -47,11 +52,19 @@ class OurShelf:
     def prompts(self) -> list[dict[str, Any]]:
         return mcp_prompts.list_prompts()
 
-    async def prompt(self, name: str, args: Mapping[str, str], _answers: Mapping[str, Any]) -> dict[str, Any]:
+    async def prompt(
+        self, name: str, args: Mapping[str, str], _answers: Mapping[str, Any]
+    ) -> dict[str, Any]:
         return await mcp_prompts.get_prompt(name, args, self._get)
 
     async def complete(self, of: Mapping[str, Any], argument: str, value: str) -> list[str]:
-        """Complete an argument of a prompt, or the place in a resource's address; nothing for what is neither."""
+        """Complete an argument of a prompt, or the place in a resource's address; nothing for
+        what is neither.
+        """
         if of.get("type") == "ref/prompt":
             return mcp_prompts.complete(argument, value)
-        return await mcp_resources.complete(value, self._get) if of.get("uri") == mcp_resources.DOC else []
+        return (
+            await mcp_resources.complete(value, self._get)
+            if of.get("uri") == mcp_resources.DOC
+            else []
+        )

@@ -1,7 +1,8 @@
-"""MCP over this process's stdin and stdout: one message a line, bounded, and nothing else ever on stdout.
+"""MCP over this process's stdin and stdout: one message a line, bounded, and nothing else ever on
+stdout.
 
-Refuses to know the messages. Reading and writing block in threads that die with the process: neither a client that says
-nothing nor one that reads nothing keeps us from ending.
+Refuses to know the messages. Reading and writing block in threads that die with the process:
+neither a client that says nothing nor one that reads nothing keeps us from ending.
 """
 
 import asyncio
@@ -35,12 +36,19 @@ async def serve(facade: Facade) -> None:
     incoming, outgoing = _claimed()
     lines, words = _Lines(incoming), _Words(outgoing)
     messages = _messages(lines, words)
-    async with facade.running(), stdio_server(cast("anyio.AsyncFile[str]", messages), cast("anyio.AsyncFile[str]", words)) as (read, write):
+    async with (
+        facade.running(),
+        stdio_server(
+            cast("anyio.AsyncFile[str]", messages), cast("anyio.AsyncFile[str]", words)
+        ) as (read, write),
+    ):
         await facade.server.run(read, write, facade.server.create_initialization_options())
 
 
 def _claimed() -> tuple[BinaryIO, BinaryIO]:
-    """Take both pipes for ourselves: whatever else prints, prints to stderr, and whatever else reads finds nothing."""
+    """Take both pipes for ourselves: whatever else prints, prints to stderr, and whatever else
+    reads finds nothing.
+    """
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
@@ -51,7 +59,9 @@ def _claimed() -> tuple[BinaryIO, BinaryIO]:
 
 
 async def _messages(lines: "_Lines", words: "_Words") -> AsyncIterator[str]:
-    """The lines that are messages. What is none is answered here (the SDK says nothing): whoever sent it may be waiting."""
+    """The lines that are messages. What is none is answered here (the SDK says nothing):
+    whoever sent it may be waiting.
+    """
     async for line in lines:
         if not line.strip():
             continue
@@ -65,13 +75,21 @@ async def _messages(lines: "_Lines", words: "_Words") -> AsyncIterator[str]:
 
 def _refusal(line: str) -> str:
     """JSON-RPC's answer to what is no message, to the id that can be read of it."""
-    code, problem, number = types.INVALID_REQUEST, f"this is no message of JSON-RPC 2.0, or one of more than {MAX_LINE} bytes", None
+    code, problem, number = (
+        types.INVALID_REQUEST,
+        f"this is no message of JSON-RPC 2.0, or one of more than {MAX_LINE} bytes",
+        None,
+    )
     try:
         said = json.loads(line)
     except (ValueError, RecursionError):
         code, problem = types.PARSE_ERROR, "this is no JSON; each line is one message"
     else:
-        if isinstance(said, dict) and not {"result", "error"} & set(said) and type(said.get("id")) in {int, str}:
+        if (
+            isinstance(said, dict)
+            and not {"result", "error"} & set(said)
+            and type(said.get("id")) in {int, str}
+        ):
             number = said["id"]
     return json.dumps({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": problem}})
 

@@ -1,6 +1,8 @@
-"""Our tools as MCP tells of them: the list a client gets, and the table by which a called name is found.
+"""Our tools as MCP tells of them: the list a client gets, and the table by which a called name is
+found.
 
-Refuses to parse a name (C-05): the alias and the canonical name are both keys of one table. Pure: rows of `GET /v1/tools` in.
+Refuses to parse a name (C-05): the alias and the canonical name are both keys of one table. Pure:
+rows of `GET /v1/tools` in.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -17,20 +19,32 @@ _EMPTY: Final = {"type": "object", "additionalProperties": False}
 _OWN_DATA: Final = frozenset({"local", "glasses"})
 """Sources that reach nothing beyond this device and its glasses."""
 _TOLD: Final = {
-    "name": "toolId", "version": "version", "category": "category", "allowedModes": "allowedModes", "source": "source",
-    "latencyBudgetMs": "latencyBudgetMs", "requiresConfirmation": "requiresConfirmation", "stale": "stale",
-}  # fmt: skip
+    "name": "toolId",
+    "version": "version",
+    "category": "category",
+    "allowedModes": "allowedModes",
+    "source": "source",
+    "latencyBudgetMs": "latencyBudgetMs",
+    "requiresConfirmation": "requiresConfirmation",
+    "stale": "stale",
+}
 """Fields of a row → their keys in `_meta`."""
 
-_HINTS: Final[Mapping[str, type]] = {"title": str, "readOnlyHint": bool, "destructiveHint": bool, "idempotentHint": bool, "openWorldHint": bool}
+_HINTS: Final[Mapping[str, type]] = {
+    "title": str,
+    "readOnlyHint": bool,
+    "destructiveHint": bool,
+    "idempotentHint": bool,
+    "openWorldHint": bool,
+}
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """One tool: how clients call it, what the daemon calls it, whether its results promise a form (`as_object`: one that older
-    clients are told too), and whether a second call does no harm.
+    """One tool: how clients call it, what the daemon calls it, whether its results promise a form
+    (`as_object`: one that older clients are told too), and whether a second call does no harm.
     """
 
     alias: str
@@ -44,7 +58,9 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The tools of one moment. `listed` are MCP tool objects; `table` finds hidden ones too, whose call says why they are."""
+    """The tools of one moment. `listed` are MCP tool objects; `table` finds hidden ones too,
+    whose call says why they are.
+    """
 
     listed: tuple[dict[str, Any], ...] = ()
     table: Mapping[str, Known] = field(default_factory=dict)
@@ -55,7 +71,9 @@ class Tools:
 
 
 def alias_of(literal: Collection[str] = ()) -> Callable[[str], str]:
-    """Make the encoder; tools of a package in `literal` keep their own names (a test suite's, which asks for them so)."""
+    """Make the encoder; tools of a package in `literal` keep their own names (a test suite's,
+    which asks for them so).
+    """
 
     def alias(name: str) -> str:
         package, tool = names.parse(name)
@@ -64,15 +82,26 @@ def alias_of(literal: Collection[str] = ()) -> Callable[[str], str]:
     return alias
 
 
-def tools_of(rows: Iterable[Row], *, alias: Callable[[str], str] = names.alias, version: str = "") -> Tools:
-    """Make list and table, in the order of the canonical names. A name that cannot be told, or is taken, costs itself only."""
+def tools_of(
+    rows: Iterable[Row], *, alias: Callable[[str], str] = names.alias, version: str = ""
+) -> Tools:
+    """Make list and table, in the order of the canonical names. A name that cannot be told, or
+    is taken, costs itself only.
+    """
     listed: list[dict[str, Any]] = []
     table: dict[str, Known] = {}
     for row in sorted(rows, key=lambda row: str(row["name"])):
         try:
             again = row.get("sideEffects") != "writes" or row.get("idempotent") is True
             shape = _mapping(row.get("outputSchema"))
-            known = Known(alias(row["name"]), row["name"], bool(shape), shape.get("type") == "object", again, _mapping(row.get("inputSchema")) or _EMPTY)
+            known = Known(
+                alias(row["name"]),
+                row["name"],
+                bool(shape),
+                shape.get("type") == "object",
+                again,
+                _mapping(row.get("inputSchema")) or _EMPTY,
+            )
         except BadToolName:
             continue
         if known.alias in table or known.name in table:
@@ -84,17 +113,27 @@ def tools_of(rows: Iterable[Row], *, alias: Callable[[str], str] = names.alias, 
 
 
 def tool(row: Row, alias: str) -> dict[str, Any]:
-    """One tool as `tools/list` tells it; the author's words as they were written, as far as MCP has a place for them: one that
-    it has not would cost a client the whole list.
+    """One tool as `tools/list` tells it; the author's words as they were written, as far as MCP has
+    a place for them: one that it has not would cost a client the whole list.
     """
     title, icons = row.get("title"), row.get("icons")
     told = {
-        "name": alias, "title": title if isinstance(title, str) else None, "description": row["description"],
-        "inputSchema": row.get("inputSchema") or _EMPTY, "outputSchema": _mapping(row.get("outputSchema")) or None,
+        "name": alias,
+        "title": title if isinstance(title, str) else None,
+        "description": row["description"],
+        "inputSchema": row.get("inputSchema") or _EMPTY,
+        "outputSchema": _mapping(row.get("outputSchema")) or None,
         "icons": [icon for icon in icons if _is_icon(icon)] if isinstance(icons, list) else None,
         "annotations": {**_annotations(row), **_hints(row.get("annotations"))},
-        "_meta": {**_mapping(row.get("_meta")), **{META + key: row[of] for of, key in _TOLD.items() if row.get(of) not in (None, "", False)}},
-    }  # fmt: skip
+        "_meta": {
+            **_mapping(row.get("_meta")),
+            **{
+                META + key: row[of]
+                for of, key in _TOLD.items()
+                if row.get(of) not in (None, "", False)
+            },
+        },
+    }
     return {key: value for key, value in told.items() if value is not None}
 
 
@@ -109,13 +148,22 @@ def _annotations(row: Row) -> dict[str, bool]:
 
 
 def _hints(written: Any) -> dict[str, Any]:
-    return {key: value for key, value in _mapping(written).items() if isinstance(value, _HINTS.get(key, object))}
+    return {
+        key: value
+        for key, value in _mapping(written).items()
+        if isinstance(value, _HINTS.get(key, object))
+    }
 
 
 def _is_icon(written: Any) -> bool:
     icon = {"sizes": [], "mimeType": "", "theme": "light", **_mapping(written)}
     sized = isinstance(icon["sizes"], list) and all(isinstance(size, str) for size in icon["sizes"])
-    return isinstance(icon.get("src"), str) and isinstance(icon["mimeType"], str) and sized and icon["theme"] in ("light", "dark")
+    return (
+        isinstance(icon.get("src"), str)
+        and isinstance(icon["mimeType"], str)
+        and sized
+        and icon["theme"] in ("light", "dark")
+    )
 
 
 def _mapping(written: Any) -> Mapping[str, Any]:

@@ -27,9 +27,11 @@ def _future() -> "asyncio.Future[DeliveryReport]":
 
 @dataclass(slots=True, eq=False)
 class Act:
-    """`rank` decides who gives way (a brief word always does). `expires_at` is when it is pointless (boot clock).
+    """`rank` decides who gives way (a brief word always does). `expires_at` is when it is pointless
+    (boot clock).
 
-    `first` resolves when the lens has, or has not, acknowledged it; `final` when nothing more will come.
+    `first` resolves when the lens has, or has not, acknowledged it; `final` when nothing more will
+    come.
     """
 
     call_id: str
@@ -83,7 +85,10 @@ class Act:
             self.leave_at = now + self.rendering.duration_s
         self._stay(now)
         remarks = (self.remark, f"{done.clipped} clipped" if done.clipped else "")
-        self.say(Delivery.ACKNOWLEDGED if done.drawn is None else Delivery.SHOWN, "; ".join(filter(None, remarks)))
+        self.say(
+            Delivery.ACKNOWLEDGED if done.drawn is None else Delivery.SHOWN,
+            "; ".join(filter(None, remarks)),
+        )
 
     def turn(self, now: float) -> None:
         """Go to the next page."""
@@ -97,7 +102,9 @@ class Act:
             self.leave_at += seconds
 
     def _stay(self, now: float) -> None:
-        """How long this page stays: its reading time; a duration that was asked for is for the whole of it."""
+        """How long this page stays: its reading time; a duration that was asked for is for the
+        whole of it.
+        """
         self.until = now + self.sheets[self.page - 1].dwell_s
         if self.leave_at is not None:
             last = self.page >= len(self.sheets)
@@ -115,7 +122,9 @@ class Act:
                 future.set_result(self.report)
 
     def supersede(self, reason: str) -> None:
-        """Something else took its place: the truth depends on how much the wearer had read (or heard)."""
+        """Something else took its place: the truth depends on how much the wearer had read (or
+        heard).
+        """
         if self.reached and self.seen >= len(self.sheets):
             self.settle()
         else:

@@ -1,4 +1,6 @@
-"""One question to the wearer, from being asked to its answer: where it is now, and what was seen or heard of it."""
+"""One question to the wearer, from being asked to its answer: where it is now, and what was
+seen or heard of it.
+"""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -24,16 +26,20 @@ class Way(Enum):
 class Asking:
     """One question's life.
 
-    `begun`: it was put to the wearer, or is being put. `page` of `sheets` is there, or is to be put there next; a yes needs the
-    last one, after all others were there on the same `link`. `since` when it is there, or its speech has ended (boot clock).
-    `number` of the prompt open on the glasses; `unprompted`: they may not ask this themselves. `speech` is its spoken form, `heard` whether it was spoken to its end,
-    `missed` that the glasses were taken off, or put on, meanwhile, `address` which glasses speak it;
-    `hidden` that its page was, or may have been taken off, since it was begun to be drawn.
+    `begun`: it was put to the wearer, or is being put. `page` of `sheets` is there, or is to be put
+    there next; a yes needs the last one, after all others were there on the same `link`. `since`
+    when it is there, or its speech has ended (boot clock). `number` of the prompt open on the
+    glasses; `unprompted`: they may not ask this themselves. `speech` is its spoken form, `heard`
+    whether it was spoken to its end, `missed` that the glasses were taken off, or put on,
+    meanwhile, `address` which glasses speak it; `hidden` that its page was, or may have been taken
+    off, since it was begun to be drawn.
     """
 
     question: Question
     expires_at: float
-    answer: "asyncio.Future[Answer]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    answer: "asyncio.Future[Answer]" = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
     way: Way = Way.NOWHERE
     begun: bool = False
     number: int | None = None

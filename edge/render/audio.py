@@ -39,7 +39,9 @@ _UNSAFE: Final = str.maketrans({"‹": " ", "›": " ", "<": " ", ">": " "})
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """What the glasses played. `samples` is None when they do not count; `skipped` sentences had no sound."""
+    """What the glasses played. `samples` is None when they do not count; `skipped` sentences
+    had no sound.
+    """
 
     samples: int | None
     sentences: int
@@ -52,8 +54,13 @@ class CannotSpeak(Exception):
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Cut a text into speakable sentences of at most `MAX_SENTENCE` characters; what has no letter or digit is left out."""
-    safe = "".join(ch if ch == "\n" or unicodedata.category(ch)[0] != "C" else " " for ch in text.translate(_UNSAFE))
+    """Cut a text into speakable sentences of at most `MAX_SENTENCE` characters; what has no
+    letter or digit is left out.
+    """
+    safe = "".join(
+        ch if ch == "\n" or unicodedata.category(ch)[0] != "C" else " "
+        for ch in text.translate(_UNSAFE)
+    )
     for part in _ENDS.split(safe[:MAX_SPOKEN]):
         rest = " ".join(part.split())
         while rest:
@@ -73,7 +80,9 @@ def _seam(text: str) -> int:
 
 
 class Speaker:
-    """One utterance at a time; the stage sees to that. `stop` ends it within a chunk, dropping what is buffered."""
+    """One utterance at a time; the stage sees to that. `stop` ends it within a chunk, dropping
+    what is buffered.
+    """
 
     def __init__(self, glasses: GlassesPort, voice: Voice) -> None:
         self._glasses = glasses
@@ -89,14 +98,26 @@ class Speaker:
         return self._voice.why_not()
 
     async def speak(
-        self, text: str, capabilities: Capabilities, *, stop: asyncio.Event, started: Callable[[], None]
+        self,
+        text: str,
+        capabilities: Capabilities,
+        *,
+        stop: asyncio.Event,
+        started: Callable[[], None],
     ) -> Spoken:
-        """Say a text. `started` is called when the glasses opened the stream. Raises `CannotSpeak`, `GlassesAway`."""
+        """Say a text. `started` is called when the glasses opened the stream. Raises
+        `CannotSpeak`, `GlassesAway`.
+        """
         form = _form(capabilities)
         return await self._stream_out(form, self._utterances(text, form), stop, started)
 
     async def play(
-        self, pcm: str, capabilities: Capabilities, *, stop: asyncio.Event, started: Callable[[], None]
+        self,
+        pcm: str,
+        capabilities: Capabilities,
+        *,
+        stop: asyncio.Event,
+        started: Callable[[], None],
     ) -> Spoken:
         """Play base64 PCM (16 kHz mono 16-bit) as it is. Raises `CannotSpeak`, `GlassesAway`."""
         if AudioFormat.PCM16 not in _codecs(capabilities):
@@ -105,8 +126,13 @@ class Speaker:
             raw = base64.b64decode(pcm, validate=True)
         except (binascii.Error, ValueError) as e:
             raise CannotSpeak(f"audio.pcm is not base64: {e}") from None
-        frames = tuple(raw[at : at + _PCM_FRAME].ljust(_PCM_FRAME, b"\0") for at in range(0, len(raw), _PCM_FRAME))
-        return await self._stream_out(AudioFormat.PCM16, _only(Utterance(frames, len(raw) // 2)), stop, started)
+        frames = tuple(
+            raw[at : at + _PCM_FRAME].ljust(_PCM_FRAME, b"\0")
+            for at in range(0, len(raw), _PCM_FRAME)
+        )
+        return await self._stream_out(
+            AudioFormat.PCM16, _only(Utterance(frames, len(raw) // 2)), stop, started
+        )
 
     async def _utterances(self, text: str, form: AudioFormat) -> AsyncIterator[Utterance | None]:
         for sentence in sentences(text):
@@ -119,9 +145,12 @@ class Speaker:
                 raise CannotSpeak(str(e)) from None
 
     async def _stream_out(
-        self, form: AudioFormat, utterances: AsyncIterator[Utterance | None], stop: asyncio.Event,
+        self,
+        form: AudioFormat,
+        utterances: AsyncIterator[Utterance | None],
+        stop: asyncio.Event,
         started: Callable[[], None],
-    ) -> Spoken:  # fmt: skip
+    ) -> Spoken:
         said = skipped = 0
         player: _Player | None = None
         try:
@@ -139,12 +168,20 @@ class Speaker:
                 await player.feed(utterance.frames)
                 said += 1
         except BaseException:
-            if player is not None:  # a stream left open is "busy" for every later speech on this link
+            if (
+                player is not None
+            ):  # a stream left open is "busy" for every later speech on this link
                 with suppress(BridgeError, GlassesAway):
-                    await self._glasses.request(EndAudio(self._stream, flush=True), timeout_s=_ANSWER_S)
+                    await self._glasses.request(
+                        EndAudio(self._stream, flush=True), timeout_s=_ANSWER_S
+                    )
             raise
         if player is None:
-            raise CannotSpeak("stopped before it began" if stop.is_set() else "the voice has no sound for this text")
+            raise CannotSpeak(
+                "stopped before it began"
+                if stop.is_set()
+                else "the voice has no sound for this text"
+            )
         return Spoken(await player.end(), said, skipped, stop.is_set())
 
 
@@ -165,7 +202,9 @@ class _Player:
 
     async def open(self, form: AudioFormat) -> None:
         try:
-            await self._glasses.request(StartAudio(self._stream, form, RATE, FRAME_MS), timeout_s=_ANSWER_S)
+            await self._glasses.request(
+                StartAudio(self._stream, form, RATE, FRAME_MS), timeout_s=_ANSWER_S
+            )
         except (CommandRefused, CommandTimeout) as e:
             raise CannotSpeak(f"the glasses did not open the stream: {e}") from None
         self._began = asyncio.get_running_loop().time()
@@ -182,13 +221,19 @@ class _Player:
             self._sent_s += len(piece) * FRAME_MS / 1000
 
     async def end(self) -> int | None:
-        """Wait until the last sample was played, or flush when told to stop: samples played, None if not counted."""
+        """Wait until the last sample was played, or flush when told to stop: samples played,
+        None if not counted.
+        """
         try:
             if not self._stop.is_set():
-                done = await self._until_stopped(EndAudio(self._stream), max(0.0, self._lead()) + _ANSWER_S)
+                done = await self._until_stopped(
+                    EndAudio(self._stream), max(0.0, self._lead()) + _ANSWER_S
+                )
                 if done is not None:
                     return done.samples
-            return (await self._glasses.request(EndAudio(self._stream, flush=True), timeout_s=_ANSWER_S)).samples
+            return (
+                await self._glasses.request(EndAudio(self._stream, flush=True), timeout_s=_ANSWER_S)
+            ).samples
         except (CommandRefused, CommandTimeout) as e:
             raise CannotSpeak(f"the glasses did not confirm the end: {e}") from None
 
@@ -236,4 +281,3 @@ def _form(capabilities: Capabilities) -> AudioFormat:
         if form in codecs:
             return form
     raise CannotSpeak("these glasses take no sound we can make")
-

@@ -1,4 +1,6 @@
-"""Commands that change what the wearer sees without a page: settings, a notification, the dashboard. Never beside a question."""
+"""Commands that change what the wearer sees without a page: settings, a notification, the
+dashboard. Never beside a question.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -13,9 +15,13 @@ NOTIFIED_S: Final = 10.0
 
 
 class Beside:
-    """Implements `SendPort`. `turn` is held while a question is put on the lens, and while a command is sent here: never both at once."""
+    """Implements `SendPort`. `turn` is held while a question is put on the lens, and while a
+    command is sent here: never both at once.
+    """
 
-    def __init__(self, glasses: GlassesPort, clock: Clock, question_waits: Callable[[], bool]) -> None:
+    def __init__(
+        self, glasses: GlassesPort, clock: Clock, question_waits: Callable[[], bool]
+    ) -> None:
         self._glasses = glasses
         self._clock = clock
         self._question_waits = question_waits
@@ -24,7 +30,9 @@ class Beside:
         """When the newest notification has left the lens (boot clock)."""
 
     async def send(self, command: Command, *, timeout_s: float) -> Done:
-        """Send it unless a question waits. Raises `QuestionWaits`, and what `GlassesPort.request` raises."""
+        """Send it unless a question waits. Raises `QuestionWaits`, and what
+        `GlassesPort.request` raises.
+        """
         async with self.turn:
             if self._question_waits():
                 raise QuestionWaits

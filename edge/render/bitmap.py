@@ -26,7 +26,9 @@ class BadImage(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Grey:
-    """A picture as brightness, one byte a pixel, row-major; 0 is dark (and so transparent on a lens)."""
+    """A picture as brightness, one byte a pixel, row-major; 0 is dark (and so transparent on a
+    lens).
+    """
 
     width: int
     height: int
@@ -92,7 +94,9 @@ def _png(raw: bytes) -> Grey:
     rows = _unfiltered(body, stride, height, max(1, channels * depth // 8))
     palette, clear = chunks.get("PLTE", b""), chunks.get("tRNS", b"")
     shades = _shades(palette, clear) if colour == 3 else None
-    pixels = b"".join(_brightness(_samples(row, depth, width * channels), channels, depth, shades) for row in rows)
+    pixels = b"".join(
+        _brightness(_samples(row, depth, width * channels), channels, depth, shades) for row in rows
+    )
     return Grey(width, height, pixels)
 
 
@@ -120,7 +124,9 @@ def _unfiltered(body: bytes, stride: int, height: int, step: int) -> list[bytear
 
 
 def _undo(kind: int, row: bytearray, above: bytearray, step: int) -> None:
-    """Undo one row's filter in place. Spelled out per filter: this runs for every byte of a picture."""
+    """Undo one row's filter in place. Spelled out per filter: this runs for every byte of a
+    picture.
+    """
     size = len(row)
     if kind == 1:
         for i in range(step, size):
@@ -142,7 +148,11 @@ def _undo_paeth(row: bytearray, above: bytearray, step: int) -> None:
         row[i] = (row[i] + above[i]) & 0xFF
     for i in range(step, len(row)):
         left, up, corner = row[i - step], above[i], above[i - step]
-        to_left, to_up, to_corner = abs(up - corner), abs(left - corner), abs(left + up - corner - corner)
+        to_left, to_up, to_corner = (
+            abs(up - corner),
+            abs(left - corner),
+            abs(left + up - corner - corner),
+        )
         guess = up if to_up <= to_corner else corner
         if to_left <= to_up and to_left <= to_corner:
             guess = left
@@ -180,7 +190,8 @@ def _brightness(samples: list[int], channels: int, depth: int, shades: list[int]
     alpha = samples[3::4] if channels == 4 else [255] * (len(samples) // 3)
     reds, greens, blues = (samples[i::channels] for i in range(3))
     return bytes(
-        (r * 299 + g * 587 + b * 114) // 1000 * a // 255 for r, g, b, a in zip(reds, greens, blues, alpha, strict=True)
+        (r * 299 + g * 587 + b * 114) // 1000 * a // 255
+        for r, g, b, a in zip(reds, greens, blues, alpha, strict=True)
     )
 
 

@@ -1,6 +1,7 @@
 """Renderings → lens pages that fit these glasses, and the one writer of the lens.
 
-Refuses to decide what is shown when: that is the stage's. It plans, sends, and remembers what was acknowledged.
+Refuses to decide what is shown when: that is the stage's. It plans, sends, and remembers what was
+acknowledged.
 """
 
 import asyncio
@@ -49,7 +50,9 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What goes on the lens. No sheets: the lens is cleared. `remark` tells what could not be drawn as written."""
+    """What goes on the lens. No sheets: the lens is cleared. `remark` tells what could not be
+    drawn as written.
+    """
 
     sheets: tuple[Sheet, ...]
     downgrade: str = ""
@@ -61,7 +64,9 @@ class CannotShow(Exception):
 
 
 def plan(rendering: Rendering, capabilities: Capabilities) -> Plan:
-    """Fit a rendering to these glasses; an image that cannot be shown becomes its words. Raises `CannotShow`."""
+    """Fit a rendering to these glasses; an image that cannot be shown becomes its words. Raises
+    `CannotShow`.
+    """
     if not capabilities.has(Hardware.DISPLAY):
         raise CannotShow("these glasses have no display")
     if rendering.layout is LayoutKind.CLEAR_VIEW:
@@ -76,7 +81,9 @@ def plan(rendering: Rendering, capabilities: Capabilities) -> Plan:
 
 
 def _pictured(rendering: Rendering, capabilities: Capabilities) -> Plan:
-    """The picture; its words to the right of it, or before it where a page holds either pixels or words."""
+    """The picture; its words to the right of it, or before it where a page holds either pixels
+    or words.
+    """
     sheet, width = _image(rendering, capabilities), _size(capabilities)[0]
     if not rendering.second.strip():
         return Plan((sheet,))
@@ -90,7 +97,16 @@ def _pictured(rendering: Rendering, capabilities: Capabilities) -> Plan:
     first = said.pages[0].lines if said.pages else ()
     lines = tuple(replace(line, x=line.x + tile.width + _GUTTER) for line in first if line.text)
     remark = _remarks(said) or ("the text was cut" if len(said.pages) > 1 else "")
-    return Plan((Sheet(lines, (tile,), max(sheet.dwell_s, dwell_s(said.pages[0].words if said.pages else 0))),), remark=remark)
+    return Plan(
+        (
+            Sheet(
+                lines,
+                (tile,),
+                max(sheet.dwell_s, dwell_s(said.pages[0].words if said.pages else 0)),
+            ),
+        ),
+        remark=remark,
+    )
 
 
 def _image(rendering: Rendering, capabilities: Capabilities) -> Sheet:
@@ -104,15 +120,23 @@ def _image(rendering: Rendering, capabilities: Capabilities) -> Sheet:
     return Sheet(tiles=(tile,), dwell_s=IMAGE_DWELL_S)
 
 
-def _words(rendering: Rendering, capabilities: Capabilities, *, downgrade: str = "", why: str = "") -> Plan:
+def _words(
+    rendering: Rendering, capabilities: Capabilities, *, downgrade: str = "", why: str = ""
+) -> Plan:
     laid = _laid_out(rendering, canvas_of(capabilities), typeface_of(capabilities))
     if not laid.pages:
         raise CannotShow(why or "there is nothing to show")
-    return Plan(tuple(map(_sheet, laid.pages)), downgrade, "; ".join(filter(None, (why, _remarks(laid)))))
+    return Plan(
+        tuple(map(_sheet, laid.pages)), downgrade, "; ".join(filter(None, (why, _remarks(laid))))
+    )
 
 
 def _remarks(laid: Layout) -> str:
-    remarks = [f"{laid.replaced} characters have no glyph on this lens and were replaced"] if laid.replaced else []
+    remarks = (
+        [f"{laid.replaced} characters have no glyph on this lens and were replaced"]
+        if laid.replaced
+        else []
+    )
     return "; ".join([*remarks, *["the text was cut"] * laid.cut])
 
 
@@ -127,7 +151,9 @@ def _sheet(page: Page) -> Sheet:
 
 
 def _size(capabilities: Capabilities) -> tuple[float, float]:
-    return float(capabilities.get("display.width", 0) or 576), float(capabilities.get("display.height", 0) or 136)
+    return float(capabilities.get("display.width", 0) or 576), float(
+        capabilities.get("display.height", 0) or 136
+    )
 
 
 def canvas_of(capabilities: Capabilities) -> Canvas:
@@ -155,9 +181,13 @@ def typeface_of(capabilities: Capabilities) -> Typeface:
 
 
 class Lens:
-    """Sends pages one at a time, no faster than the panel takes them, and knows what the glasses last acknowledged."""
+    """Sends pages one at a time, no faster than the panel takes them, and knows what the
+    glasses last acknowledged.
+    """
 
-    def __init__(self, glasses: GlassesPort, bus: BusPort, clock: Clock, *, min_gap_s: float = MIN_GAP_S) -> None:
+    def __init__(
+        self, glasses: GlassesPort, bus: BusPort, clock: Clock, *, min_gap_s: float = MIN_GAP_S
+    ) -> None:
         self._glasses = glasses
         self._bus = bus
         self._clock = clock
@@ -186,7 +216,11 @@ class Lens:
         """What the glasses say they need, else what any panel needs."""
         record = self._glasses.status().capabilities
         said = record.get("display.min_gap_ms") if record is not None else None
-        if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= _LONGEST_GAP_MS:
+        if (
+            isinstance(said, bool)
+            or not isinstance(said, int | float)
+            or not 0 <= said <= _LONGEST_GAP_MS
+        ):
             return self._min_gap_s
         return said / 1000
 
@@ -203,7 +237,9 @@ class Lens:
         return done
 
     async def turn(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> bool:
-        """Like `show`, for a scene that counts as shown already: False when the glasses did not take it."""
+        """Like `show`, for a scene that counts as shown already: False when the glasses did not
+        take it.
+        """
         try:
             await self.show(scene, sheets, number)
         except (CommandRefused, CommandTimeout, LocalMisuse) as e:
@@ -212,20 +248,28 @@ class Lens:
         return True
 
     async def restore(self, scene: str, sheets: tuple[Sheet, ...], number: int) -> None:
-        """Put a page back on glasses that returned; not when a result was quicker than the news of their return."""
+        """Put a page back on glasses that returned; not when a result was quicker than the news
+        of their return.
+        """
         here = self._glasses.status().link
         if not (self.lit and here and self._link == here):
             await self.turn(scene, sheets, number)
 
     async def ask(self, scene: str, sheet: Sheet, number: int, timeout_s: float) -> Done:
-        """Let the glasses put a question of theirs over the page. Raises what `GlassesPort.request` raises."""
+        """Let the glasses put a question of theirs over the page. Raises what
+        `GlassesPort.request` raises.
+        """
         await self._pace()
-        done = await self._glasses.request(Prompt(number, sheet.lines, timeout_s), timeout_s=ANSWER_S)
+        done = await self._glasses.request(
+            Prompt(number, sheet.lines, timeout_s), timeout_s=ANSWER_S
+        )
         self._acknowledged(LensChanged(scene, 1, 1, rows_of(sheet.lines)), sheet)
         return done
 
     async def clear(self, *, at_once: bool = False) -> None:
-        """Make the lens dark, if the glasses take it; `at_once` is for the echo of a gesture. Raises GlassesAway."""
+        """Make the lens dark, if the glasses take it; `at_once` is for the echo of a gesture.
+        Raises GlassesAway.
+        """
         if at_once:
             self._sent_at = asyncio.get_running_loop().time()
         else:
@@ -238,11 +282,22 @@ class Lens:
             self._acknowledged(LensChanged("", 0, 0, ()), Sheet())
 
     def report(self, *, exact: bool = False) -> Mapping[str, Json]:
-        """What is on it; `exact` adds `drawn`: each line with its place, each picture with its pixels (base64)."""
+        """What is on it; `exact` adds `drawn`: each line with its place, each picture with its
+        pixels (base64).
+        """
         last = self._last
-        told = {"scene": last.scene, "page": last.page, "pages": last.pages, "lines": list(last.lines), "at": self._at}
+        told = {
+            "scene": last.scene,
+            "page": last.page,
+            "pages": last.pages,
+            "lines": list(last.lines),
+            "at": self._at,
+        }
         if exact:
-            tiles = [{**asdict(tile), "pixels": base64.b64encode(tile.pixels).decode()} for tile in self._sheet.tiles]
+            tiles = [
+                {**asdict(tile), "pixels": base64.b64encode(tile.pixels).decode()}
+                for tile in self._sheet.tiles
+            ]
             told["drawn"] = {"lines": [asdict(line) for line in self._sheet.lines], "tiles": tiles}
         return told
 

@@ -1,4 +1,5 @@
-"""The ear's side of the stage: at most one act is being spoken, can be silenced, and its end is reported once.
+"""The ear's side of the stage: at most one act is being spoken, can be silenced, and its end is
+reported once.
 
 Refuses to decide what is spoken and what a failure means for the wearer: the stage does.
 """
@@ -33,14 +34,20 @@ class SpeechOver:
 
     @property
     def unsaid(self) -> bool:
-        """True when it was stopped before the glasses opened a stream: it may still be said, and that once."""
+        """True when it was stopped before the glasses opened a stream: it may still be said,
+        and that once.
+        """
         return self.spoken is None and self.act.report.state is not Delivery.SENT and not self.away
 
     @property
     def whole(self) -> bool:
         """True when all of it was played, to the end."""
         spoken = self.spoken
-        return spoken is not None and spoken.samples != 0 and not (spoken.skipped or spoken.stopped or self.stopped_by)
+        return (
+            spoken is not None
+            and spoken.samples != 0
+            and not (spoken.skipped or spoken.stopped or self.stopped_by)
+        )
 
     def remark(self) -> str:
         """What there is to say about a speech that was heard."""
@@ -54,7 +61,9 @@ class SpeechOver:
 class Ear:
     """`tasks` is the stage's group; `over` takes the end of each speech."""
 
-    def __init__(self, glasses: GlassesPort, voice: Voice, over: Callable[[SpeechOver], None]) -> None:
+    def __init__(
+        self, glasses: GlassesPort, voice: Voice, over: Callable[[SpeechOver], None]
+    ) -> None:
         self._voice = voice
         self._speaker = Speaker(glasses, voice)
         self._over = over
@@ -79,7 +88,11 @@ class Ear:
             why.append(reason)
             return False
         if not act.lit and act.rendering.layout is not None:
-            act.downgrade = "image→speech" if act.rendering.layout is LayoutKind.BITMAP_VIEW else "display→speech"
+            act.downgrade = (
+                "image→speech"
+                if act.rendering.layout is LayoutKind.BITMAP_VIEW
+                else "display→speech"
+            )
         self._stop, self._stopped_by = asyncio.Event(), ""
         self.speaking, act.speech = act, "begun"
         self._silent.clear()
@@ -92,7 +105,9 @@ class Ear:
         self._stop.set()
 
     async def hush(self, who: str) -> None:
-        """Stop what is being said and wait until the glasses are silent (bounded by the speaker's own deadlines)."""
+        """Stop what is being said and wait until the glasses are silent (bounded by the
+        speaker's own deadlines).
+        """
         if self.speaking is not None:
             self.quiet(who)
             await self._silent.wait()
@@ -111,7 +126,9 @@ class Ear:
 
         try:
             if wanted.pcm:
-                spoken = await self._speaker.play(wanted.pcm, capabilities, stop=stop, started=started)
+                spoken = await self._speaker.play(
+                    wanted.pcm, capabilities, stop=stop, started=started
+                )
             else:
                 words = wanted.speech or wanted.words
                 spoken = await self._speaker.speak(words, capabilities, stop=stop, started=started)

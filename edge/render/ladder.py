@@ -1,4 +1,5 @@
-"""The ladder of one act: image → text → speech → none; a rung holds only when something was drawn, or begins to be said.
+"""The ladder of one act: image → text → speech → none; a rung holds only when something was drawn,
+or begins to be said.
 
 Refuses to know what else is on the lens, and when an act's turn is: that is the stage's.
 """
@@ -37,7 +38,9 @@ class Ladder:
         wanted = act.rendering
         if wanted.layout is not None:
             await self._lens_rung(act, wanted, capabilities, why)
-        heard = (wanted.speech or wanted.pcm or (wanted.words if not act.lit else "")) and not wanted.silent
+        heard = (
+            wanted.speech or wanted.pcm or (wanted.words if not act.lit else "")
+        ) and not wanted.silent
         if heard and act.speech == "not yet" and self._ear.begin(act, capabilities, why):
             return
         if not act.lit and wanted.layout is None and capabilities.has(Hardware.DISPLAY):
@@ -48,13 +51,22 @@ class Ladder:
         """Speech came to nothing and the lens has nothing yet: the words go there if they can."""
         why = [reason]
         untried = act.rendering.layout is None
-        if untried and status.ready and status.capabilities and status.capabilities.has(Hardware.DISPLAY):
+        if (
+            untried
+            and status.ready
+            and status.capabilities
+            and status.capabilities.has(Hardware.DISPLAY)
+        ):
             await self._words_rung(act, status.capabilities, why)
         _end(act, why)
 
-    async def _lens_rung(self, act: Act, wanted: Rendering, capabilities: Capabilities, why: list[str]) -> None:
+    async def _lens_rung(
+        self, act: Act, wanted: Rendering, capabilities: Capabilities, why: list[str]
+    ) -> None:
         try:
-            if wanted.layout is LayoutKind.BITMAP_VIEW:  # a large picture takes tenths of a second to decode
+            if (
+                wanted.layout is LayoutKind.BITMAP_VIEW
+            ):  # a large picture takes tenths of a second to decode
                 planned = await asyncio.to_thread(plan, wanted, capabilities)
             else:
                 planned = plan(wanted, capabilities)
@@ -72,7 +84,9 @@ class Ladder:
     async def _words_rung(self, act: Act, capabilities: Capabilities, why: list[str]) -> None:
         """What cannot be said is written."""
         act.downgrade = "speech→display"
-        await self._lens_rung(act, replace(act.rendering, layout=LayoutKind.TEXT_WALL), capabilities, why)
+        await self._lens_rung(
+            act, replace(act.rendering, layout=LayoutKind.TEXT_WALL), capabilities, why
+        )
 
     async def _first_page(self, act: Act, why: list[str]) -> None:
         try:

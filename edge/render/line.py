@@ -1,6 +1,7 @@
 """Who waits for the lens: one act for glasses that are away, a few behind what is being read.
 
-Refuses to show anything and to know why the lens is taken; it keeps order, bounds, and says what became of whom.
+Refuses to show anything and to know why the lens is taken; it keeps order, bounds, and says what
+became of whom.
 """
 
 from collections import deque
@@ -12,7 +13,9 @@ from tools_cache.tool import Delivery
 
 AWAY: Final = "glasses away"
 LATER: Final = 4
-"""Results that wait for the lens; the oldest goes first, the fifth supersedes the oldest. Words of ours go last."""
+"""Results that wait for the lens; the oldest goes first, the fifth supersedes the oldest. Words
+of ours go last.
+"""
 
 
 class Line:
@@ -54,7 +57,9 @@ class Line:
             self._later.appendleft(act)
 
     def wait(self, act: Act, why: str, *, at_least_until: float) -> None:
-        """Results wait as long as they are worth anything, a word of our own (an alarm) until it can be shown."""
+        """Results wait as long as they are worth anything, a word of our own (an alarm) until
+        it can be shown.
+        """
         if act.brief:
             act.say(Delivery.DROPPED, why, final=True)
             return

@@ -1,6 +1,8 @@
-"""Working marks: the newest brief word on its way to the lens, and which calls the wearer has called off.
+"""Working marks: the newest brief word on its way to the lens, and which calls the wearer has
+called off.
 
-Refuses to show anything. Of a flood of words one waits, the newest; whoever told an older one is answered at once.
+Refuses to show anything. Of a flood of words one waits, the newest; whoever told an older one is
+answered at once.
 """
 
 from collections import deque
@@ -46,11 +48,15 @@ class Marks:
             self._unseen = ""
 
     def unseen(self, scene: str, until: float) -> None:
-        """There is no lens for this mark, and still the wearer waits for its call (until, boot clock)."""
+        """There is no lens for this mark, and still the wearer waits for its call (until, boot
+        clock).
+        """
         self._unseen, self._unseen_until = scene, until
 
     def awaited(self, now: float) -> str:
-        """The scene of the mark that would be shown if there were a lens; empty when there is none."""
+        """The scene of the mark that would be shown if there were a lens; empty when there is
+        none.
+        """
         return self._unseen if call_of(self._unseen) and now < self._unseen_until else ""
 
     def call_off(self, scene: str) -> None:

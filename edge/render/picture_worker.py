@@ -1,9 +1,10 @@
-"""Pictures for a lens: a child process that fits photographs and draws QR codes (the only importer of Pillow and segno here).
+"""Pictures for a lens: a child process that fits photographs and draws QR codes (the only importer
+of Pillow and segno here).
 
 Knows no glasses, no tools and no network: one question on stdin, one answer on stdout, and it ends.
 
-Question: JSON `{do: "fit", image, width, height, bpp}` or `{do: "qr", text, side}`. Answer: JSON `{png}` (base64, grey, as many
-shades as the lens has) or `{problem}`.
+Question: JSON `{do: "fit", image, width, height, bpp}` or `{do: "qr", text, side}`. Answer: JSON
+`{png}` (base64, grey, as many shades as the lens has) or `{problem}`.
 """
 
 import base64
@@ -23,7 +24,9 @@ MAX_PIXELS: Final = 24_000_000
 MAX_PNG: Final = 130_000
 """Bytes of a fitted picture: as base64, and with its envelope, it must fit one result (192 KiB)."""
 QUIET: Final = 2
-"""Modules of light around a QR code. The norm wants 4; readers find it with 2, and a lens has no rows to give away."""
+"""Modules of light around a QR code. The norm wants 4; readers find it with 2, and a lens has
+no rows to give away.
+"""
 LEAST_SCALE: Final = 2
 """Pixels of a module: below it no camera reads a code off a lens."""
 _MEMORY: Final = 1 << 30
@@ -35,7 +38,9 @@ class Unfit(Exception):
 
 
 def fitted(image: bytes, width: int, height: int, bpp: int) -> bytes:
-    """Scale down into the canvas (never up), make grey, spread the error over the shades there are. Raises `Unfit`."""
+    """Scale down into the canvas (never up), make grey, spread the error over the shades there
+    are. Raises `Unfit`.
+    """
     picture = _grey(image, width, height)
     for dither in (True, False):
         raw = _png(_shaded(picture, bpp, dither=dither), bpp)
@@ -50,11 +55,16 @@ def _grey(image: bytes, width: int, height: int) -> "Image.Image":
     try:
         picture: Image.Image = Image.open(io.BytesIO(image), formats=("PNG", "JPEG"))
         if picture.width * picture.height > MAX_PIXELS:
-            raise Unfit(f"the image has {picture.width} × {picture.height} pixels; at most {MAX_PIXELS} in all")
+            raise Unfit(
+                f"the image has {picture.width} × {picture.height} "
+                f"pixels; at most {MAX_PIXELS} in all"
+            )
         picture.draft("L", (width * 2, height * 2))  # a JPEG is read at the size that is needed
         picture = ImageOps.exif_transpose(picture)
         lit = Image.new("RGBA", picture.size, (0, 0, 0, 255))
-        lit.alpha_composite(picture.convert("RGBA"))  # what is clear stays dark: on a lens that is clear
+        lit.alpha_composite(
+            picture.convert("RGBA")
+        )  # what is clear stays dark: on a lens that is clear
         grey = lit.convert("L")
     except UnidentifiedImageError:
         raise Unfit("the image is neither a PNG nor a JPEG") from None
@@ -65,7 +75,9 @@ def _grey(image: bytes, width: int, height: int) -> "Image.Image":
 
 
 def _shaded(picture: "Image.Image", bpp: int, *, dither: bool) -> "Image.Image":
-    """Bring it to the shades of the lens, as grey values that the lens's own rounding leaves as they are."""
+    """Bring it to the shades of the lens, as grey values that the lens's own rounding leaves as
+    they are.
+    """
     from PIL import Image  # noqa: PLC0415 - as above
 
     shades = 1 << bpp
@@ -79,7 +91,9 @@ def _png(picture: "Image.Image", bpp: int) -> bytes:
     from PIL import Image  # noqa: PLC0415 - as above
 
     out = io.BytesIO()
-    (picture.convert("1", dither=Image.Dither.NONE) if bpp == 1 else picture).save(out, format="PNG", optimize=True)
+    (picture.convert("1", dither=Image.Dither.NONE) if bpp == 1 else picture).save(
+        out, format="PNG", optimize=True
+    )
     return out.getvalue()
 
 
@@ -100,13 +114,20 @@ def code(text: str, side: int) -> bytes:
 
 
 def answer(question: bytes) -> dict[str, Any]:
-    """Carry one question out; any failure becomes a problem told, so that the parent never waits in vain."""
+    """Carry one question out; any failure becomes a problem told, so that the parent never
+    waits in vain.
+    """
     try:
         asked = json.loads(question)
         if asked["do"] == "qr":
             made = code(asked["text"], asked["side"])
         else:
-            made = fitted(base64.b64decode(asked["image"], validate=True), asked["width"], asked["height"], asked["bpp"])
+            made = fitted(
+                base64.b64decode(asked["image"], validate=True),
+                asked["width"],
+                asked["height"],
+                asked["bpp"],
+            )
     except Unfit as e:
         return {"problem": str(e)}
     except ImportError as e:
@@ -119,11 +140,17 @@ def answer(question: bytes) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Pictures come from anywhere: whatever one of them does to a decoder, it does to this process alone."""
+    """Pictures come from anywhere: whatever one of them does to a decoder, it does to this
+    process alone.
+    """
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
     question = sys.stdin.buffer.read(MAX_QUESTION + 1)
-    told = answer(question) if len(question) <= MAX_QUESTION else {"problem": "the question is too long"}
+    told = (
+        answer(question)
+        if len(question) <= MAX_QUESTION
+        else {"problem": "the question is too long"}
+    )
     sys.stdout.buffer.write(json.dumps(told).encode())
 
 

@@ -1,6 +1,8 @@
-"""Pictures made ready for the lens in use: each by a child process of its own, which is ended when it takes too long.
+"""Pictures made ready for the lens in use: each by a child process of its own, which is ended when
+it takes too long.
 
-Implements `tools_cache.pictures.Pictures`. Refuses to load a picture library into the daemon, and to show anything.
+Implements `tools_cache.pictures.Pictures`. Refuses to load a picture library into the daemon, and
+to show anything.
 """
 
 import asyncio
@@ -25,7 +27,11 @@ class Pictures:
     """One per daemon; holds nothing between two pictures."""
 
     def __init__(
-        self, glasses: Callable[[], GlassesStatus], *, deadline_s: float = DEADLINE_S, code: str = CODE
+        self,
+        glasses: Callable[[], GlassesStatus],
+        *,
+        deadline_s: float = DEADLINE_S,
+        code: str = CODE,
     ) -> None:
         self._glasses = glasses
         self._deadline_s = deadline_s
@@ -35,7 +41,9 @@ class Pictures:
     async def fitted(self, image: str) -> str:
         """See `tools_cache.pictures.Pictures`."""
         width, height, bpp = _canvas(self._glasses().capabilities)
-        told = await self._asked({"do": "fit", "image": image, "width": width, "height": height, "bpp": bpp})
+        told = await self._asked(
+            {"do": "fit", "image": image, "width": width, "height": height, "bpp": bpp}
+        )
         if "png" in told:
             return str(told["png"])
         if told.get("absent") == "PIL":
@@ -43,7 +51,9 @@ class Pictures:
         raise _wrong(f"image: {told['problem']}")
 
     async def code(self, text: str) -> str:
-        """A QR code of the text for this lens, as base64 PNG; empty when there is none to be had: words go on alone."""
+        """A QR code of the text for this lens, as base64 PNG; empty when there is none to be
+        had: words go on alone.
+        """
         known = self._glasses().capabilities
         if known is None or known.get("display.bitmap") is not True:
             return ""
@@ -59,7 +69,9 @@ class Pictures:
     async def _asked(self, question: Mapping[str, Any]) -> dict[str, Any]:
         try:
             async with self._turns:
-                answer, _ = await child.ask(self._code, question=json.dumps(question).encode(), limit_s=self._deadline_s)
+                answer, _ = await child.ask(
+                    self._code, question=json.dumps(question).encode(), limit_s=self._deadline_s
+                )
             told: dict[str, Any] = json.loads(answer)
         except TimeoutError:
             raise _wrong(f"image: it took longer than {self._deadline_s:g} s to read") from None

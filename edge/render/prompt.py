@@ -1,6 +1,8 @@
-"""Questions to the wearer: one at a time, on the lens or in the ear, until answered, taken back, or out of time.
+"""Questions to the wearer: one at a time, on the lens or in the ear, until answered, taken back, or
+out of time.
 
-Refuses to know what a yes is worth, and what else is on the lens: the stage covers that, and brings it back.
+Refuses to know what a yes is worth, and what else is on the lens: the stage covers that, and brings
+it back.
 """
 
 import asyncio
@@ -22,32 +24,49 @@ from edge.render.ladder import REFUSALS
 from edge.render.question import ANSWERS, can_press, pages, spoken
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.errors import CommandRefused
-from firmware_bridge.messages import Answer, Done, EndPrompt, Event, Gesture, HidingChanged, PromptAnswered, WornChanged
+from firmware_bridge.messages import (
+    Answer,
+    Done,
+    EndPrompt,
+    Event,
+    Gesture,
+    HidingChanged,
+    PromptAnswered,
+    WornChanged,
+)
 
 __all__ = ["Asker", "Asking", "Way"]
 _log: Final = logging.getLogger(__name__)
 WAITING: Final = 8
 """Questions that may wait behind the one being asked; nobody remembers a ninth."""
 TOO_SOON_S: Final = 0.7
-"""After a page of a question is there, or its speech has ended: a gesture within this time was meant for what was there before."""
+"""After a page of a question is there, or its speech has ended: a gesture within this time was
+meant for what was there before.
+"""
 RETRY_S: Final = 1.0
 """Between two tries to put a question where the glasses did not take it."""
 _LONGEST_PROMPT_S: Final = 600.0
 """The profile's bound; a longer question is asked again."""
 _SLICE_S: Final = 5.0
-"""Longest sleep between two looks at the boot clock, which runs on while the machine is suspended."""
+"""Longest sleep between two looks at the boot clock, which runs on while the machine is
+suspended.
+"""
 _NUMBERS_A_S: Final = 20
-"""Prompt numbers come from the boot clock, so that no daemon of this boot uses another's: twice as many a second as the
-lens takes, and 6.8 years until 32 bits are used up."""
+"""Prompt numbers come from the boot clock, so that no daemon of this boot uses another's: twice as
+many a second as the lens takes, and 6.8 years until 32 bits are used up.
+"""
 
 
 class Asker:
-    """`ask`, `gestured` and `answered` may be called at any time and never wait for the glasses; the rest is the actor's.
+    """`ask`, `gestured` and `answered` may be called at any time and never wait for the glasses;
+    the rest is the actor's.
 
     `wake` tells the actor that there may be something to do.
     """
 
-    def __init__(self, glasses: GlassesPort, lens: Lens, ear: Ear, clock: Clock, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, glasses: GlassesPort, lens: Lens, ear: Ear, clock: Clock, wake: Callable[[], None]
+    ) -> None:
         self._glasses = glasses
         self._lens = lens
         self._ear = ear
@@ -56,7 +75,9 @@ class Asker:
         self._queue: deque[Asking] = deque()
         self._prompts = True
         self._last_number = 0
-        self.beside = Beside(glasses, clock, lambda: any(not asking.answer.done() for asking in self._queue))
+        self.beside = Beside(
+            glasses, clock, lambda: any(not asking.answer.done() for asking in self._queue)
+        )
         self.stray = False
         """The glasses may hold a question open that is none any more."""
 
@@ -98,7 +119,9 @@ class Asker:
                     return ""
                 why.append(unseen)
         if not (capabilities.has(Hardware.SPEAKER) and can_press(capabilities)):
-            return why[0] if why else "these glasses have neither a display nor a speaker and a button"
+            return (
+                why[0] if why else "these glasses have neither a display nor a speaker and a button"
+            )
         try:
             spoken(question, capabilities)
             unheard = self._ear.why_not(capabilities)
@@ -134,7 +157,9 @@ class Asker:
         return True
 
     def _counts(self, asking: Asking, answer: Answer) -> bool:
-        """True when the wearer can have known what the gesture answers. A no needs only the beginning of the question."""
+        """True when the wearer can have known what the gesture answers. A no needs only the
+        beginning of the question.
+        """
         settled, status = self._clock.boot() - asking.since >= TOO_SOON_S, self._glasses.status()
         if asking.way is Way.PAGE and not (status.ready and status.link == asking.link):
             return False  # another connection: nobody knows what is on the lens now
@@ -156,7 +181,9 @@ class Asker:
         return status.unseen or status.covered
 
     def _gone(self, asking: Asking) -> None:
-        """The page may not be on the lens any more, or not be seen: it is put there again, from the first on."""
+        """The page may not be on the lens any more, or not be seen: it is put there again, from
+        the first on.
+        """
         asking.hidden = True
         if asking.way is Way.PAGE:
             asking.nowhere()
@@ -175,8 +202,9 @@ class Asker:
             self._gone(head)
 
     def answered(self, event: PromptAnswered) -> None:
-        """Take what the glasses say. Their clocks are not trusted: a question that they gave up too early is put again, one that
-        they let be answered too early is put again as a page, whose gestures are read here.
+        """Take what the glasses say. Their clocks are not trusted: a question that they gave up too
+        early is put again, one that they let be answered too early is put again as a page, whose
+        gestures are read here.
         """
         asking = self._head()
         if asking is None or asking.number != event.prompt:
@@ -186,8 +214,14 @@ class Asker:
         now = self._clock.boot()
         if event.answer is Answer.TIMEOUT and now < asking.expires_at:
             asking.nowhere(now + RETRY_S)
-        elif asking.way is not Way.PROMPT or now - asking.since < TOO_SOON_S or self._unworn(event.answer):
-            _log.debug("an answer to prompt %d came before anybody could have read it", event.prompt)
+        elif (
+            asking.way is not Way.PROMPT
+            or now - asking.since < TOO_SOON_S
+            or self._unworn(event.answer)
+        ):
+            _log.debug(
+                "an answer to prompt %d came before anybody could have read it", event.prompt
+            )
             asking.unprompted = self.stray = True
             asking.nowhere()
         else:
@@ -199,7 +233,9 @@ class Asker:
         return answer is Answer.ALLOW and self._glasses.status().worn is False
 
     def worn_changed(self) -> None:
-        """The glasses were put on or taken off, which touches them: what is there was not read yet, what is said not heard whole."""
+        """The glasses were put on or taken off, which touches them: what is there was not read
+        yet, what is said not heard whole.
+        """
         if (asking := self._head()) is None:
             return
         asking.since = self._clock.boot()
@@ -230,7 +266,9 @@ class Asker:
         return max((asking.expires_at for asking in self._queue), default=self._clock.boot())
 
     def due_at(self) -> float | None:
-        """When somebody's turn is without anything happening; None when there is nothing to wait for."""
+        """When somebody's turn is without anything happening; None when there is nothing to
+        wait for.
+        """
         head = self._head()
         wanted = head is not None and head.way is Way.NOWHERE and self._glasses.status().ready
         return max(head.again_at, self.beside.over_at) if head is not None and wanted else None
@@ -243,7 +281,9 @@ class Asker:
             head.nowhere()
 
     async def tidy(self) -> None:
-        """Take off what is answered, called off or out of time; a voice that still asks falls silent."""
+        """Take off what is answered, called off or out of time; a voice that still asks falls
+        silent.
+        """
         while self._queue and self._queue[0].answer.done():
             asking = self._queue.popleft()
             if asking.speech is not None and self._ear.speaking is asking.speech:
@@ -263,21 +303,31 @@ class Asker:
             self.stray = True
 
     async def put(self) -> None:
-        """Put the question whose turn it is to the wearer, unless something beside the pages came onto the lens before it."""
+        """Put the question whose turn it is to the wearer, unless something beside the pages
+        came onto the lens before it.
+        """
         async with self.beside.turn:
             if self._clock.boot() >= self.beside.over_at:
                 await self._put()
 
     async def _put(self) -> None:
         """On the lens, else in the ear."""
-        asking, capabilities, why = self._queue[0], self._glasses.status().capabilities, ["glasses away"]
+        asking, capabilities, why = (
+            self._queue[0],
+            self._glasses.status().capabilities,
+            ["glasses away"],
+        )
         asking.begun = True
         nobody = why[0] if capabilities is None else self._why_nobody(asking.question, capabilities)
-        if capabilities is None or (nobody and not self._hidden()):  # what is hidden now may be seen before the time is over
+        if capabilities is None or (
+            nobody and not self._hidden()
+        ):  # what is hidden now may be seen before the time is over
             asking.give_up(nobody)
             return
         try:
-            if await self._on_lens(asking, capabilities, why) or self._in_ear(asking, capabilities, why):
+            if await self._on_lens(asking, capabilities, why) or self._in_ear(
+                asking, capabilities, why
+            ):
                 return
         except GlassesAway:
             self.stray = self.stray or asking.number is not None
@@ -349,7 +399,9 @@ class Asker:
         return None
 
     def _number(self) -> int:
-        self._last_number = max(self._last_number + 1, int(self._clock.boot() * _NUMBERS_A_S)) & 0xFFFFFFFF
+        self._last_number = (
+            max(self._last_number + 1, int(self._clock.boot() * _NUMBERS_A_S)) & 0xFFFFFFFF
+        )
         return self._last_number
 
     # ------------------------------------------------------------------ the ear
@@ -366,7 +418,14 @@ class Asker:
             except CannotSpeak as e:
                 why.append(str(e))
                 return False
-            act = Act("", asking.question.scene, words, ASKING_RANK, asking.expires_at, lambda _id, _report: None)
+            act = Act(
+                "",
+                asking.question.scene,
+                words,
+                ASKING_RANK,
+                asking.expires_at,
+                lambda _id, _report: None,
+            )
             if not self._ear.begin(act, capabilities, why):
                 return False
             asking.speech, asking.address = act, here
@@ -374,8 +433,8 @@ class Asker:
         return True
 
     def spoken(self, over: SpeechOver) -> None:
-        """A question's speech ended. One that was said to its end may be answered now; else it was not asked, and is said again
-        from its beginning when the glasses are back.
+        """A question's speech ended. One that was said to its end may be answered now; else it was
+        not asked, and is said again from its beginning when the glasses are back.
         """
         asking = self._head()
         if asking is None or asking.speech is not over.act or asking.answer.done():

@@ -1,4 +1,5 @@
-"""What is on the lens to be read: its page, its time, its note on disk, and what happens to them under a question.
+"""What is on the lens to be read: its page, its time, its note on disk, and what happens to them
+under a question.
 
 Refuses to choose what is shown: the stage gives it an act that was lit and says when it goes.
 """
@@ -17,7 +18,9 @@ NEWER: Final = "by something newer"
 
 
 class Reading:
-    """`now` is what the wearer reads (or read, when a question covers it or the glasses left). Raises `GlassesAway`."""
+    """`now` is what the wearer reads (or read, when a question covers it or the glasses left).
+    Raises `GlassesAway`.
+    """
 
     def __init__(self, lens: Lens, scenes: Scenes, clock: Clock) -> None:
         self._lens = lens
@@ -27,7 +30,9 @@ class Reading:
         self.now: Act | None = None
 
     async def recall(self, told: Told) -> bool:
-        """Take up what the last daemon was showing; True when it ended while a question was before the wearer."""
+        """Take up what the last daemon was showing; True when it ended while a question was
+        before the wearer.
+        """
         self.now = await self._scenes.recall(told)
         return self._scenes.asked
 
@@ -55,7 +60,11 @@ class Reading:
     async def turn(self) -> bool:
         """Go to the next page; False when there is none, or no time for it."""
         act = self.now
-        if act is None or act.page >= len(act.sheets) or (act.leave_at is not None and act.leave_at <= self._clock.boot()):
+        if (
+            act is None
+            or act.page >= len(act.sheets)
+            or (act.leave_at is not None and act.leave_at <= self._clock.boot())
+        ):
             return False
         act.turn(self._clock.boot())
         if await self._lens.turn(act.scene, act.sheets, act.page):
@@ -70,7 +79,9 @@ class Reading:
             act.settle()
 
     async def dark(self, *, at_once: bool = False) -> None:
-        """Nothing is to be read. The lens before the disk: somebody may be waiting for the echo of a gesture."""
+        """Nothing is to be read. The lens before the disk: somebody may be waiting for the echo
+        of a gesture.
+        """
         try:
             await self._lens.clear(at_once=at_once)
         finally:
@@ -85,8 +96,8 @@ class Reading:
         return not self._lens.lit
 
     async def again(self, *, returned: bool = False) -> None:
-        """Put it on the lens once more: the same scene, so it is no second rendering. What is over goes. To glasses that
-        `returned` nothing is shown that they were shown since.
+        """Put it on the lens once more: the same scene, so it is no second rendering. What is over
+        goes. To glasses that `returned` nothing is shown that they were shown since.
         """
         act, put = self.now, self._lens.restore if returned else self._lens.turn
         if act is not None and act.until > self._clock.boot():
@@ -116,4 +127,8 @@ class Reading:
                 with suppress(GlassesAway):
                     await self.again()
         finally:
-            await (self._scenes.forget() if self.now is None or self.now.brief else self._scenes.keep(self.now))
+            await (
+                self._scenes.forget()
+                if self.now is None or self.now.brief
+                else self._scenes.keep(self.now)
+            )

@@ -1,4 +1,5 @@
-"""The scene on the lens as a note on disk, so that a restarted daemon puts back what the wearer was reading.
+"""The scene on the lens as a note on disk, so that a restarted daemon puts back what the wearer was
+reading.
 
 Refuses to keep pictures (too large for a note) and anything whose reading time is over.
 """
@@ -25,7 +26,9 @@ class Scenes:
         self._notes = notes
         self._clock = clock
         self.leftover = False
-        """The last daemon left something on the lens that is not put back: the lens is to be cleared."""
+        """The last daemon left something on the lens that is not put back: the lens is to be
+        cleared.
+        """
         self.asked = False
         """The last daemon ended while a question was before the wearer."""
 
@@ -35,7 +38,9 @@ class Scenes:
             await self._put(to_note(act, self._clock))
 
     async def cover(self, act: Act | None) -> None:
-        """A question goes over `act`: should this daemon end meanwhile, the next one takes it off."""
+        """A question goes over `act`: should this daemon end meanwhile, the next one takes it
+        off.
+        """
         under = {} if act is None or act.brief else to_note(act, self._clock)
         await self._put({**under, "question": True})
 
@@ -48,7 +53,9 @@ class Scenes:
             note = await self._notes.get(NOTE)
             act = from_note(note, self._clock, told)
         except Exception as e:  # noqa: BLE001 - damaged or unreadable: either way there is nothing to put back
-            _log.warning("stage: the remembered scene is not readable (%s); starting dark", type(e).__name__)
+            _log.warning(
+                "stage: the remembered scene is not readable (%s); starting dark", type(e).__name__
+            )
             note, act = "unreadable", None
         self.leftover = note is not None and act is None
         self.asked = isinstance(note, dict) and note.get("question") is True
@@ -67,15 +74,28 @@ def to_note(act: Act, clock: Clock) -> Json:
         return {"picture": True}
     now = clock.boot()
     return {
-        "call_id": act.call_id, "scene": act.scene, "rank": act.rank, "page": act.page, "seen": act.seen,
-        "sheets": [{"lines": [[t.row, t.text, t.x] for t in s.lines], "dwell_s": s.dwell_s} for s in act.sheets],
-        "left_s": act.until - now, "leaves_s": None if act.leave_at is None else act.leave_at - now,
-        "boot_id": clock.boot_id, "boot": now, "wall": clock.wall(), "report": act.report.to_json(),
-    }  # fmt: skip
+        "call_id": act.call_id,
+        "scene": act.scene,
+        "rank": act.rank,
+        "page": act.page,
+        "seen": act.seen,
+        "sheets": [
+            {"lines": [[t.row, t.text, t.x] for t in s.lines], "dwell_s": s.dwell_s}
+            for s in act.sheets
+        ],
+        "left_s": act.until - now,
+        "leaves_s": None if act.leave_at is None else act.leave_at - now,
+        "boot_id": clock.boot_id,
+        "boot": now,
+        "wall": clock.wall(),
+        "report": act.report.to_json(),
+    }
 
 
 def from_note(note: Json, clock: Clock, told: Told) -> Act | None:
-    """Read a scene back; None when there is none or its time is over. Raises KeyError, TypeError or ValueError."""
+    """Read a scene back; None when there is none or its time is over. Raises KeyError,
+    TypeError or ValueError.
+    """
     if note is None or "picture" in note or set(note) == {"question"}:
         return None
     same_boot = note["boot_id"] and note["boot_id"] == clock.boot_id
@@ -86,7 +106,11 @@ def from_note(note: Json, clock: Clock, told: Told) -> Act | None:
     now = clock.boot()
     act = Act(str(note["call_id"]), str(note["scene"]), Rendering(), int(note["rank"]), now, told)
     act.sheets = tuple(
-        Sheet(tuple(TextLine(row, text, x) for row, text, x in sheet["lines"]), (), float(sheet["dwell_s"]))
+        Sheet(
+            tuple(TextLine(row, text, x) for row, text, x in sheet["lines"]),
+            (),
+            float(sheet["dwell_s"]),
+        )
         for sheet in note["sheets"]
     )
     act.page, act.seen, act.lit, act.speech = int(note["page"]), int(note["seen"]), True, "over"

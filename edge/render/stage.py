@@ -1,7 +1,9 @@
-"""The stage: what the wearer sees and hears, one thing at a time, and the truth about how far it got.
+"""The stage: what the wearer sees and hears, one thing at a time, and the truth about how far it
+got.
 
-Refuses to know tools, the cloud and the radio. One actor moves everything; all else only puts something into its inbox.
-A question goes over everything else: what it covers comes back after it, what arrives meanwhile waits.
+Refuses to know tools, the cloud and the radio. One actor moves everything; all else only puts
+something into its inbox. A question goes over everything else: what it covers comes back after it,
+what arrives meanwhile waits.
 """
 
 import asyncio
@@ -35,14 +37,17 @@ from firmware_bridge.messages import Answer, Gesture, Gestured
 from tools_cache.tool import Delivery, DeliveryReport, Json, ToolResponse
 
 _log: Final = logging.getLogger(__name__)
-ACT_S: Final = 300.0  # the watchdog waits this long for one drawing; each of its requests has a deadline of seconds
+# the watchdog waits this long for one drawing; each of its requests has a deadline of seconds
+ACT_S: Final = 300.0
 LIFE_S: Final = 60.0  # a result that cannot be shown within this time is no answer any more
 BRIEF_S: Final = 10.0
 """A working mark stays until the result comes, but no longer than this without news."""
 INBOX: Final = 64
 _ASKED: Final = "a question is open"
 _LAST_WAIT_S: Final = 900.0
-"""Bound on waiting for a final word: the longest speech (4,000 characters) takes under five minutes."""
+"""Bound on waiting for a final word: the longest speech (4,000 characters) takes under five
+minutes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +71,22 @@ _Item = Act | _Tapped | _Off | _Back | SpeechOver
 
 
 class Stage:
-    """Implements `RenderPort` and `AskPort`. Nothing moves before `run()`; what comes meanwhile waits in the inbox."""
+    """Implements `RenderPort` and `AskPort`. Nothing moves before `run()`; what comes meanwhile
+    waits in the inbox.
+    """
 
     def __init__(
-        self, *, glasses: GlassesPort, bus: BusPort, clock: Clock, notes: NotesPort, voice: Voice | None = None,
-        life_s: float = LIFE_S, min_gap_s: float = 0.1, within: Within = unwatched,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        glasses: GlassesPort,
+        bus: BusPort,
+        clock: Clock,
+        notes: NotesPort,
+        voice: Voice | None = None,
+        life_s: float = LIFE_S,
+        min_gap_s: float = 0.1,
+        within: Within = unwatched,
+    ) -> None:
         self._within = within
         self._glasses = glasses
         self._bus = bus
@@ -91,8 +106,12 @@ class Stage:
 
     # ------------------------------------------------------------------ the ports
 
-    async def present(self, call_id: str, response: ToolResponse, *, wait: Wait = Wait.ANSWER) -> DeliveryReport:
-        """See `RenderPort`. A second `present` of what is on the lens already is answered, not drawn again."""
+    async def present(
+        self, call_id: str, response: ToolResponse, *, wait: Wait = Wait.ANSWER
+    ) -> DeliveryReport:
+        """See `RenderPort`. A second `present` of what is on the lens already is answered, not
+        drawn again.
+        """
         self._marks.over(call_id)
         wanted = rendering_of(response)
         if wanted.layout is None and not wanted.speech and not wanted.pcm:
@@ -106,10 +125,16 @@ class Stage:
             return DeliveryReport(Delivery.DROPPED, "called off by the wearer")
         self._words += 1
         wanted = Rendering(
-            LayoutKind.TEXT_WALL, text, speech=None if brief else text, silent=brief,
+            LayoutKind.TEXT_WALL,
+            text,
+            speech=None if brief else text,
+            silent=brief,
             duration_s=BRIEF_S if brief else None,
-        )  # fmt: skip
-        return await self._told(self._new("", scene or f"word-{self._words}", wanted, rank=BRIEF_RANK if brief else 0), Wait.ANSWER)
+        )
+        return await self._told(
+            self._new("", scene or f"word-{self._words}", wanted, rank=BRIEF_RANK if brief else 0),
+            Wait.ANSWER,
+        )
 
     async def ask(self, question: Question) -> Answer:
         """See `AskPort`."""
@@ -119,7 +144,9 @@ class Stage:
         return self._lens.report(exact=exact)
 
     async def run(self) -> None:
-        """Be the actor until cancelled; the scene that was on the lens when the last daemon ended comes back."""
+        """Be the actor until cancelled; the scene that was on the lens when the last daemon
+        ended comes back.
+        """
         with self._bus.listen(calls=False) as heard:
             self._asker.stray = await self._reading.recall(self._report) or self._asker.stray
             try:
@@ -133,7 +160,12 @@ class Stage:
                 await self._ear.close()
 
     def _known(self, call_id: str) -> Act | None:
-        shown = (self._reading.now, self._ear.speaking, *self._line, *(i for i in self._inbox if isinstance(i, Act)))
+        shown = (
+            self._reading.now,
+            self._ear.speaking,
+            *self._line,
+            *(i for i in self._inbox if isinstance(i, Act)),
+        )
         return next((act for act in shown if act is not None and act.call_id == call_id), None)
 
     def _new(self, call_id: str, name: str, wanted: Rendering, *, rank: int) -> Act:
@@ -149,7 +181,9 @@ class Stage:
         return act
 
     async def _told(self, act: Act, wait: Wait) -> DeliveryReport:
-        """Wait for the word asked for; an actor that does not run cannot keep a caller waiting for ever."""
+        """Wait for the word asked for; an actor that does not run cannot keep a caller waiting
+        for ever.
+        """
         future = act.final if wait is Wait.DELIVERY else act.first
         limit = _LAST_WAIT_S if wait is Wait.DELIVERY else self._life_s
         try:
@@ -157,7 +191,11 @@ class Stage:
         finally:  # whatever comes after a caller stopped waiting is told on the bus
             if not act.first.done():
                 act.first.set_result(act.report)
-        return future.result() if future.done() else replace(act.report, reason=act.report.reason or "no news in time")
+        return (
+            future.result()
+            if future.done()
+            else replace(act.report, reason=act.report.reason or "no news in time")
+        )
 
     def _report(self, call_id: str, report: DeliveryReport) -> None:
         if call_id:
@@ -193,15 +231,23 @@ class Stage:
             self._put(_Tapped(away=True))
 
     def _mark_for(self, gesture: Gesture) -> str:
-        """The scene of the working mark that a gesture calls off; empty when it means something else."""
+        """The scene of the working mark that a gesture calls off; empty when it means something
+        else.
+        """
         if self._has_lens():
             now = self._reading.now
             mark = now.scene if now is not None and now.brief else ""
             return mark if gesture is Gesture.DOUBLE_TAP and call_of(mark) else ""
-        return self._marks.awaited(self._clock.boot()) if gesture in (Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG) else ""
+        return (
+            self._marks.awaited(self._clock.boot())
+            if gesture in (Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG)
+            else ""
+        )
 
     def _has_lens(self) -> bool:
-        return (record := self._glasses.status().capabilities) is None or record.has(Hardware.DISPLAY)
+        return (record := self._glasses.status().capabilities) is None or record.has(
+            Hardware.DISPLAY
+        )
 
     # ------------------------------------------------------------------ the actor
 
@@ -219,7 +265,11 @@ class Stage:
 
     def _patience(self) -> float | None:
         """Seconds until something is due without anybody asking."""
-        due = [self._reading.due_at(), self._asker.due_at(), *(act.expires_at for act in self._line)]
+        due = [
+            self._reading.due_at(),
+            self._asker.due_at(),
+            *(act.expires_at for act in self._line),
+        ]
         now = self._clock.boot()
         left = [max(0.0, at - now) for at in due if at is not None]
         if self._marks.waiting is not None:
@@ -247,22 +297,32 @@ class Stage:
                 item.settle() if item.lit else item.drop(["it could not be rendered"])
 
     async def _on_time(self) -> None:
-        """What nobody has to ask for: the next question, the next page, the next in line, the newest mark."""
+        """What nobody has to ask for: the next question, the next page, the next in line, the
+        newest mark.
+        """
         self._line.give_up(self._clock.boot())
         with suppress(GlassesAway):
             await self._question()
             if self._is_due(self._reading.due_at()):
                 await self._next_page()
             await self._next_in_line()
-        if self._marks.waiting is not None and not self._inbox and (self._reading.covered or not self._lens.busy_s()):
+        if (
+            self._marks.waiting is not None
+            and not self._inbox
+            and (self._reading.covered or not self._lens.busy_s())
+        ):
             await self._mark()
 
     def _is_due(self, at: float | None) -> bool:
         return at is not None and at <= self._clock.boot()
 
     async def _next_in_line(self) -> None:
-        """Where nothing is on the lens (or there is none), who waits must not wait until it leaves."""
-        reading = self._reading.now is not None or self._reading.covered or self._ear.speaking is not None
+        """Where nothing is on the lens (or there is none), who waits must not wait until it
+        leaves.
+        """
+        reading = (
+            self._reading.now is not None or self._reading.covered or self._ear.speaking is not None
+        )
         if self._line.first is not None and not reading and self._glasses.status().ready:
             await self._perform(self._line.pop())
 
@@ -277,10 +337,14 @@ class Stage:
     # ------------------------------------------------------------------ questions
 
     async def _question(self) -> None:
-        """Let the question whose turn it is have the lens; after the last one, what it covered comes back."""
+        """Let the question whose turn it is have the lens; after the last one, what it covered
+        comes back.
+        """
         await self._asker.tidy()
         if self._is_due(self._asker.due_at()):
-            if not self._reading.covered:  # silence first: a tap that was to stop the voice must not answer
+            if (
+                not self._reading.covered
+            ):  # silence first: a tap that was to stop the voice must not answer
                 await self._ear.hush(QUESTION)
                 await self._reading.cover()
             await self._asker.put()
@@ -307,7 +371,10 @@ class Stage:
             act.supersede("by something newer")
             return
         if self._reading.outranks(act):
-            self._wait_for_lens(act, "a result is being read" if act.brief else "something more important is being read")
+            self._wait_for_lens(
+                act,
+                "a result is being read" if act.brief else "something more important is being read",
+            )
             return
         if not act.brief:
             await self._ear.hush(SUPERSEDED)
@@ -346,7 +413,9 @@ class Stage:
             await self._reading.dark(at_once=at_once)
 
     async def _called_off(self, mark: str) -> None:
-        """The gesture's echo: the mark goes at once, before its call has ended. Under a question it has gone already."""
+        """The gesture's echo: the mark goes at once, before its call has ended. Under a
+        question it has gone already.
+        """
         if self._reading.now is not None and self._reading.now.scene == mark:
             self._reading.end() if self._reading.covered else await self._leave(at_once=True)
 
@@ -354,7 +423,9 @@ class Stage:
         if not capabilities.has(Hardware.DISPLAY):
             act.say(Delivery.NONE, "these glasses have no display", final=True)
         else:
-            act.say(Delivery.ACKNOWLEDGED if await self._reading.wipe() else Delivery.NONE, final=True)
+            act.say(
+                Delivery.ACKNOWLEDGED if await self._reading.wipe() else Delivery.NONE, final=True
+            )
 
     async def _tapped(self, *, leave: bool) -> None:
         """A tap first silences, then turns the page, then leaves the last one."""
@@ -395,4 +466,6 @@ class Stage:
         elif over.away or over.stopped_by:
             act.say(Delivery.DROPPED, over.reason or f"stopped by {over.stopped_by}", final=True)
         else:
-            await self._ladder.unheard(act, over.reason or "no sample was played", self._glasses.status())
+            await self._ladder.unheard(
+                act, over.reason or "no sample was played", self._glasses.status()
+            )

@@ -1,6 +1,8 @@
-"""Sentences → coded sound, by a child process that is started at first need and replaced when it is stuck.
+"""Sentences → coded sound, by a child process that is started at first need and replaced when it is
+stuck.
 
-Refuses to know glasses and to load a speech engine into the daemon (it holds the GIL: traps 9 and 10).
+Refuses to know glasses and to load a speech engine into the daemon (it holds the GIL: traps 9 and
+10).
 """
 
 import asyncio
@@ -35,7 +37,9 @@ class Unspeakable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """One sentence as sound: coded frames of 20 ms, and the samples of speech in them (silence at the end excluded)."""
+    """One sentence as sound: coded frames of 20 ms, and the samples of speech in them (silence
+    at the end excluded).
+    """
 
     frames: tuple[bytes, ...]
     samples: int
@@ -45,15 +49,23 @@ class Voice:
     """One child at most, one sentence at a time. `say` may be called again after any failure."""
 
     def __init__(
-        self, *, language: str = "en-US", deadline_s: float = 5.0, idle_s: float = IDLE_S,
-        command: Sequence[str] | None = None, off: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        language: str = "en-US",
+        deadline_s: float = 5.0,
+        idle_s: float = IDLE_S,
+        command: Sequence[str] | None = None,
+        off: str = "",
+    ) -> None:
         self._off = off
         self._language = language
         self._deadline_s = deadline_s
         self._custom = command is not None
-        # -I: neither the environment nor the working directory can put another module in the engine's place
-        self._command = tuple(command or (sys.executable, "-I", "-m", "edge.render.voice_worker", str(idle_s)))
+        # -I: neither the environment nor the working directory can put another module in the
+        # engine's place
+        self._command = tuple(
+            command or (sys.executable, "-I", "-m", "edge.render.voice_worker", str(idle_s))
+        )
         self._child: asyncio.subprocess.Process | None = None
         self._dying: list[asyncio.subprocess.Process] = []
         self._turn = asyncio.Lock()
@@ -65,13 +77,21 @@ class Voice:
         if self._custom:
             return ""
         absent = [name for name in ("py_nanotts", "opuslib_next") if find_spec(name) is None]
-        return f"no voice on this machine ({', '.join(absent)} missing: install glassd[voice])" if absent else ""
+        return (
+            f"no voice on this machine ({', '.join(absent)} missing: install glassd[voice])"
+            if absent
+            else ""
+        )
 
     async def say(self, sentence: str, form: AudioFormat) -> Utterance:
-        """Speak one sentence of at most `MAX_SENTENCE` characters. Raises `VoiceUnavailable`, `Unspeakable`."""
+        """Speak one sentence of at most `MAX_SENTENCE` characters. Raises `VoiceUnavailable`,
+        `Unspeakable`.
+        """
         if why := self.why_not():
             raise VoiceUnavailable(why)
-        request = json.dumps({"text": sentence[:MAX_SENTENCE], "format": form.value, "voice": self._language}).encode()
+        request = json.dumps(
+            {"text": sentence[:MAX_SENTENCE], "format": form.value, "voice": self._language}
+        ).encode()
         async with self._turn:
             reply = await self._asked(request)
         return _utterance(reply)
@@ -84,7 +104,9 @@ class Voice:
             await child.wait()
 
     async def _asked(self, request: bytes) -> bytes:
-        """Exchange one request for one answer; a child that went idle meanwhile is replaced once."""
+        """Exchange one request for one answer; a child that went idle meanwhile is replaced
+        once.
+        """
         try:
             return await self._exchange(request)
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -114,15 +136,18 @@ class Voice:
                 raise
             raise VoiceUnavailable(f"the voice cannot be started: {e}") from e
         except BaseException:
-            self._drop()  # half an answer may still be in the pipe: this child cannot be asked again
+            # half an answer may still be in the pipe: this child cannot be asked again
+            self._drop()
             raise
 
     async def _alive(self) -> asyncio.subprocess.Process:
         if self._child is None or self._child.returncode is not None:
             self._child = await asyncio.create_subprocess_exec(
-                *self._command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+                *self._command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
-            )  # fmt: skip
+            )
             _log.debug("voice: child %d started", self._child.pid)
         return self._child
 

@@ -1,4 +1,5 @@
-"""Room kept for bad times: a file that is given up when the disk is full, for without room SQLite cannot even delete.
+"""Room kept for bad times: a file that is given up when the disk is full, for without room SQLite
+cannot even delete.
 
 Knows no database; it only holds and frees space beside one.
 """
@@ -14,11 +15,15 @@ from edge.store.room import ENOUGH, MIB
 _log = logging.getLogger(__name__)
 
 COMFORT_BYTES: Final = ENOUGH - MIB
-"""Free space at which an emergency ends: the ballast, as much again, and a WAL file of its usual size."""
+"""Free space at which an emergency ends: the ballast, as much again, and a WAL file of its
+usual size.
+"""
 
 
 class Ballast:
-    """`full_because` is empty while all is well. With `size` 0 there is no file, only the knowledge."""
+    """`full_because` is empty while all is well. With `size` 0 there is no file, only the
+    knowledge.
+    """
 
     def __init__(self, path: Path, *, size: int) -> None:
         self._path = path

@@ -6,11 +6,23 @@ Knows no table: names come from the rooms' own constants, never from outside.
 from edge.store.db import Connection
 
 
-def keep_newest(connection: Connection, table: str, order: str, *, rows: int, size: int | None = None, among: str = "1") -> None:
-    """Delete what is beyond `rows`, or beyond `size` bytes by its column `size`, counted from the highest `order`."""
+def keep_newest(
+    connection: Connection,
+    table: str,
+    order: str,
+    *,
+    rows: int,
+    size: int | None = None,
+    among: str = "1",
+) -> None:
+    """Delete what is beyond `rows`, or beyond `size` bytes by its column `size`, counted from
+    the highest `order`.
+    """
     heavy = "sum(size) OVER w" if size is not None else "0"
     connection.execute(
-        f"DELETE FROM {table} WHERE {order} IN (SELECT {order} FROM (SELECT {order}, row_number() OVER w AS place,"  # noqa: S608 - constants
-        f" {heavy} AS bytes FROM {table} WHERE {among} WINDOW w AS (ORDER BY {order} DESC)) WHERE place > ? OR bytes > ?)",
+        f"DELETE FROM {table} WHERE {order} IN (SELECT {order} FROM "  # noqa: S608 - constants
+        f"(SELECT {order}, row_number() OVER w AS place,"
+        f" {heavy} AS bytes FROM {table} WHERE {among} WINDOW w AS (ORDER BY "
+        f"{order} DESC)) WHERE place > ? OR bytes > ?)",
         (rows, size or 0),
     )

@@ -1,7 +1,7 @@
 """Every tool call this daemon took on, its steps and its one answer: the table behind exactly-once.
 
-Knows no state's meaning and no rule of keys: which steps a call may take, and which stored answers may be given again,
-are handed in as `check` and `replayable`.
+Knows no state's meaning and no rule of keys: which steps a call may take, and which stored answers
+may be given again, are handed in as `check` and `replayable`.
 """
 
 import json
@@ -16,7 +16,15 @@ from edge.store.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_resp
 from edge.store.stamps import Stamp, Stamper
 from edge.store.steps import Check, Steps
 from edge.store_ports import Admission, Unfinished
-from tools_cache.tool import CallOrigin, Delivery, DeliveryReport, Json, Mode, ToolCall, ToolResponse
+from tools_cache.tool import (
+    CallOrigin,
+    Delivery,
+    DeliveryReport,
+    Json,
+    Mode,
+    ToolCall,
+    ToolResponse,
+)
 
 KEEP_ROWS: Final = 2000
 KEEP_BYTES: Final = 16 * 1024 * 1024
@@ -39,12 +47,23 @@ class UnknownCall(StoreError):
 
 
 class CallStore:
-    """`CallStorePort`. `check(state, to)` raises when a step is not listed; `replayable(response)` says C-15."""
+    """`CallStorePort`. `check(state, to)` raises when a step is not listed;
+    `replayable(response)` says C-15.
+    """
 
     def __init__(
-        self, db: Database, clock: Clock, check: Check, *, replayable: Replayable, stamper: Stamper | None = None,
-        keep_rows: int = KEEP_ROWS, keep_bytes: int = KEEP_BYTES, open_rows: int = OPEN_ROWS, session_calls: int = SESSION_CALLS,
-    ) -> None:  # fmt: skip
+        self,
+        db: Database,
+        clock: Clock,
+        check: Check,
+        *,
+        replayable: Replayable,
+        stamper: Stamper | None = None,
+        keep_rows: int = KEEP_ROWS,
+        keep_bytes: int = KEEP_BYTES,
+        open_rows: int = OPEN_ROWS,
+        session_calls: int = SESSION_CALLS,
+    ) -> None:
         self._db = db
         self._check = check
         self._stamper = stamper or Stamper(clock)
@@ -58,17 +77,25 @@ class CallStore:
         """Number of the last answer; None until it was read from the database."""
 
     async def admit(
-        self, call: ToolCall, route: str, *, keys: Sequence[str] = (), repeatable: bool = False, state: str = "ADMITTED",
+        self,
+        call: ToolCall,
+        route: str,
+        *,
+        keys: Sequence[str] = (),
+        repeatable: bool = False,
+        state: str = "ADMITTED",
         running: bool = False,
-    ) -> Admission:  # fmt: skip
-        """Commit a call before it runs; looking up and inserting are one transaction, so of two only one is fresh. `running`:
-        the step to RUNNING is in it, too.
+    ) -> Admission:
+        """Commit a call before it runs; looking up and inserting are one transaction, so of two
+        only one is fresh. `running`: the step to RUNNING is in it, too.
 
         Raises StoreFull, also when too many calls wait for an answer.
         """
 
         def work(connection: Connection) -> Admission:
-            admission = self._admit(connection, call, route, tuple(keys), repeatable=repeatable, state=state)
+            admission = self._admit(
+                connection, call, route, tuple(keys), repeatable=repeatable, state=state
+            )
             if running and admission.fresh:
                 self._advance(connection, call.call_id, _RUNNING)
             return admission
@@ -89,16 +116,22 @@ class CallStore:
         await self._db.write(lambda c: self._advance(c, call_id, state, note), grows=False)
 
     async def finish(self, call_id: str, state: str, response: ToolResponse) -> bool:
-        """Store the one answer; False when there is one already. Raises UnknownCall, and whatever `check` raises."""
+        """Store the one answer; False when there is one already. Raises UnknownCall, and
+        whatever `check` raises.
+        """
         text = json.dumps(response.to_json(), separators=(",", ":"))
         done = await self._db.write(lambda c: self._finish(c, call_id, state, text), grows=False)
         self._finished += done
-        if done and (self._finished == 1 or self._finished % _TRIM_EVERY == 0):  # the first too: short lives must not add up
+        if done and (
+            self._finished == 1 or self._finished % _TRIM_EVERY == 0
+        ):  # the first too: short lives must not add up
             await self._db.write(self._trim, grows=False)
         return done
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport) -> None:
-        """Keep the newest word on how far the result got; an unknown id is fine. That it reached nobody is not waited for."""
+        """Keep the newest word on how far the result got; an unknown id is fine. That it
+        reached nobody is not waited for.
+        """
         text = json.dumps(report.to_json(), separators=(",", ":"))
 
         def work(connection: Connection) -> None:
@@ -111,7 +144,10 @@ class CallStore:
                 self._steps.take(connection, row, _DELIVERED, report.state.value)
 
         if report.state in _NOWHERE:
-            await self._db.behind(work, failed=lambda e: _log.warning("the delivery of %s is not on disk: %s", call_id, e))
+            await self._db.behind(
+                work,
+                failed=lambda e: _log.warning("the delivery of %s is not on disk: %s", call_id, e),
+            )
         else:
             await self._db.write(work, grows=False)
 
@@ -119,19 +155,26 @@ class CallStore:
         """Oldest first; `call.ttl_s` of each is what is left of its life, 0 when it is over."""
 
         def work(connection: Connection) -> list[Unfinished]:
-            rows = connection.execute("SELECT * FROM calls WHERE response IS NULL ORDER BY seq").fetchall()
+            rows = connection.execute(
+                "SELECT * FROM calls WHERE response IS NULL ORDER BY seq"
+            ).fetchall()
             return [
                 Unfinished(
-                    _call(row, self._stamper.left_s(Stamp.of_row(row), row["ttl_s"])), row["state"], row["route"],
-                    keys=tuple(json.loads(row["request"]).get("keys", ())), attempts=row["attempts"],
+                    _call(row, self._stamper.left_s(Stamp.of_row(row), row["ttl_s"])),
+                    row["state"],
+                    row["route"],
+                    keys=tuple(json.loads(row["request"]).get("keys", ())),
+                    attempts=row["attempts"],
                 )
                 for row in rows
-            ]  # fmt: skip
+            ]
 
         return await self._db.read(work)
 
     async def get(self, call_id: str) -> Mapping[str, Json] | None:
-        """One call's whole story as JSON; None when it is not known (any more). `after_s` counts from the first step."""
+        """One call's whole story as JSON; None when it is not known (any more). `after_s`
+        counts from the first step.
+        """
 
         def work(connection: Connection) -> Mapping[str, Json] | None:
             row = connection.execute("SELECT * FROM calls WHERE call_id = ?", (call_id,)).fetchone()
@@ -139,10 +182,12 @@ class CallStore:
                 return None
             request = json.loads(row["request"])
             return {
-                **self._summary(row), "keys": request.pop("keys", []), "request": request,
+                **self._summary(row),
+                "keys": request.pop("keys", []),
+                "request": request,
                 "response": json.loads(row["response"]) if row["response"] else None,
                 "steps": self._steps.story(connection, row["seq"]),
-            }  # fmt: skip
+            }
 
         return await self._db.read(work)
 
@@ -150,12 +195,21 @@ class CallStore:
         """Newest first; `pending` leaves only those without an answer."""
         which = "WHERE response IS NULL" if pending else ""
         sql = f"SELECT * FROM calls {which} ORDER BY seq DESC LIMIT ?"  # noqa: S608 - one of two constants
-        return await self._db.read(lambda c: [self._summary(row) for row in c.execute(sql, (limit,))])
+        return await self._db.read(
+            lambda c: [self._summary(row) for row in c.execute(sql, (limit,))]
+        )
 
     # -------------------------------------------------------------- in the store's thread
 
     def _admit(
-        self, connection: Connection, call: ToolCall, route: str, keys: tuple[str, ...], *, repeatable: bool, state: str
+        self,
+        connection: Connection,
+        call: ToolCall,
+        route: str,
+        keys: tuple[str, ...],
+        *,
+        repeatable: bool,
+        state: str,
     ) -> Admission:
         found = self._find(connection, call, keys)
         if found is not None:
@@ -163,17 +217,38 @@ class CallStore:
                 self._keys.renew(connection, found)
             return _admission(found)
         self._check(_BEFORE, state)
-        if connection.execute("SELECT count(*) FROM calls WHERE response IS NULL").fetchone()[0] >= self._open_rows:
-            raise StoreFull(f"{self._open_rows} calls wait for an answer; no more are taken until some are done")
-        request, stamp = json.dumps(_request(call, keys), separators=(",", ":")), self._stamper.now()
+        if (
+            connection.execute("SELECT count(*) FROM calls WHERE response IS NULL").fetchone()[0]
+            >= self._open_rows
+        ):
+            raise StoreFull(
+                f"{self._open_rows} calls wait for an answer; no more are taken until some are done"
+            )
+        request, stamp = (
+            json.dumps(_request(call, keys), separators=(",", ":")),
+            self._stamper.now(),
+        )
         (seq,) = connection.execute(
-            "INSERT INTO calls(call_id, user_id, session, tool, route, state, request, repeatable, ttl_s, boot_id, boot_at,"
+            "INSERT INTO calls(call_id, user_id, session, tool, route, state, "
+            "request, repeatable, ttl_s, boot_id, boot_at,"
             " wall_at, synced, size) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING seq",
             (
-                call.call_id, call.user_id, call.session, call.tool, route, state, request, repeatable, call.ttl_s,
-                stamp.boot_id, stamp.boot_at, stamp.wall_at, stamp.synced, len(request) + sum(KEY_BYTES + len(k) for k in keys),
+                call.call_id,
+                call.user_id,
+                call.session,
+                call.tool,
+                route,
+                state,
+                request,
+                repeatable,
+                call.ttl_s,
+                stamp.boot_id,
+                stamp.boot_at,
+                stamp.wall_at,
+                stamp.synced,
+                len(request) + sum(KEY_BYTES + len(k) for k in keys),
             ),
-        ).fetchone()  # fmt: skip
+        ).fetchone()
         self._steps.keep(connection, seq, state)
         if keys:
             self._keys.remember(connection, call, seq, keys, repeatable=repeatable)
@@ -183,10 +258,14 @@ class CallStore:
         row = _row(connection, call_id)
         self._steps.take(connection, row, state, note)
         if state == _RUNNING:
-            connection.execute("UPDATE calls SET attempts = attempts + 1 WHERE seq = ?", (row["seq"],))
+            connection.execute(
+                "UPDATE calls SET attempts = attempts + 1 WHERE seq = ?", (row["seq"],)
+            )
 
     def _find(self, connection: Connection, call: ToolCall, keys: Sequence[str]) -> Row | None:
-        row: Row | None = connection.execute("SELECT * FROM calls WHERE call_id = ? AND user_id = ?", (call.call_id, call.user_id)).fetchone()
+        row: Row | None = connection.execute(
+            "SELECT * FROM calls WHERE call_id = ? AND user_id = ?", (call.call_id, call.user_id)
+        ).fetchone()
         return row if row is not None or not keys else self._keys.find(connection, call, keys[0])
 
     def _finish(self, connection: Connection, call_id: str, state: str, text: str) -> bool:
@@ -195,22 +274,28 @@ class CallStore:
             return False
         self._steps.take(connection, row, state)
         if self._ended is None:
-            self._ended = connection.execute("SELECT coalesce(max(ended), 0) FROM calls").fetchone()[0]
+            self._ended = connection.execute(
+                "SELECT coalesce(max(ended), 0) FROM calls"
+            ).fetchone()[0]
         self._ended += 1
         connection.execute(
-            "UPDATE calls SET response = ?, answered_wall = ?, ended = ?, size = size + ? WHERE seq = ?",
+            "UPDATE calls SET response = ?, answered_wall = ?, "
+            "ended = ?, size = size + ? WHERE seq = ?",
             (text, self._stamper.now().wall_at, self._ended, len(text), row["seq"]),
         )
         self._keys.answered(connection, row)
         return True
 
     def _trim(self, connection: Connection) -> None:
-        """Forget what was answered first beyond the bounds, with steps and keys. Not what was asked first: a call that waited
-        behind thousands of others has just got its answer, and nobody has read that.
+        """Forget what was answered first beyond the bounds, with steps and keys. Not what was asked
+        first: a call that waited behind thousands of others has just got its answer, and nobody has
+        read that.
         """
         connection.execute(
-            "DELETE FROM calls WHERE seq IN (SELECT seq FROM (SELECT seq, row_number() OVER w AS place, sum(size) OVER w AS bytes"
-            " FROM calls WHERE response IS NOT NULL WINDOW w AS (ORDER BY coalesce(ended, 0) DESC, seq DESC)) WHERE place > ? OR bytes > ?)",
+            "DELETE FROM calls WHERE seq IN (SELECT seq FROM (SELECT seq, "
+            "row_number() OVER w AS place, sum(size) OVER w AS bytes"
+            " FROM calls WHERE response IS NOT NULL WINDOW w AS (ORDER BY "
+            "coalesce(ended, 0) DESC, seq DESC)) WHERE place > ? OR bytes > ?)",
             (self._keep_rows, self._keep_bytes),
         )
 
@@ -218,18 +303,28 @@ class CallStore:
         response = row_response(row)
         told = None if response is None else response.meta.get("delivery")
         return {
-            "call_id": row["call_id"], "tool": row["tool"], "state": row["state"], "route": row["route"],
-            "user_id": row["user_id"], "session": row["session"], "attempts": row["attempts"],
-            "created_wall": row["wall_at"], "answered_wall": row["answered_wall"],
+            "call_id": row["call_id"],
+            "tool": row["tool"],
+            "state": row["state"],
+            "route": row["route"],
+            "user_id": row["user_id"],
+            "session": row["session"],
+            "attempts": row["attempts"],
+            "created_wall": row["wall_at"],
+            "answered_wall": row["answered_wall"],
             "age_s": round(self._stamper.age_s(Stamp.of_row(row)), 3),
             "ok": None if response is None else response.ok,
-            "code": response.error.code.value if response is not None and response.error is not None else None,
+            "code": response.error.code.value
+            if response is not None and response.error is not None
+            else None,
             "delivery": json.loads(row["delivery"]) if row["delivery"] else told,
-        }  # fmt: skip
+        }
 
 
 def _row(connection: Connection, call_id: str) -> Row:
-    row: Row | None = connection.execute("SELECT * FROM calls WHERE call_id = ?", (call_id,)).fetchone()
+    row: Row | None = connection.execute(
+        "SELECT * FROM calls WHERE call_id = ?", (call_id,)
+    ).fetchone()
     if row is None:
         raise UnknownCall(f"no call {call_id}")
     return row
@@ -238,29 +333,55 @@ def _row(connection: Connection, call_id: str) -> Row:
 def _admission(row: Row) -> Admission:
     request = json.loads(row["request"])
     return Admission(
-        fresh=False, response=row_response(row), call_id=row["call_id"], turn_id=request["turn_id"], tool=row["tool"],
+        fresh=False,
+        response=row_response(row),
+        call_id=row["call_id"],
+        turn_id=request["turn_id"],
+        tool=row["tool"],
         origin=request["origin"],
-    )  # fmt: skip
+    )
 
 
 def _request(call: ToolCall, keys: tuple[str, ...]) -> dict[str, Any]:
     return {
-        "call_id": call.call_id, "tool": call.tool, "args": dict(call.args), "origin": call.origin.value,
-        "mode": call.mode.value, "turn_id": call.turn_id, "user_id": call.user_id,
-        "idempotency_key": call.idempotency_key, "session": call.session, "provider_call_id": call.provider_call_id,
-        "ordinal": call.ordinal, "replayed": call.replayed, "through": call.through, "keys": list(keys),
+        "call_id": call.call_id,
+        "tool": call.tool,
+        "args": dict(call.args),
+        "origin": call.origin.value,
+        "mode": call.mode.value,
+        "turn_id": call.turn_id,
+        "user_id": call.user_id,
+        "idempotency_key": call.idempotency_key,
+        "session": call.session,
+        "provider_call_id": call.provider_call_id,
+        "ordinal": call.ordinal,
+        "replayed": call.replayed,
+        "through": call.through,
+        "keys": list(keys),
         **({"input": dict(call.input)} if call.input is not None else {}),
         **({"scope": dict(call.scope)} if call.scope is not None else {}),
         **({"depth": call.depth} if call.depth else {}),
-    }  # fmt: skip
+    }
 
 
 def _call(row: Row, ttl_s: float) -> ToolCall:
     kept = json.loads(row["request"])
     return ToolCall(
-        call_id=kept["call_id"], tool=kept["tool"], args=kept["args"], origin=CallOrigin(kept["origin"]),
-        mode=Mode(kept["mode"]), turn_id=kept["turn_id"], user_id=kept["user_id"],
-        idempotency_key=kept["idempotency_key"], ttl_s=ttl_s, session=kept.get("session", ""),
-        provider_call_id=kept.get("provider_call_id"), ordinal=kept.get("ordinal"), replayed=kept.get("replayed", False),
-        through=kept.get("through", ""), input=kept.get("input"), scope=kept.get("scope"), depth=kept.get("depth", 0),
-    )  # fmt: skip
+        call_id=kept["call_id"],
+        tool=kept["tool"],
+        args=kept["args"],
+        origin=CallOrigin(kept["origin"]),
+        mode=Mode(kept["mode"]),
+        turn_id=kept["turn_id"],
+        user_id=kept["user_id"],
+        idempotency_key=kept["idempotency_key"],
+        ttl_s=ttl_s,
+        session=kept.get("session", ""),
+        provider_call_id=kept.get("provider_call_id"),
+        ordinal=kept.get("ordinal"),
+        replayed=kept.get("replayed", False),
+        through=kept.get("through", ""),
+        input=kept.get("input"),
+        scope=kept.get("scope"),
+        depth=kept.get("depth", 0),
+    )

@@ -1,6 +1,8 @@
-"""Which tools users switched on and off, and how often they called each. Refuses to know what a switch is good for.
+"""Which tools users switched on and off, and how often they called each. Refuses to know what a
+switch is good for.
 
-A copy of what is off stands in a small file beside the database, for who looks while no daemon runs (`edge/cold.py`).
+A copy of what is off stands in a small file beside the database, for who looks while no daemon runs
+(`edge/cold.py`).
 """
 
 import asyncio
@@ -27,7 +29,14 @@ _log: Final = logging.getLogger(__name__)
 class ToolChoices:
     """`SwitchStorePort`."""
 
-    def __init__(self, db: Database, clock: Clock, *, switch_rows: int = SWITCH_ROWS, usage_rows: int = USAGE_ROWS) -> None:
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        *,
+        switch_rows: int = SWITCH_ROWS,
+        usage_rows: int = USAGE_ROWS,
+    ) -> None:
         self._db = db
         self._clock = clock
         self._switch_rows = switch_rows
@@ -35,7 +44,9 @@ class ToolChoices:
         self._copying = asyncio.Lock()
 
     async def switches(self) -> Mapping[str, Mapping[str, bool]]:
-        rows = await self._db.read(lambda c: c.execute("SELECT user_id, tool, enabled FROM tool_switches").fetchall())
+        rows = await self._db.read(
+            lambda c: c.execute("SELECT user_id, tool, enabled FROM tool_switches").fetchall()
+        )
         found: dict[str, dict[str, bool]] = {}
         for row in rows:
             found.setdefault(row["user_id"], {})[row["tool"]] = bool(row["enabled"])
@@ -57,7 +68,9 @@ class ToolChoices:
 
         # Switching off is a person's no: it must be taken on a full store too.
         await self._db.write(work, grows=any(changes.values()))
-        async with self._copying:  # two at once would write one half file, and the older could be the last
+        async with (
+            self._copying
+        ):  # two at once would write one half file, and the older could be the last
             await asyncio.to_thread(_copied, self._db.path.with_name(COPY), await self.switches())
 
     async def usage(self, user_id: str) -> Sequence[Used]:
@@ -70,24 +83,35 @@ class ToolChoices:
 
         def work(connection: Connection) -> None:
             connection.executemany(
-                "INSERT INTO tool_usage VALUES (?, ?, ?, ?, ?) ON CONFLICT(user_id, tool) DO UPDATE SET"
-                " calls = calls + excluded.calls, failed = failed + excluded.failed, last_wall = excluded.last_wall",
+                "INSERT INTO tool_usage VALUES (?, ?, ?, ?, "
+                "?) ON CONFLICT(user_id, tool) DO UPDATE SET"
+                " calls = calls + excluded.calls, failed = failed + "
+                "excluded.failed, last_wall = excluded.last_wall",
                 [(user_id, used.tool, used.calls, used.failed, used.last_wall) for used in counts],
             )
             connection.execute(
-                "DELETE FROM tool_usage WHERE (user_id, tool) IN (SELECT user_id, tool FROM tool_usage"
-                " ORDER BY last_wall DESC, tool LIMIT -1 OFFSET ?)", (self._usage_rows,)
-            )  # fmt: skip
+                "DELETE FROM tool_usage WHERE (user_id, "
+                "tool) IN (SELECT user_id, tool FROM tool_usage"
+                " ORDER BY last_wall DESC, tool LIMIT -1 OFFSET ?)",
+                (self._usage_rows,),
+            )
 
         await self._db.write(work)
 
 
 def _copied(path: Path, switches: Mapping[str, Mapping[str, bool]]) -> None:
-    """Blocking. A copy that cannot be written costs a listing without a daemon its truth, nothing else."""
-    off = {user: sorted(tool for tool, on in tools.items() if not on) for user, tools in switches.items()}
+    """Blocking. A copy that cannot be written costs a listing without a daemon its truth,
+    nothing else.
+    """
+    off = {
+        user: sorted(tool for tool, on in tools.items() if not on)
+        for user, tools in switches.items()
+    }
     half = path.with_name(path.name + ".new")
     try:
-        half.write_text(json.dumps({user: tools for user, tools in off.items() if tools}), encoding="utf-8")
+        half.write_text(
+            json.dumps({user: tools for user, tools in off.items() if tools}), encoding="utf-8"
+        )
         half.replace(path)
     except OSError as e:
         _log.warning("%s cannot be written: %s", path, e.strerror)

@@ -1,7 +1,7 @@
 """Questions that wait for a yes, the tokens that answer them, and what was decided for good.
 
-Knows no token, only its hash; which step a yes allows is the call table's business (`check`). Used tokens are remembered
-for a day, so that a replay is told from a stranger.
+Knows no token, only its hash; which step a yes allows is the call table's business (`check`). Used
+tokens are remembered for a day, so that a replay is told from a stranger.
 """
 
 from collections.abc import Mapping
@@ -27,12 +27,20 @@ _ALLOWED_STEP: Final = "ADMITTED"
 
 
 class Confirmations:
-    """`ConfirmationStorePort`. A question whose age nobody can tell (a reboot without a set clock) is over."""
+    """`ConfirmationStorePort`. A question whose age nobody can tell (a reboot without a set
+    clock) is over.
+    """
 
     def __init__(
-        self, db: Database, clock: Clock, check: Check, *, stamper: Stamper | None = None, open_rows: int = OPEN_ROWS,
+        self,
+        db: Database,
+        clock: Clock,
+        check: Check,
+        *,
+        stamper: Stamper | None = None,
+        open_rows: int = OPEN_ROWS,
         used_rows: int = USED_ROWS,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._db = db
         self._stamper = stamper or Stamper(clock)
         self._steps = Steps(check, self._stamper)
@@ -40,40 +48,70 @@ class Confirmations:
         self._used_rows = used_rows
         self._grant_changes = 0
         self._granted: dict[tuple[str, str], Granted] | None = None
-        """All grants, once somebody asked: nobody else writes this database, and every call asks."""
+        """All grants, once somebody asked: nobody else writes this database, and every call
+        asks.
+        """
 
     async def ask(self, asked: Asked) -> None:
-        """Keep an open question; an older one for the same call is void. Raises StoreFull, also when too many are open."""
+        """Keep an open question; an older one for the same call is void. Raises StoreFull, also
+        when too many are open.
+        """
 
         def work(connection: Connection) -> None:
             self._forget(connection, asked.call_id)
-            (count,) = connection.execute("SELECT count(*) FROM confirmations WHERE status = 'open'").fetchone()
+            (count,) = connection.execute(
+                "SELECT count(*) FROM confirmations WHERE status = 'open'"
+            ).fetchone()
             if count >= self._open_rows:
-                raise StoreFull(f"{count} questions wait for a yes; no more are asked until some are decided")
+                raise StoreFull(
+                    f"{count} questions wait for a yes; no more are asked until some are decided"
+                )
             stamp = self._stamper.now()
             connection.execute(
-                "INSERT INTO confirmations(token_hash, call_id, tool, args_hash, user_id, session, status, life_s, boot_id,"
+                "INSERT INTO confirmations(token_hash, call_id, tool, args_hash, "
+                "user_id, session, status, life_s, boot_id,"
                 " boot_at, wall_at, synced) VALUES (?,?,?,?,?,?,'open',?,?,?,?,?)",
                 (
-                    asked.token_hash, asked.call_id, asked.tool, asked.args_hash, asked.user_id, asked.session,
-                    asked.left_s, stamp.boot_id, stamp.boot_at, stamp.wall_at, stamp.synced,
+                    asked.token_hash,
+                    asked.call_id,
+                    asked.tool,
+                    asked.args_hash,
+                    asked.user_id,
+                    asked.session,
+                    asked.left_s,
+                    stamp.boot_id,
+                    stamp.boot_at,
+                    stamp.wall_at,
+                    stamp.synced,
                 ),
-            )  # fmt: skip
+            )
 
         await self._db.write(work)
 
     async def consume(
-        self, token_hash: str, *, allow: bool, tool: str | None = None, args_hash: str | None = None, user_id: str,
+        self,
+        token_hash: str,
+        *,
+        allow: bool,
+        tool: str | None = None,
+        args_hash: str | None = None,
+        user_id: str,
         session: str | None = None,
-    ) -> Consumed:  # fmt: skip
-        """Use a token up, in one transaction with what it allows; of two consumers one is TAKEN, the other USED."""
+    ) -> Consumed:
+        """Use a token up, in one transaction with what it allows; of two consumers one is
+        TAKEN, the other USED.
+        """
         asked_for = {"tool": tool, "args_hash": args_hash, "user_id": user_id, "session": session}
 
         def work(connection: Connection) -> Consumed:
-            row = connection.execute("SELECT * FROM confirmations WHERE token_hash = ?", (token_hash,)).fetchone()
+            row = connection.execute(
+                "SELECT * FROM confirmations WHERE token_hash = ?", (token_hash,)
+            ).fetchone()
             if row is not None and row["user_id"] != user_id:
                 return Consumed(Consumption.MISMATCH)  # a stranger learns nothing more
-            matches = row is not None and all(value is None or row[name] == value for name, value in asked_for.items())
+            matches = row is not None and all(
+                value is None or row[name] == value for name, value in asked_for.items()
+            )
             return self._consume(connection, row, allow=allow, matches=matches)
 
         return await self._db.write(work, grows=False)
@@ -83,7 +121,12 @@ class Confirmations:
         sql = "SELECT * FROM confirmations WHERE call_id = ? ORDER BY seq DESC LIMIT 1"
 
         def work(connection: Connection) -> Consumed:
-            return self._consume(connection, connection.execute(sql, (call_id,)).fetchone(), allow=allow, matches=True)
+            return self._consume(
+                connection,
+                connection.execute(sql, (call_id,)).fetchone(),
+                allow=allow,
+                matches=True,
+            )
 
         return await self._db.write(work, grows=False)
 
@@ -98,7 +141,8 @@ class Confirmations:
 
         def work(connection: Connection) -> list[Asked]:
             rows = connection.execute(
-                "SELECT q.* FROM confirmations q JOIN calls c ON c.call_id = q.call_id AND c.response IS NULL"
+                "SELECT q.* FROM confirmations q JOIN calls c ON c.call_id "
+                "= q.call_id AND c.response IS NULL"
                 " WHERE q.status = 'open' ORDER BY q.seq"
             ).fetchall()
             return [asked for row in rows if (asked := self._asked(row)).left_s > 0]
@@ -117,8 +161,16 @@ class Confirmations:
             if connection.execute("SELECT count(*) FROM grants").fetchone()[0] >= GRANT_ROWS:
                 raise StoreFull(f"{GRANT_ROWS} grants are kept; revoke some: glassd grants")
             connection.execute(
-                "INSERT INTO grants(user_id, tool, worth, wall_at, definition, origin) VALUES (?,?,?,?,?,?)",
-                (user_id, tool, granted.grant.value, self._stamper.now().wall_at, granted.definition, granted.origin),
+                "INSERT INTO grants(user_id, tool, worth, wall_at, "
+                "definition, origin) VALUES (?,?,?,?,?,?)",
+                (
+                    user_id,
+                    tool,
+                    granted.grant.value,
+                    self._stamper.now().wall_at,
+                    granted.definition,
+                    granted.origin,
+                ),
             )
 
         # A NEVER must be taken on a full store too: it is a person's no.
@@ -132,32 +184,57 @@ class Confirmations:
         known, changes = self._granted, self._grant_changes
         if known is None:
             rows = await self._db.read(lambda c: c.execute("SELECT * FROM grants").fetchall())
-            known = {(row["user_id"], row["tool"]): Granted(Grant(row["worth"]), row["definition"], row["origin"]) for row in rows}
+            known = {
+                (row["user_id"], row["tool"]): Granted(
+                    Grant(row["worth"]), row["definition"], row["origin"]
+                )
+                for row in rows
+            }
             self._granted = known if changes == self._grant_changes else None
         return known.get((user_id, tool), Granted())
 
     async def grants(self, user_id: str) -> list[Mapping[str, Json]]:
         """`[{tool, grant, since_wall, definition, origin}]` by tool."""
-        sql = "SELECT tool, worth AS grant, wall_at AS since_wall, definition, origin FROM grants WHERE user_id = ? ORDER BY tool"
+        sql = (
+            "SELECT tool, worth AS grant, wall_at AS since_wall, definition, "
+            "origin FROM grants WHERE user_id = ? ORDER BY tool"
+        )
         return await self._db.read(lambda c: [dict(row) for row in c.execute(sql, (user_id,))])
 
     # -------------------------------------------------------------- in the store's thread
 
-    def _consume(self, connection: Connection, row: Row | None, *, allow: bool, matches: bool) -> Consumed:
+    def _consume(
+        self, connection: Connection, row: Row | None, *, allow: bool, matches: bool
+    ) -> Consumed:
         if row is None:
             return Consumed(Consumption.EXPIRED)
         if row["status"] != _OPEN:
             return Consumed(Consumption.USED, row["call_id"])
-        call = connection.execute("SELECT * FROM calls WHERE call_id = ?", (row["call_id"],)).fetchone()
-        waits = call is not None and call["response"] is None and self._steps.listed(call["state"], _ALLOWED_STEP)
+        call = connection.execute(
+            "SELECT * FROM calls WHERE call_id = ?", (row["call_id"],)
+        ).fetchone()
+        waits = (
+            call is not None
+            and call["response"] is None
+            and self._steps.listed(call["state"], _ALLOWED_STEP)
+        )
         if not waits or self._left_s(row) <= 0:
             return Consumed(Consumption.EXPIRED, row["call_id"])
         if not matches:
             return Consumed(Consumption.MISMATCH, row["call_id"])
         stamp = self._stamper.now()
         connection.execute(
-            "UPDATE confirmations SET status = ?, boot_id = ?, boot_at = ?, wall_at = ?, synced = ?, life_s = ? WHERE seq = ?",
-            ("allowed" if allow else "denied", stamp.boot_id, stamp.boot_at, stamp.wall_at, stamp.synced, USED_S, row["seq"]),
+            "UPDATE confirmations SET status = ?, boot_id = ?, boot_at = ?, "
+            "wall_at = ?, synced = ?, life_s = ? WHERE seq = ?",
+            (
+                "allowed" if allow else "denied",
+                stamp.boot_id,
+                stamp.boot_at,
+                stamp.wall_at,
+                stamp.synced,
+                USED_S,
+                row["seq"],
+            ),
         )
         if allow:
             self._steps.take(connection, call, _ALLOWED_STEP, "confirmed")
@@ -169,18 +246,34 @@ class Confirmations:
 
     def _asked(self, row: Row) -> Asked:
         return Asked(
-            row["call_id"], row["token_hash"], row["tool"], row["args_hash"], row["user_id"], row["session"], self._left_s(row)
+            row["call_id"],
+            row["token_hash"],
+            row["tool"],
+            row["args_hash"],
+            row["user_id"],
+            row["session"],
+            self._left_s(row),
         )
 
     def _forget(self, connection: Connection, call_id: str) -> None:
         """Make room: what is late, void, or was used long ago."""
-        connection.execute("DELETE FROM confirmations WHERE call_id = ? AND status = 'open'", (call_id,))
+        connection.execute(
+            "DELETE FROM confirmations WHERE call_id = ? AND status = 'open'", (call_id,)
+        )
         late = [
-            (row["seq"],) for row in connection.execute("SELECT * FROM confirmations").fetchall()
-            if (self._left_s(row) <= 0 if row["status"] == _OPEN else self._stamper.age_s(Stamp.of_row(row)) > USED_S)
-        ]  # fmt: skip
+            (row["seq"],)
+            for row in connection.execute("SELECT * FROM confirmations").fetchall()
+            if (
+                self._left_s(row) <= 0
+                if row["status"] == _OPEN
+                else self._stamper.age_s(Stamp.of_row(row)) > USED_S
+            )
+        ]
         connection.executemany("DELETE FROM confirmations WHERE seq = ?", late)
         connection.execute(
-            "DELETE FROM confirmations WHERE status = 'open' AND call_id IN (SELECT call_id FROM calls WHERE response IS NOT NULL)"
+            "DELETE FROM confirmations WHERE status = 'open' AND call_id IN (SELECT "
+            "call_id FROM calls WHERE response IS NOT NULL)"
         )
-        keep_newest(connection, "confirmations", "seq", rows=self._used_rows, among="status <> 'open'")
+        keep_newest(
+            connection, "confirmations", "seq", rows=self._used_rows, among="status <> 'open'"
+        )

@@ -1,6 +1,8 @@
-"""The SQLite database: one writer thread, WAL, every commit on disk before it is acknowledged. Who opens a database opens it here.
+"""The SQLite database: one writer thread, WAL, every commit on disk before it is acknowledged. Who
+opens a database opens it here.
 
-Knows no table of ours: schemas come in as numbered migrations, work comes in as functions of a connection.
+Knows no table of ours: schemas come in as numbered migrations, work comes in as functions of a
+connection.
 """
 
 import asyncio
@@ -17,16 +19,32 @@ from typing import Any, Final, Generic, TypeVar
 
 from edge.core.disk_faults import is_disk_fault
 from edge.store.ballast import Ballast
-from edge.store.errors import DiskUnavailable, StoreClosed, StoreDamaged, StoreError, StoreFull, StoreMisplaced
+from edge.store.errors import (
+    DiskUnavailable,
+    StoreClosed,
+    StoreDamaged,
+    StoreError,
+    StoreFull,
+    StoreMisplaced,
+)
 from edge.store.files import sync_directory
 from edge.store.guard import Guard
 from edge.store.inspection import Promises
 from edge.store.schema import check_whole
 
 __all__ = (
-    "MIB", "Connection", "Database", "DiskUnavailable", "Row", "StoreClosed", "StoreDamaged", "StoreError", "StoreFull",
-    "StoreMisplaced", "Work",
-)  # fmt: skip
+    "MIB",
+    "Connection",
+    "Database",
+    "DiskUnavailable",
+    "Row",
+    "StoreClosed",
+    "StoreDamaged",
+    "StoreError",
+    "StoreFull",
+    "StoreMisplaced",
+    "Work",
+)
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +57,9 @@ Work = Callable[[sqlite3.Connection], T]
 PAGE: Final = 4096
 MIB: Final = 1024 * 1024
 MAX_BYTES: Final = 64 * MIB
-"""Cap of the database file: below any file system we run on, so that ours is the first limit to be met."""
+"""Cap of the database file: below any file system we run on, so that ours is the first limit to
+be met.
+"""
 RESERVE_BYTES: Final = MIB
 """Kept free under the cap for work that finishes or deletes what is already there."""
 BALLAST_BYTES: Final = MIB
@@ -48,7 +68,12 @@ QUEUE: Final = 1024
 GROUP: Final = 64
 """Pieces of work in one commit: a tenth of the flash wear of single commits (measured)."""
 _GONE: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_OF_THE_DISK: Final = _GONE | {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
+_OF_THE_DISK: Final = _GONE | {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+}
 """Results that are not one statement's fault: they undo the whole transaction."""
 _UNWRITABLE: Final = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY})
 """Results of a disk that takes nothing; it may do so again later."""
@@ -64,18 +89,27 @@ class _Job(Generic[T]):
 class Database:
     """`await Database.open(path, migrations)`; then `write`, `read`, `close`.
 
-    Natural group commit: what queued while the previous fsync ran is committed together; alone, work never waits.
+    Natural group commit: what queued while the previous fsync ran is committed together; alone,
+    work never waits.
     """
 
     def __init__(
-        self, path: Path, migrations: Sequence[str], *, max_bytes: int = MAX_BYTES, ballast: bool = True, shared: bool = False,
+        self,
+        path: Path,
+        migrations: Sequence[str],
+        *,
+        max_bytes: int = MAX_BYTES,
+        ballast: bool = True,
+        shared: bool = False,
         promises: Promises | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.path = path
         self._guard = Guard(path, migrations, promises)
         self._failing = ""
         self._max_bytes = max_bytes
-        self._ballast = Ballast(path.with_name(path.name + ".ballast"), size=BALLAST_BYTES if ballast else 0)
+        self._ballast = Ballast(
+            path.with_name(path.name + ".ballast"), size=BALLAST_BYTES if ballast else 0
+        )
         self._jobs: queue.Queue[_Job[Any] | None] = queue.Queue()
         self._slots = asyncio.Semaphore(QUEUE)
         self._closed, self._begin = False, "BEGIN IMMEDIATE" if shared else "BEGIN"
@@ -83,15 +117,24 @@ class Database:
 
     @classmethod
     async def open(
-        cls, path: Path, migrations: Sequence[str], *, max_bytes: int = MAX_BYTES, ballast: bool = True, shared: bool = False,
+        cls,
+        path: Path,
+        migrations: Sequence[str],
+        *,
+        max_bytes: int = MAX_BYTES,
+        ballast: bool = True,
+        shared: bool = False,
         promises: Promises | None = None,
-    ) -> "Database":  # fmt: skip
-        """Open or create; a damaged file is put aside as `.bad-N`, `damage` says so, and what `promises` names is saved.
-        `shared`: other processes write, too. Raises StoreError.
+    ) -> "Database":
+        """Open or create; a damaged file is put aside as `.bad-N`, `damage` says so, and what
+        `promises` names is saved. `shared`: other processes write, too. Raises StoreError.
         """
-        db = cls(path, migrations, max_bytes=max_bytes, ballast=ballast, shared=shared, promises=promises)
+        db = cls(
+            path, migrations, max_bytes=max_bytes, ballast=ballast, shared=shared, promises=promises
+        )
         opened: Future[None] = Future()
-        opened.set_running_or_notify_cancel()  # an opener that is cancelled must not cancel it under the thread
+        # an opener that is cancelled must not cancel it under the thread
+        opened.set_running_or_notify_cancel()
         db._thread = threading.Thread(target=db._run, args=(opened,), name="store", daemon=True)
         db._thread.start()
         try:
@@ -104,7 +147,9 @@ class Database:
 
     @property
     def damage(self) -> str:
-        """What was wrong with the database when it was opened and what was saved, in words for `status`; else empty."""
+        """What was wrong with the database when it was opened and what was saved, in words for
+        `status`; else empty.
+        """
         return self._guard.damage
 
     async def mark(self) -> None:
@@ -117,21 +162,24 @@ class Database:
         return self._ballast.full_because or self._failing
 
     async def probe(self) -> None:
-        """Write one page without changing anything, so that `trouble` says what is true now. Raises StoreError."""
+        """Write one page without changing anything, so that `trouble` says what is true now.
+        Raises StoreError.
+        """
         await self.write(_rewrite_schema_version)
         self._failing = ""
 
     async def write(self, work: Work[T], *, grows: bool = True) -> T:
-        """Run `work` and return its result once it is on disk. `grows=False` marks work that finishes or deletes
-        what is already stored: it may use the reserve. Raises StoreFull, StoreDamaged, StoreClosed.
+        """Run `work` and return its result once it is on disk. `grows=False` marks work that
+        finishes or deletes what is already stored: it may use the reserve. Raises StoreFull,
+        StoreDamaged, StoreClosed.
 
         A cancelled caller does not know whether its work was done.
         """
         return await self._submit(work, grows=grows)
 
     async def behind(self, work: Work[None], *, failed: Callable[[BaseException], None]) -> None:
-        """Queue work nobody waits for, in its turn among all other work; it finishes what is stored. `failed` hears why it is not
-        on disk. Raises StoreClosed.
+        """Queue work nobody waits for, in its turn among all other work; it finishes what is
+        stored. `failed` hears why it is not on disk. Raises StoreClosed.
         """
         await self._slots.acquire()
         if self._closed:
@@ -187,7 +235,9 @@ class Database:
         finally:
             with suppress(sqlite3.Error):
                 connection.execute("PRAGMA incremental_vacuum(256)")
-            self._guard.mark(connection, running=False)  # first: a database that is closed has no WAL, which must not look like a loss
+            self._guard.mark(
+                connection, running=False
+            )  # first: a database that is closed has no WAL, which must not look like a loss
             connection.close()
 
     def _next_batch(self) -> list[_Job[Any]] | None:
@@ -216,7 +266,9 @@ class Database:
             _settle([(job, None, StoreError(str(error))) for job in batch if not job.done.done()])
 
     def _commit(self, connection: sqlite3.Connection, batch: list[_Job[Any]]) -> None:
-        """Run a batch in one transaction; when that fails as a whole, each piece alone, so that one cannot fail others."""
+        """Run a batch in one transaction; when that fails as a whole, each piece alone, so that
+        one cannot fail others.
+        """
         batch = [job for job in batch if job.done.set_running_or_notify_cancel()]
         results: list[tuple[_Job[Any], Any, BaseException | None]] = []
         changes = connection.total_changes
@@ -246,8 +298,12 @@ class Database:
             self._failing = str(_as_store_error(failure))
         _settle([(job, *outcome)])
 
-    def _attempt(self, connection: sqlite3.Connection, job: _Job[Any]) -> tuple[Any, BaseException | None]:
-        """Run one piece inside its savepoint. An error of its own undoes it alone; one of the disk undoes the batch."""
+    def _attempt(
+        self, connection: sqlite3.Connection, job: _Job[Any]
+    ) -> tuple[Any, BaseException | None]:
+        """Run one piece inside its savepoint. An error of its own undoes it alone; one of the
+        disk undoes the batch.
+        """
         if job.grows and (full := self._no_room(connection)):
             return None, full
         connection.execute("SAVEPOINT job")
@@ -270,9 +326,15 @@ class Database:
         """The error that says why nothing new is taken now; None when there is room."""
         if self._ballast.full_because and not self._ballast.take_back():
             return DiskUnavailable(self._ballast.full_because)
-        pages = connection.execute("PRAGMA page_count").fetchone()[0] - connection.execute("PRAGMA freelist_count").fetchone()[0]
+        pages = (
+            connection.execute("PRAGMA page_count").fetchone()[0]
+            - connection.execute("PRAGMA freelist_count").fetchone()[0]
+        )
         if pages * PAGE >= self._max_bytes - RESERVE_BYTES:
-            return StoreFull(f"the store holds its {self._max_bytes // MIB} MiB; delete something, or wait until it is delivered")
+            return StoreFull(
+                f"the store holds its {self._max_bytes // MIB} MiB; "
+                "delete something, or wait until it is delivered"
+            )
         return None
 
     def _give_up_ballast(self, error: sqlite3.Error) -> bool:
@@ -289,7 +351,9 @@ class Database:
             self._guard.before(known=self._ballast.there)
             connection = self._connect()
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            if not _is_damage(error) and (_result(error) not in _OF_THE_DISK or not self._ballast.give_up()):
+            if not _is_damage(error) and (
+                _result(error) not in _OF_THE_DISK or not self._ballast.give_up()
+            ):
                 raise  # else an upgrade, or a rescue, has the few pages it needs now
             self._guard.before(known=self._ballast.there)
             connection = self._connect()
@@ -299,15 +363,21 @@ class Database:
 
     def _connect(self) -> sqlite3.Connection:
         new = not self.path.exists()
-        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        connection = sqlite3.connect(
+            self.path, isolation_level=None, check_same_thread=False, timeout=5.0
+        )
         try:
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
             connection.execute("PRAGMA journal_mode=WAL")
             for pragma in (
-                "synchronous=FULL", "wal_autocheckpoint=256", f"journal_size_limit={MIB}", "foreign_keys=ON",
-                f"max_page_count={self._max_bytes // PAGE}", "cache_size=-512",
-            ):  # fmt: skip
+                "synchronous=FULL",
+                "wal_autocheckpoint=256",
+                f"journal_size_limit={MIB}",
+                "foreign_keys=ON",
+                f"max_page_count={self._max_bytes // PAGE}",
+                "cache_size=-512",
+            ):
                 connection.execute(f"PRAGMA {pragma}")
             check_whole(connection)
             self._guard.check(connection)
@@ -322,14 +392,18 @@ class Database:
 
 
 def _give_back(connection: sqlite3.Connection) -> None:
-    """On a full disk, return what was deleted to the file system: free pages inside our file help nobody."""
+    """On a full disk, return what was deleted to the file system: free pages inside our file
+    help nobody.
+    """
     with suppress(sqlite3.Error):
         connection.execute("PRAGMA incremental_vacuum(64)").fetchall()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 class _transaction:  # noqa: N801 - reads as a statement
-    """BEGIN … COMMIT, or ROLLBACK. A batch of reads alone costs no fsync; IMMEDIATE waits for the other writers at the start."""
+    """BEGIN … COMMIT, or ROLLBACK. A batch of reads alone costs no fsync; IMMEDIATE waits for
+    the other writers at the start.
+    """
 
     def __init__(self, connection: sqlite3.Connection, begin: str = "BEGIN") -> None:
         self._connection, self._begin = connection, begin

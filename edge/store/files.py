@@ -1,4 +1,5 @@
-"""Two things done to a database's files from outside: making a new name durable, and putting a damaged one aside.
+"""Two things done to a database's files from outside: making a new name durable, and putting a
+damaged one aside.
 
 Knows nothing of what is in them.
 """
@@ -25,8 +26,8 @@ def sync_directory(path: Path) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename what there is of a database, its WAL and its index to the next `.bad-N`; gives the new name. The oldest of too
-    many go.
+    """Rename what there is of a database, its WAL and its index to the next `.bad-N`; gives the new
+    name. The oldest of too many go.
     """
     older = _aside(path)
     aside = path.with_name(f"{path.name}.bad-{max(older, default=0) + 1}")
@@ -46,7 +47,9 @@ def set_aside(path: Path) -> Path:
 
 def _aside(path: Path) -> set[int]:
     name = re.compile(re.escape(path.name) + r"\.bad-(\d{1,9})(-wal|-shm)?")
-    return {int(found[1]) for entry in path.parent.iterdir() if (found := name.fullmatch(entry.name))}
+    return {
+        int(found[1]) for entry in path.parent.iterdir() if (found := name.fullmatch(entry.name))
+    }
 
 
 def _size(path: Path) -> int:

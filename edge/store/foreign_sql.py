@@ -9,18 +9,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-_SELECTING: Final = frozenset({
-    sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
-})  # fmt: skip
-_FORBIDDEN: Final = frozenset({
-    sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA, sqlite3.SQLITE_TRANSACTION,
-    sqlite3.SQLITE_SAVEPOINT, sqlite3.SQLITE_CREATE_VTABLE, sqlite3.SQLITE_DROP_VTABLE,
-})  # fmt: skip
+_SELECTING: Final = frozenset(
+    {
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_FUNCTION,
+        sqlite3.SQLITE_RECURSIVE,
+    }
+)
+_FORBIDDEN: Final = frozenset(
+    {
+        sqlite3.SQLITE_ATTACH,
+        sqlite3.SQLITE_DETACH,
+        sqlite3.SQLITE_PRAGMA,
+        sqlite3.SQLITE_TRANSACTION,
+        sqlite3.SQLITE_SAVEPOINT,
+        sqlite3.SQLITE_CREATE_VTABLE,
+        sqlite3.SQLITE_DROP_VTABLE,
+    }
+)
 
 
 @contextmanager
-def restricted(connection: sqlite3.Connection, *, select_only: bool, seconds: float, value_bytes: int) -> Iterator[None]:
-    """While inside, SQL touches this one file, cannot end our transaction, and stops after `seconds`."""
+def restricted(
+    connection: sqlite3.Connection, *, select_only: bool, seconds: float, value_bytes: int
+) -> Iterator[None]:
+    """While inside, SQL touches this one file, cannot end our transaction, and stops after
+    `seconds`.
+    """
 
     def allow(action: int, *_names: str | None) -> int:
         refused = action not in _SELECTING if select_only else action in _FORBIDDEN

@@ -1,7 +1,7 @@
 """What the cloud said and we have not dealt with yet, on disk before the broker is told we have it.
 
-Knows no message's meaning. A call and a result are remembered by id after they are handled, so that a second copy is
-seen as one.
+Knows no message's meaning. A call and a result are remembered by id after they are handled, so that
+a second copy is seen as one.
 """
 
 import json
@@ -18,21 +18,26 @@ from tools_cache.tool import Json
 
 MAX_ROWS: Final = 3000
 MAX_BYTES: Final = 8 * 1024 * 1024
-"""Bounds of what is not handled; beyond them nothing more is taken, and so not acknowledged to the broker. Invocations may
-wait for their turn here (2,000), so what speaks about our own calls may go beyond both once more as far.
+"""Bounds of what is not handled; beyond them nothing more is taken, and so not acknowledged to the
+broker. Invocations may wait for their turn here (2,000), so what speaks about our own calls may go
+beyond both once more as far.
 """
 KEEP_ROWS: Final = 5000
 KEEP_BYTES: Final = 8 * 1024 * 1024
 """Bytes of answers kept for callers who ask twice."""
 KEEP_S: Final = 600.0
-"""A handled id is remembered for its life and ten minutes: longer than any broker repeats a message."""
+"""A handled id is remembered for its life and ten minutes: longer than any broker repeats a
+message.
+"""
 _TRIM_EVERY: Final = 64
 _REMEMBERED: Final = ("call", "result", "expired")
 _INVOCATION: Final = "call"
 
 
 class Arrival(Protocol):
-    """One message to keep. `closes` and `accepts` say what it means for the call of ours it speaks about."""
+    """One message to keep. `closes` and `accepts` say what it means for the call of ours it
+    speaks about.
+    """
 
     @property
     def kind(self) -> str: ...
@@ -54,7 +59,8 @@ class Arrival(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A fresh arrival's row number; None for a second copy, with the `answer` we gave to the first, if any.
+    """A fresh arrival's row number; None for a second copy, with the `answer` we gave to the first,
+    if any.
 
     `held` says why an arrival was not taken: nothing of it is stored, offer it again later.
     """
@@ -81,10 +87,19 @@ class Inbox:
     """Each method returns after its change is on disk."""
 
     def __init__(
-        self, db: Database, clock: Clock, *, max_rows: int = MAX_ROWS, max_bytes: int = MAX_BYTES, max_answers: int = MAX_ANSWERS,
-        max_answer_bytes: int = MAX_BYTES, stamper: Stamper | None = None,
-    ) -> None:  # fmt: skip
-        """`max_answers`, `max_answer_bytes`: so much may wait in the outbox before no new invocation is taken."""
+        self,
+        db: Database,
+        clock: Clock,
+        *,
+        max_rows: int = MAX_ROWS,
+        max_bytes: int = MAX_BYTES,
+        max_answers: int = MAX_ANSWERS,
+        max_answer_bytes: int = MAX_BYTES,
+        stamper: Stamper | None = None,
+    ) -> None:
+        """`max_answers`, `max_answer_bytes`: so much may wait in the outbox before no new
+        invocation is taken.
+        """
         self._db = db
         self._max_rows = max_rows
         self._max_bytes = max_bytes
@@ -96,8 +111,8 @@ class Inbox:
     async def take(self, arrivals: Sequence[Arrival]) -> list[Taken]:
         """Store what may be taken in one commit, in order, and what it means for our calls with it.
 
-        What must wait is marked `held`, and whatever is about the same call behind it; second copies never wait. Raises
-        UplinkBusy when none of it can be taken.
+        What must wait is marked `held`, and whatever is about the same call behind it; second
+        copies never wait. Raises UplinkBusy when none of it can be taken.
         """
         taken = await self._taken_of(arrivals)
         if arrivals and all(one.held for one in taken):
@@ -109,7 +124,9 @@ class Inbox:
 
     async def _taken_of(self, arrivals: Sequence[Arrival]) -> list[Taken]:
         try:
-            return await self._db.write(lambda c: self._take(c, arrivals), grows=not all(map(_frees, arrivals)))
+            return await self._db.write(
+                lambda c: self._take(c, arrivals), grows=not all(map(_frees, arrivals))
+            )
         except StoreFull as error:
             full = str(error)
         try:  # what ends a call of ours frees more than it needs
@@ -121,15 +138,21 @@ class Inbox:
         """Everything not handled, in the order it came."""
 
         def work(connection: Connection) -> list[InRow]:
-            rows = connection.execute("SELECT * FROM inbox WHERE body IS NOT NULL ORDER BY seq").fetchall()
+            rows = connection.execute(
+                "SELECT * FROM inbox WHERE body IS NOT NULL ORDER BY seq"
+            ).fetchall()
             return [
                 InRow(
-                    seq=row["seq"], kind=row["kind"], id=row["id"], body=json.loads(row["body"]),
-                    reply_to=row["reply_to"], as_json=bool(row["as_json"]),
+                    seq=row["seq"],
+                    kind=row["kind"],
+                    id=row["id"],
+                    body=json.loads(row["body"]),
+                    reply_to=row["reply_to"],
+                    as_json=bool(row["as_json"]),
                     left_s=self._stamper.left_s(Stamp.of_row(row), row["ttl_s"]),
                 )
                 for row in rows
-            ]  # fmt: skip
+            ]
 
         return await self._db.read(work)
 
@@ -139,10 +162,14 @@ class Inbox:
         def work(connection: Connection) -> None:
             marks = ",".join("?" * len(_REMEMBERED))
             connection.execute(
-                f"UPDATE inbox SET body = NULL, size = coalesce(length(answer), 0) WHERE seq = ? AND kind IN ({marks})",  # noqa: S608 - only marks
+                "UPDATE inbox SET body = NULL, size = coalesce(length(answer), "  # noqa: S608 - only marks
+                f"0) WHERE seq = ? AND kind IN ({marks})",
                 (seq, *_REMEMBERED),
             )
-            connection.execute(f"DELETE FROM inbox WHERE seq = ? AND kind NOT IN ({marks})", (seq, *_REMEMBERED))  # noqa: S608 - only marks
+            connection.execute(
+                f"DELETE FROM inbox WHERE seq = ? AND kind NOT IN ({marks})",  # noqa: S608 - only marks
+                (seq, *_REMEMBERED),
+            )
 
         await self._db.write(work, grows=False)
 
@@ -153,19 +180,32 @@ class Inbox:
         def work(connection: Connection) -> None:
             connection.execute(
                 "DELETE FROM inbox WHERE body IS NULL AND ("
-                " (boot_id = :boot AND boot_at + ttl_s + :keep < :now) OR (boot_id <> :boot AND ttl_s + :keep < :now)"
-                " OR seq IN (SELECT seq FROM (SELECT seq, row_number() OVER w AS place, sum(size) OVER w AS bytes"
-                " FROM inbox WHERE body IS NULL WINDOW w AS (ORDER BY seq DESC)) WHERE place > :rows OR bytes > :bytes))",
-                {"boot": now.boot_id, "now": now.boot_at, "keep": KEEP_S, "rows": KEEP_ROWS, "bytes": KEEP_BYTES},
+                " (boot_id = :boot AND boot_at + ttl_s + :keep < :now) OR "
+                "(boot_id <> :boot AND ttl_s + :keep < :now)"
+                " OR seq IN (SELECT seq FROM (SELECT seq, "
+                "row_number() OVER w AS place, sum(size) OVER w AS bytes"
+                " FROM inbox WHERE body IS NULL WINDOW w AS (ORDER BY seq DESC)) "
+                "WHERE place > :rows OR bytes > :bytes))",
+                {
+                    "boot": now.boot_id,
+                    "now": now.boot_at,
+                    "keep": KEEP_S,
+                    "rows": KEEP_ROWS,
+                    "bytes": KEEP_BYTES,
+                },
             )
 
         await self._db.write(work, grows=False)
 
     # -------------------------------------------------------------- in the store's thread
 
-    def _take(self, connection: Connection, arrivals: Sequence[Arrival], full: str = "") -> list[Taken]:
+    def _take(
+        self, connection: Connection, arrivals: Sequence[Arrival], full: str = ""
+    ) -> list[Taken]:
         busy = self._busy(connection) if any(a.kind == _INVOCATION for a in arrivals) else ""
-        rows, used = connection.execute("SELECT count(*), total(size) FROM inbox WHERE body IS NOT NULL").fetchone()
+        rows, used = connection.execute(
+            "SELECT count(*), total(size) FROM inbox WHERE body IS NOT NULL"
+        ).fetchone()
         taken: list[Taken] = []
         held: dict[str, str] = {}
         for arrival in arrivals:
@@ -188,7 +228,9 @@ class Inbox:
         answers, size = waiting(connection, Lane.ANSWER)
         if answers < self._max_answers and size < self._max_answer_bytes:
             return ""
-        return f"{answers} answers wait for the cloud; nothing new is begun until some are delivered"
+        return (
+            f"{answers} answers wait for the cloud; nothing new is begun until some are delivered"
+        )
 
     def _known(self, connection: Connection, arrival: Arrival) -> bool:
         sql = "SELECT 1 FROM inbox WHERE kind = ? AND id = ? AND kind <> 'progress'"
@@ -198,17 +240,29 @@ class Inbox:
         if arrival.closes:
             connection.execute("DELETE FROM outbox WHERE lane = 'call' AND id = ?", (arrival.id,))
         elif arrival.accepts:
-            connection.execute("UPDATE outbox SET accepted = 1 WHERE lane = 'call' AND id = ?", (arrival.id,))
+            connection.execute(
+                "UPDATE outbox SET accepted = 1 WHERE lane = 'call' AND id = ?", (arrival.id,)
+            )
         text = json.dumps(dict(arrival.body), separators=(",", ":"))
         stamp = self._stamper.now()
         cursor = connection.execute(
-            "INSERT INTO inbox(kind, id, body, reply_to, as_json, ttl_s, boot_id, boot_at, wall_at, synced, size)"
+            "INSERT INTO inbox(kind, id, body, reply_to, as_json, ttl_s, "
+            "boot_id, boot_at, wall_at, synced, size)"
             " VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
             (
-                arrival.kind, arrival.id, text, arrival.reply_to, arrival.as_json, arrival.ttl_s, stamp.boot_id,
-                stamp.boot_at, stamp.wall_at, stamp.synced, len(text),
+                arrival.kind,
+                arrival.id,
+                text,
+                arrival.reply_to,
+                arrival.as_json,
+                arrival.ttl_s,
+                stamp.boot_id,
+                stamp.boot_at,
+                stamp.wall_at,
+                stamp.synced,
+                len(text),
             ),
-        )  # fmt: skip
+        )
         if cursor.rowcount == 1:
             return Taken(cursor.lastrowid)
         sql = "SELECT answer FROM inbox WHERE kind = ? AND id = ?"

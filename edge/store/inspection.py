@@ -48,26 +48,32 @@ class Promises(Protocol):
         ...
 
     def mend(self, connection: Connection) -> int:
-        """End or forget rows of promises that hold no readable text, which SQLite does not notice; give how many."""
+        """End or forget rows of promises that hold no readable text, which SQLite does not
+        notice; give how many.
+        """
         ...
 
     def settle(self, connection: Connection, *, stale: bool, whole: bool) -> Saved:
-        """Make saved rows safe to go on with: nothing that may have been done is done again. `stale`: rows may be older than
-        the last ones that were stored; `whole`: no row is missing.
+        """Make saved rows safe to go on with: nothing that may have been done is done again.
+        `stale`: rows may be older than the last ones that were stored; `whole`: no row is missing.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Why a database cannot be used as it is. `stale`: what can be read may be older than what was stored last."""
+    """Why a database cannot be used as it is. `stale`: what can be read may be older than what
+    was stored last.
+    """
 
     why: str
     stale: bool = False
 
 
 def finish(path: Path) -> None:
-    """Bring a rescue to its end that was cut off before its last step, or clear away one that was cut off earlier."""
+    """Bring a rescue to its end that was cut off before its last step, or clear away one that
+    was cut off earlier.
+    """
     fresh = fresh_of(path)
     if not fresh.exists():
         return
@@ -79,10 +85,12 @@ def finish(path: Path) -> None:
         beside(fresh, tail).unlink(missing_ok=True)
 
 
-def examine(path: Path, marks: Marks | None, index: "Index | None", *, killed: bool, known: bool) -> Damage | None:
-    """Look at the files before SQLite does: it deletes the WAL of a database that is missing or empty. `killed`: since this
-    boot somebody had it open and did not close it, so what `index` says of the WAL is true; `known`: something else says
-    that it was used before.
+def examine(
+    path: Path, marks: Marks | None, index: "Index | None", *, killed: bool, known: bool
+) -> Damage | None:
+    """Look at the files before SQLite does: it deletes the WAL of a database that is missing or
+    empty. `killed`: since this boot somebody had it open and did not close it, so what `index` says
+    of the WAL is true; `known`: something else says that it was used before.
     """
     size, log = size_of(path), size_of(beside(path, "-wal"))
     if size <= 0:
@@ -118,7 +126,9 @@ def index_of(path: Path) -> "Index | None":
 
 
 def lost_in_log(path: Path, before: "Index | None") -> Damage | None:
-    """Whether SQLite, having opened the database, found fewer commits in the WAL than its index named before."""
+    """Whether SQLite, having opened the database, found fewer commits in the WAL than its index
+    named before.
+    """
     if before is None or (now := index_of(path)) is None:
         return None
     if now.committed < before.committed and before.copied < before.committed:
@@ -134,7 +144,11 @@ def older_copy(connection: Connection, marks: Marks | None) -> Damage | None:
         return Damage("it is not the database that was here before", stale=True)
     have = numbers(connection)
     missing = sum(max(0, number - have.get(table, 0)) for table, number in marks.numbers.items())
-    return Damage(f"it is an older copy, without the last {missing} rows", stale=True) if missing else None
+    return (
+        Damage(f"it is an older copy, without the last {missing} rows", stale=True)
+        if missing
+        else None
+    )
 
 
 def identity(connection: Connection) -> int:
@@ -147,13 +161,21 @@ def new_identity() -> int:
 
 def numbers(connection: Connection) -> dict[str, int]:
     """The highest row number ever given in each table that counts them."""
-    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_sequence'").fetchone() is None:
+    if (
+        connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_sequence'").fetchone()
+        is None
+    ):
         return {}
-    return {str(row[0]): int(row[1]) for row in connection.execute("SELECT name, seq FROM sqlite_sequence")}
+    return {
+        str(row[0]): int(row[1])
+        for row in connection.execute("SELECT name, seq FROM sqlite_sequence")
+    }
 
 
 def keeping_log(path: Path, close: Callable[[], None]) -> None:
-    """Close a database without losing its WAL, which SQLite deletes when the last connection closes."""
+    """Close a database without losing its WAL, which SQLite deletes when the last connection
+    closes.
+    """
     log, kept = beside(path, "-wal"), beside(path, "-wal.kept")
     with suppress(OSError):  # a file system without links keeps what SQLite leaves
         kept.unlink(missing_ok=True)

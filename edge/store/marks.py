@@ -1,7 +1,8 @@
-"""A small file beside a database, which remembers that there is one, how far it had come and how it was left.
+"""A small file beside a database, which remembers that there is one, how far it had come and how it
+was left.
 
-Without it a database that is missing, empty or an older copy looks like one of a first start. Written when a database is
-opened and closed and now and then between, never for a single call.
+Without it a database that is missing, empty or an older copy looks like one of a first start.
+Written when a database is opened and closed and now and then between, never for a single call.
 """
 
 import json
@@ -20,8 +21,9 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """`id` is the database's own number, `running` whether it was open when this was written, `numbers` the highest row number
-    ever given in each table, `promised` how many accepted calls waited for their answer.
+    """`id` is the database's own number, `running` whether it was open when this was written,
+    `numbers` the highest row number ever given in each table, `promised` how many accepted calls
+    waited for their answer.
     """
 
     id: int = 0
@@ -37,14 +39,22 @@ def path_of(database: Path) -> Path:
 
 
 def read(database: Path) -> Marks | None:
-    """None when there are none; damaged ones say only that there was a database. Blocking; never raises."""
+    """None when there are none; damaged ones say only that there was a database. Blocking;
+    never raises.
+    """
     try:
         with path_of(database).open("rb") as file:
             found: Any = json.loads(file.read(MAX_BYTES))
         if not isinstance(found, dict) or found.pop("version", None) != VERSION:
             return Marks()
         numbers, labels = found["numbers"], found["labels"]
-        marks = Marks(int(found["id"]), bool(found["running"]), {str(k): int(v) for k, v in numbers.items()}, found["promised"], labels)
+        marks = Marks(
+            int(found["id"]),
+            bool(found["running"]),
+            {str(k): int(v) for k, v in numbers.items()},
+            found["promised"],
+            labels,
+        )
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -54,7 +64,9 @@ def read(database: Path) -> Marks | None:
 
 
 def write(database: Path, marks: Marks, *, durable: bool) -> None:
-    """Replace them whole. `durable`: on the disk when this returns, else as soon as the system writes it. Raises OSError."""
+    """Replace them whole. `durable`: on the disk when this returns, else as soon as the system
+    writes it. Raises OSError.
+    """
     path = path_of(database)
     half = path.with_name(path.name + ".new")
     try:

@@ -13,7 +13,9 @@ class Notes:
         self._db = db
 
     async def get(self, name: str) -> Json:
-        row = await self._db.read(lambda c: c.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone())
+        row = await self._db.read(
+            lambda c: c.execute("SELECT value FROM notes WHERE name = ?", (name,)).fetchone()
+        )
         return None if row is None else json.loads(row["value"])
 
     async def put(self, name: str, value: Json) -> None:
@@ -24,7 +26,9 @@ class Notes:
                 connection.execute("DELETE FROM notes WHERE name = ?", (name,))
             else:
                 connection.execute(
-                    "INSERT INTO notes VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value", (name, text)
+                    "INSERT INTO notes VALUES (?, ?) ON CONFLICT(name) DO "
+                    "UPDATE SET value = excluded.value",
+                    (name, text),
                 )
 
         # A note replaces its older self, so a full store still takes it.

@@ -1,7 +1,8 @@
-"""What the cloud has not acknowledged yet: calls until their result, answers and deliveries until their PUBACK.
+"""What the cloud has not acknowledged yet: calls until their result, answers and deliveries until
+their PUBACK.
 
-Knows no broker and no topic's meaning. Three lanes, each with its own bound and overflow policy; what is in a lane has a
-life besides (`left_s`), which the uplink ends.
+Knows no broker and no topic's meaning. Three lanes, each with its own bound and overflow policy;
+what is in a lane has a life besides (`left_s`), which the uplink ends.
 """
 
 import json
@@ -36,7 +37,9 @@ class Policy(StrEnum):
     REFUSE = "refuse"
     """`put` raises: whoever calls is told now"""
     HOLD = "hold"
-    """nothing is refused and nothing dropped; `Inbox.take` takes no new invocations until there is room"""
+    """nothing is refused and nothing dropped; `Inbox.take` takes no new invocations until there
+    is room
+    """
     DROP_OLDEST = "drop oldest"
     """the newest says more"""
 
@@ -73,9 +76,15 @@ class Outbox:
     """Each method returns after its change is on disk."""
 
     def __init__(
-        self, db: Database, clock: Clock, *, max_rows: int = MAX_CALLS, max_tells: int = MAX_TELLS, max_bytes: int = MAX_BYTES,
+        self,
+        db: Database,
+        clock: Clock,
+        *,
+        max_rows: int = MAX_CALLS,
+        max_tells: int = MAX_TELLS,
+        max_bytes: int = MAX_BYTES,
         stamper: Stamper | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`max_rows` bounds the calls; how many answers may wait is the inbox's to know."""
         self._db = db
         self._max_rows = max_rows
@@ -90,26 +99,42 @@ class Outbox:
             rows = connection.execute("SELECT * FROM outbox ORDER BY seq").fetchall()
             return [
                 OutRow(
-                    seq=row["seq"], lane=row["lane"], kind=row["kind"], id=row["id"], topic=row["topic"],
-                    as_json=bool(row["as_json"]), accepted=bool(row["accepted"]),
+                    seq=row["seq"],
+                    lane=row["lane"],
+                    kind=row["kind"],
+                    id=row["id"],
+                    topic=row["topic"],
+                    as_json=bool(row["as_json"]),
+                    accepted=bool(row["accepted"]),
                     left_s=self._stamper.left_s(Stamp.of_row(row), row["ttl_s"]),
                     age_s=self._stamper.age_s(Stamp.of_row(row)),
                 )
                 for row in rows
-            ]  # fmt: skip
+            ]
 
         return await self._db.read(work)
 
     async def body(self, seq: int) -> dict[str, Json] | None:
         """Give the body as it was put; None when the row is gone."""
-        row = await self._db.read(lambda c: c.execute("SELECT body FROM outbox WHERE seq = ?", (seq,)).fetchone())
+        row = await self._db.read(
+            lambda c: c.execute("SELECT body FROM outbox WHERE seq = ?", (seq,)).fetchone()
+        )
         return None if row is None else json.loads(row["body"])
 
     async def put(
-        self, lane: str, kind: str, call_id: str, *, topic: str, body: Mapping[str, Json], ttl_s: float,
-        as_json: bool = False, age_s: float = 0.0,
-    ) -> Put:  # fmt: skip
-        """Store one message. An answer is also kept beside its invocation, for a caller who asks twice.
+        self,
+        lane: str,
+        kind: str,
+        call_id: str,
+        *,
+        topic: str,
+        body: Mapping[str, Json],
+        ttl_s: float,
+        as_json: bool = False,
+        age_s: float = 0.0,
+    ) -> Put:
+        """Store one message. An answer is also kept beside its invocation, for a caller who asks
+        twice.
 
         Raises UplinkBusy when the call lane is full, DiskUnavailable when the disk takes nothing.
         """
@@ -119,16 +144,31 @@ class Outbox:
         def work(connection: Connection) -> Put:
             dropped = self._make_room(connection, Lane(lane), len(text))
             if lane == Lane.ANSWER:
-                sql = "UPDATE inbox SET answer = ?, size = size + ? WHERE kind = 'call' AND id = ? AND answer IS NULL"
+                sql = (
+                    "UPDATE inbox SET answer = ?, size = size + ? WHERE kind = "
+                    "'call' AND id = ? AND answer IS NULL"
+                )
                 connection.execute(sql, (text, len(text), call_id))
             (seq,) = connection.execute(
-                "INSERT INTO outbox(lane, kind, id, topic, body, as_json, ttl_s, boot_id, boot_at, wall_at, synced, size)"
-                " VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) WHERE lane = 'call' DO UPDATE SET id = id RETURNING seq",
+                "INSERT INTO outbox(lane, kind, id, topic, body, as_json, ttl_s, "
+                "boot_id, boot_at, wall_at, synced, size)"
+                " VALUES (?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) WHERE lane = "
+                "'call' DO UPDATE SET id = id RETURNING seq",
                 (
-                    lane, kind, call_id, topic, text, as_json, ttl_s, stamp.boot_id, stamp.boot_at, stamp.wall_at,
-                    stamp.synced, len(text),
+                    lane,
+                    kind,
+                    call_id,
+                    topic,
+                    text,
+                    as_json,
+                    ttl_s,
+                    stamp.boot_id,
+                    stamp.boot_at,
+                    stamp.wall_at,
+                    stamp.synced,
+                    len(text),
                 ),
-            ).fetchone()  # fmt: skip
+            ).fetchone()
             return Put(seq, dropped)
 
         try:
@@ -140,10 +180,14 @@ class Outbox:
 
     async def remove(self, seq: int) -> None:
         """Forget one row; an unknown number is fine."""
-        await self._db.write(lambda c: c.execute("DELETE FROM outbox WHERE seq = ?", (seq,)).rowcount, grows=False)
+        await self._db.write(
+            lambda c: c.execute("DELETE FROM outbox WHERE seq = ?", (seq,)).rowcount, grows=False
+        )
 
     async def count(self) -> int:
-        found = await self._db.read(lambda c: c.execute("SELECT count(*) FROM outbox").fetchone()[0])
+        found = await self._db.read(
+            lambda c: c.execute("SELECT count(*) FROM outbox").fetchone()[0]
+        )
         return int(found)
 
     def _make_room(self, connection: Connection, lane: Lane, size: int) -> tuple[int, ...]:
@@ -154,9 +198,13 @@ class Outbox:
         if rows < most and used + size <= self._max_bytes:
             return ()
         if policy is Policy.REFUSE:
-            raise UplinkBusy(f"{rows} calls wait for the cloud; no more are taken until some are delivered")
+            raise UplinkBusy(
+                f"{rows} calls wait for the cloud; no more are taken until some are delivered"
+            )
         dropped: list[int] = []
-        for row in connection.execute("SELECT seq, size FROM outbox WHERE lane = ? ORDER BY seq", (lane,)).fetchall():
+        for row in connection.execute(
+            "SELECT seq, size FROM outbox WHERE lane = ? ORDER BY seq", (lane,)
+        ).fetchall():
             if rows < most and used + size <= self._max_bytes:
                 break
             dropped.append(row["seq"])
@@ -167,5 +215,7 @@ class Outbox:
 
 def waiting(connection: Connection, lane: Lane) -> tuple[int, int]:
     """Count rows and bytes of a lane."""
-    rows, used = connection.execute("SELECT count(*), total(size) FROM outbox WHERE lane = ?", (lane,)).fetchone()
+    rows, used = connection.execute(
+        "SELECT count(*), total(size) FROM outbox WHERE lane = ?", (lane,)
+    ).fetchone()
     return rows, int(used)

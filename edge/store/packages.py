@@ -1,6 +1,8 @@
-"""A tool package's own tables: one small database file a package, so that none can reach another's, or ours.
+"""A tool package's own tables: one small database file a package, so that none can reach another's,
+or ours.
 
-Knows no tool. The SQL is the package's; it is bounded in time, in rows, in bytes and in what it may touch.
+Knows no tool. The SQL is the package's; it is bounded in time, in rows, in bytes and in what it may
+touch.
 """
 
 import asyncio
@@ -40,7 +42,9 @@ class Packages:
             if found is None:
                 # quote() keeps `/` and NUL out of the name and is one to one.
                 path = self._folder / f"{quote(package, safe='')[:200]}.db"
-                found = self._open[package] = await Database.open(path, (), max_bytes=FILE_BYTES, ballast=False)
+                found = self._open[package] = await Database.open(
+                    path, (), max_bytes=FILE_BYTES, ballast=False
+                )
             return found
 
     async def close(self) -> None:
@@ -98,7 +102,13 @@ def fetch_in(connection: Connection, sql: str, params: Sequence[Any]) -> list[di
 
 
 def complaint(error: Exception, sql: str) -> Exception:
-    """Say what is wrong with the statement; a full or damaged disk is not the statement's fault and passes as it is."""
-    if str(error) in ("database or disk is full", "disk I/O error", "database disk image is malformed"):
+    """Say what is wrong with the statement; a full or damaged disk is not the statement's fault
+    and passes as it is.
+    """
+    if str(error) in (
+        "database or disk is full",
+        "disk I/O error",
+        "database disk image is malformed",
+    ):
         return error
     return BadSql(f"{error} (in: {' '.join(sql.split())[:120]})")

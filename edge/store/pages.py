@@ -1,6 +1,8 @@
-"""Reads SQLite's files as bytes, below SQLite: the pages of a damaged database, its write-ahead log (WAL) and its index.
+"""Reads SQLite's files as bytes, below SQLite: the pages of a damaged database, its write-ahead log
+(WAL) and its index.
 
-Only reads, and takes any bytes: what does not fit the file format is skipped. The format: sqlite.org/fileformat2.html.
+Only reads, and takes any bytes: what does not fit the file format is skipped. The format:
+sqlite.org/fileformat2.html.
 """
 
 import struct
@@ -34,7 +36,9 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What the index of a WAL (`-shm`) says was committed, and how much of that is in the database file too."""
+    """What the index of a WAL (`-shm`) says was committed, and how much of that is in the
+    database file too.
+    """
 
     committed: int
     copied: int
@@ -43,7 +47,12 @@ class Index:
 
 def read_index(raw: bytes) -> Index | None:
     """None when it is damaged or empty: then it says nothing."""
-    if len(raw) < 136 or raw[:48] != raw[48:96] or raw[12] != 1 or _sums("<", raw[:40], (0, 0)) != struct.unpack("<II", raw[40:48]):
+    if (
+        len(raw) < 136
+        or raw[:48] != raw[48:96]
+        or raw[12] != 1
+        or _sums("<", raw[:40], (0, 0)) != struct.unpack("<II", raw[40:48])
+    ):
         return None
     (committed,), (copied,) = struct.unpack_from("<I", raw, 16), struct.unpack_from("<I", raw, 96)
     return Index(committed, copied, raw[32:40])
@@ -51,7 +60,9 @@ def read_index(raw: bytes) -> Index | None:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The committed pages of a WAL, the newest image of each. `whole` is False when a frame among them is damaged."""
+    """The committed pages of a WAL, the newest image of each. `whole` is False when a frame
+    among them is damaged.
+    """
 
     pages: Mapping[int, bytes] = field(default_factory=dict)
     frames: int = 0
@@ -59,7 +70,9 @@ class Log:
 
 
 def read_log(raw: bytes) -> Log:
-    """Read every frame that can be verified, also behind a damaged one: each names the checksum of those before it."""
+    """Read every frame that can be verified, also behind a damaged one: each names the checksum
+    of those before it.
+    """
     count = (len(raw) - _WAL_HEADER) // _FRAME_HEADER if len(raw) > _WAL_HEADER else 0
     order, salts, previous = _opening(raw)
     pages: dict[int, bytes] = {}
@@ -67,11 +80,18 @@ def read_log(raw: bytes) -> Log:
     last, damaged = 0, []
     for number in range(1, count + 1):
         start = _WAL_HEADER + (number - 1) * (_FRAME_HEADER + PAGE)
-        head, page = raw[start : start + _FRAME_HEADER], raw[start + _FRAME_HEADER : start + _FRAME_HEADER + PAGE]
+        head, page = (
+            raw[start : start + _FRAME_HEADER],
+            raw[start + _FRAME_HEADER : start + _FRAME_HEADER + PAGE],
+        )
         if len(page) < PAGE:
             break
         sums: tuple[int, int] = struct.unpack(">II", head[16:])
-        good = head[8:16] == salts and previous is not None and _sums(order, head[:8] + page, previous) == sums
+        good = (
+            head[8:16] == salts
+            and previous is not None
+            and _sums(order, head[:8] + page, previous) == sums
+        )
         previous = sums
         if not good:
             damaged.append(number)
@@ -86,10 +106,14 @@ def read_log(raw: bytes) -> Log:
 
 
 def _opening(raw: bytes) -> tuple[str, bytes, tuple[int, int] | None]:
-    """Byte order and salts of a WAL, and the checksum its first frame goes on from; None when its header is damaged."""
+    """Byte order and salts of a WAL, and the checksum its first frame goes on from; None when
+    its header is damaged.
+    """
     head = raw[:_WAL_HEADER]
     order = _MAGIC.get(head[:4], "<")
-    if len(head) == _WAL_HEADER and _sums(order, head[:24], (0, 0)) == struct.unpack(">II", head[24:]):
+    if len(head) == _WAL_HEADER and _sums(order, head[:24], (0, 0)) == struct.unpack(
+        ">II", head[24:]
+    ):
         return order, head[16:24], struct.unpack(">II", head[24:])
     return order, raw[_WAL_HEADER + 8 : _WAL_HEADER + 16], None
 
@@ -121,8 +145,9 @@ class Image:
         return max(len(self.file) // PAGE, *self.log, 0) if self.log else len(self.file) // PAGE
 
     def rows(self, root: int) -> Iterator[tuple[int, list[Value]]]:
-        """(row number, columns) of each readable row of the table at `root`: first down from its root, then the pages that
-        were not reached because one above them is damaged, by the pointer map.
+        """(row number, columns) of each readable row of the table at `root`: first down from its
+        root, then the pages that were not reached because one above them is damaged, by the pointer
+        map.
         """
         yield from self._down(root, 0)
         for number in range(3, self.count + 1):
@@ -143,7 +168,10 @@ class Image:
         self.seen.add(number)
         page = self._bytes(number)
         kind, cells = (page[0], struct.unpack_from(">H", page, 3)[0]) if page else (0, 0)
-        if kind not in (_INTERIOR_INDEX, _INTERIOR_TABLE, _LEAF_INDEX, _LEAF_TABLE) or cells > PAGE // 4:
+        if (
+            kind not in (_INTERIOR_INDEX, _INTERIOR_TABLE, _LEAF_INDEX, _LEAF_TABLE)
+            or cells > PAGE // 4
+        ):
             self.damaged += 1
             return
         inner = kind in (_INTERIOR_INDEX, _INTERIOR_TABLE)
@@ -186,7 +214,9 @@ class Image:
         return b"".join(parts)
 
     def _root_of(self, number: int) -> int:
-        """The root above a page, by the pointer map; 0 when it has none, because it is free or not known."""
+        """The root above a page, by the pointer map; 0 when it has none, because it is free or
+        not known.
+        """
         for _ in range(_DEPTH):
             at = 2 + (number - 2) // (_MAP_ENTRIES + 1) * (_MAP_ENTRIES + 1)
             if number <= 2 or number == at:
@@ -247,8 +277,11 @@ def _value(body: bytes, at: int, kind: int) -> tuple[Value, int]:
 
 
 def fits(values: Sequence[Value], types: Sequence[str]) -> bool:
-    """Whether a row may be of a table whose columns have these declared types: what comes of a damaged page may be of any."""
+    """Whether a row may be of a table whose columns have these declared types: what comes of a
+    damaged page may be of any.
+    """
     wanted = {"INTEGER": int, "TEXT": str, "REAL": int | float}
     return len(values) <= len(types) and all(
-        value is None or isinstance(value, wanted.get(kind, object)) for value, kind in zip(values, types, strict=False)
+        value is None or isinstance(value, wanted.get(kind, object))
+        for value, kind in zip(values, types, strict=False)
     )

@@ -1,4 +1,5 @@
-"""Calls whose result somebody hands in later (S3): one row each, pending once, then resolved, expired or cancelled.
+"""Calls whose result somebody hands in later (S3): one row each, pending once, then resolved,
+expired or cancelled.
 
 Refuses to wait and to judge a result: it keeps who may hand one in, and until when.
 """
@@ -29,44 +30,77 @@ class PendingCalls:
     """`PendingStorePort`."""
 
     def __init__(
-        self, db: Database, clock: Clock, *, stamper: Stamper | None = None, open_rows: int = OPEN_ROWS, keep_rows: int = KEEP_ROWS,
-    ) -> None:  # fmt: skip
+        self,
+        db: Database,
+        clock: Clock,
+        *,
+        stamper: Stamper | None = None,
+        open_rows: int = OPEN_ROWS,
+        keep_rows: int = KEEP_ROWS,
+    ) -> None:
         self._db = db
         self._stamper = stamper or Stamper(clock)
         self._open_rows = open_rows
         self._keep_rows = keep_rows
 
     async def put(self, call: ToolCall, *, ttl_s: float) -> None:
-        """Let a result be handed in for `ttl_s`; a call known here stays as it is. Raises StoreFull."""
+        """Let a result be handed in for `ttl_s`; a call known here stays as it is. Raises
+        StoreFull.
+        """
 
         def work(connection: Connection) -> None:
-            keep_newest(connection, "pending", "seq", rows=self._keep_rows, size=KEEP_BYTES, among=_OVER)
-            if connection.execute("SELECT 1 FROM pending WHERE call_id = ?", (call.call_id,)).fetchone():
+            keep_newest(
+                connection, "pending", "seq", rows=self._keep_rows, size=KEEP_BYTES, among=_OVER
+            )
+            if connection.execute(
+                "SELECT 1 FROM pending WHERE call_id = ?", (call.call_id,)
+            ).fetchone():
                 return
-            (count,) = connection.execute("SELECT count(*) FROM pending WHERE status = 'pending'").fetchone()
+            (count,) = connection.execute(
+                "SELECT count(*) FROM pending WHERE status = 'pending'"
+            ).fetchone()
             if count >= self._open_rows:
-                raise StoreFull(f"{count} calls wait for a result; no more are taken until some are done")
+                raise StoreFull(
+                    f"{count} calls wait for a result; no more are taken until some are done"
+                )
             stamp = self._stamper.now()
             connection.execute(
-                "INSERT INTO pending(call_id, user_id, session, tool, status, ttl_s, boot_id, boot_at, wall_at, synced, size)"
+                "INSERT INTO pending(call_id, user_id, session, tool, status, "
+                "ttl_s, boot_id, boot_at, wall_at, synced, size)"
                 " VALUES (?,?,?,?,'pending',?,?,?,?,?,0)",
                 (
-                    call.call_id, call.user_id, call.session, call.tool, ttl_s, stamp.boot_id, stamp.boot_at, stamp.wall_at,
+                    call.call_id,
+                    call.user_id,
+                    call.session,
+                    call.tool,
+                    ttl_s,
+                    stamp.boot_id,
+                    stamp.boot_at,
+                    stamp.wall_at,
                     stamp.synced,
                 ),
-            )  # fmt: skip
+            )
 
         await self._db.write(work)
 
-    async def resolve(self, call_id: str, response: ToolResponse, *, user_id: str, session: str) -> Submission:
-        """Keep a result; of many only the first, within its time, from the call's own user and session."""
+    async def resolve(
+        self, call_id: str, response: ToolResponse, *, user_id: str, session: str
+    ) -> Submission:
+        """Keep a result; of many only the first, within its time, from the call's own user and
+        session.
+        """
         text = json.dumps(response.to_json(), separators=(",", ":"))
 
         def work(connection: Connection) -> Submission:
-            row = connection.execute("SELECT * FROM pending WHERE call_id = ?", (call_id,)).fetchone()
+            row = connection.execute(
+                "SELECT * FROM pending WHERE call_id = ?", (call_id,)
+            ).fetchone()
             if row is None or (row["user_id"], row["session"]) != (user_id, session):
                 return Submission.UNKNOWN
-            if row["status"] != "pending" or self._stamper.left_s(Stamp.of_row(row), row["ttl_s"]) <= 0:
+            if (
+                row["status"] != "pending"
+                or self._stamper.left_s(Stamp.of_row(row), row["ttl_s"]) <= 0
+            ):
                 return Submission.OVER
             sql = "UPDATE pending SET status = 'resolved', result = ?, size = ? WHERE seq = ?"
             connection.execute(sql, (text, len(text), row["seq"]))
@@ -77,16 +111,25 @@ class PendingCalls:
     async def close(self, call_id: str, status: str) -> None:
         """Pending → `expired` or `cancelled`; anything else stays as it is."""
         if status not in _ENDS:
-            raise ValueError(f"status: {status!r} is no end of a pending call; use one of {', '.join(_ENDS)}")
+            raise ValueError(
+                f"status: {status!r} is no end of a pending call; use one of {', '.join(_ENDS)}"
+            )
         sql = "UPDATE pending SET status = ? WHERE call_id = ? AND status = 'pending'"
         await self._db.write(lambda c: c.execute(sql, (status, call_id)).rowcount, grows=False)
 
     async def open(self) -> list[tuple[str, float]]:
-        """(call id, seconds left) of everything pending, soonest end first; 0 for one whose time is over."""
+        """(call id, seconds left) of everything pending, soonest end first; 0 for one whose
+        time is over.
+        """
 
         def work(connection: Connection) -> list[tuple[str, float]]:
-            rows = connection.execute("SELECT * FROM pending WHERE status = 'pending' ORDER BY seq").fetchall()
-            found = [(row["call_id"], self._stamper.left_s(Stamp.of_row(row), row["ttl_s"])) for row in rows]
+            rows = connection.execute(
+                "SELECT * FROM pending WHERE status = 'pending' ORDER BY seq"
+            ).fetchall()
+            found = [
+                (row["call_id"], self._stamper.left_s(Stamp.of_row(row), row["ttl_s"]))
+                for row in rows
+            ]
             return sorted(found, key=lambda one: one[1])
 
         return await self._db.read(work)

@@ -1,6 +1,8 @@
-"""What each user keeps within each package: tables and files of their own. Made when the first tool asks for them.
+"""What each user keeps within each package: tables and files of their own. Made when the first tool
+asks for them.
 
-Refuses to load anything before that: most daemons run no tool that keeps something for one user alone.
+Refuses to load anything before that: most daemons run no tool that keeps something for one user
+alone.
 """
 
 from dataclasses import dataclass
@@ -23,7 +25,9 @@ class Private:
 
 
 class PrivateStores:
-    """`folder` holds a folder a user, `key` the key of the encrypted columns, unless systemd's `credential` is it."""
+    """`folder` holds a folder a user, `key` the key of the encrypted columns, unless systemd's
+    `credential` is it.
+    """
 
     def __init__(self, folder: Path, *, key: Path, credential: Path | None = None) -> None:
         self._folder = folder
@@ -37,7 +41,10 @@ class PrivateStores:
         from edge.store.user_tables import UserTables  # noqa: PLC0415
 
         users, keyring = self._stores()
-        return Private(UserTables(users, keyring, user=user, package=package), UserFiles(users, user=user, package=package))
+        return Private(
+            UserTables(users, keyring, user=user, package=package),
+            UserFiles(users, user=user, package=package),
+        )
 
     async def close(self) -> None:
         if self._made is not None:

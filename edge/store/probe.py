@@ -13,7 +13,9 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What was seen. `damage` is SQLite's word for it; `unfinished`: the check of every page was given up for time."""
+    """What was seen. `damage` is SQLite's word for it; `unfinished`: the check of every page
+    was given up for time.
+    """
 
     bytes: int
     schema: int = 0
@@ -23,7 +25,9 @@ class Looked:
 
 
 def look(path: Path, *, seconds: float) -> Looked:
-    """Open read-only and check every page. Raises FileNotFoundError, PermissionError; all else is in the answer."""
+    """Open read-only and check every page. Raises FileNotFoundError, PermissionError; all else
+    is in the answer.
+    """
     with path.open("rb"):  # SQLite would say "unable to open database file" to all of these
         size = path.stat().st_size
     if size == 0:
@@ -31,9 +35,15 @@ def look(path: Path, *, seconds: float) -> Looked:
     try:
         return _checked(path, "mode=ro", size, seconds)
     except sqlite3.OperationalError as e:
-        if _code(e) not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR} or _has_wal(path):
+        if _code(e) not in {
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_FULL,
+            sqlite3.SQLITE_READONLY,
+            sqlite3.SQLITE_IOERR,
+        } or _has_wal(path):
             return Looked(size, busy=str(e))
-    # A disk that is full or read-only has no room for the index SQLite makes beside a WAL database; without a WAL none is needed.
+    # A disk that is full or read-only has no room for the index SQLite makes beside a WAL database;
+    # without a WAL none is needed.
     try:
         return _checked(path, "immutable=1", size, seconds)
     except sqlite3.OperationalError as e:
@@ -43,7 +53,9 @@ def look(path: Path, *, seconds: float) -> Looked:
 def _checked(path: Path, how: str, size: int, seconds: float) -> Looked:
     end = time.monotonic() + seconds
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, timeout=1.0)) as connection:
+        with closing(
+            sqlite3.connect(f"file:{quote(str(path))}?{how}", uri=True, timeout=1.0)
+        ) as connection:
             connection.set_progress_handler(lambda: time.monotonic() > end, 10_000)
             schema = int(connection.execute("PRAGMA user_version").fetchone()[0])
             found = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])

@@ -1,6 +1,7 @@
 """Saves what can be read of a damaged database into a fresh one.
 
-The damaged files are only read, then put aside. The fresh database is complete on disk before it takes their place.
+The damaged files are only read, then put aside. The fresh database is complete on disk before it
+takes their place.
 """
 
 import sqlite3
@@ -12,7 +13,17 @@ from typing import Final
 
 from edge.store import pages
 from edge.store.files import set_aside, sync_directory
-from edge.store.inspection import HEADER, Connection, Damage, Promises, Saved, beside, fresh_of, new_identity, size_of
+from edge.store.inspection import (
+    HEADER,
+    Connection,
+    Damage,
+    Promises,
+    Saved,
+    beside,
+    fresh_of,
+    new_identity,
+    size_of,
+)
 from edge.store.marks import Marks
 from edge.store.schema import migrate
 
@@ -30,19 +41,32 @@ class _Table:
 
 
 def rescue(
-    path: Path, damage: Damage, promises: Promises, *, migrations: Sequence[str], marks: Marks | None, index: pages.Index | None
+    path: Path,
+    damage: Damage,
+    promises: Promises,
+    *,
+    migrations: Sequence[str],
+    marks: Marks | None,
+    index: pages.Index | None,
 ) -> str:
-    """Put the damaged files aside and a database with what was readable in their place; say so for `status`. Raises
-    sqlite3.Error, OSError: then nothing has changed.
+    """Put the damaged files aside and a database with what was readable in their place; say so for
+    `status`. Raises sqlite3.Error, OSError: then nothing has changed.
     """
     log = pages.read_log(_bytes(beside(path, "-wal")))
-    stale = damage.stale or not log.whole or (index is not None and index.copied < index.committed and index.committed > log.frames)
+    stale = (
+        damage.stale
+        or not log.whole
+        or (index is not None and index.copied < index.committed and index.committed > log.frames)
+    )
     image = pages.Image(_bytes(path), log.pages)
     fresh = fresh_of(path)
     with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
         connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         migrate(connection, migrations)
-        connection.execute(f"PRAGMA application_id={marks.id if marks is not None and marks.id else new_identity()}")
+        connection.execute(
+            "PRAGMA application_id="
+            f"{marks.id if marks is not None and marks.id else new_identity()}"
+        )
         connection.execute("BEGIN")
         refused = _copy(image, connection, _tables(image, migrations), promises.tables)
         refused += promises.mend(connection)
@@ -66,19 +90,31 @@ def _count(saved: Saved, marks: Marks | None, *, whole: bool) -> str:
     elif saved.lost:
         said = f"{saved.kept} of at least {total} promised calls were saved"
     elif marks is not None and marks.promised and marks.promised > saved.kept:
-        said = f"{saved.kept} promised calls were saved; {marks.promised} waited when this was last noted"
+        said = (
+            f"{saved.kept} promised calls were saved; "
+            f"{marks.promised} waited when this was last noted"
+        )
     else:
         said = f"{saved.kept} promised calls were saved; whether there were more is not known"
-    return f"{said}. Next: see what waits with glassd calls --pending, and look for disk errors with dmesg"
+    return (
+        f"{said}. Next: see what waits with glassd calls --pending, "
+        "and look for disk errors with dmesg"
+    )
 
 
-def _copy(image: pages.Image, connection: Connection, tables: Mapping[str, _Table], wanted: Sequence[str]) -> int:
+def _copy(
+    image: pages.Image, connection: Connection, tables: Mapping[str, _Table], wanted: Sequence[str]
+) -> int:
     """Insert every row that can be read; give how many the fresh database refused."""
     refused = 0
     for name in wanted:
         if (table := tables.get(name)) is None:
             continue
-        rows = [row for number, values in image.rows(table.root) if (row := _row(table, number, values)) is not None]
+        rows = [
+            row
+            for number, values in image.rows(table.root)
+            if (row := _row(table, number, values)) is not None
+        ]
         for row in sorted(rows, key=_open_last):
             sql = f"INSERT INTO {name}({', '.join(row)}) VALUES ({', '.join('?' * len(row))})"  # noqa: S608 - names of our own schema
             try:
@@ -103,8 +139,9 @@ def _row(table: _Table, number: int, values: list[pages.Value]) -> dict[str, pag
 
 
 def _tables(image: pages.Image, migrations: Sequence[str]) -> dict[str, _Table]:
-    """Where each table begins and what its columns are: the same in every database of a schema, for SQLite keeps the first
-    pages of the tables of such a database together in the order in which they were made.
+    """Where each table begins and what its columns are: the same in every database of a schema, for
+    SQLite keeps the first pages of the tables of such a database together in the order in which
+    they were made.
     """
     first = (image.log.get(1) or image.file[: pages.PAGE])[:100]
     version = int.from_bytes(first[60:64], "big") if first.startswith(HEADER) else 0
@@ -112,10 +149,19 @@ def _tables(image: pages.Image, migrations: Sequence[str]) -> dict[str, _Table]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as model:
         model.execute("PRAGMA auto_vacuum=INCREMENTAL")
         migrate(model, migrations[:known])
-        found = {name: _Table(root) for name, root in model.execute("SELECT name, rootpage FROM sqlite_schema WHERE type = 'table'")}
+        found = {
+            name: _Table(root)
+            for name, root in model.execute(
+                "SELECT name, rootpage FROM sqlite_schema WHERE type = 'table'"
+            )
+        }
         for name, table in found.items():
-            without = "WITHOUT ROWID" in str(model.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).fetchone()[0])
-            for at, column, kind, _not_null, _default, key in model.execute(f"PRAGMA table_info({name})"):
+            without = "WITHOUT ROWID" in str(
+                model.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (name,)).fetchone()[0]
+            )
+            for at, column, kind, _not_null, _default, key in model.execute(
+                f"PRAGMA table_info({name})"
+            ):
                 table.columns.append(column)
                 table.types.append(kind)
                 if key and kind == "INTEGER" and not without:

@@ -1,6 +1,7 @@
 """The last good results of tools that only read, kept for times without a route.
 
-Refuses to decide what is good, and to give a result whose age nobody can tell. All of it may be lost.
+Refuses to decide what is good, and to give a result whose age nobody can tell. All of it may be
+lost.
 """
 
 import json
@@ -28,15 +29,25 @@ class ResultCache:
     """`ResultCachePort`. `used` numbers uses: the highest was used last."""
 
     def __init__(
-        self, db: Database, clock: Clock, *, stamper: Stamper | None = None, max_rows: int = MAX_ROWS, max_bytes: int = MAX_BYTES,
-    ) -> None:  # fmt: skip
+        self,
+        db: Database,
+        clock: Clock,
+        *,
+        stamper: Stamper | None = None,
+        max_rows: int = MAX_ROWS,
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
         self._db = db
         self._stamper = stamper or Stamper(clock)
         self._max_rows = max_rows
         self._max_bytes = max_bytes
 
-    async def keep(self, user_id: str, tool: str, args_hash: str, response: ToolResponse, *, ttl_s: float) -> None:
-        """Keep it instead of the one before; on a full store, or when it is too big, nothing is kept."""
+    async def keep(
+        self, user_id: str, tool: str, args_hash: str, response: ToolResponse, *, ttl_s: float
+    ) -> None:
+        """Keep it instead of the one before; on a full store, or when it is too big, nothing is
+        kept.
+        """
         text = json.dumps(response.to_json(), separators=(",", ":"))
         which = (user_id, tool, args_hash)
         if len(text) > MAX_RESULT or ttl_s <= 0:
@@ -47,9 +58,19 @@ class ResultCache:
         def work(connection: Connection) -> None:
             _forget(connection, which)
             connection.execute(
-                f"INSERT INTO results(used, user_id, tool, args_hash, response, ttl_s, boot_id, boot_at, wall_at, synced, size)"  # noqa: S608 - constants
+                "INSERT INTO results(used, user_id, tool, args_hash, response, "  # noqa: S608 - constants
+                "ttl_s, boot_id, boot_at, wall_at, synced, size)"
                 f" VALUES (({_NEWEST}),?,?,?,?,?,?,?,?,?,?)",
-                (*which, text, ttl_s, stamp.boot_id, stamp.boot_at, stamp.wall_at, stamp.synced, len(text)),
+                (
+                    *which,
+                    text,
+                    ttl_s,
+                    stamp.boot_id,
+                    stamp.boot_at,
+                    stamp.wall_at,
+                    stamp.synced,
+                    len(text),
+                ),
             )
             keep_newest(connection, "results", "used", rows=self._max_rows, size=self._max_bytes)
 
@@ -70,8 +91,13 @@ class ResultCache:
             if not self._stamper.sure(stamp) or self._stamper.left_s(stamp, row["ttl_s"]) <= 0:
                 _forget(connection, which)
                 return None
-            connection.execute(f"UPDATE results SET used = ({_NEWEST}) WHERE used = ?", (row["used"],))  # noqa: S608 - constants
-            return Kept(ToolResponse.from_json(json.loads(row["response"])), self._stamper.age_s(stamp))
+            connection.execute(
+                f"UPDATE results SET used = ({_NEWEST}) WHERE used = ?",  # noqa: S608 - constants
+                (row["used"],),
+            )
+            return Kept(
+                ToolResponse.from_json(json.loads(row["response"])), self._stamper.age_s(stamp)
+            )
 
         return await self._db.write(work, grows=False)
 

@@ -1,4 +1,5 @@
-"""What a disk says about itself: how much room is left where glassd keeps its state, and whether it can be written at all.
+"""What a disk says about itself: how much room is left where glassd keeps its state, and whether it
+can be written at all.
 
 `status`, the log and `glassd doctor` all ask here, so that they say the same thing.
 """
@@ -10,15 +11,18 @@ from typing import Final
 
 MIB: Final = 1024 * 1024
 ENOUGH: Final = 4 * MIB
-"""Below this nothing new is stored: 1 MiB for the file that is given up when the disk is full, 1 MiB for the write-ahead log
-and 2 MiB so that the end of one emergency is not the beginning of the next.
+"""Below this nothing new is stored: 1 MiB for the file that is given up when the disk is full, 1
+MiB for the write-ahead log and 2 MiB so that the end of one emergency is not the beginning of the
+next.
 """
 FEW_INODES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """One look at the file system that holds `folder`. `inodes` is None where the file system does not count them."""
+    """One look at the file system that holds `folder`. `inodes` is None where the file system
+    does not count them.
+    """
 
     folder: Path
     mount: Path
@@ -35,7 +39,10 @@ class Room:
         if self.inodes is not None and self.inodes < FEW_INODES:
             return f"{self.mount} has no room for new files ({self.inodes} inodes free)"
         if self.bytes < ENOUGH:
-            return f"{self.mount} is full: {self.bytes / MIB:,.1f} MiB free, glassd needs {ENOUGH // MIB} MiB"
+            return (
+                f"{self.mount} is full: {self.bytes / MIB:,.1f} MiB free, "
+                f"glassd needs {ENOUGH // MIB} MiB"
+            )
         return ""
 
     @property
@@ -45,7 +52,10 @@ class Room:
 
         mount = shlex.quote(str(self.mount))
         if self.read_only:
-            return f"look for the cause with dmesg, check the disk with fsck, then: mount -o remount,rw {mount}"
+            return (
+                "look for the cause with dmesg, check the disk with fsck, "
+                f"then: mount -o remount,rw {mount}"
+            )
         if self.inodes is not None and self.inodes < FEW_INODES:
             return f"delete files you do not need on {mount}"
         if self.bytes < ENOUGH:
@@ -54,28 +64,40 @@ class Room:
 
 
 def look(folder: Path) -> Room:
-    """Ask the file system that holds `folder`, or the nearest folder above it that exists. Blocking. Raises OSError."""
+    """Ask the file system that holds `folder`, or the nearest folder above it that exists.
+    Blocking. Raises OSError.
+    """
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     found = os.statvfs(folder)
     return Room(
-        folder, _mount_of(folder), bytes=found.f_bavail * found.f_frsize, total=found.f_blocks * found.f_frsize,
-        inodes=found.f_favail if found.f_files else None, read_only=bool(found.f_flag & os.ST_RDONLY),
-    )  # fmt: skip
+        folder,
+        _mount_of(folder),
+        bytes=found.f_bavail * found.f_frsize,
+        total=found.f_blocks * found.f_frsize,
+        inodes=found.f_favail if found.f_files else None,
+        read_only=bool(found.f_flag & os.ST_RDONLY),
+    )
 
 
 def explain(folder: Path, why: str = "") -> str:
-    """What keeps `folder` from being written and what to do about it; empty when it can be. `why` is what a write that
-    failed said. Blocking; never raises.
+    """What keeps `folder` from being written and what to do about it; empty when it can be. `why`
+    is what a write that failed said. Blocking; never raises.
     """
     try:
         room = look(folder)
     except OSError as e:
-        return f"Nothing new can be stored: {folder} cannot be examined ({e.strerror}). Next: glassd doctor"
+        return (
+            f"Nothing new can be stored: {folder} cannot be examined "
+            f"({e.strerror}). Next: glassd doctor"
+        )
     if room.problem:
         return f"Nothing new can be stored: {room.problem}. Next: {room.fix}"
     if why:
-        return f"Nothing new can be stored in {folder}: {why}. Next: look for disk errors with dmesg, check the disk with fsck"
+        return (
+            f"Nothing new can be stored in {folder}: {why}. Next: "
+            "look for disk errors with dmesg, check the disk with fsck"
+        )
     return ""
 
 

@@ -1,4 +1,6 @@
-"""The schema of a database: numbered steps that bring it up to date, and the check that it is whole."""
+"""The schema of a database: numbered steps that bring it up to date, and the check that it is
+whole.
+"""
 
 import sqlite3
 from collections.abc import Sequence
@@ -16,7 +18,9 @@ def check_whole(connection: sqlite3.Connection) -> None:
 
 
 def migrate(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
-    """Bring the schema up to date, one numbered step a transaction. Raises StoreError when a newer program made it."""
+    """Bring the schema up to date, one numbered step a transaction. Raises StoreError when a
+    newer program made it.
+    """
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > len(migrations):
         raise StoreError(

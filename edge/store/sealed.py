@@ -1,6 +1,8 @@
-"""Values nobody can read who has only the disk: AES-256-GCM under one key of this edge, each bound to its place.
+"""Values nobody can read who has only the disk: AES-256-GCM under one key of this edge, each bound
+to its place.
 
-Refuses to know tables and users: where a value belongs comes in as `about`. The library is imported at the first value.
+Refuses to know tables and users: where a value belongs comes in as `about`. The library is imported
+at the first value.
 """
 
 import hashlib
@@ -18,7 +20,9 @@ from tools_cache.tool import ErrorCode, ToolError, ToolFailure
 
 KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
-"""What GCM is made for; random ones may be used for 2³² values under one key (NIST SP 800-38D, 8.3)."""
+"""What GCM is made for; random ones may be used for 2³² values under one key (NIST SP 800-38D,
+8.3).
+"""
 MARK_BYTES: Final = 4
 _FORM: Final = b"\x01"
 _HEAD: Final = len(_FORM) + MARK_BYTES + NONCE_BYTES
@@ -62,21 +66,33 @@ class Cipher:
         if sealed[:1] != _FORM or len(sealed) < _HEAD:
             raise Altered("an encrypted column holds something that was not encrypted here")
         if sealed[1 : 1 + MARK_BYTES] != self._mark:
-            raise KeyLost("This was encrypted with another key", "put the key back that was in use then")
+            raise KeyLost(
+                "This was encrypted with another key", "put the key back that was in use then"
+            )
         try:
-            return json.loads(self._aead.decrypt(sealed[1 + MARK_BYTES : _HEAD], sealed[_HEAD:], about))
+            return json.loads(
+                self._aead.decrypt(sealed[1 + MARK_BYTES : _HEAD], sealed[_HEAD:], about)
+            )
         except InvalidTag:
-            raise Altered("an encrypted value was changed, or belongs to another row, column or user") from None
+            raise Altered(
+                "an encrypted value was changed, or belongs to another row, column or user"
+            ) from None
 
 
 class Keyring:
-    """The one key: systemd's credential when there is one, else a file made at first use. `cipher()` from any thread.
+    """The one key: systemd's credential when there is one, else a file made at first use.
+    `cipher()` from any thread.
 
-    Beside the file stands its mark (`.id`, four bytes of its hash): a key that was lost is never replaced in silence.
+    Beside the file stands its mark (`.id`, four bytes of its hash): a key that was lost is never
+    replaced in silence.
     """
 
     def __init__(
-        self, file: Path, *, credential: Path | None = None, chance: Callable[[int], bytes] = os.urandom
+        self,
+        file: Path,
+        *,
+        credential: Path | None = None,
+        chance: Callable[[int], bytes] = os.urandom,
     ) -> None:
         self._file = file
         self._mark_file = file.with_name(file.name + ".id")
@@ -128,7 +144,10 @@ def _parsed(text: bytes, path: Path) -> bytes:
     except ValueError:
         key = b""
     if len(key) != KEY_BYTES:
-        raise KeyLost(f"{path} holds no key ({KEY_BYTES} bytes, or {2 * KEY_BYTES} hexadecimal digits)", "put the old key back")
+        raise KeyLost(
+            f"{path} holds no key ({KEY_BYTES} bytes, or {2 * KEY_BYTES} hexadecimal digits)",
+            "put the old key back",
+        )
     return key
 
 
@@ -162,7 +181,11 @@ def _library() -> Any:
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - see above
     except ImportError:
-        raise ToolFailure(ToolError.of(
-            ErrorCode.TOOL_UNAVAILABLE, "Encrypted columns need the library cryptography, which is not installed",
-            suggestion="pip install 'glassd[enrol]'")) from None  # fmt: skip
+        raise ToolFailure(
+            ToolError.of(
+                ErrorCode.TOOL_UNAVAILABLE,
+                "Encrypted columns need the library cryptography, which is not installed",
+                suggestion="pip install 'glassd[enrol]'",
+            )
+        ) from None
     return AESGCM

@@ -1,6 +1,8 @@
-"""Sessions by name: the mode each was made with, the random epoch its keys are made of, and what changed in it.
+"""Sessions by name: the mode each was made with, the random epoch its keys are made of, and what
+changed in it.
 
-Refuses to know what a mode allows, and to invent anything: random bits come from the `mint` that is handed in.
+Refuses to know what a mode allows, and to invent anything: random bits come from the `mint` that is
+handed in.
 """
 
 import json
@@ -16,16 +18,24 @@ SESSIONS: Final = 1000
 TRANSITIONS: Final = 1000
 TRANSITION_BYTES: Final = 512 * 1024
 _LAG: Final = 100
-"""A use is written down only when this many others lie between: looking at a session costs no write."""
+"""A use is written down only when this many others lie between: looking at a session costs no
+write.
+"""
 
 
 class Sessions:
     """`SessionStorePort`. `mint()` gives 64 random bits as text."""
 
     def __init__(
-        self, db: Database, clock: Clock, mint: Callable[[], str], *, max_sessions: int = SESSIONS, max_transitions: int = TRANSITIONS,
+        self,
+        db: Database,
+        clock: Clock,
+        mint: Callable[[], str],
+        *,
+        max_sessions: int = SESSIONS,
+        max_transitions: int = TRANSITIONS,
         lag: int = _LAG,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._db = db
         self._clock = clock
         self._mint = mint
@@ -34,7 +44,9 @@ class Sessions:
         self._lag = lag
 
     async def open(self, user_id: str, session: str, mode: str) -> tuple[str, str]:
-        """(mode, epoch), the same for as long as the session is known. Raises StoreFull for a new one."""
+        """(mode, epoch), the same for as long as the session is known. Raises StoreFull for a
+        new one.
+        """
         row, newest = await self._db.read(lambda c: (_find(c, user_id, session), _newest(c)))
         if row is None:
             epoch = self._mint()
@@ -43,16 +55,21 @@ class Sessions:
             await self._db.write(lambda c: _use(c, user_id, session), grows=False)
         return row["mode"], row["epoch"]
 
-    async def note(self, *, cause: str, call_id: str, before: Mapping[str, Json], after: Mapping[str, Json]) -> None:
+    async def note(
+        self, *, cause: str, call_id: str, before: Mapping[str, Json], after: Mapping[str, Json]
+    ) -> None:
         """Keep one transition; the oldest go, so a full store still takes it."""
         texts = [json.dumps(dict(state), separators=(",", ":")) for state in (before, after)]
 
         def work(connection: Connection) -> None:
             connection.execute(
-                "INSERT INTO transitions(cause, call_id, before, after, wall_at, size) VALUES (?,?,?,?,?,?)",
+                "INSERT INTO transitions(cause, call_id, before, after, "
+                "wall_at, size) VALUES (?,?,?,?,?,?)",
                 (cause, call_id, *texts, self._clock.wall(), sum(map(len, texts))),
             )
-            keep_newest(connection, "transitions", "seq", rows=self._max_transitions, size=TRANSITION_BYTES)
+            keep_newest(
+                connection, "transitions", "seq", rows=self._max_transitions, size=TRANSITION_BYTES
+            )
 
         await self._db.write(work, grows=False)
 
@@ -62,16 +79,22 @@ class Sessions:
         return await self._db.read(
             lambda c: [
                 {
-                    "at_wall": row["wall_at"], "cause": row["cause"], "call_id": row["call_id"],
-                    "before": json.loads(row["before"]), "after": json.loads(row["after"]),
+                    "at_wall": row["wall_at"],
+                    "cause": row["cause"],
+                    "call_id": row["call_id"],
+                    "before": json.loads(row["before"]),
+                    "after": json.loads(row["after"]),
                 }
                 for row in c.execute(sql, (limit,))
             ]
-        )  # fmt: skip
+        )
 
-    def _make(self, connection: Connection, user_id: str, session: str, mode: str, epoch: str) -> Row:
+    def _make(
+        self, connection: Connection, user_id: str, session: str, mode: str, epoch: str
+    ) -> Row:
         connection.execute(
-            "INSERT INTO sessions VALUES (?,?,?,?,?) ON CONFLICT DO NOTHING", (_newest(connection) + 1, user_id, session, mode, epoch)
+            "INSERT INTO sessions VALUES (?,?,?,?,?) ON CONFLICT DO NOTHING",
+            (_newest(connection) + 1, user_id, session, mode, epoch),
         )
         keep_newest(connection, "sessions", "used", rows=self._max_sessions)
         row = _find(connection, user_id, session)
@@ -80,7 +103,9 @@ class Sessions:
 
 
 def _find(connection: Connection, user_id: str, session: str) -> Row | None:
-    row: Row | None = connection.execute("SELECT * FROM sessions WHERE user_id = ? AND session = ?", (user_id, session)).fetchone()
+    row: Row | None = connection.execute(
+        "SELECT * FROM sessions WHERE user_id = ? AND session = ?", (user_id, session)
+    ).fetchone()
     return row
 
 

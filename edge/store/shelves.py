@@ -1,6 +1,8 @@
-"""The documents in a folder: which there are, and one of them read (Markdown with a head, or plain text).
+"""The documents in a folder: which there are, and one of them read (Markdown with a head, or plain
+text).
 
-Refuses to follow links out of the folder, to read what is no text, and to know how documents are searched.
+Refuses to follow links out of the folder, to read what is no text, and to know how documents are
+searched.
 """
 
 import hashlib
@@ -48,8 +50,8 @@ class Leaf:
 
 
 def standing(folder: Path) -> tuple[list[Standing], int]:
-    """List the documents, and count those left out: too large, too many, of a name that cannot be said,
-    or a whole folder that may not be read. Raises OSError.
+    """List the documents, and count those left out: too large, too many, of a name that cannot be
+    said, or a whole folder that may not be read. Raises OSError.
     """
     found: list[Standing] = []
     left_out = 0
@@ -68,12 +70,22 @@ def standing(folder: Path) -> tuple[list[Standing], int]:
         if seen.st_size > MAX_FILE or len(named) > MAX_NAME or len(found) == MAX_FILES:
             left_out += 1
             continue
-        found.append(Standing(named, top if top in NAMESPACES else NAMESPACES[0], entry.path, seen.st_mtime_ns, seen.st_size))
+        found.append(
+            Standing(
+                named,
+                top if top in NAMESPACES else NAMESPACES[0],
+                entry.path,
+                seen.st_mtime_ns,
+                seen.st_size,
+            )
+        )
     return found, left_out
 
 
 def _files(folder: Path) -> Iterator["os.DirEntry[str] | None"]:
-    """All that may be documents; None for a folder below that may not be looked into: one `lost+found` must not cost all."""
+    """All that may be documents; None for a folder below that may not be looked into: one
+    `lost+found` must not cost all.
+    """
     top = os.fspath(folder)
     waiting = [top]
     while waiting:
@@ -98,7 +110,9 @@ def _files(folder: Path) -> Iterator["os.DirEntry[str] | None"]:
 def read(one: Standing) -> Leaf | None:
     """Read a document; None when it is gone, has grown too large meanwhile, or is no text."""
     try:
-        with os.fdopen(os.open(one.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        with os.fdopen(
+            os.open(one.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb"
+        ) as file:
             raw = file.read(MAX_FILE + 1)
         text = raw.decode("utf-8-sig").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError):
@@ -110,16 +124,27 @@ def read(one: Standing) -> Leaf | None:
     title, tags, url, body = _headed(text) if kind == "markdown" else ("", (), None, text)
     heading = _HEADING.search(body) if kind == "markdown" and not title else None
     title = title or (heading[1] if heading else path.stem)
-    return Leaf(hashlib.sha256(raw).hexdigest(), kind, " ".join(title.split())[:MAX_TITLE], body, tags, url)
+    return Leaf(
+        hashlib.sha256(raw).hexdigest(), kind, " ".join(title.split())[:MAX_TITLE], body, tags, url
+    )
 
 
 def _headed(text: str) -> tuple[str, tuple[str, ...], str | None, str]:
-    """(title, tags, url, body): `title: …`, `tags: [a, b]` or `tags: a, b` between two lines of `---`."""
+    """(title, tags, url, body): `title: …`, `tags: [a, b]` or `tags: a, b` between two lines of
+    `---`.
+    """
     head = _HEAD.match(text)
     if head is None:
         return "", (), None, text
     fields = {name.lower(): value.strip().strip("\"'") for name, value in _FIELD.findall(head[1])}
-    words = (word.strip().strip("\"'").lower() for word in fields.get("tags", "").strip("[]").split(","))
+    words = (
+        word.strip().strip("\"'").lower() for word in fields.get("tags", "").strip("[]").split(",")
+    )
     tags = tuple(dict.fromkeys(word for word in words if word))[:MAX_TAGS]
     url = fields.get("url", "")
-    return fields.get("title", ""), tags, url if url.startswith(("https://", "http://")) else None, text[head.end() :]
+    return (
+        fields.get("title", ""),
+        tags,
+        url if url.startswith(("https://", "http://")) else None,
+        text[head.end() :],
+    )

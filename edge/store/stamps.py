@@ -1,4 +1,5 @@
-"""How old a stored row is, across suspends, clock jumps and reboots. Arithmetic over the clocks handed in.
+"""How old a stored row is, across suspends, clock jumps and reboots. Arithmetic over the clocks
+handed in.
 
 Refuses to trust a wall clock that nobody set: an age is then what this boot proves, never a guess.
 """
@@ -12,7 +13,9 @@ from typing import Any, Final, Protocol
 from edge.clock import Clock
 
 INTERACTIVE_S: Final = 60.0
-"""A call that may live this long or less is over when the machine was restarted: nobody waits for it any more."""
+"""A call that may live this long or less is over when the machine was restarted: nobody waits
+for it any more.
+"""
 _STA_UNSYNC: Final = 0x40
 _TIMEX_BYTES: Final = 208
 _TIMEX_STATUS: Final = 40
@@ -20,7 +23,9 @@ _TIMEX_STATUS: Final = 40
 
 
 def wall_is_set() -> bool:
-    """Ask the kernel whether something keeps the wall clock true; a machine without an RTC starts anywhere."""
+    """Ask the kernel whether something keeps the wall clock true; a machine without an RTC
+    starts anywhere.
+    """
     libc = _libc()
     if libc is None:
         return False
@@ -80,14 +85,17 @@ class Stamper:
         return bool(stamp.boot_id) and stamp.boot_id == self._clock.boot_id
 
     def age_s(self, stamp: Stamp) -> float:
-        """Give the exact age within a boot; after a restart the wall clock's difference when both ends of it were set,
-        and never less than the time since this boot, which the row has certainly seen.
+        """Give the exact age within a boot; after a restart the wall clock's difference when both
+        ends of it were set, and never less than the time since this boot, which the row has
+        certainly seen.
         """
         if self.same_boot(stamp):
             return max(0.0, self._clock.boot() - stamp.boot_at)
         seen = max(0.0, self._clock.boot())
         if stamp.synced and self._synced():
-            return max(seen, self._clock.wall() - stamp.wall_at)  # a wall clock put back must not stop the ageing
+            return max(
+                seen, self._clock.wall() - stamp.wall_at
+            )  # a wall clock put back must not stop the ageing
         return seen
 
     def sure(self, stamp: Stamp) -> bool:
@@ -98,7 +106,9 @@ class Stamper:
 
     @staticmethod
     def between_s(first: Stamp, second: Stamp) -> float:
-        """Give the time from one stamp to a later one; where a reboot lies between, what is certain of it."""
+        """Give the time from one stamp to a later one; where a reboot lies between, what is
+        certain of it.
+        """
         if first.boot_id and first.boot_id == second.boot_id:
             return max(0.0, second.boot_at - first.boot_at)
         seen = max(0.0, second.boot_at)

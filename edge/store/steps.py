@@ -11,7 +11,9 @@ from edge.store.stamps import Stamp, Stamper
 from tools_cache.tool import Json
 
 MAX_STEPS: Final = 64
-"""Steps kept of one call: the first, and the newest. A call that goes to and fro for days is no log."""
+"""Steps kept of one call: the first, and the newest. A call that goes to and fro for days is no
+log.
+"""
 MAX_NOTE: Final = 500
 ROW_BYTES: Final = 100
 """What a step costs beside its note: state, boot id, three numbers."""
@@ -44,7 +46,9 @@ class Steps:
     def keep(self, connection: Connection, call: int, state: str, note: str = "") -> None:
         """Write a step down."""
         stamp, note = self._stamper.now(), note[:MAX_NOTE]
-        (n,) = connection.execute("SELECT coalesce(max(n), 0) + 1 FROM call_steps WHERE call = ?", (call,)).fetchone()
+        (n,) = connection.execute(
+            "SELECT coalesce(max(n), 0) + 1 FROM call_steps WHERE call = ?", (call,)
+        ).fetchone()
         connection.execute(
             "INSERT INTO call_steps VALUES (?,?,?,?,?,?,?,?)",
             (call, n, state, note, stamp.boot_id, stamp.boot_at, stamp.wall_at, stamp.synced),
@@ -56,16 +60,24 @@ class Steps:
 
     def story(self, connection: Connection, call: int) -> list[dict[str, Json]]:
         """`[{state, at_wall, after_s, note}]`, oldest first; `after_s` counts from the first."""
-        rows = connection.execute("SELECT * FROM call_steps WHERE call = ? ORDER BY n", (call,)).fetchall()
+        rows = connection.execute(
+            "SELECT * FROM call_steps WHERE call = ? ORDER BY n", (call,)
+        ).fetchall()
         first = Stamp.of_row(rows[0]) if rows else None
         return [
             {
-                "state": row["state"], "at_wall": row["wall_at"], "note": row["note"],
-                "after_s": round(self._stamper.between_s(first, Stamp.of_row(row)), 3) if first else 0.0,
+                "state": row["state"],
+                "at_wall": row["wall_at"],
+                "note": row["note"],
+                "after_s": round(self._stamper.between_s(first, Stamp.of_row(row)), 3)
+                if first
+                else 0.0,
             }
             for row in rows
-        ]  # fmt: skip
+        ]
 
     def _forget(self, connection: Connection, call: int, n: int) -> int:
-        row = connection.execute("DELETE FROM call_steps WHERE call = ? AND n = ? RETURNING note", (call, n)).fetchone()
+        row = connection.execute(
+            "DELETE FROM call_steps WHERE call = ? AND n = ? RETURNING note", (call, n)
+        ).fetchone()
         return ROW_BYTES + len(row["note"]) if row is not None else 0

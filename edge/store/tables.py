@@ -1,4 +1,5 @@
-"""SQL for a tool's own tables, made of names and values that come from outside: names are checked, values are bound.
+"""SQL for a tool's own tables, made of names and values that come from outside: names are checked,
+values are bound.
 
 Pure: gives statements and their parameters. Refuses to know users, files and keys.
 """
@@ -27,32 +28,52 @@ def is_sealed(column: str) -> bool:
 
 
 def name(word: object, what: str) -> str:
-    """Give the name as it stands in a statement. Raises BadSql: a name from outside is never taken on trust.
+    """Give the name as it stands in a statement. Raises BadSql: a name from outside is never taken
+    on trust.
 
-    In brackets, for SQLite reads a double-quoted name that is no column's as a text: `delete(where={"nmae": "nmae"})` meant all rows.
+    In brackets, for SQLite reads a double-quoted name that is no column's as a text:
+    `delete(where={"nmae": "nmae"})` meant all rows.
     """
     if not isinstance(word, str) or not _NAME.fullmatch(word) or word.lower().startswith("sqlite_"):
-        raise BadSql(f"{str(word)[:40]!r} is no name of a {what}: letters, digits and _ only, a letter first, 63 at most")
+        raise BadSql(
+            f"{str(word)[:40]!r} is no name of a {what}: letters, "
+            "digits and _ only, a letter first, 63 at most"
+        )
     return f"[{word}]"
 
 
 def create(table: str, columns: Mapping[str, str]) -> Statement:
-    """AUTOINCREMENT: an id that was deleted is never given again, so a sealed value stays bound to the one row."""
+    """AUTOINCREMENT: an id that was deleted is never given again, so a sealed value stays bound
+    to the one row.
+    """
     _check_columns(columns)
-    parts = ["id INTEGER PRIMARY KEY AUTOINCREMENT", *(f"{name(c, 'column')} {_form(c, form)}" for c, form in columns.items())]
+    parts = [
+        "id INTEGER PRIMARY KEY AUTOINCREMENT",
+        *(f"{name(c, 'column')} {_form(c, form)}" for c, form in columns.items()),
+    ]
     return Statement(f"CREATE TABLE IF NOT EXISTS {name(table, 'table')} ({', '.join(parts)})")
 
 
 def add_columns(table: str, columns: Mapping[str, str], there: Sequence[str]) -> list[Statement]:
-    """What brings a table that is there up to these columns; those it has already stay as they are."""
+    """What brings a table that is there up to these columns; those it has already stay as they
+    are.
+    """
     have = {c.lower() for c in there}
     found = []
     for column, form in columns.items():
         if column.lower() in have:
             continue
         if not is_sealed(column) and form.upper().split()[1:]:
-            raise BadSql(f"column {column} is new in a table with rows: it can be neither NOT NULL nor UNIQUE")
-        found.append(Statement(f"ALTER TABLE {name(table, 'table')} ADD COLUMN {name(column, 'column')} {_form(column, form)}"))
+            raise BadSql(
+                f"column {column} is new in a table with rows: "
+                "it can be neither NOT NULL nor UNIQUE"
+            )
+        found.append(
+            Statement(
+                f"ALTER TABLE {name(table, 'table')} ADD COLUMN "
+                f"{name(column, 'column')} {_form(column, form)}"
+            )
+        )
     return found
 
 
@@ -64,7 +85,11 @@ def insert(table: str, row: Mapping[str, Json], number: int) -> Statement:
 
 
 def next_id(table: str) -> Statement:
-    return Statement("SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ? COLLATE NOCASE), 0) + 1 AS id", (table,))
+    return Statement(
+        "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE "
+        "name = ? COLLATE NOCASE), 0) + 1 AS id",
+        (table,),
+    )
 
 
 def select(
@@ -85,7 +110,10 @@ def ids(table: str, where: Mapping[str, Json]) -> Statement:
 def update(table: str, row: Mapping[str, Json], where: Mapping[str, Json]) -> Statement:
     condition, params = _where(where)
     changes = ", ".join(f"{name(c, 'column')} = ?" for c in row)
-    return Statement(f"UPDATE {name(table, 'table')} SET {changes}{condition}", (*row.values(), *params))  # noqa: S608 - checked names
+    return Statement(
+        f"UPDATE {name(table, 'table')} SET {changes}{condition}",  # noqa: S608 - checked names
+        (*row.values(), *params),
+    )
 
 
 def delete(table: str, where: Mapping[str, Json]) -> Statement:
@@ -102,7 +130,10 @@ def check_row(row: Mapping[str, Json]) -> None:
         if column.lower() == "id":
             raise BadSql("id is given by the database; it cannot be set")
         if not is_sealed(column) and not isinstance(value, str | int | float | bytes | None):
-            raise BadSql(f"column {column}: text, a number, bytes or null, not {type(value).__name__}; json.dumps it first")
+            raise BadSql(
+                f"column {column}: text, a number, bytes or null, "
+                f"not {type(value).__name__}; json.dumps it first"
+            )
 
 
 def _check_columns(columns: Mapping[str, str]) -> None:
@@ -116,7 +147,10 @@ def _form(column: str, form: str) -> str:
     if is_sealed(column):  # whatever comes in past us by SQL of the tool's own cannot be plain text
         return f"BLOB CHECK (typeof({name(column, 'column')}) IN ('blob', 'null'))"
     if not _FORM.fullmatch(form.upper()):
-        raise BadSql(f"column {column}: {form[:40]!r} is none of TEXT, INTEGER, REAL, BLOB, with NOT NULL or UNIQUE after it")
+        raise BadSql(
+            f"column {column}: {form[:40]!r} is none of TEXT, INTEGER, REAL, "
+            "BLOB, with NOT NULL or UNIQUE after it"
+        )
     return form.upper()
 
 
@@ -125,7 +159,9 @@ def _where(where: Mapping[str, Json]) -> tuple[str, tuple[Any, ...]]:
     params: list[Any] = []
     for column, value in where.items():
         if is_sealed(column):
-            raise BadSql(f"{column} is encrypted: it cannot be searched; select by another column and look")
+            raise BadSql(
+                f"{column} is encrypted: it cannot be searched; select by another column and look"
+            )
         quoted = name(column, "column")
         if value is None:
             parts.append(f"{quoted} IS NULL")

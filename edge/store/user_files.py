@@ -1,6 +1,8 @@
-"""One user's own files within one package: `tools_cache.handed.Files`. No name, and no link, leads out of the folder.
+"""One user's own files within one package: `tools_cache.handed.Files`. No name, and no link, leads
+out of the folder.
 
-Refuses to know tools. Every step of a path is opened below the one before it (openat, O_NOFOLLOW), never looked up twice.
+Refuses to know tools. Every step of a path is opened below the one before it (openat, O_NOFOLLOW),
+never looked up twice.
 """
 
 import asyncio
@@ -34,15 +36,19 @@ class BadName(ToolFailure):
 
     def __init__(self, name: str, why: str) -> None:
         message = f"File name {name[:80]!r} {why}"
-        super().__init__(ToolError.of(ErrorCode.INVALID_ARGUMENTS, message, suggestion="Name it like notes/today.txt"))
+        super().__init__(
+            ToolError.of(
+                ErrorCode.INVALID_ARGUMENTS, message, suggestion="Name it like notes/today.txt"
+            )
+        )
 
 
 class UserFiles:
     """Made for each call; makes nothing on disk before something is written."""
 
     _changing = threading.Lock()
-    """A quota that two writers looked at together would be passed by both; and what is deleted while it is walked over
-    would look like an error of the walk.
+    """A quota that two writers looked at together would be passed by both; and what is deleted
+    while it is walked over would look like an error of the walk.
     """
 
     def __init__(self, users: Users, *, user: str, package: str) -> None:
@@ -58,7 +64,9 @@ class UserFiles:
         """Raises BadName, StoreFull, OSError."""
         steps, body = _steps(name), data.encode() if isinstance(data, str) else data
         if len(body) > MAX_FILE:
-            raise StoreFull(f"{name[:80]} has {len(body)} bytes; a file has at most {MAX_FILE // MIB} MiB")
+            raise StoreFull(
+                f"{name[:80]} has {len(body)} bytes; a file has at most {MAX_FILE // MIB} MiB"
+            )
         await self._change(lambda root: _write(root, steps, body))
 
     async def read(self, name: str) -> bytes:
@@ -102,7 +110,10 @@ class UserFiles:
 
     async def _look(self, work: Callable[[int], T], *, alone: bool = False) -> T:
         def run() -> T:
-            with self._changing if alone else nullcontext(), _opened(self._users.folder(self._user, self._package) / "files") as root:
+            with (
+                self._changing if alone else nullcontext(),
+                _opened(self._users.folder(self._user, self._package) / "files") as root,
+            ):
                 return work(root)
 
         return await asyncio.to_thread(run)
@@ -116,12 +127,22 @@ def _steps(name: str) -> tuple[str, ...]:
     if len(steps) > MAX_DEPTH:
         raise BadName(name, f"is more than {MAX_DEPTH} folders deep")
     for step in steps:
-        if not step or step.startswith(".") or len(step.encode("utf-8", "replace")) > MAX_STEP or not step.isprintable():
-            raise BadName(name, "has a part that is empty, hidden, too long, unprintable or leads out of its folder")
+        if (
+            not step
+            or step.startswith(".")
+            or len(step.encode("utf-8", "replace")) > MAX_STEP
+            or not step.isprintable()
+        ):
+            raise BadName(
+                name,
+                "has a part that is empty, hidden, too long, "
+                "unprintable or leads out of its folder",
+            )
     return steps
 
 
-# ------------------------------------------------------------------ in a thread, below an open folder
+# ------------------------------------------------------------------ in a thread, below an open
+# folder
 
 
 @contextmanager
@@ -164,7 +185,12 @@ def _write(root: int, steps: tuple[str, ...], body: bytes) -> None:
     with _parent(root, steps) as parent:
         with suppress(FileNotFoundError):
             os.unlink(_HALF, dir_fd=parent)
-        handle = os.open(_HALF, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=parent)
+        handle = os.open(
+            _HALF,
+            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
+            0o600,
+            dir_fd=parent,
+        )
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(body)
@@ -181,7 +207,9 @@ def _write(root: int, steps: tuple[str, ...], body: bytes) -> None:
 def _read(root: int, steps: tuple[str, ...]) -> bytes:
     with _parent(root, steps) as parent:
         try:
-            handle = os.open(steps[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
+            handle = os.open(
+                steps[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent
+            )
         except OSError as error:
             if isinstance(error, FileNotFoundError):
                 raise
@@ -208,10 +236,16 @@ def _delete(root: int, steps: tuple[str, ...]) -> None:
 
 def _names(root: int, steps: tuple[str, ...]) -> list[str]:
     with _parent(root, (*steps, "")) as folder:
-        return sorted("/".join((*steps, *inner)) for inner, entry in _walk(folder) if entry.is_file(follow_symlinks=False))
+        return sorted(
+            "/".join((*steps, *inner))
+            for inner, entry in _walk(folder)
+            if entry.is_file(follow_symlinks=False)
+        )
 
 
-def _walk(folder: int, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], "os.DirEntry[str]"]]:
+def _walk(
+    folder: int, above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], "os.DirEntry[str]"]]:
     with os.scandir(folder) as found:
         for entry in found:
             if entry.name == _HALF:
@@ -223,7 +257,9 @@ def _walk(folder: int, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 
 def _check_room(root: int, more: int) -> None:
-    """Raises StoreFull. A file that is replaced is counted until it is: both are on disk for a moment."""
+    """Raises StoreFull. A file that is replaced is counted until it is: both are on disk for a
+    moment.
+    """
     there = [entry.stat(follow_symlinks=False).st_size for _, entry in _walk(root)]
     if len(there) >= MAX_FILES:
         raise StoreFull(f"there are {MAX_FILES} files already; delete some")

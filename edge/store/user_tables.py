@@ -1,6 +1,8 @@
-"""One user's own tables within one package: `tools_cache.handed.Database`, with columns that are kept encrypted.
+"""One user's own tables within one package: `tools_cache.handed.Database`, with columns that are
+kept encrypted.
 
-Refuses to know tools. Its rows live in a file of their own, so no statement, however wrong, reaches another user's.
+Refuses to know tools. Its rows live in a file of their own, so no statement, however wrong, reaches
+another user's.
 """
 
 import json
@@ -52,14 +54,23 @@ class UserTables:
         return await self._write(work)
 
     async def select(
-        self, table: str, *, where: Mapping[str, Json] | None = None, columns: Sequence[str] = (), order: str = "",
+        self,
+        table: str,
+        *,
+        where: Mapping[str, Json] | None = None,
+        columns: Sequence[str] = (),
+        order: str = "",
         limit: int = 100,
-    ) -> list[dict[str, Json]]:  # fmt: skip
+    ) -> list[dict[str, Json]]:
         """Raises BadSql, and `KeyLost` or `Altered` for encrypted columns."""
         statement = tables.select(table, where=where, columns=columns, order=order, limit=limit)
-        return await self._read(lambda c: [self._opened(table, row) for row in fetch_in(c, *statement)])
+        return await self._read(
+            lambda c: [self._opened(table, row) for row in fetch_in(c, *statement)]
+        )
 
-    async def update(self, table: str, row: Mapping[str, Json], *, where: Mapping[str, Json]) -> int:
+    async def update(
+        self, table: str, row: Mapping[str, Json], *, where: Mapping[str, Json]
+    ) -> int:
         tables.check_row(row)
         row, where = dict(row), dict(where)
         if not any(map(tables.is_sealed, row)):
@@ -68,7 +79,9 @@ class UserTables:
         def work(c: Connection) -> int:
             numbers = _ids(c, tables.ids(table, where))
             for number in numbers:  # one by one: a sealed value is of one row
-                execute_in(c, *tables.update(table, self._sealed(table, row, number), {"id": number}))
+                execute_in(
+                    c, *tables.update(table, self._sealed(table, row, number), {"id": number})
+                )
             return len(numbers)
 
         return await self._write(work)
@@ -78,7 +91,9 @@ class UserTables:
         return await self._write(lambda c: execute_in(c, *statement), grows=False)
 
     async def execute(self, sql: str, *params: Json) -> int:
-        """Raises BadSql; also when an encrypted column is named: what is bound here would be plain text."""
+        """Raises BadSql; also when an encrypted column is named: what is bound here would be
+        plain text.
+        """
         _check_plain(sql)
         grows = sql.lstrip()[:6].upper() != "DELETE"
         return await self._write(lambda c: execute_in(c, sql, params), grows=grows)
@@ -100,13 +115,16 @@ class UserTables:
         async with self._users.database(self._user, self._package) as database:
             return await database.read(work)
 
-    # -------------------------------------------------------------- encrypted columns, in the store's thread
+    # -------------------------------------------------------------- encrypted columns, in the
+    # store's thread
 
     def _sealed(self, table: str, row: dict[str, Json], number: int) -> dict[str, Json]:
         return {
-            c: self._keyring.cipher().seal(value, self._about(table, c, number)) if tables.is_sealed(c) and value is not None else value
+            c: self._keyring.cipher().seal(value, self._about(table, c, number))
+            if tables.is_sealed(c) and value is not None
+            else value
             for c, value in row.items()
-        }  # fmt: skip
+        }
 
     def _opened(self, table: str, row: dict[str, Json]) -> dict[str, Json]:
         number = row.pop("_id")
@@ -117,16 +135,26 @@ class UserTables:
 
     def _about(self, table: str, column: str, number: int) -> bytes:
         """Name the one place a value belongs to, so that it opens nowhere else."""
-        return json.dumps([self._user, self._package, table.lower(), column.lower(), number]).encode()
+        return json.dumps(
+            [self._user, self._package, table.lower(), column.lower(), number]
+        ).encode()
 
 
-def _create(c: Connection, table: str, columns: Mapping[str, str], statement: tables.Statement) -> None:
+def _create(
+    c: Connection, table: str, columns: Mapping[str, str], statement: tables.Statement
+) -> None:
     there = [row["name"] for row in c.execute("SELECT name FROM pragma_table_info(?)", (table,))]
     if there:
         for change in tables.add_columns(table, columns, there):
-            c.execute(*change)  # all ours; SQLite looks through the rows by a PRAGMA, which SQL of a tool's own may not
+            c.execute(
+                *change
+                # all ours; SQLite looks through the rows by a PRAGMA, which SQL of a tool's own may
+                # not
+            )
         return
-    number: int = c.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'").fetchone()[0]
+    number: int = c.execute(
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+    ).fetchone()[0]
     if number >= MAX_TABLES:
         raise StoreFull(f"there are {MAX_TABLES} tables already; drop one")
     execute_in(c, *statement)
@@ -141,10 +169,15 @@ def _ids(c: Connection, statement: tables.Statement) -> list[int]:
 
 
 def _count(c: Connection, table: str) -> int:
-    number: int = fetch_in(c, f"SELECT count(*) AS n FROM {tables.name(table, 'table')}", ())[0]["n"]  # noqa: S608 - a checked name
+    number: int = fetch_in(c, f"SELECT count(*) AS n FROM {tables.name(table, 'table')}", ())[0][  # noqa: S608 - a checked name
+        "n"
+    ]
     return number
 
 
 def _check_plain(sql: str) -> None:
     if _SEALED.search(sql):
-        raise BadSql("an encrypted column cannot be read or written by SQL of your own; use select, insert, update")
+        raise BadSql(
+            "an encrypted column cannot be read or written by SQL of "
+            "your own; use select, insert, update"
+        )

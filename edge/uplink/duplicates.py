@@ -1,5 +1,6 @@
-"""Another daemon with our edge id. Many brokers only close the connection of the one that came first, so it is noticed by the
-presence it leaves behind: where ours stood, there is one of another process, and a newer one the next time.
+"""Another daemon with our edge id. Many brokers only close the connection of the one that came
+first, so it is noticed by the presence it leaves behind: where ours stood, there is one of another
+process, and a newer one the next time.
 """
 
 import logging
@@ -13,11 +14,15 @@ from tools_cache.tool import Json
 _log = logging.getLogger(__name__)
 
 LOOKS: Final = 5
-"""Times in a row that a connection may end while we look: some brokers close it instead of saying that we may not."""
+"""Times in a row that a connection may end while we look: some brokers close it instead of
+saying that we may not.
+"""
 
 
 class Duplicates:
-    """Looks at the retained presence whenever a connection was lost without a reason. `found` is called with every proof."""
+    """Looks at the retained presence whenever a connection was lost without a reason. `found`
+    is called with every proof.
+    """
 
     def __init__(self, instance: str, found: Callable[[], None]) -> None:
         self._instance = instance
@@ -40,7 +45,9 @@ class Duplicates:
             link.unsubscribe(topics.presence)  # some brokers send it to a new subscription only
 
     def saw(self, presence: Mapping[str, Json]) -> None:
-        """A process that has ended leaves one presence behind; one that lives counts its connections on."""
+        """A process that has ended leaves one presence behind; one that lives counts its
+        connections on.
+        """
         one = presence.get("instance") or presence.get("boot"), presence.get("seq")
         if one[0] == self._instance:
             return

@@ -1,4 +1,5 @@
-"""Why a broker does not let us in, or let us go: one table from an error to a reason and the next thing to do.
+"""Why a broker does not let us in, or let us go: one table from an error to a reason and the next
+thing to do.
 
 Knows no connection; it only names what it is shown.
 """
@@ -47,40 +48,100 @@ class Fault(StrEnum):
 
 HINTS: Final[dict[Fault, str]] = {
     Fault.UNKNOWN_HOST: "check uplink.host and this machine's DNS",
-    Fault.REFUSED: "nothing listens there: check uplink.host and uplink.port, and that the broker runs",
+    Fault.REFUSED: (
+        "nothing listens there: check uplink.host and uplink.port, and that the broker runs"
+    ),
     Fault.UNREACHABLE: "check this machine's network",
-    Fault.TIMEOUT: "the broker does not answer: check the network, a firewall, and uplink.port (TLS or plain)",
-    Fault.TLS_UNTRUSTED: "the broker's certificate is not signed by a trusted authority: set uplink.ca_file to its CA file",
-    Fault.TLS_NAME: "the broker's certificate is for another name: set uplink.host to the name in it",
-    Fault.TLS_EXPIRED: "the broker's certificate is past its end: its operator must renew it; or this machine's clock is ahead (date)",
-    Fault.TLS_EARLY: "the broker's certificate is not valid yet: this machine's clock is behind (date; timedatectl set-ntp true)",
-    Fault.TLS_CLIENT: "the broker does not accept our client certificate: check uplink.cert_file, or enrol again: glassd up CODE",
-    Fault.TLS_CLIENT_MISSING: "the broker wants a client certificate: enrol (glassd up CODE), or set uplink.cert_file and uplink.key_file",
-    Fault.TLS_CLIENT_EXPIRED: "our client certificate is past its end: enrol again (glassd up CODE), or renew uplink.cert_file",
-    Fault.TLS_CLIENT_REVOKED: "the broker's operator has revoked our client certificate: ask for a new code, then: glassd up CODE",
-    Fault.TLS_FILES: "check the files named by uplink.ca_file, cert_file and key_file, and who may read them; or enrol again: glassd up CODE",
-    Fault.CLOCK: "certificates cannot be checked before the clock is right; it is waited for: timedatectl set-ntp true, or date -s",
-    Fault.TLS: "check that uplink.port is the broker's TLS port, and whether it wants a client certificate",
-    Fault.NOT_MQTT5: "the broker has no MQTT 5: use Mosquitto 2, EMQX 5, HiveMQ or rumqttd's v5 listener",
+    Fault.TIMEOUT: (
+        "the broker does not answer: check the network, a firewall, and uplink.port (TLS or plain)"
+    ),
+    Fault.TLS_UNTRUSTED: (
+        "the broker's certificate is not signed by a trusted "
+        "authority: set uplink.ca_file to its CA file"
+    ),
+    Fault.TLS_NAME: (
+        "the broker's certificate is for another name: set uplink.host to the name in it"
+    ),
+    Fault.TLS_EXPIRED: (
+        "the broker's certificate is past its end: "
+        "its operator must renew it; or this machine's clock is ahead (date)"
+    ),
+    Fault.TLS_EARLY: (
+        "the broker's certificate is not valid yet: "
+        "this machine's clock is behind (date; timedatectl set-ntp true)"
+    ),
+    Fault.TLS_CLIENT: (
+        "the broker does not accept our client certificate: "
+        "check uplink.cert_file, or enrol again: glassd up CODE"
+    ),
+    Fault.TLS_CLIENT_MISSING: (
+        "the broker wants a client certificate: enrol (glassd up CODE), "
+        "or set uplink.cert_file and uplink.key_file"
+    ),
+    Fault.TLS_CLIENT_EXPIRED: (
+        "our client certificate is past its end: "
+        "enrol again (glassd up CODE), or renew uplink.cert_file"
+    ),
+    Fault.TLS_CLIENT_REVOKED: (
+        "the broker's operator has revoked our client certificate: "
+        "ask for a new code, then: glassd up CODE"
+    ),
+    Fault.TLS_FILES: (
+        "check the files named by uplink.ca_file, cert_file and key_file, "
+        "and who may read them; or enrol again: glassd up CODE"
+    ),
+    Fault.CLOCK: (
+        "certificates cannot be checked before the clock is right; "
+        "it is waited for: timedatectl set-ntp true, or date -s"
+    ),
+    Fault.TLS: (
+        "check that uplink.port is the broker's TLS port, and whether it wants a client certificate"
+    ),
+    Fault.NOT_MQTT5: (
+        "the broker has no MQTT 5: use Mosquitto 2, EMQX 5, HiveMQ or rumqttd's v5 listener"
+    ),
     Fault.CREDENTIALS: "check uplink.username and uplink.password_file",
-    Fault.NOT_AUTHORIZED: "the broker does not let this client in: allow it glassd/v1/TENANT/e/EDGE_ID/#",
+    Fault.NOT_AUTHORIZED: (
+        "the broker does not let this client in: allow it glassd/v1/TENANT/e/EDGE_ID/#"
+    ),
     Fault.CLIENT_ID: "the broker does not take this client id: change edge_id",
     Fault.BUSY: "the broker is busy; nothing to do here",
     Fault.BANNED: "the broker's operator has banned this client",
     Fault.REJECTED: "see the broker's log",
-    Fault.TAKEN_OVER: "stop it, or give one of the two devices its own [edge] id (a copied state directory has the same)",
-    Fault.SUBSCRIBE_REFUSED: "let this edge read glassd/v1/TENANT/e/EDGE_ID/# and glassd/v1/TENANT/registry/#",
+    Fault.TAKEN_OVER: (
+        "stop it, or give one of the two devices its own [edge] id (a "
+        "copied state directory has the same)"
+    ),
+    Fault.SUBSCRIBE_REFUSED: (
+        "let this edge read glassd/v1/TENANT/e/EDGE_ID/# and glassd/v1/TENANT/registry/#"
+    ),
     Fault.SILENT: "the network swallows packets; the link is replaced by itself",
-    Fault.LOST: "the link is replaced by itself; when it never lasts, look for another device with the same edge_id",
+    Fault.LOST: (
+        "the link is replaced by itself; when it never lasts, "
+        "look for another device with the same edge_id"
+    ),
     Fault.CLOSED: "",
     Fault.PROTOCOL: "see the broker's log",
 }
 
 _CONNACK: Final = {
-    0x84: Fault.NOT_MQTT5, 0x85: Fault.CLIENT_ID, 0x86: Fault.CREDENTIALS, 0x87: Fault.NOT_AUTHORIZED,
-    0x88: Fault.BUSY, 0x89: Fault.BUSY, 0x8A: Fault.BANNED, 0x8C: Fault.CREDENTIALS, 0x97: Fault.BUSY, 0x9F: Fault.BUSY,
-}  # fmt: skip
-_DISCONNECT: Final = {0x87: Fault.NOT_AUTHORIZED, 0x8D: Fault.SILENT, 0x8E: Fault.TAKEN_OVER, 0x82: Fault.PROTOCOL}
+    0x84: Fault.NOT_MQTT5,
+    0x85: Fault.CLIENT_ID,
+    0x86: Fault.CREDENTIALS,
+    0x87: Fault.NOT_AUTHORIZED,
+    0x88: Fault.BUSY,
+    0x89: Fault.BUSY,
+    0x8A: Fault.BANNED,
+    0x8C: Fault.CREDENTIALS,
+    0x97: Fault.BUSY,
+    0x9F: Fault.BUSY,
+}
+_DISCONNECT: Final = {
+    0x87: Fault.NOT_AUTHORIZED,
+    0x8D: Fault.SILENT,
+    0x8E: Fault.TAKEN_OVER,
+    0x82: Fault.PROTOCOL,
+}
 
 # X509_V_ERR_* numbers of OpenSSL: not yet valid, expired; host name, IP address mismatch.
 _MARKS: Final = re.compile(r"^\[SSL: \w+\] | \(_ssl\.c:\d+\)$")
@@ -139,7 +200,11 @@ def _alert(*words: str) -> Callable[[OSError], bool]:
 
     def complained(error: OSError) -> bool:
         reason = str(getattr(error, "reason", "") or "")
-        return isinstance(error, ssl.SSLError) and "ALERT" in reason and any(word in reason for word in words)
+        return (
+            isinstance(error, ssl.SSLError)
+            and "ALERT" in reason
+            and any(word in reason for word in words)
+        )
 
     return complained
 
@@ -163,6 +228,11 @@ _OS: Final[tuple[tuple[Callable[[OSError], bool], Fault], ...]] = (
 
 def said(error: OSError | ValueError) -> str:
     """Give its own words, printable and short, without OpenSSL's marks around them."""
-    text = getattr(error, "verify_message", "") or getattr(error, "strerror", None) or str(error) or type(error).__name__
+    text = (
+        getattr(error, "verify_message", "")
+        or getattr(error, "strerror", None)
+        or str(error)
+        or type(error).__name__
+    )
     text = _MARKS.sub("", text)
     return "".join(c for c in text if c.isprintable())[:200]

@@ -1,4 +1,5 @@
-"""What is on its way to the cloud and when each piece is due: the outbox's index in memory, and how a call ends unanswered.
+"""What is on its way to the cloud and when each piece is due: the outbox's index in memory, and how
+a call ends unanswered.
 
 Pure: knows no clock, no disk and no broker; every moment (CLOCK_BOOTTIME seconds) is handed in.
 """
@@ -14,8 +15,9 @@ from tools_cache.tool import ErrorCode, Json, ToolResponse
 _SPARE: Final = 64
 """Entries of the removed that the heap of deaths may hold beside as many as are alive."""
 ASK_AGAIN_S: Final = 30.0
-"""An accepted call whose result stays away is offered again this often: its result may be lost with a broker that kept our
-session and not what was in it. A worker answers a known id with the stored result and runs nothing.
+"""An accepted call whose result stays away is offered again this often: its result may be lost with
+a broker that kept our session and not what was in it. A worker answers a known id with the stored
+result and runs nothing.
 """
 REFUSED_AGAIN_S: Final = 15.0
 """Longest pause before a message that the broker refused is offered again."""
@@ -23,7 +25,9 @@ REFUSED_AGAIN_S: Final = 15.0
 
 @dataclass(slots=True, eq=False)
 class Flight:
-    """One outbox row under way. `body` is kept until the first send only. `heard`: its worker told progress."""
+    """One outbox row under way. `body` is kept until the first send only. `heard`: its worker
+    told progress.
+    """
 
     seq: int
     lane: str
@@ -74,14 +78,18 @@ class Flights:
         if flight.is_call:
             self._calls[flight.id] = flight
         heapq.heappush(self._deaths, (flight.dies_at, flight.seq))
-        self._schedule(flight, flight.born_at + ASK_AGAIN_S if flight.is_call and flight.accepted else 0.0)
+        self._schedule(
+            flight, flight.born_at + ASK_AGAIN_S if flight.is_call and flight.accepted else 0.0
+        )
 
     def call(self, call_id: str) -> Flight | None:
         return self._calls.get(call_id)
 
     def answers(self, call_id: str) -> bool:
         """Tell whether a result for this invocation is on its way already."""
-        return any(f.id == call_id and not f.is_call and f.kind == "result" for f in self._by_seq.values())
+        return any(
+            f.id == call_id and not f.is_call and f.kind == "result" for f in self._by_seq.values()
+        )
 
     def accept(self, call_id: str, now: float) -> Flight | None:
         """Stop sending a call, for now: somebody has it."""
@@ -103,7 +111,9 @@ class Flights:
                 heapq.heapify(self._deaths)
 
     def take_due(self, now: float) -> list[Flight]:
-        """Give everything due, oldest first; each counts as sent and comes again only when `sent` or `all_due` says so."""
+        """Give everything due, oldest first; each counts as sent and comes again only when
+        `sent` or `all_due` says so.
+        """
         found: list[Flight] = []
         while self._due and self._due[0][0] <= now:
             at, seq = heapq.heappop(self._due)
@@ -116,9 +126,15 @@ class Flights:
         return sorted(found, key=lambda f: f.seq)
 
     def sent(self, flight: Flight, now: float) -> None:
-        """The broker has it, and that is not delivery: send it again unless something is heard meanwhile."""
+        """The broker has it, and that is not delivery: send it again unless something is heard
+        meanwhile.
+        """
         if not flight.gone and flight.due_at is None:
-            pause = ASK_AGAIN_S if flight.accepted else resend_after(flight.attempt, self._chance, first_s=self._resend_s)
+            pause = (
+                ASK_AGAIN_S
+                if flight.accepted
+                else resend_after(flight.attempt, self._chance, first_s=self._resend_s)
+            )
             self._schedule(flight, now + pause)
 
     def again(self, flight: Flight, now: float) -> None:
@@ -127,12 +143,15 @@ class Flights:
             self._schedule(flight, now + self.refused_again_after(flight.attempt))
 
     def refused_again_after(self, attempt: int) -> float:
-        """Seconds until a message is offered again whose send number `attempt` the broker did not take."""
+        """Seconds until a message is offered again whose send number `attempt` the broker did
+        not take.
+        """
         return min(REFUSED_AGAIN_S, resend_after(attempt, self._chance, first_s=self._resend_s))
 
     def all_due(self, *, accepted_too: bool) -> None:
-        """After a connect everything unaccepted goes out at once; when the broker forgot our session, a result may be
-        lost with it, so accepted calls go again too: their worker answers a known id with the stored result.
+        """After a connect everything unaccepted goes out at once; when the broker forgot our
+        session, a result may be lost with it, so accepted calls go again too: their worker answers
+        a known id with the stored result.
         """
         for flight in self._by_seq.values():
             if accepted_too or not flight.accepted:
@@ -158,7 +177,9 @@ class Flights:
         return found
 
     def rearm(self) -> None:
-        """Let everything die again at its time: whoever was told of a death may have been stopped before it was done."""
+        """Let everything die again at its time: whoever was told of a death may have been
+        stopped before it was done.
+        """
         self._deaths = [(flight.dies_at, flight.seq) for flight in self._by_seq.values()]
         heapq.heapify(self._deaths)
 
@@ -172,23 +193,39 @@ class Flights:
         heapq.heappush(self._due, (at, flight.seq))
 
 
-# ------------------------------------------------------------------ how a call of ours ends without an answer
+# ------------------------------------------------------------------ how a call of ours ends without
+# an answer
 
 _REFUSED: Final = {0x87: ErrorCode.AUTH, 0x97: ErrorCode.RATE_LIMIT}
 
 
 def unanswered(flight: Flight) -> ToolResponse:
-    """Tell the ways to fail apart: the broker refused it · nobody took it · taken, then silent · ran too long."""
+    """Tell the ways to fail apart: the broker refused it · nobody took it · taken, then silent
+    · ran too long.
+    """
     if flight.refusal is not None and not flight.accepted:
         return refused(flight, *flight.refusal)
     if not flight.accepted:
         code, phase = ErrorCode.NOT_ACCEPTED, "not_accepted"
-        text = "Nobody in the cloud took the call in time." if flight.attempt else "The cloud was not reachable in time."
+        text = (
+            "Nobody in the cloud took the call in time."
+            if flight.attempt
+            else "The cloud was not reachable in time."
+        )
     elif not flight.heard:
-        code, phase, text = ErrorCode.TIMEOUT, "accepted_silent", "The cloud took the call and then said nothing in time."
+        code, phase, text = (
+            ErrorCode.TIMEOUT,
+            "accepted_silent",
+            "The cloud took the call and then said nothing in time.",
+        )
     else:
-        code, phase, text = ErrorCode.DEADLINE_EXPIRED, "ran_too_long", "The call was still running when its time was over."
-    # What a worker took it may have done; whether that does harm is for those to say who know the tool.
+        code, phase, text = (
+            ErrorCode.DEADLINE_EXPIRED,
+            "ran_too_long",
+            "The call was still running when its time was over.",
+        )
+    # What a worker took it may have done; whether that does harm is for those to say who know the
+    # tool.
     details = {"phase": phase, "attempts": flight.attempt}
     return ToolResponse.failure(code, text, details=details, partial_side_effects=flight.accepted)
 
@@ -198,4 +235,6 @@ def refused(flight: Flight, code: int, why: str) -> ToolResponse:
     error = _REFUSED.get(code, ErrorCode.NETWORK_ERROR)
     hint = f"Let this edge publish to {flight.topic}." if error is ErrorCode.AUTH else None
     details = {"phase": "refused", "reason_code": code, "attempts": flight.attempt}
-    return ToolResponse.failure(error, f"The broker refused the call: {why}", suggestion=hint, details=details)
+    return ToolResponse.failure(
+        error, f"The broker refused the call: {why}", suggestion=hint, details=details
+    )

@@ -1,6 +1,8 @@
-"""What the cloud says, from received packets to messages the daemon can rely on: decoded, on disk, then acknowledged.
+"""What the cloud says, from received packets to messages the daemon can rely on: decoded, on disk,
+then acknowledged.
 
-Knows no connection: it is handed packets and acknowledges through them. Bad bytes are answered or counted, never fatal.
+Knows no connection: it is handed packets and acknowledges through them. Bad bytes are answered or
+counted, never fatal.
 """
 
 import asyncio
@@ -22,7 +24,7 @@ from edge.ports import (
     RegistryNotice,
     UplinkBusy,
     UplinkMessage,
-)  # fmt: skip
+)
 from edge.race import race
 from edge.uplink import wire
 from edge.uplink.flights import Flight, Flights
@@ -36,7 +38,9 @@ from tools_cache.tool import ErrorCode, Json, ToolResponse
 _log = logging.getLogger(__name__)
 
 EXPIRED: Final = "expired"
-"""Inbox kind of an answer we gave ourselves because none came; the late real one has its own row."""
+"""Inbox kind of an answer we gave ourselves because none came; the late real one has its own
+row.
+"""
 RESULT_TTL_S: Final = 24 * 3600.0
 """How long a result's id is remembered: as long as a broker keeps our session."""
 JOBS: Final = 4
@@ -44,16 +48,21 @@ JOBS: Final = 4
 FULL_RETRY_S: Final = 5.0
 """Pause before a full store is tried again when nothing was freed meanwhile."""
 HOLD_S: Final = 10.0
-"""How long an invocation that finds no room stays with the broker, unacknowledged. Everything behind it waits with it for
-its acknowledgement (MQTT-4.6.0-2) and uses up Receive Maximum, results of our own calls too: so it ends, with an answer.
+"""How long an invocation that finds no room stays with the broker, unacknowledged. Everything
+behind it waits with it for its acknowledgement (MQTT-4.6.0-2) and uses up Receive Maximum, results
+of our own calls too: so it ends, with an answer.
 """
 HELD: Final = 256
-"""Packets not acknowledged; only a broker that minds no Receive Maximum brings so many, and it is read no further."""
+"""Packets not acknowledged; only a broker that minds no Receive Maximum brings so many, and it
+is read no further.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One decoded packet: what to keep, and what to hand on. Neither: there is nothing to do but acknowledge."""
+    """One decoded packet: what to keep, and what to hand on. Neither: there is nothing to do
+    but acknowledge.
+    """
 
     arrival: Arrival | None = None
     message: UplinkMessage | None = None
@@ -70,7 +79,9 @@ class _Held:
 
 @dataclass(slots=True, eq=False)
 class _Slot:
-    """A packet between its receipt and its acknowledgement; `item` is None once it is dealt with."""
+    """A packet between its receipt and its acknowledgement; `item` is None once it is dealt
+    with.
+    """
 
     packet: Inbound
     item: _Item | None
@@ -79,12 +90,21 @@ class _Slot:
 
 
 class Inward:
-    """Takes packets in batches; gives messages to one consumer and remembers which it has handled."""
+    """Takes packets in batches; gives messages to one consumer and remembers which it has
+    handled.
+    """
 
     def __init__(
-        self, inbox: InboxPort, flights: Flights, topics: Topics, pool: str, outward: Outward, *, clock: Clock,
+        self,
+        inbox: InboxPort,
+        flights: Flights,
+        topics: Topics,
+        pool: str,
+        outward: Outward,
+        *,
+        clock: Clock,
         presence: Callable[[Mapping[str, Json]], None] = lambda _presence: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`presence` gets what stands on our own presence topic."""
         self._inbox = inbox
         self._flights = flights
@@ -125,13 +145,16 @@ class Inward:
             self._freed.set()
 
     def _hand_on(self, message: UplinkMessage, seq: int | None) -> None:
-        # By identity, not by value: messages hold dicts, and two equal progress lines are two messages.
+        # By identity, not by value: messages hold dicts, and two equal progress lines are two
+        # messages.
         self._open[id(message)] = (message, seq)
         self._ready.append(message)
         self._wake.set()
 
     async def load(self) -> None:
-        """Hand on what is stored, not handled and not handed on: from before a restart, or of a job cut off half way."""
+        """Hand on what is stored, not handled and not handed on: from before a restart, or of a
+        job cut off half way.
+        """
         known = {seq for _, seq in self._open.values()}
         for row in await self._inbox.unhandled():
             if row.seq in known:
@@ -139,14 +162,17 @@ class Inward:
             try:
                 self._hand_on(_from_row(row), row.seq)
             except ValueError as error:  # stored by another version
-                _log.warning("a stored %s cannot be read any more and is dropped: %s", row.kind, error)
+                _log.warning(
+                    "a stored %s cannot be read any more and is dropped: %s", row.kind, error
+                )
                 await self._inbox.handled(row.seq)
 
     # -------------------------------------------------------------- from the broker
 
     async def run(self) -> None:
-        """Store and hand on, one job after the other. Lives longer than any connection: between the commit and the
-        handing on, the loss of a link must not stop us, for what comes again later is known on disk and so dropped.
+        """Store and hand on, one job after the other. Lives longer than any connection: between the
+        commit and the handing on, the loss of a link must not stop us, for what comes again later
+        is known on disk and so dropped.
         """
         await race(self._work(), self._retry())
 
@@ -169,7 +195,9 @@ class Inward:
         self._freed.clear()
 
     def begin_link(self) -> None:
-        """A new connection: the broker repeats what the last one left unacknowledged, so that is held no longer."""
+        """A new connection: the broker repeats what the last one left unacknowledged, so that
+        is held no longer.
+        """
         self._link += 1
 
     async def take(self, packets: Sequence[Inbound]) -> None:
@@ -189,9 +217,15 @@ class Inward:
             await self._work_off()
 
     async def _work_off(self) -> None:
-        """Store what may be stored in one commit, acknowledge from the front, hand on; the rest keeps its place."""
-        waiting = [(slot, item) for slot in self._slots if (item := self._still_due(slot)) is not None]
-        taken = iter(await self._offer([item.arrival for _, item in waiting if item.arrival is not None]))
+        """Store what may be stored in one commit, acknowledge from the front, hand on; the rest
+        keeps its place.
+        """
+        waiting = [
+            (slot, item) for slot in self._slots if (item := self._still_due(slot)) is not None
+        ]
+        taken = iter(
+            await self._offer([item.arrival for _, item in waiting if item.arrival is not None])
+        )
         done: list[tuple[_Item, Taken | None]] = []
         for slot, item in waiting:
             stored = next(taken) if item.arrival is not None else None
@@ -214,9 +248,16 @@ class Inward:
             self._holding.clear()
 
     def _still_due(self, slot: _Slot) -> _Item | None:
-        """What a slot has to store, an invocation with what is left of its life. One that waited too long is answered."""
+        """What a slot has to store, an invocation with what is left of its life. One that
+        waited too long is answered.
+        """
         item, waited = slot.item, self._clock.boot() - slot.since
-        if item is None or item.arrival is None or not isinstance(item.message, Invoked) or waited <= 0:
+        if (
+            item is None
+            or item.arrival is None
+            or not isinstance(item.message, Invoked)
+            or waited <= 0
+        ):
             return item
         left = item.message.call.ttl_s - waited
         if waited < HOLD_S and left > 0:
@@ -224,18 +265,26 @@ class Inward:
             return _Item(replace(item.arrival, ttl_s=left), replace(item.message, call=call))
         arrival, slot.item = item.arrival, None
         failure = ToolResponse.failure(
-            ErrorCode.RATE_LIMIT, "This edge takes no new calls now: too much waits to be delivered",
-            retry_after_ms=round(FULL_RETRY_S * 1000), suggestion="Fetch the answers that wait, or call again later",
-        )  # fmt: skip
+            ErrorCode.RATE_LIMIT,
+            "This edge takes no new calls now: too much waits to be delivered",
+            retry_after_ms=round(FULL_RETRY_S * 1000),
+            suggestion="Fetch the answers that wait, or call again later",
+        )
         body = wire.result_body(arrival.id, failure)
-        self._outward.say(Aside(arrival.reply_to, Kind.RESULT, body, id=arrival.id, as_json=arrival.as_json))
+        self._outward.say(
+            Aside(arrival.reply_to, Kind.RESULT, body, id=arrival.id, as_json=arrival.as_json)
+        )
         return None
 
     async def _close(self, flight: Flight, response: ToolResponse) -> None:
-        """End a call, on disk together with its leaving the outbox; one that was answered meanwhile stays answered."""
+        """End a call, on disk together with its leaving the outbox; one that was answered
+        meanwhile stays answered.
+        """
         if flight.gone:
             return
-        arrival = Arrival(EXPIRED, flight.id, wire.result_body(flight.id, response), RESULT_TTL_S, closes=True)
+        arrival = Arrival(
+            EXPIRED, flight.id, wire.result_body(flight.id, response), RESULT_TTL_S, closes=True
+        )
         while (stored := (await self._offer([arrival]))[0]).held:
             await self._pause()
         await self._settle(_Item(arrival, CallResult(flight.id, response, own=True)), stored)
@@ -259,13 +308,19 @@ class Inward:
     async def _settle(self, item: _Item, stored: Taken | None) -> None:
         arrival = item.arrival
         if arrival is not None:
-            flight = self._flights.accept(arrival.id, self._outward.now()) if arrival.accepts else self._flights.call(arrival.id)
+            flight = (
+                self._flights.accept(arrival.id, self._outward.now())
+                if arrival.accepts
+                else self._flights.call(arrival.id)
+            )
             if flight is not None and arrival.closes:
                 self._flights.remove(flight.seq)
                 self._outward.refusals.over(flight.seq)
             if stored is not None and stored.seq is None:
                 if arrival.kind == Kind.CALL and stored.answer is not None:
-                    await self._outward.answer(arrival.id, arrival.reply_to, stored.answer, as_json=arrival.as_json)
+                    await self._outward.answer(
+                        arrival.id, arrival.reply_to, stored.answer, as_json=arrival.as_json
+                    )
                 return
         if item.message is not None:
             self._hand_on(item.message, None if stored is None else stored.seq)
@@ -277,9 +332,12 @@ class Inward:
         try:
             default = Kind.REGISTRY if packet.topic == self._registry_topic else None
             message = wire.decode(
-                packet.payload, content_type=packet.content_type, user_properties=packet.user_properties,
-                correlation=packet.correlation, default_kind=default,
-            )  # fmt: skip
+                packet.payload,
+                content_type=packet.content_type,
+                user_properties=packet.user_properties,
+                correlation=packet.correlation,
+                default_kind=default,
+            )
             call_id = message.id
             if packet.topic == self._topics.result:
                 return self._read_result(message)
@@ -301,8 +359,11 @@ class Inward:
             try:
                 response = wire.response_of(message)
             except WireError as error:
-                # A worker that cannot write an envelope has still ended the call: say so now, not at the deadline.
-                response = ToolResponse.failure(ErrorCode.EXECUTION_ERROR, f"The cloud's answer cannot be read: {error}")
+                # A worker that cannot write an envelope has still ended the call: say so now, not
+                # at the deadline.
+                response = ToolResponse.failure(
+                    ErrorCode.EXECUTION_ERROR, f"The cloud's answer cannot be read: {error}"
+                )
                 message = replace(message, body=wire.result_body(call_id, response))
             arrival = Arrival(Kind.RESULT, call_id, message.body, RESULT_TTL_S, closes=True)
             return _Item(arrival, CallResult(call_id, response))
@@ -311,50 +372,84 @@ class Inward:
             return _Item()
         if message.kind is Kind.ACCEPTED:
             arrival = Arrival(Kind.ACCEPTED, call_id, {}, RESULT_TTL_S, accepts=True)
-            return _Item(None if ours.accepted else arrival, None if ours.accepted else CallAccepted(call_id))
+            return _Item(
+                None if ours.accepted else arrival, None if ours.accepted else CallAccepted(call_id)
+            )
         if message.kind is Kind.PROGRESS:
             ours.heard = True
             text = wire.text_of(message, "text")
             # Whoever works on it has it, even when its `accepted` was lost.
-            return _Item(Arrival(Kind.PROGRESS, call_id, {"text": text}, RESULT_TTL_S, accepts=True), CallProgress(call_id, text))
+            return _Item(
+                Arrival(Kind.PROGRESS, call_id, {"text": text}, RESULT_TTL_S, accepts=True),
+                CallProgress(call_id, text),
+            )
         self._drop("a %s on the result topic has no meaning here", message.kind)
         return _Item()
 
     def _read_invoke(self, message: WireMessage, packet: Inbound) -> _Item:
         if message.kind is Kind.CANCEL:
             reason = wire.text_of(message, "reason", most=200)
-            return _Item(Arrival(Kind.CANCEL, message.id, {"reason": reason}, RESULT_TTL_S), InvokeCancelled(message.id, reason))
+            return _Item(
+                Arrival(Kind.CANCEL, message.id, {"reason": reason}, RESULT_TTL_S),
+                InvokeCancelled(message.id, reason),
+            )
         if message.kind is not Kind.CALL:
             self._drop("a %s on the invoke topic has no meaning here", message.kind)
             return _Item()
         reply_to = packet.response_topic or ""
         if not self._topics.may_answer_to(reply_to):
-            self._drop("an invoke whose response topic is not under %s/ is refused", self._topics.prefix)
+            self._drop(
+                "an invoke whose response topic is not under %s/ is refused", self._topics.prefix
+            )
             return _Item()
         call = wire.body_to_call(message)
         if packet.expiry_s is not None:
             # The broker counts this down while it holds a message for us; the body cannot know.
             call = replace(call, ttl_s=min(call.ttl_s, float(packet.expiry_s)))
-        arrival = Arrival(Kind.CALL, call.call_id, message.body, call.ttl_s, reply_to=reply_to, as_json=message.json)
+        arrival = Arrival(
+            Kind.CALL,
+            call.call_id,
+            message.body,
+            call.ttl_s,
+            reply_to=reply_to,
+            as_json=message.json,
+        )
         return _Item(arrival, Invoked(call, reply_to, message.json))
 
     def _complain(self, packet: Inbound, error: WireError, call_id: str) -> _Item:
-        """Answer an invocation that cannot be read, if its id and a permitted response topic are known."""
+        """Answer an invocation that cannot be read, if its id and a permitted response topic
+        are known.
+        """
         self._drop("a message on %s cannot be taken: %s", packet.topic, error)
         reply_to = packet.response_topic or ""
         if packet.topic == self._topics.invoke and call_id and self._topics.may_answer_to(reply_to):
             failure = ToolResponse.failure(
-                ErrorCode.INVALID_REQUEST, f"{error.field}: {error.problem}", suggestion=error.fix, details=error.to_json()
+                ErrorCode.INVALID_REQUEST,
+                f"{error.field}: {error.problem}",
+                suggestion=error.fix,
+                details=error.to_json(),
             )
             body = wire.result_body(call_id, failure)
-            self._outward.say(Aside(reply_to, Kind.RESULT, body, id=call_id, as_json=wire.wants_json(packet.content_type)))
+            self._outward.say(
+                Aside(
+                    reply_to,
+                    Kind.RESULT,
+                    body,
+                    id=call_id,
+                    as_json=wire.wants_json(packet.content_type),
+                )
+            )
         return _Item()
 
     def _drop(self, text: str, *args: object, quiet: bool = False) -> None:
         """Count it; the first of a row of them is a WARNING. Remote text is made printable."""
         self.dropped += not quiet
         level = logging.WARNING if self.dropped == 1 and not quiet else logging.DEBUG
-        _log.log(level, text, *("".join(c if c.isprintable() else "?" for c in str(a))[:300] for a in args))
+        _log.log(
+            level,
+            text,
+            *("".join(c if c.isprintable() else "?" for c in str(a))[:300] for a in args),
+        )
 
 
 def _notice(message: WireMessage) -> RegistryNotice:
@@ -362,7 +457,12 @@ def _notice(message: WireMessage) -> RegistryNotice:
     for key in ("version", "sha256", "url"):
         value = body.get(key)
         if not isinstance(value, str) or not value or len(value) > 2000:
-            raise WireError(wire.WireCode.MALFORMED, key, "is missing or no short text", "send {version, sha256, url}")
+            raise WireError(
+                wire.WireCode.MALFORMED,
+                key,
+                "is missing or no short text",
+                "send {version, sha256, url}",
+            )
     return RegistryNotice(body["version"], body["sha256"], body["url"])
 
 

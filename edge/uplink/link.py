@@ -1,4 +1,5 @@
-"""The words of a connection to a broker: how to make one, what it receives, the three ways it says no; and its socket.
+"""The words of a connection to a broker: how to make one, what it receives, the three ways it says
+no; and its socket.
 
 Knows no MQTT library; `mqtt.py` is what makes them true.
 """
@@ -20,7 +21,9 @@ RECEIVE_MAXIMUM: Final = 16
 MAX_PACKET: Final = 288 * 1024
 """Bytes of one inbound packet: a body of 256 KiB and room for topic and properties."""
 HIGH_WATER: Final = 64
-"""Received and not yet taken: from here on we do not read the socket, whatever the broker thinks of Receive Maximum."""
+"""Received and not yet taken: from here on we do not read the socket, whatever the broker
+thinks of Receive Maximum.
+"""
 ANY_PACKET: Final = 268_435_460
 """Bytes of the largest packet MQTT has."""
 LOW_WATER: Final = 16
@@ -109,7 +112,10 @@ class BrokerOptions:
         if not 0 < self.port < 65536:
             raise ValueError(f"uplink.port is {self.port}: give 1 to 65535")
         if self.keepalive_s < 1:
-            raise ValueError(f"uplink.keepalive_s is {self.keepalive_s}: give at least 1, or silence is never noticed")
+            raise ValueError(
+                f"uplink.keepalive_s is {self.keepalive_s}: "
+                "give at least 1, or silence is never noticed"
+            )
 
     @property
     def address(self) -> str:
@@ -118,7 +124,9 @@ class BrokerOptions:
 
 @dataclass(frozen=True, slots=True)
 class Inbound:
-    """One received message. Call `ack()` once it is safe; until then the broker will deliver it again."""
+    """One received message. Call `ack()` once it is safe; until then the broker will deliver it
+    again.
+    """
 
     topic: str
     payload: bytes
@@ -166,14 +174,18 @@ class Received:
         return len(self._messages) <= LOW_WATER
 
     def full(self, *, awaiting: bool) -> bool:
-        """Is it time to stop reading? While an acknowledgement is awaited it is not: that comes behind what the broker
-        has sent before.
+        """Is it time to stop reading? While an acknowledgement is awaited it is not: that comes
+        behind what the broker has sent before.
         """
         return self._bytes >= MOST_UNREAD if awaiting else len(self._messages) >= HIGH_WATER
 
 
 def _size(message: Inbound) -> int:
-    return _ENTRY + len(message.payload) + sum(len(key) + len(value) for key, value in message.user_properties)
+    return (
+        _ENTRY
+        + len(message.payload)
+        + sum(len(key) + len(value) for key, value in message.user_properties)
+    )
 
 
 Codes = list[tuple[int, str]]
@@ -210,7 +222,9 @@ class Waiting:
 
 
 def check_size(topic: str, payload: bytes, pack: Callable[[], bytes], limit: int) -> None:
-    """Raise PacketTooLarge when a QoS 1 PUBLISH has more bytes than `limit`; `pack` gives its properties as bytes."""
+    """Raise PacketTooLarge when a QoS 1 PUBLISH has more bytes than `limit`; `pack` gives its
+    properties as bytes.
+    """
     if len(payload) + _MOST_HEAD < limit:
         return
     rest = 2 + len(topic.encode()) + 2 + len(pack()) + len(payload)
@@ -220,7 +234,9 @@ def check_size(topic: str, payload: bytes, pack: Callable[[], bytes], limit: int
 
 
 def open_socket(o: BrokerOptions) -> socket.socket:
-    """Connect and shake hands, blocking; options are set before the first byte. Raises OSError, and then leaks nothing."""
+    """Connect and shake hands, blocking; options are set before the first byte. Raises OSError,
+    and then leaks nothing.
+    """
     sock = socket.create_connection((o.host, o.port), timeout=o.connect_timeout_s)
     try:
         if o.nodelay:

@@ -1,4 +1,5 @@
-"""One MQTT 5 connection, used once: the only file that knows aiomqtt and paho, and the home of their cures.
+"""One MQTT 5 connection, used once: the only file that knows aiomqtt and paho, and the home of
+their cures.
 
 T1 to T9 mark faults of aiomqtt and paho mended here; tests/e2e/test_mqtt_traps.py shows each.
 """
@@ -43,16 +44,29 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-__all__ = ["HIGH_WATER", "MAX_PACKET", "NO_SUBSCRIBERS", "WINDOW", "BrokerOptions", "Connection", "ConnectionFailed",
-           "ConnectionOver", "Inbound", "PublishRefused", "Will"]  # fmt: skip
+__all__ = [
+    "HIGH_WATER",
+    "MAX_PACKET",
+    "NO_SUBSCRIBERS",
+    "WINDOW",
+    "BrokerOptions",
+    "Connection",
+    "ConnectionFailed",
+    "ConnectionOver",
+    "Inbound",
+    "PublishRefused",
+    "Will",
+]
 
 _REFUSAL: Final = 0x80
 
 
 class Connection:
-    """`async with Connection(options) as c`: entering connects, leaving says DISCONNECT (which drops the will).
+    """`async with Connection(options) as c`: entering connects, leaving says DISCONNECT (which
+    drops the will).
 
-    Publishes, subscribes and `receive` raise ConnectionOver from the moment the link is known to be gone.
+    Publishes, subscribes and `receive` raise ConnectionOver from the moment the link is known to be
+    gone.
     """
 
     def __init__(self, options: BrokerOptions) -> None:
@@ -75,7 +89,9 @@ class Connection:
 
     async def __aenter__(self) -> Self:
         if self._client is not None:
-            raise RuntimeError("a Connection is used once; make a new one")  # T2: paho would send old publishes again
+            raise RuntimeError(
+                "a Connection is used once; make a new one"
+            )  # T2: paho would send old publishes again
         self._connack, self._lost = self._loop.create_future(), self._loop.create_future()
         await self._loop.run_in_executor(None, _import_aiomqtt)
         self._client = self._make_client()
@@ -94,7 +110,12 @@ class Connection:
             raise
         return self
 
-    async def __aexit__(self, _type: type[BaseException] | None, _error: BaseException | None, _tb: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _tb: TracebackType | None,
+    ) -> None:
         assert self._lost is not None
         if not self._lost.done():
             self._paho.disconnect()
@@ -109,7 +130,10 @@ class Connection:
         """Resolve, connect and shake hands in a thread: paho does all three blocking."""
         o = self.options
         dialing = self._loop.run_in_executor(
-            None, lambda: self._paho.connect(o.host, o.port, o.keepalive_s, "", 0, o.clean_start, self._connect_properties())
+            None,
+            lambda: self._paho.connect(
+                o.host, o.port, o.keepalive_s, "", 0, o.clean_start, self._connect_properties()
+            ),
         )
         try:
             await asyncio.shield(dialing)
@@ -124,7 +148,9 @@ class Connection:
         self._abandon()
 
     def _abandon(self) -> None:
-        """Close the socket and stop aiomqtt's keep-alive task, however far we got. Safe to call again."""
+        """Close the socket and stop aiomqtt's keep-alive task, however far we got. Safe to call
+        again.
+        """
         self._abandoned = True
         if self._connack is not None and self._connack.done() and not self._connack.cancelled():
             self._connack.exception()
@@ -145,21 +171,37 @@ class Connection:
     # -------------------------------------------------------------- talking
 
     async def publish(
-        self, topic: str, payload: bytes, *, qos: int = 1, retain: bool = False, content_type: str | None = None,
-        correlation: bytes | None = None, response_topic: str | None = None, expiry_s: float | None = None,
+        self,
+        topic: str,
+        payload: bytes,
+        *,
+        qos: int = 1,
+        retain: bool = False,
+        content_type: str | None = None,
+        correlation: bytes | None = None,
+        response_topic: str | None = None,
+        expiry_s: float | None = None,
         user_properties: Sequence[tuple[str, str]] = (),
-    ) -> int:  # fmt: skip
-        """Publish and wait for the PUBACK; gives its reason code (0, or NO_SUBSCRIBERS). QoS 0 gives 0 at once.
-        Raises PublishRefused, and ConnectionOver also when no PUBACK comes in `ack_timeout_s`: then the link is over,
-        so a publish reported as failed is never sent by this connection again (T2).
+    ) -> int:
+        """Publish and wait for the PUBACK; gives its reason code (0, or NO_SUBSCRIBERS). QoS 0
+        gives 0 at once. Raises PublishRefused, and ConnectionOver also when no PUBACK comes in
+        `ack_timeout_s`: then the link is over, so a publish reported as failed is never sent by
+        this connection again (T2).
         """
-        properties = _properties("PUBLISH", {
-            "ContentType": content_type, "CorrelationData": correlation, "ResponseTopic": response_topic,
-            # Expiry 0 would mean "never" to some brokers; whole seconds, at least one.
-            "MessageExpiryInterval": None if expiry_s is None else max(1, round(expiry_s)),
-            "UserProperty": list(user_properties) or None,
-        })  # fmt: skip
-        async with self._window:  # T6: paho knows neither the broker's Receive Maximum nor its Maximum Packet Size
+        properties = _properties(
+            "PUBLISH",
+            {
+                "ContentType": content_type,
+                "CorrelationData": correlation,
+                "ResponseTopic": response_topic,
+                # Expiry 0 would mean "never" to some brokers; whole seconds, at least one.
+                "MessageExpiryInterval": None if expiry_s is None else max(1, round(expiry_s)),
+                "UserProperty": list(user_properties) or None,
+            },
+        )
+        async with (
+            self._window
+        ):  # T6: paho knows neither the broker's Receive Maximum nor its Maximum Packet Size
             self._check()
             check_size(topic, payload, properties.pack, self.max_packet)
             info = self._paho.publish(topic, payload, qos, retain, properties)
@@ -173,22 +215,30 @@ class Connection:
         return code
 
     async def subscribe(self, *filters: str, qos: int = 1, own: bool = True) -> None:
-        """Subscribe to all in one packet; not to what we publish ourselves unless `own`. Raises ConnectionFailed if refused."""
+        """Subscribe to all in one packet; not to what we publish ourselves unless `own`. Raises
+        ConnectionFailed if refused.
+        """
         from paho.mqtt.subscribeoptions import SubscribeOptions  # noqa: PLC0415
 
         self._check()
-        result, mid = self._paho.subscribe([(f, SubscribeOptions(qos=qos, noLocal=not own)) for f in filters])
+        result, mid = self._paho.subscribe(
+            [(f, SubscribeOptions(qos=qos, noLocal=not own)) for f in filters]
+        )
         if result != 0 or mid is None:
             raise ConnectionOver(self._over(Verdict(Fault.LOST, "the socket is gone")))
         for wanted, (code, name) in zip(filters, await self._answer(mid), strict=False):
             if code >= _REFUSAL:
-                raise ConnectionFailed(Verdict(Fault.SUBSCRIBE_REFUSED, f"{wanted}: {name} (0x{code:02X})"))
+                raise ConnectionFailed(
+                    Verdict(Fault.SUBSCRIBE_REFUSED, f"{wanted}: {name} (0x{code:02X})")
+                )
 
     def unsubscribe(self, topic: str) -> None:
         self._paho.unsubscribe(topic)  # its acknowledgement is not waited for
 
     async def receive(self) -> Inbound:
-        """Give the next message, in order. Raises ConnectionOver when there is none and will be none."""
+        """Give the next message, in order. Raises ConnectionOver when there is none and will be
+        none.
+        """
         while not self._inbox:
             self._check()
             await self._inbox.wait()
@@ -207,7 +257,9 @@ class Connection:
             async with timeout(self.options.ack_timeout_s):
                 return await self._waiting.answer(mid)
         except TimeoutError:
-            raise ConnectionOver(self._over(Verdict(Fault.SILENT, "no acknowledgement in time"))) from None
+            raise ConnectionOver(
+                self._over(Verdict(Fault.SILENT, "no acknowledgement in time"))
+            ) from None
 
     def _check(self) -> None:
         assert self._lost is not None
@@ -215,7 +267,9 @@ class Connection:
             raise ConnectionOver(self._lost.result())
 
     def _over(self, verdict: Verdict) -> Verdict:
-        """Mark the connection as gone, once; everybody who waits is told. Gives the first verdict."""
+        """Mark the connection as gone, once; everybody who waits is told. Gives the first
+        verdict.
+        """
         assert self._lost is not None
         if not self._lost.done():
             self._lost.set_result(verdict)
@@ -223,9 +277,17 @@ class Connection:
             self._waiting.fail_all(verdict)
         return self._lost.result()
 
-    # -------------------------------------------------------------- paho's callbacks, all but one in the loop's thread
+    # -------------------------------------------------------------- paho's callbacks, all but one
+    # in the loop's thread
 
-    def _on_connect(self, _c: "Paho", _u: Any, flags: "ConnectFlags", reason: "ReasonCode", connack: "Properties | None") -> None:
+    def _on_connect(
+        self,
+        _c: "Paho",
+        _u: Any,
+        flags: "ConnectFlags",
+        reason: "ReasonCode",
+        connack: "Properties | None",
+    ) -> None:
         if self._connack is None or self._connack.done():
             return
         if reason.value >= _REFUSAL:
@@ -233,18 +295,26 @@ class Connection:
             return
         self.session_present = bool(flags.session_present)
         self.max_packet = getattr(connack, "MaximumPacketSize", ANY_PACKET)
-        self._window = asyncio.Semaphore(max(1, min(self.options.window, getattr(connack, "ReceiveMaximum", 65535))))
+        self._window = asyncio.Semaphore(
+            max(1, min(self.options.window, getattr(connack, "ReceiveMaximum", 65535)))
+        )
         self._connack.set_result(None)
 
-    def _on_disconnect(self, _c: "Paho", _u: Any, flags: "DisconnectFlags", reason: "ReasonCode", _p: Any) -> None:
+    def _on_disconnect(
+        self, _c: "Paho", _u: Any, flags: "DisconnectFlags", reason: "ReasonCode", _p: Any
+    ) -> None:
         verdict = of_end(reason.value, str(reason), said=flags.is_disconnect_packet_from_server)
         if self._connack is not None and not self._connack.done():
             # Closed without a CONNACK: what a broker of another MQTT version does.
-            self._connack.set_exception(ConnectionFailed(Verdict(Fault.NOT_MQTT5, "closed before CONNACK")))
+            self._connack.set_exception(
+                ConnectionFailed(Verdict(Fault.NOT_MQTT5, "closed before CONNACK"))
+            )
         self._over(verdict)
 
     def _on_acknowledged(self, _c: "Paho", _u: Any, mid: int, reason: Any, _p: Any) -> None:
-        """Hand PUBACK (one code) and SUBACK (a list) to whoever waits; aiomqtt drops the codes (T1)."""
+        """Hand PUBACK (one code) and SUBACK (a list) to whoever waits; aiomqtt drops the codes
+        (T1).
+        """
         reasons = reason if isinstance(reason, list) else [reason]
         self._waiting.settle(mid, [(r.value, str(r)) for r in reasons])
 
@@ -262,26 +332,37 @@ class Connection:
             ack()
             return
         p = message.properties
-        self._inbox.put(Inbound(
-            topic=topic, payload=bytes(message.payload), qos=qos, retain=bool(message.retain),
-            content_type=getattr(p, "ContentType", None), correlation=getattr(p, "CorrelationData", None),
-            response_topic=getattr(p, "ResponseTopic", None),
-            user_properties=tuple(getattr(p, "UserProperty", ())),
-            expiry_s=getattr(p, "MessageExpiryInterval", None), ack=ack,
-        ))  # fmt: skip
+        self._inbox.put(
+            Inbound(
+                topic=topic,
+                payload=bytes(message.payload),
+                qos=qos,
+                retain=bool(message.retain),
+                content_type=getattr(p, "ContentType", None),
+                correlation=getattr(p, "CorrelationData", None),
+                response_topic=getattr(p, "ResponseTopic", None),
+                user_properties=tuple(getattr(p, "UserProperty", ())),
+                expiry_s=getattr(p, "MessageExpiryInterval", None),
+                ack=ack,
+            )
+        )
         if not self._paused and self._inbox.full(awaiting=len(self._waiting) > 0):
             self._pause()
 
     # -------------------------------------------------------------- the socket
 
     def _on_socket_open(self, _c: "Paho", _u: Any, sock: Any) -> None:
-        """Hand the socket to the loop. Still in the dialing thread, which may have outlived whoever waited for it."""
+        """Hand the socket to the loop. Still in the dialing thread, which may have outlived
+        whoever waited for it.
+        """
         if self._abandoned:
             raise ConnectionAbortedError("nobody waits for this connection any more")
         self._loop.call_soon_threadsafe(self._adopt, sock)
 
     def _adopt(self, sock: Any) -> None:
-        """Watch the socket from the loop. Our reader, not aiomqtt's: it can pause (T4) and bounds a packet."""
+        """Watch the socket from the loop. Our reader, not aiomqtt's: it can pause (T4) and
+        bounds a packet.
+        """
         if self._abandoned or sock.fileno() < 0:
             return
         assert self._client is not None
@@ -305,7 +386,9 @@ class Connection:
         return isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
 
     def _on_want_write(self, _c: "Paho", _u: Any, _sock: Any) -> None:
-        """Write in the loop's next turn: watching the socket first would cost two system calls a message."""
+        """Write in the loop's next turn: watching the socket first would cost two system calls
+        a message.
+        """
         ours = threading.get_ident() == self._thread
         (self._loop.call_soon if ours else self._loop.call_soon_threadsafe)(self._write)
 
@@ -346,11 +429,19 @@ class Connection:
 
         o = self.options
         client = aiomqtt.Client(
-            o.host, o.port, identifier=o.client_id, username=o.username, password=o.password,
-            protocol=aiomqtt.ProtocolVersion.V5, keepalive=o.keepalive_s, will=_will(o.will), max_inflight_messages=0,
-        )  # fmt: skip
+            o.host,
+            o.port,
+            identifier=o.client_id,
+            username=o.username,
+            password=o.password,
+            protocol=aiomqtt.ProtocolVersion.V5,
+            keepalive=o.keepalive_s,
+            will=_will(o.will),
+            max_inflight_messages=0,
+        )
         paho = client._client  # noqa: SLF001
-        paho.disable_logger()  # it calls a lost network an ERROR; our verdict says it once, in our words
+        # it calls a lost network an ERROR; our verdict says it once, in our words
+        paho.disable_logger()
         paho.manual_ack_set(True)  # T3
         paho.on_connect = self._on_connect
         paho.on_disconnect = self._on_disconnect
@@ -366,11 +457,16 @@ class Connection:
         return client
 
     def _connect_properties(self) -> "Properties":
-        # No TopicAliasMaximum and no aliases of our own: paho sends aliases again without their topic (T7).
-        return _properties("CONNECT", {
-            "SessionExpiryInterval": self.options.session_expiry_s, "ReceiveMaximum": self.options.receive_maximum,
-            "MaximumPacketSize": MAX_PACKET,
-        })  # fmt: skip
+        # No TopicAliasMaximum and no aliases of our own: paho sends aliases again without their
+        # topic (T7).
+        return _properties(
+            "CONNECT",
+            {
+                "SessionExpiryInterval": self.options.session_expiry_s,
+                "ReceiveMaximum": self.options.receive_maximum,
+                "MaximumPacketSize": MAX_PACKET,
+            },
+        )
 
 
 def _import_aiomqtt() -> None:
@@ -393,8 +489,13 @@ def _will(will: Will | None) -> "aiomqtt.Will | None":
 
     if will is None:
         return None
-    properties = _properties("WILLMESSAGE", {
-        "WillDelayInterval": round(will.delay_s), "MessageExpiryInterval": will.expiry_s, "ContentType": will.content_type,
-        "UserProperty": list(will.user_properties) or None,
-    })  # fmt: skip
+    properties = _properties(
+        "WILLMESSAGE",
+        {
+            "WillDelayInterval": round(will.delay_s),
+            "MessageExpiryInterval": will.expiry_s,
+            "ContentType": will.content_type,
+            "UserProperty": list(will.user_properties) or None,
+        },
+    )
     return aiomqtt.Will(will.topic, will.payload, 1, True, properties)

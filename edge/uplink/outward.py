@@ -1,6 +1,8 @@
-"""What we say to the cloud, from the outbox (and a little beside it) to PUBACK: one pump, in order, within the window.
+"""What we say to the cloud, from the outbox (and a little beside it) to PUBACK: one pump, in order,
+within the window.
 
-Knows no message's meaning beyond its lane: a call is sent until heard of, everything else until the broker has it.
+Knows no message's meaning beyond its lane: a call is sent until heard of, everything else until the
+broker has it.
 """
 
 import asyncio
@@ -51,9 +53,13 @@ class Aside:
 
 
 class Outward:
-    """`run(connection)` pumps until the connection is over; between connections everything waits here."""
+    """`run(connection)` pumps until the connection is over; between connections everything
+    waits here.
+    """
 
-    def __init__(self, outbox: OutboxPort, flights: Flights, topics: Topics, clock: Clock, refusals: Refusals) -> None:
+    def __init__(
+        self, outbox: OutboxPort, flights: Flights, topics: Topics, clock: Clock, refusals: Refusals
+    ) -> None:
         self._outbox = outbox
         self._flights = flights
         self._topics = topics
@@ -83,28 +89,54 @@ class Outward:
         self.wake.set()
 
     async def store(
-        self, lane: str, kind: Kind, call_id: str, *, topic: str, body: dict[str, Json], ttl_s: float, as_json: bool = False
+        self,
+        lane: str,
+        kind: Kind,
+        call_id: str,
+        *,
+        topic: str,
+        body: dict[str, Json],
+        ttl_s: float,
+        as_json: bool = False,
     ) -> Flight:
         """Put one message on disk and on its way. Raises UplinkBusy, WireError."""
         payload, _ = wire.encode(kind, body, json=as_json)  # what cannot be sent must not be stored
         if self.limit is not None and len(payload) > self.limit:
             raise BodyTooLarge(len(payload), self.limit)
-        put = await self._outbox.put(lane, kind.value, call_id, topic=topic, body=body, ttl_s=ttl_s, as_json=as_json)
+        put = await self._outbox.put(
+            lane, kind.value, call_id, topic=topic, body=body, ttl_s=ttl_s, as_json=as_json
+        )
         for seq in put.dropped:
             self._flights.remove(seq)
             self.refusals.over(seq)
         if put.dropped:
-            _log.warning("the outbox was full: the %d oldest of lane %s were dropped", len(put.dropped), lane)
+            _log.warning(
+                "the outbox was full: the %d oldest of lane %s were dropped", len(put.dropped), lane
+            )
         now = self._clock.boot()
-        flight = Flight(put.seq, lane, kind.value, call_id, topic, now, now + ttl_s, as_json=as_json, body=body)
+        flight = Flight(
+            put.seq, lane, kind.value, call_id, topic, now, now + ttl_s, as_json=as_json, body=body
+        )
         self._flights.add(flight)
         self.wake.set()
         return flight
 
-    async def answer(self, call_id: str, reply_to: str, body: dict[str, Json], *, as_json: bool) -> None:
-        """Send the result of an invocation until the broker has it; one already on its way is enough."""
+    async def answer(
+        self, call_id: str, reply_to: str, body: dict[str, Json], *, as_json: bool
+    ) -> None:
+        """Send the result of an invocation until the broker has it; one already on its way is
+        enough.
+        """
         if not self._flights.answers(call_id):
-            await self.store(ANSWER, Kind.RESULT, call_id, topic=reply_to, body=body, ttl_s=ANSWER_TTL_S, as_json=as_json)
+            await self.store(
+                ANSWER,
+                Kind.RESULT,
+                call_id,
+                topic=reply_to,
+                body=body,
+                ttl_s=ANSWER_TTL_S,
+                as_json=as_json,
+            )
 
     async def forget(self, flight: Flight) -> None:
         self._flights.remove(flight.seq)
@@ -113,7 +145,9 @@ class Outward:
         self.freed.set()
 
     async def _delete(self, seq: int) -> None:
-        """Take a row off the disk, and with it those that a full disk kept earlier: the link must not die of one."""
+        """Take a row off the disk, and with it those that a full disk kept earlier: the link
+        must not die of one.
+        """
         try:
             await self._outbox.remove(seq)
             while self._undeleted:
@@ -140,10 +174,14 @@ class Outward:
                 now = self._clock.boot()
                 for aside, born_at in self._fresh_asides(now):
                     await window.acquire()
-                    group.create_task(_then_release(window, partial(self._send_aside, link, aside, born_at)))
+                    group.create_task(
+                        _then_release(window, partial(self._send_aside, link, aside, born_at))
+                    )
                 for flight in self._flights.take_due(now):
                     await window.acquire()
-                    group.create_task(_then_release(window, partial(self._send, link, flight, end_call)))
+                    group.create_task(
+                        _then_release(window, partial(self._send, link, flight, end_call))
+                    )
                 await wait_until(self.wake, self._flights.next_due(), self._clock)
 
     def _fresh_asides(self, now: float) -> list[tuple[Aside, float]]:
@@ -155,10 +193,14 @@ class Outward:
         payload, content_type = wire.encode(aside.kind, aside.body, json=aside.as_json)
         try:
             await link.publish(
-                aside.topic, payload, qos=aside.qos, content_type=content_type, expiry_s=ASIDE_TTL_S,
+                aside.topic,
+                payload,
+                qos=aside.qos,
+                content_type=content_type,
+                expiry_s=ASIDE_TTL_S,
                 correlation=wire.correlation_of(aside.id) if aside.id else None,
                 user_properties=self._properties(aside.kind, born_at, 1),
-            )  # fmt: skip
+            )
         except PublishRefused as error:
             _log.warning("%s", error)
             if not aside.id:  # the result of a call is tried again, and is what the alarm is about
@@ -173,14 +215,19 @@ class Outward:
         left = flight.dies_at - now
         if body is None or flight.gone or left <= 0:
             return
-        payload, content_type = wire.encode(flight.kind, self._aged(flight, body, left), json=flight.as_json)
+        payload, content_type = wire.encode(
+            flight.kind, self._aged(flight, body, left), json=flight.as_json
+        )
         try:
             code = await link.publish(
-                self._topics.own(flight.topic), payload, content_type=content_type, expiry_s=left,
+                self._topics.own(flight.topic),
+                payload,
+                content_type=content_type,
+                expiry_s=left,
                 correlation=wire.correlation_of(flight.id) if flight.id else None,
                 response_topic=self._topics.result if flight.is_call else None,
                 user_properties=self._properties(flight.kind, flight.born_at, flight.attempt),
-            )  # fmt: skip
+            )
         except PublishRefused as error:
             await self._refused(flight, error, end_call)
             return
@@ -197,7 +244,10 @@ class Outward:
         if flight.is_call:
             return {**body, "ttl_s": round(left, 3)}
         if "age" in body:
-            return {**body, "age": body["age"] + round((self._clock.boot() - flight.born_at) * 1000)}
+            return {
+                **body,
+                "age": body["age"] + round((self._clock.boot() - flight.born_at) * 1000),
+            }
         return body
 
     def _properties(self, kind: str, born_at: float, attempt: int) -> tuple[tuple[str, str], ...]:
@@ -205,7 +255,9 @@ class Outward:
         return ("k", str(kind)), ("a", str(attempt)), ("age", str(age_ms))
 
     async def _refused(self, flight: Flight, error: PublishRefused, end_call: EndCall) -> None:
-        """Keep what the broker did not take and offer it again, unless no repetition helps: then a call ends now."""
+        """Keep what the broker did not take and offer it again, unless no repetition helps:
+        then a call ends now.
+        """
         if flight.gone:
             return
         level = logging.DEBUG if flight.refusal else logging.WARNING
@@ -227,17 +279,28 @@ class Outward:
         left = flight.dies_at - self._clock.boot()
         if isinstance(error, PacketTooLarge) and flight.lane == ANSWER and left > 0:
             failure = ToolResponse.failure(
-                ErrorCode.EXECUTION_ERROR, f"The result cannot be sent: it has {error.size} bytes, the broker takes {error.limit}",
+                ErrorCode.EXECUTION_ERROR,
+                f"The result cannot be sent: it has {error.size} bytes, "
+                f"the broker takes {error.limit}",
                 details={"size": error.size, "limit": error.limit},
-            )  # fmt: skip
+            )
             body = wire.result_body(flight.id, failure)
             if len(wire.encode(Kind.RESULT, body)[0]) < error.size // 2:  # else it was one of these
-                await self.store(ANSWER, Kind.RESULT, flight.id, topic=flight.topic, body=body, ttl_s=left, as_json=flight.as_json)
+                await self.store(
+                    ANSWER,
+                    Kind.RESULT,
+                    flight.id,
+                    topic=flight.topic,
+                    body=body,
+                    ttl_s=left,
+                    as_json=flight.as_json,
+                )
         await self.forget(flight)
 
 
 async def _then_release(window: asyncio.Semaphore, work: Callable[[], Awaitable[None]]) -> None:
-    # `work` is called in here: a task that is cancelled before it began must leave no coroutine behind.
+    # `work` is called in here: a task that is cancelled before it began must leave no coroutine
+    # behind.
     try:
         await work()
     finally:
@@ -247,9 +310,12 @@ async def _then_release(window: asyncio.Semaphore, work: Callable[[], Awaitable[
 async def wait_until(event: asyncio.Event, at: float | None, clock: Clock) -> None:
     """Wait for `event`, or for the moment `at` on CLOCK_BOOTTIME.
 
-    The loop's own clock stands still while the machine sleeps, so the boot clock is looked at in between.
+    The loop's own clock stands still while the machine sleeps, so the boot clock is looked at in
+    between.
     """
-    await asyncio.sleep(0)  # also when it is due already: a pump that always finds work must not starve the others
+    await asyncio.sleep(
+        0
+    )  # also when it is due already: a pump that always finds work must not starve the others
     while at is None or at > clock.boot():
         try:
             async with timeout(None if at is None else min(LOOK_S, max(0.0, at - clock.boot()))):

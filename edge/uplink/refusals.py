@@ -7,7 +7,9 @@ from edge.uplink.link import PublishRefused
 
 TOO_LARGE: Final = 0x95
 FINAL: Final = frozenset({0x90, TOO_LARGE, 0x99})
-"""Reason codes that no repetition changes: topic name invalid, packet too large, payload format invalid."""
+"""Reason codes that no repetition changes: topic name invalid, packet too large, payload format
+invalid.
+"""
 _FIXES: Final = {
     0x87: "Let this edge publish to {topic} in the broker's access list",
     TOO_LARGE: "Raise the broker's maximum packet size, or offer fewer tools",
@@ -16,8 +18,8 @@ _FIXES: Final = {
 
 
 class Refusals:
-    """`alarm` gets the text while anything is refused, and "" when nothing is any more. A key is a row of the outbox, or the
-    kind of a message that is not in it.
+    """`alarm` gets the text while anything is refused, and "" when nothing is any more. A key is a
+    row of the outbox, or the kind of a message that is not in it.
     """
 
     def __init__(self, alarm: Callable[[str], None]) -> None:
@@ -27,7 +29,10 @@ class Refusals:
     def note(self, key: int | str, error: PublishRefused) -> None:
         self._now.add(key)
         fix = _FIXES.get(error.code, "See the broker's log").format(topic=error.topic)
-        self._alarm(f"The broker does not take what this edge sends: {error}. {fix}; calls are kept and tried again meanwhile.")
+        self._alarm(
+            f"The broker does not take what this edge sends: {error}. {fix}; "
+            "calls are kept and tried again meanwhile."
+        )
 
     def known(self, key: int | str) -> bool:
         """Is it refused already?"""

@@ -24,12 +24,19 @@ _BOTH: Final = (Kind.PRESENCE, Kind.CAPABILITIES)
 
 
 class Retained:
-    """`keep(link)` publishes both at once, whenever they change, and at half of their life; what the broker refuses, again
-    after `pause(attempt)` seconds.
+    """`keep(link)` publishes both at once, whenever they change, and at half of their life; what
+    the broker refuses, again after `pause(attempt)` seconds.
     """
 
     def __init__(
-        self, topics: Topics, version: str, *, clock: Clock, bus: BusPort, refusals: Refusals, pause: Callable[[int], float]
+        self,
+        topics: Topics,
+        version: str,
+        *,
+        clock: Clock,
+        bus: BusPort,
+        refusals: Refusals,
+        pause: Callable[[int], float],
     ) -> None:
         self.move(topics, version)
         self._clock = clock
@@ -43,7 +50,9 @@ class Retained:
         self.instance: Final = secrets.token_hex(8)
         """Published in presence: tells this process from another daemon with the same edge id."""
         self.connections = 0
-        """Published in presence as `seq`: a late will of an older connection can be told from the present state."""
+        """Published in presence as `seq`: a late will of an older connection can be told from
+        the present state.
+        """
 
     def move(self, topics: Topics, version: str) -> None:
         """Publish for this edge of this tenant from the next connection on."""
@@ -68,7 +77,9 @@ class Retained:
                 self._stale, renew_at = set(_BOTH), now + RETAINED_S / 2
             self._changed.clear()
             stale, self._stale = self._stale, set()
-            refused = {kind for kind in _BOTH if kind in stale and not await self._settled(link, kind)}
+            refused = {
+                kind for kind in _BOTH if kind in stale and not await self._settled(link, kind)
+            }
             self._stale |= refused
             attempt = attempt + 1 if refused else 0
             again_at = self._clock.boot() + self._pause(attempt) if refused else renew_at
@@ -77,7 +88,11 @@ class Retained:
     async def _settled(self, link: Connection, kind: Kind) -> bool:
         """Publish one; False when the broker refuses it and may take it later."""
         try:
-            await (self.publish_presence(link, "online") if kind is Kind.PRESENCE else self._publish_capabilities(link))
+            await (
+                self.publish_presence(link, "online")
+                if kind is Kind.PRESENCE
+                else self._publish_capabilities(link)
+            )
         except PublishRefused as error:
             _log.log(logging.DEBUG if self._refusals.known(kind) else logging.WARNING, "%s", error)
             self._refusals.note(kind, error)
@@ -94,16 +109,33 @@ class Retained:
             return
         await self._publish(link, Kind.CAPABILITIES, self._topics.capabilities, report)
         tools = report.get("tools")
-        self._bus.publish(CapabilitiesPublished(str(report.get("model") or ""), len(tools) if isinstance(tools, list) else 0))
+        self._bus.publish(
+            CapabilitiesPublished(
+                str(report.get("model") or ""), len(tools) if isinstance(tools, list) else 0
+            )
+        )
 
-    async def _publish(self, link: Connection, kind: Kind, topic: str, body: Mapping[str, Json]) -> None:
+    async def _publish(
+        self, link: Connection, kind: Kind, topic: str, body: Mapping[str, Json]
+    ) -> None:
         payload, content_type = wire.encode(kind, body)
         await link.publish(
-            topic, payload, retain=True, content_type=content_type, expiry_s=RETAINED_S, user_properties=(("k", kind.value),)
+            topic,
+            payload,
+            retain=True,
+            content_type=content_type,
+            expiry_s=RETAINED_S,
+            user_properties=(("k", kind.value),),
         )
 
     def presence(self, state: str) -> dict[str, Json]:
         """The body of a presence message."""
         glasses = self._glasses if state == "online" else "none"
-        return {"state": state, "glasses": glasses, "boot": self._clock.boot_id, "seq": self.connections, "version": self._version,
-                "instance": self.instance}  # fmt: skip
+        return {
+            "state": state,
+            "glasses": glasses,
+            "boot": self._clock.boot_id,
+            "seq": self.connections,
+            "version": self._version,
+            "instance": self.instance,
+        }

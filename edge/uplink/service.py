@@ -1,6 +1,8 @@
-"""The uplink: keeps one link to the broker alive for ever, and is what the rest of the daemon knows of the cloud.
+"""The uplink: keeps one link to the broker alive for ever, and is what the rest of the daemon knows
+of the cloud.
 
-Knows no disk (two stores are handed in) and no packet: those are `mqtt.py`'s, their words `wire.py`'s.
+Knows no disk (two stores are handed in) and no packet: those are `mqtt.py`'s, their words
+`wire.py`'s.
 """
 
 import asyncio
@@ -22,7 +24,14 @@ from edge.uplink.duplicates import Duplicates
 from edge.uplink.faults import HINTS, Fault, Verdict
 from edge.uplink.flights import Flight, Flights, unanswered
 from edge.uplink.inward import Inward
-from edge.uplink.mqtt import BrokerOptions, Connection, ConnectionFailed, ConnectionOver, PublishRefused, Will
+from edge.uplink.mqtt import (
+    BrokerOptions,
+    Connection,
+    ConnectionFailed,
+    ConnectionOver,
+    PublishRefused,
+    Will,
+)
 from edge.uplink.outward import Aside, Outward, wait_until
 from edge.uplink.refusals import Refusals
 from edge.uplink.retained import RETAINED_S, Retained
@@ -74,9 +83,16 @@ class MqttUplink:
     """`UplinkPort`. `run()` keeps the link; everything else works without one."""
 
     def __init__(
-        self, options: UplinkOptions, *, outbox: OutboxPort, inbox: InboxPort, bus: BusPort, clock: Clock,
-        chance: Chance = random.random, within: Within = unwatched,
-    ) -> None:  # fmt: skip
+        self,
+        options: UplinkOptions,
+        *,
+        outbox: OutboxPort,
+        inbox: InboxPort,
+        bus: BusPort,
+        clock: Clock,
+        chance: Chance = random.random,
+        within: Within = unwatched,
+    ) -> None:
         self._o = self._next = options
         self._moved = asyncio.Event()
         self._bus, self._within = bus, within
@@ -87,18 +103,32 @@ class MqttUplink:
         refusals = Refusals(lambda text: self._alarm("uplink.refused", text, over=not text))
         self._outward = Outward(outbox, self._flights, self._topics, clock, refusals)
         self._backoff = Backoff(
-            chance, first_s=options.reconnect_min_s, most_s=options.reconnect_max_s, stable_s=options.stable_s
+            chance,
+            first_s=options.reconnect_min_s,
+            most_s=options.reconnect_max_s,
+            stable_s=options.stable_s,
         )
         self._loading = asyncio.Lock()
         self._loaded = False
         self._deadlines = asyncio.Event()
         self._retained = Retained(
-            self._topics, options.version, clock=clock, bus=bus, refusals=refusals, pause=self._flights.refused_again_after
+            self._topics,
+            options.version,
+            clock=clock,
+            bus=bus,
+            refusals=refusals,
+            pause=self._flights.refused_again_after,
         )
         self._duplicates = Duplicates(self._retained.instance, self._note_duplicate)
         self._contested = False
         self._inward = Inward(
-            inbox, self._flights, self._topics, options.pool, self._outward, clock=clock, presence=self._duplicates.saw
+            inbox,
+            self._flights,
+            self._topics,
+            options.pool,
+            self._outward,
+            clock=clock,
+            presence=self._duplicates.saw,
         )
         self._alarms: set[str] = set()
         self._up = False
@@ -119,16 +149,30 @@ class MqttUplink:
         elif not self._up:
             reason = "connecting"
         return UplinkStatus(
-            configured=self._o.host is not None, up=self._up, broker=self._broker, reason=reason, hint=hint,
-            since_s=max(0.0, self._clock.boot() - self._changed_at), outbox=len(self._flights),
+            configured=self._o.host is not None,
+            up=self._up,
+            broker=self._broker,
+            reason=reason,
+            hint=hint,
+            since_s=max(0.0, self._clock.boot() - self._changed_at),
+            outbox=len(self._flights),
             outbox_oldest_s=self._flights.oldest_age_s(self._clock.boot()),
-        )  # fmt: skip
+        )
 
     async def submit(self, call: ToolCall) -> None:
-        """Take a call into the outbox; returns when it is on disk. Raises UplinkBusy; UplinkTooLarge when it can never be sent."""
+        """Take a call into the outbox; returns when it is on disk. Raises UplinkBusy;
+        UplinkTooLarge when it can never be sent.
+        """
         await self._load()
         body = wire.call_to_body(call)
-        await self._outward.store(CALL, Kind.CALL, call.call_id, topic=self._topics.call(self._o.pool), body=body, ttl_s=call.ttl_s)
+        await self._outward.store(
+            CALL,
+            Kind.CALL,
+            call.call_id,
+            topic=self._topics.call(self._o.pool),
+            body=body,
+            ttl_s=call.ttl_s,
+        )
         self._deadlines.set()
 
     async def withdraw(self, call_id: str, reason: str) -> None:
@@ -138,7 +182,9 @@ class MqttUplink:
         if flight.attempt or flight.accepted:  # else no worker has ever heard of it
             body = {"id": call_id, "reason": reason[:200]}
             left = max(1.0, flight.dies_at - self._clock.boot())
-            await self._outward.store(TELL, Kind.CANCEL, call_id, topic=self._topics.cancel, body=body, ttl_s=left)
+            await self._outward.store(
+                TELL, Kind.CANCEL, call_id, topic=self._topics.cancel, body=body, ttl_s=left
+            )
         await self._outward.forget(flight)
 
     def messages(self) -> AsyncIterator[UplinkMessage]:
@@ -148,15 +194,23 @@ class MqttUplink:
         await self._inward.handled(message)
 
     async def answer(self, invoked: Invoked, answer: ToolResponse | str | None) -> None:
-        """Say `accepted`, progress, or the result; a result too large for the wire is answered as an error."""
+        """Say `accepted`, progress, or the result; a result too large for the wire is answered
+        as an error.
+        """
         call_id, reply_to, as_json = invoked.call.call_id, invoked.reply_to, invoked.as_json
         if isinstance(answer, ToolResponse):
             body = wire.result_body(call_id, answer)
             try:
                 await self._outward.answer(call_id, reply_to, body, as_json=as_json)
             except WireError as error:
-                failure = ToolResponse.failure(ErrorCode.EXECUTION_ERROR, f"The result cannot be sent: {error}", details=error.to_json())
-                await self._outward.answer(call_id, reply_to, wire.result_body(call_id, failure), as_json=as_json)
+                failure = ToolResponse.failure(
+                    ErrorCode.EXECUTION_ERROR,
+                    f"The result cannot be sent: {error}",
+                    details=error.to_json(),
+                )
+                await self._outward.answer(
+                    call_id, reply_to, wire.result_body(call_id, failure), as_json=as_json
+                )
             return
         kind, body = Kind.ACCEPTED, {"id": call_id}
         if answer is not None:
@@ -166,7 +220,9 @@ class MqttUplink:
     async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
         await self._load()
         body = wire.delivery_body(call_id, report, age_s=age_s)
-        await self._outward.store(TELL, Kind.DELIVERY, call_id, topic=self._topics.delivery, body=body, ttl_s=TELL_TTL_S)
+        await self._outward.store(
+            TELL, Kind.DELIVERY, call_id, topic=self._topics.delivery, body=body, ttl_s=TELL_TTL_S
+        )
 
     async def tell_event(self, kind: str, data: Mapping[str, Json]) -> None:
         body = {"event": kind, "data": dict(data)}
@@ -196,10 +252,19 @@ class MqttUplink:
                 return
             now = self._clock.boot()
             for row in await self._outbox.load():
-                self._flights.add(Flight(
-                    row.seq, row.lane, row.kind, row.id, row.topic, now - row.age_s, now + row.left_s,
-                    as_json=row.as_json, accepted=row.accepted,
-                ))  # fmt: skip
+                self._flights.add(
+                    Flight(
+                        row.seq,
+                        row.lane,
+                        row.kind,
+                        row.id,
+                        row.topic,
+                        now - row.age_s,
+                        now + row.left_s,
+                        as_json=row.as_json,
+                        accepted=row.accepted,
+                    )
+                )
             self._loaded = True
 
     async def _watch_deadlines(self) -> None:
@@ -209,7 +274,9 @@ class MqttUplink:
                 if flight.is_call:
                     await self._inward.close_call(flight, unanswered(flight))
                 else:
-                    _log.warning("a %s could not be delivered in its time and is dropped", flight.kind)
+                    _log.warning(
+                        "a %s could not be delivered in its time and is dropped", flight.kind
+                    )
                     await self._outward.forget(flight)
             await wait_until(self._deadlines, self._flights.next_death(), self._clock)
 
@@ -222,10 +289,15 @@ class MqttUplink:
             up_s, verdict = await self._one_link()
             self._outward.refusals.disconnected()
             if self._contested and verdict.fault is Fault.LOST:
-                verdict = Verdict(Fault.TAKEN_OVER, "another daemon with this edge id took the connection over")
+                verdict = Verdict(
+                    Fault.TAKEN_OVER, "another daemon with this edge id took the connection over"
+                )
             self._note_down(verdict)
             wait_s = self._o.takeover_wait_s if verdict.fault is Fault.TAKEN_OVER else 0.0
-            await race(self._pause(self._backoff.after(up_s, at_least_s=wait_s), verdict.fault), self._wait_moved())
+            await race(
+                self._pause(self._backoff.after(up_s, at_least_s=wait_s), verdict.fault),
+                self._wait_moved(),
+            )
 
     async def _pause(self, seconds: float, fault: Fault) -> None:
         """Wait for the next try; for a clock that is not set, until it is."""
@@ -234,7 +306,9 @@ class MqttUplink:
         await asyncio.sleep(0.0 if fault is Fault.CLOCK else seconds)
 
     def use(self, options: UplinkOptions) -> None:
-        """Take another broker, tenant or credentials: the present link ends in order, the next one is theirs."""
+        """Take another broker, tenant or credentials: the present link ends in order, the next
+        one is theirs.
+        """
         self._next = options
         self._moved.set()
 
@@ -259,11 +333,17 @@ class MqttUplink:
         self._retained.connections += 1
         try:
             with self._within(STEP_S + self._o.connect_timeout_s, "uplink: connecting") as step:
-                link = Connection(self._broker_options(await context(self._o.tls, self._clock.wall())))
+                link = Connection(
+                    self._broker_options(await context(self._o.tls, self._clock.wall()))
+                )
                 async with link:
                     await self._talk(link, step.done)
                     step.again(STEP_S, "uplink: closing")
-            verdict = Verdict(Fault.CLOSED, "for other credentials") if self._moved.is_set() else link.lost.result()
+            verdict = (
+                Verdict(Fault.CLOSED, "for other credentials")
+                if self._moved.is_set()
+                else link.lost.result()
+            )
         except (ConnectionFailed, ConnectionOver) as error:
             verdict = dated(error.verdict, self._clock.wall())
         return self._up_s(), verdict
@@ -273,7 +353,9 @@ class MqttUplink:
         return 0.0 if self._up_at is None else self._clock.boot() - self._up_at
 
     async def _talk(self, link: Connection, on_up: Callable[[], None]) -> None:
-        """Take packets from the first moment on: stored messages may come before the SUBACK, more of them than we hold."""
+        """Take packets from the first moment on: stored messages may come before the SUBACK,
+        more of them than we hold.
+        """
         self._inward.begin_link()
         with suppress(ConnectionOver):  # `link.lost` explains it
             await race(self._receive(link), self._live(link, on_up))
@@ -286,8 +368,12 @@ class MqttUplink:
             await self._inward.take(batch)
 
     async def _live(self, link: Connection, on_up: Callable[[], None]) -> None:
-        """Serve a link until it is lost; when we are to stop or to go elsewhere, tell the cloud first."""
-        await link.subscribe(self._topics.result, self._topics.invoke, self._topics.registry(self._o.pool))
+        """Serve a link until it is lost; when we are to stop or to go elsewhere, tell the cloud
+        first.
+        """
+        await link.subscribe(
+            self._topics.result, self._topics.invoke, self._topics.registry(self._o.pool)
+        )
         self._up_at = self._clock.boot()
         self._note_up()
         on_up()
@@ -297,7 +383,10 @@ class MqttUplink:
         self._flights.all_due(accepted_too=not link.session_present)
         try:
             await race(
-                self._outward.run(link, self._inward.close_call), self._retained.keep(link), self._calm_down(), self._wait_moved()
+                self._outward.run(link, self._inward.close_call),
+                self._retained.keep(link),
+                self._calm_down(),
+                self._wait_moved(),
             )
         except asyncio.CancelledError:
             await self._say_goodbye(link)
@@ -326,14 +415,27 @@ class MqttUplink:
         o = self._o
         payload, content_type = wire.encode(Kind.PRESENCE, self._retained.presence("offline"))
         will = Will(
-            self._topics.presence, payload, content_type, delay_s=o.will_delay_s, expiry_s=RETAINED_S,
+            self._topics.presence,
+            payload,
+            content_type,
+            delay_s=o.will_delay_s,
+            expiry_s=RETAINED_S,
             user_properties=(("k", Kind.PRESENCE.value),),
-        )  # fmt: skip
+        )
         return BrokerOptions(
-            host=o.host or "", port=o.port, client_id=o.edge_id, username=o.username, password=o.password, tls=tls,
-            keepalive_s=o.keepalive_s, session_expiry_s=o.session_expiry_s, will=will, user_timeout_s=o.user_timeout_s,
-            connect_timeout_s=o.connect_timeout_s, ack_timeout_s=o.ack_timeout_s,
-        )  # fmt: skip
+            host=o.host or "",
+            port=o.port,
+            client_id=o.edge_id,
+            username=o.username,
+            password=o.password,
+            tls=tls,
+            keepalive_s=o.keepalive_s,
+            session_expiry_s=o.session_expiry_s,
+            will=will,
+            user_timeout_s=o.user_timeout_s,
+            connect_timeout_s=o.connect_timeout_s,
+            ack_timeout_s=o.ack_timeout_s,
+        )
 
     def _note_up(self) -> None:
         self._up, self._changed_at = True, self._clock.boot()
@@ -345,18 +447,33 @@ class MqttUplink:
         was, self._verdict = self._verdict if not self._up else None, verdict
         news = self._up or was is None or was.fault is not verdict.fault
         level = logging.INFO if verdict.fault is Fault.CLOSED else logging.WARNING
-        _log.log(level if news else logging.DEBUG, "no uplink to %s: %s: %s", self._broker, verdict.fault, verdict.detail)
+        _log.log(
+            level if news else logging.DEBUG,
+            "no uplink to %s: %s: %s",
+            self._broker,
+            verdict.fault,
+            verdict.detail,
+        )
         if news:
             self._up, self._changed_at = False, self._clock.boot()
             self._bus.publish(UplinkChanged(False, self._broker, verdict.fault.value))
         if verdict.fault is Fault.TAKEN_OVER:
-            self._alarm("uplink.taken_over", f"Another client uses the edge id {self._o.edge_id}: {verdict.hint}.")
+            self._alarm(
+                "uplink.taken_over",
+                f"Another client uses the edge id {self._o.edge_id}: {verdict.hint}.",
+            )
 
     def _note_duplicate(self) -> None:
         if not self._contested:
             self._contested = True
-            _log.warning("another daemon uses the edge id %s: both take the connection from each other", self._o.edge_id)
-            self._alarm("uplink.taken_over", f"Another client uses the edge id {self._o.edge_id}: {HINTS[Fault.TAKEN_OVER]}.")
+            _log.warning(
+                "another daemon uses the edge id %s: both take the connection from each other",
+                self._o.edge_id,
+            )
+            self._alarm(
+                "uplink.taken_over",
+                f"Another client uses the edge id {self._o.edge_id}: {HINTS[Fault.TAKEN_OVER]}.",
+            )
 
     def _note_alone(self) -> None:
         """No other client is known to use this edge id (any more)."""

@@ -1,6 +1,7 @@
 """What the uplink needs of the disk, as Protocols; `store/` has these shapes.
 
-Refuses to know SQL. Whatever cannot be stored raises `UplinkBusy`; an inbox that takes some of a batch marks the rest `held`.
+Refuses to know SQL. Whatever cannot be stored raises `UplinkBusy`; an inbox that takes some of a
+batch marks the rest `held`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,8 +11,8 @@ from typing import Protocol
 from tools_cache.tool import Json
 
 CALL, ANSWER, TELL = "call", "answer", "tell"
-"""Lanes of the outbox: calls until their result · results of invocations and · small facts until their PUBACK. Only the
-last one ever drops anything when it is full.
+"""Lanes of the outbox: calls until their result · results of invocations and · small facts until
+their PUBACK. Only the last one ever drops anything when it is full.
 """
 
 
@@ -47,9 +48,17 @@ class OutboxPort(Protocol):
     async def load(self) -> Sequence[OutRow]: ...
     async def body(self, seq: int) -> dict[str, Json] | None: ...
     async def put(
-        self, lane: str, kind: str, call_id: str, *, topic: str, body: Mapping[str, Json], ttl_s: float,
-        as_json: bool = False, age_s: float = 0.0,
-    ) -> Put: ...  # fmt: skip
+        self,
+        lane: str,
+        kind: str,
+        call_id: str,
+        *,
+        topic: str,
+        body: Mapping[str, Json],
+        ttl_s: float,
+        as_json: bool = False,
+        age_s: float = 0.0,
+    ) -> Put: ...
     async def remove(self, seq: int) -> None: ...
 
 
@@ -81,8 +90,8 @@ class InRow(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """One message to keep. `accepts` and `closes` say what it means for the call of ours it speaks about; `ttl_s` is
-    how long it is worth something.
+    """One message to keep. `accepts` and `closes` say what it means for the call of ours it speaks
+    about; `ttl_s` is how long it is worth something.
     """
 
     kind: str

@@ -1,4 +1,5 @@
-"""TLS of a connection to a broker: its certificates read anew for each one, its clock looked at first, its silence explained.
+"""TLS of a connection to a broker: its certificates read anew for each one, its clock looked at
+first, its silence explained.
 
 Refuses to connect without verification: there is no switch for that anywhere. Knows no MQTT.
 """
@@ -14,16 +15,22 @@ from edge.uplink.faults import Fault, Verdict, of_os_error, said
 from edge.uplink.link import BrokerOptions, ConnectionFailed, open_socket
 
 MakeContext = Callable[[], ssl.SSLContext]
-"""Reads certificates and key from their files, blocking, for one connection: renewed files serve the next one."""
+"""Reads certificates and key from their files, blocking, for one connection: renewed files
+serve the next one.
+"""
 
 CLOCK_FLOOR: Final = 1_767_225_600.0
-"""1 January 2026: before this glassd was written. A machine without a clock of its own starts in 1970."""
+"""1 January 2026: before this glassd was written. A machine without a clock of its own starts
+in 1970.
+"""
 LISTEN_S: Final = 2.0
 """How long a broker that hung up without a word is listened to once more."""
 
 
 async def context(make: MakeContext | None, wall: float) -> ssl.SSLContext | None:
-    """Make what the next connection is verified with; None is plain TCP. Raises ConnectionFailed: nothing may be tried."""
+    """Make what the next connection is verified with; None is plain TCP. Raises
+    ConnectionFailed: nothing may be tried.
+    """
     if make is None:
         return None
     if wall < CLOCK_FLOOR:
@@ -33,12 +40,21 @@ async def context(make: MakeContext | None, wall: float) -> ssl.SSLContext | Non
     except (OSError, ValueError) as error:
         # A key that does not fit its certificate is an SSLError too, and that one is an OSError.
         name = getattr(error, "filename", None) or ""
-        raise ConnectionFailed(Verdict(Fault.TLS_FILES, said(error) + (f": {name}" if name else ""))) from None
+        raise ConnectionFailed(
+            Verdict(Fault.TLS_FILES, said(error) + (f": {name}" if name else ""))
+        ) from None
 
 
 def clock_wrong(wall: float) -> Verdict:
     detail = f"the clock says {_moment(wall)}: waiting for time sync"
-    return Verdict(Fault.CLOCK, detail, fix=f"The clock says {_moment(wall)}: waiting for time sync (timedatectl set-ntp true, or date -s)")
+    return Verdict(
+        Fault.CLOCK,
+        detail,
+        fix=(
+            f"The clock says {_moment(wall)}: waiting for time sync "
+            "(timedatectl set-ntp true, or date -s)"
+        ),
+    )
 
 
 def dated(verdict: Verdict, wall: float) -> Verdict:
@@ -61,10 +77,11 @@ async def explained(verdict: Verdict, o: BrokerOptions) -> Verdict:
 
 
 def _complaint(o: BrokerOptions) -> OSError | None:
-    """Shake hands again and only listen, blocking: what TLS says of our certificate, if it says anything.
+    """Shake hands again and only listen, blocking: what TLS says of our certificate, if it says
+    anything.
 
-    In TLS 1.3 the broker judges it after our handshake is done; had we said CONNECT meanwhile, as a client does, the
-    reset for those unread bytes overtakes the alert.
+    In TLS 1.3 the broker judges it after our handshake is done; had we said CONNECT meanwhile, as a
+    client does, the reset for those unread bytes overtakes the alert.
     """
     try:
         sock = open_socket(o)

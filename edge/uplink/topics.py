@@ -10,14 +10,23 @@ class BadTopicWord(ValueError):
 
 def check_word(name: str, word: str) -> str:
     """Give `word` back when it can be one topic level. Raises BadTopicWord."""
-    if not word or len(word) > 64 or any(c in "/+#$" or not c.isprintable() or c.isspace() for c in word):
-        raise BadTopicWord(f"{name} is {repr(word)[:60]}: use 1 to 64 printable characters without / + # $ or space")
+    if (
+        not word
+        or len(word) > 64
+        or any(c in "/+#$" or not c.isprintable() or c.isspace() for c in word)
+    ):
+        raise BadTopicWord(
+            f"{name} is {repr(word)[:60]}: use 1 to 64 printable "
+            "characters without / + # $ or space"
+        )
     return word
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Every topic of one edge. `*_of_all` are the filters a cloud subscribes to; build those with `for_cloud`."""
+    """Every topic of one edge. `*_of_all` are the filters a cloud subscribes to; build those
+    with `for_cloud`.
+    """
 
     tenant: str
     edge_id: str
@@ -37,7 +46,9 @@ class Topics:
         return f"glassd/v1/{self.tenant}/e/{self.edge_id}"
 
     def own(self, topic: str) -> str:
-        """Give the same topic under this edge's prefix: what waited for one cloud is said to the one we enrolled with."""
+        """Give the same topic under this edge's prefix: what waited for one cloud is said to
+        the one we enrolled with.
+        """
         levels = topic.split("/", 5)
         ours = len(levels) == 6 and levels[:2] == ["glassd", "v1"] and levels[3] == "e"
         return f"{self.prefix}/{levels[5]}" if ours else topic
@@ -60,7 +71,9 @@ class Topics:
 
     @property
     def invoke(self) -> str:
-        """Kind `call` for a tool of the edge; kind `cancel` (same topic, so in order) to stop one."""
+        """Kind `call` for a tool of the edge; kind `cancel` (same topic, so in order) to stop
+        one.
+        """
         return f"{self.prefix}/invoke"
 
     @property
@@ -78,7 +91,9 @@ class Topics:
         return f"{self.prefix}/event/{kind if kind == '+' else check_word('event kind', kind)}"
 
     def reply(self, name: str) -> str:
-        """Name a good response topic for an `invoke`; `name` is the caller's own, so that it hears only its answers."""
+        """Name a good response topic for an `invoke`; `name` is the caller's own, so that it
+        hears only its answers.
+        """
         return f"{self.prefix}/reply/{name if name == '+' else check_word('reply name', name)}"
 
     def registry(self, pool: str) -> str:
@@ -87,9 +102,16 @@ class Topics:
     def may_answer_to(self, topic: str) -> bool:
         """Tell whether a response topic is ours to write and has no other meaning."""
         rest = topic.removeprefix(f"{self.prefix}/")
-        if rest == topic or not rest or len(topic) > 512 or any(c in "+#" or not c.isprintable() for c in rest):
+        if (
+            rest == topic
+            or not rest
+            or len(topic) > 512
+            or any(c in "+#" or not c.isprintable() for c in rest)
+        ):
             return False
         return rest.partition("/")[0] not in _MEANT
 
 
-_MEANT: Final = frozenset({"presence", "capabilities", "call", "result", "cancel", "invoke", "delivery", "event"})
+_MEANT: Final = frozenset(
+    {"presence", "capabilities", "call", "result", "cancel", "invoke", "delivery", "event"}
+)

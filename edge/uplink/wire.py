@@ -20,10 +20,30 @@ from tools_cache.names import parse as parse_name
 from tools_cache.tool import CallOrigin, DeliveryReport, Json, Mode, ToolCall, ToolResponse
 
 __all__ = [
-    "JSON", "MAX_BODY", "MSGPACK", "BadTopicWord", "BodyTooLarge", "Kind", "Topics", "WireCode", "WireError", "WireMessage", "body_to_call",
-    "call_to_body", "check_word", "correlation_of", "decode", "delivery_body", "edge_of", "encode", "id_of", "response_of",
-    "result_body", "text_of", "wants_json",
-]  # fmt: skip
+    "JSON",
+    "MAX_BODY",
+    "MSGPACK",
+    "BadTopicWord",
+    "BodyTooLarge",
+    "Kind",
+    "Topics",
+    "WireCode",
+    "WireError",
+    "WireMessage",
+    "body_to_call",
+    "call_to_body",
+    "check_word",
+    "correlation_of",
+    "decode",
+    "delivery_body",
+    "edge_of",
+    "encode",
+    "id_of",
+    "response_of",
+    "result_body",
+    "text_of",
+    "wants_json",
+]
 
 VERSION: Final = 1
 MSGPACK: Final = "application/vnd.glassd.v1+msgpack"
@@ -57,7 +77,9 @@ class Kind(StrEnum):
     REGISTRY = "registry"
 
 
-WITH_ID: Final = frozenset({Kind.CALL, Kind.ACCEPTED, Kind.PROGRESS, Kind.RESULT, Kind.CANCEL, Kind.DELIVERY})
+WITH_ID: Final = frozenset(
+    {Kind.CALL, Kind.ACCEPTED, Kind.PROGRESS, Kind.RESULT, Kind.CANCEL, Kind.DELIVERY}
+)
 """Kinds that speak about one call and so carry its id."""
 
 
@@ -81,7 +103,12 @@ class WireError(ValueError):
         self.fix = fix
 
     def to_json(self) -> dict[str, str]:
-        return {"reason": self.code.value, "field": self.field, "problem": self.problem, "fix": self.fix}
+        return {
+            "reason": self.code.value,
+            "field": self.field,
+            "problem": self.problem,
+            "fix": self.fix,
+        }
 
 
 class BodyTooLarge(WireError, UplinkTooLarge):
@@ -94,8 +121,9 @@ class BodyTooLarge(WireError, UplinkTooLarge):
 
 @dataclass(frozen=True, slots=True)
 class WireMessage:
-    """One decoded message. `id` is the call's UUID text (empty where no call is meant); `json` its form, to be
-    answered in kind; `attempt` counts sends from 1; `age_ms` is its age when it was sent.
+    """One decoded message. `id` is the call's UUID text (empty where no call is meant); `json` its
+    form, to be answered in kind; `attempt` counts sends from 1; `age_ms` is its age when it was
+    sent.
     """
 
     kind: Kind
@@ -110,7 +138,9 @@ class WireMessage:
 
 
 def encode(kind: Kind | str, body: Mapping[str, Json], *, json: bool = False) -> tuple[bytes, str]:
-    """Give (payload, content type); `v` and `k` are filled in. Raises WireError when it is too large or not JSON."""
+    """Give (payload, content type); `v` and `k` are filled in. Raises WireError when it is too
+    large or not JSON.
+    """
     whole = {"v": VERSION, "k": str(kind), **body}
     _check_plain(whole)
     payload = _dump_json(whole) if json else msgpack.packb(whole)
@@ -120,10 +150,16 @@ def encode(kind: Kind | str, body: Mapping[str, Json], *, json: bool = False) ->
 
 
 def decode(
-    payload: bytes, *, content_type: str | None, user_properties: Iterable[tuple[str, str]] = (),
-    correlation: bytes | None = None, default_kind: Kind | None = None,
-) -> WireMessage:  # fmt: skip
-    """Take one message from outside. `default_kind` is what the topic says when the message does not."""
+    payload: bytes,
+    *,
+    content_type: str | None,
+    user_properties: Iterable[tuple[str, str]] = (),
+    correlation: bytes | None = None,
+    default_kind: Kind | None = None,
+) -> WireMessage:
+    """Take one message from outside. `default_kind` is what the topic says when the message
+    does not.
+    """
     if len(payload) > MAX_BODY:
         raise BodyTooLarge(len(payload), MAX_BODY)
     as_json = _is_json(content_type)
@@ -133,25 +169,37 @@ def decode(
     _check_plain(body)
     version = body.get("v")
     if isinstance(version, bool) or version != VERSION:
-        raise WireError(WireCode.UNSUPPORTED_VERSION, "v", f"is {_shown(version)}", f"send v: {VERSION}")
+        raise WireError(
+            WireCode.UNSUPPORTED_VERSION, "v", f"is {_shown(version)}", f"send v: {VERSION}"
+        )
     properties: dict[str, str] = {}
     for key, value in user_properties:
         properties.setdefault(key, value)
     kind = _kind(properties.get("k", body.get("k")), default_kind)
     return WireMessage(
-        kind=kind, id=_id(body.get("id", body.get("call_id")), correlation, needed=kind in WITH_ID), body=body, json=as_json,
-        attempt=max(1, _count(properties.get("a"))), age_ms=_count(properties.get("age")),
-    )  # fmt: skip
+        kind=kind,
+        id=_id(body.get("id", body.get("call_id")), correlation, needed=kind in WITH_ID),
+        body=body,
+        json=as_json,
+        attempt=max(1, _count(properties.get("a"))),
+        age_ms=_count(properties.get("age")),
+    )
 
 
 def wants_json(content_type: str | None) -> bool:
     """Tell in which form to answer a message, even one that cannot be decoded."""
-    return content_type is not None and content_type.partition(";")[0].strip().lower().endswith("json")
+    return content_type is not None and content_type.partition(";")[0].strip().lower().endswith(
+        "json"
+    )
 
 
 def id_of(correlation: bytes | None) -> str:
     """Read a call id out of correlation data; empty when there is none."""
-    return str(uuid.UUID(bytes=bytes(correlation))) if correlation is not None and len(correlation) == 16 else ""
+    return (
+        str(uuid.UUID(bytes=bytes(correlation)))
+        if correlation is not None and len(correlation) == 16
+        else ""
+    )
 
 
 def correlation_of(call_id: str) -> bytes:
@@ -167,7 +215,9 @@ def _is_json(content_type: str | None) -> bool:
     bare = (content_type or "").partition(";")[0].strip().lower()
     if bare not in (MSGPACK, JSON):
         shown = _shown(content_type) if content_type else "missing"
-        raise WireError(WireCode.UNSUPPORTED_CONTENT, "content-type", f"is {shown}", f"send {MSGPACK} or {JSON}")
+        raise WireError(
+            WireCode.UNSUPPORTED_CONTENT, "content-type", f"is {shown}", f"send {MSGPACK} or {JSON}"
+        )
     return bare == JSON
 
 
@@ -175,11 +225,16 @@ def _load(payload: bytes, as_json: bool) -> Json:  # noqa: FBT001 - one of two f
     try:
         if as_json:
             return jsonlib.loads(payload)
-        # unpackb bounds every string, list and map by the payload's own length; extension types are refused.
+        # unpackb bounds every string, list and map by the payload's own length; extension types are
+        # refused.
         return msgpack.unpackb(payload, raw=False, strict_map_key=True, ext_hook=_no_extension)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         name = "JSON" if as_json else "msgpack"
-        _malformed("body", f"is not {name} ({str(error)[:80] or type(error).__name__})", f"send one {name} map")
+        _malformed(
+            "body",
+            f"is not {name} ({str(error)[:80] or type(error).__name__})",
+            f"send one {name} map",
+        )
 
 
 def _no_extension(code: int, _data: bytes) -> NoReturn:
@@ -187,7 +242,9 @@ def _no_extension(code: int, _data: bytes) -> NoReturn:
 
 
 def _check_plain(root: Json) -> None:
-    """Refuse what JSON cannot carry, wherever it hides: a body is stored and shown as JSON later on."""
+    """Refuse what JSON cannot carry, wherever it hides: a body is stored and shown as JSON
+    later on.
+    """
     stack: list[tuple[str, Json, int]] = [("body", root, 0)]
     while stack:
         path, value, depth = stack.pop()
@@ -215,7 +272,9 @@ def _check_scalar(path: str, value: Json) -> None:
         if value not in _INT64:
             _malformed(path, "is an integer of more than 64 bits", "send it as text")
     elif value is not None:
-        _malformed(path, f"is {type(value).__name__}, which JSON has no word for", "send base64 text")
+        _malformed(
+            path, f"is {type(value).__name__}, which JSON has no word for", "send base64 text"
+        )
 
 
 def _check_text(path: str, text: str) -> None:
@@ -234,12 +293,18 @@ def _kind(said: Json, default: Kind | None) -> Kind:
     try:
         return Kind(said)
     except ValueError:
-        _malformed("k", "is missing" if said is None else f"is {_shown(said)}", f"send one of {', '.join(Kind)}")
+        _malformed(
+            "k",
+            "is missing" if said is None else f"is {_shown(said)}",
+            f"send one of {', '.join(Kind)}",
+        )
 
 
 def _id(said: Json, correlation: bytes | None, *, needed: bool) -> str:
     if correlation is not None and len(correlation) != 16 and needed:
-        _malformed("correlation data", f"has {len(correlation)} bytes", "send the 16 bytes of the call id")
+        _malformed(
+            "correlation data", f"has {len(correlation)} bytes", "send the 16 bytes of the call id"
+        )
     from_property = id_of(correlation)
     if said is None:
         if needed and not from_property:
@@ -264,7 +329,11 @@ def _uuid(said: Json) -> str:
 
 def _count(text: str | None) -> int:
     """Read a number that only informs; a bad one is no reason to lose a message."""
-    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) <= 15 else 0
+    return (
+        int(text)
+        if text is not None and text.isascii() and text.isdigit() and len(text) <= 15
+        else 0
+    )
 
 
 def _word(body: Mapping[str, Json], key: str, default: str) -> str:
@@ -272,7 +341,9 @@ def _word(body: Mapping[str, Json], key: str, default: str) -> str:
     if value is None:
         return default
     if not isinstance(value, str) or len(value) > MAX_WORD or not value.isprintable():
-        _malformed(key, f"is {_shown(value)}", f"send printable text of at most {MAX_WORD} characters")
+        _malformed(
+            key, f"is {_shown(value)}", f"send printable text of at most {MAX_WORD} characters"
+        )
     return value
 
 
@@ -300,10 +371,15 @@ def text_of(message: WireMessage, key: str, *, most: int = 2000) -> str:
 def call_to_body(call: ToolCall) -> dict[str, Json]:
     """Return a call's body; `ttl_s` is the time it has left now."""
     body: dict[str, Json] = {
-        "call_id": call.call_id, "tool": call.tool, "args": dict(call.args), "origin": call.origin.value,
-        "mode": call.mode.value, "turn_id": call.turn_id, "user_id": call.user_id,
+        "call_id": call.call_id,
+        "tool": call.tool,
+        "args": dict(call.args),
+        "origin": call.origin.value,
+        "mode": call.mode.value,
+        "turn_id": call.turn_id,
+        "user_id": call.user_id,
         "ttl_s": max(0.0, round(call.ttl_s, 3)),
-    }  # fmt: skip
+    }
     if call.idempotency_key is not None:
         body["idempotency_key"] = call.idempotency_key
     if call.session:
@@ -323,12 +399,17 @@ def body_to_call(message: WireMessage) -> ToolCall:
     if not isinstance(args, dict):
         _malformed("args", f"is {_shown(args)}", "send a map")
     return ToolCall(
-        call_id=message.id, tool=str(name), args=args,
-        origin=_member(body, "origin", CallOrigin, CallOrigin.CLOUD), mode=_member(body, "mode", Mode, Mode.TEXT),
-        turn_id=_word(body, "turn_id", ""), user_id=_word(body, "user_id", "local"),
+        call_id=message.id,
+        tool=str(name),
+        args=args,
+        origin=_member(body, "origin", CallOrigin, CallOrigin.CLOUD),
+        mode=_member(body, "mode", Mode, Mode.TEXT),
+        turn_id=_word(body, "turn_id", ""),
+        user_id=_word(body, "user_id", "local"),
         ttl_s=_ttl_s(body.get("ttl_s", DEFAULT_TTL_S)),
-        idempotency_key=_word(body, "idempotency_key", "") or None, session=_word(body, "session", ""),
-    )  # fmt: skip
+        idempotency_key=_word(body, "idempotency_key", "") or None,
+        session=_word(body, "session", ""),
+    )
 
 
 def _ttl_s(value: Json) -> float:
@@ -349,14 +430,20 @@ def response_of(message: WireMessage) -> ToolResponse:
         return ToolResponse.from_json(message.body)
     except ValueError as error:
         field, _, problem = str(error).partition(": ")
-        _malformed(field, problem or "is not an envelope", "send {ok: true, data} or {ok: false, error}")
+        _malformed(
+            field, problem or "is not an envelope", "send {ok: true, data} or {ok: false, error}"
+        )
 
 
 def delivery_body(call_id: str, report: DeliveryReport, *, age_s: float) -> dict[str, Json]:
-    """Return the body of a delivery report; `age` is in ms since the result was there. The outbox adds
-    the time that the report itself waits.
+    """Return the body of a delivery report; `age` is in ms since the result was there. The outbox
+    adds the time that the report itself waits.
     """
-    body: dict[str, Json] = {"id": call_id, "delivery": report.state.value, "age": max(0, round(age_s * 1000))}
+    body: dict[str, Json] = {
+        "id": call_id,
+        "delivery": report.state.value,
+        "age": max(0, round(age_s * 1000)),
+    }
     more = {"reason": report.reason, "downgrade": report.downgrade}
     return body | {key: text for key, text in more.items() if text}
 
@@ -364,7 +451,13 @@ def delivery_body(call_id: str, report: DeliveryReport, *, age_s: float) -> dict
 def edge_of(topic: str) -> str:
     """Name the edge a topic belongs to (trustworthy by the ACL). Raises WireError."""
     levels = topic.split("/")
-    if len(levels) < 6 or levels[0] != "glassd" or levels[1] != "v1" or levels[3] != "e" or not levels[4]:
+    if (
+        len(levels) < 6
+        or levels[0] != "glassd"
+        or levels[1] != "v1"
+        or levels[3] != "e"
+        or not levels[4]
+    ):
         _malformed("topic", f"is {_shown(topic)}", "publish under glassd/v1/{tenant}/e/{edge_id}/")
     return levels[4]
 
@@ -374,8 +467,6 @@ def edge_of(topic: str) -> str:
 
 def _malformed(field: str, problem: str, fix: str) -> NoReturn:
     raise WireError(WireCode.MALFORMED, field, problem, fix)
-
-
 
 
 def _shown(value: Any) -> str:

@@ -1,6 +1,8 @@
-"""One tool call over one open connection → an `Outcome`. Never raises, but for its own cancellation.
+"""One tool call over one open connection → an `Outcome`. Never raises, but for its own
+cancellation.
 
-Refuses to know deadlines and second tries: it only tells, through the flight, whether the call was sent.
+Refuses to know deadlines and second tries: it only tells, through the flight, whether the call was
+sent.
 """
 
 import asyncio
@@ -11,7 +13,14 @@ from typing import Any, Final
 
 import mcp_types as types
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, HEADER_MISMATCH, INTERNAL_ERROR, INVALID_PARAMS, PARSE_ERROR, REQUEST_TIMEOUT
+from mcp_types import (
+    CONNECTION_CLOSED,
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    PARSE_ERROR,
+    REQUEST_TIMEOUT,
+)
 from pydantic import ValidationError
 
 from edge.logs import clean
@@ -23,8 +32,9 @@ from edge.upstream.words import Fault, Json, OnProgress, Outcome, Progress, faul
 PROGRESS_S: Final = 0.1
 """Ten a second; what comes between is dropped, the next one says more."""
 ROUNDS: Final = 5
-"""Times a server may ask for our roots, of which there are none, within one call. A caller that brings `input`, and be it
-empty, is asked itself."""
+"""Times a server may ask for our roots, of which there are none, within one call. A caller that
+brings `input`, and be it empty, is asked itself.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -50,13 +60,20 @@ async def ask(connection: Connection, question: Ask) -> Outcome:
     except MCPError as e:
         return _error(connection, question.flight, e)
     except ValidationError as e:
-        what = "the answer is no MCP" if question.flight.sent else "the input is no answer to what the server asked, and was not sent"
+        what = (
+            "the answer is no MCP"
+            if question.flight.sent
+            else "the input is no answer to what the server asked, and was not sent"
+        )
         return fault(Fault.INVALID, f"{what}: {words(e)}")
     except Exception as e:  # noqa: BLE001 - whatever a server brings the SDK to raise is its fault, not the caller's
         log.debug("a call of %s failed: %r", connection.config.id, e)
         return _unclear(question.flight, words(e))
     if outcome.is_error and connection.declined:
-        more = f"{outcome.message} (it asked a person “{connection.declined}”, which this connection cannot)"
+        more = (
+            f"{outcome.message} (it asked a person "
+            f"“{connection.declined}”, which this connection cannot)"
+        )
         return replace(outcome, message=clean(more, results.MAX_MESSAGE))
     return outcome
 
@@ -69,27 +86,41 @@ async def _answer(connection: Connection, question: Ask) -> Outcome:
         if not isinstance(result, types.InputRequiredResult):
             break
         asked = result.input_requests or {}
-        if question.input is not None or not asked or any(not isinstance(r, types.ListRootsRequest) for r in asked.values()):
+        if (
+            question.input is not None
+            or not asked
+            or any(not isinstance(r, types.ListRootsRequest) for r in asked.values())
+        ):
             break
         responses, state = {key: {"roots": []} for key in asked}, result.request_state
     tool = next((t for t in connection.listing.tools if t.name == question.tool), None)
     schema = tool.output_schema if tool is not None else None
-    return results.outcome(question.flight.raw or {}, schema, most_bytes=connection.config.max_answer_bytes)
+    return results.outcome(
+        question.flight.raw or {}, schema, most_bytes=connection.config.max_answer_bytes
+    )
 
 
-async def _call(connection: Connection, question: Ask, responses: Any, state: str | None) -> types.Result:
+async def _call(
+    connection: Connection, question: Ask, responses: Any, state: str | None
+) -> types.Result:
     async def send() -> types.Result:
         return await connection.session.call_tool(
-            question.tool, dict(question.args), input_responses=responses, request_state=state,
-            progress_callback=_Pacer(question) if question.on_progress is not None else None, allow_input_required=True,
-        )  # fmt: skip
+            question.tool,
+            dict(question.args),
+            input_responses=responses,
+            request_state=state,
+            progress_callback=_Pacer(question) if question.on_progress is not None else None,
+            allow_input_required=True,
+        )
 
     try:
         return await send()
     except MCPError as e:
         if e.code != HEADER_MISMATCH:
             raise
-        await connection.list_tools()  # it was refused for headers made from an old schema: not done, so sent again
+        await (
+            connection.list_tools()
+        )  # it was refused for headers made from an old schema: not done, so sent again
         return await send()
 
 
@@ -116,7 +147,9 @@ def _error(connection: Connection, flight: Flight, error: MCPError) -> Outcome:
     if error.code == REQUEST_TIMEOUT:
         return fault(Fault.TIMEOUT, "no answer in time")
     message = clean(error.message or "no reason given", results.MAX_MESSAGE)
-    if flight.status >= 400 and error.code == INTERNAL_ERROR:  # the SDK's word for an answer that is no MCP
+    if (
+        flight.status >= 400 and error.code == INTERNAL_ERROR
+    ):  # the SDK's word for an answer that is no MCP
         message = f"the server answers HTTP {flight.status}"
     if error.code == PARSE_ERROR:
         return fault(Fault.INVALID, f"the answer is no MCP: {message}")
@@ -127,5 +160,7 @@ def _error(connection: Connection, flight: Flight, error: MCPError) -> Outcome:
 
 def _unclear(flight: Flight, why: str) -> Outcome:
     if flight.sent:
-        return fault(Fault.LOST, f"the connection was lost during the call, which may have been done: {why}")
+        return fault(
+            Fault.LOST, f"the connection was lost during the call, which may have been done: {why}"
+        )
     return fault(Fault.UNSENT, f"the call was not sent: {why}")

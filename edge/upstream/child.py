@@ -1,6 +1,8 @@
-"""The child process: takes frames from the daemon, holds the servers, says what comes of them. Refuses to know the daemon.
+"""The child process: takes frames from the daemon, holds the servers, says what comes of them.
+Refuses to know the daemon.
 
-It ends when its stdin does. Everything of its servers that could break it ends here: no bound of theirs is the daemon's.
+It ends when its stdin does. Everything of its servers that could break it ends here: no bound of
+theirs is the daemon's.
 """
 
 import asyncio
@@ -87,7 +89,9 @@ class Child:
             return fault(Fault.UNSENT, "the server is no longer configured")
 
         async def sending() -> None:
-            """The daemon must know before the server can: should we die, it sends again only what was not said here."""
+            """The daemon must know before the server can: should we die, it sends again only
+            what was not said here.
+            """
             self._say({"say": "sending", "id": id_})
             await self._out.drain()
 
@@ -95,16 +99,28 @@ class Child:
             self._say({"say": "progress", "id": id_, "progress": frames.progress_to(said)})
 
         return await server.call(
-            frame["tool"], frame["args"], call_id=id_, timeout_s=frame["timeout_s"], idempotent=frame["idempotent"],
-            retry=frame["attempt"] == 1, input=frame["input"], sending=sending,
+            frame["tool"],
+            frame["args"],
+            call_id=id_,
+            timeout_s=frame["timeout_s"],
+            idempotent=frame["idempotent"],
+            retry=frame["attempt"] == 1,
+            input=frame["input"],
+            sending=sending,
             on_progress=progress if frame["progress"] else None,
-        )  # fmt: skip
+        )
 
     def _answer(self, id_: str, outcome: Outcome) -> None:
         try:
             self._say({"say": "outcome", "id": id_, "outcome": frames.outcome_to(outcome)})
         except frames.BadFrame as e:
-            self._say({"say": "outcome", "id": id_, "outcome": frames.outcome_to(fault(Fault.INVALID, f"the answer is {e}"))})
+            self._say(
+                {
+                    "say": "outcome",
+                    "id": id_,
+                    "outcome": frames.outcome_to(fault(Fault.INVALID, f"the answer is {e}")),
+                }
+            )
 
     def _told(self) -> None:
         if not self._calls and all(server.resting for server in self._servers.values()):
@@ -118,8 +134,12 @@ class Child:
 async def _run(inward: int, outward: int) -> None:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(inward, "rb", 0))
-    transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(outward, "wb", 0))
+    await loop.connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(inward, "rb", 0)
+    )
+    transport, protocol = await loop.connect_write_pipe(
+        asyncio.streams.FlowControlMixin, os.fdopen(outward, "wb", 0)
+    )
     transport.set_write_buffer_limits(high=0)  # so that `drain` means: it is in the pipe
     async with asyncio.TaskGroup() as group:
         await Child(asyncio.StreamWriter(transport, protocol, None, loop), group).run(reader)

@@ -1,7 +1,9 @@
-"""The daemon's handle to its MCP servers: keeps the child that holds them, gives it calls, tells what comes of them.
+"""The daemon's handle to its MCP servers: keeps the child that holds them, gives it calls, tells
+what comes of them.
 
-Refuses to know MCP, and to load its SDK: that costs 67 MiB, which the child pays while a server is in use and gives back
-when all rest. A call never raises for a server's or the child's fault: every fault is an `Outcome`.
+Refuses to know MCP, and to load its SDK: that costs 67 MiB, which the child pays while a server is
+in use and gives back when all rest. A call never raises for a server's or the child's fault: every
+fault is an `Outcome`.
 """
 
 import asyncio
@@ -18,25 +20,60 @@ from edge.core.backoff import Backoff, Chance
 from edge.logs import clean
 from edge.race import race
 from edge.upstream import frames
-from edge.upstream.words import NOTHING, Fault, Json, McpServer, OnProgress, Outcome, ServerNews, Status, fault
+from edge.upstream.words import (
+    NOTHING,
+    Fault,
+    Json,
+    McpServer,
+    OnProgress,
+    Outcome,
+    ServerNews,
+    Status,
+    fault,
+)
 from firmware_bridge.deadlines import timeout
 
 GRACE_S: Final = 5.0
-"""The child answers within a call's time; one that has not after this much more is stuck, and is ended."""
+"""The child answers within a call's time; one that has not after this much more is stuck, and
+is ended.
+"""
 END_S: Final = 6.0
 """Closing its servers takes the child at most 2 + 2 s (their own grace, then SIGTERM)."""
 MAX_LINE: Final = 400
 INHERITED: Final = (
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "PYTHONPATH", "SSL_CERT_FILE",
-    "SSL_CERT_DIR", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy", "all_proxy",
-)  # fmt: skip
-"""All that the child gets of the daemon's environment; servers get less (`edge/upstream/stdio.py`)."""
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "PYTHONPATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+)
+"""All that the child gets of the daemon's environment; servers get less
+(`edge/upstream/stdio.py`).
+"""
 
 log = logging.getLogger(__name__)
 
 
 class _Flight:
-    """One call under way. `answer` gives its outcome, or None when the child died; `go` wakes it when there is a child."""
+    """One call under way. `answer` gives its outcome, or None when the child died; `go` wakes
+    it when there is a child.
+    """
 
     __slots__ = ("announced", "answer", "go", "handed", "on_progress")
 
@@ -58,12 +95,19 @@ class _Flight:
 
 
 class UpstreamClient:
-    """One per daemon: `run` is its service. `environment` is the daemon's own, of which the child gets `INHERITED`."""
+    """One per daemon: `run` is its service. `environment` is the daemon's own, of which the
+    child gets `INHERITED`.
+    """
 
     def __init__(
-        self, *, chance: Chance, now: Callable[[], float], environment: Mapping[str, str] = NOTHING,
-        command: Sequence[str] = (sys.executable, "-P", "-m", "edge.upstream"), end_s: float = END_S,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        chance: Chance,
+        now: Callable[[], float],
+        environment: Mapping[str, str] = NOTHING,
+        command: Sequence[str] = (sys.executable, "-P", "-m", "edge.upstream"),
+        end_s: float = END_S,
+    ) -> None:
         self._now = now
         self._end_s = end_s
         self._command = tuple(command)
@@ -101,7 +145,12 @@ class UpstreamClient:
                 continue
             pause = self._backoff.after(self._now() - began)
             level = logging.DEBUG if self._trouble else logging.WARNING
-            log.log(level, "upstream: the child ended (%s); another in %.1f s", self._last or "nothing said", pause)
+            log.log(
+                level,
+                "upstream: the child ended (%s); another in %.1f s",
+                self._last or "nothing said",
+                pause,
+            )
             self._trouble = True
             await asyncio.sleep(pause)
 
@@ -122,11 +171,20 @@ class UpstreamClient:
         await self._send(self._configuration())
 
     async def call(
-        self, server_id: str, tool: str, args: Mapping[str, Json], *, call_id: str, timeout_s: float, idempotent: bool = False,
-        input: Mapping[str, Json] | None = None, on_progress: OnProgress | None = None,
-    ) -> Outcome:  # fmt: skip
-        """Call a tool by its server's id and the name it has there. Never raises, but for its own cancellation, which
-        cancels the call at the server. `idempotent`: it may be sent again when nobody knows whether it was done.
+        self,
+        server_id: str,
+        tool: str,
+        args: Mapping[str, Json],
+        *,
+        call_id: str,
+        timeout_s: float,
+        idempotent: bool = False,
+        input: Mapping[str, Json] | None = None,
+        on_progress: OnProgress | None = None,
+    ) -> Outcome:
+        """Call a tool by its server's id and the name it has there. Never raises, but for its own
+        cancellation, which cancels the call at the server. `idempotent`: it may be sent again when
+        nobody knows whether it was done.
         """
         if server_id not in self._servers:
             return fault(Fault.UNSENT, f"no MCP server {clean(server_id, 60)} is configured")
@@ -137,9 +195,15 @@ class UpstreamClient:
         flight = self._flights[call_id] = _Flight(on_progress)
         self._in_progress[server_id] += 1
         request = {
-            "do": "call", "id": call_id, "server": server_id, "tool": tool, "args": dict(args), "idempotent": idempotent,
-            "input": None if input is None else dict(input), "progress": on_progress is not None,
-        }  # fmt: skip
+            "do": "call",
+            "id": call_id,
+            "server": server_id,
+            "tool": tool,
+            "args": dict(args),
+            "idempotent": idempotent,
+            "input": None if input is None else dict(input),
+            "progress": on_progress is not None,
+        }
         try:
             async with timeout(timeout_s + GRACE_S):
                 return await self._tried(flight, request, self._now() + timeout_s)
@@ -156,7 +220,9 @@ class UpstreamClient:
             self._rest()
 
     async def cancel(self, call_id: str) -> None:
-        """End a call: it gives an `Outcome` of its own soon (cancelled, or its result if that was quicker)."""
+        """End a call: it gives an `Outcome` of its own soon (cancelled, or its result if that
+        was quicker).
+        """
         flight = self._flights.get(call_id)
         if flight is None:
             return
@@ -172,9 +238,13 @@ class UpstreamClient:
             self._needed.set()
             await self._send({"do": "refresh", "server": server_id})
 
-    async def authorize(self, server_id: str, code: str, state: str, *, iss: str | None = None) -> None:
+    async def authorize(
+        self, server_id: str, code: str, state: str, *, iss: str | None = None
+    ) -> None:
         """Hand over what the browser was sent back with (S1-48); whether it was good is news."""
-        await self._send({"do": "authorize", "server": server_id, "code": code, "state": state, "iss": iss})
+        await self._send(
+            {"do": "authorize", "server": server_id, "code": code, "state": state, "iss": iss}
+        )
 
     async def events(self) -> AsyncIterator[ServerNews]:
         """News as they come, of each server the latest; for one listener. Ends never."""
@@ -195,18 +265,30 @@ class UpstreamClient:
     # -------------------------------------------------------------- one call
 
     async def _tried(self, flight: _Flight, request: Mapping[str, Any], ends_at: float) -> Outcome:
-        """Hand it to the child; once more when that died and the call was provably unsent or may be repeated."""
+        """Hand it to the child; once more when that died and the call was provably unsent or
+        may be repeated.
+        """
         for attempt in (1, 2):
             outcome = await self._once(flight, {**request, "attempt": attempt}, ends_at)
             if outcome is not None:
                 return replace(outcome, attempts=max(outcome.attempts, attempt))
             if flight.announced and not request["idempotent"]:
-                return fault(Fault.LOST, "the process that holds the MCP connections died during the call; it may have been done")
+                return fault(
+                    Fault.LOST,
+                    "the process that holds the MCP connections died during "
+                    "the call; it may have been done",
+                )
             flight.renew()
         kind = Fault.LOST if flight.announced else Fault.UNSENT
-        return fault(kind, "the process that holds the MCP connections died twice during the call", attempts=2)
+        return fault(
+            kind,
+            "the process that holds the MCP connections died twice during the call",
+            attempts=2,
+        )
 
-    async def _once(self, flight: _Flight, request: Mapping[str, Any], ends_at: float) -> Outcome | None:
+    async def _once(
+        self, flight: _Flight, request: Mapping[str, Any], ends_at: float
+    ) -> Outcome | None:
         self._needed.set()
         while self._pipe is None and not flight.answer.done():
             flight.go.clear()
@@ -232,9 +314,13 @@ class UpstreamClient:
         """One child from start to end; says whether it ended because nobody needs it."""
         try:
             child = await asyncio.create_subprocess_exec(
-                *self._command, env=self._environment, start_new_session=True,  # a terminal's Ctrl-C is for us to pass on
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            )  # fmt: skip
+                *self._command,
+                env=self._environment,
+                start_new_session=True,  # a terminal's Ctrl-C is for us to pass on
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
         except OSError as e:
             log.warning("upstream: no child can be started: %s", e)
             return False
@@ -271,7 +357,9 @@ class UpstreamClient:
         self._heard = True
 
     async def _log(self, stream: asyncio.StreamReader) -> None:
-        """What the child and its servers write to stderr, for who debugs: bounded lines, cleaned."""
+        """What the child and its servers write to stderr, for who debugs: bounded lines,
+        cleaned.
+        """
         rest = b""
         while chunk := await stream.read(4096):
             *lines, rest = (rest + chunk).split(b"\n")
@@ -284,12 +372,16 @@ class UpstreamClient:
 
     def _rest(self) -> None:
         """All servers rest: unless somebody is just calling, the child may go."""
-        told = self._news.keys() == self._servers.keys() and all(n.status is Status.DISCONNECTED for n in self._news.values())
+        told = self._news.keys() == self._servers.keys() and all(
+            n.status is Status.DISCONNECTED for n in self._news.values()
+        )
         if self._idle and told and not self._flights and not self._stale:
             log.debug("upstream: all rest; the child ends")
             self._needed.clear()
             self._rests.set()
-            self._pipe = None  # a call that comes from now on is the next child's: this one may do what nobody hears of
+            # a call that comes from now on is the next child's: this one may do what nobody hears
+            # of
+            self._pipe = None
 
     def _hear(self, said: str, frame: frames.Frame) -> None:
         if said == "news":
@@ -321,19 +413,29 @@ class UpstreamClient:
         self._idle = False
         for flight in list(self._flights.values()):
             if flight.handed:
-                flight.announced |= not self._heard  # what it said last was not read: it may have said that it sends
+                flight.announced |= (
+                    not self._heard
+                )  # what it said last was not read: it may have said that it sends
                 flight.settle(None)
         error = "" if rests else "the process that holds the connections ended; it is started again"
         for news in list(self._news.values()):
             if not rests or news.status is not Status.DISCONNECTED:
-                self._publish(replace(news, status=Status.DISCONNECTED, error=error, authorize_url=""))
+                self._publish(
+                    replace(news, status=Status.DISCONNECTED, error=error, authorize_url="")
+                )
 
     def _configuration(self) -> dict[str, Any]:
         """Servers whose tools are known are connected by their first call, the others at once."""
         known = {key for key, news in self._news.items() if news.tools is not None}
         rest = known - self._stale
-        return {"do": "configure", "servers": [{"config": frames.server_to(s), "start": s.id not in rest} for s in self._servers.values()],
-                "tools": {key: frames.news_to(self._news[key])["tools"] for key in known}}  # fmt: skip
+        return {
+            "do": "configure",
+            "servers": [
+                {"config": frames.server_to(s), "start": s.id not in rest}
+                for s in self._servers.values()
+            ],
+            "tools": {key: frames.news_to(self._news[key])["tools"] for key in known},
+        }
 
     def _wake(self) -> None:
         for flight in self._flights.values():
@@ -345,7 +447,9 @@ class UpstreamClient:
 
     def _write(self, frame: bytes) -> None:
         if self._pipe is not None and not self._pipe.is_closing():
-            with suppress(RuntimeError):  # uvloop's word for a pipe whose reader died just now: its calls will hear of it
+            with suppress(
+                RuntimeError
+            ):  # uvloop's word for a pipe whose reader died just now: its calls will hear of it
                 self._pipe.write(frame)
 
     async def _send(self, frame: Mapping[str, Any]) -> None:
@@ -361,7 +465,11 @@ class UpstreamClient:
 
 def _absent() -> str:
     """Why there can be no child; "" when there can."""
-    return "" if find_spec("mcp") is not None else "the MCP SDK is missing on this machine: install glassd[mcp]"
+    return (
+        ""
+        if find_spec("mcp") is not None
+        else "the MCP SDK is missing on this machine: install glassd[mcp]"
+    )
 
 
 async def _when(event: asyncio.Event) -> None:
@@ -369,7 +477,9 @@ async def _when(event: asyncio.Event) -> None:
 
 
 async def _ended(child: asyncio.subprocess.Process, end_s: float) -> None:
-    """See it end: by itself when its pipe closes, else by force. Takes at most `end_s`, also when we are cancelled."""
+    """See it end: by itself when its pipe closes, else by force. Takes at most `end_s`, also
+    when we are cancelled.
+    """
     try:
         if child.stdin is not None:
             child.stdin.close()
@@ -384,7 +494,9 @@ async def _ended(child: asyncio.subprocess.Process, end_s: float) -> None:
 
 
 async def _emptied(child: asyncio.subprocess.Process) -> None:
-    """Wait for its end, reading on: with a full pipe it would not come to it, nor would we hear of it."""
+    """Wait for its end, reading on: with a full pipe it would not come to it, nor would we hear
+    of it.
+    """
     assert child.stdout is not None
     assert child.stderr is not None
     for stream in (child.stdout, child.stderr):

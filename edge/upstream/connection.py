@@ -1,7 +1,8 @@
-"""One connection to one MCP server, from opening to its end; used once. Refuses to know calls, idleness and retries.
+"""One connection to one MCP server, from opening to its end; used once. Refuses to know calls,
+idleness and retries.
 
-`run` holds it in one task, as the SDK's contexts want. `settled` is set when it is open, has failed, or waits for a
-person's authorisation; `problem` says which.
+`run` holds it in one task, as the SDK's contexts want. `settled` is set when it is open, has
+failed, or waits for a person's authorisation; `problem` says which.
 """
 
 import asyncio
@@ -50,14 +51,19 @@ class Problem:
 
 
 class Connection:
-    """`on_change` is called when `settled`, `problem` or `listing` changed, and when the tools should be listed again
-    (`stale` is set then).
+    """`on_change` is called when `settled`, `problem` or `listing` changed, and when the tools
+    should be listed again (`stale` is set then).
     """
 
     def __init__(
-        self, config: McpServer, *, on_change: Callable[[], None], legacy: bool = False, elicit: ElicitationFnT | None = None,
+        self,
+        config: McpServer,
+        *,
+        on_change: Callable[[], None],
+        legacy: bool = False,
+        elicit: ElicitationFnT | None = None,
         authorizer: "Authorizer | None" = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.config = config
         self.settled = asyncio.Event()
         self.problem: Problem | None = None
@@ -102,7 +108,10 @@ class Connection:
 
     @property
     def legacy(self) -> bool:
-        return self._session is not None and self._session.protocol_version not in MODERN_PROTOCOL_VERSIONS
+        return (
+            self._session is not None
+            and self._session.protocol_version not in MODERN_PROTOCOL_VERSIONS
+        )
 
     @property
     def why(self) -> str:
@@ -149,15 +158,22 @@ class Connection:
         else:
             from edge.upstream.http import http_wire  # noqa: PLC0415 - httpx2 is only for servers on the network
 
-            auth = None if self._authorizer is None else self._authorizer.flow(wants=self.wants, authorized=self.authorized)
+            auth = (
+                None
+                if self._authorizer is None
+                else self._authorizer.flow(wants=self.wants, authorized=self.authorized)
+            )
             async with http_wire(self.config, auth) as streams:
                 yield streams
 
     def _made(self, dispatcher: Dispatcher) -> Session:
         return Session(
-            dispatcher=dispatcher, client_info=US, message_handler=self._heard, list_roots_callback=_no_roots,
+            dispatcher=dispatcher,
+            client_info=US,
+            message_handler=self._heard,
+            list_roots_callback=_no_roots,
             elicitation_callback=self._elicit or self._decline,
-        )  # fmt: skip
+        )
 
     async def _opened(self, session: Session) -> None:
         self._session = session
@@ -185,12 +201,17 @@ class Connection:
     # -------------------------------------------------------------- authorisation
 
     def wants(self, url: str, status: int) -> None:
-        """A person has to open this address. While it is being opened the deadline waits for them; later only a call that
-        needs more rights does (403), and all is begun anew when the server knows us no more (401).
+        """A person has to open this address. While it is being opened the deadline waits for them;
+        later only a call that needs more rights does (403), and all is begun anew when the server
+        knows us no more (401).
         """
-        problem = Problem(Fault.AUTH, "authorisation is needed: open the address that `glassd servers` shows", url)
+        problem = Problem(
+            Fault.AUTH, "authorisation is needed: open the address that `glassd servers` shows", url
+        )
         if self.known and status != _STEP_UP:
-            problem = replace(problem, authorize_url="")  # which dies with this connection; the next one has its own
+            problem = replace(
+                problem, authorize_url=""
+            )  # which dies with this connection; the next one has its own
             self._over.set()
         elif self._deadline is not None and not self.known:
             self._deadline.reschedule(asyncio.get_running_loop().time() + AUTHORIZE_S)
@@ -201,7 +222,9 @@ class Connection:
         if self.known:
             self._settle(None)
         elif self._deadline is not None:
-            self._deadline.reschedule(asyncio.get_running_loop().time() + self.config.start_timeout_s)
+            self._deadline.reschedule(
+                asyncio.get_running_loop().time() + self.config.start_timeout_s
+            )
 
     def unwanted(self) -> None:
         """The call that needed more rights has ended without them."""
@@ -225,12 +248,22 @@ class Connection:
         if not self.lost:
             self._settle(Problem(Fault.UNSENT, "closed before it was open"))
         elif isinstance(cause, TimeoutError) and self.problem is not None:
-            self._settle(Problem(Fault.AUTH, "nobody authorised it in time: `glassd servers refresh` asks again"))
+            self._settle(
+                Problem(
+                    Fault.AUTH, "nobody authorised it in time: `glassd servers refresh` asks again"
+                )
+            )
         elif flight.fault is not None and not isinstance(cause, OSError):
-            more = f": {words(cause)}" if flight.fault is Fault.AUTH and not isinstance(cause, MCPError) else ""
+            more = (
+                f": {words(cause)}"
+                if flight.fault is Fault.AUTH and not isinstance(cause, MCPError)
+                else ""
+            )
             self._settle(Problem(flight.fault, flight.message + more))
         elif isinstance(cause, TimeoutError):
-            self._settle(Problem(Fault.UNSENT, f"did not start within {self.config.start_timeout_s:g} s"))
+            self._settle(
+                Problem(Fault.UNSENT, f"did not start within {self.config.start_timeout_s:g} s")
+            )
         elif isinstance(cause, ValidationError):
             self._settle(Problem(Fault.INVALID, f"speaks no MCP: {words(cause)}"))
         elif isinstance(cause, MCPError) and cause.code == CONNECTION_CLOSED:
@@ -239,10 +272,17 @@ class Connection:
             self._settle(Problem(Fault.UNSENT, words(cause)))
 
     async def _follow(self, session: ClientSession) -> None:
-        """Notice that the list of tools is no longer what it was: told by the server, or by its time to live."""
+        """Notice that the list of tools is no longer what it was: told by the server, or by its
+        time to live.
+        """
         capabilities = session.server_capabilities
         try:
-            if not self.legacy and capabilities is not None and capabilities.tools and capabilities.tools.list_changed:
+            if (
+                not self.legacy
+                and capabilities is not None
+                and capabilities.tools
+                and capabilities.tools.list_changed
+            ):
                 async with listen(session, tools_list_changed=True) as changes:
                     async for _ in changes:
                         self.outdated()
@@ -253,7 +293,11 @@ class Connection:
         if isinstance(message, types.ToolListChangedNotification):
             self.outdated()
 
-    async def _decline(self, context: ClientRequestContext, params: types.ElicitRequestParams) -> types.ElicitResult:  # noqa: ARG002
+    async def _decline(
+        self,
+        context: ClientRequestContext,  # noqa: ARG002
+        params: types.ElicitRequestParams,
+    ) -> types.ElicitResult:
         """A handshake server asks within a call, which cannot wait for a person here."""
         self.declined = clean(params.message, MAX_MESSAGE) or "something"
         return types.ElicitResult(action="decline")
@@ -281,5 +325,8 @@ def words(error: BaseException) -> str:
         first = error.errors(include_url=False, include_input=False)[0]
         return clean(f"{'.'.join(map(str, first['loc'][-3:]))}: {first['msg']}", MAX_MESSAGE)
     if isinstance(error, OSError):
-        return clean(f"cannot be started: {error.strerror or error}: {error.filename or ''}".rstrip(": "), MAX_MESSAGE)
+        return clean(
+            f"cannot be started: {error.strerror or error}: {error.filename or ''}".rstrip(": "),
+            MAX_MESSAGE,
+        )
     return clean(str(error) or type(error).__name__, MAX_MESSAGE)

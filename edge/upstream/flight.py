@@ -1,7 +1,8 @@
 """What becomes of one request on its way to a server, told by the transport to who sent it.
 
-The SDK gives one error for many things; whether a request left, and what hit a limit, only the transport knows. It finds
-the flight of the request it carries in a context variable, as both transports run in their sender's context.
+The SDK gives one error for many things; whether a request left, and what hit a limit, only the
+transport knows. It finds the flight of the request it carries in a context variable, as both
+transports run in their sender's context.
 """
 
 from contextvars import ContextVar
@@ -13,7 +14,9 @@ from edge.upstream.words import Fault
 
 @dataclass(slots=True)
 class Flight:
-    """`sent`: the last byte was handed over, so the server may have acted. The first fault told is the cause."""
+    """`sent`: the last byte was handed over, so the server may have acted. The first fault told
+    is the cause.
+    """
 
     tried: bool = False
     """There was a connection for it."""

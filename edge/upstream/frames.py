@@ -1,4 +1,5 @@
-"""Words ↔ bytes on the pipe between daemon and child: a length, then JSON. Knows no process and no MCP.
+"""Words ↔ bytes on the pipe between daemon and child: a length, then JSON. Knows no process and no
+MCP.
 
 JSON and not pickle: what a hostile server said passes through the child, and must stay data.
 """
@@ -10,7 +11,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any, Final
 
-from edge.upstream.words import Fault, McpServer, Outcome, Progress, ServerNews, Status, UpstreamTool
+from edge.upstream.words import (
+    Fault,
+    McpServer,
+    Outcome,
+    Progress,
+    ServerNews,
+    Status,
+    UpstreamTool,
+)
 
 _LENGTH: Final = struct.Struct("<I")
 MAX_FRAME: Final = 32 * 1024 * 1024
@@ -65,17 +74,28 @@ def server_of(frame: Frame) -> McpServer:
 
 def news_to(news: ServerNews) -> dict[str, Any]:
     """Write news; tools that are None stay None."""
-    tools = None if news.tools is None else [{f.name: _plain(getattr(t, f.name)) for f in fields(t)} for t in news.tools]
-    return {**{f.name: _plain(getattr(news, f.name)) for f in fields(news) if f.name != "tools"}, "tools": tools}
+    tools = (
+        None
+        if news.tools is None
+        else [{f.name: _plain(getattr(t, f.name)) for f in fields(t)} for t in news.tools]
+    )
+    return {
+        **{f.name: _plain(getattr(news, f.name)) for f in fields(news) if f.name != "tools"},
+        "tools": tools,
+    }
 
 
 def news_of(frame: Frame) -> ServerNews:
     """Read news."""
     tools = frame["tools"]
-    return ServerNews(**{
-        **frame, "status": Status(frame["status"]), "notes": tuple(frame["notes"]),
-        "tools": None if tools is None else tools_of(tools),
-    })  # fmt: skip
+    return ServerNews(
+        **{
+            **frame,
+            "status": Status(frame["status"]),
+            "notes": tuple(frame["notes"]),
+            "tools": None if tools is None else tools_of(tools),
+        }
+    )
 
 
 def tools_of(frame: list[Frame]) -> tuple[UpstreamTool, ...]:
@@ -91,7 +111,13 @@ def outcome_to(outcome: Outcome) -> dict[str, Any]:
 def outcome_of(frame: Frame) -> Outcome:
     """Read an outcome."""
     kind = frame["fault"]
-    return Outcome(**{**frame, "content": tuple(frame["content"]), "fault": None if kind is None else Fault(kind)})
+    return Outcome(
+        **{
+            **frame,
+            "content": tuple(frame["content"]),
+            "fault": None if kind is None else Fault(kind),
+        }
+    )
 
 
 def progress_to(progress: Progress) -> dict[str, Any]:

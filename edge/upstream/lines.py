@@ -1,4 +1,6 @@
-"""Cuts a stream of bytes into lines without ever holding more than one line's bound. Knows no JSON and no process."""
+"""Cuts a stream of bytes into lines without ever holding more than one line's bound. Knows no
+JSON and no process.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +9,9 @@ from typing import Final
 
 CHUNK: Final = 64 * 1024
 KEPT: Final = 256
-"""Bytes kept of the beginning and of the end of a line that is too long: enough to see whose answer it was."""
+"""Bytes kept of the beginning and of the end of a line that is too long: enough to see whose
+answer it was.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +26,12 @@ class Endless(Exception):
     """A line went on for many times the bound; the writer will not stop by itself."""
 
 
-async def lines(stream: asyncio.StreamReader, *, limit: int, patience: int) -> AsyncIterator[bytes | Overlong]:
-    """Give every line; one longer than `limit` as `Overlong`, at its end. Raises `Endless` after `patience` bytes more."""
+async def lines(
+    stream: asyncio.StreamReader, *, limit: int, patience: int
+) -> AsyncIterator[bytes | Overlong]:
+    """Give every line; one longer than `limit` as `Overlong`, at its end. Raises `Endless`
+    after `patience` bytes more.
+    """
     held = bytearray()
     skipped = 0
     head = b""

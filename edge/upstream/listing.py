@@ -1,4 +1,5 @@
-"""What a server says its tools are: every page, bounded, each tool checked. Knows no connection's life.
+"""What a server says its tools are: every page, bounded, each tool checked. Knows no connection's
+life.
 
 A tool that cannot be understood costs itself; a list without end costs what lies behind its bound.
 """
@@ -24,8 +25,8 @@ MAX_DESCRIPTION: Final = 8000
 MAX_NAME: Final = 255
 """Characters; an allow-list can name no longer one."""
 MAX_LIST: Final = 512 * 1024
-"""Bytes of all tools of a server, written as on the pipe. The lists of all servers together fit one frame, and the daemon
-reads one in a few milliseconds; the largest published ones are a fifth of it.
+"""Bytes of all tools of a server, written as on the pipe. The lists of all servers together fit one
+frame, and the daemon reads one in a few milliseconds; the largest published ones are a fifth of it.
 """
 
 
@@ -49,7 +50,9 @@ class Listing:
         seen: set[str | None] = set()
         while len(seen) < MAX_PAGES:
             seen.add(cursor)
-            page = await session.list_tools(params=None if cursor is None else PaginatedRequestParams(cursor=cursor))
+            page = await session.list_tools(
+                params=None if cursor is None else PaginatedRequestParams(cursor=cursor)
+            )
             if cursor is None and page.ttl_ms is not None:
                 self.ttl_s = page.ttl_ms / 1000
             for tool in page.tools:
@@ -80,23 +83,35 @@ class Listing:
         try:
             size = len(json.dumps(asdict(tool), separators=(",", ":"), allow_nan=False))
         except (ValueError, RecursionError):
-            self.note(f"tool {clean(tool.name, 80)} is left out: it holds a number that JSON has not, or goes too deep")
+            self.note(
+                f"tool {clean(tool.name, 80)} is left out: "
+                "it holds a number that JSON has not, or goes too deep"
+            )
             return
         if size > self._left:
-            self.note(f"tool {clean(tool.name, 80)} is left out: the list is longer than {MAX_LIST // 1024} KiB")
+            self.note(
+                f"tool {clean(tool.name, 80)} is left out: "
+                f"the list is longer than {MAX_LIST // 1024} KiB"
+            )
             return
         self._left -= size
         self._tools[tool.name] = tool
 
     def checked(self, raw: dict[str, Any]) -> dict[str, Any]:
-        """Give a page with only the tools that can be understood; the SDK would refuse it whole for one that cannot."""
+        """Give a page with only the tools that can be understood; the SDK would refuse it whole
+        for one that cannot.
+        """
         tools = raw.get("tools")
         if not isinstance(tools, list):
             return raw
         return {**raw, "tools": [tool for tool in tools[: self._max_tools + 1] if self._good(tool)]}
 
     def _good(self, tool: Any) -> bool:
-        name = clean(tool.get("name", "without a name"), 80) if isinstance(tool, dict) else "that is no object"
+        name = (
+            clean(tool.get("name", "without a name"), 80)
+            if isinstance(tool, dict)
+            else "that is no object"
+        )
         try:
             Tool.model_validate(tool, by_name=False)
             check_schema(tool["inputSchema"])
@@ -104,7 +119,9 @@ class Listing:
                 check_schema(tool["outputSchema"])
         except ValidationError as e:
             first = e.errors(include_url=False, include_input=False)[0]
-            self.note(f"tool {name} is left out: {'.'.join(map(str, first['loc']))}: {first['msg']}")
+            self.note(
+                f"tool {name} is left out: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+            )
         except BadDefinition as e:
             self.note(f"tool {name} is left out: {e}")
         else:
@@ -116,8 +133,15 @@ class Listing:
 
 def upstream_tool(tool: Tool) -> UpstreamTool:
     """Write a tool in our words (S1-37)."""
-    annotations: Mapping[str, Any] = tool.annotations.model_dump(by_alias=True, exclude_unset=True) if tool.annotations else {}
+    annotations: Mapping[str, Any] = (
+        tool.annotations.model_dump(by_alias=True, exclude_unset=True) if tool.annotations else {}
+    )
     return UpstreamTool(
-        name=tool.name, description=(tool.description or "")[:MAX_DESCRIPTION], title=(tool.title or "")[:200],
-        input_schema=tool.input_schema, output_schema=tool.output_schema, annotations=annotations, meta=dict(tool.meta or {}),
-    )  # fmt: skip
+        name=tool.name,
+        description=(tool.description or "")[:MAX_DESCRIPTION],
+        title=(tool.title or "")[:200],
+        input_schema=tool.input_schema,
+        output_schema=tool.output_schema,
+        annotations=annotations,
+        meta=dict(tool.meta or {}),
+    )

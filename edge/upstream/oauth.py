@@ -1,7 +1,8 @@
-"""A person's authorisation for one server, through the SDK's client: discovery, registration, PKCE, refreshing.
+"""A person's authorisation for one server, through the SDK's client: discovery, registration, PKCE,
+refreshing.
 
-Adds what a machine without a browser needs: the address is told as news, and code and state are handed in later. Tokens
-are kept in a file that only we can read. Refuses to know connections.
+Adds what a machine without a browser needs: the address is told as news, and code and state are
+handed in later. Tokens are kept in a file that only we can read. Refuses to know connections.
 """
 
 import asyncio
@@ -29,7 +30,9 @@ MAX_FILE: Final = 64 * 1024
 log = logging.getLogger(__name__)
 Wants = Callable[[str, int], None]
 Browser = Callable[[str], Awaitable[tuple[str, str, str | None]]]
-"""Goes to an address as a person would; gives code, state and issuer. For who can do without a person."""
+"""Goes to an address as a person would; gives code, state and issuer. For who can do without a
+person.
+"""
 
 
 class Tokens:
@@ -44,25 +47,39 @@ class Tokens:
     async def get_tokens(self) -> OAuthToken | None:
         """What was kept, if it can still be understood."""
         try:
-            return OAuthToken.model_validate(self._kept["tokens"]) if "tokens" in self._kept else None
+            return (
+                OAuthToken.model_validate(self._kept["tokens"]) if "tokens" in self._kept else None
+            )
         except ValidationError:
             return None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Keep them, and until when they hold."""
         self.expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
-        self._keep(tokens=tokens.model_dump(mode="json", exclude_none=True), expires_at=self.expires_at)
+        self._keep(
+            tokens=tokens.model_dump(mode="json", exclude_none=True), expires_at=self.expires_at
+        )
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Who we are there: as configured, else as registered."""
         if self._server.client_id:
-            method = "client_secret_basic" if self._server.client_secret else "none"  # every server must take it (RFC 6749 §2.3.1)
-            return OAuthClientInformationFull.model_validate({
-                "client_id": self._server.client_id, "client_secret": self._server.client_secret or None,
-                "redirect_uris": [self._server.redirect_uri], "token_endpoint_auth_method": method,
-            })  # fmt: skip
+            method = (
+                "client_secret_basic" if self._server.client_secret else "none"
+            )  # every server must take it (RFC 6749 §2.3.1)
+            return OAuthClientInformationFull.model_validate(
+                {
+                    "client_id": self._server.client_id,
+                    "client_secret": self._server.client_secret or None,
+                    "redirect_uris": [self._server.redirect_uri],
+                    "token_endpoint_auth_method": method,
+                }
+            )
         try:
-            return OAuthClientInformationFull.model_validate(self._kept["client"]) if "client" in self._kept else None
+            return (
+                OAuthClientInformationFull.model_validate(self._kept["client"])
+                if "client" in self._kept
+                else None
+            )
         except ValidationError:
             return None
 
@@ -94,7 +111,9 @@ class Tokens:
 
 
 class Authorizer:
-    """One per server; a new flow per connection. `browser` answers in a person's place, where there is none to wait for."""
+    """One per server; a new flow per connection. `browser` answers in a person's place, where
+    there is none to wait for.
+    """
 
     def __init__(self, server: McpServer, browser: Browser | None = None) -> None:
         self._server = server
@@ -103,7 +122,9 @@ class Authorizer:
         self._answer: asyncio.Future[AuthorizationCodeResult] | None = None
 
     def flow(self, *, wants: Wants, authorized: Callable[[], None]) -> httpx2.Auth:
-        """Give the SDK's flow. `wants(url, status)` is told that a person is needed, `authorized()` that they were there."""
+        """Give the SDK's flow. `wants(url, status)` is told that a person is needed,
+        `authorized()` that they were there.
+        """
 
         async def redirect(url: str) -> None:
             flight = FLIGHT.get()
@@ -122,11 +143,20 @@ class Authorizer:
             return found
 
         server = self._server
-        described = OAuthClientMetadata.model_validate({
-            "client_name": "glassd", "redirect_uris": [server.redirect_uri], "scope": server.scope or None,
-        })  # fmt: skip
+        described = OAuthClientMetadata.model_validate(
+            {
+                "client_name": "glassd",
+                "redirect_uris": [server.redirect_uri],
+                "scope": server.scope or None,
+            }
+        )
         return _Provider(
-            server.url, described, self._tokens, redirect, callback, client_metadata_url=server.client_metadata_url or None
+            server.url,
+            described,
+            self._tokens,
+            redirect,
+            callback,
+            client_metadata_url=server.client_metadata_url or None,
         )
 
     def complete(self, code: str, state: str, iss: str | None = None) -> bool:
@@ -138,7 +168,9 @@ class Authorizer:
 
 
 class _Provider(OAuthClientProvider):
-    """Knows when tokens from the file end; the SDK's would be told by the server, and then ask a person again."""
+    """Knows when tokens from the file end; the SDK's would be told by the server, and then ask
+    a person again.
+    """
 
     async def _initialize(self) -> None:
         await super()._initialize()
@@ -149,4 +181,9 @@ class _Provider(OAuthClientProvider):
 
 def wanted(server: McpServer) -> bool:
     """Whether a demand for authorisation is followed: not where a secret is configured."""
-    return server.oauth and bool(server.url) and not server.bearer and "authorization" not in {h.lower() for h in server.headers}
+    return (
+        server.oauth
+        and bool(server.url)
+        and not server.bearer
+        and "authorization" not in {h.lower() for h in server.headers}
+    )

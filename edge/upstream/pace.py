@@ -1,4 +1,5 @@
-"""How fast a server may talk to us: a bucket that a flood empties, and then waits for. Knows neither pipes nor MCP.
+"""How fast a server may talk to us: a bucket that a flood empties, and then waits for. Knows
+neither pipes nor MCP.
 
 A server that floods slows itself down; the others and the daemon do not notice.
 """

@@ -1,4 +1,5 @@
-"""One MCP server as a child process: a clean environment, its own process group, pipes we own. Knows no MCP.
+"""One MCP server as a child process: a clean environment, its own process group, pipes we own.
+Knows no MCP.
 
 Whatever it forks ends with it, and all of it ends with us: also when we are killed.
 """
@@ -16,8 +17,21 @@ from edge.upstream.lines import CHUNK
 from edge.upstream.words import McpServer
 from firmware_bridge.deadlines import timeout
 
-PASSED_ON: Final = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
-"""All of our environment that a server gets; proxies may carry a password, so who needs one says so in `env`."""
+PASSED_ON: Final = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+)
+"""All of our environment that a server gets; proxies may carry a password, so who needs one
+says so in `env`.
+"""
 GRACE_S: Final = 2.0
 """Time to end after its stdin closed, and again after SIGTERM."""
 MAX_LINE: Final = 400
@@ -30,7 +44,9 @@ _libc: Final = ctypes.CDLL(None)
 class Process:
     """Started by `start`; `stdin` is a non-blocking descriptor, `stdout` a reader."""
 
-    def __init__(self, child: asyncio.subprocess.Process, stdin: int, stdout: "Pipe", stderr: "Pipe") -> None:
+    def __init__(
+        self, child: asyncio.subprocess.Process, stdin: int, stdout: "Pipe", stderr: "Pipe"
+    ) -> None:
         self._child = child
         self._stderr = stderr
         self._stdout = stdout
@@ -40,15 +56,27 @@ class Process:
     @classmethod
     async def start(cls, server: McpServer) -> "Process":
         """Raises OSError when there is no such program or folder."""
-        (theirs_in, ours_in), (ours_out, theirs_out), (ours_err, theirs_err) = os.pipe(), os.pipe(), os.pipe()
+        (theirs_in, ours_in), (ours_out, theirs_out), (ours_err, theirs_err) = (
+            os.pipe(),
+            os.pipe(),
+            os.pipe(),
+        )
         try:
             with warnings.catch_warnings():
-                # Python warns of forks beside threads; between fork and exec ours makes one system call and takes no lock.
+                # Python warns of forks beside threads; between fork and exec ours makes one system
+                # call and takes no lock.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 child = await asyncio.create_subprocess_exec(
-                    server.command, *server.args, stdin=theirs_in, stdout=theirs_out, stderr=theirs_err, start_new_session=True,
-                    env=environment(server), cwd=server.cwd or None, preexec_fn=_die_with_us,
-                )  # fmt: skip
+                    server.command,
+                    *server.args,
+                    stdin=theirs_in,
+                    stdout=theirs_out,
+                    stderr=theirs_err,
+                    start_new_session=True,
+                    env=environment(server),
+                    cwd=server.cwd or None,
+                    preexec_fn=_die_with_us,
+                )
         except BaseException:
             for end in (ours_in, ours_out, ours_err):
                 os.close(end)
@@ -81,7 +109,9 @@ class Process:
         return f"ended by signal {-code}" if code < 0 else f"ended with {code}"
 
     async def stop(self) -> None:
-        """End it and all it forked: stdin closed, SIGTERM, SIGKILL, each with its grace. Callable twice."""
+        """End it and all it forked: stdin closed, SIGTERM, SIGKILL, each with its grace.
+        Callable twice.
+        """
         if self.stdin >= 0:
             os.close(self.stdin)
             self.stdin = -1
@@ -120,7 +150,9 @@ class Pipe:
     async def open(cls, descriptor: int) -> "Pipe":
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader(limit=CHUNK)
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0))
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb", 0)
+        )
         return cls(transport, reader)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """What a server answered → an `Outcome`. Pure: knows no connection.
 
-Content goes through verbatim. Structured content has to keep the tool's own output schema; JSON in the one text block
-counts as structured when it is an object (S1-27).
+Content goes through verbatim. Structured content has to keep the tool's own output schema; JSON in
+the one text block counts as structured when it is an object (S1-27).
 """
 
 import json
@@ -17,25 +17,47 @@ MAX_MESSAGE: Final = 300
 MAX_TEXT: Final = 1024 * 1024
 """Characters of one text block that is tried as JSON."""
 MAX_DEPTH: Final = 100
-"""Levels of JSON in a text; in the message itself the parser allows about 200, and whoever walks it has room for those."""
+"""Levels of JSON in a text; in the message itself the parser allows about 200, and whoever
+walks it has room for those.
+"""
 
 
-def outcome(raw: Mapping[str, Any], schema: Mapping[str, Json] | None, *, most_bytes: int) -> Outcome:
-    """Read a result that the SDK found to be one. `schema`: what the tool promises of its structured content."""
+def outcome(
+    raw: Mapping[str, Any], schema: Mapping[str, Json] | None, *, most_bytes: int
+) -> Outcome:
+    """Read a result that the SDK found to be one. `schema`: what the tool promises of its
+    structured content.
+    """
     meta = raw.get("_meta") or {}
     if raw.get("resultType") == "input_required":
-        return Outcome(input_requests=dict(raw.get("inputRequests") or {}), request_state=raw.get("requestState"), meta=meta)
+        return Outcome(
+            input_requests=dict(raw.get("inputRequests") or {}),
+            request_state=raw.get("requestState"),
+            meta=meta,
+        )
     content = tuple(raw.get("content") or ())
     if raw.get("isError"):
-        return Outcome(content=content, structured=raw.get("structuredContent"), is_error=True, message=_said(content), meta=meta)
+        return Outcome(
+            content=content,
+            structured=raw.get("structuredContent"),
+            is_error=True,
+            message=_said(content),
+            meta=meta,
+        )
     structured, told = raw.get("structuredContent"), "structuredContent" in raw
     if not told:
         structured = _json_in(content)
     problem = _problem(structured, schema, most_bytes) if schema is not None else ""
     if problem and (told or not content):
-        return fault(Fault.INVALID, clean(f"the answer is not what the tool promises: {problem}", MAX_MESSAGE))
+        return fault(
+            Fault.INVALID,
+            clean(f"the answer is not what the tool promises: {problem}", MAX_MESSAGE),
+        )
     if problem:
-        return fault(Fault.INVALID, "the tool promises structured content and gave none that keeps its schema")
+        return fault(
+            Fault.INVALID,
+            "the tool promises structured content and gave none that keeps its schema",
+        )
     return Outcome(content=content, structured=structured, meta=meta)
 
 
@@ -56,7 +78,9 @@ def _json_in(content: tuple[Mapping[str, Any], ...]) -> Json:
         return None
     try:
         found = json.loads(text, parse_constant=_no_number)
-        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()  # half a character, and 1e999, are no JSON either
+        json.dumps(
+            found, ensure_ascii=False, allow_nan=False
+        ).encode()  # half a character, and 1e999, are no JSON either
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and not _too_deep(found) else None
@@ -66,7 +90,11 @@ def _too_deep(value: Json) -> bool:
     """Look level by level, so that no depth can exhaust the stack."""
     level = [value]
     for _ in range(MAX_DEPTH):
-        inner = (part for outer in level for part in (outer.values() if isinstance(outer, dict) else outer))
+        inner = (
+            part
+            for outer in level
+            for part in (outer.values() if isinstance(outer, dict) else outer)
+        )
         level = [part for part in inner if isinstance(part, dict | list)]
         if not level:
             return False

@@ -1,7 +1,8 @@
-"""One MCP server: connected when it is needed, closed when nobody used it for a while, asked with deadlines.
+"""One MCP server: connected when it is needed, closed when nobody used it for a while, asked with
+deadlines.
 
-Usable alone: `async with serving(config) as server: outcome = await server.call(…)`. Refuses to know other servers and
-the daemon. Calls never raise for a server's fault.
+Usable alone: `async with serving(config) as server: outcome = await server.call(…)`. Refuses to
+know other servers and the daemon. Calls never raise for a server's fault.
 """
 
 import asyncio
@@ -20,7 +21,17 @@ from edge.logs import clean
 from edge.upstream.asking import Ask, ask
 from edge.upstream.connection import MAX_TTL_S, MIN_TTL_S, Connection, Problem
 from edge.upstream.flight import Flight
-from edge.upstream.words import Fault, Json, McpServer, OnProgress, Outcome, ServerNews, Status, UpstreamTool, fault
+from edge.upstream.words import (
+    Fault,
+    Json,
+    McpServer,
+    OnProgress,
+    Outcome,
+    ServerNews,
+    Status,
+    UpstreamTool,
+    fault,
+)
 from firmware_bridge.deadlines import timeout, timeout_at
 
 MAX_CALLS: Final = 32
@@ -31,9 +42,13 @@ MAX_INSTRUCTIONS: Final = 4000
 RELIST_S: Final = 1.0
 """After a listing, before the next."""
 FEW: Final = 8
-"""Changes one after the other that are nothing odd; from then on each rest is twice as long as the last."""
+"""Changes one after the other that are nothing odd; from then on each rest is twice as long as
+the last.
+"""
 MOST_RELIST_S: Final = 60.0
-"""Each new list is written to the disk and told to the cloud: a server that plays with its own does it once a minute."""
+"""Each new list is written to the disk and told to the cloud: a server that plays with its own
+does it once a minute.
+"""
 
 if TYPE_CHECKING:
     from edge.upstream.oauth import Authorizer, Browser
@@ -45,7 +60,9 @@ Sending = Callable[[], Awaitable[None]]
 
 @asynccontextmanager
 async def serving(config: McpServer, **parts: Any) -> AsyncGenerator["Server"]:
-    """Give a server to call; its connection has ended when this is left. `parts` are those of `Server`."""
+    """Give a server to call; its connection has ended when this is left. `parts` are those of
+    `Server`.
+    """
     failed: Exception | None = None
     async with asyncio.TaskGroup() as group:
         server = Server(config, group, **parts)
@@ -60,15 +77,21 @@ async def serving(config: McpServer, **parts: Any) -> AsyncGenerator["Server"]:
 
 
 class Server:
-    """`tell` hears the news, `chance` spreads attempts to connect, `tools` are what an earlier process found. Its tasks
-    live in `group`, and end soon after `close`.
+    """`tell` hears the news, `chance` spreads attempts to connect, `tools` are what an earlier
+    process found. Its tasks live in `group`, and end soon after `close`.
     """
 
     def __init__(
-        self, config: McpServer, group: asyncio.TaskGroup, *, tell: Tell = lambda _: None, chance: Chance = random.random,
-        tools: tuple[UpstreamTool, ...] | None = None, elicit: ElicitationFnT | None = None,
+        self,
+        config: McpServer,
+        group: asyncio.TaskGroup,
+        *,
+        tell: Tell = lambda _: None,
+        chance: Chance = random.random,
+        tools: tuple[UpstreamTool, ...] | None = None,
+        elicit: ElicitationFnT | None = None,
         browser: "Browser | None" = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.config = config
         self.in_progress = 0
         self.news = ServerNews(server=config.id, status=Status.DISCONNECTED, tools=tools)
@@ -128,12 +151,21 @@ class Server:
         return found if isinstance(found, Problem) else None
 
     async def call(
-        self, tool: str, args: Mapping[str, Json], *, timeout_s: float, call_id: str = "", idempotent: bool = False,
-        retry: bool = True, input: Mapping[str, Json] | None = None, sending: Sending | None = None,
+        self,
+        tool: str,
+        args: Mapping[str, Json],
+        *,
+        timeout_s: float,
+        call_id: str = "",
+        idempotent: bool = False,
+        retry: bool = True,
+        input: Mapping[str, Json] | None = None,
+        sending: Sending | None = None,
         on_progress: OnProgress | None = None,
-    ) -> Outcome:  # fmt: skip
-        """Call a tool by the name it has there, arguments as they are (S1-25). `sending` is awaited before it may be sent.
-        Cancelling cancels it at the server. `retry`: once more, when it was provably unsent or is `idempotent`.
+    ) -> Outcome:
+        """Call a tool by the name it has there, arguments as they are (S1-25). `sending` is awaited
+        before it may be sent. Cancelling cancels it at the server. `retry`: once more, when it was
+        provably unsent or is `idempotent`.
         """
         if self.in_progress >= MAX_CALLS:
             return fault(Fault.UNSENT, f"{MAX_CALLS} calls are under way at this server")
@@ -145,7 +177,9 @@ class Server:
             outcome = await self._once(asked, ends_at, sending)
             if retry and asked.flight.tried and _again(outcome, idempotent=idempotent):
                 log.debug("%s: sent once more: %s", self.config.id, outcome.message)
-                outcome = replace(await self._once(replace(asked, flight=Flight()), ends_at, sending), attempts=2)
+                outcome = replace(
+                    await self._once(replace(asked, flight=Flight()), ends_at, sending), attempts=2
+                )
         finally:
             self.in_progress -= 1
             self._used()
@@ -166,16 +200,22 @@ class Server:
             await asyncio.wait({task}, timeout=max(0.0, ends_at - _now()))
         finally:
             if not task.done():
-                task.cancel()  # which tells the server; not waited for, as one that does not read would hold us up
+                # which tells the server; not waited for, as one that does not read would hold us up
+                task.cancel()
         if task.done() and not task.cancelled():
             outcome = task.result()
-            if outcome.fault is Fault.UNSENT or (outcome.fault is Fault.LOST and self.config.command):
+            if outcome.fault is Fault.UNSENT or (
+                outcome.fault is Fault.LOST and self.config.command
+            ):
                 found.abandon()  # it is dead, even where it does not know yet
             return outcome
         if (problem := found.problem) is not None:
             found.unwanted()
             return fault(problem.kind, problem.message, authorize_url=problem.authorize_url)
-        return fault(Fault.TIMEOUT, "the server did not answer in time and was told to stop; it may have been done")
+        return fault(
+            Fault.TIMEOUT,
+            "the server did not answer in time and was told to stop; it may have been done",
+        )
 
     async def _connected(self, ends_at: float) -> Connection | Problem:
         while True:
@@ -208,7 +248,13 @@ class Server:
 
     def _open(self) -> Connection:
         self._stop("retry")
-        connection = Connection(self.config, on_change=self._changed, legacy=self._legacy, elicit=self._elicit, authorizer=self._authorizer)
+        connection = Connection(
+            self.config,
+            on_change=self._changed,
+            legacy=self._legacy,
+            elicit=self._elicit,
+            authorizer=self._authorizer,
+        )
         self._current = connection
         self._group.create_task(self._live(connection))
         self._changed()
@@ -222,14 +268,23 @@ class Server:
         if self._current is not connection:
             return
         self._current = None
-        if connection.probing and connection.lost and not connection.too_slow and self.config.command and not self._legacy:
+        if (
+            connection.probing
+            and connection.lost
+            and not connection.too_slow
+            and self.config.command
+            and not self._legacy
+        ):
             self._legacy = True  # it died of a question it did not know
             self._open()
             return
-        self._problem = (connection.problem or Problem(Fault.LOST, connection.why)) if connection.lost else None
+        self._problem = (
+            (connection.problem or Problem(Fault.LOST, connection.why)) if connection.lost else None
+        )
         self._changed()
         if connection.known and self._problem is not None and self._problem.kind is Fault.AUTH:
-            # It knew us and does no more: the new connection asks for a new address. Some know us for all but one thing, for ever.
+            # It knew us and does no more: the new connection asks for a new address. Some know us
+            # for all but one thing, for ever.
             self._later("retry", self._backoff.after(_now() - began), self.start)
         elif self._problem is not None and self._problem.kind is not Fault.AUTH:
             pause = self._backoff.after(_now() - began)
@@ -245,7 +300,9 @@ class Server:
             if "idle" not in self._timers:
                 self._used()
             if connection.listing.ttl_s and "ttl" not in self._timers:
-                self._later("ttl", min(MAX_TTL_S, max(MIN_TTL_S, connection.listing.ttl_s)), self._outlived)
+                self._later(
+                    "ttl", min(MAX_TTL_S, max(MIN_TTL_S, connection.listing.ttl_s)), self._outlived
+                )
         news = _news(self.news, connection, self._problem)
         if news != self.news:
             self.news = news
@@ -257,7 +314,11 @@ class Server:
 
     def _idle(self) -> None:
         if self.in_progress == 0 and self._current is not None and self._current.open:
-            log.debug("%s: nobody used it for %g s; disconnected until the next call", self.config.id, self.config.idle_s)
+            log.debug(
+                "%s: nobody used it for %g s; disconnected until the next call",
+                self.config.id,
+                self.config.idle_s,
+            )
             self._current.close()
 
     def _relist(self) -> None:
@@ -268,7 +329,11 @@ class Server:
         """List again, and once more when it changed meanwhile."""
         try:
             await asyncio.sleep(0)
-            while (connection := self._current) is not None and connection.open and connection.stale.is_set():
+            while (
+                (connection := self._current) is not None
+                and connection.open
+                and connection.stale.is_set()
+            ):
                 connection.stale.clear()
                 try:
                     async with timeout(self.config.start_timeout_s):
@@ -286,7 +351,9 @@ class Server:
         return min(MOST_RELIST_S, RELIST_S * 2.0 ** max(0, min(self._changes - FEW, 10)))
 
     def _outlived(self) -> None:
-        """The list is as old as its server lets it become; a server that rests lists again when it is connected."""
+        """The list is as old as its server lets it become; a server that rests lists again when
+        it is connected.
+        """
         if self._current is not None and self._current.open:
             self._current.outdated()
 
@@ -294,9 +361,11 @@ class Server:
         """One timer of each name; setting it again moves it."""
         self._stop(name)
         if not self._closed:
+
             def due() -> None:
                 self._timers.pop(name, None)
                 then()
+
             self._timers[name] = asyncio.get_running_loop().call_later(after_s, due)
 
     def _stop(self, name: str) -> None:
@@ -318,16 +387,25 @@ def _news(before: ServerNews, connection: Connection | None, problem: Problem | 
         return replace(before, status=Status.LOADING, error="", authorize_url="")
     if problem is not None:
         status = Status.AUTHORIZING if problem.kind is Fault.AUTH else Status.DISCONNECTED
-        return replace(before, status=status, error=problem.message, authorize_url=problem.authorize_url)
+        return replace(
+            before, status=status, error=problem.message, authorize_url=problem.authorize_url
+        )
     if connection is None or connection.over:
         return replace(before, status=Status.DISCONNECTED, error="", authorize_url="")
     listing, session = connection.listing, connection.session
     info = session.server_info
     return replace(
-        before, status=Status.CONNECTED, error="", authorize_url="", tools=listing.tools, notes=tuple(listing.notes),
-        title=clean(info.title or info.name, 80) if info else "", version=clean(info.version, 40) if info else "",
-        instructions=(session.instructions or "")[:MAX_INSTRUCTIONS], protocol=session.protocol_version or "",
-    )  # fmt: skip
+        before,
+        status=Status.CONNECTED,
+        error="",
+        authorize_url="",
+        tools=listing.tools,
+        notes=tuple(listing.notes),
+        title=clean(info.title or info.name, 80) if info else "",
+        version=clean(info.version, 40) if info else "",
+        instructions=(session.instructions or "")[:MAX_INSTRUCTIONS],
+        protocol=session.protocol_version or "",
+    )
 
 
 def _authorizer(config: McpServer, browser: "Browser | None") -> "Authorizer | None":

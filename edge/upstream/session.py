@@ -1,4 +1,5 @@
-"""The SDK's session with two changes: answers are kept as they came, and are judged by us. Refuses to know transports.
+"""The SDK's session with two changes: answers are kept as they came, and are judged by us. Refuses
+to know transports.
 
 Python's own validator follows patterns that never end; ours is bounded and offline.
 """
@@ -20,22 +21,34 @@ US: Final = types.Implementation(name="glassd", version="1")
 
 
 class Dispatcher(JSONRPCDispatcher):
-    """Leaves a raw answer with the flight that asked, and lets a list of tools be cleaned before the SDK judges it."""
+    """Leaves a raw answer with the flight that asked, and lets a list of tools be cleaned
+    before the SDK judges it.
+    """
 
     checked: Callable[[dict[str, Any]], dict[str, Any]] | None = None
 
     async def send_raw_request(
-        self, method: str, params: Mapping[str, Any] | None, opts: CallOptions | None = None, *,
+        self,
+        method: str,
+        params: Mapping[str, Any] | None,
+        opts: CallOptions | None = None,
+        *,
         _related_request_id: RequestId | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> dict[str, Any]:
         """As the SDK's."""
-        raw = await super().send_raw_request(method, params, opts, _related_request_id=_related_request_id)
+        raw = await super().send_raw_request(
+            method, params, opts, _related_request_id=_related_request_id
+        )
         if method == "tools/list" and self.checked is not None:
             raw = self.checked(raw)
         flight = FLIGHT.get()
         if flight is not None:
             flight.raw = raw
-        return {"resultType": "complete", **raw} if method == "tools/call" and isinstance(raw, dict) else raw  # absent means complete (SEP-2322)
+        return (
+            {"resultType": "complete", **raw}
+            if method == "tools/call" and isinstance(raw, dict)
+            else raw
+        )  # absent means complete (SEP-2322)
 
 
 class Session(ClientSession):
@@ -46,8 +59,8 @@ class Session(ClientSession):
 
 
 async def agree(session: ClientSession, *, legacy: bool) -> None:
-    """Find the era: modern first, and whatever does not look modern shakes hands (facts/mcp.md §1). Raises what the SDK
-    raises when neither will do.
+    """Find the era: modern first, and whatever does not look modern shakes hands (facts/mcp.md §1).
+    Raises what the SDK raises when neither will do.
     """
     if not legacy:
         try:
@@ -64,7 +77,9 @@ async def agree(session: ClientSession, *, legacy: bool) -> None:
     except MCPError as e:
         if e.code != UNSUPPORTED_PROTOCOL_VERSION or legacy:
             raise
-        await session.discover()  # it was only slow: a late answer to the probe made the connection modern
+        await (
+            session.discover()
+        )  # it was only slow: a late answer to the probe made the connection modern
 
 
 def _modern_only(error: MCPError) -> bool:

@@ -1,7 +1,9 @@
-"""The stdio transport with bounds the SDK's has not: on lines, on garbage, on floods, and on what a write leaves behind.
+"""The stdio transport with bounds the SDK's has not: on lines, on garbage, on floods, and on what a
+write leaves behind.
 
-Gives the SDK its two streams. Every line of the server is untrusted: one that is too long or no MCP costs the request it
-answers, a stream of such the connection, never the process. Refuses to know sessions and tools.
+Gives the SDK its two streams. Every line of the server is untrusted: one that is too long or no MCP
+costs the request it answers, a stream of such the connection, never the process. Refuses to know
+sessions and tools.
 """
 
 import asyncio
@@ -40,7 +42,9 @@ PATIENCE: Final = 64 * 1024 * 1024
 GARBAGE: Final = 1000
 """Lines that are no MCP, between two that are."""
 MAX_VALUES: Final = 200_000
-"""Values of one message, guessed by its commas and brackets: each becomes an object of about 60 bytes, several times."""
+"""Values of one message, guessed by its commas and brackets: each becomes an object of about 60
+bytes, several times.
+"""
 REAP_S: Final = 0.2
 """A process that dies closes its pipes a moment before it can be asked how it ended."""
 _LOST: Final = object()
@@ -54,7 +58,9 @@ log = logging.getLogger(__name__)
 
 
 class Wire:
-    """One server process and the two streams over it. `ended` is set when it says no more; `why` tells why."""
+    """One server process and the two streams over it. `ended` is set when it says no more;
+    `why` tells why.
+    """
 
     def __init__(self, server: McpServer, process: Process, ended: asyncio.Event) -> None:
         self._limit = server.max_answer_bytes
@@ -67,7 +73,9 @@ class Wire:
         self._garbage = 0
 
     async def listen(self) -> None:
-        """Carry what the server says to the session, until either is gone; then read on, so that it can end."""
+        """Carry what the server says to the session, until either is gone; then read on, so
+        that it can end.
+        """
         try:
             await self._carry()
         except Endless as e:
@@ -91,7 +99,11 @@ class Wire:
                 self._garbage = 0
                 await self._into.send(item)
             elif (garbage := self._count()) > GARBAGE:
-                self._give_up(Fault.INVALID, f"the server writes {garbage} lines that are no MCP: its stdout must carry nothing else")
+                self._give_up(
+                    Fault.INVALID,
+                    f"the server writes {garbage} lines that are no MCP: "
+                    "its stdout must carry nothing else",
+                )
                 return
 
     def _count(self) -> int:
@@ -105,7 +117,11 @@ class Wire:
 
     def _parsed(self, line: bytes) -> SessionMessage | None:
         if line.count(b",") + line.count(b"[") + line.count(b"{") > MAX_VALUES:
-            return self._failed(_hint(line[:256], line[-256:]), Fault.TOO_LARGE, f"the server answers with more than {MAX_VALUES} values")
+            return self._failed(
+                _hint(line[:256], line[-256:]),
+                Fault.TOO_LARGE,
+                f"the server answers with more than {MAX_VALUES} values",
+            )
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
@@ -115,18 +131,34 @@ class Wire:
         return SessionMessage(message)
 
     def _not_mcp(self, line: bytes) -> SessionMessage | None:
-        """Whose answer was it? One that is none of MCP's ends that request, anything else is garbage."""
+        """Whose answer was it? One that is none of MCP's ends that request, anything else is
+        garbage.
+        """
         try:
             found: Any = json.loads(line)
         except (ValueError, RecursionError):
-            return self._failed(_hint(line[:256], line[-256:]), Fault.INVALID, "the server answers with something that is no JSON")
+            return self._failed(
+                _hint(line[:256], line[-256:]),
+                Fault.INVALID,
+                "the server answers with something that is no JSON",
+            )
         if not isinstance(found, dict) or "method" in found:
             return None
         null = found.get("result", 0) is None
-        return self._failed(found.get("id", _LOST), Fault.INVALID, "the server answered with null" if null else "the server answers with something that is no MCP")
+        return self._failed(
+            found.get("id", _LOST),
+            Fault.INVALID,
+            "the server answered with null"
+            if null
+            else "the server answers with something that is no MCP",
+        )
 
     def _too_long(self, line: Overlong) -> SessionMessage | None:
-        return self._failed(_hint(line.head, line.tail), Fault.TOO_LARGE, f"the server answers with more than {self._limit} bytes")
+        return self._failed(
+            _hint(line.head, line.tail),
+            Fault.TOO_LARGE,
+            f"the server answers with more than {self._limit} bytes",
+        )
 
     def _failed(self, id_: object, kind: Fault, message: str) -> SessionMessage | None:
         """End the request of this id with an error of ours."""
@@ -135,7 +167,9 @@ class Wire:
         if not isinstance(id_, int | str) or id_ not in self._flying:
             return None
         self._flying.pop(id_).fail(kind, message)
-        return SessionMessage(JSONRPCError(jsonrpc="2.0", id=id_, error=ErrorData(code=PARSE_ERROR, message=message)))
+        return SessionMessage(
+            JSONRPCError(jsonrpc="2.0", id=id_, error=ErrorData(code=PARSE_ERROR, message=message))
+        )
 
 
 def _hint(head: bytes, tail: bytes) -> object:
@@ -150,7 +184,9 @@ def _hint(head: bytes, tail: bytes) -> object:
 
 
 class Writer:
-    """Writes messages in their sender's own task, so that it is known how much of a request left."""
+    """Writes messages in their sender's own task, so that it is known how much of a request
+    left.
+    """
 
     def __init__(self, process: Process, flying: dict[RequestId, Flight]) -> None:
         self._process = process
@@ -161,7 +197,9 @@ class Writer:
         self._total = 0
         self._ends: dict[int, Flight] = {}
         self._rest = b""
-        """What a cancelled sender left of its line; the next one writes it first, or the stream would be broken."""
+        """What a cancelled sender left of its line; the next one writes it first, or the stream
+        would be broken.
+        """
 
     async def send(self, item: SessionMessage) -> None:
         """Raises anyio.BrokenResourceError when the server reads no more."""
@@ -180,10 +218,14 @@ class Writer:
                     del self._ends[next(iter(self._ends))]
 
     def disown(self) -> None:
-        """The server is gone. A request whose last byte is still in the pipe was never read: it counts as unsent."""
+        """The server is gone. A request whose last byte is still in the pipe was never read: it
+        counts as unsent.
+        """
         if self._process.stdin < 0:
             return
-        (unread,) = _COUNT.unpack(fcntl.ioctl(self._process.stdin, termios.FIONREAD, bytes(_COUNT.size)))
+        (unread,) = _COUNT.unpack(
+            fcntl.ioctl(self._process.stdin, termios.FIONREAD, bytes(_COUNT.size))
+        )
         for end, flight in self._ends.items():
             if end > self._total - unread:
                 flight.sent = False
@@ -228,13 +270,22 @@ class Writer:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
         await self.aclose()
 
 
 @asynccontextmanager
-async def stdio_wire(server: McpServer, *, ended: asyncio.Event, say: Callable[[str], None]) -> AsyncGenerator[Wire]:
-    """Start the server's process; it has ended when this is left. `say` hears its stderr. Raises OSError."""
+async def stdio_wire(
+    server: McpServer, *, ended: asyncio.Event, say: Callable[[str], None]
+) -> AsyncGenerator[Wire]:
+    """Start the server's process; it has ended when this is left. `say` hears its stderr.
+    Raises OSError.
+    """
     process = await Process.start(server)
     wire = Wire(server, process, ended)
     try:

@@ -1,7 +1,8 @@
-"""What the daemon and the child that talks to MCP servers say to each other: servers, their news, calls' outcomes.
+"""What the daemon and the child that talks to MCP servers say to each other: servers, their news,
+calls' outcomes.
 
-Refuses to know the SDK, the registry and the envelope. Everything here is a value: a server's fault is an `Outcome`, never
-an exception.
+Refuses to know the SDK, the registry and the envelope. Everything here is a value: a server's fault
+is an `Outcome`, never an exception.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +17,9 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 IDLE_S: Final = 1800.0
 """S1-29: a connection nobody used for half an hour is closed; the next call opens it again."""
 START_TIMEOUT_S: Final = 30.0
-"""`npx` and `uvx` fetch a package at their first start; a start that took this long gives nobody anything."""
+"""`npx` and `uvx` fetch a package at their first start; a start that took this long gives
+nobody anything.
+"""
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 """One message of a server: an image of 3 MB as base64."""
 MAX_TOOLS: Final = 512
@@ -24,7 +27,9 @@ MAX_TOOLS: Final = 512
 
 
 class Status(StrEnum):
-    """S1-36. A server that is disconnected without an `error` only rests: the next call connects it."""
+    """S1-36. A server that is disconnected without an `error` only rests: the next call
+    connects it.
+    """
 
     CONNECTED = "connected"
     DISCONNECTED = "disconnected"
@@ -45,18 +50,22 @@ class Fault(StrEnum):
     INVALID = "invalid"
     """The answer is no MCP, is null, or is not what the tool's own schema promises."""
     AUTH = "auth"
-    """The server wants a person's authorisation (`authorize_url` where there is one) or another secret."""
+    """The server wants a person's authorisation (`authorize_url` where there is one) or another
+    secret.
+    """
     DENIED = "denied"
     """The server knows us and refuses (HTTP 403)."""
     FAILED = "failed"
-    """The server answered with a protocol error; `code` is its JSON-RPC code (-32602: it does not know the tool)."""
+    """The server answered with a protocol error; `code` is its JSON-RPC code (-32602: it does
+    not know the tool).
+    """
     CANCELLED = "cancelled"
 
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """One configured server: `command` (stdio) or `url` (streamable HTTP), never both. Secrets stand in `env`, `headers`
-    and `bearer`, already read by the daemon, and are in no `repr`.
+    """One configured server: `command` (stdio) or `url` (streamable HTTP), never both. Secrets
+    stand in `env`, `headers` and `bearer`, already read by the daemon, and are in no `repr`.
     """
 
     id: str
@@ -65,7 +74,9 @@ class McpServer:
     command: str = ""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Beside a clean environment (PATH, HOME, LANG and their like): nothing of the daemon's reaches a server."""
+    """Beside a clean environment (PATH, HOME, LANG and their like): nothing of the daemon's
+    reaches a server.
+    """
     cwd: str = ""
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -75,7 +86,9 @@ class McpServer:
     oauth: bool = True
     """Follow the server's demand for authorisation (HTTP without `bearer` only)."""
     redirect_uri: str = "http://127.0.0.1:8765/callback"
-    """Where the browser is sent with `code` and `state`; nobody need listen there, a person can copy both."""
+    """Where the browser is sent with `code` and `state`; nobody need listen there, a person can
+    copy both.
+    """
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     scope: str = ""
@@ -99,7 +112,9 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True)
 class UpstreamTool:
-    """One tool as its server tells it (S1-37), checked: schemas are bounded and compile. Annotations are only claims."""
+    """One tool as its server tells it (S1-37), checked: schemas are bounded and compile.
+    Annotations are only claims.
+    """
 
     name: str
     description: str = ""
@@ -112,12 +127,16 @@ class UpstreamTool:
 
 @dataclass(frozen=True, slots=True)
 class ServerNews:
-    """How a server fares now. `tools` is None until it was listed once, and keeps the last list when it is gone."""
+    """How a server fares now. `tools` is None until it was listed once, and keeps the last list
+    when it is gone.
+    """
 
     server: str
     status: Status
     error: str = ""
-    """Why it is not connected, or wants authorisation: one line for a person, sanitised. "" when it only rests."""
+    """Why it is not connected, or wants authorisation: one line for a person, sanitised. ""
+    when it only rests.
+    """
     tools: tuple[UpstreamTool, ...] | None = None
     notes: tuple[str, ...] = ()
     """What was left out of the list, and why."""
@@ -132,7 +151,9 @@ class ServerNews:
     @property
     def available(self) -> bool:
         """Whether a call is worth trying: connected, or resting."""
-        return self.status is Status.CONNECTED or (self.status is Status.DISCONNECTED and not self.error)
+        return self.status is Status.CONNECTED or (
+            self.status is Status.DISCONNECTED and not self.error
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +171,16 @@ OnProgress = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call. Exactly one of: a result (`fault` None, `input_requests` None; `is_error` when the tool says it
-    failed), a question (`input_requests`), no result (`fault`).
+    """What came of a call. Exactly one of: a result (`fault` None, `input_requests` None;
+    `is_error` when the tool says it failed), a question (`input_requests`), no result (`fault`).
     """
 
     content: tuple[Mapping[str, Json], ...] = ()
     """Content blocks, verbatim."""
     structured: Json = None
-    """structuredContent that keeps the tool's output schema, or the JSON object that the one text block holds."""
+    """structuredContent that keeps the tool's output schema, or the JSON object that the one
+    text block holds.
+    """
     is_error: bool = False
     meta: Mapping[str, Json] = field(default_factory=dict)
     """The server's `_meta`."""
@@ -168,7 +191,9 @@ class Outcome:
     """JSON-RPC code of a protocol error."""
     authorize_url: str = ""
     input_requests: Mapping[str, Json] | None = None
-    """The server asks back (MRTR): call again with `input={"inputResponses": …, "requestState": …}`."""
+    """The server asks back (MRTR): call again with `input={"inputResponses": …, "requestState":
+    …}`.
+    """
     request_state: str | None = None
     attempts: int = 1
     """2 when it was sent again after a lost connection."""

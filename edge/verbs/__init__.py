@@ -1,1 +1,3 @@
-"""The verbs of `glassd`, one module each, imported when asked for. They speak to the daemon only through its socket."""
+"""The verbs of `glassd`, one module each, imported when asked for. They speak to the daemon
+only through its socket.
+"""

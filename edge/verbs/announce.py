@@ -1,4 +1,6 @@
-"""How a verb that runs on tells where it can be reached: one JSON line for programs, a few words for people."""
+"""How a verb that runs on tells where it can be reached: one JSON line for programs, a few
+words for people.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +15,11 @@ def announcer(screen: Screen, what: str) -> Callable[[Mapping[str, Any]], None]:
         if screen.as_json:
             screen.json(dict(facts), lines=True)
         else:
-            told = ", ".join(f"{key} {plain(value)}" for key, value in facts.items() if key != "event" and value not in (None, ""))
+            told = ", ".join(
+                f"{key} {plain(value)}"
+                for key, value in facts.items()
+                if key != "event" and value not in (None, "")
+            )
             screen.line(f"{what} is up: {told} (Ctrl-C ends it)")
             screen.flush()
 

@@ -23,4 +23,8 @@ def run(args: Namespace, screen: Screen) -> int:
 
 def _body(result: Any) -> dict[str, Any]:
     """A whole envelope is known by its `ok`; everything else is the data of a good result."""
-    return dict(result) if isinstance(result, dict) and isinstance(result.get("ok"), bool) else {"data": result}
+    return (
+        dict(result)
+        if isinstance(result, dict) and isinstance(result.get("ok"), bool)
+        else {"data": result}
+    )

@@ -1,4 +1,6 @@
-"""`glassd call`: one call through the whole pipeline; tells the envelope and how it reached the wearer."""
+"""`glassd call`: one call through the whole pipeline; tells the envelope and how it reached the
+wearer.
+"""
 
 from argparse import Namespace
 from typing import Any, Final
@@ -10,13 +12,27 @@ from edge.verbs.talk import ask
 from edge.verbs.words import arguments
 
 MARGIN_S: Final = 70.0
-"""The daemon ends a call at its own deadline plus 60 s; ours lies behind that, so that its word is the one heard."""
+"""The daemon ends a call at its own deadline plus 60 s; ours lies behind that, so that its word
+is the one heard.
+"""
 
 
 def run(args: Namespace, screen: Screen) -> int:
     if args.no_wait and args.confirm:
-        raise CliError("USAGE", "--confirm and --no-wait exclude each other", "leave --no-wait out: the answer is what became of the token", exit_code=2)
-    answer = ask(args, "POST", "/v1/call", _body(args), timeout_s=args.ttl + MARGIN_S, who="owner" if args.confirm else "either")
+        raise CliError(
+            "USAGE",
+            "--confirm and --no-wait exclude each other",
+            "leave --no-wait out: the answer is what became of the token",
+            exit_code=2,
+        )
+    answer = ask(
+        args,
+        "POST",
+        "/v1/call",
+        _body(args),
+        timeout_s=args.ttl + MARGIN_S,
+        who="owner" if args.confirm else "either",
+    )
     if "ok" not in answer:
         return _admitted(answer, screen)
     if asks(answer) and args.no_wait:
@@ -36,16 +52,22 @@ def _nearest(args: Namespace) -> str:
 
     names = [str(tool.get("name")) for tool in ask(args, "GET", "/v1/tools").get("tools", ())]
     near = did_you_mean(args.tool, names)
-    return f"{near} (all of them: glassd tools --all)" if near else "all of them: glassd tools --all"
+    return (
+        f"{near} (all of them: glassd tools --all)" if near else "all of them: glassd tools --all"
+    )
 
 
 def _body(args: Namespace) -> dict[str, Any]:
     body: dict[str, Any] = {"tool": args.tool, "args": arguments(args.args), "ttl_s": args.ttl}
     body |= {"wait": False} if args.no_wait else {"wait": args.wait, "ask": "return"}
     optional = {
-        "mode": args.mode, "confirm": args.confirm, "idempotency_key": args.key, "session": args.session, "turn_id": args.turn,
+        "mode": args.mode,
+        "confirm": args.confirm,
+        "idempotency_key": args.key,
+        "session": args.session,
+        "turn_id": args.turn,
         "provider_call_id": args.provider_id,
-    }  # fmt: skip
+    }
     return {**body, **{key: value for key, value in optional.items() if value}}
 
 

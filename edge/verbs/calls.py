@@ -23,23 +23,44 @@ def run(args: Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json(document)
     elif document["calls"]:
-        screen.table(_full([(_waiting if args.pending else _row)(call) for call in document["calls"]]))
+        screen.table(
+            _full([(_waiting if args.pending else _row)(call) for call in document["calls"]])
+        )
     else:
-        screen.line("No calls are pending." if args.pending else "Nothing was called yet. Try: glassd call clock:now")
+        screen.line(
+            "No calls are pending."
+            if args.pending
+            else "Nothing was called yet. Try: glassd call clock:now"
+        )
     return 0
 
 
 def _row(call: dict[str, Any]) -> tuple[str, ...]:
     answer = call.get("code") or ("ok" if call.get("ok") else "")
     reached = delivered(call["delivery"]) if call.get("delivery") else ""
-    return _text(call.get("call_id"), _age(call), call.get("tool"), call.get("state"), call.get("route"), answer, reached)
+    return _text(
+        call.get("call_id"),
+        _age(call),
+        call.get("tool"),
+        call.get("state"),
+        call.get("route"),
+        answer,
+        reached,
+    )
 
 
 def _waiting(call: dict[str, Any]) -> tuple[str, ...]:
     """What a call without an answer waits for, and how long it still may."""
     left = call.get("left_s")
     life = f"{duration(max(0.0, left))} left" if isinstance(left, int | float) else ""
-    return _text(call.get("call_id"), _age(call), call.get("tool"), call.get("state"), life, f"waits for {waits_for(call)}")
+    return _text(
+        call.get("call_id"),
+        _age(call),
+        call.get("tool"),
+        call.get("state"),
+        life,
+        f"waits for {waits_for(call)}",
+    )
 
 
 def _full(rows: list[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -1,4 +1,6 @@
-"""`glassd completion`: the shells' completion scripts, made from the very tree of verbs that parses the command line."""
+"""`glassd completion`: the shells' completion scripts, made from the very tree of verbs that
+parses the command line.
+"""
 
 import argparse
 from argparse import ArgumentParser, Namespace
@@ -66,7 +68,9 @@ def _verb(name: str, text: str, verb: ArgumentParser) -> Verb:
 def _option(action: argparse.Action) -> Option:
     takes_file = action.metavar in {"FILE", "PATH", "DIR"}
     choices = tuple(str(choice) for choice in action.choices or ())
-    return Option(tuple(action.option_strings), action.help or "", choices, action.nargs != 0, takes_file)
+    return Option(
+        tuple(action.option_strings), action.help or "", choices, action.nargs != 0, takes_file
+    )
 
 
 # ------------------------------------------------------------------ bash
@@ -100,16 +104,20 @@ _glassd_words() {{
 {cases}
     esac
 }}
-complete -o bashdefault -o default -F _glassd glassd"""
+complete -o bashdefault -o default -F _glassd glassd"""  # noqa: E501
 
 
 def _bash_case(verb: Verb) -> str:
     values = "".join(
-        f'            {"|".join(o.names)}) {_bash_value(o)}; return;;\n' for o in verb.options if o.takes_value
+        f"            {'|'.join(o.names)}) {_bash_value(o)}; return;;\n"
+        for o in verb.options
+        if o.takes_value
     )
     words = " ".join((*verb.words, *(name for o in verb.options for name in o.names)))
     inner = f'            case "$prev" in\n{_indent(values)}            esac\n' if values else ""
-    return f'        {verb.name})\n{inner}            COMPREPLY=($(compgen -W "{words}" -- "$cur"));;'
+    return (
+        f'        {verb.name})\n{inner}            COMPREPLY=($(compgen -W "{words}" -- "$cur"));;'
+    )
 
 
 def _bash_value(option: Option) -> str:
@@ -147,7 +155,7 @@ _glassd() {{
 {cases}
     esac
 }}
-if [ "$funcstack[1]" = _glassd ]; then _glassd "$@"; else compdef _glassd glassd; fi"""
+if [ "$funcstack[1]" = _glassd ]; then _glassd "$@"; else compdef _glassd glassd; fi"""  # noqa: E501
 
 
 def _zsh_case(verb: Verb) -> str:
@@ -158,7 +166,13 @@ def _zsh_case(verb: Verb) -> str:
 
 def _zsh_option(name: str, option: Option) -> str:
     text = option.text.replace("[", "(").replace("]", ")").replace(":", " ")
-    value = f":value:({' '.join(option.choices)})" if option.choices else ":file:_files" if option.takes_file else ":value:"
+    value = (
+        f":value:({' '.join(option.choices)})"
+        if option.choices
+        else ":file:_files"
+        if option.takes_file
+        else ":value:"
+    )
     return _quoted(f"{name}[{text}]" + (value if option.takes_value else ""))
 
 
@@ -170,9 +184,15 @@ def _quoted(text: str) -> str:
 
 
 def fish(verbs: list[Verb]) -> str:
-    lines = ["# fish completion of glassd: glassd completion fish | source", "complete -c glassd -f"]
+    lines = [
+        "# fish completion of glassd: glassd completion fish | source",
+        "complete -c glassd -f",
+    ]
     for verb in verbs:
-        lines.append(f"complete -c glassd -n __fish_use_subcommand -a {verb.name} -d {_fish_quoted(verb.text)}")
+        lines.append(
+            "complete -c glassd -n __fish_use_subcommand -a "
+            f"{verb.name} -d {_fish_quoted(verb.text)}"
+        )
         chosen = f"complete -c glassd -n '__fish_seen_subcommand_from {verb.name}'"
         lines += [f"{chosen} -a {_fish_quoted(' '.join(verb.words))}"] if verb.words else []
         lines += [f"{chosen}{_fish_option(o)}" for o in verb.options]
@@ -181,7 +201,13 @@ def fish(verbs: list[Verb]) -> str:
 
 def _fish_option(option: Option) -> str:
     names = "".join(f" -l {n[2:]}" if n.startswith("--") else f" -s {n[1:]}" for n in option.names)
-    value = f" -xa {_fish_quoted(' '.join(option.choices))}" if option.choices else " -rF" if option.takes_file else " -x"
+    value = (
+        f" -xa {_fish_quoted(' '.join(option.choices))}"
+        if option.choices
+        else " -rF"
+        if option.takes_file
+        else " -x"
+    )
     return f"{names}{value if option.takes_value else ''} -d {_fish_quoted(option.text)}"
 
 

@@ -1,4 +1,6 @@
-"""`glassd confirm`: say yes or no to a call that waits for it: by its token, or by reading all that wait and typing an answer."""
+"""`glassd confirm`: say yes or no to a call that waits for it: by its token, or by reading all
+that wait and typing an answer.
+"""
 
 import os
 from argparse import Namespace
@@ -17,16 +19,30 @@ PATIENCE_S: Final = 120.0
 
 def run(args: Namespace, screen: Screen) -> int:
     if args.deny and args.always:
-        raise CliError("USAGE", "--deny and --always exclude each other", "to forbid the tool for good: --never", exit_code=2)
+        raise CliError(
+            "USAGE",
+            "--deny and --always exclude each other",
+            "to forbid the tool for good: --never",
+            exit_code=2,
+        )
     grant = "always" if args.always else "never" if args.never else "once"
     if args.token:
-        return decide(args, screen, {"token": args.token}, allow=not (args.deny or args.never), grant=grant)
+        return decide(
+            args, screen, {"token": args.token}, allow=not (args.deny or args.never), grant=grant
+        )
     if args.deny or grant != "once":
-        raise CliError("USAGE", "without a token, the answer is typed at the terminal", "glassd confirm, then type no, always or never", exit_code=2)
+        raise CliError(
+            "USAGE",
+            "without a token, the answer is typed at the terminal",
+            "glassd confirm, then type no, always or never",
+            exit_code=2,
+        )
     return _all(args, screen)
 
 
-def decide(args: Namespace, screen: Screen, which: Mapping[str, str], *, allow: bool, grant: str) -> int:
+def decide(
+    args: Namespace, screen: Screen, which: Mapping[str, str], *, allow: bool, grant: str
+) -> int:
     """Answer one question; tell what became of its call."""
     body = {**which, "allow": allow, "grant": grant}
     envelope = ask(args, "POST", "/v1/confirm", body, timeout_s=PATIENCE_S, who="owner")
@@ -36,7 +52,11 @@ def decide(args: Namespace, screen: Screen, which: Mapping[str, str], *, allow: 
         screen.json(envelope)
     else:
         tool = plain((envelope.get("meta") or {}).get("tool", "the tool"))
-        screen.line(f"Denied; {tool} is forbidden from now on (glassd grants --revoke {tool})" if grant == "never" else "Denied.")
+        screen.line(
+            f"Denied; {tool} is forbidden from now on (glassd grants --revoke {tool})"
+            if grant == "never"
+            else "Denied."
+        )
     return 0  # a no was asked for, and a no it is
 
 
@@ -61,10 +81,18 @@ def _all(args: Namespace, screen: Screen) -> int:
             answer = terminal.ask(question, partial(_is_over, args, question["call_id"]))
             if answer is not None:
                 allow, grant = answer
-                code = max(code, decide(args, screen, {"call_id": question["call_id"]}, allow=allow, grant=grant))
+                code = max(
+                    code,
+                    decide(
+                        args, screen, {"call_id": question["call_id"]}, allow=allow, grant=grant
+                    ),
+                )
                 screen.flush()
     return code
 
 
 def _is_over(args: Namespace, call_id: Any) -> bool:
-    return all(question["call_id"] != call_id for question in ask(args, "GET", "/v1/confirm", who="owner")["questions"])
+    return all(
+        question["call_id"] != call_id
+        for question in ask(args, "GET", "/v1/confirm", who="owner")["questions"]
+    )

@@ -12,9 +12,14 @@ def run(args: Namespace, screen: Screen) -> int:
     require("demo")
     stage = load("edge.demo.main", "demo")
     try:
-        return run_until_told(lambda: stage.run_demo(
-            glasses=args.glasses, script=Path(args.script) if args.script else None, seconds=args.seconds,
-            as_json=screen.as_json, keep=args.keep,
-        ))  # fmt: skip
+        return run_until_told(
+            lambda: stage.run_demo(
+                glasses=args.glasses,
+                script=Path(args.script) if args.script else None,
+                seconds=args.seconds,
+                as_json=screen.as_json,
+                keep=args.keep,
+            )
+        )
     except ModuleNotFoundError as e:
         raise missing(e, "demo") from None

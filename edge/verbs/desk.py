@@ -1,6 +1,8 @@
-"""The pairing desk seen from the command line: what is heard, one pairing with its questions, told step by step.
+"""The pairing desk seen from the command line: what is heard, one pairing with its questions, told
+step by step.
 
-Refuses to choose glasses: the verbs do. Questions are read from stdin, so that a script can pipe the answers in.
+Refuses to choose glasses: the verbs do. Questions are read from stdin, so that a script can pipe
+the answers in.
 """
 
 import re
@@ -23,15 +25,27 @@ SLACK_S: Final = 30.0
 """The daemon ends a window or a scan itself; this ends us when it does not."""
 _EXIT_OF: Final = {"NOT_FOUND": 4, "TIMEOUT": 5, "AMBIGUOUS": 2}
 HOW: Final = {
-    "passkey": "a code was typed", "compared": "numbers were compared", "just_works": "encrypted; without a code, these glasses have none",
+    "passkey": "a code was typed",
+    "compared": "numbers were compared",
+    "just_works": "encrypted; without a code, these glasses have none",
     "none": "these glasses know no pairing",
-}  # fmt: skip
+}
 
 
-def heard(args: Namespace, seconds: float, *, settle_s: float | None = None) -> Iterator[dict[str, Any]]:
+def heard(
+    args: Namespace, seconds: float, *, settle_s: float | None = None
+) -> Iterator[dict[str, Any]]:
     """Give what is heard, as it is heard. Raises `CliError`."""
     settle = f"&settle={settle_s:g}" if settle_s else ""
-    with closing(stream(args, "GET", f"/v1/scan?seconds={seconds:g}{settle}", quiet_s=seconds + SLACK_S, who="owner")) as events:
+    with closing(
+        stream(
+            args,
+            "GET",
+            f"/v1/scan?seconds={seconds:g}{settle}",
+            quiet_s=seconds + SLACK_S,
+            who="owner",
+        )
+    ) as events:
         for event in events:
             if event.get("event") == "failed":
                 raise failed(args, event)
@@ -43,11 +57,26 @@ def described(glasses: dict[str, Any]) -> tuple[str, ...]:
     """One line of the list: title, name, address, signal, whose."""
     signal = f"{glasses['rssi']} dBm" if glasses.get("rssi") is not None else ""
     side = f"only one side heard; {glasses['missing']} is missing" if glasses.get("missing") else ""
-    whose = ("connected" if glasses.get("connected") else "paired") if glasses.get("ours") else ("connected" if glasses.get("connected") else side or "new")
-    return tuple(plain(text) for text in (glasses.get("title") or glasses.get("model"), glasses.get("name"), glasses.get("id"), signal, whose))
+    whose = (
+        ("connected" if glasses.get("connected") else "paired")
+        if glasses.get("ours")
+        else ("connected" if glasses.get("connected") else side or "new")
+    )
+    return tuple(
+        plain(text)
+        for text in (
+            glasses.get("title") or glasses.get("model"),
+            glasses.get("name"),
+            glasses.get("id"),
+            signal,
+            whose,
+        )
+    )
 
 
-def paired(args: Namespace, screen: Screen, wanted: str | None, *, seconds: float) -> dict[str, Any]:
+def paired(
+    args: Namespace, screen: Screen, wanted: str | None, *, seconds: float
+) -> dict[str, Any]:
     """Pair, asking what must be asked; gives the last step. Raises `CliError`."""
     tries = TRIES if sys.stdin.isatty() and not args.code else 1
     while True:
@@ -60,10 +89,14 @@ def paired(args: Namespace, screen: Screen, wanted: str | None, *, seconds: floa
             screen.note(f"{error.message}; the glasses show a new one")
 
 
-def _one_window(args: Namespace, screen: Screen, wanted: str | None, seconds: float) -> dict[str, Any]:
+def _one_window(
+    args: Namespace, screen: Screen, wanted: str | None, seconds: float
+) -> dict[str, Any]:
     body = {"seconds": seconds, **({"glasses": wanted} if wanted else {})}
     told = ""
-    with closing(stream(args, "POST", "/v1/pairing", body, quiet_s=seconds + SLACK_S, who="owner")) as steps:
+    with closing(
+        stream(args, "POST", "/v1/pairing", body, quiet_s=seconds + SLACK_S, who="owner")
+    ) as steps:
         for step in steps:
             if step.get("event") == "failed":
                 raise failed(args, step)
@@ -75,7 +108,12 @@ def _one_window(args: Namespace, screen: Screen, wanted: str | None, seconds: fl
                 told = line
                 screen.line(line)
                 screen.flush()
-    raise CliError("NOT_RUNNING", "the daemon ended the pairing without a word", "see: glassd status", exit_code=3)
+    raise CliError(
+        "NOT_RUNNING",
+        "the daemon ended the pairing without a word",
+        "see: glassd status",
+        exit_code=3,
+    )
 
 
 def _line(step: dict[str, Any]) -> str:
@@ -91,7 +129,9 @@ def _line(step: dict[str, Any]) -> str:
 
 
 def _answer(args: Namespace, screen: Screen, step: dict[str, Any]) -> None:
-    """Ask the person, tell the daemon. One who says nothing is left to the daemon, which gives up and says so."""
+    """Ask the person, tell the daemon. One who says nothing is left to the daemon, which gives
+    up and says so.
+    """
     number = plain(step.get("number", ""))
     try:
         match step["ask"]:
@@ -99,7 +139,11 @@ def _answer(args: Namespace, screen: Screen, step: dict[str, Any]) -> None:
                 body: dict[str, Any] = {"passkey": args.code or _code(screen)}
             case "compare":
                 question = f"Do the glasses show {number}? [y/n] "
-                body = {"same": args.code == number if args.code else _read(screen, question).lower() in {"y", "yes"}}
+                body = {
+                    "same": args.code == number
+                    if args.code
+                    else _read(screen, question).lower() in {"y", "yes"}
+                }
             case _:
                 screen.note(f"Type this code on the glasses: {number}")
                 return
@@ -109,7 +153,9 @@ def _answer(args: Namespace, screen: Screen, step: dict[str, Any]) -> None:
     try:
         ask(args, "POST", "/v1/pairing/answer", body, who="owner")
     except CliError as error:
-        if error.code != "NOTHING_ASKED":  # then it is over meanwhile, and the window itself says why
+        if (
+            error.code != "NOTHING_ASKED"
+        ):  # then it is over meanwhile, and the window itself says why
             raise
 
 
@@ -120,7 +166,9 @@ def _code(screen: Screen) -> str:
         if SIX_DIGITS.fullmatch(line):
             return line
         screen.note("A code is six digits, for example 012345.")
-    raise CliError("NOT_ANSWERED", "that was no code", "look at the lens and try again: glassd pair")
+    raise CliError(
+        "NOT_ANSWERED", "that was no code", "look at the lens and try again: glassd pair"
+    )
 
 
 def _read(screen: Screen, question: str) -> str:
@@ -128,13 +176,24 @@ def _read(screen: Screen, question: str) -> str:
     line = typed(ANSWER_S)
     if line is None:
         screen.note("")
-        raise CliError("NOT_ANSWERED", "a code is asked for, and nobody is there to type it", "run it in a terminal, or give --code", exit_code=1)
+        raise CliError(
+            "NOT_ANSWERED",
+            "a code is asked for, and nobody is there to type it",
+            "run it in a terminal, or give --code",
+            exit_code=1,
+        )
     return line
 
 
 def failed(args: Namespace, event: dict[str, Any]) -> CliError:
-    """Say why it failed; of a radio that does not work what `glassd status` and `glassd doctor` say, which looked at the machine."""
-    code, text, fix = str(event.get("code") or "FAILED"), str(event.get("text") or "it failed"), str(event.get("fix") or "")
+    """Say why it failed; of a radio that does not work what `glassd status` and `glassd doctor`
+    say, which looked at the machine.
+    """
+    code, text, fix = (
+        str(event.get("code") or "FAILED"),
+        str(event.get("text") or "it failed"),
+        str(event.get("fix") or ""),
+    )
     adapter = (ask(args, "GET", "/v1/status").get("adapter") or {}) if code == "RADIO" else {}
     if adapter.get("state") == "failing":
         text, fix = f"{text}: {adapter.get('reason')}", str(adapter.get("hint") or fix)

@@ -1,4 +1,6 @@
-"""`glassd devcloud`: the reference cloud alone, until Ctrl-C; with `--tls` it shows the first code, to paste or to scan."""
+"""`glassd devcloud`: the reference cloud alone, until Ctrl-C; with `--tls` it shows the first
+code, to paste or to scan.
+"""
 
 import errno
 import tempfile
@@ -19,11 +21,18 @@ def run(args: Namespace, screen: Screen) -> int:
         return _worker(args, screen, cloud)
     with tempfile.TemporaryDirectory(prefix="glassd-devcloud-") as temporary:
         try:
-            return run_until_told(lambda: cloud.run_devcloud(
-                http=args.http, broker=args.broker, tenant=args.tenant, pool=args.pool,
-                state_dir=Path(args.state or temporary), announce=_announcer(screen), tls=args.tls,
-                legacy=args.legacy,
-            ))  # fmt: skip
+            return run_until_told(
+                lambda: cloud.run_devcloud(
+                    http=args.http,
+                    broker=args.broker,
+                    tenant=args.tenant,
+                    pool=args.pool,
+                    state_dir=Path(args.state or temporary),
+                    announce=_announcer(screen),
+                    tls=args.tls,
+                    legacy=args.legacy,
+                )
+            )
         except ModuleNotFoundError as e:
             raise missing(e, "devcloud") from None
         except ValueError as e:
@@ -34,7 +43,11 @@ def run(args: Namespace, screen: Screen) -> int:
 
 def _failed(error: OSError, http: str) -> CliError:
     if error.errno == errno.EADDRINUSE:
-        return CliError("DEVCLOUD_FAILED", f"{http}: somebody listens there already", "choose another, or any that is free: --http 127.0.0.1:0")
+        return CliError(
+            "DEVCLOUD_FAILED",
+            f"{http}: somebody listens there already",
+            "choose another, or any that is free: --http 127.0.0.1:0",
+        )
     if error.filename is not None:
         return CliError("DEVCLOUD_FAILED", os_problem(error), "name another folder: --state DIR")
     return CliError("DEVCLOUD_FAILED", str(error), "see: glassd devcloud --help")
@@ -42,13 +55,23 @@ def _failed(error: OSError, http: str) -> CliError:
 
 def _worker(args: Namespace, screen: Screen, cloud: Any) -> int:
     if args.state is None or args.tls:
-        problem = "--worker shares the --state of a cloud" if args.state is None else "--worker and --tls: a cloud with TLS is one process"
+        problem = (
+            "--worker shares the --state of a cloud"
+            if args.state is None
+            else "--worker and --tls: a cloud with TLS is one process"
+        )
         raise CliError("USAGE", problem, "see: glassd devcloud --help", exit_code=2)
     try:
-        return run_until_told(lambda: load("edge.devcloud.worker", "devcloud").run_worker(
-            broker=args.broker, tenant=args.tenant, pool=args.pool, state_dir=Path(args.state), apps=cloud.sample_apps(),
-            announce=announcer(screen, "worker"),
-        ))  # fmt: skip
+        return run_until_told(
+            lambda: load("edge.devcloud.worker", "devcloud").run_worker(
+                broker=args.broker,
+                tenant=args.tenant,
+                pool=args.pool,
+                state_dir=Path(args.state),
+                apps=cloud.sample_apps(),
+                announce=announcer(screen, "worker"),
+            )
+        )
     except ValueError as e:
         raise CliError("USAGE", str(e), "see: glassd devcloud --help", exit_code=2) from None
     except OSError as e:
@@ -69,8 +92,13 @@ def _announcer(screen: Screen) -> Callable[[Mapping[str, Any]], None]:
 
 
 def _show(screen: Screen, code: str, url: str, ca_file: str) -> None:
-    screen.line("\nOne edge may enrol with this code, within half an hour (glassd up - and paste it, or scan it):\n")
+    screen.line(
+        "\nOne edge may enrol with this code, "
+        "within half an hour (glassd up - and paste it, or scan it):\n"
+    )
     screen.line(code + "\n")
     screen.line(load("edge.devcloud.codes", "devcloud").qr(code))
-    screen.line(f"\nAnother code: curl --cacert {ca_file} -X POST {url}/devcloud/codes --json '{{}}'")
+    screen.line(
+        f"\nAnother code: curl --cacert {ca_file} -X POST {url}/devcloud/codes --json '{{}}'"
+    )
     screen.flush()

@@ -1,4 +1,6 @@
-"""`glassd doctor`: examines this machine and prints what it finds, each with its fix. Refuses to examine anything itself."""
+"""`glassd doctor`: examines this machine and prints what it finds, each with its fix. Refuses
+to examine anything itself.
+"""
 
 import os
 import time
@@ -14,13 +16,20 @@ _COLOUR: Final = {"OK": "green", "WARN": "yellow", "FAIL": "red", "SKIP": "dim"}
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    named = bool(args.config or args.socket or os.environ.get("GLASSD_CONFIG") or os.environ.get("GLASSD_SOCKET"))
+    named = bool(
+        args.config
+        or args.socket
+        or os.environ.get("GLASSD_CONFIG")
+        or os.environ.get("GLASSD_SOCKET")
+    )
     return run_until_told(lambda: _examine(args, screen, named=named))
 
 
 async def _examine(args: Namespace, screen: Screen, *, named: bool) -> int:
     examine, report = load("edge.doctor.examine", "doctor"), load("edge.doctor.report", "doctor")
-    machine = load("edge.doctor.this_machine", "doctor").this_machine(dict(os.environ), (Path(args.socket),) if args.socket else ())
+    machine = load("edge.doctor.this_machine", "doctor").this_machine(
+        dict(os.environ), (Path(args.socket),) if args.socket else ()
+    )
     began, entries = time.monotonic(), []
     told = _Lines(screen, report.lines)
     config = Path(args.config) if args.config else None
@@ -49,7 +58,9 @@ class _Lines:
     def show(self, entry: Any) -> None:
         if entry.check.layer != self._layer:
             self.flush()
-            self._screen.line(self._screen.paint(f"{chr(10) if self._layer else ''}{entry.check.layer}", "bold"))
+            self._screen.line(
+                self._screen.paint(f"{chr(10) if self._layer else ''}{entry.check.layer}", "bold")
+            )
             self._layer = entry.check.layer
         if entry.finding.said.startswith("not reached"):
             self._waiting.append(entry)
@@ -61,7 +72,11 @@ class _Lines:
         waiting, self._waiting = self._waiting, []
         if waiting:
             first, last = waiting[0], waiting[-1]
-            titles = "" if first is last else f", for {', '.join(e.check.title for e in waiting[1:])} too"
+            titles = (
+                ""
+                if first is last
+                else f", for {', '.join(e.check.title for e in waiting[1:])} too"
+            )
             number = f"{first.number:>2}" if first is last else f"{first.number}-{last.number}"
             self._print(number, first, first.finding.said + titles)
         self._screen.flush()
@@ -74,7 +89,9 @@ class _Lines:
             self._screen.line(f"{' ' * 13}{plain(line)}")
 
 
-def _close(screen: Screen, report: Any, document: dict[str, Any], entries: list[Any], seconds: float) -> None:
+def _close(
+    screen: Screen, report: Any, document: dict[str, Any], entries: list[Any], seconds: float
+) -> None:
     if screen.as_json:
         screen.json(document)
         return
@@ -91,5 +108,7 @@ async def _bundle(path: Path, patient: Any, document: dict[str, Any]) -> str:
         await bundle.write(path, patient, document)
     except OSError as e:
         fix = "choose a place with room that you may write to: --bundle FILE"
-        raise CliError("CANNOT_WRITE", f"{path}: the bundle cannot be written: {e.strerror}", fix) from None
+        raise CliError(
+            "CANNOT_WRITE", f"{path}: the bundle cannot be written: {e.strerror}", fix
+        ) from None
     return str(path)

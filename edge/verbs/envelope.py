@@ -1,10 +1,14 @@
-"""An envelope as a person reads it, and the exit code it means. Refuses to know where it came from."""
+"""An envelope as a person reads it, and the exit code it means. Refuses to know where it came
+from.
+"""
 
 from typing import Any, Final
 
 from edge.verbs.screen import CliError, Screen, duration, for_people, plain
 
-_TIMED_OUT: Final = frozenset({"TIMEOUT", "DEADLINE_EXPIRED", "NOT_ACCEPTED", "APP_ACTIVATION_TIMEOUT"})
+_TIMED_OUT: Final = frozenset(
+    {"TIMEOUT", "DEADLINE_EXPIRED", "NOT_ACCEPTED", "APP_ACTIVATION_TIMEOUT"}
+)
 
 
 def tell(envelope: dict[str, Any], screen: Screen) -> int:
@@ -40,14 +44,24 @@ def _tell_success(envelope: dict[str, Any], screen: Screen) -> None:
     facts += _old(meta)
     screen.line(screen.paint(plain(" · ".join(facts)), "dim"))
     if isinstance(data, dict) and data.get("status") == "pending" and data.get("pendingToolCallId"):
-        screen.line(f"its result comes later; see it: glassd calls {plain(data['pendingToolCallId'])}")
+        screen.line(
+            f"its result comes later; see it: glassd calls {plain(data['pendingToolCallId'])}"
+        )
 
 
 def _old(meta: dict[str, Any]) -> list[str]:
-    """Say of an answer that is not a new one where it is from: known for a while, or an earlier call's."""
+    """Say of an answer that is not a new one where it is from: known for a while, or an earlier
+    call's.
+    """
     age = meta.get("ageS")
-    told = [f"as of {duration(age)} ago"] if meta.get("stale") and isinstance(age, int | float) else []
-    return told + (["the answer of an earlier call with the same key"] if meta.get("_idempotent_cache_hit") else [])
+    told = (
+        [f"as of {duration(age)} ago"] if meta.get("stale") and isinstance(age, int | float) else []
+    )
+    return told + (
+        ["the answer of an earlier call with the same key"]
+        if meta.get("_idempotent_cache_hit")
+        else []
+    )
 
 
 def delivered(delivery: Any) -> str:
@@ -64,19 +78,34 @@ def asks(envelope: dict[str, Any]) -> bool:
 
 
 def token_of(envelope: dict[str, Any]) -> str:
-    """Return the token of an answer that asks for a yes; "" when it does not, or when only the owner is given it."""
+    """Return the token of an answer that asks for a yes; "" when it does not, or when only the
+    owner is given it.
+    """
     request = (envelope.get("error") or {}).get("confirmation_request") or {}
     return str(request.get("token") or "") if asks(envelope) else ""
 
 
 def how_to_confirm(token: str) -> str:
-    return f"confirm on the glasses (tap or press: yes, double tap or long press: no), or: glassd confirm {token}".rstrip()
+    return (
+        "confirm on the glasses (tap or press: yes, "
+        f"double tap or long press: no), or: glassd confirm {token}"
+    ).rstrip()
 
 
 def _failure(envelope: dict[str, Any]) -> CliError:
     error = envelope.get("error") or {}
     fix = how_to_confirm(token_of(envelope)) if asks(envelope) else error.get("suggestion") or ""
     problems = error.get("details")
-    faults = [p for p in problems if isinstance(p, dict) and p.get("problem")] if isinstance(problems, list) else []
-    listed = "".join(f"\n  {p.get('path') or 'root'}: {p['problem']}" for p in faults)  # details of another kind stand in the message
-    return CliError(str(error.get("code", "")), f"{error.get('message', '')} ({error.get('code', '')}){listed}", str(fix))
+    faults = (
+        [p for p in problems if isinstance(p, dict) and p.get("problem")]
+        if isinstance(problems, list)
+        else []
+    )
+    listed = "".join(
+        f"\n  {p.get('path') or 'root'}: {p['problem']}" for p in faults
+    )  # details of another kind stand in the message
+    return CliError(
+        str(error.get("code", "")),
+        f"{error.get('message', '')} ({error.get('code', '')}){listed}",
+        str(fix),
+    )

@@ -1,4 +1,6 @@
-"""`glassd grants`: the tools that need no yes any more, and those that are forbidden; given and taken back."""
+"""`glassd grants`: the tools that need no yes any more, and those that are forbidden; given and
+taken back.
+"""
 
 import time
 from argparse import Namespace
@@ -13,17 +15,27 @@ MEANS: Final = {"always": "runs without asking", "never": "is refused without as
 
 def run(args: Namespace, screen: Screen) -> int:
     if args.revoke:
-        return _done(screen, ask(args, "DELETE", f"/v1/grants?{urlencode({'tool': args.revoke})}", who="owner"), "is asked about every time again")
+        return _done(
+            screen,
+            ask(args, "DELETE", f"/v1/grants?{urlencode({'tool': args.revoke})}", who="owner"),
+            "is asked about every time again",
+        )
     if given := args.always or args.never:
         grant = "always" if args.always else "never"
-        return _done(screen, ask(args, "PUT", "/v1/grants", {"tool": given, "grant": grant}, who="owner"), MEANS[grant])
+        return _done(
+            screen,
+            ask(args, "PUT", "/v1/grants", {"tool": given, "grant": grant}, who="owner"),
+            MEANS[grant],
+        )
     document = ask(args, "GET", "/v1/grants")
     if screen.as_json:
         screen.json(document)
     elif document["grants"]:
         screen.table([_row(grant) for grant in document["grants"]])
     else:
-        screen.line("Nothing is granted or forbidden for good: tools that need a yes ask every time.")
+        screen.line(
+            "Nothing is granted or forbidden for good: tools that need a yes ask every time."
+        )
     return 0
 
 
@@ -37,7 +49,11 @@ def _done(screen: Screen, answer: dict[str, Any], means: str) -> int:
 
 def _row(grant: dict[str, Any]) -> tuple[str, ...]:
     since = grant.get("since_wall")
-    day = time.strftime("since %Y-%m-%d", time.localtime(since)) if isinstance(since, int | float) else ""
+    day = (
+        time.strftime("since %Y-%m-%d", time.localtime(since))
+        if isinstance(since, int | float)
+        else ""
+    )
     word = str(grant.get("grant", ""))
     ended = str(grant.get("ended") or "")
     means = f"ended: {ended}; it asks again" if ended else MEANS.get(word, "")
@@ -45,7 +61,9 @@ def _row(grant: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _bound(grant: dict[str, Any]) -> str:
-    """What an “always” holds for: the tool's origin and the definition it had. A “never” holds for the name."""
+    """What an “always” holds for: the tool's origin and the definition it had. A “never” holds
+    for the name.
+    """
     if grant.get("grant") != "always" or not grant.get("definition"):
         return ""
     return f"from {grant.get('origin')}, definition {str(grant['definition'])[:12]}"

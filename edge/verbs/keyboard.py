@@ -13,7 +13,9 @@ MAX_LINE: Final = 256
 
 
 def typed(timeout_s: float) -> str | None:
-    """Give the line, "" for an empty one; None when nobody is there (any more). Raises TimeoutError."""
+    """Give the line, "" for an empty one; None when nobody is there (any more). Raises
+    TimeoutError.
+    """
     fd, end, line = sys.stdin.fileno(), time.monotonic() + timeout_s, b""
     while not line.endswith(b"\n") and len(line) < MAX_LINE:
         if not select.select([fd], [], [], max(0.0, end - time.monotonic()))[0]:

@@ -1,4 +1,6 @@
-"""`glassd lens`: what the lens shows now, as text or as a picture; again and again with `--watch`."""
+"""`glassd lens`: what the lens shows now, as text or as a picture; again and again with
+`--watch`.
+"""
 
 import json
 from argparse import Namespace
@@ -10,7 +12,10 @@ from edge.verbs.screen import CliError, Screen, plain
 from edge.verbs.talk import ask, follow
 
 NEVER: Final = "never seen"
-AWAY: Final = {"away": "the glasses are away; this is what they showed last", NEVER: "no glasses were ever connected"}
+AWAY: Final = {
+    "away": "the glasses are away; this is what they showed last",
+    NEVER: "no glasses were ever connected",
+}
 CHANGES: Final = frozenset({"lens.acknowledged", "glasses.ready", "glasses.lost", "missed"})
 
 
@@ -27,7 +32,12 @@ def _look(args: Namespace, screen: Screen, *, lines: bool) -> None:
     lens = ask(args, "GET", "/v1/lens?exact=true" if args.png else "/v1/lens")
     glasses = str(ask(args, "GET", "/v1/status").get("glasses", {}).get("state", ""))
     if glasses == NEVER and not args.watch:
-        raise CliError("NO_GLASSES", "no glasses were ever connected", "switch them on; see: glassd status", exit_code=4)
+        raise CliError(
+            "NO_GLASSES",
+            "no glasses were ever connected",
+            "switch them on; see: glassd status",
+            exit_code=4,
+        )
     if args.png:
         _draw(args, lens)
     if screen.as_json:
@@ -58,7 +68,11 @@ def framed(lines: list[str]) -> list[str]:
 
 def _below(lens: dict[str, Any]) -> str:
     pages = f"page {lens.get('page', 1)} of {lens['pages']}" if (lens.get("pages") or 0) > 1 else ""
-    return plain(" · ".join(part for part in (pages, f"scene {lens['scene']}" if lens.get("scene") else "") if part))
+    return plain(
+        " · ".join(
+            part for part in (pages, f"scene {lens['scene']}" if lens.get("scene") else "") if part
+        )
+    )
 
 
 # ------------------------------------------------------------------ the picture
@@ -74,4 +88,6 @@ def _draw(args: Namespace, lens: dict[str, Any]) -> None:
         beside.write_bytes(picture)
         beside.replace(args.png)  # whoever looks sees a whole file or the one before
     except OSError as e:
-        raise CliError("CANNOT_WRITE", f"{args.png}: cannot be written: {e.strerror}", "choose another file") from None
+        raise CliError(
+            "CANNOT_WRITE", f"{args.png}: cannot be written: {e.strerror}", "choose another file"
+        ) from None

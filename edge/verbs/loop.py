@@ -13,7 +13,9 @@ from edge.verbs.extras import load
 
 
 def run_until_told(main: Callable[[], Coroutine[Any, Any, Any]], *, fast: bool = False) -> int:
-    """Run to the end: its own code (None is 0), 0 after SIGTERM, KeyboardInterrupt after SIGINT. `fast` takes uvloop."""
+    """Run to the end: its own code (None is 0), 0 after SIGTERM, KeyboardInterrupt after
+    SIGINT. `fast` takes uvloop.
+    """
     factory = load("uvloop", "run").new_event_loop if fast else None
     with asyncio.Runner(loop_factory=factory) as runner:
         return int(runner.run(_until_terminated(main)) or 0)
@@ -33,7 +35,9 @@ async def _until_terminated(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any
         task.cancel()
 
     ends = [signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # the terminal went away, and nobody said nohup
+    if (
+        signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN
+    ):  # the terminal went away, and nobody said nohup
         ends.append(signal.SIGHUP)
     for end in ends:
         loop.add_signal_handler(end, terminate)
@@ -47,4 +51,3 @@ async def _until_terminated(main: Callable[[], Coroutine[Any, Any, Any]]) -> Any
         for end in ends:
             with contextlib.suppress(ValueError, RuntimeError):
                 loop.remove_signal_handler(end)
-

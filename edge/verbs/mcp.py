@@ -29,7 +29,12 @@ HANDED: Final = "systemd"
 def run(args: Namespace, screen: Screen) -> int:
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="glassd mcp: %(message)s")
     if args.http is None and (args.token_file or args.allow_host):
-        raise CliError("USAGE", "--token-file and --allow-host are for --http: over stdio there is only one client", "see: glassd mcp --help", exit_code=2)
+        raise CliError(
+            "USAGE",
+            "--token-file and --allow-host are for --http: over stdio there is only one client",
+            "see: glassd mcp --help",
+            exit_code=2,
+        )
     server = load("edge.facades.mcp_server", "mcp")
     return run_until_told(lambda: _serve(args, screen, server), fast=True)
 
@@ -39,7 +44,11 @@ async def _serve(args: Namespace, screen: Screen, server: Any) -> int:
         sockets = (Path(args.socket),) if args.socket else client_sockets(os.environ)
         if args.demo:
             sockets = (await _borrowed(stack),)
-        owners = tuple(dict.fromkeys(owner_socket(socket, os.environ) for socket in sockets)) if args.confirm_in_client else ()
+        owners = (
+            tuple(dict.fromkeys(owner_socket(socket, os.environ) for socket in sockets))
+            if args.confirm_in_client
+            else ()
+        )
         if owners:
             _check_owner(owners)
         facade = server.Facade(*_ways(args, server, sockets, owners, os.environ))
@@ -55,13 +64,17 @@ async def _serve(args: Namespace, screen: Screen, server: Any) -> int:
 
 
 def _check_owner(sockets: tuple[Path, ...]) -> None:
-    """A daemon that does not run yet is waited for; one that would refuse every answer is said at once. Raises `CliError`."""
+    """A daemon that does not run yet is waited for; one that would refuse every answer is said
+    at once. Raises `CliError`.
+    """
     try:
         ControlClient(sockets).request("GET", "/v1/confirm")
     except ControlError as e:
         if e.code == "PERMISSION":
             message = f"--confirm-in-client answers in the owner's place, and {e.message}"
-            raise CliError(e.code, message, f"leave it out, or {e.fix}", exit_code=e.exit_code) from None
+            raise CliError(
+                e.code, message, f"leave it out, or {e.fix}", exit_code=e.exit_code
+            ) from None
 
 
 async def _borrowed(stack: AsyncExitStack) -> Path:
@@ -75,7 +88,13 @@ async def _borrowed(stack: AsyncExitStack) -> Path:
         raise missing(e, "mcp --demo") from None
 
 
-def _ways(args: Namespace, server: Any, sockets: tuple[Path, ...], owners: tuple[Path, ...], env: Mapping[str, str]) -> tuple[Any, Any]:
+def _ways(
+    args: Namespace,
+    server: Any,
+    sockets: tuple[Path, ...],
+    owners: tuple[Path, ...],
+    env: Mapping[str, str],
+) -> tuple[Any, Any]:
     from edge import cold  # noqa: PLC0415 - of the verbs that run on only this one reads tools from disk
     from edge.clock import Clock  # noqa: PLC0415
     from edge.core.ids import new_call_id  # noqa: PLC0415
@@ -83,9 +102,12 @@ def _ways(args: Namespace, server: Any, sockets: tuple[Path, ...], owners: tuple
 
     clock = Clock.system()
     return server.Daemon(sockets), server.Ways(
-        cold=lambda: cold.read(env, now=time.time()).tools, chance=random.random, new_id=lambda: new_call_id(clock),
-        rate=RateLimit(max(1, args.rate // BURST_OF), 60.0 / BURST_OF), owner=server.Daemon(owners) if owners else None,
-    )  # fmt: skip
+        cold=lambda: cold.read(env, now=time.time()).tools,
+        chance=random.random,
+        new_id=lambda: new_call_id(clock),
+        rate=RateLimit(max(1, args.rate // BURST_OF), 60.0 / BURST_OF),
+        owner=server.Daemon(owners) if owners else None,
+    )
 
 
 # ------------------------------------------------------------------ where, and who may
@@ -96,16 +118,33 @@ def _place(args: Namespace, http: Any, env: Mapping[str, str]) -> Any:
     token = _token(args.token_file, env, http.MIN_TOKEN)
     if args.http == HANDED:
         if env.get("LISTEN_PID") != str(os.getpid()) or env.get("LISTEN_FDS") != "1":
-            raise CliError("USAGE", "systemd handed no socket over", "enable glassd-mcp.socket, or name a place: --http 127.0.0.1:8788", exit_code=2)
+            raise CliError(
+                "USAGE",
+                "systemd handed no socket over",
+                "enable glassd-mcp.socket, or name a place: --http 127.0.0.1:8788",
+                exit_code=2,
+            )
         return http.Place(handed=True, hosts=tuple(args.allow_host), token=token)
     host, colon, port = args.http.rpartition(":")
     if not (colon and port.isdecimal() and int(port) < 65536):
-        raise CliError("USAGE", f"--http {args.http}: is not HOST:PORT", "for example --http 127.0.0.1:8788 (port 0: any that is free)", exit_code=2)
-    return http.Place(host=host.strip("[]") or "127.0.0.1", port=int(port), hosts=tuple(args.allow_host), token=token)
+        raise CliError(
+            "USAGE",
+            f"--http {args.http}: is not HOST:PORT",
+            "for example --http 127.0.0.1:8788 (port 0: any that is free)",
+            exit_code=2,
+        )
+    return http.Place(
+        host=host.strip("[]") or "127.0.0.1",
+        port=int(port),
+        hosts=tuple(args.allow_host),
+        token=token,
+    )
 
 
 def _token(named: str | None, env: Mapping[str, str], least: int) -> str:
-    """Read the token: from the file that was named, else from systemd's credential; "" when there is neither."""
+    """Read the token: from the file that was named, else from systemd's credential; "" when
+    there is neither.
+    """
     credentials = env.get("CREDENTIALS_DIRECTORY")
     path = Path(named) if named else Path(credentials or "/nonexistent") / CREDENTIAL
     if not named and not path.exists():
@@ -115,7 +154,17 @@ def _token(named: str | None, env: Mapping[str, str], least: int) -> str:
             token = file.read(MAX_TOKEN).strip()
     except (OSError, UnicodeDecodeError) as e:
         why = e.strerror if isinstance(e, OSError) else "it holds more than plain letters"
-        raise CliError("TOKEN", f"the token in {path} cannot be read: {why}", "write one line into it: openssl rand -hex 24", exit_code=2) from None
+        raise CliError(
+            "TOKEN",
+            f"the token in {path} cannot be read: {why}",
+            "write one line into it: openssl rand -hex 24",
+            exit_code=2,
+        ) from None
     if len(token) < least or not token.isprintable() or " " in token:
-        raise CliError("TOKEN", f"the token in {path} must be one word of at least {least} characters", "make one: openssl rand -hex 24", exit_code=2)
+        raise CliError(
+            "TOKEN",
+            f"the token in {path} must be one word of at least {least} characters",
+            "make one: openssl rand -hex 24",
+            exit_code=2,
+        )
     return token

@@ -16,7 +16,10 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.json({"paired": glasses, "how": step.get("how")})
     else:
         how = str(step.get("how", ""))
-        screen.line(f"Paired with {plain(glasses.get('id', ''))} ({HOW.get(how, plain(how))}). They are connected to by themselves from now on.")
+        screen.line(
+            f"Paired with {plain(glasses.get('id', ''))} ({HOW.get(how, plain(how))}). "
+            "They are connected to by themselves from now on."
+        )
     return 0
 
 

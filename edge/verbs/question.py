@@ -1,4 +1,5 @@
-"""A call that waits for the wearer's yes, seen from the command line: what it asks, how to decide it, and what came of it.
+"""A call that waits for the wearer's yes, seen from the command line: what it asks, how to decide
+it, and what came of it.
 
 Who may decide is asked at the terminal; all others wait for the glasses or for `glassd confirm`.
 """
@@ -27,12 +28,20 @@ def show(envelope: dict[str, Any], screen: Screen) -> None:
         screen.json(envelope)
         return
     screen.line(f"waits for a yes: {plain(_particulars(envelope, screen))}")
-    rows = (("call", _call_id(envelope)), ("token", token_of(envelope)), ("next", how_to_confirm(token_of(envelope))))
+    rows = (
+        ("call", _call_id(envelope)),
+        ("token", token_of(envelope)),
+        ("next", how_to_confirm(token_of(envelope))),
+    )
     screen.table([row for row in rows if row[1]])
 
 
-def decided(args: Namespace, screen: Screen, envelope: dict[str, Any], *, patience_s: float) -> dict[str, Any]:
-    """Wait until the call has its answer, telling what it waits for. Gives `envelope` back when nothing waits for a yes."""
+def decided(
+    args: Namespace, screen: Screen, envelope: dict[str, Any], *, patience_s: float
+) -> dict[str, Any]:
+    """Wait until the call has its answer, telling what it waits for. Gives `envelope` back when
+    nothing waits for a yes.
+    """
     try:
         story = _story(args, _call_id(envelope), wait="")
     except CliError as e:
@@ -42,15 +51,22 @@ def decided(args: Namespace, screen: Screen, envelope: dict[str, Any], *, patien
     if not story.get("response"):
         if (typed := _typed(args, screen, envelope)) is not None:
             return typed
-        screen.note(f"waits for a yes: {_particulars(envelope, screen)}\n{how_to_confirm(token_of(envelope))}")
+        screen.note(
+            f"waits for a yes: {_particulars(envelope, screen)}\n"
+            f"{how_to_confirm(token_of(envelope))}"
+        )
         story = _waited(args, _call_id(envelope), patience_s)
     response: dict[str, Any] = story.get("response") or _pending(story)
     return response
 
 
 def _typed(args: Namespace, screen: Screen, envelope: dict[str, Any]) -> dict[str, Any] | None:
-    """Ask at this terminal, for somebody who may answer; None when nothing was typed, or the answer came from elsewhere."""
-    terminal = Terminal.open() if token_of(envelope) and not screen.as_json and os.isatty(0) else None
+    """Ask at this terminal, for somebody who may answer; None when nothing was typed, or the
+    answer came from elsewhere.
+    """
+    terminal = (
+        Terminal.open() if token_of(envelope) and not screen.as_json and os.isatty(0) else None
+    )
     if terminal is None:
         return None
     call_id = _call_id(envelope)
@@ -69,7 +85,9 @@ def _typed(args: Namespace, screen: Screen, envelope: dict[str, Any]) -> dict[st
 
 
 def _waited(args: Namespace, call_id: str, patience_s: float) -> dict[str, Any]:
-    """Wait until the question is over, however long the daemon lets it stand, and then `patience_s` for the answer."""
+    """Wait until the question is over, however long the daemon lets it stand, and then
+    `patience_s` for the answer.
+    """
     try:
         for _ in range(int(DAY_S / SLICE_S)):
             story = _story(args, call_id, wait=f"?wait={SLICE_S:g}&until=answer")
@@ -89,7 +107,9 @@ def _see(call_id: str) -> str:
 
 
 def _story(args: Namespace, call_id: str, *, wait: str) -> Any:
-    return ask(args, "GET", f"/v1/calls/{quote(call_id, safe='') or '-'}{wait}", timeout_s=SLICE_S + 10.0)
+    return ask(
+        args, "GET", f"/v1/calls/{quote(call_id, safe='') or '-'}{wait}", timeout_s=SLICE_S + 10.0
+    )
 
 
 def _call_id(envelope: dict[str, Any]) -> str:
@@ -100,10 +120,18 @@ def _particulars(envelope: dict[str, Any], screen: Screen) -> str:
     """All that the wearer is shown of the call, a line each; those after the first are indented."""
     error = envelope.get("error") or {}
     request = error.get("confirmation_request") or {}
-    first, *more = [plain(line) for line in request.get("particulars") or [request.get("preview") or error.get("message", "")]]
+    first, *more = [
+        plain(line)
+        for line in request.get("particulars")
+        or [request.get("preview") or error.get("message", "")]
+    ]
     return "\n".join([first, *(row for line in more for row in rows(line, screen.width))])
 
 
 def _pending(story: dict[str, Any]) -> dict[str, Any]:
     data = {"status": "pending", "pendingToolCallId": story.get("call_id")}
-    return {"ok": True, "data": data, "meta": {"tool": story.get("tool"), "callId": story.get("call_id"), "delivery": "queued"}}
+    return {
+        "ok": True,
+        "data": data,
+        "meta": {"tool": story.get("tool"), "callId": story.get("call_id"), "delivery": "queued"},
+    }

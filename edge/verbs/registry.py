@@ -1,4 +1,6 @@
-"""`glassd registry`: the tools of this installation, as the daemon starts with them; only `sync` needs a daemon."""
+"""`glassd registry`: the tools of this installation, as the daemon starts with them; only
+`sync` needs a daemon.
+"""
 
 import os
 from argparse import Namespace
@@ -22,7 +24,13 @@ SYNC_S: Final = 150.0
 def run(args: Namespace, screen: Screen) -> int:
     if args.action == "sync":
         return _sync(args, screen)
-    file = Path(args.file) if args.file else Path(args.tools, build.ARTIFACT.name) if args.tools else build.ARTIFACT
+    file = (
+        Path(args.file)
+        if args.file
+        else Path(args.tools, build.ARTIFACT.name)
+        if args.tools
+        else build.ARTIFACT
+    )
     return {"build": _build, "check": _check, "show": _show}[args.action](args, file, screen)
 
 
@@ -34,7 +42,10 @@ def _sync(args: Namespace, screen: Screen) -> int:
         return 0
     cloud = layer["cloud"]
     screen.line(f"registry {cloud['version']} of {cloud['url']} is in force")
-    screen.line(f"{layer['tools']} tools with those of this installation, {layer['compatible']} for these glasses")
+    screen.line(
+        f"{layer['tools']} tools with those of this installation, "
+        f"{layer['compatible']} for these glasses"
+    )
     for dropped in layer["dropped"]:
         screen.note(f"left out: {dropped}")
     return 0
@@ -50,7 +61,9 @@ def _build(args: Namespace, file: Path, screen: Screen) -> int:
     try:
         build.write(report.text, file, made=stamp(_folders(args), os.environ))
     except OSError as e:
-        raise CliError("CANNOT_WRITE", f"{file}: cannot be written: {e.strerror}", "choose another: --file") from None
+        raise CliError(
+            "CANNOT_WRITE", f"{file}: cannot be written: {e.strerror}", "choose another: --file"
+        ) from None
     if args.losses and not screen.as_json:
         for line in _told(report):
             screen.line(line)
@@ -70,7 +83,12 @@ def _check(args: Namespace, file: Path, screen: Screen) -> int:
 
 def _again(args: Namespace) -> str:
     """Say how this very registry is built."""
-    return " ".join(["glassd registry build", *(f"--{name} {value}" for name in ("tools", "file") if (value := getattr(args, name)))])
+    return " ".join(
+        [
+            "glassd registry build",
+            *(f"--{name} {value}" for name in ("tools", "file") if (value := getattr(args, name))),
+        ]
+    )
 
 
 def _folders(args: Namespace) -> Path:
@@ -82,27 +100,53 @@ def _compiled(args: Namespace, screen: Screen) -> build.Report:
     try:
         report = build.compile_tools(_folders(args))
     except OSError as e:
-        raise CliError("CANNOT_READ", f"{_folders(args)}: cannot be read: {e.strerror}", "choose another: --tools") from None
+        raise CliError(
+            "CANNOT_READ",
+            f"{_folders(args)}: cannot be read: {e.strerror}",
+            "choose another: --tools",
+        ) from None
     for warning in report.warnings if not screen.as_json else ():
         screen.note(f"warning: {warning}")
     if report.text is None:
         fix = "correct them, then again"
         if not screen.as_json:
-            raise CliError("DOES_NOT_COMPILE", "the tools do not compile:\n  " + "\n  ".join(map(str, report.failures)), fix)
+            raise CliError(
+                "DOES_NOT_COMPILE",
+                "the tools do not compile:\n  " + "\n  ".join(map(str, report.failures)),
+                fix,
+            )
         found = [failure.to_json() for failure in report.failures]
-        screen.json({"error": {"code": "DOES_NOT_COMPILE", "message": "the tools do not compile", "fix": fix, "failures": found}})
+        screen.json(
+            {
+                "error": {
+                    "code": "DOES_NOT_COMPILE",
+                    "message": "the tools do not compile",
+                    "fix": fix,
+                    "failures": found,
+                }
+            }
+        )
     return report
 
 
 def _summary(report: build.Report, file: Path, screen: Screen) -> int:
     forms = Counter(provider for told in report.told.values() for provider in told.made)
     if screen.as_json:
-        screen.json({
-            "file": str(file), "tools": report.tools, "version": report.version,
-            "warnings": [str(warning) for warning in report.warnings], "forms": {p: forms[p] for p in PROVIDERS},
-            "withheld": {name: dict(told.withheld) for name, told in report.told.items() if told.withheld},
-            "losses": {name: dict(told.losses) for name, told in report.told.items() if told.losses},
-        })  # fmt: skip
+        screen.json(
+            {
+                "file": str(file),
+                "tools": report.tools,
+                "version": report.version,
+                "warnings": [str(warning) for warning in report.warnings],
+                "forms": {p: forms[p] for p in PROVIDERS},
+                "withheld": {
+                    name: dict(told.withheld) for name, told in report.told.items() if told.withheld
+                },
+                "losses": {
+                    name: dict(told.losses) for name, told in report.told.items() if told.losses
+                },
+            }
+        )
         return 0
     for name, told in report.told.items():
         for provider, why in told.withheld.items():
@@ -115,8 +159,10 @@ def _summary(report: build.Report, file: Path, screen: Screen) -> int:
 def _told(report: build.Report) -> list[str]:
     return [
         f"{name} for {provider}: {loss}"
-        for name, told in report.told.items() for provider, losses in told.losses.items() for loss in losses
-    ]  # fmt: skip
+        for name, told in report.told.items()
+        for provider, losses in told.losses.items()
+        for loss in losses
+    ]
 
 
 # ------------------------------------------------------------------ show
@@ -125,13 +171,25 @@ def _told(report: build.Report) -> list[str]:
 def _show(args: Namespace, file: Path, screen: Screen) -> int:
     document, registry = _read(file, _again(args))
     if args.prompt:
-        return _print(document.get("prompts", {}).get(args.prompt, ""), {"prompt": args.prompt}, screen)
+        return _print(
+            document.get("prompts", {}).get(args.prompt, ""), {"prompt": args.prompt}, screen
+        )
     if args.provider and not args.tool:
-        raise CliError("WRONG_USAGE", "--provider needs a tool: its form is printed", "glassd registry show", exit_code=2)
+        raise CliError(
+            "WRONG_USAGE",
+            "--provider needs a tool: its form is printed",
+            "glassd registry show",
+            exit_code=2,
+        )
     if args.tool:
         told = find(document, args.tool)
         if told is None:
-            raise CliError("TOOL_NOT_FOUND", f"there is no tool {args.tool} in {file}", "glassd registry show", exit_code=4)
+            raise CliError(
+                "TOOL_NOT_FOUND",
+                f"there is no tool {args.tool} in {file}",
+                "glassd registry show",
+                exit_code=4,
+            )
         if args.provider:
             return _form(told, args.provider, screen)
         return _tool(told, registry, _folders(args), screen)
@@ -139,7 +197,9 @@ def _show(args: Namespace, file: Path, screen: Screen) -> int:
         screen.json(document)
         return 0
     tools = [tool for app in registry.apps for tool in app.tools]
-    screen.table([(t.name, t.category, t.source.value, t.description.split(". ")[0]) for t in tools])
+    screen.table(
+        [(t.name, t.category, t.source.value, t.description.split(". ")[0]) for t in tools]
+    )
     screen.line(f"version {registry.version}")
     return 0
 
@@ -147,9 +207,13 @@ def _show(args: Namespace, file: Path, screen: Screen) -> int:
 def _read(file: Path, again: str) -> tuple[dict[str, Any], Registry]:
     try:
         body = file.read_bytes()
-        return manifest.parse_json(body), manifest.load(body, source=Source.LOCAL, per_tool_hardware=True)
+        return manifest.parse_json(body), manifest.load(
+            body, source=Source.LOCAL, per_tool_hardware=True
+        )
     except OSError as e:
-        raise CliError("NOT_BUILT", f"{file}: cannot be read: {e.strerror}", again, exit_code=4) from None
+        raise CliError(
+            "NOT_BUILT", f"{file}: cannot be read: {e.strerror}", again, exit_code=4
+        ) from None
     except BadManifest as e:
         raise CliError("BAD_REGISTRY", f"{file}: {e}", again) from None
 
@@ -174,13 +238,31 @@ def _tool(told: Any, registry: Registry, folders: Path, screen: Screen) -> int:
     """Print all there is to know of one tool."""
     tool = next(t for app in registry.apps for t in app.tools if t.name == told["name"])
     doc = about.documentation(tool, folders)
-    known = {**about.metadata(tool), "encodedName": told["encodedName"], "summary": about.summary(tool)}
+    known = {
+        **about.metadata(tool),
+        "encodedName": told["encodedName"],
+        "summary": about.summary(tool),
+    }
     written = describe.read(tool, folders)
     if screen.as_json:
-        screen.json({**known, **describe.data(tool, written), "description": tool.description, "parameters": tool.raw["inputSchema"], "documentation": doc,
-                     "providers": sorted(told.get("providerSchemas", {})), "withheld": told.get("withheld", {})})  # fmt: skip
+        screen.json(
+            {
+                **known,
+                **describe.data(tool, written),
+                "description": tool.description,
+                "parameters": tool.raw["inputSchema"],
+                "documentation": doc,
+                "providers": sorted(told.get("providerSchemas", {})),
+                "withheld": told.get("withheld", {}),
+            }
+        )
         return 0
-    screen.table([(key, ", ".join(value) if isinstance(value, list) else for_people(value)) for key, value in known.items()])
+    screen.table(
+        [
+            (key, ", ".join(value) if isinstance(value, list) else for_people(value))
+            for key, value in known.items()
+        ]
+    )
     screen.line("\n" + for_people(describe.text(tool, written)))
     screen.line("\n" + for_people(_plain(tool)))
     screen.line("\n" + (doc or "(no documentation)").strip())

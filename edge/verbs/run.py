@@ -25,23 +25,39 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
     try:
         read = reading.result()
     except BadSettings as e:
-        raise CliError("BAD_SETTINGS", str(e), f"every key is explained in {sample()}", exit_code=2) from None
+        raise CliError(
+            "BAD_SETTINGS", str(e), f"every key is explained in {sample()}", exit_code=2
+        ) from None
     found = read.settings
     redact = logs.set_up(found.log.level, os.environ)
     try:
         return run_until_told(
-            lambda: app.serve(found, hide=redact.hide, shelf=read.shelf, own=read.own, config=config), fast=True)  # fmt: skip
+            lambda: app.serve(
+                found, hide=redact.hide, shelf=read.shelf, own=read.own, config=config
+            ),
+            fast=True,
+        )
     except SocketTaken as e:
         raise CliError("SOCKET_TAKEN", str(e)) from None
     except BadSettings as e:  # a secret's file that went away meanwhile
         raise CliError("BAD_SETTINGS", str(e), exit_code=2) from None
     except (FileExistsError, NotADirectoryError) as e:
-        raise CliError("BAD_SETTINGS", f"glassd cannot start: {_no_directory(e)} is a file and must be a directory", "move it away, or name another directory as edge.state_dir", exit_code=2) from None
+        raise CliError(
+            "BAD_SETTINGS",
+            f"glassd cannot start: {_no_directory(e)} is a file and must be a directory",
+            "move it away, or name another directory as edge.state_dir",
+            exit_code=2,
+        ) from None
     except StoreMisplaced as e:
         import shlex  # noqa: PLC0415 - only for this error
 
         database = shlex.quote(str(found.state_dir(os.environ) / "glassd.db"))
-        raise CliError("CANNOT_START", f"glassd cannot start: {e}", f"move it away: mv {database} {database}.directory", exit_code=2) from None
+        raise CliError(
+            "CANNOT_START",
+            f"glassd cannot start: {e}",
+            f"move it away: mv {database} {database}.directory",
+            exit_code=2,
+        ) from None
     except (StoreError, OSError) as e:
         raise _not_stored(e, found.state_dir(os.environ)) from None
     except ExceptionGroup as group:
@@ -51,15 +67,30 @@ def run(args: Namespace, screen: Screen) -> int:  # noqa: ARG001 - every verb is
 def _no_directory(error: OSError) -> str:
     """Name the first part of the path that is there and is no directory."""
     path = Path(error.filename or "edge.state_dir").absolute()
-    return str(next((part for part in (*reversed(path.parents), path) if part.exists() and not part.is_dir()), path))
+    return str(
+        next(
+            (
+                part
+                for part in (*reversed(path.parents), path)
+                if part.exists() and not part.is_dir()
+            ),
+            path,
+        )
+    )
 
 
 def _not_stored(e: Exception, state: Path) -> CliError:
     """The state cannot be read or written: because of the whole disk, or of one file."""
     if isinstance(e, StorageUnavailable) or is_disk_fault(e):
-        return CliError("STORAGE_UNAVAILABLE", f"glassd cannot start: {e}", room.explain(state, str(e)))
+        return CliError(
+            "STORAGE_UNAVAILABLE", f"glassd cannot start: {e}", room.explain(state, str(e))
+        )
     where = getattr(e, "filename", None) or state
-    return CliError("CANNOT_START", f"glassd cannot start: {e}", f"check that {where} can be written: glassd doctor")
+    return CliError(
+        "CANNOT_START",
+        f"glassd cannot start: {e}",
+        f"check that {where} can be written: glassd doctor",
+    )
 
 
 def _crashed(group: ExceptionGroup[Exception]) -> Exception:
@@ -69,4 +100,8 @@ def _crashed(group: ExceptionGroup[Exception]) -> Exception:
         found = found.exceptions[0]
     if found is None:
         return group
-    return CliError("CRASHED", str(found.exceptions[0]), "what is wrong here: glassd doctor; what it said before: journalctl -u glassd")
+    return CliError(
+        "CRASHED",
+        str(found.exceptions[0]),
+        "what is wrong here: glassd doctor; what it said before: journalctl -u glassd",
+    )

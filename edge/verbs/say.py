@@ -12,4 +12,14 @@ PATIENCE_S: Final = 120.0
 
 
 def run(args: Namespace, screen: Screen) -> int:
-    return tell(ask(args, "POST", "/v1/say", {"text": " ".join(args.text)}, timeout_s=PATIENCE_S, who="owner"), screen)
+    return tell(
+        ask(
+            args,
+            "POST",
+            "/v1/say",
+            {"text": " ".join(args.text)},
+            timeout_s=PATIENCE_S,
+            who="owner",
+        ),
+        screen,
+    )

@@ -1,6 +1,8 @@
-"""What a person or a program sees of a verb: text, tables, colour, JSON, errors. Loads nothing heavy.
+"""What a person or a program sees of a verb: text, tables, colour, JSON, errors. Loads nothing
+heavy.
 
-Refuses to know what is shown. Text from elsewhere is made harmless here: it cannot move a terminal's cursor.
+Refuses to know what is shown. Text from elsewhere is made harmless here: it cannot move a
+terminal's cursor.
 """
 
 import json
@@ -74,7 +76,10 @@ class Screen:
             self._out.flush()
             return
         head = "\x1b[31merror:\x1b[0m" if self._colour_err else "error:"
-        self._err.write(f"{head} {plain(error.message)}\n" + (f"next:  {plain(error.fix)}\n" if error.fix else ""))
+        self._err.write(
+            f"{head} {plain(error.message)}\n"
+            + (f"next:  {plain(error.fix)}\n" if error.fix else "")
+        )
 
     def paint(self, text: str, colour: str) -> str:
         return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self._colour and colour else text
@@ -82,9 +87,15 @@ class Screen:
     def table(self, rows: Sequence[Sequence[str]], *, indent: str = "") -> None:
         """Write aligned columns; the last one is cut at the terminal's edge."""
         cells = [[plain(cell).replace("\n", " ") for cell in row] for row in rows]
-        widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]) - 1)] if cells else []
+        widths = (
+            [max(len(row[i]) for row in cells) for i in range(len(cells[0]) - 1)] if cells else []
+        )
         for row in cells:
-            text = indent + "".join(f"{cell:<{w}}  " for cell, w in zip(row, widths, strict=False)) + row[-1]
+            text = (
+                indent
+                + "".join(f"{cell:<{w}}  " for cell, w in zip(row, widths, strict=False))
+                + row[-1]
+            )
             self.line(cut(text, self.width).rstrip())
 
     def _fit(self, text: str) -> str:
@@ -95,23 +106,36 @@ def os_problem(error: OSError) -> str:
     """Say what the system refused, in words: which file, and why."""
     if isinstance(error, FileExistsError | NotADirectoryError) and error.filename:
         return f"{error.filename}: is a file, where a folder is needed"
-    return f"{error.filename}: {(error.strerror or '').lower() or error}" if error.filename else str(error)
+    return (
+        f"{error.filename}: {(error.strerror or '').lower() or error}"
+        if error.filename
+        else str(error)
+    )
 
 
 def plain(text: object) -> str:
-    """Make text from elsewhere harmless: control characters (other than line ends) become visible escapes."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in str(text))
+    """Make text from elsewhere harmless: control characters (other than line ends) become
+    visible escapes.
+    """
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode()
+        for c in str(text)
+    )
 
 
 def harmless(text: str) -> str:
     """As `plain`, but colours stay."""
     if text.isprintable():
         return text
-    return "".join(part if number % 2 else plain(part) for number, part in enumerate(_PAINTED.split(text)))
+    return "".join(
+        part if number % 2 else plain(part) for number, part in enumerate(_PAINTED.split(text))
+    )
 
 
 def json_text(value: Any, *, only_ascii: bool = False, indent: int | None = None) -> str:
-    """Write JSON whose texts cannot move a cursor or turn the direction of writing: what is not printable is an escape."""
+    """Write JSON whose texts cannot move a cursor or turn the direction of writing: what is not
+    printable is an escape.
+    """
     text = json.dumps(value, ensure_ascii=only_ascii, indent=indent)
     if text.replace("\n", "").isprintable():
         return text

@@ -1,4 +1,5 @@
-"""`glassd servers`: the other MCP servers whose tools are ours, how each fares, a fresh look, and the end of a sign-in.
+"""`glassd servers`: the other MCP servers whose tools are ours, how each fares, a fresh look, and
+the end of a sign-in.
 
 Refuses to sign in itself: a person does that in a browser, and brings back where it was sent.
 """
@@ -12,7 +13,12 @@ from edge.verbs.talk import ask
 
 SETTLES_S: Final = 75.0
 """The daemon itself gives up sooner."""
-_GOOD: Final = {"connected": "green", "disconnected": "", "loading": "yellow", "authorizing": "yellow"}
+_GOOD: Final = {
+    "connected": "green",
+    "disconnected": "",
+    "loading": "yellow",
+    "authorizing": "yellow",
+}
 _READ_AS: Final = str.maketrans({"O": "0", "I": "1", "L": "1", "-": None, " ": None})
 """A code that was read off a lens, as it was meant."""
 NAMED: Final = 8
@@ -22,9 +28,24 @@ def run(args: Namespace, screen: Screen) -> int:
     if args.act is None:
         return _list(ask(args, "GET", "/v1/servers")["servers"], screen)
     if not args.server:
-        raise CliError("USAGE", f"glassd servers {args.act} needs a server's id", "see them: glassd servers", exit_code=2)
+        raise CliError(
+            "USAGE",
+            f"glassd servers {args.act} needs a server's id",
+            "see them: glassd servers",
+            exit_code=2,
+        )
     if args.act == "refresh":
-        return _one(ask(args, "POST", f"/v1/servers/{args.server}/refresh", {}, timeout_s=SETTLES_S, who="owner"), screen)
+        return _one(
+            ask(
+                args,
+                "POST",
+                f"/v1/servers/{args.server}/refresh",
+                {},
+                timeout_s=SETTLES_S,
+                who="owner",
+            ),
+            screen,
+        )
     return _authorize(args, screen)
 
 
@@ -32,7 +53,10 @@ def _list(servers: list[dict[str, Any]], screen: Screen) -> int:
     if screen.as_json:
         screen.json({"servers": servers})
     elif not servers:
-        screen.line("No other MCP servers. Write one down as [[mcp.servers]] in the configuration, then: systemctl reload glassd")
+        screen.line(
+            "No other MCP servers. Write one down as [[mcp.servers]] in the "
+            "configuration, then: systemctl reload glassd"
+        )
     else:
         screen.table([_row(screen, one) for one in servers])
         for one in servers:
@@ -43,15 +67,27 @@ def _list(servers: list[dict[str, Any]], screen: Screen) -> int:
 def _row(screen: Screen, one: dict[str, Any]) -> tuple[str, ...]:
     state = "off" if not one["enabled"] else one["status"]
     tools = len(one.get("tools") or ())
-    colour = "red" if one["enabled"] and one.get("error") and state == "disconnected" else _GOOD.get(state, "")
-    return plain(one["id"]), screen.paint(state, colour), f"{tools} tool{'s' * (tools != 1)}", plain(one.get("error", ""))
+    colour = (
+        "red"
+        if one["enabled"] and one.get("error") and state == "disconnected"
+        else _GOOD.get(state, "")
+    )
+    return (
+        plain(one["id"]),
+        screen.paint(state, colour),
+        f"{tools} tool{'s' * (tools != 1)}",
+        plain(one.get("error", "")),
+    )
 
 
 def _beside(one: dict[str, Any], screen: Screen) -> None:
     """What its owner may want to do about it."""
     name = plain(one["id"])
     if url := one.get("authorize_url"):
-        screen.note(f"{name}: sign in at {plain(url)}\nthen: glassd servers authorize {name} 'THE ADDRESS YOU ARE SENT TO'")
+        screen.note(
+            f"{name}: sign in at {plain(url)}\nthen: "
+            f"glassd servers authorize {name} 'THE ADDRESS YOU ARE SENT TO'"
+        )
     if left := one.get("not_allowed"):
         more = f" and {len(left) - NAMED} more" if len(left) > NAMED else ""
         screen.note(f"{name}: not in allowed_tools: {plain(', '.join(left[:NAMED]))}{more}")
@@ -72,7 +108,9 @@ def _one(server: dict[str, Any], screen: Screen) -> int:
 
 
 def _authorize(args: Namespace, screen: Screen) -> int:
-    """Without a code: where to go. With one, or with the whole address the browser ended at: finish."""
+    """Without a code: where to go. With one, or with the whole address the browser ended at:
+    finish.
+    """
     server = _meant(ask(args, "GET", "/v1/servers")["servers"], args.server)
     if args.code is None:
         if screen.as_json:
@@ -81,18 +119,40 @@ def _authorize(args: Namespace, screen: Screen) -> int:
             _beside({**server, "not_allowed": (), "left_out": ()}, screen)
         return 0
     body = _brought(args.code)
-    return _one(ask(args, "POST", f"/v1/servers/{server['id']}/authorize", body, timeout_s=SETTLES_S, who="owner"), screen)
+    return _one(
+        ask(
+            args,
+            "POST",
+            f"/v1/servers/{server['id']}/authorize",
+            body,
+            timeout_s=SETTLES_S,
+            who="owner",
+        ),
+        screen,
+    )
 
 
 def _meant(servers: list[dict[str, Any]], word: str) -> dict[str, Any]:
     """Find a server by its id, or by the code of its sign-in on the lens."""
     code = word.strip().upper().translate(_READ_AS)
     for one in servers:
-        if one["id"] == word or (one.get("sign_in_code") and one["sign_in_code"].replace("-", "") == code):
+        if one["id"] == word or (
+            one.get("sign_in_code") and one["sign_in_code"].replace("-", "") == code
+        ):
             if not one.get("authorize_url"):
-                raise CliError("NOT_FOUND", f"{word} asks for no sign-in now; it is {one['status']}", "see: glassd servers", exit_code=4)
+                raise CliError(
+                    "NOT_FOUND",
+                    f"{word} asks for no sign-in now; it is {one['status']}",
+                    "see: glassd servers",
+                    exit_code=4,
+                )
             return one
-    raise CliError("NOT_FOUND", f"there is no server {word}, and no sign-in of this code", "see: glassd servers", exit_code=4)
+    raise CliError(
+        "NOT_FOUND",
+        f"there is no server {word}, and no sign-in of this code",
+        "see: glassd servers",
+        exit_code=4,
+    )
 
 
 def _brought(text: str) -> dict[str, str]:
@@ -101,7 +161,16 @@ def _brought(text: str) -> dict[str, str]:
         return {"code": text}
     given = parse_qs(urlsplit(text).query or text.partition("?")[2] or text)
     if "error" in given:
-        raise CliError("DENIED", f"the sign-in was refused: {plain(given['error'][0])}", "begin it again: glassd servers")
+        raise CliError(
+            "DENIED",
+            f"the sign-in was refused: {plain(given['error'][0])}",
+            "begin it again: glassd servers",
+        )
     if "code" not in given:
-        raise CliError("USAGE", "there is no code in this address", "paste the whole address the browser was sent to", exit_code=2)
+        raise CliError(
+            "USAGE",
+            "there is no code in this address",
+            "paste the whole address the browser was sent to",
+            exit_code=2,
+        )
     return {key: given[key][0] for key in ("code", "state", "iss") if key in given}

@@ -15,23 +15,46 @@ from firmware_bridge.errors import RadioError, RadioReason
 def run(args: Namespace, screen: Screen) -> int:
     sim = load("firmware_bridge.sim.main", "sim")
     if args.script and not Path(args.script).is_file():
-        raise CliError("USAGE", f"{args.script}: there is no such script", "see: glassd sim --help", exit_code=2)
+        raise CliError(
+            "USAGE",
+            f"{args.script}: there is no such script",
+            "see: glassd sim --help",
+            exit_code=2,
+        )
     try:
-        return run_until_told(lambda: sim.run_sim(
-            args.model, radio=args.radio, control=Path(args.control) if args.control else None,
-            out_dir=Path(args.out) if args.out else None, script=Path(args.script) if args.script else None,
-            mtu=args.mtu, faults=args.fault, quirks=args.quirk, pairing=args.pairing,
-            announce=_announcer(screen, args.model), watch=None if screen.as_json else _teller(screen),
-        ))  # fmt: skip
+        return run_until_told(
+            lambda: sim.run_sim(
+                args.model,
+                radio=args.radio,
+                control=Path(args.control) if args.control else None,
+                out_dir=Path(args.out) if args.out else None,
+                script=Path(args.script) if args.script else None,
+                mtu=args.mtu,
+                faults=args.fault,
+                quirks=args.quirk,
+                pairing=args.pairing,
+                announce=_announcer(screen, args.model),
+                watch=None if screen.as_json else _teller(screen),
+            )
+        )
     except ModuleNotFoundError as e:
         raise missing(e, "sim") from None
     except RadioError as e:
-        code = 2 if e.reason is RadioReason.OTHER else 1  # a radio that does not exist is a word mistyped, not a fault
-        raise CliError("RADIO", str(e), e.hint or "choose another radio: --radio tcp:127.0.0.1:0", exit_code=code) from None
+        code = (
+            2 if e.reason is RadioReason.OTHER else 1
+        )  # a radio that does not exist is a word mistyped, not a fault
+        raise CliError(
+            "RADIO",
+            str(e),
+            e.hint or "choose another radio: --radio tcp:127.0.0.1:0",
+            exit_code=code,
+        ) from None
     except ValueError as e:
         raise CliError("USAGE", str(e), "see: glassd sim --help", exit_code=2) from None
     except OSError as e:
-        raise CliError("SIM_FAILED", os_problem(e), "name another place: --out DIR, --control SOCKET") from None
+        raise CliError(
+            "SIM_FAILED", os_problem(e), "name another place: --out DIR, --control SOCKET"
+        ) from None
 
 
 # ------------------------------------------------------------------ what a person sees
@@ -46,7 +69,14 @@ def _announcer(screen: Screen, model: str) -> Callable[[Mapping[str, Any]], None
         if screen.as_json or not sides:
             announce(facts)
         else:
-            announce({**facts, "sides": ", ".join(f"{who['name']} at {who['address']}" for who in sides.values())})
+            announce(
+                {
+                    **facts,
+                    "sides": ", ".join(
+                        f"{who['name']} at {who['address']}" for who in sides.values()
+                    ),
+                }
+            )
 
     return told
 
@@ -80,10 +110,15 @@ def _link(event: Mapping[str, Any]) -> str:
 
 
 _WORDS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
-    "lens": _lens, "prompt": _lens, "connected": _link, "disconnected": _link,
-    "notification": lambda e: f"notification: {' | '.join(line for line in e.get('lines') or [] if line)}",
+    "lens": _lens,
+    "prompt": _lens,
+    "connected": _link,
+    "disconnected": _link,
+    "notification": lambda e: (
+        f"notification: {' | '.join(line for line in e.get('lines') or [] if line)}"
+    ),
     "fault": lambda e: f"fault: {e.get('fault')}",
     "speaker": lambda e: f"speaker: {e.get('seconds')} s, {e.get('wav')}",
     "microphone": lambda e: f"microphone {'open' if e.get('open') else 'closed'}",
     "pairing": lambda e: f"pairing: {e.get('passkey') or e.get('number')}",
-}  # fmt: skip
+}

@@ -1,4 +1,6 @@
-"""`glassd status`: one line a layer, and the one thing to do next. Refuses to judge: the daemon said it all."""
+"""`glassd status`: one line a layer, and the one thing to do next. Refuses to judge: the daemon
+said it all.
+"""
 
 from argparse import Namespace
 from collections.abc import Mapping
@@ -7,7 +9,18 @@ from typing import Any, Final
 from edge.verbs.screen import Screen, duration, plain
 from edge.verbs.talk import ask
 
-LAYERS: Final = ("adapter", "link", "glasses", "uplink", "registry", "folders", "servers", "outbox", "calls", "audio")
+LAYERS: Final = (
+    "adapter",
+    "link",
+    "glasses",
+    "uplink",
+    "registry",
+    "folders",
+    "servers",
+    "outbox",
+    "calls",
+    "audio",
+)
 _GOOD: Final = frozenset({"ok", "up", "ready", "READY", "running", "on", "synced"})
 _BAD: Final = frozenset({"failing", "down", "crashed", "failed", "lost", "OFF"})
 
@@ -17,7 +30,11 @@ def run(args: Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json(document)
         return 0
-    screen.line(screen.paint(plain(f"glassd {document.get('version', '')}  {document.get('edge_id', '')}"), "bold"))
+    screen.line(
+        screen.paint(
+            plain(f"glassd {document.get('version', '')}  {document.get('edge_id', '')}"), "bold"
+        )
+    )
     action = document.get("next_action")
     for name in LAYERS:
         _layer(screen, name, document.get(name), said=action)
@@ -26,7 +43,9 @@ def run(args: Namespace, screen: Screen) -> int:
     _services(screen, document.get("services") or [])
     held = (document.get("configuration") or {}).get("needs_restart") or []
     if held:
-        screen.line(f"{screen.paint('restart', 'yellow'):<9} needed for {plain(', '.join(map(str, held)))}")
+        screen.line(
+            f"{screen.paint('restart', 'yellow'):<9} needed for {plain(', '.join(map(str, held)))}"
+        )
     for name, text in (document.get("alarms") or {}).items():
         screen.line(f"{screen.paint('alarm', 'red'):<9} {plain(name)}: {plain(text)}")
     screen.line(f"\nNext: {plain(action)}" if action else "\nAll is well.")
@@ -38,20 +57,35 @@ def _layer(screen: Screen, name: str, layer: Any, *, said: Any = None) -> None:
     if not isinstance(layer, dict):
         return
     state = plain(layer.get("state", ""))
-    details = ", ".join(_detail(key, value) for key, value in layer.items() if key != "state" and _worth(value) and value != said)
-    painted = screen.paint(f"{state:<14}", "green" if state in _GOOD else "red" if state in _BAD else "yellow")
-    screen.line(f"{name:<9} {painted} {details}".rstrip() if state else f"{name:<9} {details}".rstrip())
+    details = ", ".join(
+        _detail(key, value)
+        for key, value in layer.items()
+        if key != "state" and _worth(value) and value != said
+    )
+    painted = screen.paint(
+        f"{state:<14}", "green" if state in _GOOD else "red" if state in _BAD else "yellow"
+    )
+    screen.line(
+        f"{name:<9} {painted} {details}".rstrip() if state else f"{name:<9} {details}".rstrip()
+    )
 
 
 def _sides(screen: Screen, sides: Mapping[str, Any]) -> None:
-    """Of glasses of two radios, a line a side; a reason that only repeats the state says nothing."""
+    """Of glasses of two radios, a line a side; a reason that only repeats the state says
+    nothing.
+    """
     for name, side in sides.items():
         _layer(screen, f"  {plain(name)}", side, said=side.get("state"))
 
 
 def _worth(value: Any) -> bool:
     """Only what says something: no empty text, no nested records, no plain False."""
-    return value is not None and value is not False and value != "" and not isinstance(value, dict | list)
+    return (
+        value is not None
+        and value is not False
+        and value != ""
+        and not isinstance(value, dict | list)
+    )
 
 
 def _detail(key: str, value: Any) -> str:
@@ -65,5 +99,9 @@ def _detail(key: str, value: Any) -> str:
 
 def _services(screen: Screen, services: list[dict[str, Any]]) -> None:
     ill = [s for s in services if s.get("state") not in {"running", "done"}]
-    told = ", ".join(plain(f"{s.get('name')} {s.get('state')} {s.get('error', '')}".rstrip()) for s in ill)
-    screen.line(f"services  {screen.paint(told, 'red')}" if ill else f"services  {len(services)} running")
+    told = ", ".join(
+        plain(f"{s.get('name')} {s.get('state')} {s.get('error', '')}".rstrip()) for s in ill
+    )
+    screen.line(
+        f"services  {screen.paint(told, 'red')}" if ill else f"services  {len(services)} running"
+    )

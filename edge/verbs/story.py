@@ -1,4 +1,5 @@
-"""One call's whole story, for a person: what, who, when, every state it went through, and how its answer got to the wearer.
+"""One call's whole story, for a person: what, who, when, every state it went through, and how its
+answer got to the wearer.
 
 Refuses to ask for it, and to leave anything out that was told.
 """
@@ -15,15 +16,22 @@ _BAD: Final = frozenset({"FAILED", "EXPIRED", "CANCELLED"})
 _OPEN: Final = "none yet"
 WAITS_FOR: Final = {
     "AWAITING_CONFIRMATION": "a yes: answer on the glasses, or glassd confirm",
-    "ADMITTED": "its turn", "RUNNING": "its tool",
-}  # fmt: skip
-PENDING_FOR: Final = {"queue": "the cloud's result", "cloud": "the cloud's result", "wearer": "the wearer"}
+    "ADMITTED": "its turn",
+    "RUNNING": "its tool",
+}
+PENDING_FOR: Final = {
+    "queue": "the cloud's result",
+    "cloud": "the cloud's result",
+    "wearer": "the wearer",
+}
 
 
 def show(story: dict[str, Any], screen: Screen) -> None:
     """Write it: a head, the facts, the states with their times, the answer."""
     state = str(story.get("state", ""))
-    painted = screen.paint(plain(state), "green" if state in _GOOD else "red" if state in _BAD else "yellow")
+    painted = screen.paint(
+        plain(state), "green" if state in _GOOD else "red" if state in _BAD else "yellow"
+    )
     screen.line(f"{screen.paint(plain(story.get('tool', '')), 'bold')}  {painted}")
     screen.table([(f"{name:<9}", value) for name, value in _facts(story) if value])
     steps = story.get("steps") or []
@@ -34,7 +42,9 @@ def show(story: dict[str, Any], screen: Screen) -> None:
 
 
 def waits_for(call: dict[str, Any]) -> str:
-    """Say what a call without an answer waits for; a pending one waits for whoever its route names, else for anybody's result."""
+    """Say what a call without an answer waits for; a pending one waits for whoever its route
+    names, else for anybody's result.
+    """
     state, route = str(call.get("state")), str(call.get("route"))
     if state == "PENDING":
         return PENDING_FOR.get(route) or f"its result: glassd answer {call.get('call_id')}"
@@ -56,32 +66,56 @@ def _facts(story: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _when(story: dict[str, Any]) -> str:
     wall, age = story.get("created_wall"), story.get("age_s")
-    told = [time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(wall))] if isinstance(wall, int | float) else []
+    told = (
+        [time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(wall))]
+        if isinstance(wall, int | float)
+        else []
+    )
     return ", ".join(told + ([f"{duration(age)} ago"] if isinstance(age, int | float) else []))
 
 
 def _who(story: dict[str, Any], request: dict[str, Any]) -> str:
     """Say who asked, in which mode, in whose name, within which session and turn."""
-    user, session, turn = story.get("user_id") or request.get("user_id"), request.get("session"), request.get("turn_id")
+    user, session, turn = (
+        story.get("user_id") or request.get("user_id"),
+        request.get("session"),
+        request.get("turn_id"),
+    )
     named = [str(request[key]) for key in ("origin", "mode") if request.get(key)]
-    named += [f"{what} {value}" for what, value in (("user", user), ("session", session), ("turn", turn)) if value]
+    named += [
+        f"{what} {value}"
+        for what, value in (("user", user), ("session", session), ("turn", turn))
+        if value
+    ]
     return ", ".join(named)
 
 
 def _attempts(story: dict[str, Any]) -> int:
     """How often it was run; a daemon that does not count them lists them."""
     counted = story.get("attempts")
-    return counted if isinstance(counted, int) else sum(step.get("state") == "RUNNING" for step in story.get("steps") or [])
+    return (
+        counted
+        if isinstance(counted, int)
+        else sum(step.get("state") == "RUNNING" for step in story.get("steps") or [])
+    )
 
 
 def _keys(story: dict[str, Any], request: dict[str, Any]) -> Sequence[str]:
     """The idempotency keys, the deciding one first."""
-    return [str(key) for key in story.get("keys") or ([request["idempotency_key"]] if request.get("idempotency_key") else [])]
+    return [
+        str(key)
+        for key in story.get("keys")
+        or ([request["idempotency_key"]] if request.get("idempotency_key") else [])
+    ]
 
 
 def _step(step: dict[str, Any]) -> tuple[str, ...]:
     after = step.get("after_s")
-    return (_since(after) if isinstance(after, int | float) else "", str(step.get("state", "")), str(step.get("note") or ""))
+    return (
+        _since(after) if isinstance(after, int | float) else "",
+        str(step.get("state", "")),
+        str(step.get("note") or ""),
+    )
 
 
 def _since(after_s: float) -> str:
@@ -94,7 +128,10 @@ def _answer(story: dict[str, Any], screen: Screen) -> None:
     if not response:
         screen.line(f"answer     {_OPEN}; it waits for {plain(waits_for(story))}")
     elif error:
-        screen.line(screen.paint(f"answer     {plain(error.get('code', ''))}", "red") + f": {plain(error.get('message', ''))}")
+        screen.line(
+            screen.paint(f"answer     {plain(error.get('code', ''))}", "red")
+            + f": {plain(error.get('message', ''))}"
+        )
         for name, key in (("next", "suggestion"), ("details", "details")):
             if error.get(key):
                 screen.line(f"{name:<9}  {for_people(error[key])}")
@@ -103,4 +140,6 @@ def _answer(story: dict[str, Any], screen: Screen) -> None:
     else:
         screen.line("answer     ok")
         if response.get("data") is not None:
-            screen.line("\n".join(f"  {line}" for line in for_people(response["data"]).splitlines()))
+            screen.line(
+                "\n".join(f"  {line}" for line in for_people(response["data"]).splitlines())
+            )

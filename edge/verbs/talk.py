@@ -1,4 +1,6 @@
-"""A verb's way to the daemon: the control client on the socket the verb needs, its errors told as the command line tells them."""
+"""A verb's way to the daemon: the control client on the socket the verb needs, its errors told
+as the command line tells them.
+"""
 
 import os
 from argparse import Namespace
@@ -15,17 +17,29 @@ As = Literal["caller", "owner", "either"]
 
 
 def client(args: Namespace, who: As = "caller") -> ControlClient:
-    """Make the client of the daemon named by `--socket`, `$GLASSD_SOCKET`, or found where it usually is."""
+    """Make the client of the daemon named by `--socket`, `$GLASSD_SOCKET`, or found where it
+    usually is.
+    """
     sockets = (Path(args.socket),) if args.socket else client_sockets(os.environ)
     if who == "caller":
         return ControlClient(sockets)
     owners = tuple(owner_socket(socket, os.environ) for socket in sockets)
     if who == "owner":
         return ControlClient(tuple(dict.fromkeys(owners)))
-    return ControlClient(tuple(place for both in zip(owners, sockets, strict=True) for place in both))
+    return ControlClient(
+        tuple(place for both in zip(owners, sockets, strict=True) for place in both)
+    )
 
 
-def ask(args: Namespace, method: str, path: str, body: Any = None, *, timeout_s: float = 30.0, who: As = "caller") -> Any:
+def ask(
+    args: Namespace,
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    timeout_s: float = 30.0,
+    who: As = "caller",
+) -> Any:
     """Ask once and give the JSON answer. Raises `CliError`."""
     try:
         return client(args, who).request(method, path, body, timeout_s=timeout_s)[1]
@@ -49,8 +63,18 @@ def follow(args: Namespace, after: str | None = None) -> Iterator[tuple[str, str
         raise told(e) from None
 
 
-def stream(args: Namespace, method: str, path: str, body: Any = None, *, quiet_s: float = 60.0, who: As = "caller") -> Generator[Any, None, None]:
-    """Read an answer that goes on: the JSON of each event. Closing the iterator hangs up. Raises `CliError`."""
+def stream(
+    args: Namespace,
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    quiet_s: float = 60.0,
+    who: As = "caller",
+) -> Generator[Any, None, None]:
+    """Read an answer that goes on: the JSON of each event. Closing the iterator hangs up.
+    Raises `CliError`.
+    """
     try:
         yield from client(args, who).stream(method, path, body, quiet_s=quiet_s)
     except ControlError as e:

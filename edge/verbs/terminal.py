@@ -1,4 +1,6 @@
-"""A question answered by a person at this process's own terminal. What is piped in, or typed before it was asked, is no answer."""
+"""A question answered by a person at this process's own terminal. What is piped in, or typed
+before it was asked, is no answer.
+"""
 
 import contextlib
 import os
@@ -15,9 +17,13 @@ TTY: Final = "/dev/tty"
 LOOK_S: Final = 1.0
 """Between two looks at whether somebody else has answered meanwhile."""
 CHOICES: Final[Mapping[str, tuple[bool, str]]] = {
-    "y": (True, "once"), "yes": (True, "once"), "always": (True, "always"),
-    "n": (False, "once"), "no": (False, "once"), "never": (False, "never"),
-}  # fmt: skip
+    "y": (True, "once"),
+    "yes": (True, "once"),
+    "always": (True, "always"),
+    "n": (False, "once"),
+    "no": (False, "once"),
+    "never": (False, "never"),
+}
 """What may be typed: is it a yes, and what is it worth beyond this one call."""
 _INDENT: Final = "  "
 _FURTHER: Final = "  | "
@@ -51,12 +57,17 @@ class Terminal:
         os.write(self._fd, plain(text).encode("utf-8", "replace"))
 
     def ask(self, question: Mapping[str, Any], over: Callable[[], bool]) -> tuple[bool, str] | None:
-        """Show a question and wait for its answer: a member of `CHOICES`, or None for "not now" and once it is `over`.
+        """Show a question and wait for its answer: a member of `CHOICES`, or None for "not now" and
+        once it is `over`.
 
-        A question longer than the screen is shown in parts: a yes must not be possible while its beginning has scrolled away unread.
+        A question longer than the screen is shown in parts: a yes must not be possible while its
+        beginning has scrolled away unread.
         """
         size = self._size()
-        shown, part = particulars(question, columns=size.columns), max(_LEAST_ROWS, size.lines - 1) if size.lines else 0
+        shown, part = (
+            particulars(question, columns=size.columns),
+            max(_LEAST_ROWS, size.lines - 1) if size.lines else 0,
+        )
         while part and len(shown) >= part:
             self.write("\n".join((*shown[:part], "")))
             shown = shown[part:]
@@ -90,7 +101,9 @@ class Terminal:
 
 
 def particulars(question: Mapping[str, Any], *, columns: int = 0) -> list[str]:
-    """Everything that would run, for a person: who asks, and the lines that the wearer is shown too."""
+    """Everything that would run, for a person: who asks, and the lines that the wearer is shown
+    too.
+    """
     lines = [
         f"call       {_text(question.get('call_id'))}",
         f"tool       {_text(question.get('tool'))}  (from {_text(question.get('origin'))})",
@@ -98,11 +111,18 @@ def particulars(question: Mapping[str, Any], *, columns: int = 0) -> list[str]:
     ]
     if isinstance(question.get("left_s"), int | float):
         lines.append(f"open for   {duration(question['left_s'])}")
-    return [*lines, "", *(row for line in question.get("particulars") or () for row in rows(_text(line), columns)), ""]
+    return [
+        *lines,
+        "",
+        *(row for line in question.get("particulars") or () for row in rows(_text(line), columns)),
+        "",
+    ]
 
 
 def rows(line: str, columns: int) -> list[str]:
-    """Indent a line; break it for a terminal of so many columns (0: never), each further row marked, so that none looks like a line."""
+    """Indent a line; break it for a terminal of so many columns (0: never), each further row
+    marked, so that none looks like a line.
+    """
     room = max(10, columns - len(_FURTHER) - 1) if columns else 0
     broken, width = [_INDENT], 0
     for ch in line:

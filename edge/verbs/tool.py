@@ -1,4 +1,6 @@
-"""`glassd tools show|enable|disable TOOL` and `glassd tools usage`: one tool told whole, switched, counted."""
+"""`glassd tools show|enable|disable TOOL` and `glassd tools usage`: one tool told whole,
+switched, counted.
+"""
 
 import time
 from argparse import Namespace
@@ -13,7 +15,12 @@ def act(args: Namespace, screen: Screen) -> int:
     if args.act == "usage":
         return _usage(args, screen)
     if not args.tool:
-        raise CliError("USAGE", f"{args.act} which tool?", "for example: glassd tools " + args.act + " notes:add", exit_code=2)
+        raise CliError(
+            "USAGE",
+            f"{args.act} which tool?",
+            "for example: glassd tools " + args.act + " notes:add",
+            exit_code=2,
+        )
     return _show(args, screen) if args.act == "show" else _switch(args, screen)
 
 
@@ -25,7 +32,9 @@ def _switch(args: Namespace, screen: Screen) -> int:
         return 0
     word = "enabled" if on else "disabled"
     also = [plain(name) for name in done["changed"] if name != done["tool"]]
-    screen.line(f"{plain(done['tool'])} is {word}" + ("" if args.tool in done["changed"] else " already"))
+    screen.line(
+        f"{plain(done['tool'])} is {word}" + ("" if args.tool in done["changed"] else " already")
+    )
     if also:
         screen.line(f"with what it depends on: {', '.join(also)}")
     for warning in done["warnings"]:
@@ -53,12 +62,24 @@ def _show(args: Namespace, screen: Screen) -> int:
 
 def _facts(tool: dict[str, Any]) -> list[tuple[str, Any]]:
     state = f"{tool['state']}: {tool['reason']}" if tool["reason"] else tool["state"]
-    rows = [("tool", tool["tool"]), ("about", tool["summary"]), ("app", tool["app"]), ("source", tool["source"]), ("state", state)]
-    return [*rows, *tool["policy"].items(), *([("dependsOn", tool["dependsOn"])] if tool["dependsOn"] else [])]
+    rows = [
+        ("tool", tool["tool"]),
+        ("about", tool["summary"]),
+        ("app", tool["app"]),
+        ("source", tool["source"]),
+        ("state", state),
+    ]
+    return [
+        *rows,
+        *tool["policy"].items(),
+        *([("dependsOn", tool["dependsOn"])] if tool["dependsOn"] else []),
+    ]
 
 
 def _parameters(schema: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """What may be said to it: name, type, what it is for; a star marks what must be there. The schema is somebody else's."""
+    """What may be said to it: name, type, what it is for; a star marks what must be there. The
+    schema is somebody else's.
+    """
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
         return []
@@ -94,4 +115,9 @@ def _usage(args: Namespace, screen: Screen) -> int:
 def _row(used: dict[str, Any]) -> tuple[str, ...]:
     failed = f"{used['failed']} failed" if used["failed"] else ""
     calls = f"{used['calls']} call{'s' * (used['calls'] != 1)}"
-    return used["tool"], calls, failed, time.strftime("last %Y-%m-%d %H:%M", time.localtime(used["last_wall"]))
+    return (
+        used["tool"],
+        calls,
+        failed,
+        time.strftime("last %Y-%m-%d %H:%M", time.localtime(used["last_wall"])),
+    )

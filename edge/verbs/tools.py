@@ -1,4 +1,5 @@
-"""`glassd tools`: what can be called now, and how old that knowledge is; with `--all` also what cannot be called, and why.
+"""`glassd tools`: what can be called now, and how old that knowledge is; with `--all` also what
+cannot be called, and why.
 
 Where no daemon runs it tells what is on disk (`cold.py`), and says so.
 """
@@ -12,8 +13,15 @@ from edge.verbs.screen import CliError, Screen, duration, plain
 
 NOT_RUNNING: Final = 3
 NOTHING: Final = 4
-ORIGINS: Final = {"cloud": "confirmed by the cloud", "disk": "the copy kept on disk", "local": "the tools of this installation"}
-ASLEEP: Final = "glassd is not running: these are the tools it would begin with; which of them your glasses can do, it judges when it runs"
+ORIGINS: Final = {
+    "cloud": "confirmed by the cloud",
+    "disk": "the copy kept on disk",
+    "local": "the tools of this installation",
+}
+ASLEEP: Final = (
+    "glassd is not running: these are the tools it would begin with; "
+    "which of them your glasses can do, it judges when it runs"
+)
 
 
 def run(args: Namespace, screen: Screen) -> int:
@@ -29,12 +37,21 @@ def run(args: Namespace, screen: Screen) -> int:
         screen.json(document)
         return _exit_code(args, tools)
     if not tools:
-        screen.line("No tools" + (f" of category {plain(args.category)}" if args.category else "") + ". See also: glassd tools --all")
+        screen.line(
+            "No tools"
+            + (f" of category {plain(args.category)}" if args.category else "")
+            + ". See also: glassd tools --all"
+        )
     else:
-        screen.table([(t["name"], t["category"], t["source"], _about(t, warn=args.all)) for t in tools])
+        screen.table(
+            [(t["name"], t["category"], t["source"], _about(t, warn=args.all)) for t in tools]
+        )
     if (document.get("loader") or {}).get("crowded"):
         counts = document["counts"]
-        screen.line(f"{counts['offered']} of {counts['offered'] + counts['available']} are offered to models; they find the others with registry:search")
+        screen.line(
+            f"{counts['offered']} of {counts['offered'] + counts['available']} are offered "
+            "to models; they find the others with registry:search"
+        )
     if told := _age(document):
         screen.line(plain(told))
     if document.get("running") is False:
@@ -43,7 +60,9 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def _exit_code(args: Namespace, tools: list[dict[str, Any]]) -> int:
-    """An empty list is no failure; a category that no tool has, hidden ones included, is not found."""
+    """An empty list is no failure; a category that no tool has, hidden ones included, is not
+    found.
+    """
     if tools or not args.category:
         return 0
     every = _document(Namespace(**{**vars(args), "all": True, "mode": None}))["tools"]
@@ -59,11 +78,19 @@ def _document(args: Namespace) -> dict[str, Any]:
     from edge.verbs.talk import ask  # noqa: PLC0415 - see above
 
     given = {"category": args.category, "mode": args.mode}
-    query = {"all": "1" if args.all else "0", **{key: value for key, value in given.items() if value}}
+    query = {
+        "all": "1" if args.all else "0",
+        **{key: value for key, value in given.items() if value},
+    }
     try:
         document: dict[str, Any] = ask(args, "GET", f"/v1/tools?{urlencode(query)}")
     except CliError as e:
-        if e.exit_code != NOT_RUNNING or e.code != "NOT_RUNNING" or args.socket or os.environ.get("GLASSD_SOCKET"):
+        if (
+            e.exit_code != NOT_RUNNING
+            or e.code != "NOT_RUNNING"
+            or args.socket
+            or os.environ.get("GLASSD_SOCKET")
+        ):
             raise
         return _cold(args)
     return document
@@ -90,11 +117,18 @@ def _cold(args: Namespace) -> dict[str, Any]:
 
     found = cold.read(os.environ, now=time.time())
     tools = [t | {"hidden": t["hidden"] or _not_offered(t, args.mode)} for t in found.tools]
-    shown = [t for t in tools if (args.all or not t["hidden"]) and args.category in (None, "", t["category"])]
+    shown = [
+        t
+        for t in tools
+        if (args.all or not t["hidden"]) and args.category in (None, "", t["category"])
+    ]
     return {
-        "version": found.registry["version"], "tools": shown, "running": False, "registry": found.registry,
+        "version": found.registry["version"],
+        "tools": shown,
+        "running": False,
+        "registry": found.registry,
         "warnings": found.warnings,
-    }  # fmt: skip
+    }
 
 
 def _not_offered(tool: dict[str, Any], mode: str | None) -> str:
@@ -107,7 +141,9 @@ def _about(tool: dict[str, Any], *, warn: bool) -> str:
     warning = f" ({tool['warnings'][0]})" if warn and tool.get("warnings") else ""
     if tool.get("hidden"):
         return f"hidden: {tool['hidden']}"
-    return first + needs + warning + (" (not offered now)" if tool.get("state") == "available" else "")
+    return (
+        first + needs + warning + (" (not offered now)" if tool.get("state") == "available" else "")
+    )
 
 
 def _age(document: dict[str, Any]) -> str:
@@ -116,7 +152,9 @@ def _age(document: dict[str, Any]) -> str:
     if not registry:
         return ""
     age = registry.get("age_s")
-    words = f"registry {registry.get('version', '')}: {ORIGINS.get(str(registry.get('origin')), '')}"
+    words = (
+        f"registry {registry.get('version', '')}: {ORIGINS.get(str(registry.get('origin')), '')}"
+    )
     words += f", {duration(age)} old" if isinstance(age, int | float) else ""
     if registry.get("error"):
         words += f"; {registry['error']}"

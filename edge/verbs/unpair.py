@@ -16,5 +16,8 @@ def run(args: Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json(answer)
     else:
-        screen.line(f"{plain(answer['unpaired']['id'])} is forgotten here. To forget this machine over there, reset the glasses.")
+        screen.line(
+            f"{plain(answer['unpaired']['id'])} is forgotten here. "
+            "To forget this machine over there, reset the glasses."
+        )
     return 0

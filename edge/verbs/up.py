@@ -22,12 +22,19 @@ CHOOSE_S: Final = 300.0
 
 def run(args: Namespace, screen: Screen) -> int:
     if args.no_glasses and not args.enrol:
-        raise CliError("USAGE", "--no-glasses leaves nothing to do without a code", "glassd up - --no-glasses", exit_code=2)
+        raise CliError(
+            "USAGE",
+            "--no-glasses leaves nothing to do without a code",
+            "glassd up - --no-glasses",
+            exit_code=2,
+        )
     cloud = enrolled(args, screen) if args.enrol else None
     glasses = None if args.no_glasses else glasses_up(args, screen)
     status = ask(args, "GET", "/v1/status")
     if screen.as_json:
-        screen.json({"glasses": glasses, "cloud": cloud, "next_action": status.get("next_action", "")})
+        screen.json(
+            {"glasses": glasses, "cloud": cloud, "next_action": status.get("next_action", "")}
+        )
         return 0
     if glasses is not None:
         screen.line(_summary(glasses))
@@ -37,9 +44,15 @@ def run(args: Namespace, screen: Screen) -> int:
 
 
 def glasses_up(args: Namespace, screen: Screen) -> dict[str, Any]:
-    """Have glasses of ours connected, pairing them if need be; gives `glasses` of the status document. Raises `CliError`."""
+    """Have glasses of ours connected, pairing them if need be; gives `glasses` of the status
+    document. Raises `CliError`.
+    """
     status = ask(args, "GET", "/v1/status").get("glasses") or {}
-    if _is_up(status) and (args.address or str(status.get("address"))).upper() == str(status.get("address")).upper():
+    if (
+        _is_up(status)
+        and (args.address or str(status.get("address"))).upper()
+        == str(status.get("address")).upper()
+    ):
         return dict(status)
     wanted = args.address or _chosen(args, screen)
     step = paired(args, screen, wanted, seconds=WINDOW_S)
@@ -60,12 +73,23 @@ def _chosen(args: Namespace, screen: Screen) -> str:
     if not screen.as_json:
         screen.line("Looking for glasses …")
         screen.flush()
-    found = {str(g["id"]): g for g in heard(args, SCAN_S, settle_s=SETTLE_S) if not g.get("missing")}
+    found = {
+        str(g["id"]): g for g in heard(args, SCAN_S, settle_s=SETTLE_S) if not g.get("missing")
+    }
     if not found:
-        raise CliError("NOT_FOUND", f"no glasses were heard in {SCAN_S:g} s", "switch them on, take them out of the case, bring them near", exit_code=4)
-    listed = sorted(found.values(), key=lambda g: g["rssi"] if g.get("rssi") is not None else 0, reverse=True)
+        raise CliError(
+            "NOT_FOUND",
+            f"no glasses were heard in {SCAN_S:g} s",
+            "switch them on, take them out of the case, bring them near",
+            exit_code=4,
+        )
+    listed = sorted(
+        found.values(), key=lambda g: g["rssi"] if g.get("rssi") is not None else 0, reverse=True
+    )
     if not screen.as_json:
-        screen.table([(f"{number}", *described(g)) for number, g in enumerate(listed, 1)], indent="  ")
+        screen.table(
+            [(f"{number}", *described(g)) for number, g in enumerate(listed, 1)], indent="  "
+        )
     if len(listed) == 1 or args.yes:
         return str(listed[0]["id"])
     return _asked(screen, [str(g["id"]) for g in listed])
@@ -81,7 +105,12 @@ def _asked(screen: Screen, names: list[str]) -> str:
         return answer
     if answer.isdecimal() and 1 <= int(answer[:4]) <= len(names):
         return names[int(answer[:4]) - 1]
-    raise CliError("USAGE", f"several glasses are here: {', '.join(names)}", "name one: glassd up --address ADDRESS", exit_code=2)
+    raise CliError(
+        "USAGE",
+        f"several glasses are here: {', '.join(names)}",
+        "name one: glassd up --address ADDRESS",
+        exit_code=2,
+    )
 
 
 def _ready(args: Namespace) -> dict[str, Any]:
@@ -94,13 +123,18 @@ def _ready(args: Namespace) -> dict[str, Any]:
             return dict(status["glasses"])
         time.sleep(POLL_S)
     reason = (status.get("link") or {}).get("reason") or "nothing was heard of them"
-    raise CliError("TIMEOUT", f"the glasses are paired, but not connected after {READY_S:g} s: {reason}",
-                   str(status.get("next_action") or "see: glassd status"), exit_code=5)  # fmt: skip
+    raise CliError(
+        "TIMEOUT",
+        f"the glasses are paired, but not connected after {READY_S:g} s: {reason}",
+        str(status.get("next_action") or "see: glassd status"),
+        exit_code=5,
+    )
 
 
 def _summary(glasses: dict[str, Any]) -> str:
     battery = f", battery {glasses['battery']} %" if glasses.get("battery") is not None else ""
     return plain(
-        f"Ready: {glasses.get('model')} at {glasses.get('address')}, firmware {glasses.get('firmware')}, "
+        f"Ready: {glasses.get('model')} at {glasses.get('address')}, "
+        f"firmware {glasses.get('firmware')}, "
         f"MTU {glasses.get('mtu')}, paired ({glasses.get('bond')}){battery}."
     )

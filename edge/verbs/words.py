@@ -1,4 +1,6 @@
-"""The words behind a verb, read as JSON: a call's arguments, a result handed in. Refuses to know what they are for."""
+"""The words behind a verb, read as JSON: a call's arguments, a result handed in. Refuses to
+know what they are for.
+"""
 
 import json
 import sys
@@ -12,7 +14,9 @@ MAX_STDIN: Final = 200 * 1024
 
 
 def arguments(words: list[str]) -> dict[str, Any]:
-    """Read an object: `-`, one JSON object, or key=value pairs; pairs overrule the object's keys."""
+    """Read an object: `-`, one JSON object, or key=value pairs; pairs overrule the object's
+    keys.
+    """
     found: dict[str, Any] = {}
     for word in words:
         if word == "-":
@@ -22,7 +26,9 @@ def arguments(words: list[str]) -> dict[str, Any]:
         else:
             key, equals, value = word.partition("=")
             if not equals or not key:
-                raise _wrong(f"{word!r} is neither JSON nor key=value", 'for example: text="buy milk"')
+                raise _wrong(
+                    f"{word!r} is neither JSON nor key=value", 'for example: text="buy milk"'
+                )
             found[key] = _value(value)
     return found
 
@@ -41,7 +47,9 @@ def _object(text: str, where: str) -> dict[str, Any]:
     except ValueError as e:
         raise _wrong(f"{where} is not JSON: {e}", """quote it: '{"text": "milk"}'""") from None
     except RecursionError:
-        raise _wrong(f"{where} is nested too deeply", """for example: '{"text": "milk"}'""") from None
+        raise _wrong(
+            f"{where} is nested too deeply", """for example: '{"text": "milk"}'"""
+        ) from None
     if not isinstance(value, dict):
         raise _wrong(f"{where} must be a JSON object", """for example: '{"text": "milk"}'""")
     return value
@@ -59,7 +67,9 @@ def _wrong(message: str, fix: str) -> CliError:
 
 
 def value(words: list[str]) -> Any:
-    """Read any one value: what `arguments` reads, any other JSON, or one plain word as text; nothing is null."""
+    """Read any one value: what `arguments` reads, any other JSON, or one plain word as text;
+    nothing is null.
+    """
     if not words:
         return None
     if len(words) > 1 or words[0] == "-" or words[0].lstrip().startswith("{"):

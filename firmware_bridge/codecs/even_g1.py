@@ -1,6 +1,8 @@
-"""Even Realities G1, as its central: two arms, two radios, one pair of glasses. Messages ↔ packets of both sides.
+"""Even Realities G1, as its central: two arms, two radios, one pair of glasses. Messages ↔ packets
+of both sides.
 
-Refuses to know asyncio, clocks and radios. A side that is lost is left alone; one that returns gets the page again.
+Refuses to know asyncio, clocks and radios. A side that is lost is left alone; one that returns gets
+the page again.
 """
 
 from collections import deque
@@ -42,10 +44,14 @@ from firmware_bridge.packets import MIN_PACKET, clamp_packet
 from firmware_bridge.sides import Side, Sided, SideNews
 
 BEAT_AFTER_S: Final = 8.0
-"""Nothing sent to a side for so long: it gets a heartbeat. An arm hangs up after 30 to 32 s (§13)."""
+"""Nothing sent to a side for so long: it gets a heartbeat. An arm hangs up after 30 to 32 s
+(§13).
+"""
 BATTERY_EVERY_S: Final = 60.0
 SOUND_PAUSE_S: Final = 2.0
-"""An open microphone that falls silent is switched on again: recordings end by themselves after 30 s (§14)."""
+"""An open microphone that falls silent is switched on again: recordings end by themselves after
+30 s (§14).
+"""
 _SETTINGS: Final = (SetBrightness, SetSilentMode, SetWearDetection, SetHeadUpAngle, AllowApps)
 _UNASKED: Final = frozenset({Op.FIRST, Op.LOOKED_UP})
 
@@ -53,12 +59,17 @@ _UNASKED: Final = frozenset({Op.FIRST, Op.LOOKED_UP})
 class EvenG1Codec:
     """One connection to a pair; implements `Codec[Sided]` in the central role. Used once.
 
-    Says `SideNews(side, up=False)` for a side that does not answer any more: the transport is to connect it anew.
-    `skew_s` and `worst_skew_s`: how far apart both sides took the last page, and any.
+    Says `SideNews(side, up=False)` for a side that does not answer any more: the transport is to
+    connect it anew. `skew_s` and `worst_skew_s`: how far apart both sides took the last page, and
+    any.
     """
 
     def __init__(
-        self, *, width: Callable[[str], float], max_packet: int = MIN_PACKET, dialect: Dialect = STOCK
+        self,
+        *,
+        width: Callable[[str], float],
+        max_packet: int = MIN_PACKET,
+        dialect: Dialect = STOCK,
     ) -> None:
         self.skew_s: float | None = None
         self.worst_skew_s: float | None = None
@@ -85,7 +96,9 @@ class EvenG1Codec:
     # -------------------------------------------------------------- in
 
     def receive_packet(self, packet: Sided, now: float) -> None:
-        """Take a packet, or the news of a side. Raises `RemoteViolation`, and nothing else, whatever the bytes are."""
+        """Take a packet, or the news of a side. Raises `RemoteViolation`, and nothing else,
+        whatever the bytes are.
+        """
         if isinstance(packet, SideNews):
             self._side(packet, now)
         elif packet.side in self._flow.up:
@@ -113,7 +126,9 @@ class EvenG1Codec:
                     self._tell(*self._news.brightness(data))
 
     def _event(self, side: Side, data: bytes, now: float) -> None:
-        """Tell it; where the wearer switched silent mode himself, a side that returns is not told ours."""
+        """Tell it; where the wearer switched silent mode himself, a side that returns is not
+        told ours.
+        """
         events = self._news.event(side, data, now)
         if any(isinstance(event, HidingChanged) and event.by is Hiding.SILENT for event in events):
             self._settings.pop(SetSilentMode, None)
@@ -151,7 +166,9 @@ class EvenG1Codec:
         self._restore(news.side, now)
 
     def _restore(self, side: Side, now: float) -> None:
-        """Bring a side to where the other is: settings, the page, the microphone. The other notices nothing."""
+        """Bring a side to where the other is: settings, the page, the microphone. The other
+        notices nothing.
+        """
         wanted: list[Command] = list(self._settings.values())
         if self._drawn:
             wanted.append(self._page or ClearPage())
@@ -169,7 +186,9 @@ class EvenG1Codec:
     # -------------------------------------------------------------- out
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
-        """Begin a command. Raises `CommandRefused` for what these glasses cannot do (now), `LocalMisuse` for too much."""
+        """Begin a command. Raises `CommandRefused` for what these glasses cannot do (now),
+        `LocalMisuse` for too much.
+        """
         if not isinstance(message, Command):
             raise CommandRefused("unsupported", f"a central never says {type(message).__name__}")
         command = self._whole(message) if isinstance(message, UpdatePage) else message
@@ -188,7 +207,9 @@ class EvenG1Codec:
         """These glasses take whole pages only: the one on the lens with what changes in it."""
         page = self._page
         if page is None or (page.scene, page.page) != (update.scene, update.page):
-            raise CommandRefused("no_scene", f"{update.scene!r} page {update.page} is not on the lens")
+            raise CommandRefused(
+                "no_scene", f"{update.scene!r} page {update.page} is not on the lens"
+            )
         rows = {line.row for line in update.lines}
         kept = tuple(line for line in page.lines if line.row not in rows)
         return replace(page, lines=kept + update.lines, tiles=page.tiles + update.tiles)
@@ -234,11 +255,15 @@ class EvenG1Codec:
         return min((moment for moment in due if moment is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
-        """Ask again, keep both sides awake. Raises `LinkLost(SILENT)` when neither side answers any more."""
+        """Ask again, keep both sides awake. Raises `LinkLost(SILENT)` when neither side answers
+        any more.
+        """
         self._flow.timer(now)
         for side in sorted(self._flow.up):
             if now >= self._flow.sent_at[side] + BEAT_AFTER_S:
-                self._flow.sent_at[side] = now  # due again only after another silence, also when the lane is busy
+                self._flow.sent_at[side] = (
+                    now  # due again only after another silence, also when the lane is busy
+                )
                 self._flow.begin(self._errands.beat(side), now)
         if self._battery_at is not None and now >= self._battery_at:
             self._battery_at = now + BATTERY_EVERY_S
@@ -284,9 +309,15 @@ class EvenG1Codec:
         return []
 
     def _reply(self, errand: Errand) -> Reply | None:
-        """None where nobody answered: whether it was done is unknown, and the asker's time runs out."""
+        """None where nobody answered: whether it was done is unknown, and the asker's time runs
+        out.
+        """
         ends = errand.ends
-        if isinstance(errand.about, Hello) and not {End.TAKEN, End.UNANSWERED, End.REFUSED}.isdisjoint(ends.values()):
+        if isinstance(errand.about, Hello) and not {
+            End.TAKEN,
+            End.UNANSWERED,
+            End.REFUSED,
+        }.isdisjoint(ends.values()):
             return GlassesInfo("G1", firmware(errand.answers), serial(errand.answers), {}, {})
         refusing = [side for side, end in ends.items() if end is End.REFUSED]
         if refusing and (errand.kind is Kind.LENS or End.TAKEN not in ends.values()):
@@ -298,4 +329,3 @@ class EvenG1Codec:
         if set(ends.values()) == {End.GONE}:
             return Failed("busy", f"the {' and the '.join(ends)} side is away")
         return None
-

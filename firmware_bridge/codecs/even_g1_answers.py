@@ -1,4 +1,5 @@
-"""What an arm of an Even G1 answers by itself: heartbeats, states, versions. A table from opcode to answer.
+"""What an arm of an Even G1 answers by itself: heartbeats, states, versions. A table from opcode to
+answer.
 
 Refuses to know effects: what shows, sounds or changes a setting is a command (even_g1_arm.py).
 """
@@ -7,7 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from firmware_bridge.codecs.even_g1_wire import ACCEPTED, REFUSED, STOCK, BatteryForm, Dialect, Op, padded
+from firmware_bridge.codecs.even_g1_wire import (
+    ACCEPTED,
+    REFUSED,
+    STOCK,
+    BatteryForm,
+    Dialect,
+    Op,
+    padded,
+)
 from firmware_bridge.sides import Side
 
 SUB_WORN: Final = 0x06
@@ -33,11 +42,16 @@ class ArmFacts:
     angle: int = 30
     serial: str = "S100LAAL103842"
     frame: str = "A"
-    firmware: str = "net build time: 2024-12-28 20:21:57, app build time 2024-12-28 20:20:45, ver 1.4.5, JBD DeviceID 4010"
+    firmware: str = (
+        "net build time: 2024-12-28 20:21:57, app build time 2024-12-28 "
+        "20:20:45, ver 1.4.5, JBD DeviceID 4010"
+    )
 
 
 def answer(packet: bytes, facts: ArmFacts, dialect: Dialect = STOCK) -> bytes:
-    """Answer a packet without effect; what nobody knows is refused. Raises IndexError for one cut short."""
+    """Answer a packet without effect; what nobody knows is refused. Raises IndexError for one
+    cut short.
+    """
     known = _ANSWERS.get(packet[0])
     if known is not None:
         return known(packet, facts, dialect)
@@ -75,12 +89,19 @@ def _note(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
 
 
 def _serial(packet: bytes, facts: ArmFacts, dialect: Dialect) -> bytes:
-    said = bytes((packet[0], packet[0])) + facts.serial.encode()[:_SERIAL_BYTES].ljust(_SERIAL_BYTES, b"0")
+    said = bytes((packet[0], packet[0])) + facts.serial.encode()[:_SERIAL_BYTES].ljust(
+        _SERIAL_BYTES, b"0"
+    )
     return said.ljust(_SERIAL_PADDED, b"\0") if dialect.serial_padded else said
 
 
 def _state(_packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
-    return padded(Op.SILENT_GET, 0x69, 0x0C if facts.silent else 0x0A, SUB_WORN if facts.worn else SUB_NOT_WORN)
+    return padded(
+        Op.SILENT_GET,
+        0x69,
+        0x0C if facts.silent else 0x0A,
+        SUB_WORN if facts.worn else SUB_NOT_WORN,
+    )
 
 
 def _echo(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
@@ -105,7 +126,9 @@ _ANSWERS: Final[dict[int, Callable[[bytes, ArmFacts, Dialect], bytes]]] = {
     Op.SETTINGS: lambda packet, _f, _d: bytes((Op.SETTINGS, 6, 0, packet[3], packet[4], ACCEPTED)),
     Op.CALIBRATE: lambda packet, _f, _d: padded(Op.CALIBRATE, 6, 0, packet[3], packet[4], ACCEPTED),
     Op.FIRMWARE: lambda _packet, facts, _d: facts.firmware.encode(),
-    Op.BRIGHTNESS_GET: lambda _p, facts, _d: padded(Op.BRIGHTNESS_GET, 0x65, facts.brightness, facts.auto_brightness),
+    Op.BRIGHTNESS_GET: lambda _p, facts, _d: padded(
+        Op.BRIGHTNESS_GET, 0x65, facts.brightness, facts.auto_brightness
+    ),
     Op.ANGLE_GET: lambda _p, facts, _d: padded(Op.ANGLE_GET, ACCEPTED, facts.angle),
     Op.WEAR_GET: lambda _p, facts, _d: padded(Op.WEAR_GET, ACCEPTED, facts.wear_detection),
     Op.CHANNEL_GET: _fixed(Op.CHANNEL_GET, ACCEPTED, 47),
@@ -114,8 +137,27 @@ _ANSWERS: Final[dict[int, Callable[[bytes, ArmFacts, Dialect], bytes]]] = {
     Op.DEPTH_GET: _fixed(Op.DEPTH_GET, ACCEPTED, 4, 5),
     Op.NOTIFICATIONS_GET: _fixed(Op.NOTIFICATIONS_GET, ACCEPTED, 1, 5),
 }
-_TAKEN: Final = frozenset({
-    0x07, 0x08, 0x09, 0x0A, 0x0D, 0x0F, 0x1C, 0x22, 0x2D, 0x2E, 0x3D, 0x3E, 0x3F, 0x4C, 0x58,
-    Op.FIRST, Op.MTU, Op.NOTIFICATIONS_SET, Op.EVENT,
-})  # fmt: skip
+_TAKEN: Final = frozenset(
+    {
+        0x07,
+        0x08,
+        0x09,
+        0x0A,
+        0x0D,
+        0x0F,
+        0x1C,
+        0x22,
+        0x2D,
+        0x2E,
+        0x3D,
+        0x3E,
+        0x3F,
+        0x4C,
+        0x58,
+        Op.FIRST,
+        Op.MTU,
+        Op.NOTIFICATIONS_SET,
+        Op.EVENT,
+    }
+)
 """Asked for things we do not play: accepted and without effect (§5)."""

@@ -1,6 +1,8 @@
-"""One arm of an Even G1, as its firmware would speak: the peripheral role, for the simulator and the tests.
+"""One arm of an Even G1, as its firmware would speak: the peripheral role, for the simulator and
+the tests.
 
-Refuses to know its other half, a radio and a lens: it takes packets, gives messages, and answers what only asks.
+Refuses to know its other half, a radio and a lens: it takes packets, gives messages, and answers
+what only asks.
 """
 
 from collections import deque
@@ -60,27 +62,37 @@ STREAM: Final = 0
 """The glasses know one microphone and give it no number."""
 
 _GESTURES: Final = {
-    Gesture.TAP: Sub.TAP, Gesture.DOUBLE_TAP: Sub.DOUBLE_TAP, Gesture.HEAD_UP: Sub.HEAD_UP,
-    Gesture.HEAD_DOWN: Sub.HEAD_DOWN, Gesture.BUTTON_LONG: Sub.LONG_PRESS,
-}  # fmt: skip
+    Gesture.TAP: Sub.TAP,
+    Gesture.DOUBLE_TAP: Sub.DOUBLE_TAP,
+    Gesture.HEAD_UP: Sub.HEAD_UP,
+    Gesture.HEAD_DOWN: Sub.HEAD_DOWN,
+    Gesture.BUTTON_LONG: Sub.LONG_PRESS,
+}
 
 
 _HIDING: Final = {
-    Hiding.SILENT: (Sub.SILENT_OFF, Sub.SILENT_ON), Hiding.DASHBOARD: (Sub.DASHBOARD_CLOSED, Sub.DASHBOARD_OPENED),
+    Hiding.SILENT: (Sub.SILENT_OFF, Sub.SILENT_ON),
+    Hiding.DASHBOARD: (Sub.DASHBOARD_CLOSED, Sub.DASHBOARD_OPENED),
     Hiding.LOOKED_UP: (Sub.HEAD_DOWN, Sub.HEAD_UP),
-}  # fmt: skip
+}
 
 
 class EvenG1Arm:
     """One connection to one arm; implements `Codec[bytes]` in the peripheral role.
 
-    What has an effect comes out as a command with a number: show it, then `send(Done() or Failed(…), re=number)`, which
-    becomes C9 or CA. Heartbeats and everything that only asks are answered here, from `facts`, which the events that
-    are sent keep up to date. `handle_timer` raises `LinkLost(SILENT)` 32 s after the last packet, as the arms do.
+    What has an effect comes out as a command with a number: show it, then `send(Done() or
+    Failed(…), re=number)`, which becomes C9 or CA. Heartbeats and everything that only asks are
+    answered here, from `facts`, which the events that are sent keep up to date. `handle_timer`
+    raises `LinkLost(SILENT)` 32 s after the last packet, as the arms do.
     """
 
     def __init__(
-        self, side: Side, *, max_packet: int = MIN_PACKET, dialect: Dialect = STOCK, facts: ArmFacts | None = None
+        self,
+        side: Side,
+        *,
+        max_packet: int = MIN_PACKET,
+        dialect: Dialect = STOCK,
+        facts: ArmFacts | None = None,
     ) -> None:
         self.side = side
         self.facts = facts or ArmFacts()
@@ -98,12 +110,19 @@ class EvenG1Arm:
         self._sound = 0
         self._heard_at: float | None = None
         self._takes: Final[dict[int, Callable[[bytes], None]]] = {
-            Op.BRIGHTNESS: self._brightness, Op.SILENT: self._silent, Op.WEAR: self._wear,
-            Op.HEAD_UP_ANGLE: self._angle, Op.EXIT: self._exit, Op.TEXT: self._show_text,
-            Op.PICTURE: self._take_picture, Op.PICTURE_END: self._end_picture,
-            Op.PICTURE_CRC: self._check_picture, Op.WHITELIST: self._allow, Op.NOTIFICATION: self._notify,
+            Op.BRIGHTNESS: self._brightness,
+            Op.SILENT: self._silent,
+            Op.WEAR: self._wear,
+            Op.HEAD_UP_ANGLE: self._angle,
+            Op.EXIT: self._exit,
+            Op.TEXT: self._show_text,
+            Op.PICTURE: self._take_picture,
+            Op.PICTURE_END: self._end_picture,
+            Op.PICTURE_CRC: self._check_picture,
+            Op.WHITELIST: self._allow,
+            Op.NOTIFICATION: self._notify,
             Op.MICROPHONE: self._listen,
-        }  # fmt: skip
+        }
 
     def set_max_packet(self, size: int) -> None:
         """Bytes one notification carries from now on."""
@@ -112,7 +131,9 @@ class EvenG1Arm:
     # -------------------------------------------------------------- in
 
     def receive_packet(self, packet: bytes, now: float) -> None:
-        """Take one packet. Raises `RemoteViolation`; what is damaged has then been refused with CA."""
+        """Take one packet. Raises `RemoteViolation`; what is damaged has then been refused with
+        CA.
+        """
         self._heard_at = now
         if not packet:
             raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
@@ -129,7 +150,9 @@ class EvenG1Arm:
             raise RemoteViolation(Violation.BAD_MESSAGE, f"{packet[0]:02X}: {error}") from None
         except IndexError:
             self._say(padded(packet[0], REFUSED))
-            raise RemoteViolation(Violation.TRUNCATED, f"{packet[0]:02X} of {len(packet)} bytes") from None
+            raise RemoteViolation(
+                Violation.TRUNCATED, f"{packet[0]:02X} of {len(packet)} bytes"
+            ) from None
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
         """Give the next command."""
@@ -148,7 +171,9 @@ class EvenG1Arm:
     def _brightness(self, packet: bytes) -> None:
         level, auto = packet[1], bool(packet[2])
         self.facts.brightness, self.facts.auto_brightness = level, auto
-        self._simple(SetBrightness(percent_of(level, self._dialect.brightness_top), auto), Op.BRIGHTNESS)
+        self._simple(
+            SetBrightness(percent_of(level, self._dialect.brightness_top), auto), Op.BRIGHTNESS
+        )
 
     def _silent(self, packet: bytes) -> None:
         if packet[1] not in (0x0A, 0x0C):
@@ -188,7 +213,9 @@ class EvenG1Arm:
         if file is None or checksum(file) != crc:
             self._say(failed)
             return
-        self._command(ShowPage("g1", tiles=(read(file, inverted=self._dialect.inverted),)), done, failed)
+        self._command(
+            ShowPage("g1", tiles=(read(file, inverted=self._dialect.inverted),)), done, failed
+        )
 
     def _crc_answer(self, crc: bytes, verdict: int) -> bytes:
         echoed = bytes((Op.PICTURE_CRC, *crc, verdict))
@@ -221,7 +248,13 @@ class EvenG1Arm:
         """Queue an answer or an event. Raises `LocalMisuse` for what these glasses never say."""
         if re is not None:
             done, failed = self._answers.pop(re, (b"", b""))
-            self._say(failed if isinstance(message, Failed) else done if isinstance(message, Done) else b"")
+            self._say(
+                failed
+                if isinstance(message, Failed)
+                else done
+                if isinstance(message, Done)
+                else b""
+            )
         else:
             for packet in self._event(message):
                 self._say(packet)
@@ -233,14 +266,19 @@ class EvenG1Arm:
                 return [bytes((Op.EVENT, _GESTURES[gesture]))]
             case BatteryChanged(level, charging):
                 self.facts.battery, self.facts.charging = level, charging
-                return [bytes((Op.EVENT, Sub.CHARGING, charging)), bytes((Op.EVENT, Sub.BATTERY, level))]
+                return [
+                    bytes((Op.EVENT, Sub.CHARGING, charging)),
+                    bytes((Op.EVENT, Sub.BATTERY, level)),
+                ]
             case WornChanged(worn):
                 self.facts.worn = worn
                 return [bytes((Op.EVENT, Sub.WORN if worn else Sub.NOT_WORN))]
             case HidingChanged(by, hidden) if by in _HIDING:
                 self.facts.silent = hidden if by is Hiding.SILENT else self.facts.silent
                 return [bytes((Op.EVENT, _HIDING[by][hidden]))]
-            case MicrophoneChunk(frames=frames) if [len(f) for f in frames] == [LC3_FRAME_BYTES] * LC3_FRAMES:
+            case MicrophoneChunk(frames=frames) if [len(f) for f in frames] == [
+                LC3_FRAME_BYTES
+            ] * LC3_FRAMES:
                 self._sound = (self._sound + 1) % 256
                 return [bytes((Op.SOUND, (self._sound - 1) % 256)) + b"".join(frames)]
         raise LocalMisuse(f"an Even G1 never says {type(message).__name__}")

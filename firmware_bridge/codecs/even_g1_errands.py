@@ -1,12 +1,18 @@
-"""What each command means on an Even G1: packets for its sides, in the order its sources ask for. Pure.
+"""What each command means on an Even G1: packets for its sides, in the order its sources ask for.
+Pure.
 
-Refuses to send, to wait and to remember what is shown; of numbers it keeps those that run on the wire.
+Refuses to send, to wait and to remember what is shown; of numbers it keeps those that run on the
+wire.
 """
 
 from collections.abc import Callable
 from typing import Final
 
-from firmware_bridge.codecs import even_g1_notes as notes, even_g1_picture as picture, even_g1_text as text
+from firmware_bridge.codecs import (
+    even_g1_notes as notes,
+    even_g1_picture as picture,
+    even_g1_text as text,
+)
 from firmware_bridge.codecs.even_g1_flow import Ask, Errand, Kind, Order, Verdict, anything, verdict
 from firmware_bridge.codecs.even_g1_wire import (
     ACCEPTED,
@@ -61,14 +67,20 @@ REFUSAL_REST_S: Final = 0.1
 INFO_S: Final = 0.6
 INFO_TRIES: Final = 2
 _ACTIONS: Final = {
-    DoubleTap.NOTHING: 0, DoubleTap.TRANSLATE: 2, DoubleTap.TELEPROMPTER: 3, DoubleTap.DASHBOARD: 4, DoubleTap.TRANSCRIBE: 5,
-}  # fmt: skip
+    DoubleTap.NOTHING: 0,
+    DoubleTap.TRANSLATE: 2,
+    DoubleTap.TELEPROMPTER: 3,
+    DoubleTap.DASHBOARD: 4,
+    DoubleTap.TRANSCRIBE: 5,
+}
 
 
 class Errands:
     """Makes errands. `width` measures text in the lens's own font, for columns."""
 
-    def __init__(self, *, max_packet: int, width: Callable[[str], float], dialect: Dialect = STOCK) -> None:
+    def __init__(
+        self, *, max_packet: int, width: Callable[[str], float], dialect: Dialect = STOCK
+    ) -> None:
         self.max_packet = max_packet
         self._width = width
         self._dialect = dialect
@@ -100,10 +112,17 @@ class Errands:
                 return _both(_ask(bytes((Op.HEAD_UP_ANGLE, degrees, 1))))
             case SetClock(local_s, twelve_hour):
                 self._settings += 1
-                return _both(_set(dashboard_time(self._settings, local_s, dialect, twelve_hour=twelve_hour), _clock_verdict))
+                return _both(
+                    _set(
+                        dashboard_time(self._settings, local_s, dialect, twelve_hour=twelve_hour),
+                        _clock_verdict,
+                    )
+                )
             case SetDoubleTap(action):
                 self._settings += 1
-                return _both(_set(double_tap(_ACTIONS[action], self._settings, dialect), _setting_verdict))
+                return _both(
+                    _set(double_tap(_ACTIONS[action], self._settings, dialect), _setting_verdict)
+                )
             case SetDebugLog(on):
                 return _both(_optional(debug(dialect, on=on)))
             case AllowApps():
@@ -115,7 +134,9 @@ class Errands:
                 return self.microphone(on=True)
             case StopMicrophone():
                 return self.microphone(on=False)
-        raise CommandRefused("unsupported", f"an Even G1 has no word for {type(command).__name__} like this")
+        raise CommandRefused(
+            "unsupported", f"an Even G1 has no word for {type(command).__name__} like this"
+        )
 
     def page(self, page: ShowPage) -> Errand:
         """Text where there is any, else a picture: the lens takes one or the other."""
@@ -124,9 +145,14 @@ class Errands:
         words, asks = text.lay_out(page.lines, self._width), []
         for status in self._dialect.text_status:
             packets = text.cut(
-                words, self._texts, page=page.page, pages=page.pages, status=status, max_packet=self.max_packet,
+                words,
+                self._texts,
+                page=page.page,
+                pages=page.pages,
+                status=status,
+                max_packet=self.max_packet,
                 dialect=self._dialect,
-            )  # fmt: skip
+            )
             self._texts += 1
             asks += [_ask(packet) for packet in packets]
         return _both(*asks, kind=Kind.LENS)
@@ -136,41 +162,78 @@ class Errands:
         file = picture.bmp(page.tiles, self._dialect)
         crc = picture.checksum(file)
         asks = (
-            *(Ask(packet, rest_s=PICTURE_GAP_S) for packet in picture.cut(file, max_packet=self.max_packet)),
-            Ask(picture.END, Op.PICTURE_END, PICTURE_END_S, PICTURE_END_TRIES, rest_s=PICTURE_REST_S),
-            Ask(bytes((Op.PICTURE_CRC,)) + crc, Op.PICTURE_CRC, judge=lambda answer: crc_verdict(answer, crc), restart=True),
+            *(
+                Ask(packet, rest_s=PICTURE_GAP_S)
+                for packet in picture.cut(file, max_packet=self.max_packet)
+            ),
+            Ask(
+                picture.END, Op.PICTURE_END, PICTURE_END_S, PICTURE_END_TRIES, rest_s=PICTURE_REST_S
+            ),
+            Ask(
+                bytes((Op.PICTURE_CRC,)) + crc,
+                Op.PICTURE_CRC,
+                judge=lambda answer: crc_verdict(answer, crc),
+                restart=True,
+            ),
         )
         return Errand(dict.fromkeys(Side, asks), Order.TOGETHER, Kind.LENS)
 
     def _note(self, message: ShowNotification) -> Errand:
         self._notes += 1
-        packets = notes.notification(message, self._notes, max_packet=self.max_packet, dialect=self._dialect)
+        packets = notes.notification(
+            message, self._notes, max_packet=self.max_packet, dialect=self._dialect
+        )
         asks = tuple(_ask(packet, timeout_s=NOTE_S) for packet in packets)
         return Errand(dict.fromkeys(self._dialect.notification_sides, asks))
 
     def _hello(self) -> Errand:
-        """Who they are: either arm knows. Both questions are optional, for firmware that does not know them."""
+        """Who they are: either arm knows. Both questions are optional, for firmware that does
+        not know them.
+        """
         asks = (
-            Ask(bytes((Op.SYSTEM, 0x74)), Op.FIRMWARE, INFO_S, INFO_TRIES, judge=anything, optional=True),
+            Ask(
+                bytes((Op.SYSTEM, 0x74)),
+                Op.FIRMWARE,
+                INFO_S,
+                INFO_TRIES,
+                judge=anything,
+                optional=True,
+            ),
             Ask(bytes((Op.SERIAL,)), Op.SERIAL, INFO_S, INFO_TRIES, judge=anything),
         )
         return Errand(dict.fromkeys(Side, asks), Order.EITHER)
 
     def microphone(self, *, on: bool) -> Errand:
-        """One arm only (§5). A refusal is asked again after a second, as the vendor's demo does (§14)."""
+        """One arm only (§5). A refusal is asked again after a second, as the vendor's demo does
+        (§14).
+        """
         ask = Ask(bytes((Op.MICROPHONE, on)), Op.MICROPHONE, rest_s=MICROPHONE_REST_S)
         return Errand({self._dialect.microphone: (ask,)})
 
     def beat(self, *sides: Side) -> Errand:
         """Both sides, or these, are asked whether they are there."""
-        ask = Ask(heartbeat(self._beats, self._dialect), Op.HEARTBEAT, BEAT_S, BEAT_TRIES, judge=_beat_verdict)
+        ask = Ask(
+            heartbeat(self._beats, self._dialect),
+            Op.HEARTBEAT,
+            BEAT_S,
+            BEAT_TRIES,
+            judge=_beat_verdict,
+        )
         self._beats += 1
         return Errand(dict.fromkeys(sides or Side, (ask,)), Order.TOGETHER)
 
     def greeting(self, side: Side) -> Errand:
-        """First words to a side that is there (again): ours, which nobody need answer, then how it is (§2)."""
-        asks = (Ask(self._dialect.first, rest_s=PICTURE_GAP_S), self._battery(), _optional(bytes((Op.SILENT_GET,))))
-        return Errand({side: (*asks, _optional(bytes((Op.BRIGHTNESS_GET,)))) if side is Side.RIGHT else asks})
+        """First words to a side that is there (again): ours, which nobody need answer, then how
+        it is (§2).
+        """
+        asks = (
+            Ask(self._dialect.first, rest_s=PICTURE_GAP_S),
+            self._battery(),
+            _optional(bytes((Op.SILENT_GET,))),
+        )
+        return Errand(
+            {side: (*asks, _optional(bytes((Op.BRIGHTNESS_GET,)))) if side is Side.RIGHT else asks}
+        )
 
     def batteries(self) -> Errand:
         return Errand(dict.fromkeys(Side, (self._battery(),)), Order.TOGETHER)
@@ -192,7 +255,9 @@ def _both(*asks: Ask, kind: Kind = Kind.TALK) -> Errand:
 
 
 def crc_verdict(answer: bytes, crc: bytes) -> Verdict:
-    """`16 crc C9`, or the short `16 C9`; one of at most 4 bytes passes, as the vendor's demo lets it (§7)."""
+    """`16 crc C9`, or the short `16 C9`; one of at most 4 bytes passes, as the vendor's demo
+    lets it (§7).
+    """
     if answer[1:5] == crc and len(answer) > 5:
         return Verdict.TAKEN if answer[5] == ACCEPTED else Verdict.REFUSED
     judged = verdict(answer)
@@ -206,7 +271,9 @@ def _set(packet: bytes, judge: Callable[[bytes], Verdict]) -> Ask:
 
 
 def _clock_verdict(answer: bytes) -> Verdict:
-    """`06 len 00 seq sub cnt 00 idx 00 result`; 00 was logged as success (§9). A short answer says nothing against."""
+    """`06 len 00 seq sub cnt 00 idx 00 result`; 00 was logged as success (§9). A short answer
+    says nothing against.
+    """
     return Verdict.REFUSED if len(answer) > 9 and answer[9] else Verdict.TAKEN
 
 
@@ -216,5 +283,7 @@ def _setting_verdict(answer: bytes) -> Verdict:
 
 
 def _beat_verdict(answer: bytes) -> Verdict:
-    """Any beat is a sign of life, whatever the order of its fields and whichever number it repeats."""
+    """Any beat is a sign of life, whatever the order of its fields and whichever number it
+    repeats.
+    """
     return Verdict.TAKEN if len(answer) > 1 else Verdict.OTHER

@@ -1,7 +1,9 @@
-"""Who of an Even G1 pair is asked what, and when: one open question a lane, right after left, again when unanswered.
+"""Who of an Even G1 pair is asked what, and when: one open question a lane, right after left, again
+when unanswered.
 
-Refuses to know what a packet means beyond yes and no. Each side has two lanes, one for the lens and one for the rest;
-their opcodes differ, so that never two questions of one opcode are open on one arm: an answer names nothing else (§3).
+Refuses to know what a packet means beyond yes and no. Each side has two lanes, one for the lens and
+one for the rest; their opcodes differ, so that never two questions of one opcode are open on one
+arm: an answer names nothing else (§3).
 """
 
 from collections import deque
@@ -17,7 +19,9 @@ from firmware_bridge.sides import Side, SidePacket
 MAX_ERRANDS: Final = 64
 """Errands that may be under way; who begins more does not wait for answers."""
 ANSWER_S: Final = 0.8
-"""One answer. 26 to 40 ms were captured; 3 tries on each arm stay under the 5 s a page is waited for (§3)."""
+"""One answer. 26 to 40 ms were captured; 3 tries on each arm stay under the 5 s a page is
+waited for (§3).
+"""
 TRIES: Final = 3
 
 
@@ -28,7 +32,9 @@ class Verdict(Enum):
 
 
 class End(Enum):
-    """How one side's part of an errand ended. SILENT: unanswered, and nothing else was heard of that side either."""
+    """How one side's part of an errand ended. SILENT: unanswered, and nothing else was heard of
+    that side either.
+    """
 
     TAKEN = auto()
     REFUSED = auto()
@@ -39,7 +45,9 @@ class End(Enum):
 
 
 class Order(Enum):
-    """LEFT_FIRST: right once left is done; TOGETHER: each by itself; EITHER: left, or right if left does not answer."""
+    """LEFT_FIRST: right once left is done; TOGETHER: each by itself; EITHER: left, or right if
+    left does not answer.
+    """
 
     LEFT_FIRST = auto()
     TOGETHER = auto()
@@ -71,8 +79,8 @@ def anything(_answer: bytes) -> Verdict:
 class Ask:
     """A packet and the answer it waits for: an opcode, or None for packets nobody answers.
 
-    `rest_s` is waited before the next packet or the next try. `restart`: a refusal means all packets again;
-    `optional`: without an answer the errand goes on.
+    `rest_s` is waited before the next packet or the next try. `restart`: a refusal means all
+    packets again; `optional`: without an answer the errand goes on.
     """
 
     packet: bytes
@@ -216,11 +224,22 @@ class Lane:
 
 def _less(ask: Ask) -> Ask:
     """The same question with one try fewer: whole messages are not sent again for ever."""
-    return Ask(ask.packet, ask.answer, ask.timeout_s, ask.tries - 1, ask.rest_s, ask.judge, ask.restart, ask.optional)
+    return Ask(
+        ask.packet,
+        ask.answer,
+        ask.timeout_s,
+        ask.tries - 1,
+        ask.rest_s,
+        ask.judge,
+        ask.restart,
+        ask.optional,
+    )
 
 
 class Flow:
-    """All lanes of a pair. `finished` holds errands that are over; `silent` sides that must be given up."""
+    """All lanes of a pair. `finished` holds errands that are over; `silent` sides that must be
+    given up.
+    """
 
     def __init__(self) -> None:
         self.up: set[Side] = set()
@@ -232,8 +251,14 @@ class Flow:
         self._lanes = {(side, kind): Lane(side, self._ended) for side in Side for kind in Kind}
 
     def begin(self, errand: Errand, now: float) -> None:
-        """Raises `LocalMisuse` when too much is under way; errands of our own are few and always taken."""
-        if errand.number and len(self._held) + sum(len(lane.errands()) for lane in self._lanes.values()) >= MAX_ERRANDS:
+        """Raises `LocalMisuse` when too much is under way; errands of our own are few and
+        always taken.
+        """
+        if (
+            errand.number
+            and len(self._held) + sum(len(lane.errands()) for lane in self._lanes.values())
+            >= MAX_ERRANDS
+        ):
             raise LocalMisuse(f"{MAX_ERRANDS} commands are under way: wait for their answers")
         if not self.sent_at and not self.up:
             self._held.append(errand)  # before the first side is there nobody can be asked
@@ -241,7 +266,9 @@ class Flow:
             self._go_on(errand, now)
 
     def supersede(self) -> None:
-        """What is on its way to the lens ends with the answer it waits for: something newer comes."""
+        """What is on its way to the lens ends with the answer it waits for: something newer
+        comes.
+        """
         for (_, kind), lane in self._lanes.items():
             for errand in lane.errands() if kind is Kind.LENS else ():
                 errand.stale = True
@@ -279,7 +306,9 @@ class Flow:
             lane.timer(now)
 
     def due(self) -> float | None:
-        return min((due for lane in self._lanes.values() if (due := lane.due()) is not None), default=None)
+        return min(
+            (due for lane in self._lanes.values() if (due := lane.due()) is not None), default=None
+        )
 
     def backlog(self) -> int:
         return sum(lane.backlog() for lane in self._lanes.values())
@@ -314,11 +343,28 @@ class Flow:
         if errand.order is Order.TOGETHER or not errand.begun:
             return waiting if errand.order is Order.TOGETHER else waiting[:1]
         last = errand.ends.get(errand.begun[-1])
-        stops = {None, End.REFUSED, End.DROPPED} if errand.order is Order.LEFT_FIRST else {None, End.TAKEN, End.DROPPED}
+        stops = (
+            {None, End.REFUSED, End.DROPPED}
+            if errand.order is Order.LEFT_FIRST
+            else {None, End.TAKEN, End.DROPPED}
+        )
         return [] if errand.stale or last in stops else waiting[:1]
 
 
 __all__ = [
-    "ACCEPTED", "ANSWER_S", "CONTINUE", "REFUSED", "TRIES", "Ask", "End", "Errand", "Flow", "Kind", "Lane", "Order",
-    "Verdict", "anything", "verdict",
-]  # fmt: skip
+    "ACCEPTED",
+    "ANSWER_S",
+    "CONTINUE",
+    "REFUSED",
+    "TRIES",
+    "Ask",
+    "End",
+    "Errand",
+    "Flow",
+    "Kind",
+    "Lane",
+    "Order",
+    "Verdict",
+    "anything",
+    "verdict",
+]

@@ -1,6 +1,8 @@
-"""What an Even G1 says by itself: events F5, batteries, worn or not, sound F1 → events. Knows time only as an argument.
+"""What an Even G1 says by itself: events F5, batteries, worn or not, sound F1 → events. Knows time
+only as an argument.
 
-Refuses to know questions and answers; it remembers what was said last, so that nothing is told twice.
+Refuses to know questions and answers; it remembers what was said last, so that nothing is told
+twice.
 """
 
 import re
@@ -25,20 +27,31 @@ from firmware_bridge.sides import Side
 REPEAT_S: Final = 0.5
 """A long press is reported again and again: within this it is one (§15)."""
 ECHO_S: Final = SUPERVISION_S
-"""Both arms may report one gesture. Each has a link of its own, so the second report may come as late as a link lives without answer."""
+"""Both arms may report one gesture. Each has a link of its own, so the second report may come
+as late as a link lives without answer.
+"""
 MOST_ALONE: Final = 64
-"""Gestures that may wait for the other arm's report; more in `ECHO_S` is nothing that a wearer does."""
+"""Gestures that may wait for the other arm's report; more in `ECHO_S` is nothing that a wearer
+does.
+"""
 _SOUND_BYTES: Final = 2 + LC3_FRAMES * LC3_FRAME_BYTES
 _ONE_SIDE: Final = 0x66
 _GESTURES: Final = {
-    Sub.DOUBLE_TAP: Gesture.DOUBLE_TAP, Sub.TAP: Gesture.TAP, Sub.HEAD_UP: Gesture.HEAD_UP,
-    Sub.HEAD_DOWN: Gesture.HEAD_DOWN, Sub.LONG_PRESS: Gesture.BUTTON_LONG, Sub.BOUND_DOUBLE_TAP: Gesture.DOUBLE_TAP,
-}  # fmt: skip
+    Sub.DOUBLE_TAP: Gesture.DOUBLE_TAP,
+    Sub.TAP: Gesture.TAP,
+    Sub.HEAD_UP: Gesture.HEAD_UP,
+    Sub.HEAD_DOWN: Gesture.HEAD_DOWN,
+    Sub.LONG_PRESS: Gesture.BUTTON_LONG,
+    Sub.BOUND_DOUBLE_TAP: Gesture.DOUBLE_TAP,
+}
 _HIDING: Final = {
-    Sub.SILENT_ON: (Hiding.SILENT, True), Sub.SILENT_OFF: (Hiding.SILENT, False),
-    Sub.DASHBOARD_OPENED: (Hiding.DASHBOARD, True), Sub.DASHBOARD_CLOSED: (Hiding.DASHBOARD, False),
-    Sub.HEAD_UP: (Hiding.LOOKED_UP, True), Sub.HEAD_DOWN: (Hiding.LOOKED_UP, False),
-}  # fmt: skip
+    Sub.SILENT_ON: (Hiding.SILENT, True),
+    Sub.SILENT_OFF: (Hiding.SILENT, False),
+    Sub.DASHBOARD_OPENED: (Hiding.DASHBOARD, True),
+    Sub.DASHBOARD_CLOSED: (Hiding.DASHBOARD, False),
+    Sub.HEAD_UP: (Hiding.LOOKED_UP, True),
+    Sub.HEAD_DOWN: (Hiding.LOOKED_UP, False),
+}
 _SILENCE: Final = {0x0C: True, 0x0A: False}
 _WORN: Final = {Sub.WORN: True, Sub.NOT_WORN: False, Sub.CASE_OPEN: False, Sub.CASE_CLOSED: False}
 _STATES: Final = {SUB_WORN: True, SUB_NOT_WORN: False, 0x08: False, 0x0A: False, 0x0B: False}
@@ -46,7 +59,9 @@ _VERSION: Final = re.compile(r"\bver ([\w.]{1,20})", re.ASCII)
 
 
 class News:
-    """Packets of both sides → events. Every method raises `RemoteViolation` for a packet cut short or out of range."""
+    """Packets of both sides → events. Every method raises `RemoteViolation` for a packet cut
+    short or out of range.
+    """
 
     def __init__(self) -> None:
         self._alone: dict[Gesture, deque[tuple[Side, float]]] = {}
@@ -74,8 +89,9 @@ class News:
         return hiding
 
     def _gesture(self, side: Side, gesture: Gesture, now: float) -> list[Event]:
-        """Two taps on one arm are two. The other arm's report of a gesture that only one has reported is the same gesture: a lost
-        tap costs the wearer a tap, but a tap too many may be a yes.
+        """Two taps on one arm are two. The other arm's report of a gesture that only one has
+        reported is the same gesture: a lost tap costs the wearer a tap, but a tap too many may be a
+        yes.
         """
         if gesture is Gesture.BUTTON_LONG:
             before, self._pressed_at = self._pressed_at, now
@@ -96,7 +112,9 @@ class News:
         return [WornChanged(worn)]
 
     def hides(self, by: Hiding, hidden: bool) -> list[Event]:  # noqa: FBT001 - a pair of one table
-        """What hides the page, told where it is new. Both arms mean the same glasses: the last word counts."""
+        """What hides the page, told where it is new. Both arms mean the same glasses: the last
+        word counts.
+        """
         if self._hiding.get(by) is hidden:
             return []
         self._hiding[by] = hidden
@@ -105,14 +123,19 @@ class News:
     def state(self, packet: bytes) -> list[Event]:
         """`2B 69 0C/0A state`: silent mode, and among others whether they are worn (§5)."""
         silent, worn = _SILENCE.get(_byte(packet, 2)), _STATES.get(_byte(packet, 3))
-        return [*self._first_word(Hiding.SILENT, silent), *([] if worn is None else self._wear(worn=worn))]
+        return [
+            *self._first_word(Hiding.SILENT, silent),
+            *([] if worn is None else self._wear(worn=worn)),
+        ]
 
     def brightness(self, packet: bytes) -> list[Event]:
         """`29 65 level auto` (§5)."""
         return self._first_word(Hiding.DARK, _byte(packet, 2) == 0 and not _byte(packet, 3))
 
     def _first_word(self, by: Hiding, hidden: bool | None) -> list[Event]:  # noqa: FBT001 - as above
-        """An arm's answer to our greeting. One that comes back later may have forgotten what the other knows."""
+        """An arm's answer to our greeting. One that comes back later may have forgotten what
+        the other knows.
+        """
         return [] if hidden is None or by in self._hiding else self.hides(by, hidden)
 
     def battery(self, side: Side, packet: bytes) -> list[Event]:
@@ -124,7 +147,9 @@ class News:
         both = zip(Side, (_byte(packet, 2), _byte(packet, 3)), strict=True)
         return [event for each, level in both for event in self._charge(each, level=level)]
 
-    def _charge(self, side: Side, *, level: int | None = None, charging: bool | None = None) -> list[Event]:
+    def _charge(
+        self, side: Side, *, level: int | None = None, charging: bool | None = None
+    ) -> list[Event]:
         was = self._battery.get(side)
         if level is None and was is None:
             return []  # charging, but nobody knows how far
@@ -145,8 +170,12 @@ def sound(packet: bytes, stream: int, index: int) -> MicrophoneChunk:
 
 
 def firmware(answers: list[bytes]) -> str:
-    """The version in the firmware's text, empty when there is none; the text comes without opcode (§11)."""
-    words = next((packet for packet in answers if packet[0] == Op.FIRMWARE), b"").decode("ascii", "replace")
+    """The version in the firmware's text, empty when there is none; the text comes without
+    opcode (§11).
+    """
+    words = next((packet for packet in answers if packet[0] == Op.FIRMWARE), b"").decode(
+        "ascii", "replace"
+    )
     found = _VERSION.search(words)
     return found[1] if found else ""
 
@@ -154,7 +183,9 @@ def firmware(answers: list[bytes]) -> str:
 def serial(answers: list[bytes]) -> str:
     """`34 34` + 14 letters and digits; anything else in it is left out."""
     packet = next((packet for packet in answers if packet[0] == Op.SERIAL), b"")
-    return "".join(ch for ch in packet[2:16].decode("ascii", "replace") if ch.isascii() and ch.isalnum())
+    return "".join(
+        ch for ch in packet[2:16].decode("ascii", "replace") if ch.isascii() and ch.isalnum()
+    )
 
 
 def _byte(packet: bytes, at: int) -> int:

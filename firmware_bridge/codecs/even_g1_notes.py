@@ -1,4 +1,6 @@
-"""Notifications and the whitelist of the Even G1: messages ↔ JSON in packets 4B and 04. Pure; knows no time."""
+"""Notifications and the whitelist of the Even G1: messages ↔ JSON in packets 4B and 04. Pure;
+knows no time.
+"""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +20,9 @@ _SWITCHES: Final = ("calendar_enable", "call_enable", "msg_enable", "ios_mail_en
 _OUTER: Final = "ncs_notification"
 
 
-def whitelist(message: AllowApps, *, max_packet: int, dialect: Dialect = STOCK) -> tuple[bytes, ...]:
+def whitelist(
+    message: AllowApps, *, max_packet: int, dialect: Dialect = STOCK
+) -> tuple[bytes, ...]:
     """`04 total index` + JSON; the switches of phone services are off, as in the vendor's demo."""
     spell = dialect.whitelist_case.spell
     apps = [{spell("id"): app.id, spell("name"): app.name} for app in message.apps]
@@ -29,7 +33,9 @@ def whitelist(message: AllowApps, *, max_packet: int, dialect: Dialect = STOCK) 
     return _cut(data, (Op.WHITELIST,), min(dialect.whitelist_chunk, max_packet - 3))
 
 
-def notification(message: ShowNotification, number: int, *, max_packet: int, dialect: Dialect = STOCK) -> tuple[bytes, ...]:
+def notification(
+    message: ShowNotification, number: int, *, max_packet: int, dialect: Dialect = STOCK
+) -> tuple[bytes, ...]:
     """`4B id total index` + JSON; `number` counts notifications from 1."""
     inner: dict[str, Any] = {"msg_id": number}
     if dialect.notification_type:
@@ -37,9 +43,12 @@ def notification(message: ShowNotification, number: int, *, max_packet: int, dia
     if dialect.notification_action:
         inner["action"] = 0
     inner |= {
-        "app_identifier": message.app.id[:_LONGEST_ID], "title": message.title, "subtitle": message.subtitle,
-        "message": message.text, "time_s": message.at * 1000 if dialect.notification_ms else message.at,
-    }  # fmt: skip
+        "app_identifier": message.app.id[:_LONGEST_ID],
+        "title": message.title,
+        "subtitle": message.subtitle,
+        "message": message.text,
+        "time_s": message.at * 1000 if dialect.notification_ms else message.at,
+    }
     if dialect.notification_dated:
         inner["date"] = datetime.fromtimestamp(message.at, UTC).strftime("%Y-%m-%d %H:%M:%S")
     inner["display_name"] = message.app.name
@@ -55,7 +64,9 @@ def _json(body: dict[str, Any]) -> bytes:
 def _cut(data: bytes, head: tuple[int, ...], room: int) -> tuple[bytes, ...]:
     pieces = [data[at : at + room] for at in range(0, len(data), room)]
     if len(pieces) > _MOST_PACKETS:
-        raise CommandRefused("too_big", f"{len(data)} bytes of JSON; {_MOST_PACKETS * room} fit at this MTU")
+        raise CommandRefused(
+            "too_big", f"{len(data)} bytes of JSON; {_MOST_PACKETS * room} fit at this MTU"
+        )
     return tuple(bytes((*head, len(pieces), index)) + piece for index, piece in enumerate(pieces))
 
 
@@ -111,7 +122,9 @@ def _app(entry: dict[str, Any]) -> App:
 
 
 def read_notification(body: dict[str, Any]) -> ShowNotification:
-    """Every host's set of keys is taken; a time of over 32 bits is in milliseconds. Raises `RemoteViolation`."""
+    """Every host's set of keys is taken; a time of over 32 bits is in milliseconds. Raises
+    `RemoteViolation`.
+    """
     inner = body.get(_OUTER)
     if not isinstance(inner, dict):
         raise RemoteViolation(Violation.BAD_MESSAGE, f"a notification without {_OUTER}")
@@ -119,9 +132,12 @@ def read_notification(body: dict[str, Any]) -> ShowNotification:
     try:
         seconds = int(at) // 1000 if int(at) >= 1 << 32 else int(at)
         return ShowNotification(
-            App(str(inner.get("app_identifier", "")), str(inner.get("display_name", ""))), str(inner.get("title", "")),
-            str(inner.get("message", "")), str(inner.get("subtitle", "")), seconds,
-        )  # fmt: skip
+            App(str(inner.get("app_identifier", "")), str(inner.get("display_name", ""))),
+            str(inner.get("title", "")),
+            str(inner.get("message", "")),
+            str(inner.get("subtitle", "")),
+            seconds,
+        )
     except (TypeError, ValueError, OverflowError) as error:
         raise RemoteViolation(Violation.BAD_MESSAGE, f"notification: {error}") from None
 
@@ -131,5 +147,11 @@ def _lower(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 __all__ = [
-    "NOTIFICATION_CHUNK", "JsonIn", "KeyCase", "notification", "read_notification", "read_whitelist", "whitelist",
-]  # fmt: skip
+    "NOTIFICATION_CHUNK",
+    "JsonIn",
+    "KeyCase",
+    "notification",
+    "read_notification",
+    "read_whitelist",
+    "whitelist",
+]

@@ -1,4 +1,6 @@
-"""Pictures of the Even G1: tiles ↔ a BMP file ↔ packets 15, 20, 16. Pure; knows neither sides nor time."""
+"""Pictures of the Even G1: tiles ↔ a BMP file ↔ packets 15, 20, 16. Pure; knows neither sides
+nor time.
+"""
 
 import struct
 import zlib
@@ -19,14 +21,20 @@ _HEADER: Final = struct.Struct("<2sIII IiiHHIIiiII 8s")
 _PALETTE: Final = b"\0\0\0\0\xff\xff\xff\0"
 _MOST_PACKETS: Final = 256
 _HALVES: Final = {
-    bpp: ["".join(str(value >> at >> bpp - 1 & 1) for at in range(8 - bpp, -1, -bpp)) for value in range(256)] for bpp in (2, 4)
+    bpp: [
+        "".join(str(value >> at >> bpp - 1 & 1) for at in range(8 - bpp, -1, -bpp))
+        for value in range(256)
+    ]
+    for bpp in (2, 4)
 }
 """Byte → for each pixel in it, whether it is at least half bright: its highest bit."""
 _INVERT: Final = bytes(255 - value for value in range(256))
 
 
 def bmp(tiles: Iterable[Tile], dialect: Dialect = STOCK) -> bytes:
-    """Draw tiles on a dark lens and give it as the file the glasses take: 1 bit, 62 bytes of header, rows bottom up."""
+    """Draw tiles on a dark lens and give it as the file the glasses take: 1 bit, 62 bytes of
+    header, rows bottom up.
+    """
     rows = [0] * HEIGHT
     for tile in tiles:
         _draw(tile, rows)
@@ -34,15 +42,35 @@ def bmp(tiles: Iterable[Tile], dialect: Dialect = STOCK) -> bytes:
     if dialect.inverted:
         pixels = pixels.translate(_INVERT)
     size = _HEADER.size + len(pixels)
-    return _HEADER.pack(
-        b"BM", size, 0, _HEADER.size, 40, WIDTH, HEIGHT, 1, 1, 0, len(pixels), 0, 0, 2, 2, _PALETTE
-    ) + pixels  # fmt: skip
+    return (
+        _HEADER.pack(
+            b"BM",
+            size,
+            0,
+            _HEADER.size,
+            40,
+            WIDTH,
+            HEIGHT,
+            1,
+            1,
+            0,
+            len(pixels),
+            0,
+            0,
+            2,
+            2,
+            _PALETTE,
+        )
+        + pixels
+    )
 
 
 def _draw(tile: Tile, rows: list[int]) -> None:
     """Light what is at least half bright, a row at a time; what is outside the lens is cut off."""
     stride = (tile.width * tile.bpp + 7) // 8
-    left = WIDTH - tile.x - tile.width  # columns to the right of the tile; fewer than none where it hangs over
+    left = (
+        WIDTH - tile.x - tile.width
+    )  # columns to the right of the tile; fewer than none where it hangs over
     mask = _shifted((1 << tile.width) - 1, left)
     for y in range(min(tile.height, HEIGHT - tile.y)):
         lit = _lit(tile.pixels[y * stride : (y + 1) * stride], tile)
@@ -62,13 +90,16 @@ def _shifted(bits: int, left: int) -> int:
 
 
 def cut(file: bytes, *, max_packet: int) -> tuple[bytes, ...]:
-    """Data packets. Their number is one byte: under an MTU of about 48 a whole lens cannot be sent."""
+    """Data packets. Their number is one byte: under an MTU of about 48 a whole lens cannot be
+    sent.
+    """
     room = min(PIECE, max_packet - 2 - len(_PLACE))
     pieces = [file[at : at + room] for at in range(0, len(file), room)]
     if len(pieces) > _MOST_PACKETS:
         raise CommandRefused("too_big", f"a picture needs packets of more than {max_packet} bytes")
     return tuple(
-        bytes((Op.PICTURE, index)) + (_PLACE if index == 0 else b"") + piece for index, piece in enumerate(pieces)
+        bytes((Op.PICTURE, index)) + (_PLACE if index == 0 else b"") + piece
+        for index, piece in enumerate(pieces)
     )
 
 
@@ -83,7 +114,9 @@ def read(file: bytes, *, inverted: bool = False) -> Tile:
         raise RemoteViolation(Violation.TRUNCATED, f"a picture of {len(file)} bytes")
     magic, _, _, offset, _, width, height, _, depth, packing, *_ = _HEADER.unpack_from(file)
     if magic != b"BM" or depth != 1 or packing or width != WIDTH or not 0 < height <= HEIGHT:
-        raise RemoteViolation(Violation.BAD_MESSAGE, f"not a picture for this lens: {width} × {height}, {depth} bit")
+        raise RemoteViolation(
+            Violation.BAD_MESSAGE, f"not a picture for this lens: {width} × {height}, {depth} bit"
+        )
     pixels = file[offset : offset + _STRIDE * height]
     if len(pixels) < _STRIDE * height:
         raise RemoteViolation(Violation.TRUNCATED, f"{len(pixels)} bytes of pixels")
@@ -94,7 +127,9 @@ def read(file: bytes, *, inverted: bool = False) -> Tile:
 
 
 class PictureIn:
-    """Collects the data packets of one picture, each as often as it comes; packet 0 begins another."""
+    """Collects the data packets of one picture, each as often as it comes; packet 0 begins
+    another.
+    """
 
     def __init__(self) -> None:
         self._pieces: dict[int, bytes] = {}

@@ -1,6 +1,7 @@
 """Text pages of the Even G1: a page ↔ packets 4E. Pure; knows neither sides nor time.
 
-Refuses to break lines: a page is fitted already. What it cannot say, a column at a pixel, it says in spaces.
+Refuses to break lines: a page is fitted already. What it cannot say, a column at a pixel, it says
+in spaces.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,14 +17,16 @@ _BYTE: Final = 255
 
 
 def lay_out(lines: Iterable[TextLine], width: Callable[[str], float]) -> str:
-    """Rows and columns as the one text the glasses take: LF ends each row, LFs stand for rows that are empty, spaces
-    for the way to a column. A piece begins where it should or up to one space earlier, so that what ends at the edge stays
-    on the lens, and never inside the one before.
+    """Rows and columns as the one text the glasses take: LF ends each row, LFs stand for rows that
+    are empty, spaces for the way to a column. A piece begins where it should or up to one space
+    earlier, so that what ends at the edge stays on the lens, and never inside the one before.
     """
     rows: dict[int, list[TextLine]] = {}
     for line in lines:
         rows.setdefault(line.row, []).append(line)
-    return "".join(_row(rows.get(row, []), width) + "\n" for row in range(max(rows, default=-1) + 1))
+    return "".join(
+        _row(rows.get(row, []), width) + "\n" for row in range(max(rows, default=-1) + 1)
+    )
 
 
 def _row(pieces: list[TextLine], width: Callable[[str], float]) -> str:
@@ -36,14 +39,25 @@ def _row(pieces: list[TextLine], width: Callable[[str], float]) -> str:
 
 
 def cut(
-    text: str, number: int, *, page: int, pages: int, status: TextStatus, max_packet: int, dialect: Dialect = STOCK,
-) -> tuple[bytes, ...]:  # fmt: skip
-    """Packets of one page. Cut by bytes: a character may be split, the glasses join before they read (§6)."""
+    text: str,
+    number: int,
+    *,
+    page: int,
+    pages: int,
+    status: TextStatus,
+    max_packet: int,
+    dialect: Dialect = STOCK,
+) -> tuple[bytes, ...]:
+    """Packets of one page. Cut by bytes: a character may be split, the glasses join before they
+    read (§6).
+    """
     data = text.encode() or b"\n"
     room = min(dialect.text_chunk, max_packet - HEAD)
     pieces = [data[at : at + room] for at in range(0, len(data), room)]
     if len(pieces) > _MOST_PACKETS:
-        raise CommandRefused("too_big", f"{len(data)} bytes of text; {_MOST_PACKETS * room} fit at this MTU")
+        raise CommandRefused(
+            "too_big", f"{len(data)} bytes of text; {_MOST_PACKETS * room} fit at this MTU"
+        )
     first = 1 - dialect.page_base
     here, last = min(page - first, _BYTE), min(pages, _BYTE)
     return tuple(
@@ -53,7 +67,9 @@ def cut(
 
 
 class TextIn:
-    """Joins the packets of one page, each as often as it comes; packet 0, and another number, begin another page."""
+    """Joins the packets of one page, each as often as it comes; packet 0, and another number,
+    begin another page.
+    """
 
     def __init__(self) -> None:
         self._number = -1

@@ -1,6 +1,8 @@
-"""Words of the Even G1's wire: UUIDs, opcodes, name, answers, and the `Dialect`, where its known hosts disagree.
+"""Words of the Even G1's wire: UUIDs, opcodes, name, answers, and the `Dialect`, where its known
+hosts disagree.
 
-Refuses to know state, time and messages. § are the sections of the fact sheet this family was written from.
+Refuses to know state, time and messages. § are the sections of the fact sheet this family was
+written from.
 """
 
 import re
@@ -23,7 +25,9 @@ SHUT_DOWN_S: Final = 32.0
 """An arm hangs up 30 to 32 s after the last packet it got (§13)."""
 
 SUPERVISION_S: Final = 8.0
-"""The supervision time-out that was seen (§2): what a link did not deliver within it is never delivered, because the link ends."""
+"""The supervision time-out that was seen (§2): what a link did not deliver within it is never
+delivered, because the link ends.
+"""
 
 LINES: Final = 5
 TEXT_WIDTH: Final = 488
@@ -113,7 +117,9 @@ class TextStatus(IntEnum):
 
 
 class BatteryForm(StrEnum):
-    """How glasses answer 2C: one arm's charge behind 66, or both arms' behind the frame's letter (§11)."""
+    """How glasses answer 2C: one arm's charge behind 66, or both arms' behind the frame's
+    letter (§11).
+    """
 
     ONE = "A"
     BOTH = "B"
@@ -126,7 +132,9 @@ class KeyCase(StrEnum):
     CAPITAL = "capital"
 
     def spell(self, key: str) -> str:
-        return key if self is KeyCase.SNAKE else "_".join(part.capitalize() for part in key.split("_"))
+        return (
+            key if self is KeyCase.SNAKE else "_".join(part.capitalize() for part in key.split("_"))
+        )
 
 
 _BOTH: Final = (Side.LEFT, Side.RIGHT)
@@ -134,7 +142,8 @@ _BOTH: Final = (Side.LEFT, Side.RIGHT)
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What we say where the hosts known to work say different things (§17). What we hear, we take in every form.
+    """What we say where the hosts known to work say different things (§17). What we hear, we take
+    in every form.
 
     Defaults: the vendor's own demo where it says anything, else hosts tested on hardware.
     """
@@ -175,13 +184,17 @@ _LETTERS: Final = {"L": Side.LEFT, "R": Side.RIGHT}
 
 
 def arm_of(name: str) -> tuple[str, Side] | None:
-    """Read an advertised name: (pair id, side). Both arms carry the same channel; the suffix is each arm's own (§1)."""
+    """Read an advertised name: (pair id, side). Both arms carry the same channel; the suffix is
+    each arm's own (§1).
+    """
     found = _NAME.fullmatch(name)
     return None if found is None else (f"G1_{found[1]}", _LETTERS[found[2]])
 
 
 def name_of(channel: int, side: Side, address: str) -> str:
-    """What an arm advertises: the strictest host wants four fields, the last from its address (§1)."""
+    """What an arm advertises: the strictest host wants four fields, the last from its address
+    (§1).
+    """
     return f"Even G1_{channel}_{side[0].upper()}_{address.replace(':', '')[-6:].upper()}"
 
 
@@ -191,9 +204,15 @@ def padded(*values: int) -> bytes:
 
 
 def heartbeat(beat: int, dialect: Dialect = STOCK) -> bytes:
-    """`25 06 00 s 04 s`, or with s in the length's high byte, as one host has it (§13). s never is FF."""
+    """`25 06 00 s 04 s`, or with s in the length's high byte, as one host has it (§13). s never
+    is FF.
+    """
     s = beat % 255
-    return bytes((Op.HEARTBEAT, 6, s, 0, 4, s) if dialect.heartbeat_swapped else (Op.HEARTBEAT, 6, 0, s, 4, s))
+    return bytes(
+        (Op.HEARTBEAT, 6, s, 0, 4, s)
+        if dialect.heartbeat_swapped
+        else (Op.HEARTBEAT, 6, 0, s, 4, s)
+    )
 
 
 def brightness(level: int | None, dialect: Dialect = STOCK, *, auto: bool = False) -> bytes:
@@ -203,7 +222,9 @@ def brightness(level: int | None, dialect: Dialect = STOCK, *, auto: bool = Fals
 
 
 def percent_of(level: int, top: int) -> int:
-    """Inverse of the scale above, for glasses whose top is `top`; what is over it counts as full."""
+    """Inverse of the scale above, for glasses whose top is `top`; what is over it counts as
+    full.
+    """
     return min(100, (level * 100 + top // 2) // top)
 
 
@@ -212,7 +233,9 @@ def silent(dialect: Dialect = STOCK, *, on: bool) -> bytes:
 
 
 def double_tap(action: int, number: int, dialect: Dialect = STOCK) -> bytes:
-    """`26 06 00 seq sub action`; the sub is 05 in one list of its source and 04 in the packet beside it (§5)."""
+    """`26 06 00 seq sub action`; the sub is 05 in one list of its source and 04 in the packet
+    beside it (§5).
+    """
     return bytes((Op.SETTINGS, 6, 0, number & 0xFF, dialect.double_tap_sub, action))
 
 
@@ -221,9 +244,19 @@ def debug(dialect: Dialect = STOCK, *, on: bool) -> bytes:
 
 
 def dashboard_time(
-    number: int, local_s: int, dialect: Dialect = STOCK, *, twelve_hour: bool = False,
-) -> bytes:  # fmt: skip
-    """Sub 01 of 06: the clock, in seconds of local wall time, on the glasses' own dashboard; no weather (§9)."""
+    number: int,
+    local_s: int,
+    dialect: Dialect = STOCK,
+    *,
+    twelve_hour: bool = False,
+) -> bytes:
+    """Sub 01 of 06: the clock, in seconds of local wall time, on the glasses' own dashboard; no
+    weather (§9).
+    """
     hours = dialect.twelve_hour if twelve_hour else 1 - dialect.twelve_hour
-    body = local_s.to_bytes(4, "little") + (local_s * 1000).to_bytes(8, "little") + bytes((0, 0, 0, hours))
+    body = (
+        local_s.to_bytes(4, "little")
+        + (local_s * 1000).to_bytes(8, "little")
+        + bytes((0, 0, 0, hours))
+    )
     return bytes((Op.DASHBOARD, 5 + len(body), 0, number & 0xFF, 0x01)) + body

@@ -1,13 +1,21 @@
 """Our own open profile (PROFILE.md): packets ↔ messages, for the central and for the glasses.
 
-Refuses to know asyncio, clocks and radios. Frames are in reference_frames.py, words in reference_messages.py.
+Refuses to know asyncio, clocks and radios. Frames are in reference_frames.py, words in
+reference_messages.py.
 """
 
 from collections import deque
 from typing import Final, Literal
 
 from firmware_bridge.codec import NEED_DATA, Incoming, Role, _NeedData
-from firmware_bridge.codecs.reference_frames import INITIAL_CREDIT, MAX_CREDIT, Frame, FrameType, Receiver, Sender
+from firmware_bridge.codecs.reference_frames import (
+    INITIAL_CREDIT,
+    MAX_CREDIT,
+    Frame,
+    FrameType,
+    Receiver,
+    Sender,
+)
 from firmware_bridge.codecs.reference_messages import (
     MAX_MESSAGE_BYTES,
     Refused,
@@ -31,25 +39,32 @@ MAX_BACKLOG_BYTES: Final = 8 * MAX_MESSAGE_BYTES
 """What may wait here for the peer; who sends more did not look at `backlog()`."""
 
 _WINDOW: Final = 32
-"""Frames we let glasses have outstanding: 16 KiB at most, and BlueZ starts to lose notifications near 200 queued."""
+"""Frames we let glasses have outstanding: 16 KiB at most, and BlueZ starts to lose
+notifications near 200 queued.
+"""
 _ANSWER_ROOM: Final = 16 * 1024
-"""Backlog above which nonsense is no longer answered, so that a flood of it cannot fill our memory."""
+"""Backlog above which nonsense is no longer answered, so that a flood of it cannot fill our
+memory.
+"""
 _LEAST_LIMIT: Final = 256
 """No glasses accept less in one message: a page of two short lines."""
 _PEER: Final = {Role.CENTRAL: Role.PERIPHERAL, Role.PERIPHERAL: Role.CENTRAL}
 
 
 class ReferenceCodec:
-    """One connection's state in one role; implements `Codec`. Numbers start at 1; 0 means that no answer will come.
+    """One connection's state in one role; implements `Codec`. Numbers start at 1; 0 means that no
+    answer will come.
 
-    The glasses keep what they promise: sending `GlassesInfo` puts its `limits` in force on both sides.
+    The glasses keep what they promise: sending `GlassesInfo` puts its `limits` in force on both
+    sides.
     """
 
     def __init__(self, role: Role, *, max_packet: int = MIN_PACKET) -> None:
         self._role = role
         self._max_packet = clamp_packet(max_packet)
         self._sender = Sender()
-        # glasses grant no more than what any sender may assume until they have said what their window is
+        # glasses grant no more than what any sender may assume until they have said what their
+        # window is
         window = _WINDOW if role is Role.CENTRAL else INITIAL_CREDIT
         self._receiver = Receiver(window=window, limit=MAX_MESSAGE_BYTES)
         self._tiles = TileTable()
@@ -58,7 +73,9 @@ class ReferenceCodec:
         self._inbox: deque[tuple[Incoming, int]] = deque()
 
     def set_max_packet(self, size: int) -> None:
-        """Bytes one packet carries from now on (ATT MTU − 3); frames already cut keep their size."""
+        """Bytes one packet carries from now on (ATT MTU − 3); frames already cut keep their
+        size.
+        """
         self._max_packet = clamp_packet(size)
 
     # -------------------------------------------------------------- in
@@ -96,12 +113,16 @@ class ReferenceCodec:
         if self._role is Role.CENTRAL:
             self._learn(incoming.message)
         elif isinstance(incoming.message, Failed):
-            self._receiver.taken(frames)  # the central did not know an event of ours: nothing to be done about it
+            self._receiver.taken(
+                frames
+            )  # the central did not know an event of ours: nothing to be done about it
             return
         self._inbox.append((incoming, frames))
 
     def _learn(self, message: Command | Event | Reply) -> None:
-        """Follow the glasses' limits; after a refusal, do not trust that they kept the tiles of what they refused."""
+        """Follow the glasses' limits; after a refusal, do not trust that they kept the tiles of
+        what they refused.
+        """
         if isinstance(message, GlassesInfo):
             self._message_limit = _message_limit(message)
             self._tiles.resize(message.limits.get("tiles", 0))
@@ -117,23 +138,32 @@ class ReferenceCodec:
         """Say which message we do not take, unless too much waits already."""
         if self._sender.backlog <= _ANSWER_ROOM:
             failed = Failed(refused.code, refused.detail)
-            self._sender.queue(encode(failed, sender=self._role, tiles=self._tiles, re=refused.number))
+            self._sender.queue(
+                encode(failed, sender=self._role, tiles=self._tiles, re=refused.number)
+            )
 
     # -------------------------------------------------------------- out
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
-        """Queue a message. Raises `LocalMisuse` when we never say it or the peer has no room for it,
-        `CommandRefused` for a command the profile has no word for.
+        """Queue a message. Raises `LocalMisuse` when we never say it or the peer has no room for
+        it, `CommandRefused` for a command the profile has no word for.
         """
         if re is None and isinstance(message, Done | GlassesInfo):
-            raise LocalMisuse(f"{type(message).__name__} answers a command: give its number as `re`")
+            raise LocalMisuse(
+                f"{type(message).__name__} answers a command: give its number as `re`"
+            )
         if self._sender.backlog > MAX_BACKLOG_BYTES:
-            raise LocalMisuse(f"{self._sender.backlog} bytes wait already: look at backlog() before sending")
+            raise LocalMisuse(
+                f"{self._sender.backlog} bytes wait already: look at backlog() before sending"
+            )
         number = self._number + 1 if is_answered(message) else 0
         body = encode(message, sender=self._role, tiles=self._tiles, number=number, re=re)
         if len(body) > self._message_limit:
             self._tiles.clear()
-            raise LocalMisuse(f"a message of {len(body)} bytes; the peer takes {self._message_limit}: split its tiles")
+            raise LocalMisuse(
+                f"a message of {len(body)} bytes; the peer takes "
+                f"{self._message_limit}: split its tiles"
+            )
         if self._role is Role.PERIPHERAL and isinstance(message, GlassesInfo):
             self._promise(message)
         self._sender.queue(body)
@@ -141,7 +171,9 @@ class ReferenceCodec:
         return number
 
     def packets_to_send(self, now: float) -> list[bytes]:
-        """What may go out now: the ACK that is owed, then data as far as the peer's credit reaches."""
+        """What may go out now: the ACK that is owed, then data as far as the peer's credit
+        reaches.
+        """
         return self._receiver.emit() + self._sender.emit(now, self._max_packet)
 
     def backlog(self) -> int:
@@ -166,6 +198,13 @@ def _message_limit(info: GlassesInfo) -> int:
 
 
 __all__ = [
-    "INFO_UUID", "MAX_BACKLOG_BYTES", "MAX_MESSAGE_BYTES", "RX_UUID", "SERVICE_UUID", "TX_UUID", "ReferenceCodec",
-    "decode_info", "encode_info",
-]  # fmt: skip
+    "INFO_UUID",
+    "MAX_BACKLOG_BYTES",
+    "MAX_MESSAGE_BYTES",
+    "RX_UUID",
+    "SERVICE_UUID",
+    "TX_UUID",
+    "ReferenceCodec",
+    "decode_info",
+    "encode_info",
+]

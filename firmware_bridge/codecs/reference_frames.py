@@ -1,6 +1,8 @@
-"""Frames of the reference profile: header, sliding window, credits, go-back-N. Each half of the stream is one class.
+"""Frames of the reference profile: header, sliding window, credits, go-back-N. Each half of the
+stream is one class.
 
-Refuses to know what a message means (reference_messages.py); keeps no clock: time comes in as `now`.
+Refuses to know what a message means (reference_messages.py); keeps no clock: time comes in as
+`now`.
 """
 
 import struct
@@ -17,8 +19,9 @@ INITIAL_CREDIT: Final = 4
 MAX_CREDIT: Final = 255
 """Frames outstanding at most; the credit is one byte."""
 ACK_EVERY: Final = 8
-"""Frames at most between two ACKs inside a message: 8 × 512 B take 0.14 s at the 29 kB/s measured on BlueZ, far
-under the first retry."""
+"""Frames at most between two ACKs inside a message: 8 × 512 B take 0.14 s at the 29 kB/s measured
+on BlueZ, far under the first retry.
+"""
 RETRY_AFTER_S: Final = (1.0, 1.0, 2.0, 2.0)
 """Silence before retry 1, 2 and 3, and after retry 3 before the link counts as lost: 6 s in all."""
 
@@ -28,7 +31,9 @@ _HEADER: Final = struct.Struct("<BBHH")
 
 
 class FrameType(IntEnum):
-    """What a frame is. Only DATA is numbered, counted against the credit and sent again when lost."""
+    """What a frame is. Only DATA is numbered, counted against the credit and sent again when
+    lost.
+    """
 
     DATA = 1
     ACK = 2
@@ -38,7 +43,9 @@ class FrameType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One packet. `seq` is the frame's own number in DATA, the next one wanted in ACK and NAK, 0 in ASK."""
+    """One packet. `seq` is the frame's own number in DATA, the next one wanted in ACK and NAK,
+    0 in ASK.
+    """
 
     type: FrameType
     flags: int
@@ -59,21 +66,26 @@ class Frame:
         missing = _HEADER.size + length - len(packet)
         if missing:
             reason = Violation.TRUNCATED if missing > 0 else Violation.OVERSIZED
-            raise RemoteViolation(reason, f"{len(packet)} bytes where the header says {_HEADER.size + length}")
+            raise RemoteViolation(
+                reason, f"{len(packet)} bytes where the header says {_HEADER.size + length}"
+            )
         if type_ in (FrameType.ACK, FrameType.NAK) and length != 1:
             raise RemoteViolation(Violation.TRUNCATED, "an ACK or NAK carries one byte of credit")
         return cls(FrameType(type_), flags, seq, packet[_HEADER.size :])
 
 
 class Sender:
-    """The outgoing half: cuts messages as credit allows, keeps what is not acknowledged, sends it again when due.
+    """The outgoing half: cuts messages as credit allows, keeps what is not acknowledged, sends it
+    again when due.
 
     Sequence numbers are counted without end here and cut to 16 bits on the wire.
     """
 
     def __init__(self) -> None:
         self._queue: deque[Cutter] = deque()
-        self._flight: deque[bytes] = deque()  # frames cut, sent and not acknowledged; the first has number _base
+        self._flight: deque[bytes] = (
+            deque()
+        )  # frames cut, sent and not acknowledged; the first has number _base
         self._bytes = 0
         self._base = 0
         self._next = 0
@@ -128,7 +140,10 @@ class Sender:
         """Take an ACK or a NAK. Raises `RemoteViolation` when it speaks of frames never sent."""
         done = serial_distance(frame.seq, self._base)
         if done > len(self._flight):
-            raise RemoteViolation(Violation.BAD_ORDER, f"an acknowledgement of {done - len(self._flight)} frames unsent")
+            raise RemoteViolation(
+                Violation.BAD_ORDER,
+                f"an acknowledgement of {done - len(self._flight)} frames unsent",
+            )
         if done < 0:
             return  # overtaken by a newer one
         for _ in range(done):
@@ -141,11 +156,15 @@ class Sender:
             self._retries = 0
             self._due = now + RETRY_AFTER_S[0] if self._waiting() else None
         if frame.type is FrameType.NAK and self._nak_heeded != self._base:
-            self._nak_heeded = self._base  # once for each gap: a stream of NAKs must not become a stream of resends
+            self._nak_heeded = (
+                self._base
+            )  # once for each gap: a stream of NAKs must not become a stream of resends
             self._next = self._base
 
     def timer(self, now: float) -> None:
-        """Send everything outstanding again, or ask for credit. Raises `LinkLost` when nobody answers any more."""
+        """Send everything outstanding again, or ask for credit. Raises `LinkLost` when nobody
+        answers any more.
+        """
         if self._due is None or now < self._due:
             return
         if self._retries == len(RETRY_AFTER_S) - 1:
@@ -159,7 +178,9 @@ class Sender:
 
 
 class Receiver:
-    """The incoming half: takes frames in order, grants credit for what it can hold, says what is missing."""
+    """The incoming half: takes frames in order, grants credit for what it can hold, says what
+    is missing.
+    """
 
     def __init__(self, *, window: int, limit: int) -> None:
         self._window = window
@@ -179,7 +200,9 @@ class Receiver:
         self._assembler.limit = limit
 
     def data(self, frame: Frame) -> tuple[bytes, int] | None:
-        """Take a DATA frame; gives a whole message and the number of frames it came in. Raises `RemoteViolation`."""
+        """Take a DATA frame; gives a whole message and the number of frames it came in. Raises
+        `RemoteViolation`.
+        """
         ahead = serial_distance(frame.seq, self._expected)
         if ahead < 0:
             self._owed = True  # it has it already, or our ACK was lost
@@ -209,7 +232,9 @@ class Receiver:
     def taken(self, frames: int) -> None:
         """Say that a message of so many frames was consumed: their room is free again."""
         self._held -= frames
-        self._owed |= self._edge == self._expected  # the peer waits for this; else the next ACK is early enough
+        self._owed |= (
+            self._edge == self._expected
+        )  # the peer waits for this; else the next ACK is early enough
 
     def asked(self) -> None:
         self._owed = True

@@ -1,6 +1,7 @@
 """Messages of the reference profile ↔ msgpack maps: one table of words, read in both directions.
 
-Refuses to know frames, connections and time. Everything that comes in is checked here; nothing above checks again.
+Refuses to know frames, connections and time. Everything that comes in is checked here; nothing
+above checks again.
 """
 
 from dataclasses import dataclass
@@ -74,9 +75,13 @@ _MAX_DEPTH: Final = 4
 
 
 class Refused(Exception):
-    """A message we do not take. `violation` is None when a later profile may well say such a thing."""
+    """A message we do not take. `violation` is None when a later profile may well say such a
+    thing.
+    """
 
-    def __init__(self, code: str, detail: str, *, number: int | None, violation: Violation | None) -> None:
+    def __init__(
+        self, code: str, detail: str, *, number: int | None, violation: Violation | None
+    ) -> None:
         super().__init__(detail)
         self.code = code
         self.detail = detail.encode("ascii", "backslashreplace")[:MAX_DETAIL_BYTES].decode()
@@ -91,7 +96,9 @@ _REQUIRED: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """One key of a message: the attribute of the same name, its form, and what its absence means."""
+    """One key of a message: the attribute of the same name, its form, and what its absence
+    means.
+    """
 
     name: str
     form: Form
@@ -100,7 +107,8 @@ class _Field:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """One message type. `answered`: it carries a number `n`; `answer`: it carries `re`; `versioned`: it carries `v`.
+    """One message type. `answered`: it carries a number `n`; `answer`: it carries `re`;
+    `versioned`: it carries `v`.
 
     `sender` None: either side says it.
     """
@@ -142,27 +150,53 @@ _WORDS: Final = (
     _ask("audio_end", EndAudio, _STREAM, _Field("flush", FLAG, default=False)),
     _ask("mic_start", StartMicrophone, *_OPENING),
     _ask("mic_stop", StopMicrophone, _STREAM),
-    _ask("prompt", Prompt, _Field("prompt", U32), _Field("lines", LINES), _Field("timeout_s", NUMBER)),
+    _ask(
+        "prompt", Prompt, _Field("prompt", U32), _Field("lines", LINES), _Field("timeout_s", NUMBER)
+    ),
     _ask("prompt_end", EndPrompt, _Field("prompt", U32, None)),
     _ask("ping", Ping),
     _reply(
-        "info", GlassesInfo,
-        _Field("model", NAME), _Field("firmware", NAME), _Field("serial", NAME),
-        _Field("capabilities", FACTS), _Field("limits", LIMITS), versioned=True,
+        "info",
+        GlassesInfo,
+        _Field("model", NAME),
+        _Field("firmware", NAME),
+        _Field("serial", NAME),
+        _Field("capabilities", FACTS),
+        _Field("limits", LIMITS),
+        versioned=True,
     ),
     _reply(
-        "done", Done,
-        _Field("drawn", U32, None), _Field("samples", U32, None), _Field("clipped", U32, 0),
+        "done",
+        Done,
+        _Field("drawn", U32, None),
+        _Field("samples", U32, None),
+        _Field("clipped", U32, 0),
     ),
-    _Word("failed", Failed, None, (_Field("code", NAME), _Field("detail", text(MAX_DETAIL_BYTES), "")), answer=True),
+    _Word(
+        "failed",
+        Failed,
+        None,
+        (_Field("code", NAME), _Field("detail", text(MAX_DETAIL_BYTES), "")),
+        answer=True,
+    ),
     _event("gesture", Gestured, _Field("gesture", one_of(Gesture))),
-    _event("battery", BatteryChanged, _Field("level", integer(0, 100)), _Field("charging", FLAG, default=False)),
+    _event(
+        "battery",
+        BatteryChanged,
+        _Field("level", integer(0, 100)),
+        _Field("charging", FLAG, default=False),
+    ),
     _event("worn", WornChanged, _Field("worn", FLAG)),
-    _event("transcript", Transcript, _Field("text", text(MAX_TEXT_BYTES)), _Field("final", FLAG, default=True)),
+    _event(
+        "transcript",
+        Transcript,
+        _Field("text", text(MAX_TEXT_BYTES)),
+        _Field("final", FLAG, default=True),
+    ),
     _event("mic", MicrophoneChunk, *_CHUNK),
     _event("answer", PromptAnswered, _Field("prompt", U32), _Field("answer", one_of(Answer))),
     _event("capabilities", CapabilitiesChanged, _Field("capabilities", FACTS)),
-)  # fmt: skip
+)
 _BY_KIND: Final = {word.kind: word for word in _WORDS}
 _BY_NAME: Final = {word.name: word for word in _WORDS}
 
@@ -177,15 +211,23 @@ def is_answered(message: Command | Event | Reply) -> bool:
 
 
 def encode(
-    message: Command | Event | Reply, *, sender: Role, tiles: TileTable, number: int = 0, re: int | None = None,
-) -> bytes:  # fmt: skip
+    message: Command | Event | Reply,
+    *,
+    sender: Role,
+    tiles: TileTable,
+    number: int = 0,
+    re: int | None = None,
+) -> bytes:
     """Message → msgpack; the tile table stays safe whatever is raised.
 
-    Raises `LocalMisuse` for what this side never says, `CommandRefused` for a command of other families.
+    Raises `LocalMisuse` for what this side never says, `CommandRefused` for a command of other
+    families.
     """
     word = _BY_KIND.get(type(message))
     if word is None and sender is Role.CENTRAL and isinstance(message, Command):
-        raise CommandRefused("unsupported", f"the reference profile has no word for {type(message).__name__}")
+        raise CommandRefused(
+            "unsupported", f"the reference profile has no word for {type(message).__name__}"
+        )
     if word is None or word.sender not in (sender, None):
         raise LocalMisuse(f"the {sender} never says {type(message).__name__}")
     if re is not None and not word.answer:
@@ -201,7 +243,9 @@ def encode(
         for field in word.fields:
             value = getattr(message, field.name)
             if value != field.default:
-                body[field.name] = tiles.put(value) if field.form is TILES else field.form.put(value)
+                body[field.name] = (
+                    tiles.put(value) if field.form is TILES else field.form.put(value)
+                )
         return cast("bytes", msgpack.packb(body))
     except (ValueError, TypeError, OverflowError, AttributeError) as error:
         tiles.clear()
@@ -212,7 +256,9 @@ def encode(
 
 
 def decode(data: bytes, *, sender: Role, tiles: TileTable) -> Incoming:
-    """Bytes → message, checked in every field. Raises `Refused`, and nothing else, whatever the bytes are."""
+    """Bytes → message, checked in every field. Raises `Refused`, and nothing else, whatever the
+    bytes are.
+    """
     body = _unpack(data)
     number = _read_number(body)
     try:
@@ -220,7 +266,9 @@ def decode(data: bytes, *, sender: Role, tiles: TileTable) -> Incoming:
     except Newer as newer:
         raise Refused("unsupported", str(newer), number=number, violation=None) from None
     except ValueError as error:
-        raise Refused("bad_message", str(error), number=number, violation=Violation.BAD_MESSAGE) from None
+        raise Refused(
+            "bad_message", str(error), number=number, violation=Violation.BAD_MESSAGE
+        ) from None
 
 
 def _decode(body: dict[str, Any], number: int | None, sender: Role, tiles: TileTable) -> Incoming:
@@ -249,7 +297,13 @@ def _take(body: dict[str, Any], field: _Field, word: _Word, tiles: TileTable) ->
         raise ValueError(f"{word.name}.{field.name}: {error}") from None
 
 
-_UNPACK_ERRORS: Final = (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException)
+_UNPACK_ERRORS: Final = (
+    ValueError,
+    TypeError,
+    OverflowError,
+    RecursionError,
+    msgpack.UnpackException,
+)
 _UNPACK_BOUNDS: Final = {"max_array_len": max(MAX_TILES, MAX_FRAMES), "max_map_len": MAX_KEYS}
 
 
@@ -261,7 +315,9 @@ def _unpack(data: bytes) -> dict[str, Any]:
         _check_depth(body, _MAX_DEPTH)
     except _UNPACK_ERRORS as error:
         number = _salvage(data)
-        raise Refused("bad_message", f"msgpack: {error}", number=number, violation=Violation.BAD_MESSAGE) from None
+        raise Refused(
+            "bad_message", f"msgpack: {error}", number=number, violation=Violation.BAD_MESSAGE
+        ) from None
     return body
 
 
@@ -281,7 +337,9 @@ def _read_number(body: dict[str, Any]) -> int | None:
 
 
 def _salvage(data: bytes) -> int | None:
-    """Read `n` out of the sound beginning of a damaged message, so that the peer learns which one was refused."""
+    """Read `n` out of the sound beginning of a damaged message, so that the peer learns which
+    one was refused.
+    """
     unpacker = msgpack.Unpacker(max_buffer_size=MAX_MESSAGE_BYTES, **_UNPACK_BOUNDS)
     try:
         unpacker.feed(data)
@@ -301,7 +359,9 @@ MAX_INFO_BYTES: Final = 512
 
 
 def encode_info(info: GlassesInfo) -> bytes:
-    """Value of the `info` characteristic. Raises `LocalMisuse` over 512 bytes: announce less there, all in `hello`."""
+    """Value of the `info` characteristic. Raises `LocalMisuse` over 512 bytes: announce less
+    there, all in `hello`.
+    """
     value = encode(info, sender=Role.PERIPHERAL, tiles=TileTable())
     if len(value) > MAX_INFO_BYTES:
         raise LocalMisuse(f"info of {len(value)} bytes; an attribute holds {MAX_INFO_BYTES}")
@@ -315,5 +375,7 @@ def decode_info(value: bytes) -> GlassesInfo:
     except Refused as refused:
         raise RemoteViolation(refused.violation or Violation.BAD_MESSAGE, refused.detail) from None
     if not isinstance(incoming.message, GlassesInfo):
-        raise RemoteViolation(Violation.BAD_MESSAGE, "the info characteristic holds another message")
+        raise RemoteViolation(
+            Violation.BAD_MESSAGE, "the info characteristic holds another message"
+        )
     return incoming.message

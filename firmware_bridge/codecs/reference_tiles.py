@@ -1,4 +1,5 @@
-"""Tiles of the reference profile: run-length coding, and the table that lets a tile be sent once and named later.
+"""Tiles of the reference profile: run-length coding, and the table that lets a tile be sent once
+and named later.
 
 Refuses to know what a tile shows, where pages come from and when they are drawn.
 """
@@ -11,7 +12,9 @@ from typing import Any, Final
 from firmware_bridge.messages import MAX_BITMAP_BYTES, Tile
 
 MAX_TILES: Final = 256
-"""Tiles in one message: 1024 × 512 pixels in squares of 32 would be twice that; a lens is smaller."""
+"""Tiles in one message: 1024 × 512 pixels in squares of 32 would be twice that; a lens is
+smaller.
+"""
 MAX_TABLE_BYTES: Final = 256 * 1024
 """Pixel memory we keep for tiles whatever the glasses announce: more than any full 4-bit lens."""
 
@@ -22,7 +25,9 @@ _Pixels = tuple[int, int, int, bytes]
 
 
 def packbits(data: bytes) -> bytes:
-    """Apple PackBits: `n` 0…127 → the next n+1 bytes as they are; `n` 129…255 → the next byte 257−n times."""
+    """Apple PackBits: `n` 0…127 → the next n+1 bytes as they are; `n` 129…255 → the next byte
+    257−n times.
+    """
     out = bytearray()
     at = 0
     for run in _RUN.finditer(data):
@@ -66,10 +71,12 @@ def unpackbits(data: bytes, size: int) -> bytes:
 
 
 class TileTable:
-    """The tiles both sides remember, oldest out first; both sides see the same messages, so both hold the same tiles.
+    """The tiles both sides remember, oldest out first; both sides see the same messages, so both
+    hold the same tiles.
 
-    A key is a name and no proof: the sender refers to a tile only when its own copy is equal byte for byte. Emptying
-    the sender's table at any moment is safe, because the glasses then hold more than the sender thinks.
+    A key is a name and no proof: the sender refers to a tile only when its own copy is equal byte
+    for byte. Emptying the sender's table at any moment is safe, because the glasses then hold more
+    than the sender thinks.
     """
 
     def __init__(self) -> None:
@@ -78,7 +85,9 @@ class TileTable:
         self._bytes = 0
 
     def resize(self, capacity: int) -> None:
-        """Start empty with room for `capacity` bytes of pixels; 0 means that every tile carries its own."""
+        """Start empty with room for `capacity` bytes of pixels; 0 means that every tile carries
+        its own.
+        """
         self.clear()
         self._capacity = min(max(0, capacity), MAX_TABLE_BYTES)
 
@@ -108,16 +117,26 @@ class TileTable:
     def _put(self, tile: Tile) -> list[Any]:
         _canvas(tile.x, tile.y, tile.width, tile.height)
         content = (tile.width, tile.height, tile.bpp, tile.pixels)
-        key = zlib.crc32(tile.pixels, zlib.crc32(bytes((tile.bpp, tile.width & 0xFF, tile.height & 0xFF))))
+        key = zlib.crc32(
+            tile.pixels, zlib.crc32(bytes((tile.bpp, tile.width & 0xFF, tile.height & 0xFF)))
+        )
         named = [tile.x, tile.y, tile.width, tile.height, tile.bpp, key]
         if self._tiles.get(key) == content:
             return named
         self._keep(key, content)
         packed = packbits(tile.pixels)
-        return [*named, _PACKBITS, packed] if len(packed) < len(tile.pixels) else [*named, _RAW, tile.pixels]
+        return (
+            [*named, _PACKBITS, packed]
+            if len(packed) < len(tile.pixels)
+            else [*named, _RAW, tile.pixels]
+        )
 
     def _take(self, item: Any) -> Tile:
-        if not isinstance(item, list) or len(item) not in (6, 8) or any(type(v) is not int for v in item[:7]):
+        if (
+            not isinstance(item, list)
+            or len(item) not in (6, 8)
+            or any(type(v) is not int for v in item[:7])
+        ):
             raise ValueError("a tile is [x, y, width, height, bpp, key] or [… key, coding, data]")
         x, y, width, height, bpp, key = item[:6]
         _canvas(x, y, width, height)
@@ -126,12 +145,16 @@ class TileTable:
             if held is None or held[:3] != (width, height, bpp):
                 raise ValueError(f"tile {key} is not held")
             return Tile(x, y, width, height, bpp, held[3])
-        tile = Tile(x, y, width, height, bpp, _pixels(item[6], item[7], (width * bpp + 7) // 8 * height))
+        tile = Tile(
+            x, y, width, height, bpp, _pixels(item[6], item[7], (width * bpp + 7) // 8 * height)
+        )
         self._keep(key, (width, height, bpp, tile.pixels))
         return tile
 
     def _keep(self, key: int, content: _Pixels) -> None:
-        """Enter a tile as the newest, putting out the oldest until it fits; one that never fits empties the table."""
+        """Enter a tile as the newest, putting out the oldest until it fits; one that never fits
+        empties the table.
+        """
         known = self._tiles.pop(key, None)
         if known is not None:
             self._bytes -= len(known[3])
@@ -160,4 +183,6 @@ def _canvas(*values: int) -> None:
 
 def _bounds(count: int, size: int) -> None:
     if count > MAX_TILES or size > MAX_BITMAP_BYTES:
-        raise ValueError(f"{count} tiles of {size} bytes; at most {MAX_TILES} of {MAX_BITMAP_BYTES}")
+        raise ValueError(
+            f"{count} tiles of {size} bytes; at most {MAX_TILES} of {MAX_BITMAP_BYTES}"
+        )

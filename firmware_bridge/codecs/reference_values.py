@@ -1,6 +1,8 @@
-"""Values of the reference profile: what each may be on the wire, checked the same way going out and coming in.
+"""Values of the reference profile: what each may be on the wire, checked the same way going out and
+coming in.
 
-Refuses to know which message a value belongs to, and the tiles (reference_tiles.py has their table).
+Refuses to know which message a value belongs to, and the tiles (reference_tiles.py has their
+table).
 """
 
 import math
@@ -10,7 +12,13 @@ from enum import StrEnum
 from typing import Any, Final
 
 from firmware_bridge.capabilities import MAX_KEYS
-from firmware_bridge.messages import MAX_CHUNK_BYTES, MAX_LINES, MAX_TEXT_BYTES, AudioFormat, TextLine
+from firmware_bridge.messages import (
+    MAX_CHUNK_BYTES,
+    MAX_LINES,
+    MAX_TEXT_BYTES,
+    AudioFormat,
+    TextLine,
+)
 
 MAX_NAME_BYTES: Final = 128
 MAX_DETAIL_BYTES: Final = 256
@@ -80,7 +88,11 @@ def one_of(words: type[StrEnum]) -> Form:
 
 def _frames(value: Any) -> list[bytes]:
     frames = list(value) if isinstance(value, list | tuple) else None
-    if frames is None or len(frames) > MAX_FRAMES or not all(isinstance(frame, bytes) for frame in frames):
+    if (
+        frames is None
+        or len(frames) > MAX_FRAMES
+        or not all(isinstance(frame, bytes) for frame in frames)
+    ):
         raise ValueError(f"not an array of at most {MAX_FRAMES} byte strings")
     if sum(map(len, frames)) > MAX_CHUNK_BYTES:
         raise ValueError(f"a chunk over {MAX_CHUNK_BYTES} bytes")
@@ -106,7 +118,9 @@ def _take_line(item: Any) -> TextLine:
     if not isinstance(item, list) or len(item) not in (2, 3):
         raise ValueError("a line is [row, text] or [row, text, x]")
     place = integer(0, _MOST_U16).take
-    return TextLine(place(item[0]), text(MAX_TEXT_BYTES).take(item[1]), place(item[2]) if len(item) == 3 else 0)
+    return TextLine(
+        place(item[0]), text(MAX_TEXT_BYTES).take(item[1]), place(item[2]) if len(item) == 3 else 0
+    )
 
 
 def _facts(value: Any) -> dict[str, Any]:

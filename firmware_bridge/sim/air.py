@@ -1,4 +1,5 @@
-"""The virtual air: controllers on one link, and a door that lends one of them to another process over TCP.
+"""The virtual air: controllers on one link, and a door that lends one of them to another process
+over TCP.
 
 Knows no GATT and no glasses. What crosses the door is HCI H4 and nothing else.
 """
@@ -22,17 +23,22 @@ log = logging.getLogger(__name__)
 MAX_EARLY_PACKETS: Final = 8
 """A host sends one command (the reset) and waits for its answer."""
 HANDOVER_S: Final = 0.5
-"""How long a second client waits for the first to be gone: a killed host's FIN can arrive after its successor."""
+"""How long a second client waits for the first to be gone: a killed host's FIN can arrive after
+its successor.
+"""
 RSSI_DBM: Final = -50
 """Everybody in a virtual air is a metre away."""
 ACL_BYTES: Final = 251
-"""Payload of one ACL packet, as on any controller with data length extension (bumble's default is 27)."""
+"""Payload of one ACL packet, as on any controller with data length extension (bumble's default
+is 27).
+"""
 
 
 class VirtualLink(LocalLink):
     """bumble's link, also right for hosts that connect from their public address (BlueZ does).
 
-    bumble 0.0.236 stamps every LE packet with the sender's random address, so the peer finds no connection for it.
+    bumble 0.0.236 stamps every LE packet with the sender's random address, so the peer finds no
+    connection for it.
     """
 
     def send_acl_data(
@@ -44,25 +50,40 @@ class VirtualLink(LocalLink):
     ) -> None:
         connection = sender_controller.le_connections.get(destination_address)
         receiver = self.find_le_controller(destination_address)
-        if transport is core.PhysicalTransport.LE and connection is not None and receiver is not None:
+        if (
+            transport is core.PhysicalTransport.LE
+            and connection is not None
+            and receiver is not None
+        ):
             asyncio.get_running_loop().call_soon(
                 receiver.on_link_acl_data, connection.self_address, transport, data
             )
 
 
 class VirtualController(Controller):
-    """A controller that loses links, resets and cancels like hardware (bumble's ignores HCI_Reset and cancel)."""
+    """A controller that loses links, resets and cancels like hardware (bumble's ignores
+    HCI_Reset and cancel).
+    """
 
     le_acl_data_packet_length = ACL_BYTES
     acl_data_packet_length = ACL_BYTES
 
-    def __init__(self, name: str, *, link: LocalLink, public_address: str, sink: Any = None) -> None:
-        super().__init__(name, host_sink=sink, link=link, public_address=hci.Address(public_address))
-        # Linux waits for an Enhanced Connection Complete that this controller never sends when these are offered.
-        self.le_features &= ~(hci.LeFeatureMask.LL_PRIVACY | hci.LeFeatureMask.LE_EXTENDED_ADVERTISING)
+    def __init__(
+        self, name: str, *, link: LocalLink, public_address: str, sink: Any = None
+    ) -> None:
+        super().__init__(
+            name, host_sink=sink, link=link, public_address=hci.Address(public_address)
+        )
+        # Linux waits for an Enhanced Connection Complete that this controller never sends when
+        # these are offered.
+        self.le_features &= ~(
+            hci.LeFeatureMask.LL_PRIVACY | hci.LeFeatureMask.LE_EXTENDED_ADVERTISING
+        )
 
     def drop_links(self, reason: int = hci.HCI_ErrorCode.CONNECTION_TIMEOUT_ERROR) -> int:
-        """Lose every link as if the other side had walked away; both hosts see it. Returns how many there were."""
+        """Lose every link as if the other side had walked away; both hosts see it. Returns how
+        many there were.
+        """
         lost = list(self.le_connections.values())
         for ours in lost:
             peer = self.link.find_le_controller(ours.peer_address)
@@ -83,7 +104,9 @@ class VirtualController(Controller):
         self.pending_le_connection = None
 
     def on_advertising_pdu(self, pdu: ll.AdvInd | ll.AdvExtInd) -> None:
-        """Report an advertisement and, when scanning actively, its scan response (bumble's repeats the advertisement)."""
+        """Report an advertisement and, when scanning actively, its scan response (bumble's
+        repeats the advertisement).
+        """
         if isinstance(pdu, ll.AdvExtInd) or not self.le_scan_enable:
             super().on_advertising_pdu(pdu)
             return
@@ -91,7 +114,11 @@ class VirtualController(Controller):
         self._report(pdu, kinds.ADV_IND, pdu.data)
         if self.le_scan_type:
             sender = self.link.find_le_controller(pdu.advertiser_address)
-            self._report(pdu, kinds.SCAN_RSP, b"" if sender is None else sender.le_legacy_advertiser.scan_response_data)
+            self._report(
+                pdu,
+                kinds.SCAN_RSP,
+                b"" if sender is None else sender.le_legacy_advertiser.scan_response_data,
+            )
         listening, self.le_scan_enable = self.le_scan_enable, False
         try:
             super().on_advertising_pdu(pdu)  # who waits for this advertiser connects now
@@ -101,11 +128,17 @@ class VirtualController(Controller):
     def _report(self, pdu: ll.AdvInd, kind: int, data: bytes) -> None:
         address = pdu.advertiser_address
         report = hci.HCI_LE_Advertising_Report_Event.Report(
-            event_type=kind, address_type=address.address_type, address=address, data=data, rssi=RSSI_DBM
+            event_type=kind,
+            address_type=address.address_type,
+            address=address,
+            data=data,
+            rssi=RSSI_DBM,
         )
         self.send_hci_packet(hci.HCI_LE_Advertising_Report_Event([report]))
 
-    def on_hci_reset_command(self, _command: hci.HCI_Reset_Command) -> hci.HCI_StatusReturnParameters:
+    def on_hci_reset_command(
+        self, _command: hci.HCI_Reset_Command
+    ) -> hci.HCI_StatusReturnParameters:
         self.silence()
         return hci.HCI_StatusReturnParameters(hci.HCI_ErrorCode.SUCCESS)
 
@@ -118,7 +151,9 @@ class VirtualController(Controller):
         asyncio.get_running_loop().call_soon(self._report_cancelled, pending.peer_address)
         return hci.HCI_StatusReturnParameters(hci.HCI_ErrorCode.SUCCESS)
 
-    def on_link_acl_data(self, sender_address: hci.Address, transport: core.PhysicalTransport, data: bytes) -> None:
+    def on_link_acl_data(
+        self, sender_address: hci.Address, transport: core.PhysicalTransport, data: bytes
+    ) -> None:
         if sender_address in self.le_connections:  # else: was in flight when the link was lost
             super().on_link_acl_data(sender_address, transport, data)
 
@@ -146,13 +181,17 @@ class Air:
         self._made = 0
 
     def controller(self, name: str, *, sink: Any = None) -> VirtualController:
-        """Add a controller with a public address of its own; `sink` takes its HCI packets (`on_packet`)."""
+        """Add a controller with a public address of its own; `sink` takes its HCI packets
+        (`on_packet`).
+        """
         self._made += 1
         address = f"C0:FF:EE:00:{self._made >> 8 & 0xFF:02X}:{self._made & 0xFF:02X}/P"
         return VirtualController(name, link=self._link, public_address=address, sink=sink)
 
     def remove(self, controller: VirtualController) -> None:
-        """Take a controller away for good: its links drop, the others see it, its own host hears no more. Idempotent."""
+        """Take a controller away for good: its links drop, the others see it, its own host
+        hears no more. Idempotent.
+        """
         controller.host = None
         controller.silence()
         self._link.controllers.discard(controller)
@@ -185,7 +224,15 @@ class _Guest:
             return
         try:
             self._controller.on_packet(packet)
-        except (ValueError, TypeError, IndexError, AttributeError, AssertionError, struct.error, core.BaseBumbleError) as error:
+        except (
+            ValueError,
+            TypeError,
+            IndexError,
+            AttributeError,
+            AssertionError,
+            struct.error,
+            core.BaseBumbleError,
+        ) as error:
             self.send_away(f"an HCI packet that no host sends: {error}")
 
     def refuse(self) -> None:
@@ -213,7 +260,8 @@ class _Outbound:
 class HciDoor:
     """Serves a controller of `air` on TCP to one host at a time, one host after another.
 
-    When a host's stream ends its links drop, its controller is thrown away and the next host gets a new one.
+    When a host's stream ends its links drop, its controller is thrown away and the next host gets a
+    new one.
     """
 
     def __init__(self, air: Air, host: str, port: int) -> None:
@@ -225,7 +273,9 @@ class HciDoor:
 
     async def open(self) -> tuple[str, int]:
         """Listen; returns the address really bound (port 0 picks a free one). Raises OSError."""
-        self._server = await asyncio.get_running_loop().create_server(lambda: _Guest(self).stream, *self._address)
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: _Guest(self).stream, *self._address
+        )
         host, port = self._server.sockets[0].getsockname()[:2]
         return host, port
 
@@ -245,7 +295,9 @@ class HciDoor:
         if self._inside is None:
             self._let_in(host)
         else:
-            self._waiting[host] = asyncio.get_running_loop().call_later(HANDOVER_S, self._turn_away, host)
+            self._waiting[host] = asyncio.get_running_loop().call_later(
+                HANDOVER_S, self._turn_away, host
+            )
 
     def left(self, host: _Guest, why: str) -> None:
         timer = self._waiting.pop(host, None)

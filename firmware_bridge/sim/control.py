@@ -1,4 +1,5 @@
-"""The mock's own control channel: one JSON object a line, on a unix socket or loopback TCP; never over the air.
+"""The mock's own control channel: one JSON object a line, on a unix socket or loopback TCP; never
+over the air.
 
 Knows what can be asked of a mock; the daemon does not know this channel exists.
 """
@@ -74,21 +75,30 @@ class Control:
         self._clients: set[asyncio.StreamWriter] = set()
 
     async def open(self) -> str:
-        """Listen; returns where (port 0 picks a free port). Raises OSError, or `ControlError` for a bad address."""
+        """Listen; returns where (port 0 picks a free port). Raises OSError, or `ControlError`
+        for a bad address.
+        """
         if self.where.startswith("tcp:"):
             host, _, port = self.where[4:].rpartition(":")
             if not host or not port.isdigit():
                 raise ControlError(f"control {self.where!r}; tcp:HOST:PORT or a path is needed")
-            self._server = await asyncio.start_server(self._serve, host, int(port), limit=MAX_LINE_BYTES)
+            self._server = await asyncio.start_server(
+                self._serve, host, int(port), limit=MAX_LINE_BYTES
+            )
             bound = self._server.sockets[0].getsockname()
             self.where = f"tcp:{bound[0]}:{bound[1]}"
         else:
             path = self.where.removeprefix("unix:")
             _forget(path)
             try:
-                self._server = await asyncio.start_unix_server(self._serve, path, limit=MAX_LINE_BYTES)
+                self._server = await asyncio.start_unix_server(
+                    self._serve, path, limit=MAX_LINE_BYTES
+                )
             except FileNotFoundError:
-                raise ControlError(f"control {self.where!r}: there is no such directory; create it, or name another") from None
+                raise ControlError(
+                    f"control {self.where!r}: there is no such "
+                    "directory; create it, or name another"
+                ) from None
             os.chmod(path, 0o600)  # noqa: PTH101 - one call on a fresh socket, not worth a thread
         return self.where
 
@@ -166,7 +176,10 @@ class Control:
             case "lens":
                 return self._glasses.shown()
             case "speaker":
-                return {"playing": self._glasses.speaker.playing, **describe(self._glasses.speaker.last)}
+                return {
+                    "playing": self._glasses.speaker.playing,
+                    **describe(self._glasses.speaker.last),
+                }
             case "status":
                 return self._status()
             case "caps":
@@ -179,14 +192,23 @@ class Control:
     def _status(self) -> Reply:
         glasses = self._glasses
         status = {
-            "model": glasses.model.key, "connected": glasses.connected, "battery": glasses.battery,
-            "worn": glasses.worn, "capabilities": dict(glasses.capabilities),
-        }  # fmt: skip
-        return status if None in glasses.sides else {**status, "sides": glasses.by_side(), "settings": dict(glasses.settings)}
+            "model": glasses.model.key,
+            "connected": glasses.connected,
+            "battery": glasses.battery,
+            "worn": glasses.worn,
+            "capabilities": dict(glasses.capabilities),
+        }
+        return (
+            status
+            if None in glasses.sides
+            else {**status, "sides": glasses.by_side(), "settings": dict(glasses.settings)}
+        )
 
 
 def _forget(path: str) -> None:
-    """Remove a socket that a killed mock left; a file that is no socket stays, and binding says so."""
+    """Remove a socket that a killed mock left; a file that is no socket stays, and binding says
+    so.
+    """
     left = Path(path)
     if left.is_socket():
         left.unlink()

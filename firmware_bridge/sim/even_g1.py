@@ -1,6 +1,8 @@
-"""A simulated Even Realities G1: two arms, each a radio with a lens of its own, as their firmware would behave (§16).
+"""A simulated Even Realities G1: two arms, each a radio with a lens of its own, as their firmware
+would behave (§16).
 
-Knows effects: what shows, hears and is set. Bytes are the arm codec's; § are the sections of the family's fact sheet.
+Knows effects: what shows, hears and is set. Bytes are the arm codec's; § are the sections of the
+family's fact sheet.
 """
 
 from collections.abc import Sequence
@@ -50,21 +52,36 @@ RECORDING_S: Final = 30.0
 """The longest recording (§14)."""
 SOUND_S: Final = 0.1
 NOTIFICATION_S: Final = 5.0
-_PIECES: Final[dict[int, tuple[int, int]]] = {Op.TEXT: (2, 3), Op.WHITELIST: (1, 2), Op.NOTIFICATION: (2, 3)}
+_PIECES: Final[dict[int, tuple[int, int]]] = {
+    Op.TEXT: (2, 3),
+    Op.WHITELIST: (1, 2),
+    Op.NOTIFICATION: (2, 3),
+}
 """Where a packet of a message in pieces has their number and its own index."""
 _HANDS: Final = {Gesture.BUTTON_LONG: Side.LEFT}
-"""Which arm notices what is not aimed at one (§15); the others are the right arm's: there a tap is the next page."""
+"""Which arm notices what is not aimed at one (§15); the others are the right arm's: there a tap
+is the next page.
+"""
 
 
 def kit(quirks: Sequence[str]) -> Kit:
     """Give the parts of one pair. Raises `QuirkError`."""
     like = firmware(quirks)
     sides = (Side.LEFT, Side.RIGHT)
-    return Kit(sides, partial(_serve, like, {side: ArmFacts() for side in sides}), more_follow, _identity, MTU, LATENCY_S)
+    return Kit(
+        sides,
+        partial(_serve, like, {side: ArmFacts() for side in sides}),
+        more_follow,
+        _identity,
+        MTU,
+        LATENCY_S,
+    )
 
 
 def more_follow(packet: bytes) -> bool:
-    """Say whether a message goes on after this packet: text and JSON by their count, pictures until their checksum."""
+    """Say whether a message goes on after this packet: text and JSON by their count, pictures
+    until their checksum.
+    """
     if packet[:1] in {bytes([Op.PICTURE]), bytes([Op.PICTURE_END])}:
         return True
     total, index = _PIECES.get(packet[0] if packet else -1, (0, 0))
@@ -80,7 +97,9 @@ def _identity(model: Model, side: Side | None) -> Identity:
 async def _serve(
     like: Firmware, facts: dict[Side, ArmFacts], glasses: MockGlasses, side: Side | None, link: Link
 ) -> None:
-    """Be one arm of one central until it is gone, or has been silent too long. Never raises for what they do."""
+    """Be one arm of one central until it is gone, or has been silent too long. Never raises for
+    what they do.
+    """
     assert side is not None
     arm = PickyArm(side, link.max_packet, like, facts[side], glasses)
     session = ArmSession(glasses, link, arm, side)
@@ -97,12 +116,16 @@ class ArmSession(Session):
     """One central's visit to one arm."""
 
     def tell(self, event: Event) -> bool:
-        """Queue an event; these glasses recognise no speech, and what they can do they never say."""
+        """Queue an event; these glasses recognise no speech, and what they can do they never
+        say.
+        """
         return not isinstance(event, Transcript | CapabilitiesChanged) and super().tell(event)
 
     def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:
         """Tell a gesture when it is this arm's to notice."""
-        return (aimed or _HANDS.get(gesture, Side.RIGHT) is self._side) and super().gestured(gesture)
+        return (aimed or _HANDS.get(gesture, Side.RIGHT) is self._side) and super().gestured(
+            gesture
+        )
 
     def _other(self, command: Command | Event | Reply) -> Reply:
         match command:
@@ -131,8 +154,14 @@ class ArmSession(Session):
 
     def _notify(self, what: ShowNotification) -> Reply:
         """Lay it over the page for a while, as wide as it comes."""
-        rows = (f"{what.app.name}: {what.title}" if what.title else what.app.name, what.subtitle, *what.text.split("\n"))
-        lines = tuple(TextLine(row, text) for row, text in enumerate(rows[: self._lens.rows]) if text)
+        rows = (
+            f"{what.app.name}: {what.title}" if what.title else what.app.name,
+            what.subtitle,
+            *what.text.split("\n"),
+        )
+        lines = tuple(
+            TextLine(row, text) for row, text in enumerate(rows[: self._lens.rows]) if text
+        )
         drawn = self._lens.ask(lines)
         self._glasses.tell({**self._glasses.shown(), "event": "notification", "app": what.app.id})
         self._spawn(self._notified())
@@ -152,11 +181,15 @@ class ArmSession(Session):
             self._listening = None
         if isinstance(command, StartMicrophone):
             if command.format is not AudioFormat.LC3:
-                self._reply(number, Failed("unsupported", f"{command.format}; the microphone speaks lc3"))
+                self._reply(
+                    number, Failed("unsupported", f"{command.format}; the microphone speaks lc3")
+                )
                 return
             self._listening = STREAM, self._spawn(self._hear(STREAM))
         self._reply(number, Done())
-        self._glasses.tell({"event": "microphone", "side": self._side, "open": self._listening is not None})
+        self._glasses.tell(
+            {"event": "microphone", "side": self._side, "open": self._listening is not None}
+        )
 
     async def _hear(self, stream: int) -> None:
         for index in range(round(RECORDING_S / SOUND_S)):
@@ -169,10 +202,13 @@ class ArmSession(Session):
 
 
 def synthetic_lc3(index: int, *, talking: bool) -> tuple[bytes, ...]:
-    """Ten frames of the right size that no LC3 encoder made: there is none for every machine we run on.
+    """Ten frames of the right size that no LC3 encoder made: there is none for every machine we run
+    on.
 
     Each begins `SIM1` while the wearer talks, `SIM0` in silence, then its running number.
     """
     head = b"SIM1" if talking else b"SIM0"
     frames = (index * LC3_FRAMES + at for at in range(LC3_FRAMES))
-    return tuple((head + number.to_bytes(4, "little")).ljust(LC3_FRAME_BYTES, b"\0") for number in frames)
+    return tuple(
+        (head + number.to_bytes(4, "little")).ljust(LC3_FRAME_BYTES, b"\0") for number in frames
+    )

@@ -1,6 +1,7 @@
 """One arm's firmware around its codec: what it is now, and what this very firmware does not take.
 
-Knows packets before they are read; what they mean is the codec's, what they do the session's business.
+Knows packets before they are read; what they mean is the codec's, what they do the session's
+business.
 """
 
 from typing import Final, Literal
@@ -15,14 +16,21 @@ from firmware_bridge.sides import Side
 from firmware_bridge.sim.even_g1_quirks import Firmware
 from firmware_bridge.sim.glasses import MockGlasses
 
-_JSON_AT: Final[dict[int, tuple[int, int, int]]] = {Op.WHITELIST: (1, 2, 3), Op.NOTIFICATION: (2, 3, 4)}
+_JSON_AT: Final[dict[int, tuple[int, int, int]]] = {
+    Op.WHITELIST: (1, 2, 3),
+    Op.NOTIFICATION: (2, 3, 4),
+}
 """Where a packet of JSON has its message's count of packets, its own index, and its piece (§8)."""
 
 
 class PickyArm:
-    """An `EvenG1Arm` that insists on what its firmware insists on; implements `Codec[bytes]`. Used once."""
+    """An `EvenG1Arm` that insists on what its firmware insists on; implements `Codec[bytes]`.
+    Used once.
+    """
 
-    def __init__(self, side: Side, max_packet: int, like: Firmware, facts: ArmFacts, glasses: MockGlasses) -> None:
+    def __init__(
+        self, side: Side, max_packet: int, like: Firmware, facts: ArmFacts, glasses: MockGlasses
+    ) -> None:
         self.tired = False
         """It heard nothing for so long (32 s, §13) that it hangs up."""
         self._side = side
@@ -49,7 +57,9 @@ class PickyArm:
     def _know_thyself(self) -> None:
         batteries = self._glasses.batteries
         self._facts.battery = batteries[self._side]
-        self._facts.other_battery = next(level for side, level in batteries.items() if side is not self._side)
+        self._facts.other_battery = next(
+            level for side, level in batteries.items() if side is not self._side
+        )
         self._facts.worn = self._glasses.worn
 
     def _json_of(self, packet: bytes) -> bytes:
@@ -63,14 +73,22 @@ class PickyArm:
         return b"".join(piece for _, piece in sorted(self._json.items())) if whole else b""
 
     def _look_at_clock(self, packet: bytes) -> None:
-        """Show what the dashboard's clock understood (§9 sub 01): which hours 01 means is a quirk."""
+        """Show what the dashboard's clock understood (§9 sub 01): which hours 01 means is a
+        quirk.
+        """
         if packet[0] == Op.DASHBOARD and len(packet) >= 21 and packet[4] == 1:
             twelve = (packet[20] == 1) == (self._like.dialect.twelve_hour == 1)
             celsius = int.from_bytes(packet[18:19], "little", signed=True)
-            self._glasses.tell({
-                "event": "dashboard", "side": self._side, "local_s": int.from_bytes(packet[5:9], "little"),
-                "icon": packet[17], "celsius": celsius, "hours": 12 if twelve else 24,
-            })  # fmt: skip
+            self._glasses.tell(
+                {
+                    "event": "dashboard",
+                    "side": self._side,
+                    "local_s": int.from_bytes(packet[5:9], "little"),
+                    "icon": packet[17],
+                    "celsius": celsius,
+                    "hours": 12 if twelve else 24,
+                }
+            )
 
     def packets_to_send(self, now: float) -> list[bytes]:
         refusals, self._refusals = self._refusals, []
@@ -102,7 +120,9 @@ class PickyArm:
 
 
 def refusal(packet: bytes) -> bytes:
-    """CA in the form of the opcode's own answer: settings and the microphone repeat what was asked."""
+    """CA in the form of the opcode's own answer: settings and the microphone repeat what was
+    asked.
+    """
     match packet[0]:
         case Op.SETTINGS:
             return bytes((*packet[:5], REFUSED))

@@ -1,6 +1,8 @@
-"""Which of the firmwares that the sources describe a simulated Even G1 is: every conflict of the fact sheet's §17, a switch.
+"""Which of the firmwares that the sources describe a simulated Even G1 is: every conflict of the
+fact sheet's §17, a switch.
 
-Stock takes what any host says; a quirk makes it insist on one form and refuse the others, as that source has it.
+Stock takes what any host says; a quirk makes it insist on one form and refuse the others, as that
+source has it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +50,9 @@ def _status(*allowed: int) -> Choice:
 
 
 def _only_on(arm: Side) -> Choice:
-    return Choice(objects=lambda packet, side, _text: packet[0] == Op.MICROPHONE and side is not arm)
+    return Choice(
+        objects=lambda packet, side, _text: packet[0] == Op.MICROPHONE and side is not arm
+    )
 
 
 def _double_tap(sub: int) -> Choice:
@@ -67,27 +71,45 @@ QUIRKS: Final[Mapping[str, Mapping[str, Choice]]] = {
         "counter-first": _of(Op.HEARTBEAT, lambda p: p[3] != 0),
     },
     "newscreen": {
-        "any": _ANY, "71": _status(0x71), "31": _status(0x31, 0x41, 0x51, 0x61), "30": _status(0x30, 0x40, 0x50, 0x60, 0x70),
+        "any": _ANY,
+        "71": _status(0x71),
+        "31": _status(0x31, 0x41, 0x51, 0x61),
+        "30": _status(0x30, 0x40, 0x50, 0x60, 0x70),
     },
-    "page-base": {"any": _ANY, "1": _of(Op.TEXT, lambda p: p[7] == 0), "0": _of(Op.TEXT, lambda p: p[7] >= p[8])},
+    "page-base": {
+        "any": _ANY,
+        "1": _of(Op.TEXT, lambda p: p[7] == 0),
+        "0": _of(Op.TEXT, lambda p: p[7] >= p[8]),
+    },
     "text-chunk": {"any": _ANY, "191": _chunk(191), "180": _chunk(180), "176": _chunk(176)},
     "microphone-arm": {"right": _only_on(Side.RIGHT), "left": _only_on(Side.LEFT), "any": _ANY},
-    "brightness-top": {"any": _ANY, "41": _brightness(41), "42": _brightness(42), "63": _brightness(63)},
-    "silent-length": {"any": _ANY, "2": _of(Op.SILENT, lambda p: len(p) != 2), "3": _of(Op.SILENT, lambda p: len(p) != 3)},
+    "brightness-top": {
+        "any": _ANY,
+        "41": _brightness(41),
+        "42": _brightness(42),
+        "63": _brightness(63),
+    },
+    "silent-length": {
+        "any": _ANY,
+        "2": _of(Op.SILENT, lambda p: len(p) != 2),
+        "3": _of(Op.SILENT, lambda p: len(p) != 3),
+    },
     "battery-reply": {"A": _ANY, "B": Choice({"battery_form": BatteryForm.BOTH})},
     "crc-reply-length": {"6": _ANY, "2": Choice({"crc_echoed": False})},
     "hour-format": {"1-is-12h": _ANY, "1-is-24h": Choice({"twelve_hour": 0})},
     "picture-polarity": {"normal": _ANY, "inverted": Choice({"inverted": True})},
     "whitelist-chunk-and-case": {
         "any": _ANY,
-        "177": _of(Op.WHITELIST, lambda p: len(p) - 3 > 177), "176": _of(Op.WHITELIST, lambda p: len(p) - 3 > 176),
+        "177": _of(Op.WHITELIST, lambda p: len(p) - 3 > 177),
+        "176": _of(Op.WHITELIST, lambda p: len(p) - 3 > 176),
         "snake": _text_of(Op.WHITELIST, lambda t: b'"Calendar' in t),
         "capital": _text_of(Op.WHITELIST, lambda t: b'"calendar' in t),
     },
     "notification-id-and-keys": {
         "any": _ANY,
         "running": _of(Op.NOTIFICATION, lambda p: p[1] == 0),
-        "0": _of(Op.NOTIFICATION, lambda p: p[1] != 0), "1": _of(Op.NOTIFICATION, lambda p: p[1] != 1),
+        "0": _of(Op.NOTIFICATION, lambda p: p[1] != 0),
+        "1": _of(Op.NOTIFICATION, lambda p: p[1] != 1),
         "action": _text_of(Op.NOTIFICATION, lambda t: bool(t) and b'"action"' not in t),
         "type": _text_of(Op.NOTIFICATION, lambda t: bool(t) and b'"type"' not in t),
     },
@@ -95,20 +117,24 @@ QUIRKS: Final[Mapping[str, Mapping[str, Choice]]] = {
     "debug-off": {"any": _ANY, "C1": _debug_off(0xC1), "31": _debug_off(0x31)},
     "double-tap-sub": {"any": _ANY, "05": _double_tap(5), "04": _double_tap(4)},
     "serial-length": {"18": _ANY, "16": Choice({"serial_padded": False})},
-}  # fmt: skip
+}
 """Name → value → what it means; the first value is stock. The names are the catalogue's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Firmware:
-    """One firmware: how it speaks, what it insists on, and the packet without which it answers nothing (or None)."""
+    """One firmware: how it speaks, what it insists on, and the packet without which it answers
+    nothing (or None).
+    """
 
     dialect: Dialect = STOCK
     first: bytes | None = None
     insists: tuple[Objects, ...] = ()
 
     def refuses(self, packet: bytes, side: Side, text: bytes) -> bool:
-        """Say whether it objects to a packet; one that is too short to tell it leaves to the codec."""
+        """Say whether it objects to a packet; one that is too short to tell it leaves to the
+        codec.
+        """
         try:
             return any(objects(packet, side, text) for objects in self.insists)
         except IndexError:
@@ -131,9 +157,10 @@ def firmware(words: Sequence[str]) -> Firmware:
         says.update(choice.says)
     first = chosen["first-packet"]
     return Firmware(
-        replace(STOCK, **says), None if first == "any" else bytes.fromhex(first),
+        replace(STOCK, **says),
+        None if first == "any" else bytes.fromhex(first),
         tuple(choice.objects for choice in choices if choice is not _ANY),
-    )  # fmt: skip
+    )
 
 
 def usage() -> str:

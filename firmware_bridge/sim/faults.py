@@ -1,6 +1,8 @@
-"""The words for what can go wrong with a mock: `drop:left@3s`, `lose-acks:5`, `mtu:23`, `away:10`. Pure: text in, faults out.
+"""The words for what can go wrong with a mock: `drop:left@3s`, `lose-acks:5`, `mtu:23`, `away:10`.
+Pure: text in, faults out.
 
-Knows the vocabulary of `glassd sim --fault`, of scripts and of the control channel; what a fault does is trouble.py's business.
+Knows the vocabulary of `glassd sim --fault`, of scripts and of the control channel; what a fault
+does is trouble.py's business.
 """
 
 from collections.abc import Mapping
@@ -19,7 +21,9 @@ class FaultError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that goes wrong: with one side or (None) with all, now (None) or `at_s` seconds from now."""
+    """One thing that goes wrong: with one side or (None) with all, now (None) or `at_s` seconds
+    from now.
+    """
 
     kind: str
     value: float = 0
@@ -33,7 +37,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a word takes: a number of some unit within bounds, and whether one side of a pair can be named."""
+    """What a word takes: a number of some unit within bounds, and whether one side of a pair
+    can be named.
+    """
 
     does: str
     number: str = ""
@@ -45,22 +51,39 @@ class Kind:
 
 _KINDS: Final[Mapping[str, Kind]] = {
     "drop": Kind("lose the link; the glasses advertise again at once"),
-    "lose-acks": Kind("lose every Nth packet the glasses send (acknowledgements travel in them); 0 ends it", "N", 0, 1000),
+    "lose-acks": Kind(
+        "lose every Nth packet the glasses send (acknowledgements travel in them); 0 ends it",
+        "N",
+        0,
+        1000,
+    ),
     "delay": Kind("everything the glasses send comes this much later; 0 ends it", "MS", 0, 10_000),
-    "mtu": Kind("offer this ATT MTU from the next connection on; a link that is up is lost", "BYTES", 23, 517),
+    "mtu": Kind(
+        "offer this ATT MTU from the next connection on; a link that is up is lost",
+        "BYTES",
+        23,
+        517,
+    ),
     "cut": Kind("lose the link in the middle of the next message of more than one packet"),
     "refuse": Kind("refuse every Nth command (a G1 answers CA); 0 ends it", "N", 0, 1000),
     "refuse-pairing": Kind("refuse to pair from now on", sided=False),
     "forget-bond": Kind("forget every bond, as after a reset of the glasses", sided=False),
     "battery": Kind("the battery's charge", "PERCENT", 0, 100),
-    "away": Kind("out of range: link lost, not advertising; back after this time", "SECONDS", 0, 3600, whole=False),
+    "away": Kind(
+        "out of range: link lost, not advertising; back after this time",
+        "SECONDS",
+        0,
+        3600,
+        whole=False,
+    ),
 }
 
 
 def usage() -> list[tuple[str, str]]:
     """Every fault as (how it is written, what it does)."""
     return [
-        (kind + (f":{k.number}" if k.number else "") + ("[:SIDE]" if k.sided else ""), k.does) for kind, k in _KINDS.items()
+        (kind + (f":{k.number}" if k.number else "") + ("[:SIDE]" if k.sided else ""), k.does)
+        for kind, k in _KINDS.items()
     ]
 
 
@@ -77,7 +100,10 @@ def parse_fault(word: str) -> Fault:
     name, *parts = what.split(":")
     kind = _KINDS.get(name)
     if kind is None:
-        raise FaultError(f"{name!r} is no fault; known: {', '.join(f for f, _ in usage())}, each with @SECONDS if it shall wait")
+        raise FaultError(
+            f"{name!r} is no fault; known: "
+            f"{', '.join(f for f, _ in usage())}, each with @SECONDS if it shall wait"
+        )
     value = _number(word, kind, parts.pop(0) if parts else "") if kind.number else 0
     side = _side(word, kind, parts)
     return Fault(name, value, side, _moment(word, when) if at else None)
@@ -100,7 +126,9 @@ def _side(word: str, kind: Kind, parts: list[str]) -> Side | None:
     if not kind.sided:
         raise FaultError(f"{word!r}: {word.partition(':')[0]} concerns the pair; name no side")
     if len(parts) > 1 or parts[0] not in set(Side):
-        raise FaultError(f"{word!r}: {':'.join(parts)!r} is no side; left or right, or none for both")
+        raise FaultError(
+            f"{word!r}: {':'.join(parts)!r} is no side; left or right, or none for both"
+        )
     return Side(parts[0])
 
 

@@ -1,6 +1,8 @@
-"""The fonts burnt into the mocks' firmware: Source Sans Pro Semibold in their sizes, one glyph at a time.
+"""The fonts burnt into the mocks' firmware: Source Sans Pro Semibold in their sizes, one glyph at a
+time.
 
-Knows no page and no lens. Like most display firmware it moves its pen by whole pixels and does no kerning.
+Knows no page and no lens. Like most display firmware it moves its pen by whole pixels and does no
+kerning.
 """
 
 import unicodedata
@@ -15,14 +17,18 @@ from firmware_bridge.metrics import Box
 NAME: Final = "lens-22"
 PIXELS: Final = 22
 LINE_HEIGHT: Final = 27
-"""Ink of Latin letters, accents and descenders is 26 pixels high; one pixel keeps lines apart; 5 lines need 135."""
+"""Ink of Latin letters, accents and descenders is 26 pixels high; one pixel keeps lines apart;
+5 lines need 135.
+"""
 BASELINE: Final = 20
 """From the top of a line to the foot of its letters: capitals with accents are 20 high."""
 SIZES: Final = {NAME: PIXELS, "g1-21": 21}
 """Font name → pixels. Both stand on the same lines: 5 of 27 pixels."""
 _NOTDEF: Final = "\uffff"
 _BOX: Final = "\u25a1"
-"""White square: this firmware draws its box for missing glyphs, so that a text can say "something was here"."""
+"""White square: this firmware draws its box for missing glyphs, so that a text can say
+"something was here".
+"""
 _CELL: Final = (64, 64)
 _ORIGIN: Final = (16, 40)
 """Where the pen stands in a cell; every glyph of the font fits around it."""
@@ -41,7 +47,9 @@ class LensFont:
         """The box drawn for what the font lacks."""
 
     def box(self, ch: str) -> Box | None:
-        """Measure a glyph; None when the font has none (combining marks and invisible characters included)."""
+        """Measure a glyph; None when the font has none (combining marks and invisible
+        characters included).
+        """
         if ch == _BOX:
             return self.missing
         category = unicodedata.category(ch)
@@ -52,9 +60,10 @@ class LensFont:
             return None
         return self._measure(ch)
 
-
     def draw(self, image: Image.Image, text: str, x: int, baseline: int, *, aliased: bool) -> None:
-        """Draw a line from pixel column `x`; nothing of it lies left of `x`. `aliased` for lenses of one bit."""
+        """Draw a line from pixel column `x`; nothing of it lies left of `x`. `aliased` for
+        lenses of one bit.
+        """
         pen = x - self._extent(text)[0]
         for ch in text:
             box = self._known(ch)

@@ -1,4 +1,5 @@
-"""The mock's Bluetooth side: a GATT server with info, rx and tx on a bumble host stack, advertising by its name.
+"""The mock's Bluetooth side: a GATT server with info, rx and tx on a bumble host stack, advertising
+by its name.
 
 Knows UUIDs, MTU and subscriptions; what the packets mean is the glasses' business.
 """
@@ -23,7 +24,9 @@ from firmware_bridge.sim.trouble import Trouble
 log = logging.getLogger(__name__)
 
 ADVERTISING_MS: Final = 25
-"""Fast advertising (20 to 30 ms) is what Apple's and Android's guides ask of accessories that want to be found at once."""
+"""Fast advertising (20 to 30 ms) is what Apple's and Android's guides ask of accessories that
+want to be found at once.
+"""
 UNASSIGNED_MAKER: Final = 0xFFFF
 """The company number for whoever has none (Bluetooth Assigned Numbers)."""
 HCI_S: Final = 1.0
@@ -36,7 +39,9 @@ Serve = Callable[[Link], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """How one radio of the glasses is known: its address, its name, and what it advertises (31 bytes each)."""
+    """How one radio of the glasses is known: its address, its name, and what it advertises (31
+    bytes each).
+    """
 
     address: str
     name: str
@@ -45,21 +50,33 @@ class Identity:
 
 
 class GattServer:
-    """Advertise, take one central, serve it until it is gone, advertise again; `run()` does that for ever.
+    """Advertise, take one central, serve it until it is gone, advertise again; `run()` does that
+    for ever.
 
-    `lose` takes every link away as distance would (None on hardware: then it is hung up politely); `more_follow` says
-    whether a packet is part of a message that goes on.
+    `lose` takes every link away as distance would (None on hardware: then it is hung up politely);
+    `more_follow` says whether a packet is part of a message that goes on.
     """
 
     def __init__(
-        self, source: Any, sink: Any, *, where: Gatt, identity: Identity, mtu: int, info: Callable[[], bytes],
-        security: Security, trouble: Trouble | None = None, lose: Callable[[], bool] | None = None,
+        self,
+        source: Any,
+        sink: Any,
+        *,
+        where: Gatt,
+        identity: Identity,
+        mtu: int,
+        info: Callable[[], bytes],
+        security: Security,
+        trouble: Trouble | None = None,
+        lose: Callable[[], bool] | None = None,
         more_follow: Callable[[bytes], bool] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         config = DeviceConfiguration(
-            name=identity.name, address=hci.Address(identity.address),
-            advertising_interval_min=ADVERTISING_MS, advertising_interval_max=ADVERTISING_MS,
-        )  # fmt: skip
+            name=identity.name,
+            address=hci.Address(identity.address),
+            advertising_interval_min=ADVERTISING_MS,
+            advertising_interval_max=ADVERTISING_MS,
+        )
         self._device = Device.from_config_with_hci(config, source, sink)
         self._device.gatt_server.max_mtu = mtu
         self._security = security
@@ -69,7 +86,9 @@ class GattServer:
         self._device.on("connection", self._on_connection)
         self._tx = gatt.Characteristic(where.tx, _PROPERTY.NOTIFY, _PERMISSION.READABLE, b"")
         self._tx.on(self._tx.EVENT_SUBSCRIPTION, self._on_subscription)
-        self._device.add_service(gatt.Service(where.service, [*self._receivers(where, info), self._tx]))
+        self._device.add_service(
+            gatt.Service(where.service, [*self._receivers(where, info), self._tx])
+        )
         self._guard_subscriptions()
         self._trouble = trouble or Trouble()
         self._lose = lose
@@ -85,21 +104,27 @@ class GattServer:
 
     def _receivers(self, where: Gatt, info: Callable[[], bytes]) -> list[Any]:
         rx: Any = gatt.Characteristic(
-            where.rx, _PROPERTY.WRITE_WITHOUT_RESPONSE | _PROPERTY.WRITE, _PERMISSION.WRITEABLE,
+            where.rx,
+            _PROPERTY.WRITE_WITHOUT_RESPONSE | _PROPERTY.WRITE,
+            _PERMISSION.WRITEABLE,
             gatt.CharacteristicValue[bytes](read=_no_reading, write=self._on_write),
-        )  # fmt: skip
+        )
         if where.info is None:
             return [rx]
         read: Any = gatt.CharacteristicValue(read=lambda _connection: info(), write=_no_writing)
         return [gatt.Characteristic(where.info, _PROPERTY.READ, _PERMISSION.READABLE, read), rx]
 
     def _guard_subscriptions(self) -> None:
-        """Let only those subscribe who may write; bumble makes the descriptor itself, without asking."""
+        """Let only those subscribe who may write; bumble makes the descriptor itself, without
+        asking.
+        """
         server = self._device.gatt_server
         descriptor: Any = next(
-            a for a in server.attributes
-            if a.type == gatt.GATT_CLIENT_CHARACTERISTIC_CONFIGURATION_DESCRIPTOR and a.handle > self._tx.handle
-        )  # fmt: skip
+            a
+            for a in server.attributes
+            if a.type == gatt.GATT_CLIENT_CHARACTERISTIC_CONFIGURATION_DESCRIPTOR
+            and a.handle > self._tx.handle
+        )
         subscribe = descriptor.value
 
         def guarded(bearer: Any, value: bytes) -> Any:
@@ -185,7 +210,9 @@ class GattServer:
     def _on_subscription(self, connection: Connection, notify: bool, _indicate: bool) -> None:  # noqa: FBT001 - bumble's
         self._end_current()
         if notify:
-            self._current = Subscription(connection, self._device, self._tx, self._trouble, self.drop)
+            self._current = Subscription(
+                connection, self._device, self._tx, self._trouble, self.drop
+            )
             self._subscriptions.put_nowait(self._current)
 
     def _end_current(self) -> None:
@@ -205,7 +232,9 @@ class GattServer:
 
 
 def _no_reading(_connection: Connection) -> bytes:
-    """Refuse: bumble 0.0.236 checks permissions of plain values only, and leaves the asker without an answer."""
+    """Refuse: bumble 0.0.236 checks permissions of plain values only, and leaves the asker
+    without an answer.
+    """
     raise att.ATT_Error(error_code=att.ErrorCode.READ_NOT_PERMITTED)
 
 
@@ -214,8 +243,8 @@ def _no_writing(_connection: Connection, _value: bytes) -> None:
 
 
 async def _whole(conversation: Awaitable[None]) -> None:
-    """Await HCI commands without ever cutting one in half: bumble loses count of its answers, and on Python 3.11 its
-    `wait_for` can swallow the cancellation.
+    """Await HCI commands without ever cutting one in half: bumble loses count of its answers, and
+    on Python 3.11 its `wait_for` can swallow the cancellation.
     """
     talking = asyncio.ensure_future(conversation)
     try:
@@ -231,20 +260,30 @@ def by_service(name: str, address: str, service: str) -> Identity:
 
 
 def by_name(name: str, address: str, *, serial: str) -> Identity:
-    """Be recognised by a long name; the serial number comes with the scan response, as maker's data."""
-    advertised = AdvertisingData([(AdvertisingData.FLAGS, b"\x06"), (AdvertisingData.COMPLETE_LOCAL_NAME, name.encode())])
+    """Be recognised by a long name; the serial number comes with the scan response, as maker's
+    data.
+    """
+    advertised = AdvertisingData(
+        [(AdvertisingData.FLAGS, b"\x06"), (AdvertisingData.COMPLETE_LOCAL_NAME, name.encode())]
+    )
     maker = UNASSIGNED_MAKER.to_bytes(2, "little") + serial.encode()
     response = AdvertisingData([(AdvertisingData.MANUFACTURER_SPECIFIC_DATA, maker)])
     return Identity(address, name, bytes(advertised), bytes(response))
 
 
 def advertisement(name: str, service: str) -> bytes:
-    """Build the 31 bytes of a legacy advertisement: flags, the service, and as much of the name as fits (8 bytes)."""
+    """Build the 31 bytes of a legacy advertisement: flags, the service, and as much of the name
+    as fits (8 bytes).
+    """
     structures = [
         (AdvertisingData.FLAGS, bytes([0x06])),
         (AdvertisingData.COMPLETE_LIST_OF_128_BIT_SERVICE_CLASS_UUIDS, bytes(UUID(service))),
     ]
     encoded = name.encode()
     room = 31 - len(bytes(AdvertisingData(structures))) - 2
-    kind = AdvertisingData.COMPLETE_LOCAL_NAME if len(encoded) <= room else AdvertisingData.SHORTENED_LOCAL_NAME
+    kind = (
+        AdvertisingData.COMPLETE_LOCAL_NAME
+        if len(encoded) <= room
+        else AdvertisingData.SHORTENED_LOCAL_NAME
+    )
     return bytes(AdvertisingData([*structures, (kind, encoded[:room])]))

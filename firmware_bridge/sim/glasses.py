@@ -45,7 +45,8 @@ class Visit(Protocol):
         """Queue an event for it. False when it takes no more."""
 
     def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:
-        """Let a gesture answer its question, or tell it. `aimed`: at this side of a pair, not just anywhere.
+        """Let a gesture answer its question, or tell it. `aimed`: at this side of a pair, not just
+        anywhere.
 
         False when this side notices nothing of it.
         """
@@ -54,13 +55,19 @@ class Visit(Protocol):
 class MockGlasses:
     """One pair of glasses. Outlives its connections; `tell` hears everything that happens to it.
 
-    `sides` are its radios, each with a lens and a battery of its own: (None,) for glasses that are one.
+    `sides` are its radios, each with a lens and a battery of its own: (None,) for glasses that are
+    one.
     """
 
     def __init__(
-        self, model: Model, *, out_dir: Path, time: SimTime | None = None, tell: Callable[[dict[str, Any]], None],
+        self,
+        model: Model,
+        *,
+        out_dir: Path,
+        time: SimTime | None = None,
+        tell: Callable[[dict[str, Any]], None],
         sides: tuple[Side | None, ...] = (None,),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.model = model
         self.time = time or SimTime()
         self.tell = tell
@@ -76,7 +83,9 @@ class MockGlasses:
         self.settings: dict[str, Any] = {}
         """What a central has set: brightness, silent mode …"""
         self.touched: Callable[[Gesture], bool] = lambda _gesture: False
-        """Takes a gesture that is not for the visitor: an answer to a question of the glasses themselves."""
+        """Takes a gesture that is not for the visitor: an answer to a question of the glasses
+        themselves.
+        """
         self._visits: dict[Side | None, Visit] = {}
 
     @property
@@ -95,19 +104,26 @@ class MockGlasses:
 
     def by_side(self) -> dict[str, dict[str, Any]]:
         """Tell of every radio of a pair who is there, and its battery."""
-        return {str(at): {"connected": at in self._visits, "battery": self.batteries[at]} for at in self.sides}
+        return {
+            str(at): {"connected": at in self._visits, "battery": self.batteries[at]}
+            for at in self.sides
+        }
 
     def info(self) -> GlassesInfo:
         serial = f"SIM-{self.model.key.partition(':')[2].upper()}-0001"
         return GlassesInfo(self.model.key, FIRMWARE, serial, dict(self.capabilities), dict(LIMITS))
 
     def info_bytes(self) -> bytes:
-        """Value of the info characteristic; when the whole record is over what an attribute holds, only its flags."""
+        """Value of the info characteristic; when the whole record is over what an attribute
+        holds, only its flags.
+        """
         info = self.info()
         try:
             return encode_info(info)
         except LocalMisuse:
-            flags = {key: value for key, value in info.capabilities.items() if isinstance(value, bool)}
+            flags = {
+                key: value for key, value in info.capabilities.items() if isinstance(value, bool)
+            }
             return encode_info(replace(info, capabilities=flags))
 
     def begin(self, visit: Visit, side: Side | None = None) -> None:
@@ -115,7 +131,9 @@ class MockGlasses:
         self._visits[side] = visit
 
     def end(self, side: Side | None = None) -> None:
-        """Nobody is there any more: stop the sound, take the question away; the page stays, as on real glasses."""
+        """Nobody is there any more: stop the sound, take the question away; the page stays, as
+        on real glasses.
+        """
         self._visits.pop(side, None)
         heard = self.speaker.interrupt()
         if heard is not None:
@@ -125,7 +143,9 @@ class MockGlasses:
     # -------------------------------------------------------------- what the wearer does
 
     def gesture(self, gesture: Gesture, *, side: Side | None = None) -> bool:
-        """Tap, press, nod; on a pair at one side, or where it is usually done. False when nobody noticed."""
+        """Tap, press, nod; on a pair at one side, or where it is usually done. False when
+        nobody noticed.
+        """
         if self.touched(gesture):
             return True
         if side is not None:
@@ -148,13 +168,23 @@ class MockGlasses:
         return self._send(WornChanged(worn))
 
     def hide(self, by: Hiding, *, hidden: bool) -> bool:
-        """Hide the page as the wearer does at the glasses, by silent mode or the dashboard, or show it again."""
+        """Hide the page as the wearer does at the glasses, by silent mode or the dashboard, or
+        show it again.
+        """
         return self._send(HidingChanged(by, hidden))
 
     def set_capabilities(self, changes: Mapping[str, Scalar | None]) -> bool:
-        """Change what the glasses can do, as new firmware would; None forgets a key. Raises ValueError."""
-        wanted = {key: value for key, value in {**self.capabilities, **changes}.items() if value is not None}
-        if wanted.get("display") is not self.capabilities.get("display") or any(k.startswith("display.") for k in changes):
+        """Change what the glasses can do, as new firmware would; None forgets a key. Raises
+        ValueError.
+        """
+        wanted = {
+            key: value
+            for key, value in {**self.capabilities, **changes}.items()
+            if value is not None
+        }
+        if wanted.get("display") is not self.capabilities.get("display") or any(
+            k.startswith("display.") for k in changes
+        ):
             self.lenses = {side: _lens(wanted) for side in self.sides}
         self.capabilities = wanted
         self.tell({"event": "capabilities", "capabilities": dict(self.capabilities)})
@@ -166,12 +196,24 @@ class MockGlasses:
     # -------------------------------------------------------------- what can be seen and heard
 
     def shown(self) -> dict[str, Any]:
-        """Describe the lens; the PNG is written first. Of a pair both, led by the side that is connected."""
+        """Describe the lens; the PNG is written first. Of a pair both, led by the side that is
+        connected.
+        """
         if not self.capabilities.get("display"):
-            return {"event": "lens", "scene": None, "page": 0, "pages": 0, "lines": [], "lit": 0, "png": None}
+            return {
+                "event": "lens",
+                "scene": None,
+                "page": 0,
+                "pages": 0,
+                "lines": [],
+                "lit": 0,
+                "png": None,
+            }
         if None in self.lenses:
             return {"event": "lens", **self._picture(None)}
-        sides = {side: {**self._picture(side), "connected": side in self._visits} for side in self.sides}
+        sides = {
+            side: {**self._picture(side), "connected": side in self._visits} for side in self.sides
+        }
         seen = next((side for side in self.sides if side in self._visits), self.sides[0])
         same = len({lens.image.tobytes() for lens in self.lenses.values()}) == 1
         return {"event": "lens", **sides[seen], "side": seen, "same": same, "sides": sides}
@@ -180,13 +222,20 @@ class MockGlasses:
         lens = self.lenses[side]
         png = lens.png(self.out_dir / ("lens.png" if side is None else f"lens-{side}.png"))
         return {
-            "scene": lens.scene, "page": lens.page, "pages": lens.pages, "lines": lens.text(),
-            "pieces": [{"row": at.row, "x": at.x, "text": at.text} for at in lens.lines], "lit": lens.lit,
-            "asking": lens.asking, "png": str(png),
-        }  # fmt: skip
+            "scene": lens.scene,
+            "page": lens.page,
+            "pages": lens.pages,
+            "lines": lens.text(),
+            "pieces": [{"row": at.row, "x": at.x, "text": at.text} for at in lens.lines],
+            "lit": lens.lit,
+            "asking": lens.asking,
+            "png": str(png),
+        }
 
     def notice(self, lines: Sequence[str], event: Mapping[str, Any]) -> None:
-        """Lay words of the glasses' own over the page (none: take them away), and tell what happened."""
+        """Lay words of the glasses' own over the page (none: take them away), and tell what
+        happened.
+        """
         for lens in self.lenses.values():
             if lines:
                 lens.ask(tuple(TextLine(row, line) for row, line in enumerate(lines) if line))
@@ -205,19 +254,33 @@ def describe(heard: Heard | None) -> dict[str, Any]:
     if heard is None:
         return {"seconds": 0.0, "samples": 0, "wav": None}
     return {
-        "seconds": round(heard.seconds, 3), "samples": heard.samples, "wav": str(heard.wav), "stream": heard.stream,
-        "format": heard.format.value, "flushed": heard.flushed, "bad_frames": heard.bad_frames,
-    }  # fmt: skip
+        "seconds": round(heard.seconds, 3),
+        "samples": heard.samples,
+        "wav": str(heard.wav),
+        "stream": heard.stream,
+        "format": heard.format.value,
+        "flushed": heard.flushed,
+        "bad_frames": heard.bad_frames,
+    }
 
 
 def _lens(capabilities: Mapping[str, Scalar]) -> Lens:
     def size(key: str, default: int) -> int:
         value = capabilities.get(f"display.{key}", default)
         if not isinstance(value, int) or not 0 < value <= MAX_CANVAS:
-            raise ValueError(f"display.{key} is {value!r}; a whole number from 1 to {MAX_CANVAS} is needed")
+            raise ValueError(
+                f"display.{key} is {value!r}; a whole number from 1 to {MAX_CANVAS} is needed"
+            )
         return value
 
     width = size("width", 576)
     margin = (width - size("text_width", width)) // 2
     font = str(capabilities.get("display.font", NAME))
-    return Lens(width, size("height", 136), size("bpp", 1), size("lines", 5), font=font, margin=max(0, margin))
+    return Lens(
+        width,
+        size("height", 136),
+        size("bpp", 1),
+        size("lines", 5),
+        font=font,
+        margin=max(0, margin),
+    )

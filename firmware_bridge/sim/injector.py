@@ -1,4 +1,5 @@
-"""Does faults to one mock: at once, or when their moment has come; all of them below the glasses' own logic.
+"""Does faults to one mock: at once, or when their moment has come; all of them below the glasses'
+own logic.
 
 Knows what each fault does to which radio; how faults are written is faults.py's business.
 """
@@ -51,7 +52,10 @@ class Injector:
     """Does faults to one pair of mock glasses: at once, or when their moment has come."""
 
     def __init__(
-        self, glasses: MockGlasses, stations: Mapping[Side | None, Station], guards: Mapping[Side | None, Guard]
+        self,
+        glasses: MockGlasses,
+        stations: Mapping[Side | None, Station],
+        guards: Mapping[Side | None, Guard],
     ) -> None:
         self._glasses = glasses
         self._stations = stations
@@ -66,7 +70,9 @@ class Injector:
             raise FaultError(f"{fault}: {self._glasses.model.key} is one radio; leave the side out")
 
     async def inject(self, fault: Fault) -> bool:
-        """Do it, or remember it for its moment. False when there was no link to lose. Raises `FaultError`."""
+        """Do it, or remember it for its moment. False when there was no link to lose. Raises
+        `FaultError`.
+        """
         self.check(fault)
         if fault.at_s is None:
             return await self._do(fault)

@@ -1,4 +1,5 @@
-"""One mock in this process: glasses, their radio, and a task that runs them; for radio `inproc`, tests and demos.
+"""One mock in this process: glasses, their radio, and a task that runs them; for radio `inproc`,
+tests and demos.
 
 Knows how to start and stop a mock; what it shows and plays is on `glasses`.
 """
@@ -32,13 +33,25 @@ Tell = Callable[[dict[str, Any]], None]
 
 
 class Mock:
-    """One mock on its radios. `run()` is its life; `start` and `close` do that in the background."""
+    """One mock on its radios. `run()` is its life; `start` and `close` do that in the
+    background.
+    """
 
     def __init__(
-        self, model: Model, mount: Mount, *, out_dir: Path, mtu: int | None, tell: Tell, speed: float = 1.0,
-        kit: Kit = REFERENCE, pairing: str | None = None,
-    ) -> None:  # fmt: skip
-        self.glasses = MockGlasses(model, out_dir=out_dir, time=SimTime(speed), tell=tell, sides=kit.sides)
+        self,
+        model: Model,
+        mount: Mount,
+        *,
+        out_dir: Path,
+        mtu: int | None,
+        tell: Tell,
+        speed: float = 1.0,
+        kit: Kit = REFERENCE,
+        pairing: str | None = None,
+    ) -> None:
+        self.glasses = MockGlasses(
+            model, out_dir=out_dir, time=SimTime(speed), tell=tell, sides=kit.sides
+        )
         for trouble in self.glasses.troubles.values():
             trouble.latency_s = self.glasses.time.real(kit.latency_s)
         self.mount = mount
@@ -48,11 +61,19 @@ class Mock:
         self.securities = {side: self._security(side, pairing) for side in kit.sides}
         self.servers = {
             side: GattServer(
-                antenna.source, antenna.sink, where=model.gatt, identity=self.identities[side], mtu=mtu or kit.mtu,
-                info=self.glasses.info_bytes, security=self.securities[side], trouble=self.glasses.troubles[side], lose=antenna.lose,
+                antenna.source,
+                antenna.sink,
+                where=model.gatt,
+                identity=self.identities[side],
+                mtu=mtu or kit.mtu,
+                info=self.glasses.info_bytes,
+                security=self.securities[side],
+                trouble=self.glasses.troubles[side],
+                lose=antenna.lose,
                 more_follow=kit.more_follow,
-            ) for side, antenna in zip(kit.sides, mount.antennas, strict=True)
-        }  # fmt: skip
+            )
+            for side, antenna in zip(kit.sides, mount.antennas, strict=True)
+        }
         self.injector = Injector(self.glasses, self.servers, self.securities)
         self.glasses.touched = self._touched
         self._running: asyncio.Task[None] | None = None
@@ -72,20 +93,28 @@ class Mock:
         way, required = way_of(self.glasses.model, pairing)
         keys = self.glasses.out_dir / (KEYS if side is None else f"{side}-{KEYS}")
         return Security(
-            way, required=required, keys=KeyFile(keys, address=self.identities[side].address, at_once=True),
-            show=self.glasses.notice, clock=time.monotonic,
-        )  # fmt: skip
+            way,
+            required=required,
+            keys=KeyFile(keys, address=self.identities[side].address, at_once=True),
+            show=self.glasses.notice,
+            clock=time.monotonic,
+        )
 
     def _touched(self, gesture: Gesture) -> bool:
         return sum(security.gesture(gesture) for security in self.securities.values()) > 0
 
     async def run(self) -> None:
         """Be a peripheral until cancelled."""
-        self.glasses.shown()  # a dark lens is a picture too, and the PNG writer is loaded before a page is timed
+        # a dark lens is a picture too, and the PNG writer is loaded before a page is timed
+        self.glasses.shown()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.injector.run())
             for side, server in self.servers.items():
-                tasks.create_task(server.run(partial(self._kit.serve, self.glasses, side), partial(self._told, side)))
+                tasks.create_task(
+                    server.run(
+                        partial(self._kit.serve, self.glasses, side), partial(self._told, side)
+                    )
+                )
 
     def _told(self, side: Side | None, event: dict[str, Any]) -> None:
         self._tell(event if side is None else {**event, "side": side})
@@ -106,10 +135,19 @@ class Mock:
 
 
 async def start_mock(
-    model: str, air: Air | None = None, *, radio: str = "inproc", out_dir: Path | None = None, mtu: int | None = None,
-    tell: Tell | None = None, speed: float = 1.0, quirks: Sequence[str] = (), pairing: str | None = None,
-) -> Mock:  # fmt: skip
-    """Start a mock on `air` in this process; `close()` it. With radio `tcp:127.0.0.1:0`, `mount.radio` names the port.
+    model: str,
+    air: Air | None = None,
+    *,
+    radio: str = "inproc",
+    out_dir: Path | None = None,
+    mtu: int | None = None,
+    tell: Tell | None = None,
+    speed: float = 1.0,
+    quirks: Sequence[str] = (),
+    pairing: str | None = None,
+) -> Mock:
+    """Start a mock on `air` in this process; `close()` it. With radio `tcp:127.0.0.1:0`,
+    `mount.radio` names the port.
 
     Raises `UnknownModel`, `QuirkError` and `RadioError`.
     """
@@ -119,7 +157,14 @@ async def start_mock(
     temporary = None if out_dir else tempfile.TemporaryDirectory(prefix="glassd-sim-")
     place = out_dir or Path(temporary.name if temporary else "")
     mock = Mock(
-        entry, mount, out_dir=place, mtu=mtu, tell=tell or (lambda _event: None), speed=speed, kit=kit, pairing=pairing
+        entry,
+        mount,
+        out_dir=place,
+        mtu=mtu,
+        tell=tell or (lambda _event: None),
+        speed=speed,
+        kit=kit,
+        pairing=pairing,
     )
     mock.start(temporary=temporary)
     return mock

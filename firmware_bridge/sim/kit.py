@@ -1,4 +1,5 @@
-"""What the mock of a family is made of: its radios, what each advertises, who serves a central, how its messages are cut.
+"""What the mock of a family is made of: its radios, what each advertises, who serves a central, how
+its messages are cut.
 
 Knows no family; those are listed in kits.py.
 """
@@ -18,7 +19,9 @@ Serve = Callable[[MockGlasses, Side | None, Link], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """One family's parts. `sides` is (None,) for glasses that are one radio; `latency_s` is what every answer takes."""
+    """One family's parts. `sides` is (None,) for glasses that are one radio; `latency_s` is
+    what every answer takes.
+    """
 
     sides: tuple[Side | None, ...]
     serve: Serve
@@ -30,4 +33,6 @@ class Kit:
 
 def address_of(key: str) -> str:
     """Give a static random address, always the same for the same model."""
-    return "F0:5A:" + ":".join(f"{byte:02X}" for byte in zlib.crc32(key.encode()).to_bytes(4, "big"))
+    return "F0:5A:" + ":".join(
+        f"{byte:02X}" for byte in zlib.crc32(key.encode()).to_bytes(4, "big")
+    )

@@ -1,6 +1,8 @@
-"""What mocks of a family are made of: how many radios, what each advertises, who serves a central, how messages are cut.
+"""What mocks of a family are made of: how many radios, what each advertises, who serves a central,
+how messages are cut.
 
-The one place that names families; registration is spelled out here. Knows nothing of radios that are open.
+The one place that names families; registration is spelled out here. Knows nothing of radios that
+are open.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,12 +21,17 @@ HOBBY_NAME: Final = "HOBBY"
 SIMULATED: Final = "sim:"
 """`sim:KEY` is a simulated real family, KEY its key in the catalogue."""
 
+
 def model_of(word: str) -> Model:
-    """Give the catalogue entry of `mock:full` or `sim:even_g1`. Raises `UnknownModel`, which names those that can be simulated."""
+    """Give the catalogue entry of `mock:full` or `sim:even_g1`. Raises `UnknownModel`, which
+    names those that can be simulated.
+    """
     try:
         return find(word.removeprefix(SIMULATED))
     except UnknownModel:
-        known = [model.key for model in MODELS if model.key.startswith("mock:")] + [SIMULATED + key for key in _KITS]
+        known = [model.key for model in MODELS if model.key.startswith("mock:")] + [
+            SIMULATED + key for key in _KITS
+        ]
         raise UnknownModel(f"there is no mock of {word!r}; there are {', '.join(known)}") from None
 
 
@@ -34,7 +41,9 @@ def kit_of(word: str, quirks: Sequence[str] = ()) -> Kit:
     if make is not None:
         return make(quirks)
     if quirks:
-        raise QuirkError(f"{word} has no quirks to choose; {', '.join(SIMULATED + key for key in _KITS)} has")
+        raise QuirkError(
+            f"{word} has no quirks to choose; {', '.join(SIMULATED + key for key in _KITS)} has"
+        )
     return REFERENCE
 
 

@@ -18,12 +18,16 @@ TERMINAL_COLUMNS: Final = 100
 _BRAILLE_BITS: Final = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Dots of a braille cell by row and column (Unicode 15, chapter 21)."""
 _LIT_SHARE: Final = 0.3
-"""A dot that stands for several pixels is lit when this share of them is: strokes stay, specks go."""
+"""A dot that stands for several pixels is lit when this share of them is: strokes stay, specks
+go.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What one command did: pixels lit on the lens now, and lines or tiles that did not wholly fit."""
+    """What one command did: pixels lit on the lens now, and lines or tiles that did not wholly
+    fit.
+    """
 
     lit: int
     clipped: int = 0
@@ -35,7 +39,9 @@ class Lens:
     Text keeps `margin` pixels away from either edge; pictures do not.
     """
 
-    def __init__(self, width: int, height: int, bpp: int, lines: int, *, font: str = NAME, margin: int = 0) -> None:
+    def __init__(
+        self, width: int, height: int, bpp: int, lines: int, *, font: str = NAME, margin: int = 0
+    ) -> None:
         self.width, self.height, self.bpp, self.rows = width, height, bpp, lines
         self._margin = margin
         self._font = LensFont(SIZES.get(font, SIZES[NAME]))
@@ -100,10 +106,14 @@ class Lens:
     def lines(self) -> tuple[TextLine, ...]:
         """The lines on the lens, top down and left to right, exactly as they were decoded."""
         shown = self._lines if self._over is None else self._over[1]
-        return tuple(sorted((line for line in shown if line.text), key=lambda line: (line.row, line.x)))
+        return tuple(
+            sorted((line for line in shown if line.text), key=lambda line: (line.row, line.x))
+        )
 
     def text(self) -> list[str]:
-        """One string a row, down to the last row in use; pieces side by side are joined by two spaces."""
+        """One string a row, down to the last row in use; pieces side by side are joined by two
+        spaces.
+        """
         rows: dict[int, list[str]] = {}
         for line in self.lines:
             rows.setdefault(line.row, []).append(line.text)
@@ -111,9 +121,13 @@ class Lens:
 
     def png(self, path: Path, *, scale: int = 1) -> Path:
         """Write the framebuffer; whoever looks sees a whole file or the one before."""
-        picture = self.image if self.bpp > 1 else self.image.point(lambda v: 255 if v else 0, mode="1")
+        picture = (
+            self.image if self.bpp > 1 else self.image.point(lambda v: 255 if v else 0, mode="1")
+        )
         if scale > 1:
-            picture = picture.resize((self.width * scale, self.height * scale), Image.Resampling.NEAREST)
+            picture = picture.resize(
+                (self.width * scale, self.height * scale), Image.Resampling.NEAREST
+            )
         beside = path.with_suffix(".tmp")
         picture.save(beside, format="PNG")
         os.replace(beside, path)  # noqa: PTH105 - Path.replace does the same; os.replace says atomic
@@ -132,7 +146,11 @@ class Lens:
         rows = self.text()
         rows += [""] * (self.rows - len(rows))
         width = max([48, *map(len, rows)])
-        return ["╭" + "─" * (width + 2) + "╮", *(f"│ {row:<{width}} │" for row in rows), "╰" + "─" * (width + 2) + "╯"]
+        return [
+            "╭" + "─" * (width + 2) + "╮",
+            *(f"│ {row:<{width}} │" for row in rows),
+            "╰" + "─" * (width + 2) + "╯",
+        ]
 
     # -------------------------------------------------------------- drawing
 
@@ -148,7 +166,9 @@ class Lens:
         if line.row >= self.rows:
             return False
         x = self._margin + line.x
-        self._font.draw(image, line.text, x, line.row * LINE_HEIGHT + BASELINE, aliased=self.bpp == 1)
+        self._font.draw(
+            image, line.text, x, line.row * LINE_HEIGHT + BASELINE, aliased=self.bpp == 1
+        )
         return x + self._font.width(line.text) <= self.width - self._margin
 
     def _put_tile(self, tile: Tile) -> bool:

@@ -1,4 +1,5 @@
-"""The mock as a program: glasses on a radio, a scripted wearer, a control channel, until it is told to stop.
+"""The mock as a program: glasses on a radio, a scripted wearer, a control channel, until it is told
+to stop.
 
 Knows how its parts are put together; prints nothing itself (`announce` is handed in).
 """
@@ -25,16 +26,27 @@ Announce = Callable[[dict[str, Any]], None]
 
 
 async def run_sim(
-    model: str, *, radio: str, control: str | Path | None, out_dir: Path | None, script: Path | None,
-    mtu: int | None = None, faults: Sequence[str] = (), quirks: Sequence[str] = (), pairing: str | None = None,
-    announce: Announce, watch: Announce | None = None, speed: float = 1.0,
-) -> None:  # fmt: skip
-    """Run mock glasses until SIGTERM, `quit`, or cancellation. PNG and WAV go to `out_dir` (None: a new temporary one).
+    model: str,
+    *,
+    radio: str,
+    control: str | Path | None,
+    out_dir: Path | None,
+    script: Path | None,
+    mtu: int | None = None,
+    faults: Sequence[str] = (),
+    quirks: Sequence[str] = (),
+    pairing: str | None = None,
+    announce: Announce,
+    watch: Announce | None = None,
+    speed: float = 1.0,
+) -> None:
+    """Run mock glasses until SIGTERM, `quit`, or cancellation. PNG and WAV go to `out_dir` (None: a
+    new temporary one).
 
-    `announce` is called once, when the glasses are on the air: `{"event": "ready", model, address, radio, control,
-    out_dir, mtu}`, with the addresses really bound (of a pair also `sides`); what happens then is told to `watch`,
-    and by the control channel. Raises `RadioError`, `ValueError` (model, MTU, faults, quirks, pairing, script, control address) and OSError
-    before that.
+    `announce` is called once, when the glasses are on the air: `{"event": "ready", model, address,
+    radio, control, out_dir, mtu}`, with the addresses really bound (of a pair also `sides`); what
+    happens then is told to `watch`, and by the control channel. Raises `RadioError`, `ValueError`
+    (model, MTU, faults, quirks, pairing, script, control address) and OSError before that.
     """
     if mtu is not None and not MIN_MTU <= mtu <= MAX_MTU:
         raise ValueError(f"mtu {mtu}; {MIN_MTU} to {MAX_MTU} are allowed")
@@ -46,13 +58,30 @@ async def run_sim(
     mount = Mount(radio, radios=len(kit.sides))
     await mount.open()
     try:
-        mock = Mock(entry, mount, out_dir=place, mtu=mtu, tell=feed.tell, speed=speed, kit=kit, pairing=pairing)
+        mock = Mock(
+            entry,
+            mount,
+            out_dir=place,
+            mtu=mtu,
+            tell=feed.tell,
+            speed=speed,
+            kit=kit,
+            pairing=pairing,
+        )
         _check(mock, first, steps)
         wearer = Wearer(mock.glasses, inject=mock.injector.inject, leave=leave.set)
         async with _controlled(control, mock, wearer, feed) as bound, _stop_on_sigterm(leave):
             for fault in first:
                 await mock.injector.inject(fault)
-            announce({**_facts(mock), "model": model, "control": bound, "out_dir": str(place), "mtu": mtu or kit.mtu})
+            announce(
+                {
+                    **_facts(mock),
+                    "model": model,
+                    "control": bound,
+                    "out_dir": str(place),
+                    "mtu": mtu or kit.mtu,
+                }
+            )
             await _live(mock, wearer, steps, leave)
     finally:
         await mount.close()
@@ -65,14 +94,26 @@ def _check(mock: Mock, faults: list[Fault], steps: list[Step]) -> None:
 
 
 def _facts(mock: Mock) -> dict[str, Any]:
-    facts: dict[str, Any] = {"event": "ready", "model": "", "address": mock.address, "radio": mock.mount.radio}
-    sides = {side.value: {"address": who.address, "name": who.name} for side, who in mock.identities.items() if side}
+    facts: dict[str, Any] = {
+        "event": "ready",
+        "model": "",
+        "address": mock.address,
+        "radio": mock.mount.radio,
+    }
+    sides = {
+        side.value: {"address": who.address, "name": who.name}
+        for side, who in mock.identities.items()
+        if side
+    }
     return {**facts, "sides": sides} if sides else facts
 
 
 async def _live(mock: Mock, wearer: Wearer, steps: list[Step], leave: asyncio.Event) -> None:
     async with asyncio.TaskGroup() as tasks:
-        parts = [tasks.create_task(mock.run(), name="sim-radio"), tasks.create_task(wearer.act(steps), name="sim-wearer")]
+        parts = [
+            tasks.create_task(mock.run(), name="sim-radio"),
+            tasks.create_task(wearer.act(steps), name="sim-wearer"),
+        ]
         await leave.wait()
         for part in parts:
             part.cancel()
@@ -86,7 +127,9 @@ def _prepare(out_dir: Path | None, script: Path | None) -> tuple[Path, list[Step
 
 
 @contextlib.asynccontextmanager
-async def _controlled(where: str | Path | None, mock: Mock, wearer: Wearer, feed: Feed) -> AsyncIterator[str | None]:
+async def _controlled(
+    where: str | Path | None, mock: Mock, wearer: Wearer, feed: Feed
+) -> AsyncIterator[str | None]:
     if where is None:
         yield None
         return

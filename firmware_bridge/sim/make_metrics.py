@@ -1,4 +1,5 @@
-"""Generates the metrics tables of the mocks' fonts: `python -m firmware_bridge.sim.make_metrics [--check]`.
+"""Generates the metrics tables of the mocks' fonts: `python -m firmware_bridge.sim.make_metrics
+[--check]`.
 
 Knows the fonts and the tables' form; what text is laid out with it is not its business.
 """
@@ -34,7 +35,10 @@ def table(name: str = NAME) -> dict[str, Any]:
             rows[box] = rows.get(box, "") + ch
     return {
         "font": name,
-        "source": f"Source Sans Pro Semibold, {SIZES[name]} px, 1 bit; glyphs: [advance, left, right, characters]",
+        "source": (
+            f"Source Sans Pro Semibold, {SIZES[name]} px, 1 bit; glyphs: "
+            "[advance, left, right, characters]"
+        ),
         "line_height": LINE_HEIGHT,
         "baseline": BASELINE,
         "missing": list(font.missing),
@@ -52,7 +56,11 @@ def text(name: str = NAME) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Generate the lens font's metrics table.")
-    parser.add_argument("--check", action="store_true", help="fail when the committed table is not what would be written")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="fail when the committed table is not what would be written",
+    )
     parser.add_argument("--table", type=Path, help=f"only {NAME}, into this file")
     options = parser.parse_args(arguments)
     wanted = {NAME: options.table} if options.table else TABLES
@@ -60,9 +68,15 @@ def main(arguments: list[str] | None = None) -> int:
         for name, path in wanted.items():
             path.write_text(text(name), encoding="utf-8")
         return 0
-    stale = [path.name for name, path in wanted.items() if not path.is_file() or path.read_text(encoding="utf-8") != text(name)]
+    stale = [
+        path.name
+        for name, path in wanted.items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text(name)
+    ]
     if stale:
-        sys.stderr.write(f"stale: {', '.join(stale)}; run: python -m firmware_bridge.sim.make_metrics\n")
+        sys.stderr.write(
+            f"stale: {', '.join(stale)}; run: python -m firmware_bridge.sim.make_metrics\n"
+        )
     return bool(stale)
 
 

@@ -1,6 +1,7 @@
 """The mock's voice pick-up: what the simulated wearer says, as 16 kHz PCM in real time.
 
-Knows no words: speech is a tone per word, enough to tell talking from silence and one word from the next.
+Knows no words: speech is a tone per word, enough to tell talking from silence and one word from the
+next.
 """
 
 import math
@@ -30,7 +31,9 @@ class Microphone:
         self._words = (self._words + text.split())[:MAX_QUEUED_WORDS]
 
     def talks(self, seconds: float) -> bool:
-        """Hear the next stretch of time without its sound: is the wearer talking? A word takes 0.2 s."""
+        """Hear the next stretch of time without its sound: is the wearer talking? A word takes
+        0.2 s.
+        """
         talking = bool(self._words)
         self._heard_s = self._heard_s + seconds if talking else 0.0
         while self._words and self._heard_s >= WORD_S:
@@ -58,5 +61,8 @@ def _pitch(word: str) -> float:
 
 def _tone(hertz: float, chunk: int) -> bytes:
     start = chunk * CHUNK_SAMPLES
-    wave = (round(_LOUD * math.sin(2 * math.pi * hertz * (start + i) / RATE)) for i in range(CHUNK_SAMPLES))
+    wave = (
+        round(_LOUD * math.sin(2 * math.pi * hertz * (start + i) / RATE))
+        for i in range(CHUNK_SAMPLES)
+    )
     return struct.pack(f"<{CHUNK_SAMPLES}h", *wave)

@@ -1,4 +1,5 @@
-"""Where the mock's radio is: on a virtual air in this process, behind a TCP door, in the Linux kernel, or on a dongle.
+"""Where the mock's radio is: on a virtual air in this process, behind a TCP door, in the Linux
+kernel, or on a dongle.
 
 Knows how HCI is wired; has never heard of glasses.
 """
@@ -20,7 +21,9 @@ _HINT: Final = "give --radio inproc, tcp:HOST:PORT (port 0 picks one), vhci, or 
 
 @dataclass(frozen=True, slots=True)
 class Antenna:
-    """HCI of one controller, and what loses all its links; None where only distance can (hardware)."""
+    """HCI of one controller, and what loses all its links; None where only distance can
+    (hardware).
+    """
 
     source: Any
     sink: Any
@@ -28,7 +31,9 @@ class Antenna:
 
 
 class Mount:
-    """Controllers for the mock's host stacks (one each radio), and everything that stands behind them. Used once."""
+    """Controllers for the mock's host stacks (one each radio), and everything that stands
+    behind them. Used once.
+    """
 
     def __init__(self, radio: str, air: Air | None = None, *, radios: int = 1) -> None:
         self.radio = radio
@@ -52,14 +57,19 @@ class Mount:
         await self._cleanup.aclose()
 
     def drop(self) -> bool:
-        """Lose the link as if the wearer had walked off. False when there was none, or on hardware."""
+        """Lose the link as if the wearer had walked off. False when there was none, or on
+        hardware.
+        """
         return sum(controller.drop_links() for controller in self._controllers) > 0
 
     async def _open(self) -> None:
         kind, _, rest = self.radio.partition(":")
         openers: dict[str, Callable[[str], Awaitable[None]]] = {
-            "inproc": self._virtual, "tcp": self._tcp, "vhci": self._vhci, "usb": self._usb
-        }  # fmt: skip
+            "inproc": self._virtual,
+            "tcp": self._tcp,
+            "vhci": self._vhci,
+            "usb": self._usb,
+        }
         if kind not in openers:
             raise RadioError(RadioReason.OTHER, f"radio {self.radio!r} is not known", _HINT)
         await openers[kind](rest)
@@ -70,7 +80,9 @@ class Mount:
             controller = air.controller("glasses")
             self._cleanup.callback(air.remove, controller)
             self._controllers.append(controller)
-            self.antennas.append(Antenna(controller, AsyncPipeSink(controller), partial(_drop_links, controller)))
+            self.antennas.append(
+                Antenna(controller, AsyncPipeSink(controller), partial(_drop_links, controller))
+            )
 
     async def _tcp(self, rest: str) -> None:
         host, _, port = rest.rpartition(":")
@@ -83,14 +95,17 @@ class Mount:
             bound = await door.open()
         except OSError as error:
             raise RadioError(
-                RadioReason.BUSY, f"cannot listen on {rest}: {error.strerror or error}",
+                RadioReason.BUSY,
+                f"cannot listen on {rest}: {error.strerror or error}",
                 "another mock may be running there; port 0 picks a free one",
-            ) from error  # fmt: skip
+            ) from error
         self._cleanup.push_async_callback(door.close)
         self.radio = f"tcp:{bound[0]}:{bound[1]}"
 
     async def _vhci(self, rest: str) -> None:
-        kernel = await self._hardware(f"vhci:{rest}" if rest else "vhci", "modprobe hci_vhci, and run as root")
+        kernel = await self._hardware(
+            f"vhci:{rest}" if rest else "vhci", "modprobe hci_vhci, and run as root"
+        )
         await self._virtual()
         assert self._air is not None
         controller = self._air.controller("kernel", sink=kernel.sink)
@@ -99,15 +114,23 @@ class Mount:
 
     async def _usb(self, _rest: str) -> None:
         if self._radios > 1:
-            raise RadioError(RadioReason.OTHER, f"{self.radio} is one radio; these glasses are {self._radios}", _HINT)
-        dongle = await self._hardware(self.radio, "plug a dongle in, and stop bluetoothd's hold on it")
+            raise RadioError(
+                RadioReason.OTHER,
+                f"{self.radio} is one radio; these glasses are {self._radios}",
+                _HINT,
+            )
+        dongle = await self._hardware(
+            self.radio, "plug a dongle in, and stop bluetoothd's hold on it"
+        )
         self.antennas.append(Antenna(dongle.source, dongle.sink))
 
     async def _hardware(self, moniker: str, hint: str) -> Any:
         try:
             transport = await open_transport(moniker)
         except Exception as error:  # bumble, libusb and the operating system each raise their own
-            raise RadioError(RadioReason.NO_ADAPTER, f"{moniker} cannot be opened: {error}", hint) from error
+            raise RadioError(
+                RadioReason.NO_ADAPTER, f"{moniker} cannot be opened: {error}", hint
+            ) from error
         self._cleanup.push_async_callback(transport.close)
         return transport
 

@@ -1,6 +1,8 @@
-"""The mock's side of a connection: the reference codec in its peripheral role, one session for each visit of a central.
+"""The mock's side of a connection: the reference codec in its peripheral role, one session for each
+visit of a central.
 
-Knows messages and answers; of radios only that a link carries packets, of the glasses what they can be asked to do.
+Knows messages and answers; of radios only that a link carries packets, of the glasses what they can
+be asked to do.
 """
 
 import asyncio
@@ -47,10 +49,14 @@ from firmware_bridge.sim.speaker import Heard, SpeakerError
 log = logging.getLogger(__name__)
 
 MAX_VOICE_BACKLOG: Final = 32 * 1024
-"""Bytes of microphone sound that may wait for a slow central: one second. What is over is dropped, as hardware does."""
+"""Bytes of microphone sound that may wait for a slow central: one second. What is over is
+dropped, as hardware does.
+"""
 
 TOO_SOON_S: Final = 0.7
-"""After a question is drawn: a gesture within this time was meant for what was on the lens before (PROFILE.md)."""
+"""After a question is drawn: a gesture within this time was meant for what was on the lens
+before (PROFILE.md).
+"""
 _ALLOWS: Final = frozenset({Gesture.TAP, Gesture.BUTTON, Gesture.NOD})
 _DENIES: Final = frozenset({Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG, Gesture.SHAKE})
 
@@ -82,7 +88,9 @@ def more_follow(packet: bytes) -> bool:
 
 
 async def serve(glasses: MockGlasses, link: Link) -> None:
-    """Be the glasses of one central until it is gone. Never raises for what a central or the radio does."""
+    """Be the glasses of one central until it is gone. Never raises for what a central or the
+    radio does.
+    """
     session = Session(glasses, link, glasses.model.codec(link.max_packet, role=Role.PERIPHERAL))
     glasses.begin(session)
     try:
@@ -94,7 +102,9 @@ async def serve(glasses: MockGlasses, link: Link) -> None:
 class Session:
     """One central's visit: one codec, one reader, one writer. Used once."""
 
-    def __init__(self, glasses: MockGlasses, link: Link, codec: Codec[bytes], side: Side | None = None) -> None:
+    def __init__(
+        self, glasses: MockGlasses, link: Link, codec: Codec[bytes], side: Side | None = None
+    ) -> None:
         self._glasses = glasses
         self._side = side
         self._link = link
@@ -110,7 +120,8 @@ class Session:
     async def run(self) -> None:
         """Serve until the link is gone.
 
-        No child ends by an error: a task group that does forgets a cancellation that comes meanwhile (Python < 3.13).
+        No child ends by an error: a task group that does forgets a cancellation that comes
+        meanwhile (Python < 3.13).
         """
         async with asyncio.TaskGroup() as self._tasks:
             self._spawn(self._read())
@@ -161,7 +172,9 @@ class Session:
         try:
             self._codec.send(reply, time.monotonic(), re=number)
         except LocalMisuse as full:
-            raise LinkLost(LostReason.PROTOCOL, f"the central asks on and reads nothing: {full}") from full
+            raise LinkLost(
+                LostReason.PROTOCOL, f"the central asks on and reads nothing: {full}"
+            ) from full
         self._work.set()
 
     def _spawn(self, what: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -218,12 +231,21 @@ class Session:
         return self._glasses.lenses[self._side]
 
     def _lacking(self, command: Command | Event | Reply) -> str | None:
-        if isinstance(command, Prompt | EndPrompt) and self._glasses.capabilities.get("prompt") is False:
-            return "question of its own"  # a script's `caps prompt=false`: glasses that only show pages
+        if (
+            isinstance(command, Prompt | EndPrompt)
+            and self._glasses.capabilities.get("prompt") is False
+        ):
+            # a script's `caps prompt=false`: glasses that only show pages
+            return "question of its own"
         needs = {
-            ShowPage: "display", UpdatePage: "display", ClearPage: "display", Prompt: "display",
-            EndPrompt: "display", StartAudio: "speaker", StartMicrophone: "microphone",
-        }  # fmt: skip
+            ShowPage: "display",
+            UpdatePage: "display",
+            ClearPage: "display",
+            Prompt: "display",
+            EndPrompt: "display",
+            StartAudio: "speaker",
+            StartMicrophone: "microphone",
+        }
         need = needs.get(type(command))
         return need if need and self._glasses.capabilities.get(need) is not True else None
 
@@ -251,18 +273,25 @@ class Session:
         drawn = self._lens.ask(prompt.lines)
         self._reply(number, Done(drawn=drawn.lit, clipped=drawn.clipped))
         self._glasses.tell({**self._glasses.shown(), "event": "prompt", "prompt": prompt.prompt})
-        self._asked, self._asked_at = (prompt.prompt, self._spawn(self._give_up(prompt.timeout_s))), self._glasses.time.now()
+        self._asked, self._asked_at = (
+            (prompt.prompt, self._spawn(self._give_up(prompt.timeout_s))),
+            self._glasses.time.now(),
+        )
 
     async def _give_up(self, timeout_s: float) -> None:
         await self._glasses.time.rest(timeout_s)
         self._answer(Answer.TIMEOUT)
 
     def _answer(self, answer: Answer) -> None:
-        """The first answer closes the question, in the same moment: a second gesture is a gesture again."""
+        """The first answer closes the question, in the same moment: a second gesture is a
+        gesture again.
+        """
         asked = self._close_prompt()
         if asked is not None:
             self.tell(PromptAnswered(asked, answer))
-            self._glasses.tell({"event": "prompt.answered", "prompt": asked, "answer": answer.value})
+            self._glasses.tell(
+                {"event": "prompt.answered", "prompt": asked, "answer": answer.value}
+            )
             self._glasses.tell(self._glasses.shown())
 
     def _take_back(self, wanted: int | None) -> None:
@@ -282,7 +311,9 @@ class Session:
         return asked
 
     def gestured(self, gesture: Gesture, *, aimed: bool = False) -> bool:  # noqa: ARG002 - one radio has no side to aim at
-        """A gesture answers the question on the lens, else it is told. One that comes too early for that is ignored."""
+        """A gesture answers the question on the lens, else it is told. One that comes too early
+        for that is ignored.
+        """
         if self._asked is None or gesture not in _ALLOWS | _DENIES:
             return self.tell(Gestured(gesture))
         if self._glasses.time.now() - self._asked_at < TOO_SOON_S:
@@ -321,7 +352,9 @@ class Session:
     def _listen(self, number: int | None, command: StartMicrophone | StopMicrophone) -> None:
         if isinstance(command, StopMicrophone):
             if self._listening is None or self._listening[0] != command.stream:
-                self._reply(number, Failed("no_stream", f"microphone stream {command.stream} is not open"))
+                self._reply(
+                    number, Failed("no_stream", f"microphone stream {command.stream} is not open")
+                )
                 return
             self._listening[1].cancel()
             self._listening = None
@@ -329,7 +362,9 @@ class Session:
             self._reply(number, Failed("busy", f"microphone stream {self._listening[0]} is open"))
             return
         elif command.format is not AudioFormat.PCM16:
-            self._reply(number, Failed("unsupported", f"{command.format}; the microphone speaks pcm16"))
+            self._reply(
+                number, Failed("unsupported", f"{command.format}; the microphone speaks pcm16")
+            )
             return
         else:
             self._listening = (command.stream, self._spawn(self._hear(command.stream)))

@@ -39,7 +39,11 @@ class Way(StrEnum):
     COMPARE = "compare"
 
 
-_OF_MODEL: Final = {Pairing.NONE: Way.NONE, Pairing.JUST_WORKS: Way.JUST_WORKS, Pairing.CODE: Way.PASSKEY}
+_OF_MODEL: Final = {
+    Pairing.NONE: Way.NONE,
+    Pairing.JUST_WORKS: Way.JUST_WORKS,
+    Pairing.CODE: Way.PASSKEY,
+}
 _IO: Final = {
     Way.NONE: PairingDelegate.IoCapability.NO_OUTPUT_NO_INPUT,
     Way.JUST_WORKS: PairingDelegate.IoCapability.NO_OUTPUT_NO_INPUT,
@@ -58,8 +62,8 @@ Show = Callable[[Sequence[str], dict[str, Any]], None]
 def way_of(model: Model, wanted: str | None) -> tuple[Way, bool]:
     """Say how a mock of this model is paired, and whether it wants that before anybody may write.
 
-    Named, it is wanted. Otherwise it is the model's own, and strangers may write until the first bond is there (PROFILE.md).
-    Raises ValueError.
+    Named, it is wanted. Otherwise it is the model's own, and strangers may write until the first
+    bond is there (PROFILE.md). Raises ValueError.
     """
     if wanted is None:
         return _OF_MODEL[model.pairing], False
@@ -73,12 +77,20 @@ def way_of(model: Model, wanted: str | None) -> tuple[Way, bool]:
 
 
 class Security:
-    """One mock's pairing policy and its bonds. `attach` puts it under a bumble device; outlives connections."""
+    """One mock's pairing policy and its bonds. `attach` puts it under a bumble device; outlives
+    connections.
+    """
 
     def __init__(
-        self, way: Way, *, required: bool, keys: KeyFile, show: Show, clock: Callable[[], float],
+        self,
+        way: Way,
+        *,
+        required: bool,
+        keys: KeyFile,
+        show: Show,
+        clock: Callable[[], float],
         below: Callable[[int], int] = secrets.randbelow,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.way = way
         self.required = required
         self.keys = keys
@@ -105,20 +117,31 @@ class Security:
 
     @property
     def protected(self) -> bool:
-        """Writing needs an encrypted link: always when pairing was asked for, else once somebody is bonded."""
+        """Writing needs an encrypted link: always when pairing was asked for, else once
+        somebody is bonded.
+        """
         return self.way is not Way.NONE and (self.required or self.keys.bonded)
 
     def check(self, connection: Connection) -> None:
-        """Raise the ATT error of a link that may not write (or listen) now; nothing of it is ever applied."""
+        """Raise the ATT error of a link that may not write (or listen) now; nothing of it is
+        ever applied.
+        """
         if not self.protected or connection in self._admitted:
             return
         if not connection.encryption:
             raise att.ATT_Error(error_code=att.ErrorCode.INSUFFICIENT_ENCRYPTION)
-        # bumble 0.0.236 calls every encrypted LE link authenticated, Just Works included: ask the key itself.
+        # bumble 0.0.236 calls every encrypted LE link authenticated, Just Works included: ask the
+        # key itself.
         bond = self.keys.known(str(connection.peer_address))
-        if bond is None or bond.ltk is None or (self.way is not Way.JUST_WORKS and not bond.ltk.authenticated):
+        if (
+            bond is None
+            or bond.ltk is None
+            or (self.way is not Way.JUST_WORKS and not bond.ltk.authenticated)
+        ):
             raise att.ATT_Error(error_code=att.ErrorCode.INSUFFICIENT_AUTHENTICATION)
-        self._admitted.add(connection)  # for as long as it is up: who is forgotten meanwhile is asked at its next visit
+        self._admitted.add(
+            connection
+        )  # for as long as it is up: who is forgotten meanwhile is asked at its next visit
 
     # -------------------------------------------------------------- what a wearer (or a fault) does
 
@@ -131,7 +154,9 @@ class Security:
         self._inviting = True
 
     async def forget(self) -> None:
-        """Forget every bond, as a reset does; links that are up stay up. Pairing mode is on again."""
+        """Forget every bond, as a reset does; links that are up stay up. Pairing mode is on
+        again.
+        """
         await self.keys.delete_all()
         self._inviting, self._wrong, self._pause_until = True, 0, 0.0
 
@@ -148,7 +173,9 @@ class Security:
     # -------------------------------------------------------------- pairing
 
     def may_pair(self, connection: Connection) -> bool:
-        """Only in pairing mode, not in a pause; a central we know may make a new bond when a code proves who it is."""
+        """Only in pairing mode, not in a pause; a central we know may make a new bond when a
+        code proves who it is.
+        """
         if self.way is Way.NONE or self.refusing or self._clock() < self._pause_until:
             return False
         known = self.keys.known(str(connection.peer_address)) is not None
@@ -160,13 +187,22 @@ class Security:
 
     def show_code(self, number: int) -> None:
         code = f"{number:06d}"
-        self._tell(("Pairing", "", f"{code[:3]} {code[3:]}", "", "type this code"), {"event": "pairing", "passkey": code})
+        self._tell(
+            ("Pairing", "", f"{code[:3]} {code[3:]}", "", "type this code"),
+            {"event": "pairing", "passkey": code},
+        )
 
     async def same(self, number: int) -> bool:
         """Ask the wearer whether the other side shows this number too."""
         code = f"{number:06d}"
         self._asked = asyncio.get_running_loop().create_future()
-        lines = ("Pairing: the same number there?", "", f"{code[:3]} {code[3:]}", "", "tap: yes · double tap: no")
+        lines = (
+            "Pairing: the same number there?",
+            "",
+            f"{code[:3]} {code[3:]}",
+            "",
+            "tap: yes · double tap: no",
+        )
         self._tell(lines, {"event": "pairing", "number": code})
         try:
             return await self._asked
@@ -180,18 +216,30 @@ class Security:
 
     def _config(self, connection: Connection) -> PairingConfig:
         return PairingConfig(
-            sc=True, mitm=_IO[self.way] is not _IO[Way.NONE], bonding=True, delegate=_Delegate(self, connection),
+            sc=True,
+            mitm=_IO[self.way] is not _IO[Way.NONE],
+            bonding=True,
+            delegate=_Delegate(self, connection),
             identity_address_type=PairingConfig.AddressType.RANDOM,
-        )  # fmt: skip
+        )
 
     def _connected(self, connection: Connection) -> None:
         connection.on(connection.EVENT_PAIRING, lambda _keys: self._paired(connection))
-        connection.on(connection.EVENT_PAIRING_FAILURE, lambda reason: self._failed(connection, reason))
+        connection.on(
+            connection.EVENT_PAIRING_FAILURE, lambda reason: self._failed(connection, reason)
+        )
         connection.on(connection.EVENT_DISCONNECTION, lambda _reason: self._tell((), {}))
 
     def _paired(self, connection: Connection) -> None:
         self._inviting, self._wrong = False, 0
-        self._tell((), {"event": "paired", "peer": connection.peer_address.to_string(False), "how": self.way.value})
+        self._tell(
+            (),
+            {
+                "event": "paired",
+                "peer": connection.peer_address.to_string(False),
+                "how": self.way.value,
+            },
+        )
 
     def _failed(self, connection: Connection, reason: int) -> None:
         # bumble 0.0.236 keeps a failed session, which would swallow the next attempt on this link.
@@ -227,7 +275,9 @@ class _Delegate(PairingDelegate):
 
 
 def _refused_command(record: logging.LogRecord) -> bool:
-    """Keep quiet about a write without response that was refused: nobody is to be answered, and nothing went wrong."""
+    """Keep quiet about a write without response that was refused: nobody is to be answered, and
+    nothing went wrong.
+    """
     return not (record.exc_info and isinstance(record.exc_info[1], att.ATT_Error))
 
 

@@ -1,6 +1,8 @@
-"""The mock's ear: decodes what came over the air to 16 kHz samples, plays them in its own time, writes WAV.
+"""The mock's ear: decodes what came over the air to 16 kHz samples, plays them in its own time,
+writes WAV.
 
-Knows formats and a clock it is handed; has never heard of radios, codecs of messages, or the daemon.
+Knows formats and a clock it is handed; has never heard of radios, codecs of messages, or the
+daemon.
 """
 
 import wave
@@ -68,7 +70,9 @@ class _Stream:
             return frame[: len(frame) - len(frame) % _BYTES_PER_SAMPLE]
         import opuslib_next  # noqa: PLC0415 - as above
 
-        if not frame:  # to a decoder an empty frame means "make up what was lost", which nobody sent
+        if (
+            not frame
+        ):  # to a decoder an empty frame means "make up what was lost", which nobody sent
             self.bad_frames += 1
             return b""
         try:
@@ -116,7 +120,9 @@ class Speaker:
         stream.ends_at = max(stream.ends_at, self._time.now()) + added / RATE
 
     async def drain(self, number: int) -> Heard:
-        """Wait until the last sample was played. Raises `SpeakerError` (`interrupted` when flushed meanwhile)."""
+        """Wait until the last sample was played. Raises `SpeakerError` (`interrupted` when
+        flushed meanwhile).
+        """
         stream = self._open(number)
         while (left := stream.ends_at - self._time.now()) > 0:
             await self._time.rest(left)
@@ -124,7 +130,9 @@ class Speaker:
                 raise SpeakerError("interrupted", "the stream was flushed")
         if stream.overflowed:
             self._finish(stream, flushed=False)
-            raise SpeakerError("too_big", f"more than {MAX_STREAM_S:.0f} s; the rest was not played")
+            raise SpeakerError(
+                "too_big", f"more than {MAX_STREAM_S:.0f} s; the rest was not played"
+            )
         return self._finish(stream, flushed=False)
 
     def flush(self, number: int) -> Heard:

@@ -1,4 +1,5 @@
-"""One central that listens: packets in, notifications out, as well as the link can carry them today.
+"""One central that listens: packets in, notifications out, as well as the link can carry them
+today.
 
 Knows flow control, loss and delay; what the packets mean is the glasses' business.
 """
@@ -26,7 +27,14 @@ MAX_LATE_PACKETS: Final = 256
 class Subscription:
     """One central listening to tx: a `Link`. Ends when it unsubscribes or is gone. Used once."""
 
-    def __init__(self, connection: Connection, device: Device, tx: Any, trouble: Trouble, hang_up: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        device: Device,
+        tx: Any,
+        trouble: Trouble,
+        hang_up: Callable[[], object],
+    ) -> None:
         self._connection = connection
         self._device = device
         self._tx = tx
@@ -61,7 +69,9 @@ class Subscription:
         await self._late.put((asyncio.get_running_loop().time() + self._trouble.late_s, packet))
 
     async def deliver_late(self) -> None:
-        """Send what a slow link holds back, in its order, until the central is gone or we are cancelled."""
+        """Send what a slow link holds back, in its order, until the central is gone or we are
+        cancelled.
+        """
         with suppress(LinkLost):
             while True:
                 due, packet = await self._late.get()
@@ -70,7 +80,9 @@ class Subscription:
                 self._on_the_way -= 1
 
     async def _send(self, packet: bytes) -> None:
-        while (queue := self._connection.data_packet_queue) is not None and queue.pending > MAX_QUEUED_ACL:
+        while (
+            queue := self._connection.data_packet_queue
+        ) is not None and queue.pending > MAX_QUEUED_ACL:
             await self._flow(queue)
         if self._over.is_set():
             raise LinkLost(LostReason.DISCONNECTED)

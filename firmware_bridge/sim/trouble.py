@@ -5,7 +5,9 @@ Knows packets only by number; who wants trouble, and when, is injector.py's busi
 
 
 class Trouble:
-    """Nothing, until someone sets a field. `latency_s` is no trouble, but how long these glasses always take."""
+    """Nothing, until someone sets a field. `latency_s` is no trouble, but how long these
+    glasses always take.
+    """
 
     def __init__(self) -> None:
         self.latency_s = 0.0

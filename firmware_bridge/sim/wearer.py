@@ -1,4 +1,5 @@
-"""A scripted human: one line is one thing a wearer does (`tap`, `say hello`, `wait 2`, `battery 40`).
+"""A scripted human: one line is one thing a wearer does (`tap`, `say hello`, `wait 2`, `battery
+40`).
 
 Knows the words of a script and the glasses they act on; has never heard of radios.
 """
@@ -60,7 +61,10 @@ def _fault_step(verb: str, words: tuple[str, ...]) -> Step:
     """Read a step that is a fault, in the same words as `--fault`. Raises `ScriptError`."""
     if not is_fault(verb):
         known = ", ".join(sorted(_CHECKS))
-        raise ScriptError(f"{verb!r} is nothing a wearer does; known: {known}, and the faults of `glassd sim --help`")
+        raise ScriptError(
+            f"{verb!r} is nothing a wearer does; known: {known}, "
+            "and the faults of `glassd sim --help`"
+        )
     if words:
         raise ScriptError(f"{verb!r} takes no words")
     try:
@@ -85,11 +89,17 @@ def parse_script(text: str) -> list[Step]:
 
 
 class Wearer:
-    """Does steps to one pair of glasses. `inject` does a fault (raising ValueError for one they cannot have), `leave`
-    ends the mock.
+    """Does steps to one pair of glasses. `inject` does a fault (raising ValueError for one they
+    cannot have), `leave` ends the mock.
     """
 
-    def __init__(self, glasses: MockGlasses, *, inject: Callable[[Fault], Awaitable[bool]], leave: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        glasses: MockGlasses,
+        *,
+        inject: Callable[[Fault], Awaitable[bool]],
+        leave: Callable[[], None],
+    ) -> None:
         self._glasses = glasses
         self._inject = inject
         self._leave = leave
@@ -144,9 +154,13 @@ def capability_changes(words: tuple[str, ...]) -> Mapping[str, Scalar | None]:
 
 
 def checked_value(key: str, value: object) -> Scalar | None:
-    """Give back what a capability may be: bool, int, float, str, or None to forget it. Raises `ScriptError`."""
+    """Give back what a capability may be: bool, int, float, str, or None to forget it. Raises
+    `ScriptError`.
+    """
     if value is not None and not isinstance(value, bool | int | float | str):
-        raise ScriptError(f"{key} is {type(value).__name__}; true, false, a number, a string or null are allowed")
+        raise ScriptError(
+            f"{key} is {type(value).__name__}; true, false, a number, a string or null are allowed"
+        )
     return value
 
 
@@ -189,6 +203,13 @@ def _capabilities(words: tuple[str, ...]) -> str:
 _SIDES: Final = frozenset((side.value,) for side in Side)
 _CHECKS: Final[Mapping[str, Callable[[tuple[str, ...]], str]]] = {
     **{gesture.value: _maybe_side for gesture in Gesture},
-    "say": _text, "battery": _level, "worn": _switch, "silent": _switch, "dashboard": _switch, "wait": _seconds, "caps": _capabilities, "drop": _nothing,
+    "say": _text,
+    "battery": _level,
+    "worn": _switch,
+    "silent": _switch,
+    "dashboard": _switch,
+    "wait": _seconds,
+    "caps": _capabilities,
+    "drop": _nothing,
     "quit": _nothing,
-}  # fmt: skip
+}

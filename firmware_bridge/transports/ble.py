@@ -21,12 +21,18 @@ from firmware_bridge.transports.sightings import Pairs, Sighting as Sighting, si
 log = logging.getLogger(__name__)
 
 GATT_TIMEOUT_S: Final = 5.0
-"""bleak has no timeout of its own for reads, writes and subscriptions (bleak 3.1), and BlueZ can lose an answer."""
+"""bleak has no timeout of its own for reads, writes and subscriptions (bleak 3.1), and BlueZ
+can lose an answer.
+"""
 DEAF_S: Final = 90.0
-"""Listening this long without one advertisement of anybody: BlueZ can scan and hear nothing (facts/ble-stack.md 5.2)."""
+"""Listening this long without one advertisement of anybody: BlueZ can scan and hear nothing
+(facts/ble-stack.md 5.2).
+"""
 
 TURN_S: Final = 15.0
-"""A look around has the radio for so long at once: a link that is lost meanwhile, or one side of it, must not wait for its end."""
+"""A look around has the radio for so long at once: a link that is lost meanwhile, or one side
+of it, must not wait for its end.
+"""
 
 
 # ------------------------------------------------------------------ radios
@@ -49,12 +55,15 @@ class Ears:
 
 @dataclass(frozen=True, slots=True)
 class Radio:
-    """Which air we listen to. `scanner` and `client` are bleak backends, None for the system's own (BlueZ).
+    """Which air we listen to. `scanner` and `client` are bleak backends, None for the system's own
+    (BlueZ).
 
-    `lost` waits until the adapter in use is gone and says why, `back` until one can be used; `watch` calls what it is
-    given at such a loss (of the adapter of a path), until what it returns is called. `fresh` ends a left-over link to an
-    address and drops what is remembered of it; `reset` power-cycles; `mtu` asks for that of a characteristic's path. `air` is the virtual air of an `inproc` radio;
-    `bonding` is None for BlueZ's own. `is_open`: a host stack of our own has its adapter open now.
+    `lost` waits until the adapter in use is gone and says why, `back` until one can be used;
+    `watch` calls what it is given at such a loss (of the adapter of a path), until what it returns
+    is called. `fresh` ends a left-over link to an address and drops what is remembered of it;
+    `reset` power-cycles; `mtu` asks for that of a characteristic's path. `air` is the virtual air
+    of an `inproc` radio; `bonding` is None for BlueZ's own. `is_open`: a host stack of our own has
+    its adapter open now.
     """
 
     name: str
@@ -82,10 +91,12 @@ class Radio:
 
 
 async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None) -> Radio:
-    """Give the radio of a moniker; the adapter itself is opened by the first scan, and again after it was lost.
+    """Give the radio of a moniker; the adapter itself is opened by the first scan, and again after
+    it was lost.
 
-    `inproc` makes a virtual air (or takes `air`), on which mocks of this process can be started. `keys` is the file of
-    the bonds of a radio that BlueZ does not keep (None: in memory). Raises `RadioError`.
+    `inproc` makes a virtual air (or takes `air`), on which mocks of this process can be started.
+    `keys` is the file of the bonds of a radio that BlueZ does not keep (None: in memory). Raises
+    `RadioError`.
     """
     if moniker == "bluez":
         return _bluez()
@@ -103,10 +114,18 @@ async def open_radio(moniker: str, *, air: Any = None, keys: Path | None = None)
         raise classify(error, f"radio {moniker}", radio=moniker) from error
     bound = Bound(moniker, air, keys)
     return Radio(
-        name=kind, moniker=moniker, scanner=bound.scanner, client=bound.client, air=air, lost=bound.slot.lost,
+        name=kind,
+        moniker=moniker,
+        scanner=bound.scanner,
+        client=bound.client,
+        air=air,
+        lost=bound.slot.lost,
         back=bound.slot.back,
-        reset=bound.slot.close, release=bound.slot.close, is_open=bound.slot.is_open, bonding=bound.bonding,
-    )  # fmt: skip
+        reset=bound.slot.close,
+        release=bound.slot.close,
+        is_open=bound.slot.is_open,
+        bonding=bound.bonding,
+    )
 
 
 def _bluez() -> Radio:
@@ -116,9 +135,17 @@ def _bluez() -> Radio:
     watch = BluezWatch()
     cure = BluezCure(watch)
     return Radio(
-        "bluez", "bluez", open=watch.open, lost=watch.lost, back=watch.back, watch=watch.on_lost, fresh=cure.fresh,
-        reset=cure.reset, mtu=watch.mtu, release=watch.close,
-    )  # fmt: skip
+        "bluez",
+        "bluez",
+        open=watch.open,
+        lost=watch.lost,
+        back=watch.back,
+        watch=watch.on_lost,
+        fresh=cure.fresh,
+        reset=cure.reset,
+        mtu=watch.mtu,
+        release=watch.close,
+    )
 
 
 def _well_formed(kind: str, rest: str) -> bool:
@@ -141,13 +168,21 @@ Wanted = Callable[["Sighting"], bool]
 
 
 async def scan(
-    radio: Radio, catalog: Catalog = CATALOG, *, timeout_s: float, address: str | None = None, model: str | None = None,
-    wanted: Wanted | None = None, arms: bool = True,
-) -> Sighting:  # fmt: skip
-    """Listen until glasses of `catalog` are heard (of this address or model, and `wanted`, when given) and return at once.
+    radio: Radio,
+    catalog: Catalog = CATALOG,
+    *,
+    timeout_s: float,
+    address: str | None = None,
+    model: str | None = None,
+    wanted: Wanted | None = None,
+    arms: bool = True,
+) -> Sighting:
+    """Listen until glasses of `catalog` are heard (of this address or model, and `wanted`, when
+    given) and return at once.
 
-    Of two-sided glasses both arms are waited for, each of which must be `wanted`; one alone for `ARMS_GRACE_S` at most; with `arms` False any arm will do.
-    Raises `RadioError`; with `NOT_FOUND` when the time is over, `DEAF` when nobody at all was heard for long.
+    Of two-sided glasses both arms are waited for, each of which must be `wanted`; one alone for
+    `ARMS_GRACE_S` at most; with `arms` False any arm will do. Raises `RadioError`; with `NOT_FOUND`
+    when the time is over, `DEAF` when nobody at all was heard for long.
     """
     async with radio.lock:
         found: asyncio.Future[Sighting] = asyncio.get_running_loop().create_future()
@@ -175,9 +210,14 @@ async def scan(
 
 
 async def scan_all(
-    radio: Radio, catalog: Catalog = CATALOG, *, timeout_s: float, tell: Callable[[Sighting], None] | None = None
+    radio: Radio,
+    catalog: Catalog = CATALOG,
+    *,
+    timeout_s: float,
+    tell: Callable[[Sighting], None] | None = None,
 ) -> list[Sighting]:
-    """Listen for the whole time and give everything recognised, strongest first; `tell` hears each advertisement at once.
+    """Listen for the whole time and give everything recognised, strongest first; `tell` hears each
+    advertisement at once.
 
     Raises `RadioError`.
     """
@@ -205,7 +245,10 @@ async def scan_all(
 
 
 async def _listen(
-    radio: Radio, heard: Callable[[Any, Any], None], found: "asyncio.Future[Sighting]", timeout_s: float
+    radio: Radio,
+    heard: Callable[[Any, Any], None],
+    found: "asyncio.Future[Sighting]",
+    timeout_s: float,
 ) -> Sighting:
     def noticed(device: Any, data: Any) -> None:
         radio.ears.heard()
@@ -227,13 +270,19 @@ async def _listen(
     except RadioError:
         raise
     except AmbiguousModel as error:
-        raise RadioError(RadioReason.OTHER, str(error), "this is a fault of the catalogue") from error
-    except Exception as error:  # bleak raises its own, D-Bus's and the operating system's errors alike
+        raise RadioError(
+            RadioReason.OTHER, str(error), "this is a fault of the catalogue"
+        ) from error
+    except (
+        Exception
+    ) as error:  # bleak raises its own, D-Bus's and the operating system's errors alike
         raise classify(error, f"scanning on {radio.moniker}", radio=radio.moniker) from error
 
 
 async def _stop(scanner: Any) -> None:
-    """Stop a scan; what BlueZ then complains about must not hide what was heard, nor why it ended."""
+    """Stop a scan; what BlueZ then complains about must not hide what was heard, nor why it
+    ended.
+    """
     try:
         async with timeout(GATT_TIMEOUT_S):
             await scanner.stop()
@@ -251,23 +300,33 @@ async def _first(radio: Radio, found: "asyncio.Future[Sighting]", timeout_s: flo
         if found.done():
             return found.result()
         if len(waits) > 1 and waits[1].done():
-            raise classify(ConnectionError(waits[1].result()), f"scanning on {radio.moniker}", radio=radio.moniker)
+            raise classify(
+                ConnectionError(waits[1].result()),
+                f"scanning on {radio.moniker}",
+                radio=radio.moniker,
+            )
         if radio.ears.silence(timeout_s):
             raise RadioError(
-                RadioReason.DEAF, f"not one advertisement of anybody in {DEAF_S:g} s of listening",
-                "if there are Bluetooth devices near: systemctl restart bluetooth, or replug the adapter",
-            )  # fmt: skip
+                RadioReason.DEAF,
+                f"not one advertisement of anybody in {DEAF_S:g} s of listening",
+                "if there are Bluetooth devices near: "
+                "systemctl restart bluetooth, or replug the adapter",
+            )
         raise RadioError(
-            RadioReason.NOT_FOUND, f"no glasses heard in {timeout_s:g} s",
-            "switch the glasses on and bring them near; if a phone holds them, disconnect them there",
-        )  # fmt: skip
+            RadioReason.NOT_FOUND,
+            f"no glasses heard in {timeout_s:g} s",
+            "switch the glasses on and bring them near; "
+            "if a phone holds them, disconnect them there",
+        )
     finally:
         for wait in waits[1:]:
             wait.cancel()
 
 
 def recognise(catalog: Catalog, device: Any, data: Any) -> Sighting | None:
-    """Give the glasses of an advertisement, or None when it is nothing we know. Raises `AmbiguousModel`."""
+    """Give the glasses of an advertisement, or None when it is nothing we know. Raises
+    `AmbiguousModel`.
+    """
     if not _advertises(device):
         return None
     name = data.local_name or device.name
@@ -275,7 +334,9 @@ def recognise(catalog: Catalog, device: Any, data: Any) -> Sighting | None:
     entry = catalog.recognise(Advertisement(name, services))
     if entry is None:
         return None
-    sighting = Sighting(entry, device.address, name or "", data.rssi, device, bonded=_bonded(device))
+    sighting = Sighting(
+        entry, device.address, name or "", data.rssi, device, bonded=_bonded(device)
+    )
     return sided(sighting)
 
 
@@ -286,8 +347,9 @@ def _props(device: Any) -> dict[str, Any]:
 
 
 def _advertises(device: Any) -> bool:
-    """Bleak takes every change of a BlueZ device for an advertisement, the loss of its link included (bleak 3.1). One that
-    is heard in this scan has a signal strength, and is not connected.
+    """Bleak takes every change of a BlueZ device for an advertisement, the loss of its link
+    included (bleak 3.1). One that is heard in this scan has a signal strength, and is not
+    connected.
     """
     props = _props(device)
     return not props or ("RSSI" in props and not props.get("Connected"))
@@ -303,9 +365,11 @@ def _meant(sighting: Sighting, address: str | None, model: str | None) -> bool:
     return model is None or sighting.entry.key == model
 
 
-async def left_over(radio: Radio, catalog: Catalog = CATALOG, *, wanted: Wanted | None = None) -> list[Sighting]:
-    """Give glasses that BlueZ is connected to already: of a daemon that was killed, or of another program. Each arm must be
-    `wanted`: two pairs may have one name. Never raises.
+async def left_over(
+    radio: Radio, catalog: Catalog = CATALOG, *, wanted: Wanted | None = None
+) -> list[Sighting]:
+    """Give glasses that BlueZ is connected to already: of a daemon that was killed, or of another
+    program. Each arm must be `wanted`: two pairs may have one name. Never raises.
 
     The virtual radios end their links with the process that made them.
     """
@@ -321,7 +385,13 @@ async def left_over(radio: Radio, catalog: Catalog = CATALOG, *, wanted: Wanted 
     except Exception as error:  # noqa: BLE001 - as in _listen; a scan meets it again and says so
         log.debug("%s", classify(error, "looking for left-over links"))
         return []
-    return whole([sighting for sighting in found if sighting is not None and (wanted is None or wanted(sighting))])
+    return whole(
+        [
+            sighting
+            for sighting in found
+            if sighting is not None and (wanted is None or wanted(sighting))
+        ]
+    )
 
 
 def _connected(catalog: Catalog, device: Any) -> Sighting | None:
@@ -330,5 +400,9 @@ def _connected(catalog: Catalog, device: Any) -> Sighting | None:
         entry = catalog.recognise(Advertisement(device.name, services))
         if entry is not None:
             name = device.name or ""
-            return sided(Sighting(entry, device.address, name, 0, device, bonded=_bonded(device), left_over=True))
+            return sided(
+                Sighting(
+                    entry, device.address, name, 0, device, bonded=_bonded(device), left_over=True
+                )
+            )
     return None

@@ -1,4 +1,5 @@
-"""One BLE connection: connect, read `info`, subscribe, move packets. Always bleak, on whichever radio was chosen.
+"""One BLE connection: connect, read `info`, subscribe, move packets. Always bleak, on whichever
+radio was chosen.
 
 Knows nothing of what packets mean, nor of finding glasses (ble.py).
 """
@@ -19,15 +20,20 @@ T = TypeVar("T")
 CLOSE_TIMEOUT_S: Final = 3.0
 """bluetoothd takes about 2 s for a disconnect (measured 1.9 to 2.7)."""
 MTU_SETTLE_S: Final = 1.0
-"""BlueZ may still report the smallest packet right after connecting while the MTU is being negotiated."""
+"""BlueZ may still report the smallest packet right after connecting while the MTU is being
+negotiated.
+"""
 SMALLEST_PACKET: Final = 20
 MAX_QUEUED_PACKETS: Final = 1024
-"""The codec grants 32 frames; whoever sends 1,024 unread ones has no flow control and is cut off."""
+"""The codec grants 32 frames; whoever sends 1,024 unread ones has no flow control and is cut
+off.
+"""
 
 
 async def connect(radio: Radio, sighting: Sighting, *, timeout_s: float) -> "BleTransport":
     """Connect, read `info`, subscribe. Raises `RadioError`."""
-    async with radio.lock:  # two connects at once fail both, and a scan beside one slows it (facts/ble-stack.md 5.3, 5.19)
+    # two connects at once fail both, and a scan beside one slows it (facts/ble-stack.md 5.3, 5.19)
+    async with radio.lock:
         transport = BleTransport(radio, sighting)
         try:
             if radio.open is not None:
@@ -93,7 +99,9 @@ class BleTransport:
         """Bytes one write can carry now; it may grow while the MTU is being negotiated."""
         if self._carries is not None:
             return max(SMALLEST_PACKET, self._carries)
-        size = SMALLEST_PACKET if self._rx is None else int(self._rx.max_write_without_response_size)
+        size = (
+            SMALLEST_PACKET if self._rx is None else int(self._rx.max_write_without_response_size)
+        )
         return max(SMALLEST_PACKET, size)
 
     async def open(self, timeout_s: float) -> None:
@@ -102,19 +110,25 @@ class BleTransport:
 
         options = {} if self._radio.client is None else {"backend": self._radio.client}
         self._client = BleakClient(
-            self._sighting.device, disconnected_callback=lambda _client: self._end(LostReason.DISCONNECTED),
-            timeout=timeout_s, **options,
-        )  # fmt: skip
+            self._sighting.device,
+            disconnected_callback=lambda _client: self._end(LostReason.DISCONNECTED),
+            timeout=timeout_s,
+            **options,
+        )
         if self._radio.watch is not None:
             details = self._sighting.device.details
-            self._unwatch = self._radio.watch(self._adapter_lost, details["path"] if isinstance(details, dict) else "")
+            self._unwatch = self._radio.watch(
+                self._adapter_lost, details["path"] if isinstance(details, dict) else ""
+            )
         await self._client.connect()
         where = self._sighting.entry.gatt
         self._rx, tx = self._characteristic(where.rx), self._characteristic(where.tx)
         if self._radio.mtu is not None:
             await self._settle(self._radio.mtu)
         if where.info is not None:
-            self.info_bytes = bytes(await _timed(self._client.read_gatt_char(self._characteristic(where.info))))
+            self.info_bytes = bytes(
+                await _timed(self._client.read_gatt_char(self._characteristic(where.info)))
+            )
         await _timed(self._client.start_notify(tx, self._received))
 
     def _characteristic(self, uuid: str) -> Any:
@@ -123,14 +137,16 @@ class BleTransport:
         found = self._client.services.get_characteristic(uuid)
         if found is None:
             raise RadioError(
-                RadioReason.STALE_CACHE, f"{self.address} has no characteristic {uuid}",
+                RadioReason.STALE_CACHE,
+                f"{self.address} has no characteristic {uuid}",
                 "these are other glasses than their advertisement says; update their firmware",
-            )  # fmt: skip
+            )
         return found
 
     async def _settle(self, mtu: Callable[[str], Awaitable[int]]) -> None:
-        """Ask BlueZ for the MTU, and give it a moment to learn it: bleak goes on telling that of an earlier connection
-        (bleak 3.1), and a packet too large for this one ends it. Glasses that really have the smallest lose a second.
+        """Ask BlueZ for the MTU, and give it a moment to learn it: bleak goes on telling that of an
+        earlier connection (bleak 3.1), and a packet too large for this one ends it. Glasses that
+        really have the smallest lose a second.
         """
         try:
             async with timeout(MTU_SETTLE_S):
@@ -141,7 +157,9 @@ class BleTransport:
             log.debug("the MTU of %s: %s", self.address, classify(error, "asking BlueZ"))
 
     async def write(self, packet: bytes) -> None:
-        """Send one packet, unanswered. Raises `LinkLost`; ValueError for one that the radio would cut."""
+        """Send one packet, unanswered. Raises `LinkLost`; ValueError for one that the radio
+        would cut.
+        """
         if self._lost is not None:
             raise LinkLost(self._lost)
         if len(packet) > self.max_packet:
@@ -153,7 +171,9 @@ class BleTransport:
             raise LinkLost(self._lost_because(), str(classify(error, "writing"))) from error
 
     async def packets(self) -> AsyncIterator[bytes]:
-        """Packets from the glasses, until the connection is lost; raises `LinkLost` where more is known than that."""
+        """Packets from the glasses, until the connection is lost; raises `LinkLost` where more
+        is known than that.
+        """
         while (packet := await self._packets.get()) is not None:
             yield packet
         self._packets.put_nowait(None)  # whoever asks again gets the same answer

@@ -1,6 +1,8 @@
-"""BlueZ's side of pairing: an agent that is there only while a pairing is under way, and forgetting a device.
+"""BlueZ's side of pairing: an agent that is there only while a pairing is under way, and forgetting
+a device.
 
-Answers for the one device being paired and refuses everything else; who is asked and what it proves is `bonding.py`'s.
+Answers for the one device being paired and refuses everything else; who is asked and what it proves
+is `bonding.py`'s.
 """
 
 import asyncio
@@ -23,7 +25,9 @@ MANAGER: Final = "org.bluez.AgentManager1"
 AGENT: Final = "org.bluez.Agent1"
 PATH: Final = "/org/glassd/agent"
 CAPABILITY: Final = "KeyboardDisplay"
-"""Everything less makes BlueZ fall back to Just Works with glasses that show a code, without a word (facts: lab, t8)."""
+"""Everything less makes BlueZ fall back to Just Works with glasses that show a code, without a
+word (facts: lab, t8).
+"""
 CALL_S: Final = 5.0
 REMOVE_S: Final = 10.0
 """Removing a connected device takes bluetoothd 2 s."""
@@ -38,7 +42,9 @@ class BluezError(Exception):
 
 
 async def connected(address: str | None) -> MessageBus:
-    """Open a connection of our own to the system bus, or to the bus at `address`. Raises OSError and dbus-fast's errors."""
+    """Open a connection of our own to the system bus, or to the bus at `address`. Raises
+    OSError and dbus-fast's errors.
+    """
     bus = MessageBus(bus_address=address) if address else MessageBus(bus_type=BusType.SYSTEM)
     try:
         async with timeout(CALL_S):
@@ -59,13 +65,26 @@ async def closed(bus: MessageBus) -> None:
 
 
 async def call(
-    bus: MessageBus, path: str, method: str, signature: str = "", *body: Any, to: str = BLUEZ, timeout_s: float | None = None
+    bus: MessageBus,
+    path: str,
+    method: str,
+    signature: str = "",
+    *body: Any,
+    to: str = BLUEZ,
+    timeout_s: float | None = None,
 ) -> list[Any]:
     """Call `interface.Member` and give the answer's body. Raises `BluezError`, TimeoutError."""
     interface, _, member = method.rpartition(".")
     async with timeout(CALL_S if timeout_s is None else timeout_s):
         answer = await bus.call(
-            Message(destination=to, path=path, interface=interface, member=member, signature=signature, body=list(body))
+            Message(
+                destination=to,
+                path=path,
+                interface=interface,
+                member=member,
+                signature=signature,
+                body=list(body),
+            )
         )
     if answer.message_type is MessageType.ERROR:
         raise BluezError(f"{answer.error_name}: {' '.join(map(str, answer.body))}")
@@ -95,11 +114,19 @@ class BluezBonding:
     async def forget(self, address: str) -> bool:
         bus = await connected(self._bus_address)
         try:
-            (objects,) = await call(bus, "/", "org.freedesktop.DBus.ObjectManager.GetManagedObjects")
-            found = [path for path, of in objects.items() if _is_bonded(of.get("org.bluez.Device1") or {}, address)]
+            (objects,) = await call(
+                bus, "/", "org.freedesktop.DBus.ObjectManager.GetManagedObjects"
+            )
+            found = [
+                path
+                for path, of in objects.items()
+                if _is_bonded(of.get("org.bluez.Device1") or {}, address)
+            ]
             for path in found:
                 adapter = path.rpartition("/")[0]
-                await call(bus, adapter, "org.bluez.Adapter1.RemoveDevice", "o", path, timeout_s=REMOVE_S)
+                await call(
+                    bus, adapter, "org.bluez.Adapter1.RemoveDevice", "o", path, timeout_s=REMOVE_S
+                )
             return bool(found)
         finally:
             await closed(bus)
@@ -109,11 +136,15 @@ def _is_bonded(device: dict[str, Any], address: str) -> bool:
     def value(name: str) -> Any:
         return device[name].value if name in device else None
 
-    return str(value("Address")).upper() == address.upper() and bool(value("Paired") or value("Bonded"))
+    return str(value("Address")).upper() == address.upper() and bool(
+        value("Paired") or value("Bonded")
+    )
 
 
 class Agent:
-    """One `org.bluez.Agent1` for one pairing. `serve()` answers, one question after the other. Used once."""
+    """One `org.bluez.Agent1` for one pairing. `serve()` answers, one question after the other.
+    Used once.
+    """
 
     def __init__(self, bus: MessageBus, address: str, witness: Witness) -> None:
         self._bus = bus
@@ -125,23 +156,39 @@ class Agent:
 
     async def register(self) -> None:
         """Be the default agent of bluetoothd as it is now. Raises `BluezError`, TimeoutError."""
-        rule = f"type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='{BLUEZ}'"
+        rule = (
+            f"type='signal',sender='org.freedesktop.DBus',member='NameOwnerChanged',arg0='{BLUEZ}'"
+        )
         self._bus.add_message_handler(self._on_message)
-        await call(self._bus, "/org/freedesktop/DBus", "org.freedesktop.DBus.AddMatch", "s", rule, to=DBUS)
+        await call(
+            self._bus, "/org/freedesktop/DBus", "org.freedesktop.DBus.AddMatch", "s", rule, to=DBUS
+        )
         await self._register()
 
     async def _register(self) -> None:
         await call(self._bus, "/org/bluez", f"{MANAGER}.RegisterAgent", "os", PATH, CAPABILITY)
         # bleak calls Pair on a connection of its own, so bluetoothd looks for the default agent.
         await call(self._bus, "/org/bluez", f"{MANAGER}.RequestDefaultAgent", "o", PATH)
-        (self._owner,) = await call(self._bus, "/org/freedesktop/DBus", "org.freedesktop.DBus.GetNameOwner", "s", BLUEZ, to=DBUS)
+        (self._owner,) = await call(
+            self._bus,
+            "/org/freedesktop/DBus",
+            "org.freedesktop.DBus.GetNameOwner",
+            "s",
+            BLUEZ,
+            to=DBUS,
+        )
 
     async def unregister(self) -> None:
         """Be no agent any more; never raises."""
         self._bus.remove_message_handler(self._on_message)
         try:
             await call(self._bus, "/org/bluez", f"{MANAGER}.UnregisterAgent", "o", PATH)
-        except (BluezError, TimeoutError, OSError, EOFError) as gone:  # bluetoothd forgets agents whose bus is closed
+        except (
+            BluezError,
+            TimeoutError,
+            OSError,
+            EOFError,
+        ) as gone:  # bluetoothd forgets agents whose bus is closed
             log.debug("unregistering the pairing agent: %s", gone)
 
     # -------------------------------------------------------------- calls of bluetoothd
@@ -150,7 +197,11 @@ class Agent:
         if message.message_type is MessageType.SIGNAL:
             self._on_signal(message)
             return None
-        if message.message_type is not MessageType.METHOD_CALL or message.path != PATH or message.interface != AGENT:
+        if (
+            message.message_type is not MessageType.METHOD_CALL
+            or message.path != PATH
+            or message.interface != AGENT
+        ):
             return None
         if self._owner and message.sender != self._owner:
             return Message.new_error(message, REJECTED, "only bluetoothd may ask")
@@ -164,7 +215,12 @@ class Agent:
         return True
 
     def _on_signal(self, message: Message) -> None:
-        if message.member == "NameOwnerChanged" and message.body[0] == BLUEZ and message.body[2] and not self._asked.full():
+        if (
+            message.member == "NameOwnerChanged"
+            and message.body[0] == BLUEZ
+            and message.body[2]
+            and not self._asked.full()
+        ):
             self._asked.put_nowait(None)
 
     async def serve(self) -> None:
@@ -212,5 +268,6 @@ class Agent:
                 if message.body[2] == 0:  # told again for each key that is pressed over there
                     await self._witness.show(int(message.body[1]))
                 return Message.new_method_return(message)
-        # RequestPinCode, DisplayPinCode, RequestAuthorization, AuthorizeService: nobody pairs or serves without being asked
+        # RequestPinCode, DisplayPinCode, RequestAuthorization, AuthorizeService: nobody pairs or
+        # serves without being asked
         return Message.new_error(message, REJECTED, "no")

@@ -1,4 +1,5 @@
-"""What can be done about a BlueZ that is in a bad way: drop what it remembers of glasses, power its adapter off and on.
+"""What can be done about a BlueZ that is in a bad way: drop what it remembers of glasses, power its
+adapter off and on.
 
 Refuses to decide when (the recovery ladder does) and to watch (bluez_watch.py).
 """
@@ -9,7 +10,13 @@ from typing import Any, Final
 
 from dbus_fast import Variant
 
-from firmware_bridge.transports.bluez_watch import ADAPTER, DEVICE, PROPERTIES, BluezError, BluezWatch
+from firmware_bridge.transports.bluez_watch import (
+    ADAPTER,
+    DEVICE,
+    PROPERTIES,
+    BluezError,
+    BluezWatch,
+)
 
 log = logging.getLogger(__name__)
 
@@ -18,14 +25,18 @@ OFF_S: Final = 0.5
 
 
 class BluezCure:
-    """Two rungs of the ladder, on the bus of a watch. Neither raises: the next attempt shows whether it helped."""
+    """Two rungs of the ladder, on the bus of a watch. Neither raises: the next attempt shows
+    whether it helped.
+    """
 
     def __init__(self, watch: BluezWatch) -> None:
         self._watch = watch
         watch.on_lost(lambda _why: forget())
 
     async def fresh(self, address: str) -> None:
-        """End a left-over link to `address` and drop its device object, cached services included; a bond is kept."""
+        """End a left-over link to `address` and drop its device object, cached services
+        included; a bond is kept.
+        """
         try:
             await self._watch.open()
             for path, has in (await self._watch.objects()).items():
@@ -45,7 +56,9 @@ class BluezCure:
             await self._watch.call(str(device["Adapter"]), ADAPTER, "RemoveDevice", "o", (path,))
 
     async def reset(self) -> None:
-        """Power every adapter that is on off and on, unless somebody else's device is connected through it."""
+        """Power every adapter that is on off and on, unless somebody else's device is connected
+        through it.
+        """
         try:
             await self._watch.open()
             objects = await self._watch.objects()
@@ -59,7 +72,9 @@ class BluezCure:
 
     async def _cycle(self, path: str, objects: dict[str, dict[str, dict[str, Any]]]) -> None:
         devices = [has[DEVICE] for has in objects.values() if DEVICE in has]
-        others = [d.get("Alias", "?") for d in devices if d.get("Connected") and d.get("Adapter") == path]
+        others = [
+            d.get("Alias", "?") for d in devices if d.get("Connected") and d.get("Adapter") == path
+        ]
         if others:
             log.info("the adapter is not reset: %s uses it", ", ".join(map(ascii, others))[:200])
             return
@@ -74,17 +89,23 @@ class BluezCure:
         try:
             await self._power(path, on=True)
         except (BluezError, TimeoutError) as error:
-            log.warning("the adapter %s did not come on again: %s; try: bluetoothctl power on", path, error)
+            log.warning(
+                "the adapter %s did not come on again: %s; try: bluetoothctl power on", path, error
+            )
 
     async def _power(self, path: str, *, on: bool) -> None:
-        await self._watch.call(path, PROPERTIES, "Set", "ssv", (ADAPTER, "Powered", Variant("b", on)))
+        await self._watch.call(
+            path, PROPERTIES, "Set", "ssv", (ADAPTER, "Powered", Variant("b", on))
+        )
 
 
 def forget() -> None:
-    """Make bleak drop its D-Bus connection: BlueZ then ends the discovery sessions that hang on it, bleak tells every
-    client that it is disconnected, and what bleak remembers of devices and services goes. It connects again by itself.
+    """Make bleak drop its D-Bus connection: BlueZ then ends the discovery sessions that hang on it,
+    bleak tells every client that it is disconnected, and what bleak remembers of devices and
+    services goes. It connects again by itself.
 
-    bleak has no public way, and without one it believes a dead bluetoothd's objects for ever (bleak 3.1, manager.py).
+    bleak has no public way, and without one it believes a dead bluetoothd's objects for ever (bleak
+    3.1, manager.py).
     """
     from bleak.backends.bluezdbus import manager  # noqa: PLC0415 - as in ble.py
 

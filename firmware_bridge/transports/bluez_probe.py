@@ -1,6 +1,8 @@
-"""Read-only questions to BlueZ over D-Bus: is it there, which adapters, powered or not, which devices it knows.
+"""Read-only questions to BlueZ over D-Bus: is it there, which adapters, powered or not, which
+devices it knows.
 
-Refuses to change anything, to start bluetoothd (D-Bus would, for whoever merely asks), and to use the radio.
+Refuses to change anything, to start bluetoothd (D-Bus would, for whoever merely asks), and to use
+the radio.
 """
 
 from collections.abc import Mapping
@@ -43,7 +45,9 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one look found. The first of the three complaints that is not empty is as far as we came."""
+    """What one look found. The first of the three complaints that is not empty is as far as we
+    came.
+    """
 
     no_bus: str = ""
     no_service: str = ""
@@ -67,7 +71,9 @@ async def look(bus_address: str = SYSTEM_BUS, *, timeout_s: float = 2.0) -> Seen
     except TimeoutError:
         return Seen(no_bus=f"{bus_address} does not answer")
     except (OSError, EOFError, AuthError, InvalidAddressError) as e:
-        return Seen(no_bus=f"{bus_address}: {getattr(e, 'strerror', None) or str(e) or type(e).__name__}")
+        return Seen(
+            no_bus=f"{bus_address}: {getattr(e, 'strerror', None) or str(e) or type(e).__name__}"
+        )
     finally:
         if bus is not None:
             bus.disconnect()
@@ -93,15 +99,22 @@ def _read(objects: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Seen:
     for path, interfaces in sorted(objects.items()):
         if _ADAPTER in interfaces:
             a = _plain(interfaces[_ADAPTER])
-            adapters.append(Adapter(path.rpartition("/")[2], str(a.get("Address", "")), bool(a.get("Powered"))))
+            adapters.append(
+                Adapter(path.rpartition("/")[2], str(a.get("Address", "")), bool(a.get("Powered")))
+            )
         if _DEVICE in interfaces:
             d = _plain(interfaces[_DEVICE])
             # BlueZ before 5.65 has no Bonded, and says Paired of a bond.
             bonded = bool(d.get("Bonded", d.get("Paired")))
-            devices.append(Device(
-                str(d.get("Address", "")), str(d.get("Name", "")), str(d.get("Adapter", "")).rpartition("/")[2], bonded,
-                bool(d.get("Connected")),
-            ))  # fmt: skip
+            devices.append(
+                Device(
+                    str(d.get("Address", "")),
+                    str(d.get("Name", "")),
+                    str(d.get("Adapter", "")).rpartition("/")[2],
+                    bonded,
+                    bool(d.get("Connected")),
+                )
+            )
     return Seen(adapters=tuple(adapters), devices=tuple(devices))
 
 
@@ -109,15 +122,24 @@ def _plain(properties: Mapping[str, Any]) -> dict[str, Any]:
     return {name: variant.value for name, variant in properties.items()}
 
 
-async def _call(bus: "MessageBus", whom: tuple[str, str, str], member: str, *words: str) -> "Message":
+async def _call(
+    bus: "MessageBus", whom: tuple[str, str, str], member: str, *words: str
+) -> "Message":
     """Call `member` of (destination, path, interface); every argument is a string."""
     from dbus_fast import Message, MessageFlag  # noqa: PLC0415
 
     destination, path, interface = whom
-    reply = await bus.call(Message(
-        destination=destination, path=path, interface=interface, member=member, signature="s" * len(words), body=list(words),
-        flags=MessageFlag.NO_AUTOSTART,
-    ))  # fmt: skip
+    reply = await bus.call(
+        Message(
+            destination=destination,
+            path=path,
+            interface=interface,
+            member=member,
+            signature="s" * len(words),
+            body=list(words),
+            flags=MessageFlag.NO_AUTOSTART,
+        )
+    )
     assert reply is not None
     return reply
 

@@ -1,6 +1,8 @@
-"""Watches BlueZ over D-Bus: the service, its adapters, the bus itself; says when what we use is gone, and when it is back.
+"""Watches BlueZ over D-Bus: the service, its adapters, the bus itself; says when what we use is
+gone, and when it is back.
 
-Knows no glasses and mends nothing (bluez_cure.py does). bleak alone never notices that bluetoothd died (bleak 3.1).
+Knows no glasses and mends nothing (bluez_cure.py does). bleak alone never notices that bluetoothd
+died (bleak 3.1).
 """
 
 import asyncio
@@ -56,7 +58,9 @@ class BluezWatch:
     # -------------------------------------------------------------- what others ask
 
     async def open(self) -> None:
-        """Be connected and know the adapters; idempotent. Raises what dbus-fast raises when there is no bus."""
+        """Be connected and know the adapters; idempotent. Raises what dbus-fast raises when
+        there is no bus.
+        """
         async with self._lock:
             if self._bus is None or not self._bus.connected:
                 await self._connect()
@@ -89,8 +93,8 @@ class BluezWatch:
             await self._next()
 
     def on_lost(self, told: Told, where: str = "") -> Callable[[], None]:
-        """Call `told` with the reason at every loss that concerns the object `where` (all of them by default), until the
-        function returned is called.
+        """Call `told` with the reason at every loss that concerns the object `where` (all of them
+        by default), until the function returned is called.
         """
         key = object()
         self._listeners[key] = (told, where)
@@ -100,20 +104,40 @@ class BluezWatch:
         """Every object of BlueZ: path → interface → property → value. Raises `BluezError`."""
         (found,) = await self.call("/", OBJECTS, "GetManagedObjects")
         return {
-            path: {name: {key: value.value for key, value in has.items()} for name, has in interfaces.items()}
+            path: {
+                name: {key: value.value for key, value in has.items()}
+                for name, has in interfaces.items()
+            }
             for path, interfaces in found.items()
         }
 
-    async def call(self, path: str, interface: str, member: str, signature: str = "", body: tuple[Any, ...] = ()) -> list[Any]:
+    async def call(
+        self,
+        path: str,
+        interface: str,
+        member: str,
+        signature: str = "",
+        body: tuple[Any, ...] = (),
+    ) -> list[Any]:
         """Ask BlueZ; never starts it. Raises `BluezError`, TimeoutError."""
         assert self._bus is not None, "open() first"
-        return await _ask(self._bus, Message(
-            destination=BLUEZ, path=path, interface=interface, member=member, signature=signature, body=list(body),
-            flags=MessageFlag.NO_AUTOSTART,
-        ))  # fmt: skip
+        return await _ask(
+            self._bus,
+            Message(
+                destination=BLUEZ,
+                path=path,
+                interface=interface,
+                member=member,
+                signature=signature,
+                body=list(body),
+                flags=MessageFlag.NO_AUTOSTART,
+            ),
+        )
 
     async def mtu(self, characteristic: str) -> int:
-        """Give the MTU of the connection that the object `characteristic` belongs to. Raises `BluezError`, TimeoutError."""
+        """Give the MTU of the connection that the object `characteristic` belongs to. Raises
+        `BluezError`, TimeoutError.
+        """
         (mtu,) = await self.call(characteristic, PROPERTIES, "Get", "ss", (CHARACTERISTIC, "MTU"))
         return int(mtu.value)
 
@@ -136,10 +160,17 @@ class BluezWatch:
                 await bus.connect()
             bus.add_message_handler(self._heard)
             for rule in _RULES:
-                await _ask(bus, Message(
-                    destination="org.freedesktop.DBus", path="/org/freedesktop/DBus", interface="org.freedesktop.DBus",
-                    member="AddMatch", signature="s", body=[rule],
-                ))  # fmt: skip
+                await _ask(
+                    bus,
+                    Message(
+                        destination="org.freedesktop.DBus",
+                        path="/org/freedesktop/DBus",
+                        interface="org.freedesktop.DBus",
+                        member="AddMatch",
+                        signature="s",
+                        body=[rule],
+                    ),
+                )
         except BaseException:
             bus.disconnect()  # dbus-fast wants it even when connecting failed
             raise
@@ -163,7 +194,11 @@ class BluezWatch:
         except BaseException:
             self._known = False
             raise
-        self._powered = {path: bool(has[ADAPTER].get("Powered")) for path, has in objects.items() if ADAPTER in has}
+        self._powered = {
+            path: bool(has[ADAPTER].get("Powered"))
+            for path, has in objects.items()
+            if ADAPTER in has
+        }
 
     # -------------------------------------------------------------- signals
 
@@ -183,7 +218,9 @@ class BluezWatch:
             case "InterfacesRemoved", [path, interfaces] if ADAPTER in interfaces:
                 if self._powered.pop(path, None) is not None:
                     self._lose(f"the adapter {_name(path)} is gone", path)
-            case "PropertiesChanged", [interface, changed, *_] if interface == ADAPTER and "Powered" in changed:
+            case "PropertiesChanged", [interface, changed, *_] if (
+                interface == ADAPTER and "Powered" in changed
+            ):
                 self._power(str(message.path), on=bool(changed["Powered"].value))
 
     def _power(self, path: str, *, on: bool) -> None:

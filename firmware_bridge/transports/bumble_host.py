@@ -1,6 +1,8 @@
-"""bumble's host stack on one HCI stream: opened, used until the stream dies, then replaced by a fresh one.
+"""bumble's host stack on one HCI stream: opened, used until the stream dies, then replaced by a
+fresh one.
 
-Knows controllers, scanning and links; has never heard of bleak's classes (bumble_radio.py) nor of glasses.
+Knows controllers, scanning and links; has never heard of bleak's classes (bumble_radio.py) nor of
+glasses.
 """
 
 import asyncio
@@ -27,7 +29,9 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 OPEN_TIMEOUT_S: Final = 5.0
-"""Reset and about twenty HCI questions take 10 ms on a virtual controller, under a second on a dongle."""
+"""Reset and about twenty HCI questions take 10 ms on a virtual controller, under a second on a
+dongle.
+"""
 CANCEL_TIMEOUT_S: Final = 1.0
 RETRY_S: Final = 0.5
 """Between two tries to open an adapter that is gone."""
@@ -46,8 +50,12 @@ def _unavailable(text: str) -> BleakBluetoothNotAvailableError:
 # ------------------------------------------------------------------ HCI streams
 
 
-async def _open_hci(moniker: str, air: Any, lost: Callable[[str], None]) -> tuple[Any, Any, Callable[[], Awaitable[None]]]:
-    """Open the stream a moniker names: (source, sink, close). `lost` is called when it ends by itself."""
+async def _open_hci(
+    moniker: str, air: Any, lost: Callable[[str], None]
+) -> tuple[Any, Any, Callable[[], Awaitable[None]]]:
+    """Open the stream a moniker names: (source, sink, close). `lost` is called when it ends by
+    itself.
+    """
     kind, _, rest = moniker.partition(":")
     if kind == "inproc":
         controller = air.controller("central")
@@ -59,9 +67,14 @@ async def _open_hci(moniker: str, air: Any, lost: Callable[[str], None]) -> tupl
     if kind == "tcp":
         host, _, port = rest.rpartition(":")
         try:
-            _, stream = await asyncio.get_running_loop().create_connection(lambda: TcpHci(lost), host, int(port))
+            _, stream = await asyncio.get_running_loop().create_connection(
+                lambda: TcpHci(lost), host, int(port)
+            )
         except OSError as error:
-            raise _unavailable(f"no virtual adapter at {rest}: {os.strerror(error.errno) if error.errno else error}") from error
+            raise _unavailable(
+                f"no virtual adapter at {rest}: "
+                f"{os.strerror(error.errno) if error.errno else error}"
+            ) from error
 
         async def hang_up() -> None:
             await stream.close()
@@ -70,7 +83,9 @@ async def _open_hci(moniker: str, air: Any, lost: Callable[[str], None]) -> tupl
     return await _open_usb(moniker, lost)
 
 
-async def _open_usb(moniker: str, lost: Callable[[str], None]) -> tuple[Any, Any, Callable[[], Awaitable[None]]]:
+async def _open_usb(
+    moniker: str, lost: Callable[[str], None]
+) -> tuple[Any, Any, Callable[[], Awaitable[None]]]:
     try:
         transport = await open_transport(moniker)
     except Exception as error:  # bumble, libusb and the operating system each raise their own
@@ -88,7 +103,9 @@ async def _open_usb(moniker: str, lost: Callable[[str], None]) -> tuple[Any, Any
 
 
 class OpenAdapter:
-    """One opened HCI stream with its host stack. Used once: when the stream dies, so does everything on it."""
+    """One opened HCI stream with its host stack. Used once: when the stream dies, so does
+    everything on it.
+    """
 
     def __init__(self, slot: "AdapterSlot") -> None:
         self._slot = slot
@@ -106,16 +123,24 @@ class OpenAdapter:
             async with timeout(OPEN_TIMEOUT_S):
                 source, sink, self._close = await _open_hci(moniker, air, self.die)
                 keys = self._slot.keys
-                config = DeviceConfiguration(name="glassd", address=hci.Address(keys.address), irk=keys.irk)
+                config = DeviceConfiguration(
+                    name="glassd", address=hci.Address(keys.address), irk=keys.irk
+                )
                 self._device = Device.from_config_with_hci(config, source, sink)
                 self._device.keystore = keys
-                self._device.pairing_config_factory = lambda _connection: central_config(self._slot.witness)
+                self._device.pairing_config_factory = lambda _connection: central_config(
+                    self._slot.witness
+                )
                 self._device.on("advertisement", self._on_advertisement)
                 await self._whole(self._device.power_on())
         except (TimeoutError, BleakError, core.BaseBumbleError, hci.HCI_Error) as error:
             reason = str(error) or f"the controller at {moniker} does not answer"
             await self.close(reason)
-            raise error if isinstance(error, BleakBluetoothNotAvailableError) else _unavailable(reason) from error
+            raise (
+                error
+                if isinstance(error, BleakBluetoothNotAvailableError)
+                else _unavailable(reason)
+            ) from error
         except BaseException:
             await self.close("cancelled")
             raise
@@ -148,10 +173,14 @@ class OpenAdapter:
                 await close()
 
     async def run(self, operation: Awaitable[T]) -> T:
-        """Await something of bumble, whose aborts look like cancellations of us, and tell the two apart."""
+        """Await something of bumble, whose aborts look like cancellations of us, and tell the
+        two apart.
+        """
         task = asyncio.current_task()
         assert task is not None
-        before = task.cancelling()  # not 0 for ever: task groups of Python 3.11 leave a count behind
+        before = (
+            task.cancelling()
+        )  # not 0 for ever: task groups of Python 3.11 leave a count behind
         try:
             return await operation
         except asyncio.CancelledError:
@@ -162,7 +191,9 @@ class OpenAdapter:
             raise BleakError(f"the controller refused: {error}") from error
 
     async def _whole(self, conversation: Awaitable[T]) -> T:
-        """Like `run`, but a cancellation waits until the HCI commands under way are answered: bumble would lose count."""
+        """Like `run`, but a cancellation waits until the HCI commands under way are answered:
+        bumble would lose count.
+        """
         talking = asyncio.ensure_future(conversation)
         try:
             return await self.run(asyncio.shield(talking))
@@ -187,7 +218,9 @@ class OpenAdapter:
             scanner.on_advertisement(advertisement)
 
     async def connect(self, address: hci.Address) -> Connection:
-        """Make one link (bumble allows one attempt at a time). Cancelling it cancels it in the controller too."""
+        """Make one link (bumble allows one attempt at a time). Cancelling it cancels it in the
+        controller too.
+        """
         async with self._connect_lock:
             attempt = asyncio.ensure_future(self.device.connect(address, timeout=None))
             try:
@@ -203,14 +236,18 @@ class OpenAdapter:
         with contextlib.suppress(TimeoutError, BleakError, core.BaseBumbleError, hci.HCI_Error):
             async with timeout(CANCEL_TIMEOUT_S):
                 if not attempt.done():
-                    await self.run(self.device.send_sync_command(hci.HCI_LE_Create_Connection_Cancel_Command()))
+                    await self.run(
+                        self.device.send_sync_command(hci.HCI_LE_Create_Connection_Cancel_Command())
+                    )
                 connection = await self.run(attempt)
                 await self.run(connection.disconnect())
         attempt.cancel()
 
 
 class AdapterSlot:
-    """Where the open adapter of one radio is kept: the next user after a loss opens a fresh one, with the same keys."""
+    """Where the open adapter of one radio is kept: the next user after a loss opens a fresh
+    one, with the same keys.
+    """
 
     def __init__(self, moniker: str, air: Any, keys: Path | None = None) -> None:
         self.moniker = moniker
@@ -236,7 +273,9 @@ class AdapterSlot:
             return self._adapter
 
     async def lost(self) -> str:
-        """Wait until the adapter that is open now is gone, and say why; waits for ever when none is open."""
+        """Wait until the adapter that is open now is gone, and say why; waits for ever when
+        none is open.
+        """
         if self._adapter is None:
             await asyncio.Event().wait()
         assert self._adapter is not None
@@ -245,7 +284,9 @@ class AdapterSlot:
         return adapter.dead or ""
 
     async def back(self) -> None:
-        """Wait until an adapter can be opened; nobody tells when a stream can be had again, so it is tried."""
+        """Wait until an adapter can be opened; nobody tells when a stream can be had again, so
+        it is tried.
+        """
         while True:
             try:
                 await self.adapter()

@@ -1,6 +1,8 @@
-"""The keys of a bumble host stack in one file, or in memory: who we are on the air, and whom we are bonded with.
+"""The keys of a bumble host stack in one file, or in memory: who we are on the air, and whom we are
+bonded with.
 
-Knows bumble's key records and nothing of pairing; the file is private to us, replaced whole, and put aside when damaged.
+Knows bumble's key records and nothing of pairing; the file is private to us, replaced whole, and
+put aside when damaged.
 """
 
 import asyncio
@@ -25,12 +27,16 @@ IRK_BYTES: Final = 16
 
 
 class KeyFile(KeyStore):
-    """Implements bumble's key store. `address` and `irk` are made once and kept: the other side knows us by them.
+    """Implements bumble's key store. `address` and `irk` are made once and kept: the other side
+    knows us by them.
 
-    `at_once` writes in the caller's own time, for glasses: bumble forgets to say "paired" when the link ends meanwhile.
+    `at_once` writes in the caller's own time, for glasses: bumble forgets to say "paired" when the
+    link ends meanwhile.
     """
 
-    def __init__(self, path: Path | None = None, *, address: str | None = None, at_once: bool = False) -> None:
+    def __init__(
+        self, path: Path | None = None, *, address: str | None = None, at_once: bool = False
+    ) -> None:
         self._path = path
         self._at_once = at_once
         self._bonds: dict[str, PairingKeys] = {}
@@ -57,7 +63,9 @@ class KeyFile(KeyStore):
         return list(self._bonds.items())
 
     async def get_resolving_keys(self) -> list[tuple[bytes, hci.Address]]:
-        """None: with one, bumble scans before each connection, which cannot be called off (bumble 0.0.236)."""
+        """None: with one, bumble scans before each connection, which cannot be called off
+        (bumble 0.0.236).
+        """
         return []
 
     async def update(self, name: str, keys: PairingKeys) -> None:
@@ -85,7 +93,11 @@ class KeyFile(KeyStore):
         except FileNotFoundError:
             return
         except OSError as error:
-            log.warning("the keys in %s cannot be read (%s): glasses must be paired again", path, error.strerror)
+            log.warning(
+                "the keys in %s cannot be read (%s): glasses must be paired again",
+                path,
+                error.strerror,
+            )
             return
         try:
             irk, address, bonds = _parsed(raw)
@@ -93,14 +105,22 @@ class KeyFile(KeyStore):
             aside = path.with_name(path.name + ".bad")
             with contextlib.suppress(OSError):
                 path.replace(aside)
-            log.warning("the keys in %s are damaged (%s) and were put aside as %s: glasses must be paired again", path, damaged, aside)
+            log.warning(
+                "the keys in %s are damaged (%s) and were put aside as "
+                "%s: glasses must be paired again",
+                path,
+                damaged,
+                aside,
+            )
             return
         self.irk, self._bonds = irk, bonds
         if not fixed:
             self.address = address
 
     async def _save(self) -> None:
-        """A thread that writes cannot be called off, and the next one waits for it: the newest keys are written last."""
+        """A thread that writes cannot be called off, and the next one waits for it: the newest
+        keys are written last.
+        """
         if self._path is None:
             return
         if self._at_once:
@@ -114,9 +134,11 @@ class KeyFile(KeyStore):
 
     def _content(self) -> bytes:
         document = {
-            "version": VERSION, "address": self.address, "irk": self.irk.hex(),
+            "version": VERSION,
+            "address": self.address,
+            "irk": self.irk.hex(),
             "bonds": {name: keys.to_dict() for name, keys in self._bonds.items()},
-        }  # fmt: skip
+        }
         return json.dumps(document, indent=1).encode()
 
 
@@ -130,11 +152,17 @@ def _parsed(raw: bytes) -> tuple[bytes, str, dict[str, PairingKeys]]:
     if len(irk) != IRK_BYTES:
         raise ValueError("the identity key has the wrong length")
     address = hci.Address(document["address"]).to_string(False)
-    return irk, address, {str(name): PairingKeys.from_dict(keys) for name, keys in document["bonds"].items()}
+    return (
+        irk,
+        address,
+        {str(name): PairingKeys.from_dict(keys) for name, keys in document["bonds"].items()},
+    )
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Replace the file whole: whoever reads it after a power cut finds the old keys or the new ones."""
+    """Replace the file whole: whoever reads it after a power cut finds the old keys or the new
+    ones.
+    """
     half = path.with_name(path.name + ".new")
     handle = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "wb") as file:

@@ -1,4 +1,5 @@
-"""Our side of pairing on a bumble host stack: a keyboard and a display, asked only while a pairing window is open.
+"""Our side of pairing on a bumble host stack: a keyboard and a display, asked only while a pairing
+window is open.
 
 Knows bumble's pairing delegate; who answers, and what is proved by it, is `bonding.py`'s.
 """
@@ -14,7 +15,9 @@ from firmware_bridge.transports.bumble_keys import KeyFile
 
 _KEYBOARD_DISPLAY: Final = PairingDelegate.IoCapability.DISPLAY_OUTPUT_AND_KEYBOARD_INPUT
 _RANDOM: Final = PairingConfig.AddressType.RANDOM
-"""Our identity is the random static address in the key file; told otherwise, the other side looks for the wrong bond."""
+"""Our identity is the random static address in the key file; told otherwise, the other side
+looks for the wrong bond.
+"""
 
 
 class Delegate(PairingDelegate):
@@ -28,10 +31,13 @@ class Delegate(PairingDelegate):
         return False  # we begin a pairing, never they
 
     async def confirm(self, auto: bool = False) -> bool:  # noqa: ARG002, FBT001, FBT002 - bumble's signature
-        return self._witness is not None  # Just Works: whether that will do is decided when it is over
+        return (
+            self._witness is not None
+        )  # Just Works: whether that will do is decided when it is over
 
     async def get_number(self) -> int | None:
-        # bumble 0.0.236 takes 0 for "none yet" and never goes on: one code in a million has to be asked for again.
+        # bumble 0.0.236 takes 0 for "none yet" and never goes on: one code in a million has to be
+        # asked for again.
         number = await self._witness.passkey() if self._witness is not None else None
         return number or None
 
@@ -44,7 +50,9 @@ class Delegate(PairingDelegate):
 
 
 def central_config(witness: Witness | None) -> PairingConfig:
-    return PairingConfig(sc=True, mitm=True, bonding=True, delegate=Delegate(witness), identity_address_type=_RANDOM)
+    return PairingConfig(
+        sc=True, mitm=True, bonding=True, delegate=Delegate(witness), identity_address_type=_RANDOM
+    )
 
 
 class Window(Protocol):
@@ -69,7 +77,9 @@ class BumbleBonding:
             self._window.witness = None
 
     async def forget(self, address: str) -> bool:
-        names = [name for name, _ in await self._window.keys.get_all() if same_address(name, address)]
+        names = [
+            name for name, _ in await self._window.keys.get_all() if same_address(name, address)
+        ]
         for name in names:
             await self._window.keys.delete(name)
         return bool(names)

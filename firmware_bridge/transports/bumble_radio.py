@@ -35,9 +35,13 @@ T = TypeVar("T")
 
 DISCONNECT_S: Final = 2.0
 WANTED_MTU: Final = 517
-"""The largest useful ATT MTU: 512 bytes of attribute, 3 of ATT header, rounded as every phone does."""
+"""The largest useful ATT MTU: 512 bytes of attribute, 3 of ATT header, rounded as every phone
+does.
+"""
 MAX_QUEUED_ACL: Final = 32
-"""ACL packets handed to bumble and not yet taken by the controller; half of what a virtual controller buffers."""
+"""ACL packets handed to bumble and not yet taken by the controller; half of what a virtual
+controller buffers.
+"""
 
 
 # ------------------------------------------------------------------ bleak's three classes
@@ -74,7 +78,9 @@ class BumbleScanner(BaseBleakScanner):
         address = advertisement.address.to_string(False)
         data = _advertisement_data(advertisement, self.seen_devices.get(address))
         if self.is_allowed_uuid(data.service_uuids):
-            device = self.create_or_update_device(address, address, data.local_name, advertisement.address, data)
+            device = self.create_or_update_device(
+                address, address, data.local_name, advertisement.address, data
+            )
             self.call_detection_callbacks(device, data)
 
 
@@ -84,7 +90,10 @@ class BumbleClient(BaseBleakClient):
     slot: ClassVar[AdapterSlot]
 
     def __init__(
-        self, address_or_ble_device: BLEDevice | str, services: set[str] | None = None, **options: Any
+        self,
+        address_or_ble_device: BLEDevice | str,
+        services: set[str] | None = None,
+        **options: Any,
     ) -> None:
         super().__init__(
             address_or_ble_device,
@@ -120,7 +129,9 @@ class BumbleClient(BaseBleakClient):
             link = await adapter.connect(address)
             self._adapter, self._link = adapter, link
             link.on("disconnection", lambda _reason: self.on_link_lost())
-            if adapter.device.connections.get(link.handle) is not link:  # lost before we could hear of it
+            if (
+                adapter.device.connections.get(link.handle) is not link
+            ):  # lost before we could hear of it
                 self.on_link_lost()
             try:
                 await self._prepare(link, pair=pair)
@@ -132,7 +143,9 @@ class BumbleClient(BaseBleakClient):
         from bleak import BleakScanner  # noqa: PLC0415 - only for a bare address, which the daemon never uses
 
         backend = type("Scanner", (BumbleScanner,), {"slot": self.slot})
-        device = await BleakScanner.find_device_by_address(self.address, timeout=self._timeout, backend=backend)
+        device = await BleakScanner.find_device_by_address(
+            self.address, timeout=self._timeout, backend=backend
+        )
         if device is None:
             raise BleakDeviceNotFoundError(self.address, f"device {self.address} was not found")
         self._name = device.name
@@ -153,7 +166,9 @@ class BumbleClient(BaseBleakClient):
         self.services = services
 
     async def _encrypt(self, link: Connection) -> None:
-        """Encrypt with the bond's key before anything is said, as BlueZ does: what is bonded is never spoken to in clear."""
+        """Encrypt with the bond's key before anything is said, as BlueZ does: what is bonded is
+        never spoken to in clear.
+        """
         try:
             await self._gatt(link.encrypt())
         except BleakError as error:
@@ -170,7 +185,9 @@ class BumbleClient(BaseBleakClient):
             services.add_characteristic(characteristic)
             for descriptor in await self._gatt(found.discover_descriptors()):
                 services.add_descriptor(
-                    BleakGATTDescriptor(descriptor, descriptor.handle, _text(descriptor.type), characteristic)
+                    BleakGATTDescriptor(
+                        descriptor, descriptor.handle, _text(descriptor.type), characteristic
+                    )
                 )
 
     def on_link_lost(self) -> None:
@@ -188,10 +205,13 @@ class BumbleClient(BaseBleakClient):
         if link is not None and adapter is not None and adapter.dead is None:
             try:
                 async with timeout(DISCONNECT_S):
-                    with contextlib.suppress(BleakError, core.BaseBumbleError):  # it was gone already
+                    with contextlib.suppress(
+                        BleakError, core.BaseBumbleError
+                    ):  # it was gone already
                         await adapter.run(link.disconnect())
             except TimeoutError:
-                # A link that nobody owns would keep the glasses from everyone: rather lose the adapter.
+                # A link that nobody owns would keep the glasses from everyone: rather lose the
+                # adapter.
                 await adapter.close("the controller does not answer a disconnect")
         self.on_link_lost()
 
@@ -199,7 +219,9 @@ class BumbleClient(BaseBleakClient):
         link = self._up()
         await self._gatt(link.pair())
         keys = self.slot.keys.known(str(link.peer_address))
-        if keys is None or keys.ltk is None:  # bumble 0.0.236 swaps the roles' keys of a legacy bond and can never use it
+        if (
+            keys is None or keys.ltk is None
+        ):  # bumble 0.0.236 swaps the roles' keys of a legacy bond and can never use it
             raise BleakError("pairing left no key of LE Secure Connections")
 
     async def unpair(self) -> None:
@@ -212,23 +234,31 @@ class BumbleClient(BaseBleakClient):
         return self._link
 
     async def _gatt(self, operation: Coroutine[Any, Any, T], *, answered: bool = True) -> T:
-        """Run an operation of bumble's, which would ask a link that is gone, and wait 30 s for its answer."""
+        """Run an operation of bumble's, which would ask a link that is gone, and wait 30 s for
+        its answer.
+        """
         assert self._adapter is not None
         if self._link is None:
             operation.close()
             raise BleakError("disconnected")
         try:
-            return await self._adapter.run(_while_up(self._link, operation) if answered else operation)
+            return await self._adapter.run(
+                _while_up(self._link, operation) if answered else operation
+            )
         except att.ATT_Error as error:
             raise BleakGATTProtocolError(error.error_code) from error
         except core.BaseBumbleError as error:
             raise BleakError(str(error)) from error
 
-    async def read_gatt_char(self, characteristic: BleakGATTCharacteristic, **_options: Any) -> bytearray:
+    async def read_gatt_char(
+        self, characteristic: BleakGATTCharacteristic, **_options: Any
+    ) -> bytearray:
         self._up()
         return bytearray(await self._gatt(characteristic.obj.read_value()))
 
-    async def read_gatt_descriptor(self, descriptor: BleakGATTDescriptor, **_options: Any) -> bytearray:
+    async def read_gatt_descriptor(
+        self, descriptor: BleakGATTDescriptor, **_options: Any
+    ) -> bytearray:
         self._up()
         return bytearray(await self._gatt(descriptor.obj.read_value()))
 
@@ -244,11 +274,19 @@ class BumbleClient(BaseBleakClient):
             if len(value) > self.mtu_size - 3:
                 raise BleakError(f"{len(value)} bytes do not fit a write of {self.mtu_size - 3}")
             await self._room(link)
-        await self._gatt(characteristic.obj.write_value(value, with_response=response), answered=response)
+        await self._gatt(
+            characteristic.obj.write_value(value, with_response=response), answered=response
+        )
 
     async def _room(self, link: Connection) -> None:
-        """Wait until the controller has taken enough of what we queued: bumble's own queue has no bound."""
-        while (queue := link.data_packet_queue) is not None and queue.pending > MAX_QUEUED_ACL and self._link is link:
+        """Wait until the controller has taken enough of what we queued: bumble's own queue has
+        no bound.
+        """
+        while (
+            (queue := link.data_packet_queue) is not None
+            and queue.pending > MAX_QUEUED_ACL
+            and self._link is link
+        ):
             flowed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             queue.once("flow", lambda done=flowed: done.done() or done.set_result(None))
             assert self._adapter is not None
@@ -283,7 +321,9 @@ async def _while_up(link: Connection, operation: Coroutine[Any, Any, T]) -> T:
     def lost(*_reason: object) -> None:
         if not asking.done():
             asking.cancel()
-            asyncio.get_running_loop().call_soon(lost)  # Python 3.11's `wait_for`, in bumble, can swallow the first
+            asyncio.get_running_loop().call_soon(
+                lost
+            )  # Python 3.11's `wait_for`, in bumble, can swallow the first
 
     link.on("disconnection", lost)
     try:
@@ -306,9 +346,13 @@ class BumbleAdapter(BaseBleakAdapter):
         return cls(await cls.slot.adapter())
 
     async def get_connected_devices(self, service_uuids: frozenset[str]) -> list[BLEDevice]:  # noqa: ARG002 - bleak's signature
-        """Every link of this adapter; virtual links die with their host, so none is ever left over by another."""
+        """Every link of this adapter; virtual links die with their host, so none is ever left
+        over by another.
+        """
         links = self._adapter.device.connections.values()
-        return [BLEDevice(link.peer_address.to_string(False), None, link.peer_address) for link in links]
+        return [
+            BLEDevice(link.peer_address.to_string(False), None, link.peer_address) for link in links
+        ]
 
 
 class Bound:
@@ -317,9 +361,13 @@ class Bound:
     def __init__(self, moniker: str, air: Any = None, keys: Path | None = None) -> None:
         self.slot = AdapterSlot(moniker, air, keys)
         self.bonding = BumbleBonding(self.slot)
-        self.scanner: type[BumbleScanner] = type("BoundScanner", (BumbleScanner,), {"slot": self.slot})
+        self.scanner: type[BumbleScanner] = type(
+            "BoundScanner", (BumbleScanner,), {"slot": self.slot}
+        )
         self.client: type[BumbleClient] = type("BoundClient", (BumbleClient,), {"slot": self.slot})
-        self.adapter: type[BumbleAdapter] = type("BoundAdapter", (BumbleAdapter,), {"slot": self.slot})
+        self.adapter: type[BumbleAdapter] = type(
+            "BoundAdapter", (BumbleAdapter,), {"slot": self.slot}
+        )
 
 
 # ------------------------------------------------------------------ advertisements
@@ -347,7 +395,9 @@ _SERVICES: Final = {
 def _advertisement_data(
     advertisement: Any, earlier: tuple[BLEDevice, AdvertisementData] | None
 ) -> AdvertisementData:
-    """Read one advertisement, merged with what was heard before: name and services may come in two packets."""
+    """Read one advertisement, merged with what was heard before: name and services may come in
+    two packets.
+    """
     name: str | None = earlier[1].local_name if earlier else None
     uuids = list(earlier[1].service_uuids) if earlier else []
     makers = dict(earlier[1].manufacturer_data) if earlier else {}
@@ -365,5 +415,11 @@ def _advertisement_data(
         elif kind == AdvertisingData.TX_POWER_LEVEL and payload:
             power = int.from_bytes(payload[:1], "little", signed=True)
     return AdvertisementData(
-        name, makers, service_data, list(dict.fromkeys(uuids)), power, advertisement.rssi, (advertisement,)
+        name,
+        makers,
+        service_data,
+        list(dict.fromkeys(uuids)),
+        power,
+        advertisement.rssi,
+        (advertisement,),
     )

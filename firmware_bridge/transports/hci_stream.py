@@ -10,13 +10,17 @@ from typing import Any, Final, cast
 from firmware_bridge.deadlines import timeout
 
 BUSY: Final = bytes([0x04, 0x10, 0x01, 0xB5])
-"""HCI Hardware Error with a vendor code of ours, said by a virtual radio: "this controller already has a host"."""
+"""HCI Hardware Error with a vendor code of ours, said by a virtual radio: "this controller
+already has a host".
+"""
 MAX_UNSENT_BYTES: Final = 1 << 20
 """A peer that leaves 1 MiB unread has stopped; a controller would not wait for it either."""
 CLOSE_S: Final = 1.0
 
 _LENGTH_FIELD: Final = {0x01: (3, 1), 0x02: (3, 2), 0x03: (3, 1), 0x04: (2, 1), 0x05: (3, 2)}
-"""Packet type → (offset of the length field, its size): command, ACL, SCO, event, ISO (Core 5.4, Vol 4, Part E, 5.4)."""
+"""Packet type → (offset of the length field, its size): command, ACL, SCO, event, ISO (Core
+5.4, Vol 4, Part E, 5.4).
+"""
 
 
 class NotH4(ValueError):
@@ -24,7 +28,9 @@ class NotH4(ValueError):
 
 
 class H4Splitter:
-    """Takes bytes as they come, gives whole packets, type byte included. A packet is at most 64 KiB + 5 by format."""
+    """Takes bytes as they come, gives whole packets, type byte included. A packet is at most 64
+    KiB + 5 by format.
+    """
 
     def __init__(self) -> None:
         self._pending = bytearray()
@@ -54,7 +60,9 @@ class H4Splitter:
 
 
 class TcpHci(asyncio.Protocol):
-    """HCI H4 over TCP in the shape bumble wants: a source (`set_packet_sink`) and a sink (`on_packet`). Used once."""
+    """HCI H4 over TCP in the shape bumble wants: a source (`set_packet_sink`) and a sink
+    (`on_packet`). Used once.
+    """
 
     def __init__(self, lost: Callable[[str], None]) -> None:
         self._lost = lost

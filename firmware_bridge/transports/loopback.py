@@ -1,4 +1,5 @@
-"""Two transports joined in memory, for tests and for glasses in the same process; packets can be lost on the way.
+"""Two transports joined in memory, for tests and for glasses in the same process; packets can be
+lost on the way.
 
 Refuses to know what a packet holds: faults are chosen by position, or by a function of the bytes.
 """
@@ -12,7 +13,9 @@ from firmware_bridge.errors import LinkLost, LocalMisuse, LostReason
 from firmware_bridge.packets import MIN_PACKET
 
 Air = Callable[[bytes], Iterable[bytes]]
-"""What becomes of a packet: `()` loses it, `(p, p)` doubles it; one kept back may be given with a later one."""
+"""What becomes of a packet: `()` loses it, `(p, p)` doubles it; one kept back may be given with
+a later one.
+"""
 
 QUEUE_PACKETS: Final = 256
 """Packets on the way in one direction; a writer waits when it is full, as a radio's would."""
@@ -24,11 +27,17 @@ def clear_air(packet: bytes) -> Iterable[bytes]:
 
 
 class Faults:
-    """An `Air` that spoils packets by their position, counted from 0: lose it, double it, let `late[i]` others pass."""
+    """An `Air` that spoils packets by their position, counted from 0: lose it, double it, let
+    `late[i]` others pass.
+    """
 
     def __init__(
-        self, *, lost: Iterable[int] = (), doubled: Iterable[int] = (), late: Mapping[int, int] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        lost: Iterable[int] = (),
+        doubled: Iterable[int] = (),
+        late: Mapping[int, int] | None = None,
+    ) -> None:
         self._lost = frozenset(lost)
         self._doubled = frozenset(doubled)
         self._late = dict(late or {})
@@ -91,7 +100,9 @@ class LoopbackTransport:
     async def write(self, packet: bytes) -> None:
         """Send one packet through the air. Raises `LinkLost` when either end was closed."""
         if len(packet) > self.max_packet:
-            raise LocalMisuse(f"a packet of {len(packet)} bytes; this link carries {self.max_packet}")
+            raise LocalMisuse(
+                f"a packet of {len(packet)} bytes; this link carries {self.max_packet}"
+            )
         await self._outbound.put(packet)
 
     async def packets(self) -> AsyncIterator[bytes]:
@@ -106,8 +117,11 @@ class LoopbackTransport:
 
 
 def loopback_pair(
-    *, max_packet: int = MIN_PACKET, to_glasses: Air = clear_air, to_central: Air = clear_air,
-) -> tuple[LoopbackTransport, LoopbackTransport]:  # fmt: skip
+    *,
+    max_packet: int = MIN_PACKET,
+    to_glasses: Air = clear_air,
+    to_central: Air = clear_air,
+) -> tuple[LoopbackTransport, LoopbackTransport]:
     """Give the central's end and the glasses' end of one connection."""
     down, up = _Pipe(to_glasses), _Pipe(to_central)
     central = LoopbackTransport("loopback:glasses", down, up, max_packet=max_packet)

@@ -1,6 +1,8 @@
-"""Pairing with one pair of glasses, and forgetting them again; the same on BlueZ and on our own host stack. Always bleak.
+"""Pairing with one pair of glasses, and forgetting them again; the same on BlueZ and on our own
+host stack. Always bleak.
 
-Knows no person: who is asked is handed in. That a code was really asked for decides, not what the host stack says.
+Knows no person: who is asked is handed in. That a code was really asked for decides, not what the
+host stack says.
 """
 
 import logging
@@ -22,7 +24,8 @@ CLOSE_S: Final = 3.0
 
 
 async def pair(radio: Radio, sighting: Sighting, asker: Asker, *, timeout_s: float) -> Proof:
-    """Connect, pair, disconnect. The glasses must not be bonded with us already: `unpair` first, then hear them again.
+    """Connect, pair, disconnect. The glasses must not be bonded with us already: `unpair` first,
+    then hear them again.
 
     Raises `PairingError` and `RadioError`.
     """
@@ -36,7 +39,9 @@ async def pair(radio: Radio, sighting: Sighting, asker: Asker, *, timeout_s: flo
                 address = await _bonded(radio, sighting)
         except (RadioError, PairingError):
             raise
-        except Exception as error:  # bleak raises its own, D-Bus's and the operating system's errors alike
+        except (
+            Exception
+        ) as error:  # bleak raises its own, D-Bus's and the operating system's errors alike
             raise why_unpaired(error, witness, doing) from error
     if sighting.entry.pairing is Pairing.NONE:
         return Proof(How.NONE, address)
@@ -44,15 +49,20 @@ async def pair(radio: Radio, sighting: Sighting, asker: Asker, *, timeout_s: flo
     if sighting.entry.pairing is Pairing.CODE and not proof.asked:
         await unpair(radio, address)
         raise PairingError(
-            PairingReason.UNPROVEN, f"{doing}: it went through without a code, though these glasses can show one; it was undone",
-            "somebody else may be answering in their place: move away from other people's devices, restart the glasses, "
+            PairingReason.UNPROVEN,
+            f"{doing}: it went through without a code, "
+            "though these glasses can show one; it was undone",
+            "somebody else may be answering in their place: "
+            "move away from other people's devices, restart the glasses, "
             "then: glassd pair",
-        )  # fmt: skip
+        )
     return proof
 
 
 async def _bonded(radio: Radio, sighting: Sighting) -> str:
-    """Make the bond (or, with glasses that know none, only prove that they are there); gives their own address."""
+    """Make the bond (or, with glasses that know none, only prove that they are there); gives
+    their own address.
+    """
     from bleak import BleakClient  # noqa: PLC0415 - 8 MiB that a daemon without radio does not need
 
     options = {} if radio.client is None else {"backend": radio.client}
@@ -61,7 +71,9 @@ async def _bonded(radio: Radio, sighting: Sighting) -> str:
         try:
             await client.connect()
         except Exception as error:  # as in pair
-            raise classify(error, f"connecting to {sighting.address}", radio=radio.moniker) from error
+            raise classify(
+                error, f"connecting to {sighting.address}", radio=radio.moniker
+            ) from error
         if sighting.entry.pairing is not Pairing.NONE:
             await client.pair()
         return str(client.address)
@@ -78,7 +90,9 @@ async def _hang_up(client: Any) -> None:
 
 
 async def unpair(radio: Radio, address: str) -> bool:
-    """Forget the bond with an address on our side; False when there was none. Raises `RadioError`."""
+    """Forget the bond with an address on our side; False when there was none. Raises
+    `RadioError`.
+    """
     async with radio.lock:
         try:
             return await _bonding(radio).forget(address)

@@ -1,4 +1,5 @@
-"""What host stacks say when pairing fails, and what a person can do about it: BlueZ's and bumble's words in one table.
+"""What host stacks say when pairing fails, and what a person can do about it: BlueZ's and bumble's
+words in one table.
 
 The one reader of those texts; knows no radio and asks nobody.
 """
@@ -20,30 +21,63 @@ class _Rule(NamedTuple):
 
 
 _AGAIN: Final = "try again: glassd pair"
-_MODE: Final = "put the glasses into pairing mode (their manual says how; a reset does it too), then: glassd pair"
-_WRONG: Final = _Rule("", _R.WRONG_CODE, "the code was wrong", "look at the new code on the lens and " + _AGAIN)
-_DECLINED: Final = _Rule("", _R.NOT_ANSWERED, "the code was not given or not confirmed in time", _AGAIN)
+_MODE: Final = (
+    "put the glasses into pairing mode (their manual says how; "
+    "a reset does it too), then: glassd pair"
+)
+_WRONG: Final = _Rule(
+    "", _R.WRONG_CODE, "the code was wrong", "look at the new code on the lens and " + _AGAIN
+)
+_DECLINED: Final = _Rule(
+    "", _R.NOT_ANSWERED, "the code was not given or not confirmed in time", _AGAIN
+)
 
 _RULES: Final = (
-    _Rule(r"REPEATED_ATTEMPTS", _R.REFUSED, "the glasses want a pause after too many tries", "wait half a minute, then: glassd pair"),
-    _Rule(r"PAIRING_NOT_SUPPORTED|PAIRING_NOT_ALLOWED|AuthenticationRejected", _R.REFUSED, "the glasses refuse to be paired", _MODE),
-    _Rule(r"no key of LE Secure|AUTHENTICATION_REQUIREMENTS|ENCRYPTION_KEY_SIZE", _R.REFUSED,
-          "the glasses pair in an old way that is not safe", "update their firmware"),
-    _Rule(r"AuthenticationTimeout|TimeoutError|timed out", _R.TIMEOUT, "the glasses did not answer in time",
-          "bring them near and " + _AGAIN),
+    _Rule(
+        r"REPEATED_ATTEMPTS",
+        _R.REFUSED,
+        "the glasses want a pause after too many tries",
+        "wait half a minute, then: glassd pair",
+    ),
+    _Rule(
+        r"PAIRING_NOT_SUPPORTED|PAIRING_NOT_ALLOWED|AuthenticationRejected",
+        _R.REFUSED,
+        "the glasses refuse to be paired",
+        _MODE,
+    ),
+    _Rule(
+        r"no key of LE Secure|AUTHENTICATION_REQUIREMENTS|ENCRYPTION_KEY_SIZE",
+        _R.REFUSED,
+        "the glasses pair in an old way that is not safe",
+        "update their firmware",
+    ),
+    _Rule(
+        r"AuthenticationTimeout|TimeoutError|timed out",
+        _R.TIMEOUT,
+        "the glasses did not answer in time",
+        "bring them near and " + _AGAIN,
+    ),
     _Rule(r"AuthenticationCanceled", _R.NOT_ANSWERED, "pairing was called off", _AGAIN),
-    _Rule(r"disconnected during|ConnectionAttemptFailed|Not connected|not connected|Service Discovery has not", _R.LOST,
-          "the glasses went away while they were paired", "bring them near and " + _AGAIN),
+    _Rule(
+        r"disconnected during|ConnectionAttemptFailed|Not "
+        r"connected|not connected|Service Discovery has not",
+        _R.LOST,
+        "the glasses went away while they were paired",
+        "bring them near and " + _AGAIN,
+    ),
     _Rule(r"AuthenticationFailed", _R.REFUSED, "the glasses refuse to be paired", _MODE),
-)  # fmt: skip
+)
 """First match wins (facts: lab; org.bluez.Device1.Pair; Core 5.4, Vol 3, Part H, 3.5.5)."""
-_FAILED_CHECK: Final = r"CONFIRM_VALUE_FAILED|DHKEY_CHECK_FAILED|PASSKEY_ENTRY_FAILED|AuthenticationFailed"
+_FAILED_CHECK: Final = (
+    r"CONFIRM_VALUE_FAILED|DHKEY_CHECK_FAILED|PASSKEY_ENTRY_FAILED|AuthenticationFailed"
+)
 
 
 def why_unpaired(error: BaseException, witness: Witness, doing: str) -> PairingError:
     """Turn whatever was raised while pairing into a reason, a sentence and the next thing to do.
 
-    A host stack says only that authentication failed: that a person was asked makes it a wrong code.
+    A host stack says only that authentication failed: that a person was asked makes it a wrong
+    code.
     """
     told = f"{type(error).__name__}: {error} {getattr(error, 'dbus_error', '')}"
     if witness.declined:

@@ -1,4 +1,5 @@
-"""What bleak, BlueZ and our own backend say when something is wrong, and what a person can do about it.
+"""What bleak, BlueZ and our own backend say when something is wrong, and what a person can do about
+it.
 
 The one reader of their texts; knows no connections and no glasses.
 """
@@ -24,63 +25,149 @@ class _Rule(NamedTuple):
 _PAIR: Final = "pair again: glassd pair"
 _NEAR: Final = "switch the glasses on and bring them near"
 _RULES: Final = (
-    _Rule(r"No module named '(bumble|bleak|usb1|dbus_fast)", RadioReason.NO_ADAPTER, "install it: pip install 'glassd[sim]'"),
-    _Rule(r"virtual adapter is busy", RadioReason.BUSY,
-          "another daemon uses this mock: stop it, or start a second mock on another port"),
-    _Rule(r"no virtual adapter|HCI stream ended|does not speak HCI|virtual adapter reads nothing", RadioReason.NO_ADAPTER,
-          "start the mock: glassd sim mock:display --radio {radio}"),
-    _Rule(r"no Bluetooth dongle|dongle is gone", RadioReason.NO_ADAPTER, "plug the dongle in; check that we may open it (udev)"),
-    _Rule(r"POWERED_OFF|not powered|No powered Bluetooth adapters|NotReady|Resource Not Ready", RadioReason.POWERED_OFF,
-          "bluetoothctl power on (and: rfkill unblock bluetooth)"),
-    _Rule(r"FileNotFoundError|ConnectionRefusedError|org\.bluez.*not provided|ServiceUnknown|DBUS_SYSTEM_BUS|name is not activatable"
-          r"|org\.freedesktop\.systemd1\.|DBus\.Error\.Spawn|dbus-org\.bluez"  # D-Bus asked systemd to start it: masked, not there, failed
-          r"|NameHasNoOwner|bluetoothd is gone|D-Bus is gone|EOFError|BrokenPipeError|ConnectionResetError|Disconnected by user",
-          RadioReason.NO_SERVICE, "systemctl start bluetooth (BlueZ and D-Bus must be installed and running), or choose another "
-          "radio: " + RADIOS, "the Bluetooth service cannot be reached"),
-    _Rule(r"PermissionError|AccessDenied|DENIED_|NotAuthorized\b.*sender", RadioReason.NOT_ALLOWED,
-          "let this user talk to org.bluez: add it to the group bluetooth"),
-    _Rule(r"NO_BLUETOOTH|No Bluetooth adapters|[Aa]dapter.*(not found|is gone)|NO_BLE_CENTRAL_ROLE", RadioReason.NO_ADAPTER,
-          "plug in a Bluetooth adapter, or choose another radio: " + RADIOS),
+    _Rule(
+        r"No module named '(bumble|bleak|usb1|dbus_fast)",
+        RadioReason.NO_ADAPTER,
+        "install it: pip install 'glassd[sim]'",
+    ),
+    _Rule(
+        r"virtual adapter is busy",
+        RadioReason.BUSY,
+        "another daemon uses this mock: stop it, or start a second mock on another port",
+    ),
+    _Rule(
+        r"no virtual adapter|HCI stream ended|does not speak HCI|virtual adapter reads nothing",
+        RadioReason.NO_ADAPTER,
+        "start the mock: glassd sim mock:display --radio {radio}",
+    ),
+    _Rule(
+        r"no Bluetooth dongle|dongle is gone",
+        RadioReason.NO_ADAPTER,
+        "plug the dongle in; check that we may open it (udev)",
+    ),
+    _Rule(
+        r"POWERED_OFF|not powered|No powered Bluetooth adapters|NotReady|Resource Not Ready",
+        RadioReason.POWERED_OFF,
+        "bluetoothctl power on (and: rfkill unblock bluetooth)",
+    ),
+    _Rule(
+        r"FileNotFoundError|ConnectionRefusedError|org\.bluez.*not "
+        r"provided|ServiceUnknown|DBUS_SYSTEM_BUS|name is not activatable"
+        # D-Bus asked systemd to start it: masked, not there, failed
+        r"|org\.freedesktop\.systemd1\.|DBus\.Error\.Spawn|dbus-org\.bluez"
+        r"|NameHasNoOwner|bluetoothd is gone|D-Bus is "
+        r"gone|EOFError|BrokenPipeError|ConnectionResetError|Disconnected by user",
+        RadioReason.NO_SERVICE,
+        "systemctl start bluetooth (BlueZ and D-Bus must be "
+        "installed and running), or choose another "
+        "radio: " + RADIOS,
+        "the Bluetooth service cannot be reached",
+    ),
+    _Rule(
+        r"PermissionError|AccessDenied|DENIED_|NotAuthorized\b.*sender",
+        RadioReason.NOT_ALLOWED,
+        "let this user talk to org.bluez: add it to the group bluetooth",
+    ),
+    _Rule(
+        r"NO_BLUETOOTH|No Bluetooth adapters|[Aa]dapter.*(not found|is gone)|NO_BLE_CENTRAL_ROLE",
+        RadioReason.NO_ADAPTER,
+        "plug in a Bluetooth adapter, or choose another radio: " + RADIOS,
+    ),
     _Rule(r"our key any more.*disconnected", RadioReason.BOND_DOUBT, _PAIR),
-    _Rule(r"PIN_OR_KEY_MISSING|MIC_FAILURE|[Kk]ey [Mm]issing|keys not found|our key any more", RadioReason.BOND_LOST, _PAIR,
-          "the glasses do not know our key any more"),
-    _Rule(r"[Nn]o agent", RadioReason.NO_AGENT, "pair with glassd, which answers for the glasses: glassd pair"),
-    _Rule(r"AuthenticationFailed|AuthenticationRejected|AuthenticationCanceled|AuthenticationTimeout", RadioReason.REFUSED, _PAIR),
-    _Rule(r"INSUFFICIENT_|Insufficient (Auth|Encr)|Not paired", RadioReason.NOT_PAIRED, "pair them: glassd pair",
-          "the glasses let only paired ones write"),
-    _Rule(r"AlreadyConnected|CONNECTION_ALREADY_EXISTS|LIMITED_RESOURCES|connected elsewhere", RadioReason.CONNECTED_ELSEWHERE,
-          "another phone or program holds the glasses: disconnect them there"),
-    _Rule(r"br-connection-|le-connection-|ConnectionAttemptFailed|device disconnected|disconnected during|connection failed"
-          r"|Not connected|CONNECTION_FAILED_TO_BE_ESTABLISHED|Input/output error|Software caused connection abort|Disconnected",
-          RadioReason.LINK_FAILED, "bring the glasses nearer; Wi-Fi on the same chip can be in the way"),
-    _Rule(r"InProgress|Operation already in progress|in use", RadioReason.BUSY,
-          "another program is scanning or connecting; it passes, or: systemctl restart bluetooth"),
-    _Rule(r"[Cc]haracteristic|INVALID_HANDLE|Invalid handle|Service Discovery has not|Notify acquired", RadioReason.STALE_CACHE,
-          "these are other glasses than their advertisement says; update their firmware"),
-    _Rule(r"DeviceNotFound|not found|UnknownObject|UnknownMethod|DoesNotExist|removed from BlueZ", RadioReason.NOT_FOUND, _NEAR),
-    _Rule(r"TimeoutError|timed out|NoReply", RadioReason.TIMEOUT, "bring the glasses near; switch them off and on"),
-)  # fmt: skip
-"""Every text by which bleak, BlueZ or our own backend says what is wrong, first match wins (facts: lab, bleak 3.1)."""
-
-_WHEN_BONDED: Final = {RadioReason.LINK_FAILED: RadioReason.BOND_DOUBT, RadioReason.NOT_PAIRED: RadioReason.BOND_LOST}
-"""The same words mean something else of glasses whose key we keep: BlueZ tells a mismatch as `br-connection-canceled`, or
-as a link that drops while it is being made (facts/ble-stack.md 5.15).
+    _Rule(
+        r"PIN_OR_KEY_MISSING|MIC_FAILURE|[Kk]ey [Mm]issing|keys not found|our key any more",
+        RadioReason.BOND_LOST,
+        _PAIR,
+        "the glasses do not know our key any more",
+    ),
+    _Rule(
+        r"[Nn]o agent",
+        RadioReason.NO_AGENT,
+        "pair with glassd, which answers for the glasses: glassd pair",
+    ),
+    _Rule(
+        r"AuthenticationFailed|AuthenticationRejected|AuthenticationCanceled|AuthenticationTimeout",
+        RadioReason.REFUSED,
+        _PAIR,
+    ),
+    _Rule(
+        r"INSUFFICIENT_|Insufficient (Auth|Encr)|Not paired",
+        RadioReason.NOT_PAIRED,
+        "pair them: glassd pair",
+        "the glasses let only paired ones write",
+    ),
+    _Rule(
+        r"AlreadyConnected|CONNECTION_ALREADY_EXISTS|LIMITED_RESOURCES|connected elsewhere",
+        RadioReason.CONNECTED_ELSEWHERE,
+        "another phone or program holds the glasses: disconnect them there",
+    ),
+    _Rule(
+        r"br-connection-|le-connection-|ConnectionAttemptFailed|device "
+        r"disconnected|disconnected during|connection failed"
+        r"|Not connected|CONNECTION_FAILED_TO_BE_ESTABLISHED|Input/output "
+        r"error|Software caused connection abort|Disconnected",
+        RadioReason.LINK_FAILED,
+        "bring the glasses nearer; Wi-Fi on the same chip can be in the way",
+    ),
+    _Rule(
+        r"InProgress|Operation already in progress|in use",
+        RadioReason.BUSY,
+        "another program is scanning or connecting; it passes, or: systemctl restart bluetooth",
+    ),
+    _Rule(
+        r"[Cc]haracteristic|INVALID_HANDLE|Invalid handle|Service "
+        r"Discovery has not|Notify acquired",
+        RadioReason.STALE_CACHE,
+        "these are other glasses than their advertisement says; update their firmware",
+    ),
+    _Rule(
+        r"DeviceNotFound|not found|UnknownObject|UnknownMethod|DoesNotExist|removed from BlueZ",
+        RadioReason.NOT_FOUND,
+        _NEAR,
+    ),
+    _Rule(
+        r"TimeoutError|timed out|NoReply",
+        RadioReason.TIMEOUT,
+        "bring the glasses near; switch them off and on",
+    ),
+)
+"""Every text by which bleak, BlueZ or our own backend says what is wrong, first match wins
+(facts: lab, bleak 3.1).
 """
-MTU_STUCK: Final = "the glasses carry only 20 bytes a packet, so pages come slowly: switch them off and on; update their firmware"
+
+_WHEN_BONDED: Final = {
+    RadioReason.LINK_FAILED: RadioReason.BOND_DOUBT,
+    RadioReason.NOT_PAIRED: RadioReason.BOND_LOST,
+}
+"""The same words mean something else of glasses whose key we keep: BlueZ tells a mismatch as
+`br-connection-canceled`, or as a link that drops while it is being made (facts/ble-stack.md 5.15).
+"""
+MTU_STUCK: Final = (
+    "the glasses carry only 20 bytes a packet, so pages come slowly: "
+    "switch them off and on; update their firmware"
+)
 
 _PLAIN: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 
 
-def classify(error: BaseException, doing: str, *, radio: str = "tcp:HOST:PORT", bonded: bool = False) -> RadioError:
-    """Turn whatever bleak raised into a reason, a sentence and the next thing a person can do. `bonded`: we keep a key of
-    the glasses that this is about.
+def classify(
+    error: BaseException, doing: str, *, radio: str = "tcp:HOST:PORT", bonded: bool = False
+) -> RadioError:
+    """Turn whatever bleak raised into a reason, a sentence and the next thing a person can do.
+    `bonded`: we keep a key of the glasses that this is about.
     """
     words = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
     detail = _PLAIN.sub(" ", words).strip()[:300]  # remote text: no control characters, one line
-    more = _PLAIN.sub(" ", " ".join(map(str, error.args[1:])))[:300]  # D-Bus errors: the name first, then the text
-    code = getattr(getattr(error, "reason", None), "name", "") or getattr(getattr(error, "code", None), "name", "")
+    more = _PLAIN.sub(" ", " ".join(map(str, error.args[1:])))[
+        :300
+    ]  # D-Bus errors: the name first, then the text
+    code = getattr(getattr(error, "reason", None), "name", "") or getattr(
+        getattr(error, "code", None), "name", ""
+    )
     told = f"{type(error).__name__}: {detail} {more} {code}"
-    named = isinstance(getattr(error, "reason", None), Enum)  # bleak's own name of it, which means nothing to a person
+    named = isinstance(
+        getattr(error, "reason", None), Enum
+    )  # bleak's own name of it, which means nothing to a person
     text = detail if named else f"{detail} {more}".strip()
     for rule in _RULES:
         if re.search(rule.pattern, told):

@@ -1,6 +1,8 @@
-"""Two connections as one: moves packets of both sides of a pair, and joins a side again that was lost.
+"""Two connections as one: moves packets of both sides of a pair, and joins a side again that was
+lost.
 
-Refuses to know what packets mean and how a side is found (side_radio.py): `join` gives a fresh connection of a side.
+Refuses to know what packets mean and how a side is found (side_radio.py): `join` gives a fresh
+connection of a side.
 """
 
 import asyncio
@@ -19,9 +21,13 @@ Join = Callable[[Side], Awaitable[Transport[bytes]]]
 
 FIRST_REST_S: Final = 1.0
 LONGEST_REST_S: Final = 30.0
-"""Between two tries to join a side; a try listens itself, so that a side that returns is heard within one."""
+"""Between two tries to join a side; a try listens itself, so that a side that returns is heard
+within one.
+"""
 STABLE_S: Final = 10.0
-"""A side that was there this long is joined at once when it is lost; one that comes and goes is rested for as well."""
+"""A side that was there this long is joined at once when it is lost; one that comes and goes is
+rested for as well.
+"""
 MAX_QUEUED: Final = 2048
 """Packets of both sides nobody has taken yet; each connection has its own bound as well."""
 
@@ -29,15 +35,19 @@ MAX_QUEUED: Final = 2048
 class SidePair:
     """One connection to a pair; implements `Transport[Sided]`. Used once.
 
-    What it says first is which sides are there. A side that is lost becomes `SideNews`, and is joined again with growing
-    rests while the other carries on; with neither side left the connection is over. A codec that gives a side up says so
-    with `SideNews(side, up=False)`.
+    What it says first is which sides are there. A side that is lost becomes `SideNews`, and is
+    joined again with growing rests while the other carries on; with neither side left the
+    connection is over. A codec that gives a side up says so with `SideNews(side, up=False)`.
     """
 
     def __init__(
-        self, address: str, join: Join, there: Mapping[Side, Transport[bytes]], *,
+        self,
+        address: str,
+        join: Join,
+        there: Mapping[Side, Transport[bytes]],
+        *,
         rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._address = address
         self._join = join
         self._rest = rest
@@ -62,31 +72,45 @@ class SidePair:
     @property
     def max_packet(self) -> int:
         """What both sides can carry."""
-        return min((each.max_packet for each in self._there.values()), default=self._first.max_packet)
+        return min(
+            (each.max_packet for each in self._there.values()), default=self._first.max_packet
+        )
 
     async def write(self, packet: Sided) -> None:
-        """Send a packet to its side; to one that is away it is lost, and the codec knows by then, or will in a moment.
+        """Send a packet to its side; to one that is away it is lost, and the codec knows by then,
+        or will in a moment.
 
         Raises `LinkLost` when no side is left.
         """
         there = self._there.get(packet.side)
         if isinstance(packet, SideNews):
             if not packet.up:
-                self._dropped[packet.side].set()  # closing takes its time: that must not hold the other side up
+                self._dropped[
+                    packet.side
+                ].set()  # closing takes its time: that must not hold the other side up
             return
         if self._over:
             raise LinkLost(LostReason.DISCONNECTED, "neither side is there")
         if there is None:
             return
-        if len(packet.data) > there.max_packet:  # cut before this side came back with less; joined again it gets its own
-            log.debug("the %s side carries %d bytes, not %d", packet.side, there.max_packet, len(packet.data))
+        if (
+            len(packet.data) > there.max_packet
+        ):  # cut before this side came back with less; joined again it gets its own
+            log.debug(
+                "the %s side carries %d bytes, not %d",
+                packet.side,
+                there.max_packet,
+                len(packet.data),
+            )
             self._dropped[packet.side].set()
             return
         try:
             await there.write(packet.data)
         except LinkLost as lost:
             log.debug("the %s side did not take a packet: %s", packet.side, lost)
-            if self._there.get(packet.side) is there:  # it may be back by now, over a connection that has no fault
+            if (
+                self._there.get(packet.side) is there
+            ):  # it may be back by now, over a connection that has no fault
                 self._dropped[packet.side].set()
 
     async def packets(self) -> AsyncIterator[Sided]:
@@ -130,7 +154,9 @@ class SidePair:
             self._end(fault)
 
     async def _live(self, side: Side) -> None:
-        """Read one side while it is there, join it while it is not. Raises `LinkLost` when the other is gone as well."""
+        """Read one side while it is there, join it while it is not. Raises `LinkLost` when the
+        other is gone as well.
+        """
         time = asyncio.get_running_loop().time
         flaps = 0
         while True:

@@ -1,6 +1,8 @@
-"""Finding and connecting glasses of two radios: both arms of one pair, left first, or one of them again.
+"""Finding and connecting glasses of two radios: both arms of one pair, left first, or one of them
+again.
 
-Knows no packets; the two connections it makes become one in side_pair.py. Always bleak, by way of ble.py.
+Knows no packets; the two connections it makes become one in side_pair.py. Always bleak, by way of
+ble.py.
 """
 
 import asyncio
@@ -22,8 +24,13 @@ LISTEN_S: Final = 10.0
 
 
 async def connect_any(
-    radio: Radio, sighting: Sighting, *, timeout_s: float, catalog: Catalog = CATALOG, wanted: Wanted | None = None
-) -> Transport[bytes] | SidePair:  # fmt: skip
+    radio: Radio,
+    sighting: Sighting,
+    *,
+    timeout_s: float,
+    catalog: Catalog = CATALOG,
+    wanted: Wanted | None = None,
+) -> Transport[bytes] | SidePair:
     """Connect glasses heard just now, of one radio or of two. Raises `RadioError`."""
     if sighting.side is None:
         return await connect(radio, sighting, timeout_s=timeout_s)
@@ -31,9 +38,16 @@ async def connect_any(
 
 
 async def connect_pair(
-    radio: Radio, sighting: Sighting, *, timeout_s: float, catalog: Catalog = CATALOG, wanted: Wanted | None = None
-) -> SidePair:  # fmt: skip
-    """Connect the left arm, then the right; one that was not heard or cannot be had joins later. Raises `RadioError`."""
+    radio: Radio,
+    sighting: Sighting,
+    *,
+    timeout_s: float,
+    catalog: Catalog = CATALOG,
+    wanted: Wanted | None = None,
+) -> SidePair:
+    """Connect the left arm, then the right; one that was not heard or cannot be had joins
+    later. Raises `RadioError`.
+    """
     there: dict[Side, Transport[bytes]] = {}
     failed: list[RadioError] = []
     try:
@@ -55,13 +69,19 @@ async def connect_pair(
 
 
 class Joiner:
-    """Joins arms of one pair again, each by the address it had: the name of a pair is only a channel, which another wearer's
-    glasses may share. An arm that was never heard is the first that is wanted.
+    """Joins arms of one pair again, each by the address it had: the name of a pair is only a
+    channel, which another wearer's glasses may share. An arm that was never heard is the first that
+    is wanted.
     """
 
     def __init__(
-        self, radio: Radio, sighting: Sighting, catalog: Catalog, wanted: Wanted | None, timeout_s: float
-    ) -> None:  # fmt: skip
+        self,
+        radio: Radio,
+        sighting: Sighting,
+        catalog: Catalog,
+        wanted: Wanted | None,
+        timeout_s: float,
+    ) -> None:
         self._radio = radio
         self._pair = sighting.pair
         self._catalog = catalog
@@ -70,19 +90,29 @@ class Joiner:
         self._addresses = {side: arm.address for side, arm in by_side(sighting).items()}
 
     async def __call__(self, side: Side) -> BleTransport:
-        """Listen for an arm and connect it; one that this machine still holds does not advertise. Raises `RadioError`."""
+        """Listen for an arm and connect it; one that this machine still holds does not
+        advertise. Raises `RadioError`.
+        """
 
         def wanted(heard: Sighting) -> bool:
             return self._is(heard, side)
 
         held = await left_over(self._radio, self._catalog, wanted=wanted)
-        arm = held[0] if held else await scan(self._radio, self._catalog, timeout_s=LISTEN_S, wanted=wanted, arms=False)
+        arm = (
+            held[0]
+            if held
+            else await scan(
+                self._radio, self._catalog, timeout_s=LISTEN_S, wanted=wanted, arms=False
+            )
+        )
         joined = await connect(self._radio, arm, timeout_s=self._timeout_s)
         self._addresses[side] = arm.address
         return joined
 
     def _is(self, heard: Sighting, side: Side) -> bool:
-        if (heard.pair, heard.side) != (self._pair, side) or heard.address != self._addresses.get(side, heard.address):
+        if (heard.pair, heard.side) != (self._pair, side) or heard.address != self._addresses.get(
+            side, heard.address
+        ):
             return False
         return self._wanted is None or self._wanted(heard)
 

@@ -11,15 +11,19 @@ from firmware_bridge.catalog import Model
 from firmware_bridge.sides import Side
 
 ARMS_GRACE_S: Final = 3.0
-"""How long one arm of a pair waits for the other: an arm that is there advertises many times in it."""
+"""How long one arm of a pair waits for the other: an arm that is there advertises many times in
+it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """Glasses that were heard just now. `device` is bleak's own and goes stale within half a minute.
+    """Glasses that were heard just now. `device` is bleak's own and goes stale within half a
+    minute.
 
-    `bonded`: the radio keeps a key of them. `left_over`: they were not heard, but are connected to this machine already.
-    Of two-sided glasses this is one `side` of a `pair`; `other` is the other side, when it was heard too.
+    `bonded`: the radio keeps a key of them. `left_over`: they were not heard, but are connected to
+    this machine already. Of two-sided glasses this is one `side` of a `pair`; `other` is the other
+    side, when it was heard too.
     """
 
     entry: Model

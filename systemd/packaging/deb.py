@@ -1,6 +1,8 @@
-"""`make deb`: one Debian package a suite, for a venv serves one version of Python only. Plain dpkg-deb, no debhelper.
+"""`make deb`: one Debian package a suite, for a venv serves one version of Python only. Plain
+dpkg-deb, no debhelper.
 
-The same commit gives the same bytes. Refuses to install anything, here or elsewhere (`make deb-test` does).
+The same commit gives the same bytes. Refuses to install anything, here or elsewhere (`make
+deb-test` does).
 """
 
 import argparse
@@ -26,7 +28,9 @@ DOC: Final = "/usr/share/doc/glassd"
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """One Debian release: its number sorts versions over releases, its Python decides what is inside."""
+    """One Debian release: its number sorts versions over releases, its Python decides what is
+    inside.
+    """
 
     name: str
     number: int
@@ -53,10 +57,23 @@ def build(suite: Suite, arch: str, *, out: Path, wheels: Path | None, epoch: int
         out.mkdir(parents=True, exist_ok=True)
         package = out / f"glassd_{version}_{arch}.deb"
         _same_times(root, epoch)
-        # zstd: 150 MiB of libraries take seconds, where xz takes minutes, also to unpack on a Pi; both suites read it.
-        command = ["dpkg-deb", "--root-owner-group", "-Zzstd", "-z10", "--build", str(root), str(package)]
+        # zstd: 150 MiB of libraries take seconds, where xz takes minutes, also to unpack on a Pi;
+        # both suites read it.
+        command = [
+            "dpkg-deb",
+            "--root-owner-group",
+            "-Zzstd",
+            "-z10",
+            "--build",
+            str(root),
+            str(package),
+        ]
         ran = subprocess.run(
-            command, env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)}, capture_output=True, text=True, check=False
+            command,
+            env={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if ran.returncode:
             raise CannotBuild(f"dpkg-deb failed:\n{ran.stderr}")
@@ -90,13 +107,16 @@ def _gz(content: bytes) -> bytes:
 def _changelog(suite: Suite, version: str, epoch: int) -> str:
     date = time.strftime("%a, %d %b %Y %H:%M:%S +0000", time.gmtime(epoch))
     return (
-        f"glassd ({version}) {suite.name}; urgency=medium\n\n  * What changed is told in CHANGELOG.md of the sources.\n\n"
+        f"glassd ({version}) {suite.name}; urgency=medium\n\n  * What changed "
+        "is told in CHANGELOG.md of the sources.\n\n"
         f" -- The glassd project <glassd@localhost>  {date}\n"
     )
 
 
 def _copyright(root: Path) -> str:
-    """Our licence, and that of every library in the venv; each one's own text lies in its .dist-info folder."""
+    """Our licence, and that of every library in the venv; each one's own text lies in its
+    .dist-info folder.
+    """
     lines = (SCRIPTS / "copyright").read_text(encoding="utf-8").rstrip("\n").splitlines()
     for name, version, licence in sorted(_bundled(root)):
         lines.append(f" {name} {version}: {licence}")
@@ -106,8 +126,16 @@ def _copyright(root: Path) -> str:
 def _bundled(root: Path) -> Iterator[tuple[str, str, str]]:
     for metadata in root.glob(f"{OPT[1:]}/lib/*/site-packages/*.dist-info/METADATA"):
         head = HeaderParser().parsestr(metadata.read_text(encoding="utf-8"))
-        said = head["License-Expression"] or (head["License"] or "").splitlines()[:1] or head.get_all("Classifier", [])
-        licence = said if isinstance(said, str) else "; ".join(s.rpartition(" :: ")[2] for s in said if "::" not in s or "License" in s)
+        said = (
+            head["License-Expression"]
+            or (head["License"] or "").splitlines()[:1]
+            or head.get_all("Classifier", [])
+        )
+        licence = (
+            said
+            if isinstance(said, str)
+            else "; ".join(s.rpartition(" :: ")[2] for s in said if "::" not in s or "License" in s)
+        )
         yield head["Name"], head["Version"], licence or "see its .dist-info"
 
 
@@ -118,11 +146,23 @@ def _control(root: Path, suite: Suite, *, version: str, arch: str) -> None:
     control = root / "DEBIAN"
     control.mkdir()
     size = sum(p.lstat().st_size for p in root.rglob("*") if not p.is_dir()) // 1024
-    text = (SCRIPTS / "control.in").read_text(encoding="utf-8").format(
-        version=version, arch=arch, size=size, python=suite.python, next_python=suite.next_python,
-    )  # fmt: skip
+    text = (
+        (SCRIPTS / "control.in")
+        .read_text(encoding="utf-8")
+        .format(
+            version=version,
+            arch=arch,
+            size=size,
+            python=suite.python,
+            next_python=suite.next_python,
+        )
+    )
     _put(root, "/DEBIAN/control", text.encode())
-    sums = [(_md5(p), p.relative_to(root)) for p in sorted(root.rglob("*")) if p.is_file() and not p.is_symlink() and control not in p.parents]
+    sums = [
+        (_md5(p), p.relative_to(root))
+        for p in sorted(root.rglob("*"))
+        if p.is_file() and not p.is_symlink() and control not in p.parents
+    ]
     _put(root, "/DEBIAN/md5sums", "".join(f"{digest}  {path}\n" for digest, path in sums).encode())
     for script in ("preinst", "postinst", "prerm", "postrm"):
         _put(root, f"/DEBIAN/{script}", (SCRIPTS / script).read_bytes())
@@ -145,7 +185,12 @@ def _epoch() -> int:
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
     if given.isdecimal():
         return int(given)
-    ran = subprocess.run(["git", "-C", str(ROOT), "log", "-1", "--format=%ct"], capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        ["git", "-C", str(ROOT), "log", "-1", "--format=%ct"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return int(ran.stdout) if ran.stdout.strip().isdecimal() else 1577836800
 
 
@@ -154,19 +199,26 @@ def _epoch() -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("suites", nargs="*", metavar="SUITE", help="bookworm, trixie (default: all)")
+    parser.add_argument(
+        "suites", nargs="*", metavar="SUITE", help="bookworm, trixie (default: all)"
+    )
     parser.add_argument("--arch", default="", help="amd64 or arm64 (default: this machine's)")
     parser.add_argument("--out", default="dist")
     parser.add_argument("--wheels", default="", help="a folder of wheels: no network is needed")
     args = parser.parse_args()
     if unknown := sorted(set(args.suites) - {s.name for s in SUITES}):
-        parser.error(f"{', '.join(unknown)}: no package is made for it; there are {', '.join(s.name for s in SUITES)}")
+        parser.error(
+            f"{', '.join(unknown)}: no package is made for it; "
+            f"there are {', '.join(s.name for s in SUITES)}"
+        )
     os.umask(0o022)
     failed = False
     for suite in (s for s in SUITES if not args.suites or s.name in args.suites):
         try:
             wheels = Path(args.wheels) if args.wheels else None
-            package = build(suite, args.arch or this_arch(), out=Path(args.out), wheels=wheels, epoch=_epoch())
+            package = build(
+                suite, args.arch or this_arch(), out=Path(args.out), wheels=wheels, epoch=_epoch()
+            )
         except (CannotBuild, OSError) as e:
             failed = True
             print(f"NOT BUILT for {suite.name}: {e}", file=sys.stderr)

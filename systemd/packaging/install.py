@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""`make install` and `make uninstall`: the venv in /opt/glassd, the command, and the files systemd and the shells look for.
+"""`make install` and `make uninstall`: the venv in /opt/glassd, the command, and the files systemd
+and the shells look for.
 
-Keeps a list of what it wrote, removes exactly that, and leaves settings and state alone unless told to purge them.
+Keeps a list of what it wrote, removes exactly that, and leaves settings and state alone unless told
+to purge them.
 """
 
 import argparse
@@ -64,7 +66,9 @@ class Machine:
 
 
 def install(machine: Machine, layout: Layout, *, python: str, wheels: str, extras: str) -> None:
-    """Install or upgrade. What was there before keeps working until the new venv stands complete beside it."""
+    """Install or upgrade. What was there before keeps working until the new venv stands
+    complete beside it.
+    """
     _may_write(machine)
     _check_command(machine.at(layout.command))
     target = _target(machine, python)
@@ -92,9 +96,15 @@ def install(machine: Machine, layout: Layout, *, python: str, wheels: str, extra
 
 def _may_write(machine: Machine) -> None:
     if machine.real and os.geteuid() != 0:
-        raise Refused(f"only root may write to {OPT} and /etc: sudo make install (or DESTDIR=DIR, to look first)")
+        raise Refused(
+            f"only root may write to {OPT} and /etc: "
+            "sudo make install (or DESTDIR=DIR, to look first)"
+        )
     if machine.at("/var/lib/dpkg/info/glassd.list").exists():
-        raise Refused("glassd is installed as a Debian package, which owns these files: apt-get remove glassd, then try again")
+        raise Refused(
+            "glassd is installed as a Debian package, "
+            "which owns these files: apt-get remove glassd, then try again"
+        )
 
 
 def _check_command(command: Path) -> None:
@@ -104,16 +114,26 @@ def _check_command(command: Path) -> None:
 
 
 def _target(machine: Machine, python: str) -> Target:
-    """Find out what the venv is for. Below a DESTDIR the name tells the version: that Python need not run here."""
+    """Find out what the venv is for. Below a DESTDIR the name tells the version: that Python
+    need not run here.
+    """
     if machine.real:
         python = os.path.realpath(python)
         if python.startswith(HIDDEN):
-            raise Refused(f"{python}: the service cannot see into home directories; use the system's: SYSTEM_PYTHON=/usr/bin/python3")
+            raise Refused(
+                f"{python}: the service cannot see into home directories; "
+                "use the system's: SYSTEM_PYTHON=/usr/bin/python3"
+            )
     version = python_version_in(python) or version_of(Path(python))
     if version is None:
-        raise Refused(f"{python}: does not run here; name it with its version: SYSTEM_PYTHON=/usr/bin/python3.11")
+        raise Refused(
+            f"{python}: does not run here; name it with its version: "
+            "SYSTEM_PYTHON=/usr/bin/python3.11"
+        )
     if tuple(map(int, version.split("."))) < OLDEST:
-        raise Refused(f"{python}: is Python {version}; glassd needs {OLDEST[0]}.{OLDEST[1]} or newer")
+        raise Refused(
+            f"{python}: is Python {version}; glassd needs {OLDEST[0]}.{OLDEST[1]} or newer"
+        )
     return Target(python, version, this_arch())
 
 
@@ -148,7 +168,10 @@ def _first_settings(machine: Machine, layout: Layout) -> None:
 
 def _tell_the_system(machine: Machine, layout: Layout) -> None:
     if machine.real and not shutil.which("systemd-sysusers"):
-        print("NOTE: this machine has no systemd, so there is no service and no user glassd; run it yourself: glassd run")
+        print(
+            "NOTE: this machine has no systemd, so there is no service and no "
+            "user glassd; run it yourself: glassd run"
+        )
     machine.run("systemd-sysusers", layout.config("sysusers.d/glassd.conf"))
     machine.systemctl("daemon-reload")
     machine.systemctl("reload", "dbus.service")
@@ -158,11 +181,20 @@ def _tell_the_system(machine: Machine, layout: Layout) -> None:
 def _say_what_is_next(machine: Machine, layout: Layout, *, compiled: bool) -> None:
     print(f"glassd is in {machine.at(OPT)}, its command is {machine.at(layout.command)}")
     if not compiled:
-        print("NOTE: no bytecode was made, as no Python of that version is here; the first start will take longer")
+        print(
+            "NOTE: no bytecode was made, as no Python of that version is "
+            "here; the first start will take longer"
+        )
     if machine.real:
-        print("next: systemctl enable --now glassd && usermod -aG glassd,glassd-owner YOU && glassd status")
+        print(
+            "next: systemctl enable --now glassd && usermod -aG "
+            "glassd,glassd-owner YOU && glassd status"
+        )
     else:
-        print("there, once: systemd-sysusers && systemctl daemon-reload && systemctl reload dbus && systemctl enable --now glassd")
+        print(
+            "there, once: systemd-sysusers && systemctl daemon-reload && "
+            "systemctl reload dbus && systemctl enable --now glassd"
+        )
 
 
 # ------------------------------------------------------------------ uninstall
@@ -175,7 +207,9 @@ def uninstall(machine: Machine, *, purge: bool) -> None:
     if not paths and not purge and not machine.at(OPT).exists():
         print("glassd is not installed here")
         return
-    machine.systemctl("disable", "--now", "glassd.service", "glassd-mcp.socket", "glassd-mcp.service")
+    machine.systemctl(
+        "disable", "--now", "glassd.service", "glassd-mcp.socket", "glassd-mcp.service"
+    )
     for path in paths:
         _remove(machine, path)
     for tree in (OPT, f"{OPT}.new", f"{OPT}.old"):
@@ -185,7 +219,10 @@ def uninstall(machine: Machine, *, purge: bool) -> None:
     if purge:
         _purge(machine)
     else:
-        print(f"kept: {', '.join(STATE)}, secrets and the user glassd (make uninstall PURGE=1 removes them)")
+        print(
+            f"kept: {', '.join(STATE)}, secrets and the user glassd "
+            "(make uninstall PURGE=1 removes them)"
+        )
 
 
 def _purge(machine: Machine) -> None:
@@ -234,20 +271,38 @@ def main() -> int:
     parser.add_argument("action", choices=("install", "uninstall", "wheels"))
     parser.add_argument("--prefix", default="/usr/local")
     parser.add_argument("--destdir", default="", help="a tree that will become a machine's")
-    parser.add_argument("--python", default="/usr/bin/python3", help="the Python there, for the venv")
-    parser.add_argument("--wheels", default="", help="a folder of wheels: no network is needed (wheels: where to put them)")
+    parser.add_argument(
+        "--python", default="/usr/bin/python3", help="the Python there, for the venv"
+    )
+    parser.add_argument(
+        "--wheels",
+        default="",
+        help="a folder of wheels: no network is needed (wheels: where to put them)",
+    )
     parser.add_argument("--extras", default=EXTRAS)
-    parser.add_argument("--purge", action="store_true", help="uninstall: also state, settings, secrets and the user")
+    parser.add_argument(
+        "--purge", action="store_true", help="uninstall: also state, settings, secrets and the user"
+    )
     args = parser.parse_args()
     machine = Machine(args.destdir)
     os.umask(0o022)
     try:
         if args.action == "install":
-            install(machine, _layout(args.prefix), python=args.python, wheels=args.wheels, extras=args.extras)
+            install(
+                machine,
+                _layout(args.prefix),
+                python=args.python,
+                wheels=args.wheels,
+                extras=args.extras,
+            )
         elif args.action == "uninstall":
             uninstall(machine, purge=args.purge)
         else:
-            collect(Path(args.wheels or "dist/wheels"), target=_target(machine, args.python), extras=args.extras)
+            collect(
+                Path(args.wheels or "dist/wheels"),
+                target=_target(machine, args.python),
+                extras=args.extras,
+            )
     except (Refused, CannotBuild, OSError) as e:
         print(f"make {args.action}: {e}", file=sys.stderr)
         return 1

@@ -1,6 +1,8 @@
-"""glassd(1), made from the very tree of verbs that parses the command line; `python3 man.py` prints it.
+"""glassd(1), made from the very tree of verbs that parses the command line; `python3 man.py` prints
+it.
 
-Made when it is installed, not kept: two people adding verbs should not meet in a generated file. Refuses to know a verb.
+Made when it is installed, not kept: two people adding verbs should not meet in a generated file.
+Refuses to know a verb.
 """
 
 import argparse
@@ -16,36 +18,62 @@ _FILES: Final = (
     ("/etc/glassd/glassd.toml", "the settings; every key is explained in it. Each is optional"),
     ("/var/lib/glassd", "what must survive a restart"),
     ("/run/glassd/control.sock", "where the verbs meet the daemon; who is in the group glassd may"),
-    ("/etc/credstore/glassd-*", "secrets, each optional: glassd-mqtt-password, glassd-cloud-token and others named in the settings file"),
+    (
+        "/etc/credstore/glassd-*",
+        (
+            "secrets, each optional: glassd-mqtt-password, "
+            "glassd-cloud-token and others named in the settings file"
+        ),
+    ),
     ("PREFIX/share/glassd/radio", "drop-ins for radios that need more than BlueZ"),
-)  # fmt: skip
+)
 _ENVIRONMENT: Final = (
     ("GLASSD_CONFIG", "the settings file, instead of the usual places"),
     ("GLASSD_SOCKET", "the control socket, for the verbs"),
     ("GLASSD_SECTION__KEY", "any setting: GLASSD_UPLINK__HOST=broker.local"),
 )
 _EXIT: Final = (
-    ("0", "done"), ("1", "the operation failed"), ("2", "wrong usage or configuration"), ("3", "the daemon is not running"),
-    ("4", "nothing found"), ("5", "timed out"),
-)  # fmt: skip
+    ("0", "done"),
+    ("1", "the operation failed"),
+    ("2", "wrong usage or configuration"),
+    ("3", "the daemon is not running"),
+    ("4", "nothing found"),
+    ("5", "timed out"),
+)
 
 
 def page(parser: argparse.ArgumentParser) -> str:
     """Give the page as man(7) source; the same tree gives the same bytes."""
     from edge import __version__  # noqa: PLC0415 - the checkout comes onto the path first
 
-    return "\n".join((
-        f'.TH GLASSD 1 "" "glassd {__version__}" "User Commands"',
-        ".SH NAME", "glassd \\- companion daemon for smart glasses",
-        ".SH SYNOPSIS", ".B glassd", ".I VERB", "[options]",
-        ".SH DESCRIPTION", _DESCRIPTION,
-        ".SH VERBS", *_verbs(parser),
-        ".SH EXIT STATUS", *_terms(_EXIT),
-        ".SH FILES", *_terms(_FILES),
-        ".SH ENVIRONMENT", *_terms(_ENVIRONMENT),
-        ".SH EXAMPLES", *_EXAMPLES,
-        ".SH SEE ALSO", ".BR systemctl (1),", ".BR journalctl (1),", ".BR bluetoothctl (1)", "",
-    ))  # fmt: skip
+    return "\n".join(
+        (
+            f'.TH GLASSD 1 "" "glassd {__version__}" "User Commands"',
+            ".SH NAME",
+            "glassd \\- companion daemon for smart glasses",
+            ".SH SYNOPSIS",
+            ".B glassd",
+            ".I VERB",
+            "[options]",
+            ".SH DESCRIPTION",
+            _DESCRIPTION,
+            ".SH VERBS",
+            *_verbs(parser),
+            ".SH EXIT STATUS",
+            *_terms(_EXIT),
+            ".SH FILES",
+            *_terms(_FILES),
+            ".SH ENVIRONMENT",
+            *_terms(_ENVIRONMENT),
+            ".SH EXAMPLES",
+            *_EXAMPLES,
+            ".SH SEE ALSO",
+            ".BR systemctl (1),",
+            ".BR journalctl (1),",
+            ".BR bluetoothctl (1)",
+            "",
+        )
+    )
 
 
 _DESCRIPTION: Final = """\
@@ -57,12 +85,18 @@ says what to do next.
 .PP
 Every verb takes
 .B \\-\\-json
-(one JSON document on standard output, nothing else)."""
+(one JSON document on standard output, nothing else)."""  # noqa: E501
 _EXAMPLES: Final = (
-    ".TP", ".B systemctl enable \\-\\-now glassd && glassd status", "start the service, and see what it needs",
-    ".TP", ".B glassd call com.example.calc:evaluate expression=2^10", "call a tool and see how the answer reached the wearer",
-    ".TP", ".B glassd demo", "the whole thing on this machine, with mock glasses",
-)  # fmt: skip
+    ".TP",
+    ".B systemctl enable \\-\\-now glassd && glassd status",
+    "start the service, and see what it needs",
+    ".TP",
+    ".B glassd call com.example.calc:evaluate expression=2^10",
+    "call a tool and see how the answer reached the wearer",
+    ".TP",
+    ".B glassd demo",
+    "the whole thing on this machine, with mock glasses",
+)
 
 
 def _verbs(parser: argparse.ArgumentParser) -> Iterator[str]:
@@ -106,7 +140,15 @@ def _value(action: argparse.Action) -> str:
 
 def _operand(action: argparse.Action) -> str:
     name = _value(action)
-    return f"[{name}]" if action.nargs == "?" else f"[{name} ...]" if action.nargs == "*" else f"{name} ..." if action.nargs == "+" else name
+    return (
+        f"[{name}]"
+        if action.nargs == "?"
+        else f"[{name} ...]"
+        if action.nargs == "*"
+        else f"{name} ..."
+        if action.nargs == "+"
+        else name
+    )
 
 
 def _actions(verb: argparse.ArgumentParser) -> list[argparse.Action]:

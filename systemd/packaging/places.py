@@ -17,14 +17,18 @@ OPT: Final = "/opt/glassd"
 """The venv. Nothing of the state lies in it, so an upgrade may throw it away."""
 CONFIG: Final = "/etc/glassd/glassd.toml"
 STATE: Final = ("/var/lib/glassd", "/etc/glassd")
-"""What outlives an uninstall, and goes with a purge (and the secrets named glassd-… in the credential store)."""
+"""What outlives an uninstall, and goes with a purge (and the secrets named glassd-… in the
+credential store).
+"""
 SEARCHED: Final = ("/usr/local", "/usr")
 """Prefixes whose `bin` systemd looks through for a command without a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where systemd, D-Bus and the shells of one machine look: the distribution's folders for /usr, else the administrator's."""
+    """Where systemd, D-Bus and the shells of one machine look: the distribution's folders for
+    /usr, else the administrator's.
+    """
 
     prefix: str
 
@@ -41,12 +45,16 @@ class Layout:
         return f"{self.prefix}/share"
 
     def config(self, name: str) -> str:
-        """Give the folder `name` (systemd/system, sysusers.d …) where packages, or else administrators, put their files."""
+        """Give the folder `name` (systemd/system, sysusers.d …) where packages, or else
+        administrators, put their files.
+        """
         return f"/usr/lib/{name}" if self.distribution else f"/etc/{name}"
 
 
 def files(layout: Layout) -> dict[str, bytes]:
-    """Every file beside the venv: its absolute path on the machine and its bytes. All are mode 0644."""
+    """Every file beside the venv: its absolute path on the machine and its bytes. All are mode
+    0644.
+    """
     return dict(sorted((*_for_systemd(layout), *_for_people(layout))))
 
 

@@ -1,6 +1,7 @@
 """The judge of lens and ear: an HCI recording → what was drawn and what was heard, link by link.
 
-Reads with `tests/e2e/independent_decoder.py`, which shares nothing with glassd but the words of PROFILE.md.
+Reads with `tests/e2e/independent_decoder.py`, which shares nothing with glassd but the words of
+PROFILE.md.
 """
 
 from collections.abc import Iterator
@@ -38,7 +39,9 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Heard:
-    """A sound stream the glasses got at least one chunk of; `start` are its first bytes when it was PCM."""
+    """A sound stream the glasses got at least one chunk of; `start` are its first bytes when it
+    was PCM.
+    """
 
     link: int
     form: str
@@ -46,7 +49,9 @@ class Heard:
 
 
 def links(recording: bytes) -> list[Link]:
-    """Cut a recording at every connection made and lost: sequence numbers and handles mean something within one only."""
+    """Cut a recording at every connection made and lost: sequence numbers and handles mean
+    something within one only.
+    """
     found: list[Link] = []
     current: Link | None = None
     partial = {TO_CONTROLLER: b"", TO_HOST: b""}
@@ -70,7 +75,11 @@ def _chunks(recording: bytes) -> Iterator[tuple[float, int, bytes]]:
     while at + HEAD.size <= len(recording):
         moment, _number, what, size = HEAD.unpack_from(recording, at)
         at += HEAD.size
-        yield moment, OPENED if what not in (TO_CONTROLLER, TO_HOST) else what, recording[at : at + size]
+        yield (
+            moment,
+            OPENED if what not in (TO_CONTROLLER, TO_HOST) else what,
+            recording[at : at + size],
+        )
         at += size
 
 
@@ -92,7 +101,12 @@ def _packets(stream: bytes) -> tuple[list[bytes], bytes]:
 
 
 def _made(packet: bytes) -> bool:
-    return packet[0] == EVENT and packet[1] == LE_META and packet[3] in (CONNECTED, CONNECTED_ENHANCED) and packet[4] == 0
+    return (
+        packet[0] == EVENT
+        and packet[1] == LE_META
+        and packet[3] in (CONNECTED, CONNECTED_ENHANCED)
+        and packet[4] == 0
+    )
 
 
 def read(recording: Path) -> tuple[list[Drawn], list[Heard]]:
@@ -103,7 +117,8 @@ def read(recording: Path) -> tuple[list[Drawn], list[Heard]]:
         try:
             air = read_air(bytes(link.to_controller), bytes(link.to_host))
         except KeyError:
-            continue  # it was lost before the characteristics were found: nothing can have been said
+            # it was lost before the characteristics were found: nothing can have been said
+            continue
         drawn += _drawn(number, air)
         heard += _heard(number, air)
     return drawn, heard
@@ -134,8 +149,8 @@ def _heard(number: int, air: Air) -> Iterator[Heard]:
 
 
 def drawn_twice(drawn: list[Drawn]) -> Iterator[tuple[str, str]]:
-    """(scene, why). One rendering per scene: its first page is drawn once on a link, and on a later link only as a
-    restoration, which is to say while no other result was drawn since.
+    """(scene, why). One rendering per scene: its first page is drawn once on a link, and on a later
+    link only as a restoration, which is to say while no other result was drawn since.
     """
     last = ""
     done: set[str] = set()
@@ -146,7 +161,11 @@ def drawn_twice(drawn: list[Drawn]) -> Iterator[tuple[str, str]]:
         if one.page == 1:
             if (one.link, one.scene) in on_link:
                 yield one.scene, f"its first page was drawn again on link {one.link}"
-            elif one.scene in done and last != one.scene and any(link == one.link for link, _ in on_link):
+            elif (
+                one.scene in done
+                and last != one.scene
+                and any(link == one.link for link, _ in on_link)
+            ):
                 yield one.scene, f"it came back on link {one.link} after other results there"
             on_link.add((one.link, one.scene))
         done.add(one.scene)
@@ -154,7 +173,9 @@ def drawn_twice(drawn: list[Drawn]) -> Iterator[tuple[str, str]]:
 
 
 def heard_twice(heard: list[Heard]) -> Iterator[tuple[str, str]]:
-    """(token, why). Sound that spells a token is heard once, whatever happens to the link under it."""
+    """(token, why). Sound that spells a token is heard once, whatever happens to the link under
+    it.
+    """
     seen: dict[str, int] = {}
     for one in heard:
         if one.form == "pcm16" and one.start.startswith(b"L"):

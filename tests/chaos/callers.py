@@ -1,4 +1,5 @@
-"""Who asks: callers on the control socket, each writing down what it was told, and a clerk who looks every call up again.
+"""Who asks: callers on the control socket, each writing down what it was told, and a clerk who
+looks every call up again.
 
 Knows the control API's paths and nothing of the daemon's insides. Standard library only.
 """
@@ -18,8 +19,15 @@ from tests.chaos.schedule import Call
 PATIENCE_S = 60.0
 """A caller with a key asks for this long; the storm's drain is longer."""
 PAUSE_S = 0.5
-TOOLS = {"mark": f"{PACKAGE}:mark", "note": f"{PACKAGE}:note", "look": f"{PACKAGE}:look", "say": f"{PACKAGE}:look",
-         "sign": f"{PACKAGE}:sign", "jot": "notes:add", "show": "glasses:show_text"}  # fmt: skip
+TOOLS = {
+    "mark": f"{PACKAGE}:mark",
+    "note": f"{PACKAGE}:note",
+    "look": f"{PACKAGE}:look",
+    "say": f"{PACKAGE}:look",
+    "sign": f"{PACKAGE}:sign",
+    "jot": "notes:add",
+    "show": "glasses:show_text",
+}
 
 
 class NotThere(Exception):
@@ -30,7 +38,9 @@ class BrokeOff(Exception):
     """The question left, no whole answer came: nobody can know whether it was taken."""
 
 
-def request(path: Path, method: str, where: str, body: Any = None, *, timeout_s: float = 75.0) -> tuple[int, Any]:
+def request(
+    path: Path, method: str, where: str, body: Any = None, *, timeout_s: float = 75.0
+) -> tuple[int, Any]:
     """One exchange over the control socket. Raises NotThere, BrokeOff."""
     wire = socket.socket(socket.AF_UNIX)
     wire.settimeout(timeout_s)
@@ -42,7 +52,12 @@ def request(path: Path, method: str, where: str, body: Any = None, *, timeout_s:
     connection = http.client.HTTPConnection("control")
     connection.sock = wire
     try:
-        connection.request(method, where, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
+        connection.request(
+            method,
+            where,
+            None if body is None else json.dumps(body),
+            {"Content-Type": "application/json"},
+        )
         answer = connection.getresponse()
         return answer.status, json.loads(answer.read())
     except (OSError, http.client.HTTPException, ValueError) as e:
@@ -57,11 +72,17 @@ def tool_and_args(call: Call) -> tuple[str, dict[str, Any]]:
         return TOOLS[base], {"text": call.token}
     if base == "show":
         return TOOLS[base], {"text": f"show {call.token}", "duration_s": 2}
-    return TOOLS[base], {"token": call.token, "delay": call.delay_s, **({"sound": True} if base == "say" else {})}
+    return TOOLS[base], {
+        "token": call.token,
+        "delay": call.delay_s,
+        **({"sound": True} if base == "say" else {}),
+    }
 
 
 class Callers:
-    """Carries calls out, each in a thread of its own; `accepted` are the ids somebody was promised an answer for."""
+    """Carries calls out, each in a thread of its own; `accepted` are the ids somebody was
+    promised an answer for.
+    """
 
     def __init__(self, path: Path, record: Record) -> None:
         self._path = path
@@ -142,7 +163,9 @@ class Callers:
     # -------------------------------------------------------------- the clerk
 
     def look_up(self, *, most: int = 400) -> int:
-        """Ask the daemon what became of every promise, and of what was answered before; how many are still open."""
+        """Ask the daemon what became of every promise, and of what was answered before; how
+        many are still open.
+        """
         with self._lock:
             asked = list(self.open.items())[:most]
             again, self.again = self.again, {}
@@ -164,7 +187,9 @@ class Callers:
         body = row.get("response") if status == 200 else None
         if body is None:
             return
-        self.record.say(ev="answer", token=token, id=call_id, by="look", state=row.get("state"), body=body)
+        self.record.say(
+            ev="answer", token=token, id=call_id, by="look", state=row.get("state"), body=body
+        )
         with self._lock:
             self.open.pop(call_id, None)
             if first:

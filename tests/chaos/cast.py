@@ -1,4 +1,5 @@
-"""The cast, each a process of its own: broker, network, cloud, mini-app, witness, glasses, air tap, and the daemon.
+"""The cast, each a process of its own: broker, network, cloud, mini-app, witness, glasses, air tap,
+and the daemon.
 
 Knows how each is started, hurt and ended (by its own pid); decides nothing.
 """
@@ -34,7 +35,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def until(condition: Callable[[], Any], what: str, *, within_s: float = SOON_S, every_s: float = 0.02) -> Any:
+def until(
+    condition: Callable[[], Any], what: str, *, within_s: float = SOON_S, every_s: float = 0.02
+) -> Any:
     """Poll until true. Raises TimeoutError naming what was waited for."""
     end = time.monotonic() + within_s
     while time.monotonic() < end:
@@ -45,15 +48,28 @@ def until(condition: Callable[[], Any], what: str, *, within_s: float = SOON_S, 
 
 
 class Child:
-    """One process, its log, and (when it announces itself) its first line of JSON. `tell` writes a line to its stdin."""
+    """One process, its log, and (when it announces itself) its first line of JSON. `tell`
+    writes a line to its stdin.
+    """
 
-    def __init__(self, argv: list[str], log: Path, *, announces: bool = False, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        argv: list[str],
+        log: Path,
+        *,
+        announces: bool = False,
+        env: dict[str, str] | None = None,
+    ) -> None:
         self.log = log
         with log.open("ab") as out:
             self.process = subprocess.Popen(
-                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE if announces else out, stderr=out,
-                env={**os.environ, **(env or {})}, start_new_session=True,
-            )  # fmt: skip
+                argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE if announces else out,
+                stderr=out,
+                env={**os.environ, **(env or {})},
+                start_new_session=True,
+            )
         self.announcement: dict[str, Any] = {}
         if announces:
             assert self.process.stdout is not None
@@ -104,12 +120,22 @@ class Child:
 
 
 class Cast:
-    """Everybody. `state` is where the daemon lives (perhaps on a small file system); records and logs are in `folder`."""
+    """Everybody. `state` is where the daemon lives (perhaps on a small file system); records
+    and logs are in `folder`.
+    """
 
     def __init__(
-        self, folder: Path, state: Path | None = None, *, glasses: bool = True, settings: str = "", stock_broker: bool = False
+        self,
+        folder: Path,
+        state: Path | None = None,
+        *,
+        glasses: bool = True,
+        settings: str = "",
+        stock_broker: bool = False,
     ) -> None:
-        """`stock_broker`: the broker keeps its own limits (20 in flight, 1,000 waiting, nothing on disk)."""
+        """`stock_broker`: the broker keeps its own limits (20 in flight, 1,000 waiting, nothing
+        on disk).
+        """
         self.folder = folder
         self.state = state or folder / "state"
         self.socket = folder / "s"
@@ -117,10 +143,14 @@ class Cast:
         self.cloud_port = free_port()
         self._glasses = glasses
         self._settings = settings
-        self._broker_limits = "" if stock_broker else (
-            "max_inflight_messages 64\nmax_queued_messages 10000\npersistence true\n"
-            f"persistence_location {folder / 'broker'}/\nautosave_interval 1\n"
-        )  # fmt: skip
+        self._broker_limits = (
+            ""
+            if stock_broker
+            else (
+                "max_inflight_messages 64\nmax_queued_messages 10000\npersistence true\n"
+                f"persistence_location {folder / 'broker'}/\nautosave_interval 1\n"
+            )
+        )
         self._offset = folder / "offset"
         self._lock = threading.RLock()
         self.children: dict[str, Child] = {}
@@ -131,24 +161,59 @@ class Cast:
 
     def start(self) -> "Cast":
         self.start_broker()
-        app = self._start("miniapp", "-m", "tests.chaos.miniapp", "0", str(self.folder / "effects.jsonl"))
+        app = self._start(
+            "miniapp", "-m", "tests.chaos.miniapp", "0", str(self.folder / "effects.jsonl")
+        )
         self.app_url = f"http://{HOST}:{app.announcement['port']}"
-        proxy = self._start("proxy", "-m", "tests.chaos.proxy", str(self.broker_port), str(self.folder / "network.jsonl"))
+        proxy = self._start(
+            "proxy",
+            "-m",
+            "tests.chaos.proxy",
+            str(self.broker_port),
+            str(self.folder / "network.jsonl"),
+        )
         self.uplink_port = int(proxy.announcement["port"])
-        self._start("witness", "-m", "tests.chaos.cloudside", str(self.broker_port), EDGE, str(self.folder / "cloud.jsonl"))
+        self._start(
+            "witness",
+            "-m",
+            "tests.chaos.cloudside",
+            str(self.broker_port),
+            EDGE,
+            str(self.folder / "cloud.jsonl"),
+        )
         self.start_cloud()
         self._hand_in_app()
         if self._glasses:
-            mock = self._start("glasses", "-m", "edge.cli", "sim", "mock:full", "--radio", f"tcp:{HOST}:0", "--control",
-                               str(self.folder / "m"), "--out", str(self.folder / "out"), "--json")  # fmt: skip
-            tap = self._start("tap", "-m", "tests.chaos.tap", mock.announcement["radio"].rpartition(":")[2], str(self.folder / "air.bin"))
+            mock = self._start(
+                "glasses",
+                "-m",
+                "edge.cli",
+                "sim",
+                "mock:full",
+                "--radio",
+                f"tcp:{HOST}:0",
+                "--control",
+                str(self.folder / "m"),
+                "--out",
+                str(self.folder / "out"),
+                "--json",
+            )
+            tap = self._start(
+                "tap",
+                "-m",
+                "tests.chaos.tap",
+                mock.announcement["radio"].rpartition(":")[2],
+                str(self.folder / "air.bin"),
+            )
             self.radio = f"tcp:{HOST}:{tap.announcement['port']}"
         self._write_settings()
         return self
 
     def _start(self, name: str, *words: str, announces: bool = True) -> Child:
         with self._lock:
-            self.children[name] = child = Child([sys.executable, *words], self.folder / f"{name}.log", announces=announces)
+            self.children[name] = child = Child(
+                [sys.executable, *words], self.folder / f"{name}.log", announces=announces
+            )
             return child
 
     def start_broker(self) -> None:
@@ -157,10 +222,13 @@ class Cast:
         store.mkdir(exist_ok=True)
         store.chmod(0o777)
         config.write_text(
-            f"listener {self.broker_port} {HOST}\nset_tcp_nodelay true\nuser root\nallow_anonymous true\n{self._broker_limits}"
+            f"listener {self.broker_port} {HOST}\nset_tcp_nodelay true\nuser "
+            f"root\nallow_anonymous true\n{self._broker_limits}"
         )
         with self._lock:
-            self.children["broker"] = Child([MOSQUITTO, "-c", str(config)], self.folder / "broker.log")
+            self.children["broker"] = Child(
+                [MOSQUITTO, "-c", str(config)], self.folder / "broker.log"
+            )
         until(self._broker_answers, "the broker answers")
 
     def _broker_answers(self) -> bool:
@@ -169,7 +237,9 @@ class Cast:
         return False
 
     def end_broker(self, *, wiped: bool, hard: bool) -> None:
-        """Stop the broker: with its store kept, or deleted. `hard`: by kill -9, so that what it had not saved is lost."""
+        """Stop the broker: with its store kept, or deleted. `hard`: by kill -9, so that what it
+        had not saved is lost.
+        """
         broker = self.children["broker"]
         broker.kill9() if hard else broker.stop()
         if wiped:
@@ -177,18 +247,35 @@ class Cast:
                 left.unlink()
 
     def start_cloud(self) -> None:
-        self._start("cloud", "-m", "edge.cli", "devcloud", "--http", f"{HOST}:{self.cloud_port}", "--broker",
-                    f"{HOST}:{self.broker_port}", "--state", str(self.folder / "cloud"), "--json")  # fmt: skip
+        self._start(
+            "cloud",
+            "-m",
+            "edge.cli",
+            "devcloud",
+            "--http",
+            f"{HOST}:{self.cloud_port}",
+            "--broker",
+            f"{HOST}:{self.broker_port}",
+            "--state",
+            str(self.folder / "cloud"),
+            "--json",
+        )
 
     def _hand_in_app(self) -> None:
         body = json.dumps({**MANIFEST, "publicUrl": self.app_url}).encode()
         where = f"http://{HOST}:{self.cloud_port}/api/apps/{PACKAGE}/tools"
-        ask = urllib.request.Request(where, body, {"Content-Type": "application/json"}, method="POST")
+        ask = urllib.request.Request(
+            where, body, {"Content-Type": "application/json"}, method="POST"
+        )
         with urllib.request.urlopen(ask, timeout=10) as answer:
             assert answer.status in (200, 201), answer.status
 
     def _write_settings(self) -> None:
-        glasses = f'radio = "{self.radio}"\nmodel = "mock:full"\n' if self._glasses else 'radio = "inproc"\n'
+        glasses = (
+            f'radio = "{self.radio}"\nmodel = "mock:full"\n'
+            if self._glasses
+            else 'radio = "inproc"\n'
+        )
         (self.folder / "glassd.toml").write_text(f"""
 version = 1
 [edge]
@@ -221,7 +308,13 @@ group = ""
         self._write_settings()
 
     def start_daemon(self) -> Child:
-        words = ["-m", "tests.chaos.daemon", str(self.folder / "glassd.toml"), str(self._offset), *([self.boot] if self.boot else [])]
+        words = [
+            "-m",
+            "tests.chaos.daemon",
+            str(self.folder / "glassd.toml"),
+            str(self._offset),
+            *([self.boot] if self.boot else []),
+        ]
         return self._start("daemon", *words, announces=False)
 
     def kill_daemon(self) -> None:
@@ -252,9 +345,14 @@ group = ""
 
     def await_ready(self) -> None:
         """Uplink up, the mini-app's tools known, and the glasses there if there are any."""
+
         def ready() -> bool:
             status = self.status()
-            if not status or status["uplink"]["state"] != "up" or (self._glasses and status["glasses"]["state"] != "ready"):
+            if (
+                not status
+                or status["uplink"]["state"] != "up"
+                or (self._glasses and status["glasses"]["state"] != "ready")
+            ):
                 return False
             tools = self.control("GET", "/v1/tools")["tools"]
             return any(tool["name"].startswith(PACKAGE) for tool in tools)
@@ -292,4 +390,9 @@ group = ""
     def close(self) -> None:
         for name in ("daemon", "cloud", "tap", "glasses", "proxy", "witness", "miniapp", "broker"):
             if name in self.children:
-                self.children[name].kill9() if name in ("tap", "proxy", "witness", "miniapp") else self.children[name].stop()
+                self.children[name].kill9() if name in (
+                    "tap",
+                    "proxy",
+                    "witness",
+                    "miniapp",
+                ) else self.children[name].stop()

@@ -1,8 +1,10 @@
-"""The cloud's operator and its witness: hears everything about one edge over MQTT, writes it down, and invokes its tools.
+"""The cloud's operator and its witness: hears everything about one edge over MQTT, writes it down,
+and invokes its tools.
 
-Standard library and paho only. `python -m tests.chaos.cloudside PORT EDGE RECORD`; orders are JSON lines on stdin
-(`{"do": "invoke", "id", "tool", "args", "ttl_s"}`). An invocation is offered until it is accepted and asked for until its
-result is here, always with the same id: that is all a careful cloud can do.
+Standard library and paho only. `python -m tests.chaos.cloudside PORT EDGE RECORD`; orders are JSON
+lines on stdin (`{"do": "invoke", "id", "tool", "args", "ttl_s"}`). An invocation is offered until
+it is accepted and asked for until its result is here, always with the same id: that is all a
+careful cloud can do.
 """
 
 import json
@@ -32,7 +34,9 @@ class Operator:
         self._prefix = f"glassd/v1/default/e/{edge}"
         self._open: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
-        self._client = paho.Client(paho.CallbackAPIVersion.VERSION2, client_id="chaos-operator", protocol=paho.MQTTv5)
+        self._client = paho.Client(
+            paho.CallbackAPIVersion.VERSION2, client_id="chaos-operator", protocol=paho.MQTTv5
+        )
         self._client.on_connect = self._connected
         self._client.on_message = self._heard
         self._client.reconnect_delay_set(0.1, 0.5)
@@ -50,15 +54,22 @@ class Operator:
         user = dict(getattr(properties, "UserProperty", None) or [])
         raw = bytes(message.payload)
         try:
-            body = json.loads(raw) if getattr(properties, "ContentType", "") == JSON else unpack(raw)
+            body = (
+                json.loads(raw) if getattr(properties, "ContentType", "") == JSON else unpack(raw)
+            )
         except ValueError as e:
             body = {"unreadable": str(e)}
         tail = message.topic.removeprefix(self._prefix + "/")
         correlation = getattr(properties, "CorrelationData", None)
         self._record.say(
-            ev="heard", topic=tail, k=user.get("k", ""), a=user.get("a", ""), dup=message.dup, body=_plain(body),
+            ev="heard",
+            topic=tail,
+            k=user.get("k", ""),
+            a=user.get("a", ""),
+            dup=message.dup,
+            body=_plain(body),
             id=str(uuid.UUID(bytes=correlation)) if correlation and len(correlation) == 16 else "",
-        )  # fmt: skip
+        )
         if tail == "reply/operator" and isinstance(body, dict):
             self._follow(str(body.get("id", "")), user.get("k") or str(body.get("k", "")))
 
@@ -83,7 +94,11 @@ class Operator:
         with self._lock:
             due = [waiting for waiting in self._open.values() if waiting["due"] <= now]
             for waiting in due:
-                pause = ASK_AGAIN_S if waiting["accepted"] else OFFER_S[min(waiting["times"], len(OFFER_S) - 1)]
+                pause = (
+                    ASK_AGAIN_S
+                    if waiting["accepted"]
+                    else OFFER_S[min(waiting["times"], len(OFFER_S) - 1)]
+                )
                 waiting["times"] += 1
                 waiting["due"] = now + pause
         for waiting in due:
@@ -97,9 +112,19 @@ class Operator:
         properties.CorrelationData = uuid.UUID(waiting["id"]).bytes
         properties.MessageExpiryInterval = int(waiting["ttl_s"])
         properties.UserProperty = [("k", "call"), ("a", str(waiting["times"]))]
-        body = {"v": 1, "id": waiting["id"], "tool": waiting["tool"], "args": waiting["args"], "ttl_s": waiting["ttl_s"]}
-        self._client.publish(f"{self._prefix}/invoke", json.dumps(body), qos=1, properties=properties)
-        self._record.say(ev="invoked", id=waiting["id"], tool=waiting["tool"], times=waiting["times"])
+        body = {
+            "v": 1,
+            "id": waiting["id"],
+            "tool": waiting["tool"],
+            "args": waiting["args"],
+            "ttl_s": waiting["ttl_s"],
+        }
+        self._client.publish(
+            f"{self._prefix}/invoke", json.dumps(body), qos=1, properties=properties
+        )
+        self._record.say(
+            ev="invoked", id=waiting["id"], tool=waiting["tool"], times=waiting["times"]
+        )
 
     def orders(self) -> None:
         for line in sys.stdin:

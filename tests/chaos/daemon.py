@@ -1,7 +1,9 @@
-"""The real daemon, with a wall clock that can be stepped while it runs: `python -m tests.chaos.daemon CONFIG OFFSET [BOOT]`.
+"""The real daemon, with a wall clock that can be stepped while it runs: `python -m
+tests.chaos.daemon CONFIG OFFSET [BOOT]`.
 
-OFFSET is a file of eight bytes, a double: seconds to add to the wall clock. BOOT is another boot's id, whose clock begins
-now: a machine that was off meanwhile. Everything else is what `glassd run` does.
+OFFSET is a file of eight bytes, a double: seconds to add to the wall clock. BOOT is another boot's
+id, whose clock begins now: a machine that was off meanwhile. Everything else is what `glassd run`
+does.
 """
 
 import mmap
@@ -40,7 +42,11 @@ def main() -> int:
             daemon.clock = replace(daemon.clock, wall=SteppedWall(Path(offset)))
             if boot:
                 began = daemon.clock.boot()
-                daemon.clock = replace(daemon.clock, boot=lambda: time.clock_gettime(time.CLOCK_BOOTTIME) - began, boot_id=boot[0])
+                daemon.clock = replace(
+                    daemon.clock,
+                    boot=lambda: time.clock_gettime(time.CLOCK_BOOTTIME) - began,
+                    boot_id=boot[0],
+                )
             await daemon.open(stack)
             await daemon.run()
 

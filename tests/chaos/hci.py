@@ -1,4 +1,6 @@
-"""Writes an HCI recording byte by byte, as the tap would: for showing that the judge of the air finds what was planted."""
+"""Writes an HCI recording byte by byte, as the tap would: for showing that the judge of the air
+finds what was planted.
+"""
 
 import struct
 import uuid
@@ -13,7 +15,9 @@ HANDLE, RX_AT, TX_AT = 0x40, 3, 5
 
 
 class Doctored:
-    """A recording under construction: `link()` connects anew, then `show` and `sound` are said and answered."""
+    """A recording under construction: `link()` connects anew, then `show` and `sound` are said
+    and answered.
+    """
 
     def __init__(self) -> None:
         self.bytes = bytearray()
@@ -25,19 +29,38 @@ class Doctored:
             self._put(TO_HOST, bytes([4, 0x05, 4, 0, HANDLE, 0, 0x13]))
         self._out = self._in = 0
         self._put(TO_HOST, bytes([4, 0x3E, 19, 0x01, 0, HANDLE, 0, *bytes(15)]))
-        found = b"".join(struct.pack("<HBH", at - 1, 0x12, at) + uuid.UUID(name).bytes[::-1] for at, name in ((RX_AT, RX), (TX_AT, TX)))
+        found = b"".join(
+            struct.pack("<HBH", at - 1, 0x12, at) + uuid.UUID(name).bytes[::-1]
+            for at, name in ((RX_AT, RX), (TX_AT, TX))
+        )
         self._att(TO_HOST, bytes([0x09, 21]) + found)
         return self
 
     def show(self, scene: str, page: int = 1, *, drawn: int = 9) -> "Doctored":
-        self._say({"t": "show", "n": self._next(), "scene": scene, "page": page, "pages": 2, "lines": [[0, "words"]]})
+        self._say(
+            {
+                "t": "show",
+                "n": self._next(),
+                "scene": scene,
+                "page": page,
+                "pages": 2,
+                "lines": [[0, "words"]],
+            }
+        )
         self._hear({"t": "done", "re": self._n, "drawn": drawn})
         return self
 
     def sound(self, token: str) -> "Doctored":
         self._say({"t": "audio_start", "n": self._next(), "stream": self._n, "format": "pcm16"})
         self._hear({"t": "done", "re": self._n})
-        self._say({"t": "audio", "stream": self._n, "index": 0, "frames": [token.encode().ljust(16, b".") * 40]})
+        self._say(
+            {
+                "t": "audio",
+                "stream": self._n,
+                "index": 0,
+                "frames": [token.encode().ljust(16, b".") * 40],
+            }
+        )
         return self
 
     def end(self) -> bytes:

@@ -1,5 +1,6 @@
-"""Heavy load: 200 invocations and 400 durable calls wait while the daemon is killed again and again, on a broker with stock
-settings. After each kill the uplink must be back in time; in the end nothing may be lost or done twice.
+"""Heavy load: 200 invocations and 400 durable calls wait while the daemon is killed again and
+again, on a broker with stock settings. After each kill the uplink must be back in time; in the end
+nothing may be lost or done twice.
 """
 
 import random
@@ -48,10 +49,14 @@ class Result:
 
     @property
     def whole(self) -> bool:
-        return not (self.late or self.found["lost"] or self.found["doubled"] or self.found["untold"])
+        return not (
+            self.late or self.found["lost"] or self.found["doubled"] or self.found["untold"]
+        )
 
 
-def run(folder: Path, seed: int, kills: int, *, say: Callable[[str], None] = lambda _text: None) -> Result:
+def run(
+    folder: Path, seed: int, kills: int, *, say: Callable[[str], None] = lambda _text: None
+) -> Result:
     """Kill `kills` times. One state directory for all lives, as in the storm."""
     folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
@@ -70,15 +75,26 @@ def run(folder: Path, seed: int, kills: int, *, say: Callable[[str], None] = lam
 def printed(result: Result) -> str:
     """The report for people."""
     found, back = result.found, sorted(result.back_s)
-    return "\n".join([
-        f"heavy load: {result.kills} kills in {result.took_s:.0f} s; waiting at a kill: {min(result.waiting)} to {max(result.waiting)} messages in the outbox, "
-        f"{min(result.open)} to {max(result.open)} invocations",
-        f"uplink   back after {back[len(back) // 2]:.1f} s (median), {back[-1]:.1f} s (longest); later than {BACK_S:g} s: {result.late}",
-        f"calls    {found['calls']}: " + ", ".join(f"{k} {n}" for k, n in found["calls_by_kind"].items()) + f"; refused {found['refused']}",
-        "answers  " + ", ".join(f"{k} {n}" for k, n in found["answers_by_code"].items()),
-        *(f"  {o['verdict'].upper()} {o['id']}: {o['rule']}: {o['why']} [{o['where']}]" for o in found["offences"][:40]),
-        f"lost {found['lost']}, doubled {found['doubled']}, untold {found['untold']}",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f"heavy load: {result.kills} kills in {result.took_s:.0f} s; waiting at a kill: "
+            f"{min(result.waiting)} to {max(result.waiting)} messages in the outbox, "
+            f"{min(result.open)} to {max(result.open)} invocations",
+            (
+                f"uplink   back after {back[len(back) // 2]:.1f} s (median), "
+                f"{back[-1]:.1f} s (longest); later than {BACK_S:g} s: {result.late}"
+            ),
+            f"calls    {found['calls']}: "
+            + ", ".join(f"{k} {n}" for k, n in found["calls_by_kind"].items())
+            + f"; refused {found['refused']}",
+            "answers  " + ", ".join(f"{k} {n}" for k, n in found["answers_by_code"].items()),
+            *(
+                f"  {o['verdict'].upper()} {o['id']}: {o['rule']}: {o['why']} [{o['where']}]"
+                for o in found["offences"][:40]
+            ),
+            f"lost {found['lost']}, doubled {found['doubled']}, untold {found['untold']}",
+        ]
+    )
 
 
 class Load:
@@ -104,7 +120,9 @@ class Load:
         self._callers.record.close()
 
     def round(self, kills: int) -> None:
-        """The workers are away, calls pile up, the daemon is killed so many times; then all are answered."""
+        """The workers are away, calls pile up, the daemon is killed so many times; then all are
+        answered.
+        """
         self._cast.children["cloud"].kill9()
         self._fill_outbox()
         end = self.result.kills + kills
@@ -116,12 +134,17 @@ class Load:
             self._up()
         self._cast.start_cloud()
         self._drain()
-        self._say(f"heavy: {self.result.kills} kills, longest {max(self.result.back_s):.1f} s without the uplink")
+        self._say(
+            f"heavy: {self.result.kills} kills, longest "
+            f"{max(self.result.back_s):.1f} s without the uplink"
+        )
 
     # -------------------------------------------------------------- one kill
 
     def _kill(self) -> None:
-        """Any moment of the first second after the uplink came up; what was invoked meanwhile waits at the broker."""
+        """Any moment of the first second after the uplink came up; what was invoked meanwhile
+        waits at the broker.
+        """
         time.sleep(self._chance.uniform(0.0, 0.8))
         self.result.waiting.append(int(self._cast.status().get("outbox", {}).get("waiting", 0)))
         self._cast.kill_daemon()
@@ -129,7 +152,9 @@ class Load:
         self._invoke()
 
     def _kill_early(self) -> None:
-        """Right after the daemon answers: what it was sent is not acknowledged, and comes again all at once."""
+        """Right after the daemon answers: what it was sent is not acknowledged, and comes again
+        all at once.
+        """
         self._cast.await_daemon()
         time.sleep(self._chance.uniform(0.0, 0.25))
         self._cast.kill_daemon()
@@ -139,7 +164,12 @@ class Load:
     def _up(self) -> None:
         began = time.monotonic()
         with suppress(TimeoutError):
-            until(lambda: self._cast.status().get("uplink", {}).get("state") == "up", "the uplink is back", within_s=4 * BACK_S, every_s=0.05)
+            until(
+                lambda: self._cast.status().get("uplink", {}).get("state") == "up",
+                "the uplink is back",
+                within_s=4 * BACK_S,
+                every_s=0.05,
+            )
         self.result.back_s.append(time.monotonic() - began)
 
     # -------------------------------------------------------------- load
@@ -182,7 +212,9 @@ class Load:
     def _ask(self, call: Call) -> None:
         tool, args = tool_and_args(call)
         self._callers.record.say(ev="asked", token=call.token, kind=call.kind, key=None)
-        status, answer = request(self._cast.socket, "POST", "/v1/call", {"tool": tool, "args": args, "wait": False})
+        status, answer = request(
+            self._cast.socket, "POST", "/v1/call", {"tool": tool, "args": args, "wait": False}
+        )
         if status == 202:
             self._callers.promise(answer["call_id"], call.token)
         else:

@@ -1,4 +1,5 @@
-"""The verdict: records of processes that know nothing of each other → what was lost, doubled, or not told.
+"""The verdict: records of processes that know nothing of each other → what was lost, doubled, or
+not told.
 
 Pure: reads files, decides by the rules below. Nothing of glassd is imported.
 """
@@ -20,7 +21,9 @@ ONCE = ("mark", "sign")
 """Tools of the mini-app that may do their thing once."""
 CHANGING = ("mark", "note")
 COPY_S = 1.5
-"""Two reports born closer than this are copies of one: packets are delayed by up to a second on their way."""
+"""Two reports born closer than this are copies of one: packets are delayed by up to a second on
+their way.
+"""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ class Evidence:
     results: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     worker_results: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     reports: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    deliveries: dict[str, list[tuple[str, float]]] = field(default_factory=lambda: defaultdict(list))
+    deliveries: dict[str, list[tuple[str, float]]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
     effects: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """tool → token → how often"""
     notes: Counter[str] = field(default_factory=Counter)
@@ -59,7 +64,9 @@ class Evidence:
 
 
 def gather(folder: Path, notes: Path | None) -> Evidence:
-    """Read every record in `folder`; `notes` is the database of the notes tool, opened for reading once all is over."""
+    """Read every record in `folder`; `notes` is the database of the notes tool, opened for
+    reading once all is over.
+    """
     e = Evidence()
     for line in lines(folder / "callers.jsonl"):
         _from_caller(e, line)
@@ -105,7 +112,9 @@ def _from_cloud(e: Evidence, line: dict[str, Any]) -> None:
         if line.get("dup") and body in e.reports[body["id"]]:
             return  # the broker's own second copy of a packet that the witness has heard
         e.reports[body["id"]].append(body)
-        born = line["t"] - body["age"] / 1000  # the same for every copy that the edge sends: it counts the age on
+        born = (
+            line["t"] - body["age"] / 1000
+        )  # the same for every copy that the edge sends: it counts the age on
         e.deliveries[body["id"]].append((str(body["delivery"]), born))
 
 
@@ -114,7 +123,16 @@ def _from_cloud(e: Evidence, line: dict[str, Any]) -> None:
 
 def offences(e: Evidence) -> list[Offence]:
     """Every rule over the whole storm."""
-    return [*_answers(e), *_invocations(e), *_workers(e), *_effects(e), *_notes(e), *_told(e), *_air(e), *_deliveries(e)]
+    return [
+        *_answers(e),
+        *_invocations(e),
+        *_workers(e),
+        *_effects(e),
+        *_notes(e),
+        *_told(e),
+        *_air(e),
+        *_deliveries(e),
+    ]
 
 
 def bare(envelope: Any) -> str:
@@ -126,37 +144,79 @@ def bare(envelope: Any) -> str:
 def _answers(e: Evidence) -> Iterator[Offence]:
     for call_id, token in e.accepted.items():
         if not e.answers.get(call_id):
-            yield Offence(LOST, "an accepted call has its answer", call_id, f"{token} was accepted and never answered", "callers.jsonl")
+            yield Offence(
+                LOST,
+                "an accepted call has its answer",
+                call_id,
+                f"{token} was accepted and never answered",
+                "callers.jsonl",
+            )
     for call_id, told in e.answers.items():
         if len(different := {bare(body) for body in told}) > 1:
-            yield Offence(DOUBLED, "one answer per call", call_id, f"{len(different)} different answers: {sorted(different)}", "callers.jsonl")
+            yield Offence(
+                DOUBLED,
+                "one answer per call",
+                call_id,
+                f"{len(different)} different answers: {sorted(different)}",
+                "callers.jsonl",
+            )
 
 
 def _invocations(e: Evidence) -> Iterator[Offence]:
     for call_id, token in e.invoked.items():
         told = e.results.get(call_id, [])
         if not told:
-            yield Offence(LOST, "an invocation has its result", call_id, f"{token} was offered again and again and has no result", "cloud.jsonl")
+            yield Offence(
+                LOST,
+                "an invocation has its result",
+                call_id,
+                f"{token} was offered again and again and has no result",
+                "cloud.jsonl",
+            )
         if len(different := {bare(body) for body in told}) > 1:
-            yield Offence(DOUBLED, "one result per invocation", call_id, f"{len(different)} different results: {sorted(different)}", "cloud.jsonl")
+            yield Offence(
+                DOUBLED,
+                "one result per invocation",
+                call_id,
+                f"{len(different)} different results: {sorted(different)}",
+                "cloud.jsonl",
+            )
 
 
 def _workers(e: Evidence) -> Iterator[Offence]:
     for call_id, told in e.worker_results.items():
         if len(different := {bare(body) for body in told}) > 1:
-            yield Offence(DOUBLED, "one result per call from the cloud", call_id, f"{len(different)} different: {sorted(different)}", "cloud.jsonl")
+            yield Offence(
+                DOUBLED,
+                "one result per call from the cloud",
+                call_id,
+                f"{len(different)} different: {sorted(different)}",
+                "cloud.jsonl",
+            )
 
 
 def _effects(e: Evidence) -> Iterator[Offence]:
     for tool in ONCE:
         for token, times in e.effects[tool].items():
             if times > 1:
-                yield Offence(DOUBLED, "at most one effect", token, f"{tool} was done {times} times", "effects.jsonl")
+                yield Offence(
+                    DOUBLED,
+                    "at most one effect",
+                    token,
+                    f"{tool} was done {times} times",
+                    "effects.jsonl",
+                )
     for call_id, token, body in _finals(e):
         data = body.get("data")
         tool = data.get("tool") if isinstance(data, dict) else None
         if body["ok"] and tool in CHANGING and not e.effects[tool][token]:
-            yield Offence(LOST, "what was answered ok was done", call_id, f"{tool} {token} was answered ok and never done", "effects.jsonl")
+            yield Offence(
+                LOST,
+                "what was answered ok was done",
+                call_id,
+                f"{tool} {token} was answered ok and never done",
+                "effects.jsonl",
+            )
 
 
 def _notes(e: Evidence) -> Iterator[Offence]:
@@ -167,7 +227,13 @@ def _notes(e: Evidence) -> Iterator[Offence]:
         data = body.get("data")
         noted = isinstance(data, dict) and str(data.get("text", "")) == f"Noted: {token}"
         if body["ok"] and noted and not e.notes[token]:
-            yield Offence(LOST, "what was answered ok was done", call_id, f"{token} was answered ok and is not noted", "the notes")
+            yield Offence(
+                LOST,
+                "what was answered ok was done",
+                call_id,
+                f"{token} was answered ok and is not noted",
+                "the notes",
+            )
 
 
 def _told(e: Evidence) -> Iterator[Offence]:
@@ -178,9 +244,17 @@ def _told(e: Evidence) -> Iterator[Offence]:
     for token, (call_id, body) in last.items():
         done = e.notes[token] or any(e.effects[tool][token] for tool in ONCE)
         error = body.get("error") or {}
-        asked = error.get("code") == "CONFIRMATION_REQUIRED"  # no end: the lens still asks, and a tap may do it yet
+        asked = (
+            error.get("code") == "CONFIRMATION_REQUIRED"
+        )  # no end: the lens still asks, and a tap may do it yet
         if done and not body["ok"] and not asked and not error.get("partialSideEffects"):
-            yield Offence(UNTOLD, "a failure tells what it may have done", call_id, f"{token} was done; the answer says {error.get('code')}", "effects.jsonl")
+            yield Offence(
+                UNTOLD,
+                "a failure tells what it may have done",
+                call_id,
+                f"{token} was done; the answer says {error.get('code')}",
+                "effects.jsonl",
+            )
 
 
 def _finals(e: Evidence) -> Iterator[tuple[str, str, Any]]:
@@ -201,14 +275,28 @@ def _air(e: Evidence) -> Iterator[Offence]:
 
 
 def _deliveries(e: Evidence) -> Iterator[Offence]:
-    """What the cloud was told of the wearer: shown is told once (copies of one report count as one), and is true."""
+    """What the cloud was told of the wearer: shown is told once (copies of one report count as
+    one), and is true.
+    """
     drawn = {one.scene for one in e.drawn}
     for call_id, reports in e.deliveries.items():
         shown = sorted(born for state, born in reports if state == "shown")
         if shown and shown[-1] - shown[0] > COPY_S:
-            yield Offence(DOUBLED, "shown is told once", call_id, f"told of two showings {shown[-1] - shown[0]:.1f} s apart", "cloud.jsonl")
+            yield Offence(
+                DOUBLED,
+                "shown is told once",
+                call_id,
+                f"told of two showings {shown[-1] - shown[0]:.1f} s apart",
+                "cloud.jsonl",
+            )
         if shown and drawn and call_id not in drawn:
-            yield Offence(UNTOLD, "what is told as shown was drawn", call_id, "no page of it is on the recording of the air", "air.bin")
+            yield Offence(
+                UNTOLD,
+                "what is told as shown was drawn",
+                call_id,
+                "no page of it is on the recording of the air",
+                "air.bin",
+            )
 
 
 # ------------------------------------------------------------------ report
@@ -220,14 +308,23 @@ def verdict(folder: Path, notes: Path | None) -> dict[str, Any]:
     found = offences(e)
     count = Counter(o.verdict for o in found)
     return {
-        "calls": sum(e.kinds.values()), "calls_by_kind": dict(sorted(e.kinds.items())),
-        "accepted": len(e.accepted) + len(e.invoked), "answered": len(e.answers) + len(e.results),
-        "broken_off": e.broken, "refused": e.refused,
-        "effects": {tool: sum(times.values()) for tool, times in sorted(e.effects.items())} | {"notes": sum(e.notes.values())},
+        "calls": sum(e.kinds.values()),
+        "calls_by_kind": dict(sorted(e.kinds.items())),
+        "accepted": len(e.accepted) + len(e.invoked),
+        "answered": len(e.answers) + len(e.results),
+        "broken_off": e.broken,
+        "refused": e.refused,
+        "effects": {tool: sum(times.values()) for tool, times in sorted(e.effects.items())}
+        | {"notes": sum(e.notes.values())},
         "answers_by_code": dict(Counter(_code(body) for _, _, body in _finals(e)).most_common()),
-        "drawn": len(e.drawn), "scenes": len({d.scene for d in e.drawn}), "heard": len(e.heard),
-        LOST: count[LOST], DOUBLED: count[DOUBLED], UNTOLD: count[UNTOLD], "offences": [asdict(o) for o in found],
-    }  # fmt: skip
+        "drawn": len(e.drawn),
+        "scenes": len({d.scene for d in e.drawn}),
+        "heard": len(e.heard),
+        LOST: count[LOST],
+        DOUBLED: count[DOUBLED],
+        UNTOLD: count[UNTOLD],
+        "offences": [asdict(o) for o in found],
+    }
 
 
 def _code(body: Any) -> str:

@@ -1,7 +1,9 @@
-"""A storm over the link alone: random faults of the air and the adapter, one after the other and one upon the other.
+"""A storm over the link alone: random faults of the air and the adapter, one after the other and
+one upon the other.
 
-A whole daemon with its stock timing, real host stacks on both sides, HCI through a cable that can be cut. Before each fault a
-page is on the lens; a fault is recovered when that very page is on the lens again. `python -m tests.chaos.links --links 1000`.
+A whole daemon with its stock timing, real host stacks on both sides, HCI through a cable that can
+be cut. Before each fault a page is on the lens; a fault is recovered when that very page is on the
+lens again. `python -m tests.chaos.links --links 1000`.
 """
 
 import argparse
@@ -24,13 +26,22 @@ from tests.scenarios.world import World, until, world
 
 MODEL = "mock:display"
 PATIENCE_S = 60.0
-"""The longest rest is 30 s, the longest step of the ladder 30 s; what takes longer is not recovered."""
+"""The longest rest is 30 s, the longest step of the ladder 30 s; what takes longer is not
+recovered.
+"""
 TRIES = 3
 HEARTBEAT_S = 0.3
-"""Instead of 5 s, so that a silent link costs the storm under a second; everything else is as shipped."""
+"""Instead of 5 s, so that a silent link costs the storm under a second; everything else is as
+shipped.
+"""
 TWICE = 0.2
 """Share of faults that another one meets while the link recovers."""
-LONG = ShowPage("long", lines=tuple(TextLine(row, f"row {row}: " + "many words in many packets " * 8) for row in range(5)))
+LONG = ShowPage(
+    "long",
+    lines=tuple(
+        TextLine(row, f"row {row}: " + "many words in many packets " * 8) for row in range(5)
+    ),
+)
 KINDS = {
     "drop": 30,  # the link is lost
     "cut": 15,  # in the middle of a message
@@ -45,7 +56,9 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Strike:
-    """One fault: what, for how long or how much, and whether another follows `after_s` into the recovery."""
+    """One fault: what, for how long or how much, and whether another follows `after_s` into the
+    recovery.
+    """
 
     kind: str
     amount: float = 0.0
@@ -75,7 +88,10 @@ class Report:
         kinds = ", ".join(f"{kind} {n}" for kind, n in sorted(self.kinds.items()))
         rows = [
             f"links, seed {self.seed}: {self.wanted} faults ({kinds}); {self.took_s:.0f} s",
-            f"         recovered {self.recovered}; time to page restored p50 {p50:.2f} s, p95 {p95:.2f} s, max {waits[-1]:.2f} s",
+            (
+                f"         recovered {self.recovered}; time to page restored p50 "
+                f"{p50:.2f} s, p95 {p95:.2f} s, max {waits[-1]:.2f} s"
+            ),
             *(f"  NOT RECOVERED {what}" for what in self.lost),
         ]
         return "\n".join(rows)
@@ -95,7 +111,11 @@ def _dealt(chance: random.Random, number: int) -> Iterator[str]:
 
 
 def _strike(chance: random.Random, kind: str) -> Strike:
-    amount = {"mtu": float(chance.choice((23, 185, 247, 517))), "away": chance.uniform(0.1, 1.0), "unplug": chance.uniform(0.05, 0.5)}
+    amount = {
+        "mtu": float(chance.choice((23, 185, 247, 517))),
+        "away": chance.uniform(0.1, 1.0),
+        "unplug": chance.uniform(0.05, 0.5),
+    }
     then = chance.choice(("drop", "stream")) if chance.random() < TWICE else ""
     return Strike(kind, round(amount.get(kind, 0.0), 2), then, round(chance.uniform(0.0, 0.4), 3))
 
@@ -124,16 +144,27 @@ class LinkStorm:
             self._report.waits_s.append(time.monotonic() - since)
 
     async def _hit(self, strike: Strike) -> tuple[int, float]:
-        """Do it to a lens thrown dark; gives how many links there were, and the moment from which one could come back."""
+        """Do it to a lens thrown dark; gives how many links there were, and the moment from
+        which one could come back.
+        """
         links = self._status().link
         self._place.mock.glasses.lens.clear()  # what comes back was drawn again
         return links, await self._do(strike)
 
     async def _page(self, number: int, strike: Strike) -> str:
-        """Show a page; what the fault before left behind (a cut that waited for a message) may cost a try."""
-        text = f"Fault number {number} is {strike.kind}. " + "It is read for a while before it goes. " * 4
+        """Show a page; what the fault before left behind (a cut that waited for a message) may
+        cost a try.
+        """
+        text = (
+            f"Fault number {number} is {strike.kind}. "
+            + "It is read for a while before it goes. " * 4
+        )
         for _ in range(TRIES):
-            await until(lambda: self._status().ready, lambda: f"not even ready: {self._status()}", PATIENCE_S)
+            await until(
+                lambda: self._status().ready,
+                lambda: f"not even ready: {self._status()}",
+                PATIENCE_S,
+            )
             shown = await self._place.call("glasses:show_text", {"text": text})
             if shown.meta["delivery"] == "shown":
                 return str(shown.meta["callId"])
@@ -176,7 +207,11 @@ class LinkStorm:
         """Nothing comes from the glasses until the daemon has noticed."""
         links = self._status().link
         await self._inject("lose-acks", 1)
-        await until(lambda: not self._status().ready or self._status().link > links, "the silence is noticed", PATIENCE_S)
+        await until(
+            lambda: not self._status().ready or self._status().link > links,
+            "the silence is noticed",
+            PATIENCE_S,
+        )
         await self._place.mock.injector.inject(parse_fault("lose-acks:0"))
 
     async def _long_message(self) -> None:
@@ -185,7 +220,11 @@ class LinkStorm:
         driver = self._place.daemon.link
         words = asyncio.ensure_future(driver.request(LONG))
         try:
-            await until(lambda: self._status().link > links or not self._status().ready, "the cut is noticed", PATIENCE_S)
+            await until(
+                lambda: self._status().link > links or not self._status().ready,
+                "the cut is noticed",
+                PATIENCE_S,
+            )
         finally:
             words.cancel()
             await asyncio.wait([words])
@@ -221,7 +260,9 @@ async def storm(folder: Path, seed: int, number: int, say: Any = lambda _text: N
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.chaos.links", description="Break the link again and again.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.chaos.links", description="Break the link again and again."
+    )
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--links", type=int, default=1000)
     words = parser.parse_args()

@@ -1,6 +1,8 @@
-"""The judge of effects: a mini-app that does something for every call, and writes it down before it answers.
+"""The judge of effects: a mini-app that does something for every call, and writes it down before it
+answers.
 
-Standard library only; shares no code and no database with glassd. `python -m tests.chaos.miniapp PORT RECORD`.
+Standard library only; shares no code and no database with glassd. `python -m tests.chaos.miniapp
+PORT RECORD`.
 """
 
 import base64
@@ -16,19 +18,34 @@ from tests.chaos.records import Record, announce
 
 PACKAGE = "com.chaos.recorder"
 _ARGS = {
-    "type": "object", "required": ["token"], "additionalProperties": False,
-    "properties": {"token": {"type": "string"}, "delay": {"type": "number"}, "sound": {"type": "boolean"}},
-}  # fmt: skip
+    "type": "object",
+    "required": ["token"],
+    "additionalProperties": False,
+    "properties": {
+        "token": {"type": "string"},
+        "delay": {"type": "number"},
+        "sound": {"type": "boolean"},
+    },
+}
 LIFE_S = 900.0
 """How long a queueable call may wait: longer than any storm's drain, shorter than its day."""
 
 
-def _tool(name: str, effects: str, *, idempotent: bool, queueable: bool, confirm: str = "never") -> dict[str, Any]:
+def _tool(
+    name: str, effects: str, *, idempotent: bool, queueable: bool, confirm: str = "never"
+) -> dict[str, Any]:
     wait = {"queueable": True, "queue_ttl_s": LIFE_S} if queueable else {}
     return {
-        "name": name, "description": f"Writes down that it was called ({effects}).", "inputSchema": _ARGS, "version": "1.0.0",
-        "sideEffects": effects, "idempotent": idempotent, "requiresConfirmation": confirm, "timeoutS": 20, **wait,
-    }  # fmt: skip
+        "name": name,
+        "description": f"Writes down that it was called ({effects}).",
+        "inputSchema": _ARGS,
+        "version": "1.0.0",
+        "sideEffects": effects,
+        "idempotent": idempotent,
+        "requiresConfirmation": confirm,
+        "timeoutS": 20,
+        **wait,
+    }
 
 
 MANIFEST = {
@@ -92,7 +109,9 @@ class Door(BaseHTTPRequestHandler):
             with self.server.lock:
                 self._say(200, {"running": list(self.server.running)})
         else:
-            self._say(200, {"status": "ok", "packageName": PACKAGE, "tools": len(MANIFEST["tools"])})
+            self._say(
+                200, {"status": "ok", "packageName": PACKAGE, "tools": len(MANIFEST["tools"])}
+            )
 
     def do_POST(self) -> None:
         call = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))))

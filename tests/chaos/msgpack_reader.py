@@ -1,18 +1,39 @@
-"""MessagePack → Python, from its specification and in no way from ours. Standard library only; extensions are refused."""
+"""MessagePack → Python, from its specification and in no way from ours. Standard library only;
+extensions are refused.
+"""
 
 import struct
 from typing import Any
 
 _FIXED = {
-    0xC0: None, 0xC2: False, 0xC3: True,
-}  # fmt: skip
+    0xC0: None,
+    0xC2: False,
+    0xC3: True,
+}
 _NUMBERS = {
-    0xCA: ">f", 0xCB: ">d", 0xCC: ">B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q", 0xD0: ">b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q",
-}  # fmt: skip
+    0xCA: ">f",
+    0xCB: ">d",
+    0xCC: ">B",
+    0xCD: ">H",
+    0xCE: ">I",
+    0xCF: ">Q",
+    0xD0: ">b",
+    0xD1: ">h",
+    0xD2: ">i",
+    0xD3: ">q",
+}
 _SIZED = {
-    0xC4: (">B", "bin"), 0xC5: (">H", "bin"), 0xC6: (">I", "bin"), 0xD9: (">B", "str"), 0xDA: (">H", "str"), 0xDB: (">I", "str"),
-    0xDC: (">H", "array"), 0xDD: (">I", "array"), 0xDE: (">H", "map"), 0xDF: (">I", "map"),
-}  # fmt: skip
+    0xC4: (">B", "bin"),
+    0xC5: (">H", "bin"),
+    0xC6: (">I", "bin"),
+    0xD9: (">B", "str"),
+    0xDA: (">H", "str"),
+    0xDB: (">I", "str"),
+    0xDC: (">H", "array"),
+    0xDD: (">I", "array"),
+    0xDE: (">H", "map"),
+    0xDF: (">I", "map"),
+}
 
 
 def unpack(data: bytes) -> Any:

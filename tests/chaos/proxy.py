@@ -1,6 +1,8 @@
-"""The bad network: a relay between daemon and broker that knows where an MQTT packet begins, and does harm on request.
+"""The bad network: a relay between daemon and broker that knows where an MQTT packet begins, and
+does harm on request.
 
-Standard library only. `python -m tests.chaos.proxy TARGET_PORT RECORD`; orders are JSON lines on stdin, see `ORDERS`.
+Standard library only. `python -m tests.chaos.proxy TARGET_PORT RECORD`; orders are JSON lines on
+stdin, see `ORDERS`.
 """
 
 import asyncio
@@ -16,9 +18,10 @@ from tests.chaos.records import Record, announce
 UP, DOWN = "up", "down"
 PUBLISH, PUBACK = 3, 4
 ORDERS = ("cut_up", "cut_down", "swallow_up", "swallow_down", "reorder", "delay")
-"""cut: the next PUBLISH that way gets through in part, then both ends are reset · swallow: the next PUBACK that way is
-lost, and soon the connection with it, so that the message must come again · reorder: the next message for the daemon waits
-until one has overtaken it · delay: for a while every packet takes its time.
+"""cut: the next PUBLISH that way gets through in part, then both ends are reset · swallow: the next
+PUBACK that way is lost, and soon the connection with it, so that the message must come again ·
+reorder: the next message for the daemon waits until one has overtaken it · delay: for a while every
+packet takes its time.
 """
 
 
@@ -58,7 +61,10 @@ class Proxy:
             asyncio.ensure_future(self._carry(line, DOWN, far_in, near)),
         ]
         try:
-            await asyncio.wait([*flows, gone := asyncio.ensure_future(line.gone.wait())], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                [*flows, gone := asyncio.ensure_future(line.gone.wait())],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
             gone.cancel()
         finally:
             for flow in flows:
@@ -66,7 +72,9 @@ class Proxy:
             line.reset()
             self._lines.discard(line)
 
-    async def _carry(self, line: Line, way: str, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+    async def _carry(
+        self, line: Line, way: str, source: asyncio.StreamReader, sink: asyncio.StreamWriter
+    ) -> None:
         buffer = b""
         with suppress(OSError):
             while chunk := await source.read(65536):
@@ -127,7 +135,9 @@ class Proxy:
 
 
 def _packet(buffer: bytes) -> int:
-    """The length of the whole packet at the head of the buffer; 0 while it is not all there (MQTT 5, 1.5.5 and 2.1.4)."""
+    """The length of the whole packet at the head of the buffer; 0 while it is not all there
+    (MQTT 5, 1.5.5 and 2.1.4).
+    """
     length = shift = 0
     for at in range(1, min(5, len(buffer))):
         length |= (buffer[at] & 0x7F) << shift
@@ -142,7 +152,9 @@ async def main() -> None:
     server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
     announce(port=server.sockets[0].getsockname()[1])
     reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
     while line := await reader.readline():
         proxy.order(json.loads(line))
 

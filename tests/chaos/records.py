@@ -1,4 +1,6 @@
-"""Records of what happened, one JSON object a line, written by one process each and read by the judges. Standard library only."""
+"""Records of what happened, one JSON object a line, written by one process each and read by the
+judges. Standard library only.
+"""
 
 import json
 import os
@@ -18,7 +20,14 @@ class Record:
         self._lock = threading.Lock()
 
     def say(self, *, sure: bool = False, **fields: Any) -> None:
-        line = json.dumps({"t": round(time.monotonic(), 4), **fields}, separators=(",", ":"), ensure_ascii=False) + "\n"
+        line = (
+            json.dumps(
+                {"t": round(time.monotonic(), 4), **fields},
+                separators=(",", ":"),
+                ensure_ascii=False,
+            )
+            + "\n"
+        )
         with self._lock:
             self._file.write(line.encode())
             if sure:

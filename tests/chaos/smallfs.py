@@ -1,6 +1,8 @@
-"""A file system of its own for the daemon's state, small enough to be filled: a loop image where allowed, else a tmpfs.
+"""A file system of its own for the daemon's state, small enough to be filled: a loop image where
+allowed, else a tmpfs.
 
-Mounted in a private mount namespace (`enter`), so that it vanishes with the last process in it, however that ends.
+Mounted in a private mount namespace (`enter`), so that it vanishes with the last process in it,
+however that ends.
 """
 
 import os
@@ -15,7 +17,9 @@ _INSIDE = "GLASSD_CHAOS_NAMESPACE"
 
 
 def enter() -> str:
-    """Start this very program again inside a mount namespace. Returns, with the reason, only where that is not allowed."""
+    """Start this very program again inside a mount namespace. Returns, with the reason, only
+    where that is not allowed.
+    """
     if os.environ.get(_INSIDE):
         return ""
     ways = (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"])
@@ -36,11 +40,17 @@ def mount(folder: Path, *, size_mib: int = SIZE_MIB) -> str:
     image = folder.with_name(folder.name + ".img")
     with image.open("wb") as file:
         file.truncate(size_mib << 20)
-    made = _done("mkfs.ext4", "-q", "-m", "0", "-J", "size=4", str(image)) and _done("mount", "-o", "loop", str(image), str(folder))
+    made = _done("mkfs.ext4", "-q", "-m", "0", "-J", "size=4", str(image)) and _done(
+        "mount", "-o", "loop", str(image), str(folder)
+    )
     if made:
         return f"ext4 on a loop image, {size_mib} MiB"
     image.unlink()
-    return f"tmpfs, {size_mib} MiB" if _done("mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "none", str(folder)) else ""
+    return (
+        f"tmpfs, {size_mib} MiB"
+        if _done("mount", "-t", "tmpfs", "-o", f"size={size_mib}m", "none", str(folder))
+        else ""
+    )
 
 
 def _done(*argv: str) -> bool:
@@ -50,7 +60,9 @@ def _done(*argv: str) -> bool:
 
 
 def fill(folder: Path, lasts_s: float, *, greedy: bool) -> None:
-    """Take every byte that is free, for a while; `greedy` takes again what is given back meanwhile."""
+    """Take every byte that is free, for a while; `greedy` takes again what is given back
+    meanwhile.
+    """
     filler = folder / "filler"
     end = time.monotonic() + lasts_s
     try:

@@ -1,6 +1,8 @@
-"""The storm: carries a plan out. Starts the daemon, lets callers call and faults happen, kills it, and starts it again.
+"""The storm: carries a plan out. Starts the daemon, lets callers call and faults happen, kills it,
+and starts it again.
 
-One state directory for all lives, never wiped: what one daemon was killed over, the next must bring to its end.
+One state directory for all lives, never wiped: what one daemon was killed over, the next must bring
+to its end.
 """
 
 import shutil
@@ -33,7 +35,13 @@ FULL_LATELY_S = 10.0
 class Storm:
     """`run` carries the plan out and drains; what happened is in the records in `folder`."""
 
-    def __init__(self, folder: Path, *, drain_s: float = 180.0, say: Callable[[str], None] = lambda _text: None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        drain_s: float = 180.0,
+        say: Callable[[str], None] = lambda _text: None,
+    ) -> None:
         self.folder = folder
         self.state = folder / "state"
         self.small = smallfs.mount(self.state)
@@ -97,10 +105,15 @@ class Storm:
         self.running_kills += bool(running)
         self.record.say(ev="killed", life=life.number, aim=life.aim, running=running)
         if self.kills % 20 == 0:
-            self._say(f"{self.kills} kills, {self.running_kills} while RUNNING, {len(self.callers.open)} calls open")
+            self._say(
+                f"{self.kills} kills, {self.running_kills} while RUNNING, "
+                f"{len(self.callers.open)} calls open"
+            )
 
     def _await_daemon(self) -> None:
-        """Until it answers; one that cannot start on a full disk ends with a clear error, and systemd starts it again."""
+        """Until it answers; one that cannot start on a full disk ends with a clear error, and
+        systemd starts it again.
+        """
         for _ in range(RESTARTS):
             try:
                 self.cast.await_daemon()
@@ -131,13 +144,17 @@ class Storm:
             if found := self.cast.running():
                 return found
         with suppress(NotThere, BrokeOff):
-            rows = request(self.cast.socket, "GET", "/v1/calls?pending=1&limit=50", timeout_s=1)[1].get("calls", [])
+            rows = request(self.cast.socket, "GET", "/v1/calls?pending=1&limit=50", timeout_s=1)[
+                1
+            ].get("calls", [])
             return [row["call_id"] for row in rows if row["state"] == "RUNNING"]
         return []
 
     def _play(self, life: Life, began: float) -> None:
         """Calls and faults at their moments."""
-        events: list[tuple[float, Call | Fault]] = [(c.at_s, c) for c in life.calls] + [(f.at_s, f) for f in life.faults]
+        events: list[tuple[float, Call | Fault]] = [(c.at_s, c) for c in life.calls] + [
+            (f.at_s, f) for f in life.faults
+        ]
         for at_s, event in sorted(events, key=lambda pair: pair[0]):
             if self._over.wait(max(0.0, began + at_s - time.monotonic())):
                 return
@@ -206,7 +223,9 @@ class Storm:
         self.cast.children["tap"].tell(f"off {fault.lasts_s}")
 
     def _mid_confirmation(self, fault: Fault) -> bool:
-        """The glasses are lost while they ask: just after the wearer allowed it, or before, and a tap when they are back."""
+        """The glasses are lost while they ask: just after the wearer allowed it, or before, and
+        a tap when they are back.
+        """
         if not self.confirms:
             return False
         self.callers.begin(Call(0.0, f"S{uuid.uuid4().hex[:8]}", "sign", fault.share))
@@ -219,10 +238,14 @@ class Storm:
         return True
 
     def _asks_for_confirmation(self) -> bool:
-        """Does a tool with `requiresConfirmation` wait for a yes? Otherwise there is no confirmation to lose."""
+        """Does a tool with `requiresConfirmation` wait for a yes? Otherwise there is no
+        confirmation to lose.
+        """
         tool, args = tool_and_args(Call(0.0, "S-probe", "sign", 0.0))
         try:
-            answer = self.cast.control("POST", "/v1/call", {"tool": tool, "args": args, "wait": False}, timeout_s=3.0)
+            answer = self.cast.control(
+                "POST", "/v1/call", {"tool": tool, "args": args, "wait": False}, timeout_s=3.0
+            )
         except (NotThere, BrokeOff):
             return False
         return bool((answer.get("error") or {}).get("code") == "CONFIRMATION_REQUIRED")
@@ -253,10 +276,17 @@ class Storm:
             self.callers.look_up()
 
     def _keep_state(self) -> None:
-        """What the daemon left, for whoever looks into a verdict; a mounted state goes with its namespace."""
+        """What the daemon left, for whoever looks into a verdict; a mounted state goes with its
+        namespace.
+        """
         kept = self.folder / "state-at-the-end"
         if self.state.exists():
-            shutil.copytree(self.state, kept, dirs_exist_ok=True, ignore=shutil.ignore_patterns("lost+found", "*.ballast"))
+            shutil.copytree(
+                self.state,
+                kept,
+                dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns("lost+found", "*.ballast"),
+            )
 
     @property
     def notes(self) -> Path:

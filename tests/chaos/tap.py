@@ -1,7 +1,8 @@
-"""The ear on the air: a TCP relay between daemon and mock that writes down every HCI byte, in order, with its direction.
+"""The ear on the air: a TCP relay between daemon and mock that writes down every HCI byte, in
+order, with its direction.
 
-Standard library only; it understands nothing of what it carries. `python -m tests.chaos.tap TARGET_PORT RECORDING`; on
-stdin `off SECONDS` takes the glasses away for a while.
+Standard library only; it understands nothing of what it carries. `python -m tests.chaos.tap
+TARGET_PORT RECORDING`; on stdin `off SECONDS` takes the glasses away for a while.
 """
 
 import asyncio
@@ -41,7 +42,9 @@ class Tap:
             ours, theirs = await asyncio.open_connection("127.0.0.1", self._target)
             writers.append(theirs)
             for writer in writers:
-                writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                writer.get_extra_info("socket").setsockopt(
+                    socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+                )
             flows = [
                 asyncio.ensure_future(self._flow(host_in, theirs, number, TO_CONTROLLER)),
                 asyncio.ensure_future(self._flow(ours, host_out, number, TO_HOST)),
@@ -57,7 +60,9 @@ class Tap:
             self._writers.discard(host_out)
             self.note(number, CLOSED)
 
-    async def _flow(self, source: asyncio.StreamReader, drain: asyncio.StreamWriter, number: int, what: int) -> None:
+    async def _flow(
+        self, source: asyncio.StreamReader, drain: asyncio.StreamWriter, number: int, what: int
+    ) -> None:
         with suppress(ConnectionError):
             while chunk := await source.read(65536):
                 self.note(number, what, chunk)
@@ -66,7 +71,9 @@ class Tap:
 
     async def orders(self) -> None:
         reader = asyncio.StreamReader()
-        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+        )
         while line := await reader.readline():
             word, _, seconds = line.decode().strip().partition(" ")
             if word == "off":

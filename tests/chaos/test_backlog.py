@@ -1,4 +1,6 @@
-"""Show 2: a thousand calls taken while the broker is away survive a kill -9, and each is answered once."""
+"""Show 2: a thousand calls taken while the broker is away survive a kill -9, and each is
+answered once.
+"""
 
 import threading
 import time
@@ -50,19 +52,34 @@ def _story(cast: Cast, callers: Callers) -> None:
     waiting = [outbox["waiting"] for outbox in told]
     assert waiting == sorted(waiting), "nothing is delivered while the broker is away"
     assert waiting[-1] > CALLS // 2, "status tells the depth while it grows"
-    before = until(lambda: (found := cast.status()["outbox"])["waiting"] == CALLS and found, "the last that was taken is in the outbox, too")
+    before = until(
+        lambda: (found := cast.status()["outbox"])["waiting"] == CALLS and found,
+        "the last that was taken is in the outbox, too",
+    )
     cast.kill_daemon()
     cast.start_daemon()
     cast.await_daemon()
-    after = until(lambda: (found := cast.status().get("outbox", {})).get("waiting") == CALLS and found, "the depth after the kill")
+    after = until(
+        lambda: (found := cast.status().get("outbox", {})).get("waiting") == CALLS and found,
+        "the depth after the kill",
+    )
     assert after["oldest_s"] >= before["oldest_s"] > 0, "the age goes on over the kill"
     cast.start_broker()
-    until(lambda: cast.status()["outbox"]["waiting"] == 0, "the outbox is drained", within_s=150, every_s=0.2)
-    until(lambda: callers.look_up(most=CALLS) == 0, "every call is answered", within_s=60, every_s=0.5)
+    until(
+        lambda: cast.status()["outbox"]["waiting"] == 0,
+        "the outbox is drained",
+        within_s=150,
+        every_s=0.2,
+    )
+    until(
+        lambda: callers.look_up(most=CALLS) == 0, "every call is answered", within_s=60, every_s=0.5
+    )
 
 
 def _admit(cast: Cast, callers: Callers) -> list[dict]:
-    """From several callers at once, as fast as they are taken; what `status` said of the outbox meanwhile."""
+    """From several callers at once, as fast as they are taken; what `status` said of the outbox
+    meanwhile.
+    """
     tokens = iter([f"B{n:04d}" for n in range(CALLS)])
     lock = threading.Lock()
 
@@ -72,7 +89,11 @@ def _admit(cast: Cast, callers: Callers) -> list[dict]:
                 token = next(tokens, None)
             if token is None:
                 return
-            body = {"tool": f"{PACKAGE}:mark", "args": {"token": token, "delay": 0.0}, "wait": False}
+            body = {
+                "tool": f"{PACKAGE}:mark",
+                "args": {"token": token, "delay": 0.0},
+                "wait": False,
+            }
             callers.record.say(ev="asked", token=token, kind="mark", key=None)
             status, answer = request(cast.socket, "POST", "/v1/call", body)
             assert status == 202, (token, status, answer)
@@ -93,8 +114,14 @@ def _judge(folder: Path) -> None:
     found = judge.verdict(folder, None)
     assert (found["lost"], found["doubled"], found["untold"]) == (0, 0, 0), found["offences"][:5]
     assert found["answers_by_code"] == {"ok": CALLS}
-    done = Counter(line["token"] for line in lines(folder / "effects.jsonl") if line["ev"] == "effect")
+    done = Counter(
+        line["token"] for line in lines(folder / "effects.jsonl") if line["ev"] == "effect"
+    )
     assert len(done) == CALLS
     assert set(done.values()) == {1}
-    results = {line["body"]["id"] for line in lines(folder / "cloud.jsonl") if line["ev"] == "heard" and line["topic"] == "result" and line["k"] == "result"}
+    results = {
+        line["body"]["id"]
+        for line in lines(folder / "cloud.jsonl")
+        if line["ev"] == "heard" and line["topic"] == "result" and line["k"] == "result"
+    }
     assert len(results) == CALLS, "the witness heard a result for every call"

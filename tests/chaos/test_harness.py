@@ -1,4 +1,6 @@
-"""The storm's own tests: judges find what is planted, and only that; the same seed is the same storm; a small storm passes."""
+"""The storm's own tests: judges find what is planted, and only that; the same seed is the same
+storm; a small storm passes.
+"""
 
 import json
 import sqlite3
@@ -16,7 +18,10 @@ from tests.chaos.storm import Storm
 from tests.system import needs
 
 OK = {"ok": True, "data": {"token": "L0-0", "tool": "mark"}, "meta": {"callId": "c1"}}
-FAILED = {"ok": False, "error": {"type": "TRANSIENT", "code": "INTERRUPTED", "message": "", "retryable": True}}
+FAILED = {
+    "ok": False,
+    "error": {"type": "TRANSIENT", "code": "INTERRUPTED", "message": "", "retryable": True},
+}
 PENDING = {"ok": True, "data": {"status": "pending", "pendingToolCallId": "c1"}}
 
 
@@ -33,7 +38,9 @@ INVOKED = {"t": 0, "ev": "invoke", "token": "L0-1", "id": "i1", "kind": "jot_inv
 NOTED = {"id": "i1", "ok": True, "data": {"text": "Noted: L0-1"}}
 
 
-def told(tmp_path: Path, *, callers=(), effects=(), cloud=(), recording=b"", notes=None) -> list[tuple[str, str]]:
+def told(
+    tmp_path: Path, *, callers=(), effects=(), cloud=(), recording=b"", notes=None
+) -> list[tuple[str, str]]:
     """What the judge says of these records: (verdict, rule) of each offence."""
     for name, said in (("callers", callers), ("effects", effects), ("cloud", cloud)):
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in said))
@@ -55,33 +62,67 @@ def told(tmp_path: Path, *, callers=(), effects=(), cloud=(), recording=b"", not
 def test_honest_records_are_found_clean(tmp_path):
     again = caller("answer", body={**OK, "meta": {"callId": "c1", "delivery": "shown"}})
     callers = [caller("accepted"), caller("answer", body=OK), again, INVOKED]
-    cloud = [heard("reply/operator", "accepted", {"id": "i1"}), *[heard("reply/operator", "result", NOTED)] * 2]
-    recording = Doctored().link().show("c1").show("c1", 2).show("c2").link().show("c2").show("c3").sound("L0-2").end()
-    assert not told(tmp_path, callers=callers, effects=[EFFECT], cloud=cloud, notes=["L0-1"], recording=recording)
+    cloud = [
+        heard("reply/operator", "accepted", {"id": "i1"}),
+        *[heard("reply/operator", "result", NOTED)] * 2,
+    ]
+    recording = (
+        Doctored()
+        .link()
+        .show("c1")
+        .show("c1", 2)
+        .show("c2")
+        .link()
+        .show("c2")
+        .show("c3")
+        .sound("L0-2")
+        .end()
+    )
+    assert not told(
+        tmp_path,
+        callers=callers,
+        effects=[EFFECT],
+        cloud=cloud,
+        notes=["L0-1"],
+        recording=recording,
+    )
 
 
-@pytest.mark.parametrize("callers", [
-    [caller("accepted")],
-    [caller("accepted"), caller("answer", id="another", body=OK)],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "callers",
+    [
+        [caller("accepted")],
+        [caller("accepted"), caller("answer", id="another", body=OK)],
+    ],
+)
 def test_a_planted_loss_is_found(tmp_path, callers):
-    assert ("lost", "an accepted call has its answer") in told(tmp_path, callers=callers, effects=[EFFECT])
+    assert ("lost", "an accepted call has its answer") in told(
+        tmp_path, callers=callers, effects=[EFFECT]
+    )
 
 
 def test_a_planted_loss_of_an_invocation_is_found(tmp_path):
     cloud = [heard("reply/operator", "accepted", {"id": "i1"}), heard("result", "result", NOTED)]
-    assert told(tmp_path, callers=[INVOKED], cloud=cloud) == [("lost", "an invocation has its result")]
+    assert told(tmp_path, callers=[INVOKED], cloud=cloud) == [
+        ("lost", "an invocation has its result")
+    ]
 
 
 def test_an_effect_that_was_promised_and_is_not_there_is_a_loss(tmp_path):
-    assert told(tmp_path, callers=[caller("answer", body=OK)]) == [("lost", "what was answered ok was done")]
+    assert told(tmp_path, callers=[caller("answer", body=OK)]) == [
+        ("lost", "what was answered ok was done")
+    ]
     cloud = [heard("reply/operator", "result", NOTED)]
-    assert told(tmp_path, callers=[INVOKED], cloud=cloud, notes=[]) == [("lost", "what was answered ok was done")]
+    assert told(tmp_path, callers=[INVOKED], cloud=cloud, notes=[]) == [
+        ("lost", "what was answered ok was done")
+    ]
 
 
 def test_a_planted_double_effect_is_found(tmp_path):
     answered = [caller("answer", body=OK)]
-    assert told(tmp_path, callers=answered, effects=[EFFECT, EFFECT]) == [("doubled", "at most one effect")]
+    assert told(tmp_path, callers=answered, effects=[EFFECT, EFFECT]) == [
+        ("doubled", "at most one effect")
+    ]
     assert told(tmp_path, notes=["L0-1", "L0-1"]) == [("doubled", "at most one effect")]
 
 
@@ -90,57 +131,93 @@ def test_an_idempotent_tool_may_run_twice(tmp_path):
 
 
 def test_two_different_answers_are_found_wherever_they_were_told(tmp_path):
-    assert told(tmp_path, callers=[caller("answer", body=OK), caller("answer", body=FAILED)], effects=[EFFECT])[0] == ("doubled", "one answer per call")
-    cloud = [heard("reply/operator", "result", NOTED), heard("reply/operator", "result", {"id": "i1", **FAILED})]
-    assert ("doubled", "one result per invocation") in told(tmp_path, callers=[INVOKED], cloud=cloud, notes=["L0-1"])
-    cloud = [heard("result", "result", {"id": "c1", **OK}), heard("result", "result", {"id": "c1", **FAILED})]
+    assert told(
+        tmp_path,
+        callers=[caller("answer", body=OK), caller("answer", body=FAILED)],
+        effects=[EFFECT],
+    )[0] == ("doubled", "one answer per call")
+    cloud = [
+        heard("reply/operator", "result", NOTED),
+        heard("reply/operator", "result", {"id": "i1", **FAILED}),
+    ]
+    assert ("doubled", "one result per invocation") in told(
+        tmp_path, callers=[INVOKED], cloud=cloud, notes=["L0-1"]
+    )
+    cloud = [
+        heard("result", "result", {"id": "c1", **OK}),
+        heard("result", "result", {"id": "c1", **FAILED}),
+    ]
     assert told(tmp_path, cloud=cloud) == [("doubled", "one result per call from the cloud")]
 
 
 def test_a_failure_that_hides_what_it_did_is_found(tmp_path):
     hidden = [caller("answer", body=FAILED)]
-    assert told(tmp_path, callers=hidden, effects=[EFFECT]) == [("untold", "a failure tells what it may have done")]
+    assert told(tmp_path, callers=hidden, effects=[EFFECT]) == [
+        ("untold", "a failure tells what it may have done")
+    ]
     honest = {**FAILED, "error": {**FAILED["error"], "partialSideEffects": True}}
     assert not told(tmp_path, callers=[caller("answer", body=honest)], effects=[EFFECT])
 
 
-@pytest.mark.parametrize("recording", [
-    Doctored().link().show("c1").show("c1"),
-    Doctored().link().show("c1").show("c2").show("c1"),
-    Doctored().link().show("c1").link().show("c1").show("c1"),
-    Doctored().link().show("c1").link().show("c2").show("c1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "recording",
+    [
+        Doctored().link().show("c1").show("c1"),
+        Doctored().link().show("c1").show("c2").show("c1"),
+        Doctored().link().show("c1").link().show("c1").show("c1"),
+        Doctored().link().show("c1").link().show("c2").show("c1"),
+    ],
+)
 def test_a_planted_double_rendering_is_found(tmp_path, recording):
     assert told(tmp_path, recording=recording.end()) == [("doubled", "one rendering per scene")]
 
 
-@pytest.mark.parametrize("recording", [
-    Doctored().link().show("c1").link().show("c1").link().show("c1"),
-    Doctored().link().show("c1", drawn=0).show("c1"),
-    Doctored().link().show("c1/word").show("c1/word"),
-    Doctored().link().show("c1").show("c1", 2).link().show("c1", 2),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "recording",
+    [
+        Doctored().link().show("c1").link().show("c1").link().show("c1"),
+        Doctored().link().show("c1", drawn=0).show("c1"),
+        Doctored().link().show("c1/word").show("c1/word"),
+        Doctored().link().show("c1").show("c1", 2).link().show("c1", 2),
+    ],
+)
 def test_a_restoration_is_no_second_rendering(tmp_path, recording):
     assert not told(tmp_path, recording=recording.end())
 
 
 def test_a_planted_second_speech_is_found_also_on_another_link(tmp_path):
-    assert told(tmp_path, recording=Doctored().link().sound("L1-1").link().sound("L1-1").end()) == [("doubled", "spoken at most once")]
+    assert told(tmp_path, recording=Doctored().link().sound("L1-1").link().sound("L1-1").end()) == [
+        ("doubled", "spoken at most once")
+    ]
     assert not told(tmp_path, recording=Doctored().link().sound("L1-1").link().sound("L1-2").end())
 
 
 def test_a_showing_that_is_told_twice_or_never_was_is_found(tmp_path):
     def report(t, age, *, dup=False):
-        return {**heard("delivery", "delivery", {"id": "c1", "delivery": "shown", "age": age}), "t": t, "dup": dup}
+        return {
+            **heard("delivery", "delivery", {"id": "c1", "delivery": "shown", "age": age}),
+            "t": t,
+            "dup": dup,
+        }
 
     recording = Doctored().link().show("c1").end()
-    assert not told(tmp_path, cloud=[report(10.0, 1000), report(15.0, 6000)], recording=recording), "the edge sent it again"
-    assert not told(tmp_path, cloud=[report(10.0, 1000), report(15.0, 1000, dup=True)], recording=recording), "the broker did"
+    assert not told(
+        tmp_path, cloud=[report(10.0, 1000), report(15.0, 6000)], recording=recording
+    ), "the edge sent it again"
+    assert not told(
+        tmp_path, cloud=[report(10.0, 1000), report(15.0, 1000, dup=True)], recording=recording
+    ), "the broker did"
     other_dup = [report(10.0, 1000), report(15.0, 900, dup=True)]
-    assert told(tmp_path, cloud=other_dup, recording=recording) == [("doubled", "shown is told once")]
-    assert told(tmp_path, cloud=[report(10.0, 1000), report(15.0, 1000)], recording=recording) == [("doubled", "shown is told once")]
+    assert told(tmp_path, cloud=other_dup, recording=recording) == [
+        ("doubled", "shown is told once")
+    ]
+    assert told(tmp_path, cloud=[report(10.0, 1000), report(15.0, 1000)], recording=recording) == [
+        ("doubled", "shown is told once")
+    ]
     other = Doctored().link().show("c2").end()
-    assert told(tmp_path, cloud=[report(10.0, 1000)], recording=other) == [("untold", "what is told as shown was drawn")]
+    assert told(tmp_path, cloud=[report(10.0, 1000)], recording=other) == [
+        ("untold", "what is told as shown was drawn")
+    ]
 
 
 def test_a_recording_is_read_through_its_tears(tmp_path):
@@ -169,15 +246,29 @@ def test_a_plan_holds_every_fault_every_call_and_enough_kills_of_running_calls()
 
 
 def test_the_witness_reads_messagepack_as_its_makers_do():
-    value = {"v": 1, "n": [None, True, -1, -33, 200, 70000, 2**40, -(2**40), 1.5], "t": "ä" * 300, "b": b"x" * 300, "m": {"k": []}}
+    value = {
+        "v": 1,
+        "n": [None, True, -1, -33, 200, 70000, 2**40, -(2**40), 1.5],
+        "t": "ä" * 300,
+        "b": b"x" * 300,
+        "m": {"k": []},
+    }
     assert unpack(msgpack.packb(value)) == value
     with pytest.raises(ValueError, match="early"):
         unpack(msgpack.packb("cut off")[:-1])
 
 
-@pytest.mark.parametrize(("buffer", "size"), [
-    (b"", 0), (b"\x30", 0), (b"\x30\x02ab", 4), (b"\x30\x02abX", 4), (b"\x30\x02a", 0), (b"\x40\x80\x01" + bytes(128), 131),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("buffer", "size"),
+    [
+        (b"", 0),
+        (b"\x30", 0),
+        (b"\x30\x02ab", 4),
+        (b"\x30\x02abX", 4),
+        (b"\x30\x02a", 0),
+        (b"\x40\x80\x01" + bytes(128), 131),
+    ],
+)
 def test_the_network_knows_where_a_packet_ends(buffer, size):
     assert _packet(buffer) == size
 
@@ -191,7 +282,15 @@ def test_the_network_knows_where_a_packet_ends(buffer, size):
 @needs("mosquitto")
 def test_a_small_storm_loses_and_doubles_nothing(tmp_path):
     storm = Storm(tmp_path, drain_s=60)
-    storm.run(schedule.plan(5, 5, 60, faults=("cut_up", "glasses_drop", "clock_forward", "worker_kill"), mean_up_s=1.0))
+    storm.run(
+        schedule.plan(
+            5,
+            5,
+            60,
+            faults=("cut_up", "glasses_drop", "clock_forward", "worker_kill"),
+            mean_up_s=1.0,
+        )
+    )
     found = report(storm, 5, 0.0)
     assert (found["lost"], found["doubled"]) == (0, 0), printed(found)
     assert found["kills"] == 5

@@ -1,4 +1,6 @@
-"""The storm over the link: the same seed is the same storm, a small one recovers, and one that does not is told."""
+"""The storm over the link: the same seed is the same storm, a small one recovers, and one that
+does not is told.
+"""
 
 import pytest
 
@@ -22,8 +24,12 @@ async def test_after_one_fault_of_every_kind_the_page_is_back_each_time(tmp_path
 
 async def test_a_fault_that_is_not_recovered_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.chaos.links.PATIENCE_S", 1.0)
-    monkeypatch.setattr("tests.chaos.links.HEARTBEAT_S", 60.0)  # a busy machine's silence would lose the link all the same
-    monkeypatch.setattr("tests.chaos.links.plan", lambda _seed, _number: [Strike("battery", 50)])  # it loses no link
+    monkeypatch.setattr(
+        "tests.chaos.links.HEARTBEAT_S", 60.0
+    )  # a busy machine's silence would lose the link all the same
+    monkeypatch.setattr(
+        "tests.chaos.links.plan", lambda _seed, _number: [Strike("battery", 50)]
+    )  # it loses no link
     report = await storm(tmp_path, 1, 1)
     assert (report.recovered, len(report.lost)) == (0, 1)
     assert "NOT RECOVERED 1 Strike(kind='battery'" in report.line()

@@ -1,7 +1,9 @@
-"""The power goes: what the disk held at that instant is all that is left, and everything acknowledged before is in it.
+"""The power goes: what the disk held at that instant is all that is left, and everything
+acknowledged before is in it.
 
-The daemon lives on a loop image. It is stopped dead at a random instant, the image is copied as the "disk" holds it (what
-the kernel had not written yet is lost), and another daemon, on another boot, starts from the copy.
+The daemon lives on a loop image. It is stopped dead at a random instant, the image is copied as the
+"disk" holds it (what the kernel had not written yet is lost), and another daemon, on another boot,
+starts from the copy.
 """
 
 import os
@@ -49,7 +51,12 @@ pytestmark = [
 @contextmanager
 def mounted(image: Path, folder: Path):
     folder.mkdir(exist_ok=True)
-    done = subprocess.run(["mount", "-o", "loop", str(image), str(folder)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["mount", "-o", "loop", str(image), str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         pytest.skip(f"no power to cut: {done.stderr.strip()}")
     try:
@@ -90,7 +97,13 @@ class Load:
                     if status == 202:
                         self.accepted[answer["call_id"]] = token
                 else:
-                    _, answer = request(self._socket, "POST", "/v1/call", {"tool": "notes:add", "args": {"text": token}}, timeout_s=5)
+                    _, answer = request(
+                        self._socket,
+                        "POST",
+                        "/v1/call",
+                        {"tool": "notes:add", "args": {"text": token}},
+                        timeout_s=5,
+                    )
                     if answer.get("ok"):
                         self.noted.append(token)
             except (NotThere, BrokeOff):
@@ -98,7 +111,9 @@ class Load:
 
 
 def _copy(image: Path, copy: Path) -> None:
-    """The image as it is: copied until two copies in a row are the same, so that no write tears one."""
+    """The image as it is: copied until two copies in a row are the same, so that no write tears
+    one.
+    """
     before = b""
     for _ in range(20):
         now = image.read_bytes()
@@ -144,13 +159,21 @@ def _until_the_power_goes(cast: Cast, image: Path, copy: Path, after_s: float) -
 
 
 def _judge(cast: Cast, state: Path, load: Load, folder: Path) -> None:
-    """Another boot, the copied disk, the broker back: every promise is known and kept, and kept once."""
+    """Another boot, the copied disk, the broker back: every promise is known and kept, and kept
+    once.
+    """
     cast.boot = "0f0f0f0f-0000-4000-8000-000000000001"
     cast.move_state(state)
     cast.start_daemon()
     cast.await_daemon()
-    forgotten = [token for call_id, token in load.accepted.items() if request(cast.socket, "GET", f"/v1/calls/{call_id}")[0] != 200]
-    assert not forgotten, f"{len(forgotten)} of {len(load.accepted)} acknowledged calls are gone: {forgotten[:5]}"
+    forgotten = [
+        token
+        for call_id, token in load.accepted.items()
+        if request(cast.socket, "GET", f"/v1/calls/{call_id}")[0] != 200
+    ]
+    assert not forgotten, (
+        f"{len(forgotten)} of {len(load.accepted)} acknowledged calls are gone: {forgotten[:5]}"
+    )
     assert "database" not in cast.status()["alarms"]
     cast.start_broker()
     open_calls = set(load.accepted)

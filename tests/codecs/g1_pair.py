@@ -1,6 +1,8 @@
-"""A central codec and two arms joined by an air of two sides, on a clock of their own. After pair.py.
+"""A central codec and two arms joined by an air of two sides, on a clock of their own. After
+pair.py.
 
-Refuses to know what is said over it; `air` may lose, delay or change a packet: (side, up?, packet) → packets.
+Refuses to know what is said over it; `air` may lose, delay or change a packet: (side, up?, packet)
+→ packets.
 """
 
 from collections.abc import Callable
@@ -31,18 +33,27 @@ def drain(codec) -> list[Incoming]:
 
 
 class Pair:
-    """`said[side]`: packets of the central; `heard`: what came out of the central; `shown[side]`: commands that arrived.
+    """`said[side]`: packets of the central; `heard`: what came out of the central; `shown[side]`:
+    commands that arrived.
 
     `reply(side, command)` answers for the glasses; None leaves the command unanswered.
     """
 
     def __init__(
-        self, *, dialect: Dialect = STOCK, glasses: Dialect | None = None, max_packet: int = 244, up=(L, R),
+        self,
+        *,
+        dialect: Dialect = STOCK,
+        glasses: Dialect | None = None,
+        max_packet: int = 244,
+        up=(L, R),
         air: Callable[[Side, str, bytes], list[bytes]] = lambda _side, _way, packet: [packet],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.central = EvenG1Codec(width=six_wide, max_packet=max_packet, dialect=dialect)
         self.arms = {
-            side: EvenG1Arm(side, max_packet=max_packet, dialect=glasses or dialect, facts=ArmFacts()) for side in Side
+            side: EvenG1Arm(
+                side, max_packet=max_packet, dialect=glasses or dialect, facts=ArmFacts()
+            )
+            for side in Side
         }
         self.air = air
         self.now = 100.0

@@ -11,7 +11,9 @@ from typing import Final
 from firmware_bridge.codec import Role
 
 PROFILE: Final = Path(__file__).parents[2] / "firmware_bridge" / "PROFILE.md"
-_BLOCK: Final = re.compile(r"^```golden (\S+) (central|glasses)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK: Final = re.compile(
+    r"^```golden (\S+) (central|glasses)\n(.*?)^```$", re.MULTILINE | re.DOTALL
+)
 _SIDES: Final = {"central": Role.CENTRAL, "glasses": Role.PERIPHERAL}
 
 
@@ -31,7 +33,8 @@ class Golden:
 def _packets(listing: str) -> tuple[bytes, ...]:
     paragraphs = (part for part in listing.split("\n\n") if part.strip())
     return tuple(
-        b"".join(bytes.fromhex(line.partition("#")[0]) for line in part.splitlines()) for part in paragraphs
+        b"".join(bytes.fromhex(line.partition("#")[0]) for line in part.splitlines())
+        for part in paragraphs
     )
 
 
@@ -43,4 +46,6 @@ def load() -> dict[str, Golden]:
 
 
 GOLDEN: Final = load()
-CONVERSATION: Final = tuple(GOLDEN)[tuple(GOLDEN).index("hello") : tuple(GOLDEN).index("failed") + 1]
+CONVERSATION: Final = tuple(GOLDEN)[
+    tuple(GOLDEN).index("hello") : tuple(GOLDEN).index("failed") + 1
+]

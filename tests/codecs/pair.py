@@ -1,4 +1,5 @@
-"""Two codecs joined by an air that can lose and double packets, on a clock of their own. After h11's ConnectionPair.
+"""Two codecs joined by an air that can lose and double packets, on a clock of their own. After
+h11's ConnectionPair.
 
 Refuses to know what is said over it.
 """
@@ -28,7 +29,9 @@ def drain(codec: ReferenceCodec) -> list[Incoming]:
 
 
 class CodecPair:
-    """`central` and `glasses`, what each heard, what it refused, and the packets each put into the air."""
+    """`central` and `glasses`, what each heard, what it refused, and the packets each put into
+    the air.
+    """
 
     def __init__(self, *, max_packet: int = 20, down: Air = clear_air, up: Air = clear_air) -> None:
         self.central = ReferenceCodec(Role.CENTRAL, max_packet=max_packet)
@@ -65,7 +68,9 @@ class CodecPair:
         """Move packets and let timers fire until nothing waits any more."""
         self.settle()
         until = self.now + at_most_s
-        while timers := [due for codec in (self.central, self.glasses) if (due := codec.next_timer()) is not None]:
+        while timers := [
+            due for codec in (self.central, self.glasses) if (due := codec.next_timer()) is not None
+        ]:
             self.now = min(timers)
             assert self.now <= until, "the two never came to rest"
             self.central.handle_timer(self.now)

@@ -1,4 +1,6 @@
-"""Every message the reference profile can carry, as hypothesis strategies. Knows the profile's bounds, no bytes."""
+"""Every message the reference profile can carry, as hypothesis strategies. Knows the profile's
+bounds, no bytes.
+"""
 
 from hypothesis import strategies as st
 
@@ -38,40 +40,65 @@ pages = st.integers(1, 0xFFFF)
 names = st.text(st.characters(codec="utf-8"), max_size=32)
 lines = st.lists(
     st.builds(
-        TextLine, st.integers(0, 31), st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=40),
+        TextLine,
+        st.integers(0, 31),
+        st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=40),
         st.integers(0, 4095),
     ),
     max_size=6,
-).map(tuple)  # fmt: skip
+).map(tuple)
 facts = st.dictionaries(
-    names, st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False) | names,
+    names,
+    st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | names,
     max_size=8,
-)  # fmt: skip
+)
 limits = st.dictionaries(st.sampled_from(["window", "message", "tiles", "other"]), u32, max_size=4)
 chunks = st.lists(st.binary(max_size=60), max_size=8).map(tuple)
 
 
 @st.composite
 def tile(draw):
-    width, height, bpp = draw(st.integers(1, 40)), draw(st.integers(1, 12)), draw(st.sampled_from([1, 2, 4]))
+    width, height, bpp = (
+        draw(st.integers(1, 40)),
+        draw(st.integers(1, 12)),
+        draw(st.sampled_from([1, 2, 4])),
+    )
     size = (width * bpp + 7) // 8 * height
     noise = st.binary(min_size=size, max_size=size)
     flat = st.integers(0, 255).map(lambda value: bytes([value]) * size)
-    return Tile(draw(st.integers(0, 4095)), draw(st.integers(0, 4095)), width, height, bpp, draw(noise | flat))
+    return Tile(
+        draw(st.integers(0, 4095)),
+        draw(st.integers(0, 4095)),
+        width,
+        height,
+        bpp,
+        draw(noise | flat),
+    )
 
 
 tiles = st.lists(tile(), max_size=4).map(tuple)
 show = st.builds(
-    lambda scene, page, more, shown, drawn: ShowPage(scene, page, min(page + more, 0xFFFF), shown, drawn),
-    names, pages, st.integers(0, 9), lines, tiles,
-)  # fmt: skip
+    lambda scene, page, more, shown, drawn: ShowPage(
+        scene, page, min(page + more, 0xFFFF), shown, drawn
+    ),
+    names,
+    pages,
+    st.integers(0, 9),
+    lines,
+    tiles,
+)
 
 answered_commands = st.one_of(
     st.builds(Hello, names, names),
     show,
     st.builds(UpdatePage, names, pages, lines, tiles),
     st.just(ClearPage()),
-    st.builds(StartAudio, u16, st.sampled_from(AudioFormat), st.integers(8000, 48000), st.integers(1, 120)),
+    st.builds(
+        StartAudio, u16, st.sampled_from(AudioFormat), st.integers(8000, 48000), st.integers(1, 120)
+    ),
     st.builds(EndAudio, u16, st.booleans()),
     st.builds(StartMicrophone, u16, st.sampled_from(AudioFormat), st.integers(8000, 48000)),
     st.builds(StopMicrophone, u16),

@@ -1,4 +1,6 @@
-"""Where the sources about the Even G1 contradict each other (§17): each conflict, spoken both ways and heard both ways."""
+"""Where the sources about the Even G1 contradict each other (§17): each conflict, spoken both
+ways and heard both ways.
+"""
 
 import pytest
 
@@ -32,7 +34,8 @@ CHAT = App("com.chat", "Chat")
 WORDS = ShowPage("s", 1, 3, (TextLine(0, "x" * 185),))
 PICTURE = ShowPage("p", tiles=(Tile(0, 0, 576, 136, 1, b"\xf0" * (72 * 136)),))
 
-# conflict of §17 → the command that brings it out; None: it is about what the glasses say by themselves
+# conflict of §17 → the command that brings it out; None: it is about what the glasses say by
+# themselves
 BROUGHT_OUT = {
     "heartbeat-field-order": Ping(),
     "newscreen": WORDS,
@@ -52,13 +55,31 @@ BROUGHT_OUT = {
     "double-tap-sub": SetDoubleTap(DoubleTap.DASHBOARD),
     "serial-length": None,
 }
-SECTION_17 = ["heartbeat field order", "newscreen 30 or 31/71", "page base", "chunk limit 191/180/176", "mic arm", "brightness top value", "silent 2 or 3 bytes", "battery reply A or B", "CRC reply length", "hour-format byte", "bitmap polarity", "whitelist chunk 177/176 and key case", "notify id and keys", "first packet F4 01 / 4D 01 / 4D FB / 6E 74", "debug-off value", "26 sub for double tap"]
+SECTION_17 = [
+    "heartbeat field order",
+    "newscreen 30 or 31/71",
+    "page base",
+    "chunk limit 191/180/176",
+    "mic arm",
+    "brightness top value",
+    "silent 2 or 3 bytes",
+    "battery reply A or B",
+    "CRC reply length",
+    "hour-format byte",
+    "bitmap polarity",
+    "whitelist chunk 177/176 and key case",
+    "notify id and keys",
+    "first packet F4 01 / 4D 01 / 4D FB / 6E 74",
+    "debug-off value",
+    "26 sub for double tap",
+]
 FOUND_LATER = ["serial of 16 or 18 bytes"]
 EVERY_WAY = [
     pytest.param(conflict, dialect, id=f"{conflict.name}-{number}")
-    for conflict in CONFLICTS if BROUGHT_OUT[conflict.name] is not None
+    for conflict in CONFLICTS
+    if BROUGHT_OUT[conflict.name] is not None
     for number, dialect in enumerate((STOCK, *conflict.others))
-]  # fmt: skip
+]
 
 
 @pytest.mark.requirement("I4-g1-conflicts")
@@ -116,7 +137,9 @@ def test_text_is_cut_where_the_dialect_cuts(chunk, sizes):
     assert [len(packet) - 9 for packet in said[L]] == sizes
 
 
-@pytest.mark.parametrize("status", [STOCK.text_status, *(other.text_status for other in CONFLICTS[1].others)])
+@pytest.mark.parametrize(
+    "status", [STOCK.text_status, *(other.text_status for other in CONFLICTS[1].others)]
+)
 def test_an_arm_draws_text_of_every_status(status):
     pair = Pair(dialect=Dialect(text_status=status), glasses=STOCK)
     assert isinstance(pair.ask(WORDS), Done)
@@ -136,7 +159,9 @@ def test_batteries_are_understood_in_both_forms_however_they_were_asked_for(form
     pair.arms[L].facts.battery = pair.arms[R].facts.other_battery = 40
     pair.arms[R].facts.battery = pair.arms[L].facts.other_battery = 60
     pair.run()
-    charges = {event.side: event.level for event in pair.events() if isinstance(event, BatteryChanged)}
+    charges = {
+        event.side: event.level for event in pair.events() if isinstance(event, BatteryChanged)
+    }
     assert charges == {L: 40, R: 60}
 
 
@@ -165,15 +190,22 @@ def test_glasses_of_the_same_polarity_show_the_picture_and_others_its_negative(i
         assert shown.tiles[0].pixels == (b"\xf0" if same else b"\x0f") * (72 * 136)
 
 
-@pytest.mark.parametrize("first", [STOCK.first, *(other.first for other in CONFLICTS[13].others)], ids=bytes.hex)
+@pytest.mark.parametrize(
+    "first", [STOCK.first, *(other.first for other in CONFLICTS[13].others)], ids=bytes.hex
+)
 def test_the_first_packet_is_the_dialects_and_no_answer_to_it_is_waited_for(first):
-    pair = Pair(dialect=Dialect(first=first), air=lambda _side, way, packet: [] if way == "up" and packet[0] == first[0] else [packet])
+    pair = Pair(
+        dialect=Dialect(first=first),
+        air=lambda _side, way, packet: [] if way == "up" and packet[0] == first[0] else [packet],
+    )
     pair.run()
     assert [pair.said[side][0] for side in (L, R)] == [first, first]
     assert isinstance(pair.ask(WORDS), Done)
 
 
-@pytest.mark.parametrize(("hours", "twelve", "byte"), [(1, True, 1), (1, False, 0), (0, True, 0), (0, False, 1)])
+@pytest.mark.parametrize(
+    ("hours", "twelve", "byte"), [(1, True, 1), (1, False, 0), (0, True, 0), (0, False, 1)]
+)
 def test_the_hour_byte_is_the_dialects(hours, twelve, byte):
     said = packets(Dialect(twelve_hour=hours), SetClock(0, twelve_hour=twelve))
     assert said[L][0][-1] == byte
@@ -192,15 +224,37 @@ def test_the_microphone_is_opened_on_the_dialects_arm_and_heard_on_either():
 
 NOTES = {
     "ED": (STOCK, 1, b'{"ncs_notification":{"msg_id":1,"app_identifier"', b'"time_s":1735689600,'),
-    "WK": (Dialect(notification_numbered=False), 0, b'{"ncs_notification":{"msg_id":1,"app_identifier"', b'"time_s":1735689600,'),
-    "FP": (CONFLICTS[12].others[1], 1, b'{"ncs_notification":{"msg_id":1,"action":0,"app_identifier"', b'"date":"2025-01-01 00:00:00"'),
-    "EG": (CONFLICTS[12].others[2], 1, b'{"type":"Add","ncs_notification":{"msg_id":1,"type":1,', b'"date":"2025-01-01 00:00:00"'),
-    "ED-demo": (Dialect(notification_ms=True), 1, b'{"ncs_notification":{"msg_id":1,"app_identifier"', b'"time_s":1735689600000,'),
+    "WK": (
+        Dialect(notification_numbered=False),
+        0,
+        b'{"ncs_notification":{"msg_id":1,"app_identifier"',
+        b'"time_s":1735689600,',
+    ),
+    "FP": (
+        CONFLICTS[12].others[1],
+        1,
+        b'{"ncs_notification":{"msg_id":1,"action":0,"app_identifier"',
+        b'"date":"2025-01-01 00:00:00"',
+    ),
+    "EG": (
+        CONFLICTS[12].others[2],
+        1,
+        b'{"type":"Add","ncs_notification":{"msg_id":1,"type":1,',
+        b'"date":"2025-01-01 00:00:00"',
+    ),
+    "ED-demo": (
+        Dialect(notification_ms=True),
+        1,
+        b'{"ncs_notification":{"msg_id":1,"app_identifier"',
+        b'"time_s":1735689600000,',
+    ),
 }
 
 
 @pytest.mark.parametrize(("dialect", "ident", "begins", "holds"), NOTES.values(), ids=NOTES.keys())
-def test_a_notification_is_written_as_the_dialect_has_it_and_read_all_the_same(dialect, ident, begins, holds):
+def test_a_notification_is_written_as_the_dialect_has_it_and_read_all_the_same(
+    dialect, ident, begins, holds
+):
     command = BROUGHT_OUT["notification-id-and-keys"]
     pair = Pair(dialect=dialect, glasses=STOCK)
     pair.greet()
@@ -221,5 +275,7 @@ def test_a_whitelist_is_cut_ended_and_spelled_as_the_dialect_has_it_and_read_all
     pair.ask(command)
     assert len(pair.said[L][0]) == dialect.whitelist_chunk + 3
     assert pair.said[L][-1].endswith(b"\0") is dialect.whitelist_ended
-    assert (b"calendar_enable" in pair.said[L][0]) is (dialect.whitelist_case is STOCK.whitelist_case)
+    assert (b"calendar_enable" in pair.said[L][0]) is (
+        dialect.whitelist_case is STOCK.whitelist_case
+    )
     assert pair.shown == {L: [command], R: []}

@@ -7,7 +7,14 @@ import pytest
 from firmware_bridge.codecs.even_g1_arm import EvenG1Arm
 from firmware_bridge.codecs.even_g1_wire import Dialect
 from firmware_bridge.errors import RemoteViolation
-from firmware_bridge.messages import AudioFormat, Done, GlassesInfo, Hello, ShowPage, StartMicrophone
+from firmware_bridge.messages import (
+    AudioFormat,
+    Done,
+    GlassesInfo,
+    Hello,
+    ShowPage,
+    StartMicrophone,
+)
 from firmware_bridge.sides import Side
 from tests.codecs.g1_golden import ASKED, EVERYTHING, SAID, SOUND, SOURCES, STOPPED, TOLD
 from tests.codecs.g1_pair import L, Pair, R, drain
@@ -25,7 +32,9 @@ def pair():
 @pytest.mark.requirement("I4-g1-golden")
 def test_every_golden_packet_cites_its_row_of_the_fact_sheet():
     for golden in EVERYTHING:
-        assert re.match(r"§([0-9]|1[0-7]) ", golden.row), f"{golden.name}: {golden.row!r} names no section"
+        assert re.match(r"§([0-9]|1[0-7]) ", golden.row), (
+            f"{golden.name}: {golden.row!r} names no section"
+        )
         cited = set(re.findall(r"[\w#-]+", golden.row.rpartition("(")[2]))
         assert cited & SOURCES, f"{golden.name}: {golden.row!r} names no source"
 

@@ -1,4 +1,6 @@
-"""Both arms of an Even G1 as one pair of glasses: order, skew, loss, refusal, a lost side, staying awake, the microphone."""
+"""Both arms of an Even G1 as one pair of glasses: order, skew, loss, refusal, a lost side,
+staying awake, the microphone.
+"""
 
 from itertools import count
 
@@ -7,7 +9,13 @@ from hypothesis import given, settings, strategies as st
 
 from firmware_bridge.codecs.even_g1_flow import ANSWER_S, MAX_ERRANDS, TRIES
 from firmware_bridge.codecs.even_g1_wire import SHUT_DOWN_S, SUPERVISION_S, arm_of, name_of
-from firmware_bridge.errors import CommandRefused, LinkLost, LocalMisuse, LostReason, RemoteViolation
+from firmware_bridge.errors import (
+    CommandRefused,
+    LinkLost,
+    LocalMisuse,
+    LostReason,
+    RemoteViolation,
+)
 from firmware_bridge.messages import (
     App,
     AudioChunk,
@@ -125,21 +133,32 @@ def test_one_arm_is_enough_where_they_disagree_about_a_setting(pair):
     assert pair.ask(SetBrightness(50)) == Done()
 
 
-@pytest.mark.parametrize(("command", "refusal"), [
-    (SetClock(0), "06 15 00 01 01 01 00 01 00 01"),  # §9: result 00 is success (WK-cap)
-    (SetDoubleTap(DoubleTap.NOTHING), "26 06 00 01 05 CA"),  # §5: reply 26 06 00 seq sub C9/CA (WK)
-], ids=["dashboard", "settings"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("command", "refusal"),
+    [
+        (SetClock(0), "06 15 00 01 01 01 00 01 00 01"),  # §9: result 00 is success (WK-cap)
+        (
+            SetDoubleTap(DoubleTap.NOTHING),
+            "26 06 00 01 05 CA",
+        ),  # §5: reply 26 06 00 seq sub C9/CA (WK)
+    ],
+    ids=["dashboard", "settings"],
+)
 def test_a_refusal_is_understood_where_its_answer_looks_different(pair, command, refusal):
     assert isinstance(pair.ask(command), Done)
     answer = bytes.fromhex(refusal)
-    pair.air = lambda _side, way, packet: [answer] if way == "up" and packet[0] == answer[0] else [packet]
+    pair.air = lambda _side, way, packet: (
+        [answer] if way == "up" and packet[0] == answer[0] else [packet]
+    )
     assert pair.ask(command) == Failed("busy", "the left side refused")
 
 
 def test_a_picture_whose_checksum_fails_is_sent_again_as_a_whole(pair):
     broken = iter([True])
     pair.air = lambda side, _way, packet: (
-        [packet[:-1] + b"\xff"] if side is L and packet[:2] == b"\x15\x07" and next(broken, False) else [packet]
+        [packet[:-1] + b"\xff"]
+        if side is L and packet[:2] == b"\x15\x07" and next(broken, False)
+        else [packet]
     )
     assert isinstance(pair.ask(PICTURE), Done)
     assert sum(packet[0] == 0x15 for packet in pair.said[L]) == 102
@@ -148,7 +167,9 @@ def test_a_picture_whose_checksum_fails_is_sent_again_as_a_whole(pair):
 
 
 def test_a_picture_that_never_comes_right_is_refused_in_the_end(pair):
-    pair.air = lambda _side, _way, packet: [packet[:-1] + b"\xff"] if packet[:2] == b"\x15\x07" else [packet]
+    pair.air = lambda _side, _way, packet: (
+        [packet[:-1] + b"\xff"] if packet[:2] == b"\x15\x07" else [packet]
+    )
     assert pair.ask(PICTURE) == Failed("busy", "the left side refused")
     assert sum(packet[0] == 0x15 for packet in pair.said[L]) == 51 * TRIES
 
@@ -194,7 +215,10 @@ def test_something_newer_ends_what_is_on_its_way_and_both_arms_show_the_newer(pa
     pair.run()
     assert pair.answer(first) == Failed("interrupted", "something newer is shown")
     assert isinstance(pair.answer(second), Done)
-    assert pair.shown == {L: [ShowPage("g1", lines=YOU.lines)], R: [ShowPage("g1", lines=YOU.lines)]}
+    assert pair.shown == {
+        L: [ShowPage("g1", lines=YOU.lines)],
+        R: [ShowPage("g1", lines=YOU.lines)],
+    }
 
 
 def test_a_setting_does_not_wait_for_a_picture(pair):
@@ -272,7 +296,11 @@ def test_a_side_that_returns_is_told_the_settings_and_the_right_one_to_listen(pa
     pair.shown[R].clear()
     pair.news(R, up=True)
     pair.run()
-    assert pair.shown[R] == [SetSilentMode(on=False), SetBrightness(40), StartMicrophone(0, AudioFormat.LC3)]
+    assert pair.shown[R] == [
+        SetSilentMode(on=False),
+        SetBrightness(40),
+        StartMicrophone(0, AudioFormat.LC3),
+    ]
 
 
 def test_a_side_lost_in_the_middle_of_a_page_does_not_hold_the_page_up(pair):
@@ -294,7 +322,9 @@ def test_what_only_the_lost_side_can_do_is_refused_at_once(pair):
     pair.news(R, up=True)
     assert pair.ask(MIC) == Done()
     pair.news(L, up=False)
-    assert pair.ask(ShowNotification(App("a", "A"), "t", "x")) == Failed("busy", "the left side is away")
+    assert pair.ask(ShowNotification(App("a", "A"), "t", "x")) == Failed(
+        "busy", "the left side is away"
+    )
 
 
 def test_packets_of_a_side_that_is_gone_are_not_taken_for_news(pair):
@@ -386,7 +416,9 @@ def test_an_arm_that_does_not_know_a_question_but_lives_is_kept(pair):
 def test_both_batteries_are_asked_for_every_minute_and_told_when_they_change(pair):
     pair.arms[R].facts.battery = 12
     pair.run(for_s=70)
-    assert [e for e in pair.events() if isinstance(e, BatteryChanged)] == [BatteryChanged(12, side=R)]
+    assert [e for e in pair.events() if isinstance(e, BatteryChanged)] == [
+        BatteryChanged(12, side=R)
+    ]
 
 
 # ------------------------------------------------------------------ what the wearer does
@@ -401,7 +433,9 @@ def test_one_tap_told_by_both_arms_is_one_tap_and_two_taps_on_one_arm_are_two(pa
 
 
 def tap(pair, *arms, after=0.0):
-    """The arms report a tap, each so many seconds after the one before it; gives how many taps there were."""
+    """The arms report a tap, each so many seconds after the one before it; gives how many taps
+    there were.
+    """
     before = len(pair.events())
     for arm in arms:
         pair.now += after
@@ -418,7 +452,17 @@ def test_a_tap_that_the_other_arm_reports_late_is_one_tap(pair, after):
 
 
 @pytest.mark.requirement("I11-consent-echo")
-@pytest.mark.parametrize(("arms", "taps"), [((R, L, R, L), 2), ((R, R, L, L), 2), ((R, L, L, R), 2), ((R, R, L, R, L, L), 3), ((R, R, R), 3), ((R, L, L), 2)])
+@pytest.mark.parametrize(
+    ("arms", "taps"),
+    [
+        ((R, L, R, L), 2),
+        ((R, R, L, L), 2),
+        ((R, L, L, R), 2),
+        ((R, R, L, R, L, L), 3),
+        ((R, R, R), 3),
+        ((R, L, L), 2),
+    ],
+)
 def test_each_late_report_of_the_other_arm_is_used_up_by_one_tap(pair, arms, taps):
     assert tap(pair, *arms, after=1.0) == taps
 
@@ -450,7 +494,10 @@ def test_being_put_on_is_told_once_however_many_say_so(pair):
 
 def test_charging_is_told_with_the_charge(pair):
     pair.tell(L, b"\xf5\x09\x01", b"\xf5\x0a\x58")
-    assert pair.events() == [BatteryChanged(87, charging=True, side=L), BatteryChanged(88, charging=True, side=L)]
+    assert pair.events() == [
+        BatteryChanged(87, charging=True, side=L),
+        BatteryChanged(88, charging=True, side=L),
+    ]
 
 
 @pytest.mark.parametrize("packet", [b"\xf5\x0a\x65", b"\x2c\x66\xff", b"\x2cA\x65\x01"])
@@ -507,10 +554,18 @@ def test_a_microphone_that_was_refused_is_not_open(pair):
 # ------------------------------------------------------------------ what they cannot do
 
 
-@pytest.mark.parametrize("command", [
-    Prompt(1, (), 5.0), EndPrompt(), StartAudio(1, AudioFormat.PCM16), AudioChunk(1, 0, ()),
-    StartMicrophone(1, AudioFormat.PCM16), StartMicrophone(1, AudioFormat.LC3, 48000),
-], ids=lambda command: type(command).__name__)  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        Prompt(1, (), 5.0),
+        EndPrompt(),
+        StartAudio(1, AudioFormat.PCM16),
+        AudioChunk(1, 0, ()),
+        StartMicrophone(1, AudioFormat.PCM16),
+        StartMicrophone(1, AudioFormat.LC3, 48000),
+    ],
+    ids=lambda command: type(command).__name__,
+)
 def test_what_they_cannot_do_is_refused_as_unsupported_and_nothing_is_sent(pair, command):
     with pytest.raises(CommandRefused, match="unsupported"):
         pair.central.send(command, pair.now)
@@ -529,7 +584,11 @@ def test_a_change_is_the_whole_page_with_the_change_in_it(pair):
 
 
 def test_columns_become_spaces_that_end_where_the_column_begins(pair):
-    pair.ask(ShowPage("s", lines=(TextLine(0, "Milk"), TextLine(0, "2 l", x=240), TextLine(1, "in", x=13))))
+    pair.ask(
+        ShowPage(
+            "s", lines=(TextLine(0, "Milk"), TextLine(0, "2 l", x=240), TextLine(1, "in", x=13))
+        )
+    )
     [line, indented] = pair.shown[L][0].lines
     assert line.text == "Milk" + " " * 36 + "2 l"
     assert indented.text == "  in"
@@ -563,13 +622,27 @@ def test_arms_are_known_by_their_names():
     assert arm_of("Even G1_47_L_CC89D6") == ("G1_47", L)
     assert arm_of("Even G1_47_R_8CA1D5") == ("G1_47", R)
     assert name_of(47, L, "E1:73:64:CC:89:D6") == "Even G1_47_L_CC89D6"
-    for other in ("Even G1_47_X_CC89D6", "Even G1_47_L", "Even G1__L_1", "G1_45_L_92333", "Even G2_47_L_CC89D6", "Even G1_4_7_L_1", ""):
+    for other in (
+        "Even G1_47_X_CC89D6",
+        "Even G1_47_L",
+        "Even G1__L_1",
+        "G1_45_L_92333",
+        "Even G2_47_L_CC89D6",
+        "Even G1_4_7_L_1",
+        "",
+    ):
         assert arm_of(other) is None
 
 
 packets = st.one_of(
     st.binary(max_size=220),
-    st.builds(lambda op, rest: bytes((op,)) + rest, st.sampled_from([0x2C, 0x2B, 0xF5, 0xF1, 0xF4, 0x22, 0x25, 0x4E, 0x16, 0x20, 0x0E, 0x34, 0x6E]), st.binary(max_size=40)),
+    st.builds(
+        lambda op, rest: bytes((op,)) + rest,
+        st.sampled_from(
+            [0x2C, 0x2B, 0xF5, 0xF1, 0xF4, 0x22, 0x25, 0x4E, 0x16, 0x20, 0x0E, 0x34, 0x6E]
+        ),
+        st.binary(max_size=40),
+    ),
 )
 
 
@@ -606,7 +679,9 @@ def test_whatever_a_central_says_an_arm_raises_only_violations_and_shows_the_nex
     assert pair.shown[L][-1] == ShowPage("g1", lines=YOU.lines)
 
 
-def test_an_arm_that_streams_unasked_and_never_answers_does_not_fill_our_memory_nor_block_its_lane(pair):
+def test_an_arm_that_streams_unasked_and_never_answers_does_not_fill_our_memory_nor_block_its_lane(
+    pair,
+):
     pair.air = lambda _side, way, packet: [] if way == "up" and packet[0] == 0x0E else [packet]
     for _ in range(600):
         pair.tell(R, SOUND)

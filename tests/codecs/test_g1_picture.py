@@ -1,4 +1,6 @@
-"""Pictures of the Even G1: tiles, the file, its packets, its checksum (§7); and joining what comes in pieces."""
+"""Pictures of the Even G1: tiles, the file, its packets, its checksum (§7); and joining what
+comes in pieces.
+"""
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -38,9 +40,20 @@ def plotted(tiles):
 
 @st.composite
 def tiles(draw):
-    bpp, width, height = draw(st.sampled_from([1, 2, 4])), draw(st.integers(1, 70)), draw(st.integers(1, 6))
+    bpp, width, height = (
+        draw(st.sampled_from([1, 2, 4])),
+        draw(st.integers(1, 70)),
+        draw(st.integers(1, 6)),
+    )
     size = (width * bpp + 7) // 8 * height
-    return Tile(draw(st.integers(0, 600)), draw(st.integers(0, 140)), width, height, bpp, draw(st.binary(min_size=size, max_size=size)))
+    return Tile(
+        draw(st.integers(0, 600)),
+        draw(st.integers(0, 140)),
+        width,
+        height,
+        bpp,
+        draw(st.binary(min_size=size, max_size=size)),
+    )
 
 
 @settings(max_examples=15, deadline=None)
@@ -52,8 +65,15 @@ def test_tiles_become_the_picture_that_plotting_gives(some):
 def test_the_file_is_a_windows_bitmap_of_one_bit_with_62_bytes_of_header():
     """§4: 576 × 136, 1 bit, 62-byte header (ED)."""
     file = bmp([Tile(0, 0, 8, 1, 1, b"\xff")])
-    assert (file[:2], len(file), int.from_bytes(file[10:14], "little")) == (b"BM", 62 + 72 * 136, 62)
-    assert (int.from_bytes(file[18:22], "little"), int.from_bytes(file[22:26], "little")) == (576, 136)
+    assert (file[:2], len(file), int.from_bytes(file[10:14], "little")) == (
+        b"BM",
+        62 + 72 * 136,
+        62,
+    )
+    assert (int.from_bytes(file[18:22], "little"), int.from_bytes(file[22:26], "little")) == (
+        576,
+        136,
+    )
     assert file[28:30] == b"\x01\x00"
     assert file[54:62] == b"\0\0\0\0\xff\xff\xff\0"
     assert file[-72:-71] == b"\xff", "the first row comes last"
@@ -73,7 +93,9 @@ def test_the_file_goes_in_51_packets_of_194_bytes_with_its_place_in_the_first():
 @settings(max_examples=20, deadline=None)
 @given(st.binary(max_size=300))
 def test_the_checksum_is_that_of_zip_over_place_and_file_big_endian(file):
-    assert checksum(file) == crc32_by_the_book(bytes.fromhex("00 1C 00 00") + file).to_bytes(4, "big")
+    assert checksum(file) == crc32_by_the_book(bytes.fromhex("00 1C 00 00") + file).to_bytes(
+        4, "big"
+    )
 
 
 @pytest.mark.parametrize("max_packet", [46, 100, 182, 244, 512])
@@ -98,10 +120,18 @@ def test_a_missing_packet_is_noticed_and_the_next_picture_begins_anew():
     assert joined.file() == bmp([])
 
 
-@pytest.mark.parametrize("change", [
-    lambda file: file[:40], lambda file: b"XX" + file[2:], lambda file: file[:18] + b"\x80\x02" + file[20:],
-    lambda file: file[:22] + b"\xc8\x00" + file[24:], lambda file: file[:28] + b"\x04" + file[29:], lambda file: file[:-1],
-], ids=["short", "magic", "640-wide", "200-high", "4-bit", "cut-off"])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda file: file[:40],
+        lambda file: b"XX" + file[2:],
+        lambda file: file[:18] + b"\x80\x02" + file[20:],
+        lambda file: file[:22] + b"\xc8\x00" + file[24:],
+        lambda file: file[:28] + b"\x04" + file[29:],
+        lambda file: file[:-1],
+    ],
+    ids=["short", "magic", "640-wide", "200-high", "4-bit", "cut-off"],
+)
 def test_a_file_that_is_not_for_this_lens_is_refused(change):
     with pytest.raises(RemoteViolation):
         read(change(bmp([])))
@@ -117,7 +147,9 @@ def text(number, total, index, piece):
     return bytes((0x4E, number, total, index, 0x71, 0, 0, 1, 1)) + piece
 
 
-@pytest.mark.parametrize("stray", [text(2, 2, 1, b"B"), text(1, 2, 1, b"B")], ids=["another-number", "another-total"])
+@pytest.mark.parametrize(
+    "stray", [text(2, 2, 1, b"B"), text(1, 2, 1, b"B")], ids=["another-number", "another-total"]
+)
 def test_pieces_of_two_pages_never_become_one(stray):
     """§6 seq: one number per message, same in all its packets (ED)."""
     joined = TextIn()
@@ -130,10 +162,15 @@ def test_a_piece_that_comes_twice_counts_once():
     joined = TextIn()
     for packet in (text(1, 2, 0, b"He"), text(1, 2, 0, b"He"), text(1, 2, 1, b"llo")):
         page = joined.add(packet)
-    assert page == joined.add(text(1, 2, 1, b"llo")) == ShowPage("g1", lines=(TextLine(0, "Hello"),))
+    assert (
+        page == joined.add(text(1, 2, 1, b"llo")) == ShowPage("g1", lines=(TextLine(0, "Hello"),))
+    )
 
 
-@pytest.mark.parametrize("packet", [text(1, 2, 2, b"x"), text(1, 0, 0, b"x"), text(1, 1, 0, b"x")[:8], text(1, 1, 0, b"\n" * 40)])
+@pytest.mark.parametrize(
+    "packet",
+    [text(1, 2, 2, b"x"), text(1, 0, 0, b"x"), text(1, 1, 0, b"x")[:8], text(1, 1, 0, b"\n" * 40)],
+)
 def test_a_text_packet_no_correct_host_sends_is_refused(packet):
     with pytest.raises(RemoteViolation):
         TextIn().add(packet)

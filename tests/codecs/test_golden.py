@@ -1,4 +1,6 @@
-"""PROFILE.md's golden frames against the code, in both directions and every way bytes can arrive."""
+"""PROFILE.md's golden frames against the code, in both directions and every way bytes can
+arrive.
+"""
 
 import pytest
 
@@ -29,14 +31,20 @@ from tests.codecs.golden import CONVERSATION, GOLDEN, PROFILE
 from tests.codecs.pair import drain
 
 INFO = GlassesInfo(
-    "hobby", "1.0", "0001", {"display": True, "display.lines": 5}, {"window": 8, "message": 4096},
-)  # fmt: skip
+    "hobby",
+    "1.0",
+    "0001",
+    {"display": True, "display.lines": 5},
+    {"window": 8, "message": 4096},
+)
 FRAGMENTED = ShowPage("s", lines=(TextLine(0, "Hi"),))
 TILE = ShowPage("t", tiles=(Tile(0, 0, 16, 2, 1, b"\xff" * 4),))
 SAID = {
     "hello": Incoming(Hello("glassd", "0.1.0"), number=1),
     "info": Incoming(INFO, re=1),
-    "show": Incoming(ShowPage("list", lines=(TextLine(0, "Milk"), TextLine(1, "Bread", x=12))), number=2),
+    "show": Incoming(
+        ShowPage("list", lines=(TextLine(0, "Milk"), TextLine(1, "Bread", x=12))), number=2
+    ),
     "done": Incoming(Done(drawn=1234), re=2),
     "clear": Incoming(ClearPage(), number=3),
     "done-clear": Incoming(Done(), re=3),
@@ -75,7 +83,10 @@ def receiver_of(name):
 def test_every_listing_of_the_profile_is_checked_by_a_test_here():
     acknowledgements = {"ack-info", "ack-done", "ack-clear"}
     assert set(GOLDEN) == set(SAID) | set(CONTROL) | acknowledgements | {"info-value"}
-    assert set(CONVERSATION) == (set(SAID) - {"fragments", "tile", "prompt", "prompt-end"}) | acknowledgements
+    assert (
+        set(CONVERSATION)
+        == (set(SAID) - {"fragments", "tile", "prompt", "prompt-end"}) | acknowledgements
+    )
 
 
 def test_the_uuids_of_the_document_are_those_of_the_code():
@@ -94,7 +105,9 @@ def test_two_codecs_hold_the_published_conversation_byte_by_byte():
             number = speaker.send(said.message, 0.0, re=said.re)
             assert number == (said.number or 0), name
 
-        assert [p.hex(" ") for p in speaker.packets_to_send(0.0)] == [p.hex(" ") for p in golden.packets], name
+        assert [p.hex(" ") for p in speaker.packets_to_send(0.0)] == [
+            p.hex(" ") for p in golden.packets
+        ], name
 
         for packet in golden.packets:
             listener.receive_packet(packet, 0.0)

@@ -1,4 +1,6 @@
-"""The sliding window of the reference profile: loss, doubling, credit, wrap-around, bounds, silence."""
+"""The sliding window of the reference profile: loss, doubling, credit, wrap-around, bounds,
+silence.
+"""
 
 import contextlib
 import tracemalloc
@@ -133,7 +135,11 @@ def test_a_gap_is_named_once_and_repaired_without_the_timer():
     pair = CodecPair(down=Faults(lost=[1]))
     pair.central.send(LONG, 0.0)
     pair.settle()
-    naks = [frame for frame in map(Frame.parse, pair.sent[Role.PERIPHERAL]) if frame.type is FrameType.NAK]
+    naks = [
+        frame
+        for frame in map(Frame.parse, pair.sent[Role.PERIPHERAL])
+        if frame.type is FrameType.NAK
+    ]
     assert [frame.seq for frame in naks] == [1]
     assert pair.messages(Role.PERIPHERAL) == [LONG]
 
@@ -159,7 +165,9 @@ def test_a_gap_is_named_once_for_all_frames_behind_it():
     receiver.data(whole(0))
     assert [Frame.parse(packet).seq for packet in receiver.emit()] == [1]
     receiver.data(whole(3))
-    assert [Frame.parse(packet).type for packet in receiver.emit()] == [FrameType.NAK], "another gap is named again"
+    assert [Frame.parse(packet).type for packet in receiver.emit()] == [FrameType.NAK], (
+        "another gap is named again"
+    )
 
 
 def test_a_frame_that_was_only_overtaken_is_not_named():
@@ -267,7 +275,9 @@ def test_credit_is_never_taken_back():
 def test_a_message_completed_after_an_ack_takes_no_credit_back():
     receiver = Receiver(window=8, limit=1000)
     edges = []
-    for seq, (payload, flags) in enumerate([(b"\x03\0\0\0a", FIRST), (b"b", 0), (b"", 0), (b"c", LAST)]):
+    for seq, (payload, flags) in enumerate(
+        [(b"\x03\0\0\0a", FIRST), (b"b", 0), (b"", 0), (b"c", LAST)]
+    ):
         receiver.data(data(seq, payload, flags))
         edges += [frame.seq + frame.payload[0] for frame in map(Frame.parse, receiver.emit())]
     assert edges == [10, 10], "granted at frame 2, and kept although 4 frames are held"
@@ -423,7 +433,9 @@ def test_an_overtaken_ack_changes_nothing():
 # ------------------------------------------------------------------ bounds
 
 
-@pytest.mark.parametrize("packet", [b"", b"\x01", b"\x01\x03\x00\x00\x00", b"\x01\x03\x00\x00\x05\x00abc"])
+@pytest.mark.parametrize(
+    "packet", [b"", b"\x01", b"\x01\x03\x00\x00\x00", b"\x01\x03\x00\x00\x05\x00abc"]
+)
 def test_a_short_packet_is_truncated(packet):
     with pytest.raises(RemoteViolation) as refused:
         Frame.parse(packet)
@@ -447,7 +459,9 @@ def test_an_ack_has_one_byte_of_credit(payload):
 
 def test_reserved_flags_are_ignored():
     codec = ReferenceCodec(Role.PERIPHERAL)
-    codec.receive_packet(Frame(FrameType.DATA, 0xFF, 0, whole(0, b"\x82\xa1t\xa4ping\xa1n\x01").payload).pack(), 0.0)
+    codec.receive_packet(
+        Frame(FrameType.DATA, 0xFF, 0, whole(0, b"\x82\xa1t\xa4ping\xa1n\x01").payload).pack(), 0.0
+    )
     assert drain(codec)[0].message == Ping()
 
 
@@ -534,13 +548,17 @@ def test_any_packets_whatever_raise_nothing_but_a_violation(packets, role):
 @given(
     st.lists(
         st.builds(
-            Frame, st.sampled_from(FrameType), st.integers(0, 255), st.integers(0, 9) | st.integers(0, 0xFFFF),
+            Frame,
+            st.sampled_from(FrameType),
+            st.integers(0, 255),
+            st.integers(0, 9) | st.integers(0, 0xFFFF),
             st.binary(max_size=1) | st.binary(max_size=30),
         ),
         max_size=60,
     ),
-    st.sampled_from(Role), st.booleans(),
-)  # fmt: skip
+    st.sampled_from(Role),
+    st.booleans(),
+)
 @settings(deadline=None, max_examples=300)
 def test_well_formed_frames_in_any_order_raise_nothing_but_a_violation(frames, role, talking):
     codec = ReferenceCodec(role)

@@ -42,7 +42,9 @@ def frame(body, seq=0):
 
 
 def refusal_of(body, *, role=Role.PERIPHERAL):
-    """What a codec says to a body: the violation it raised (or None) and the `failed` it sends (or None)."""
+    """What a codec says to a body: the violation it raised (or None) and the `failed` it sends
+    (or None).
+    """
     codec = ReferenceCodec(role, max_packet=512)
     violation = None
     try:
@@ -51,7 +53,9 @@ def refusal_of(body, *, role=Role.PERIPHERAL):
         violation = error.reason
     assert codec.next_event() is NEED_DATA
     packets = [Frame.parse(packet) for packet in codec.packets_to_send(0.0)]
-    answers = [msgpack.unpackb(packet.payload[4:]) for packet in packets if packet.type is FrameType.DATA]
+    answers = [
+        msgpack.unpackb(packet.payload[4:]) for packet in packets if packet.type is FrameType.DATA
+    ]
     assert len(answers) <= 1
     return violation, answers[0] if answers else None
 
@@ -59,7 +63,10 @@ def refusal_of(body, *, role=Role.PERIPHERAL):
 # ------------------------------------------------------------------ round trips
 
 
-@given(st.lists(strategies.answered_commands, min_size=1, max_size=4), st.sampled_from([20, 61, 185, 512]))
+@given(
+    st.lists(strategies.answered_commands, min_size=1, max_size=4),
+    st.sampled_from([20, 61, 185, 512]),
+)
 @settings(deadline=None, max_examples=200)
 def test_every_command_arrives_as_it_was_sent_with_its_number(commands, max_packet):
     pair = CodecPair(max_packet=max_packet)
@@ -74,7 +81,11 @@ def test_every_command_arrives_as_it_was_sent_with_its_number(commands, max_pack
 @given(strategies.commands, strategies.replies, strategies.events, st.integers(0, 0xFFFFFFFF))
 @settings(deadline=None, max_examples=200)
 def test_everything_survives_the_wire(command, reply, event, re):
-    for message, sender in ((command, Role.CENTRAL), (reply, Role.PERIPHERAL), (event, Role.PERIPHERAL)):
+    for message, sender in (
+        (command, Role.CENTRAL),
+        (reply, Role.PERIPHERAL),
+        (event, Role.PERIPHERAL),
+    ):
         answer = re if sender is Role.PERIPHERAL and message is reply else None
         wire = encode(message, sender=sender, tiles=TileTable(), number=7, re=answer)
         back = decode(wire, sender=sender, tiles=TileTable())
@@ -86,7 +97,9 @@ def test_everything_survives_the_wire(command, reply, event, re):
 def test_everything_the_glasses_say_arrives_in_order(messages):
     pair = CodecPair()
     for message in messages:
-        pair.glasses.send(message, 0.0, re=3 if isinstance(message, Done | GlassesInfo | Failed) else None)
+        pair.glasses.send(
+            message, 0.0, re=3 if isinstance(message, Done | GlassesInfo | Failed) else None
+        )
     pair.settle()
     assert pair.messages(Role.CENTRAL) == messages
 
@@ -101,7 +114,9 @@ def test_defaults_are_left_out_and_unknown_keys_are_ignored():
     wire = encode(StartAudio(1, AudioFormat.LC3), sender=Role.CENTRAL, tiles=TileTable(), number=1)
     assert set(msgpack.unpackb(wire)) == {"t", "n", "stream", "format"}
     body = {"t": "battery", "level": 5, "health": {"cycles": [1, 2]}}
-    assert decode(msgpack.packb(body), sender=Role.PERIPHERAL, tiles=TileTable()).message == BatteryChanged(5)
+    assert decode(
+        msgpack.packb(body), sender=Role.PERIPHERAL, tiles=TileTable()
+    ).message == BatteryChanged(5)
 
 
 # ------------------------------------------------------------------ what is answered
@@ -117,13 +132,19 @@ def test_an_unknown_message_is_answered_and_no_violation(role):
 
 def test_an_unknown_message_without_a_number_is_answered_too():
     assert refusal_of({"t": "hologram"}) == (
-        None, {"t": "failed", "code": "unsupported", "detail": "message hologram"},
-    )  # fmt: skip
+        None,
+        {"t": "failed", "code": "unsupported", "detail": "message hologram"},
+    )
 
 
-@pytest.mark.parametrize("body", [
-    {"t": "gesture", "gesture": "tap"}, {"t": "done", "re": 1}, {"t": "mic", "stream": 1, "index": 0, "frames": []},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"t": "gesture", "gesture": "tap"},
+        {"t": "done", "re": 1},
+        {"t": "mic", "stream": 1, "index": 0, "frames": []},
+    ],
+)
 def test_what_only_glasses_say_is_unsupported_by_glasses(body):
     violation, answer = refusal_of(body | {"n": 4})
     assert violation is None
@@ -134,12 +155,18 @@ def test_a_value_of_a_later_profile_is_unsupported_and_no_violation():
     assert refusal_of({"t": "gesture", "gesture": "wink"}, role=Role.CENTRAL)[0] is None
     violation, answer = refusal_of({"t": "audio_start", "n": 2, "stream": 1, "format": "flac"})
     assert violation is None
-    assert (answer["code"], answer["re"], answer["detail"]) == ("unsupported", 2, "AudioFormat 'flac'")
+    assert (answer["code"], answer["re"], answer["detail"]) == (
+        "unsupported",
+        2,
+        "AudioFormat 'flac'",
+    )
 
 
 @pytest.mark.parametrize("version", [0, 2, None, "1"])
 def test_another_profile_version_is_refused_by_name(version):
-    violation, answer = refusal_of({"t": "hello", "n": 1, "v": version, "name": "x", "version": "y"})
+    violation, answer = refusal_of(
+        {"t": "hello", "n": 1, "v": version, "name": "x", "version": "y"}
+    )
     assert violation is Violation.UNSUPPORTED_VERSION
     assert (answer["code"], answer["re"]) == ("unsupported", 1)
     assert "1 is spoken here" in answer["detail"]
@@ -155,42 +182,100 @@ GOOD = {
     "battery": {"t": "battery", "n": 1, "level": 50},
     "transcript": {"t": "transcript", "n": 1, "text": "hi"},
     "info": {
-        "t": "info", "n": 1, "v": 1, "model": "m", "firmware": "f", "serial": "s", "capabilities": {}, "limits": {},
+        "t": "info",
+        "n": 1,
+        "v": 1,
+        "model": "m",
+        "firmware": "f",
+        "serial": "s",
+        "capabilities": {},
+        "limits": {},
     },
     "done": {"t": "done", "n": 1, "re": 1},
-}  # fmt: skip
+}
 TO_GLASSES = ("show", "tile", "audio_start", "audio", "prompt", "prompt_end")
 BAD = [
-    ("show", "scene", None), ("show", "scene", "x" * 129), ("show", "scene", b"s"), ("show", "scene", ["s"]),
-    ("show", "page", 0), ("show", "page", 2), ("show", "page", True), ("show", "page", 1.0), ("show", "pages", 65536),
-    ("show", "lines", "x"), ("show", "lines", [["x", 0]]), ("show", "lines", [[0]]), ("show", "lines", [[0, "x", 1, 2]]),
-    ("show", "lines", [[32, "x"]]), ("show", "lines", [[-1, "x"]]), ("show", "lines", [[0, "x", 4096]]),
-    ("show", "lines", [[0, "a\nb"]]), ("show", "lines", [[0, "x"]] * 33), ("show", "lines", [[0, "x" * 4097]] * 2),
-    ("show", "lines", {"0": "x"}), ("show", "lines", None),
-    ("tile", "tiles", [[0, 0, 8, 1, 1, 5]]), ("tile", "tiles", [[0, 0, 8, 1, 1, 5, 0]]),
-    ("tile", "tiles", [[0, 0, 8, 1, 3, 5, 0, b"\0"]]), ("tile", "tiles", [[0, 0, 8, 1, 1, 5, 0, b"\0\0"]]),
-    ("tile", "tiles", [[0, 0, 8, 1, 1, 5, 0, "x"]]), ("tile", "tiles", [[0, 0, 8, 1, 1, 5, 2, b"\0"]]),
-    ("tile", "tiles", [[0, 0, 0, 1, 1, 5, 0, b""]]), ("tile", "tiles", [[-1, 0, 8, 1, 1, 5, 0, b"\0"]]),
-    ("tile", "tiles", [[0, 0, 4096, 1, 1, 5, 0, b"\0"]]), ("tile", "tiles", [[0, 0, 8.0, 1, 1, 5, 0, b"\0"]]),
-    ("tile", "tiles", [[0, 0, 4095, 4095, 4, 5, 1, b"\x81\0" * 99]]), ("tile", "tiles", [7]), ("tile", "tiles", "x"),
+    ("show", "scene", None),
+    ("show", "scene", "x" * 129),
+    ("show", "scene", b"s"),
+    ("show", "scene", ["s"]),
+    ("show", "page", 0),
+    ("show", "page", 2),
+    ("show", "page", True),
+    ("show", "page", 1.0),
+    ("show", "pages", 65536),
+    ("show", "lines", "x"),
+    ("show", "lines", [["x", 0]]),
+    ("show", "lines", [[0]]),
+    ("show", "lines", [[0, "x", 1, 2]]),
+    ("show", "lines", [[32, "x"]]),
+    ("show", "lines", [[-1, "x"]]),
+    ("show", "lines", [[0, "x", 4096]]),
+    ("show", "lines", [[0, "a\nb"]]),
+    ("show", "lines", [[0, "x"]] * 33),
+    ("show", "lines", [[0, "x" * 4097]] * 2),
+    ("show", "lines", {"0": "x"}),
+    ("show", "lines", None),
+    ("tile", "tiles", [[0, 0, 8, 1, 1, 5]]),
+    ("tile", "tiles", [[0, 0, 8, 1, 1, 5, 0]]),
+    ("tile", "tiles", [[0, 0, 8, 1, 3, 5, 0, b"\0"]]),
+    ("tile", "tiles", [[0, 0, 8, 1, 1, 5, 0, b"\0\0"]]),
+    ("tile", "tiles", [[0, 0, 8, 1, 1, 5, 0, "x"]]),
+    ("tile", "tiles", [[0, 0, 8, 1, 1, 5, 2, b"\0"]]),
+    ("tile", "tiles", [[0, 0, 0, 1, 1, 5, 0, b""]]),
+    ("tile", "tiles", [[-1, 0, 8, 1, 1, 5, 0, b"\0"]]),
+    ("tile", "tiles", [[0, 0, 4096, 1, 1, 5, 0, b"\0"]]),
+    ("tile", "tiles", [[0, 0, 8.0, 1, 1, 5, 0, b"\0"]]),
+    ("tile", "tiles", [[0, 0, 4095, 4095, 4, 5, 1, b"\x81\0" * 99]]),
+    ("tile", "tiles", [7]),
+    ("tile", "tiles", "x"),
     ("tile", "tiles", [[0, 0, 640, 480, 4, 5, 1, b"\x81\0" * 1200 + b"\xff\0"]] * 2),
-    ("audio_start", "stream", 65536), ("audio_start", "stream", -1), ("audio_start", "stream", "1"),
-    ("audio_start", "rate", 7999), ("audio_start", "rate", 48001), ("audio_start", "frame_ms", 0),
+    ("audio_start", "stream", 65536),
+    ("audio_start", "stream", -1),
+    ("audio_start", "stream", "1"),
+    ("audio_start", "rate", 7999),
+    ("audio_start", "rate", 48001),
+    ("audio_start", "frame_ms", 0),
     ("audio_start", "format", 1),
-    ("audio", "frames", [b"x" * 2049] * 2), ("audio", "frames", ["x"]), ("audio", "frames", b"x"),
-    ("audio", "index", -1), ("audio", "index", 2**32),
-    ("prompt", "timeout_s", 0), ("prompt", "timeout_s", 601), ("prompt", "timeout_s", float("nan")),
-    ("prompt", "timeout_s", float("inf")), ("prompt", "timeout_s", True), ("prompt", "timeout_s", "5"),
-    ("prompt_end", "prompt", -1), ("prompt_end", "prompt", 2**32), ("prompt_end", "prompt", "7"), ("prompt_end", "prompt", None),
-    ("battery", "level", 101), ("battery", "level", -1), ("battery", "level", 50.0), ("battery", "charging", 1),
-    ("transcript", "text", "x" * 8193), ("transcript", "text", 5), ("transcript", "final", None),
-    ("info", "capabilities", {"a": None}), ("info", "capabilities", {"a": [1]}), ("info", "capabilities", []),
-    ("info", "capabilities", {"a": float("nan")}), ("info", "capabilities", {"a": "x" * 257}),
-    ("info", "capabilities", {"x" * 129: 1}), ("info", "capabilities", {str(i): i for i in range(129)}),
-    ("info", "limits", {"window": -1}), ("info", "limits", {"window": "8"}), ("info", "limits", {"window": 2**32}),
+    ("audio", "frames", [b"x" * 2049] * 2),
+    ("audio", "frames", ["x"]),
+    ("audio", "frames", b"x"),
+    ("audio", "index", -1),
+    ("audio", "index", 2**32),
+    ("prompt", "timeout_s", 0),
+    ("prompt", "timeout_s", 601),
+    ("prompt", "timeout_s", float("nan")),
+    ("prompt", "timeout_s", float("inf")),
+    ("prompt", "timeout_s", True),
+    ("prompt", "timeout_s", "5"),
+    ("prompt_end", "prompt", -1),
+    ("prompt_end", "prompt", 2**32),
+    ("prompt_end", "prompt", "7"),
+    ("prompt_end", "prompt", None),
+    ("battery", "level", 101),
+    ("battery", "level", -1),
+    ("battery", "level", 50.0),
+    ("battery", "charging", 1),
+    ("transcript", "text", "x" * 8193),
+    ("transcript", "text", 5),
+    ("transcript", "final", None),
+    ("info", "capabilities", {"a": None}),
+    ("info", "capabilities", {"a": [1]}),
+    ("info", "capabilities", []),
+    ("info", "capabilities", {"a": float("nan")}),
+    ("info", "capabilities", {"a": "x" * 257}),
+    ("info", "capabilities", {"x" * 129: 1}),
+    ("info", "capabilities", {str(i): i for i in range(129)}),
+    ("info", "limits", {"window": -1}),
+    ("info", "limits", {"window": "8"}),
+    ("info", "limits", {"window": 2**32}),
     ("info", "limits", {"window": True}),
-    ("done", "re", -1), ("done", "re", "1"), ("done", "drawn", -1), ("done", "drawn", None), ("done", "clipped", "0"),
-]  # fmt: skip
+    ("done", "re", -1),
+    ("done", "re", "1"),
+    ("done", "drawn", -1),
+    ("done", "drawn", None),
+    ("done", "clipped", "0"),
+]
 
 
 @pytest.mark.parametrize(("name", "key", "value"), BAD)
@@ -228,23 +313,28 @@ def test_a_command_without_a_readable_number_is_refused_to_nobody(number):
     assert "re" not in answer
 
 
-@pytest.mark.parametrize("body", [
-    msgpack.packb({"t": "ping", "n": 6})[:-3] + b"\xa1n\x06\xc1",   # a byte msgpack never uses
-    b"\x83\xa1n\x06\xa1t\xa4ping\xa1x",                            # ends inside
-    b"\x83\xa1n\x06\xa1t\xa2\xff\xfe\xa1x\x00",                    # a text that is no UTF-8
-    msgpack.packb({"n": 6, "t": "ping", "x": list(range(300))}),    # an array over the bound
-    msgpack.packb({"n": 6, "t": "ping"}) + b"\x00",                 # junk behind
-    msgpack.packb({"n": 6, "t": "ping", "x": [[[[1]]]]}),           # too deep
-    b"\x82\xa1n\x06\xa1x" + b"\x91" * 5000,                         # very deep
-    b"\x83\xa1n\x06\xa1t\xa4ping\xdd\xff\xff\xff\xff",              # a huge array announced
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        msgpack.packb({"t": "ping", "n": 6})[:-3] + b"\xa1n\x06\xc1",  # a byte msgpack never uses
+        b"\x83\xa1n\x06\xa1t\xa4ping\xa1x",  # ends inside
+        b"\x83\xa1n\x06\xa1t\xa2\xff\xfe\xa1x\x00",  # a text that is no UTF-8
+        msgpack.packb({"n": 6, "t": "ping", "x": list(range(300))}),  # an array over the bound
+        msgpack.packb({"n": 6, "t": "ping"}) + b"\x00",  # junk behind
+        msgpack.packb({"n": 6, "t": "ping", "x": [[[[1]]]]}),  # too deep
+        b"\x82\xa1n\x06\xa1x" + b"\x91" * 5000,  # very deep
+        b"\x83\xa1n\x06\xa1t\xa4ping\xdd\xff\xff\xff\xff",  # a huge array announced
+    ],
+)
 def test_damaged_msgpack_is_answered_when_its_number_can_be_read(body):
     violation, answer = refusal_of(body)
     assert violation is Violation.BAD_MESSAGE
     assert (answer["code"], answer["re"]) == ("bad_message", 6)
 
 
-@pytest.mark.parametrize("body", [b"", b"\xc1", b"\x01", b"\x90", b"\xa1t", b"\xdf\xff\xff\xff\xff", b"\x81\x01\x02"])
+@pytest.mark.parametrize(
+    "body", [b"", b"\xc1", b"\x01", b"\x90", b"\xa1t", b"\xdf\xff\xff\xff\xff", b"\x81\x01\x02"]
+)
 def test_damage_without_a_number_is_answered_without_one(body):
     violation, answer = refusal_of(body)
     assert violation is Violation.BAD_MESSAGE
@@ -270,13 +360,36 @@ def test_remote_text_in_a_refusal_is_made_harmless():
 # ------------------------------------------------------------------ any bytes whatever
 
 anything = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=10)
-    | st.binary(max_size=10) | st.just(msgpack.Timestamp(5, 6)) | st.just(msgpack.ExtType(7, b"x")),
-    lambda inner: st.lists(inner, max_size=9) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats()
+    | st.text(max_size=10)
+    | st.binary(max_size=10)
+    | st.just(msgpack.Timestamp(5, 6))
+    | st.just(msgpack.ExtType(7, b"x")),
+    lambda inner: (
+        st.lists(inner, max_size=9) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
+    ),
     max_leaves=12,
-)  # fmt: skip
+)
 keys = st.sampled_from(sorted({key for body in GOOD.values() for key in body}))
-types = st.sampled_from(["hello", "update", "clear", "audio_end", "mic_start", "mic_stop", "worn", "mic", "answer", "failed", "capabilities", *GOOD])  # fmt: skip
+types = st.sampled_from(
+    [
+        "hello",
+        "update",
+        "clear",
+        "audio_end",
+        "mic_start",
+        "mic_stop",
+        "worn",
+        "mic",
+        "answer",
+        "failed",
+        "capabilities",
+        *GOOD,
+    ]
+)
 
 
 @given(st.binary(max_size=200), st.sampled_from(Role))
@@ -307,21 +420,34 @@ def test_any_info_value_is_an_info_or_a_violation(value):
 # ------------------------------------------------------------------ our own misuse
 
 
-@pytest.mark.parametrize(("role", "message", "re"), [
-    (Role.CENTRAL, Gestured(Gesture.TAP), None), (Role.CENTRAL, Done(), 1), (Role.PERIPHERAL, Ping(), None),
-    (Role.PERIPHERAL, Done(), None), (Role.PERIPHERAL, info(), None), (Role.PERIPHERAL, Gestured(Gesture.TAP), 1),
-    (Role.CENTRAL, Hello("x" * 129, ""), None), (Role.CENTRAL, Hello("\ud800", ""), None),
-    (Role.CENTRAL, StartAudio(-1, AudioFormat.OPUS), None), (Role.CENTRAL, StartAudio(1, AudioFormat.OPUS, 1), None),
-    (Role.CENTRAL, UpdatePage("s", lines=(TextLine(0, "x"),) * 33), None),
-    (Role.CENTRAL, UpdatePage("s", lines=(TextLine(0, "x" * 5000),) * 2), None),
-    (Role.CENTRAL, AudioChunk(1, 0, (b"",) * 257), None), (Role.CENTRAL, Prompt(-1, (), 5), None),
-    (Role.PERIPHERAL, MicrophoneChunk(1, 0, (b"x" * 4097,)), None),
-    (Role.PERIPHERAL, CapabilitiesChanged({"a": None}), None), (Role.PERIPHERAL, CapabilitiesChanged({"a": 2**70}), None),
-    (Role.PERIPHERAL, CapabilitiesChanged({str(i): i for i in range(129)}), None),
-    (Role.PERIPHERAL, Failed("busy", "x" * 257), 1), (Role.PERIPHERAL, Done(drawn=2**32), 1),
-    (Role.CENTRAL, UpdatePage("s", tiles=(Tile(4096, 0, 8, 1, 1, b"x"),)), None),
-    (Role.CENTRAL, UpdatePage("s", tiles=(Tile(0, 0, 4096, 1, 1, bytes(512)),)), None), (Role.CENTRAL, "hello", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("role", "message", "re"),
+    [
+        (Role.CENTRAL, Gestured(Gesture.TAP), None),
+        (Role.CENTRAL, Done(), 1),
+        (Role.PERIPHERAL, Ping(), None),
+        (Role.PERIPHERAL, Done(), None),
+        (Role.PERIPHERAL, info(), None),
+        (Role.PERIPHERAL, Gestured(Gesture.TAP), 1),
+        (Role.CENTRAL, Hello("x" * 129, ""), None),
+        (Role.CENTRAL, Hello("\ud800", ""), None),
+        (Role.CENTRAL, StartAudio(-1, AudioFormat.OPUS), None),
+        (Role.CENTRAL, StartAudio(1, AudioFormat.OPUS, 1), None),
+        (Role.CENTRAL, UpdatePage("s", lines=(TextLine(0, "x"),) * 33), None),
+        (Role.CENTRAL, UpdatePage("s", lines=(TextLine(0, "x" * 5000),) * 2), None),
+        (Role.CENTRAL, AudioChunk(1, 0, (b"",) * 257), None),
+        (Role.CENTRAL, Prompt(-1, (), 5), None),
+        (Role.PERIPHERAL, MicrophoneChunk(1, 0, (b"x" * 4097,)), None),
+        (Role.PERIPHERAL, CapabilitiesChanged({"a": None}), None),
+        (Role.PERIPHERAL, CapabilitiesChanged({"a": 2**70}), None),
+        (Role.PERIPHERAL, CapabilitiesChanged({str(i): i for i in range(129)}), None),
+        (Role.PERIPHERAL, Failed("busy", "x" * 257), 1),
+        (Role.PERIPHERAL, Done(drawn=2**32), 1),
+        (Role.CENTRAL, UpdatePage("s", tiles=(Tile(4096, 0, 8, 1, 1, b"x"),)), None),
+        (Role.CENTRAL, UpdatePage("s", tiles=(Tile(0, 0, 4096, 1, 1, bytes(512)),)), None),
+        (Role.CENTRAL, "hello", None),
+    ],
+)
 def test_what_the_profile_cannot_say_is_refused_here_and_nothing_is_sent(role, message, re):
     codec = ReferenceCodec(role)
     with pytest.raises(LocalMisuse):
@@ -353,13 +479,31 @@ def test_an_info_that_no_attribute_can_hold_is_refused():
 
 def test_a_full_mock_fits_the_info_characteristic():
     record = {
-        "display": True, "display.width": 576, "display.height": 136, "display.bpp": 1, "display.lines": 5,
-        "display.font": "lens-22", "display.line_height": 27, "display.page_bytes": 1000, "display.bitmap": True,
-        "display.tiles": True, "speaker": True, "speaker.codecs": "opus,pcm16", "speaker.rate": 16000,
-        "microphone": True, "microphone.codecs": "opus,pcm16", "camera": False, "imu": True, "button": True,
-        "light": False, "wifi": False, "gestures": "tap,double_tap",
-    }  # fmt: skip
-    full = GlassesInfo("mock:full", "1.0.0", "MOCK-0001", record, {"window": 32, "message": 65536, "tiles": 65536})
+        "display": True,
+        "display.width": 576,
+        "display.height": 136,
+        "display.bpp": 1,
+        "display.lines": 5,
+        "display.font": "lens-22",
+        "display.line_height": 27,
+        "display.page_bytes": 1000,
+        "display.bitmap": True,
+        "display.tiles": True,
+        "speaker": True,
+        "speaker.codecs": "opus,pcm16",
+        "speaker.rate": 16000,
+        "microphone": True,
+        "microphone.codecs": "opus,pcm16",
+        "camera": False,
+        "imu": True,
+        "button": True,
+        "light": False,
+        "wifi": False,
+        "gestures": "tap,double_tap",
+    }
+    full = GlassesInfo(
+        "mock:full", "1.0.0", "MOCK-0001", record, {"window": 32, "message": 65536, "tiles": 65536}
+    )
     assert decode_info(encode_info(full)) == full
 
 

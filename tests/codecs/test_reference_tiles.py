@@ -13,7 +13,8 @@ from tests.codecs import strategies
 from tests.codecs.pair import CodecPair
 
 runs = st.lists(
-    st.tuples(st.integers(0, 255), st.integers(1, 400)).map(lambda run: bytes([run[0]]) * run[1]) | st.binary(max_size=300)
+    st.tuples(st.integers(0, 255), st.integers(1, 400)).map(lambda run: bytes([run[0]]) * run[1])
+    | st.binary(max_size=300)
 ).map(b"".join)
 
 
@@ -34,11 +35,18 @@ def test_packbits_comes_back_and_never_grows_by_more_than_one_in_128(data):
     assert len(packed) <= len(data) + len(data) // 128 + 1
 
 
-@pytest.mark.parametrize(("packed", "data"), [
-    (b"\xfe\xaa\x02\x80\x00\x2a\xfd\xaa\x03\x80\x00\x2a\x22\xf7\xaa",
-     b"\xaa\xaa\xaa\x80\x00\x2a\xaa\xaa\xaa\xaa\x80\x00\x2a\x22" + b"\xaa" * 10),
-    (b"\x80\x00\x07\x80", b"\x07"), (b"", b""), (b"\x81\x01", b"\x01" * 128),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("packed", "data"),
+    [
+        (
+            b"\xfe\xaa\x02\x80\x00\x2a\xfd\xaa\x03\x80\x00\x2a\x22\xf7\xaa",
+            b"\xaa\xaa\xaa\x80\x00\x2a\xaa\xaa\xaa\xaa\x80\x00\x2a\x22" + b"\xaa" * 10,
+        ),
+        (b"\x80\x00\x07\x80", b"\x07"),
+        (b"", b""),
+        (b"\x81\x01", b"\x01" * 128),
+    ],
+)
 def test_packbits_is_the_one_everybody_knows(packed, data):
     """The first is the example of Apple's Technical Note TN1023; 0x80 does nothing."""
     assert unpackbits(packed, len(data)) == data
@@ -48,9 +56,18 @@ def test_a_flat_lens_packs_to_almost_nothing():
     assert len(packbits(bytes(576 * 136 // 8))) == 2 * -(-576 * 136 // 8 // 128)
 
 
-@pytest.mark.parametrize(("packed", "size"), [
-    (b"\x00", 1), (b"\x05abc", 6), (b"\xff", 2), (b"\x00a", 2), (b"\x01ab", 1), (b"\x81\x00" * 1000, 128), (b"", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("packed", "size"),
+    [
+        (b"\x00", 1),
+        (b"\x05abc", 6),
+        (b"\xff", 2),
+        (b"\x00a", 2),
+        (b"\x01ab", 1),
+        (b"\x81\x00" * 1000, 128),
+        (b"", 1),
+    ],
+)
 def test_run_length_data_of_another_size_is_refused(packed, size):
     with pytest.raises(ValueError, match="run-length"):
         unpackbits(packed, size)
@@ -104,14 +121,18 @@ def test_without_a_table_every_tile_carries_its_pixels():
     st.integers(0, 200),
     st.lists(
         st.lists(st.integers(0, 5), max_size=4).map(
-            lambda fills: tuple(Tile(f, 0, 8 * (1 + f), 4, 1, bytes([f]) * (4 * (1 + f))) for f in fills)
+            lambda fills: tuple(
+                Tile(f, 0, 8 * (1 + f), 4, 1, bytes([f]) * (4 * (1 + f))) for f in fills
+            )
         ),
         max_size=20,
     ),
 )
 @settings(deadline=None, max_examples=200)
 def test_both_tables_agree_whatever_was_sent_and_put_out(capacity, pages):
-    """Tiles of 4 to 24 bytes through tables of 0 to 200 bytes: everything arrives as it was sent."""
+    """Tiles of 4 to 24 bytes through tables of 0 to 200 bytes: everything arrives as it was
+    sent.
+    """
     pair = CodecPair(max_packet=244)
     pair.greet(tiles=capacity)
     shown = [ShowPage("s", tiles=tiles) for tiles in pages]
@@ -153,10 +174,18 @@ def test_after_a_refusal_tiles_are_sent_whole_again():
     assert number == 2
 
 
-@pytest.mark.parametrize(("unsayable", "complaint"), [
-    (UpdatePage("s", tiles=(tile(1), tile(2, x=5000))), "outside the canvas"),
-    (UpdatePage("s", tiles=(Tile(0, 0, 4000, 140, 1, (bytes(range(256)) * 280)[:70000]), tile(1))), "split its tiles"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("unsayable", "complaint"),
+    [
+        (UpdatePage("s", tiles=(tile(1), tile(2, x=5000))), "outside the canvas"),
+        (
+            UpdatePage(
+                "s", tiles=(Tile(0, 0, 4000, 140, 1, (bytes(range(256)) * 280)[:70000]), tile(1))
+            ),
+            "split its tiles",
+        ),
+    ],
+)
 def test_after_a_page_that_could_not_be_said_its_tiles_are_sent_whole(unsayable, complaint):
     pair = CodecPair(max_packet=244)
     pair.greet(tiles=4096)
@@ -206,7 +235,9 @@ def test_a_table_is_bounded_whatever_the_glasses_announce():
     table.resize(2**32)
     for fill in range(12):
         table.put([Tile(0, 0, 640, 400, 1, bytes([fill]) * 32000)])
-    assert table._bytes == sum(len(pixels[3]) for pixels in table._tiles.values()) <= MAX_TABLE_BYTES
+    assert (
+        table._bytes == sum(len(pixels[3]) for pixels in table._tiles.values()) <= MAX_TABLE_BYTES
+    )
 
 
 def test_more_tiles_than_a_message_holds_are_refused_both_ways():

@@ -1,1 +1,3 @@
-"""Strangers' judgement of our MCP surfaces: the official suite, the Inspector, and the fixtures the suite asks for."""
+"""Strangers' judgement of our MCP surfaces: the official suite, the Inspector, and the fixtures
+the suite asks for.
+"""

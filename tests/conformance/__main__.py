@@ -1,7 +1,8 @@
-"""`make conformance`: the official suite against our MCP server and through our MCP client, then the Inspector as an agent.
+"""`make conformance`: the official suite against our MCP server and through our MCP client, then
+the Inspector as an agent.
 
-Exit 0: all that both revisions require, and nothing that only seemed to pass. Where npm is missing it says so loudly and ends
-with 0, with CI=true with 1.
+Exit 0: all that both revisions require, and nothing that only seemed to pass. Where npm is missing
+it says so loudly and ends with 0, with CI=true with 1.
 """
 
 import argparse
@@ -29,8 +30,18 @@ CHECKS: Final = ("tests/conformance/checks_inspector.py", "tests/conformance/che
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--leg", action="append", choices=[str(leg) for leg in LEGS], help="this leg alone; may be given again")
-    options.add_argument("--out", type=Path, default=ROOT / "conformance-out", help="what the suite wrote, for whoever asks why")
+    options.add_argument(
+        "--leg",
+        action="append",
+        choices=[str(leg) for leg in LEGS],
+        help="this leg alone; may be given again",
+    )
+    options.add_argument(
+        "--out",
+        type=Path,
+        default=ROOT / "conformance-out",
+        help="what the suite wrote, for whoever asks why",
+    )
     chosen = options.parse_args()
     try:
         node = Node.ready()
@@ -39,9 +50,14 @@ def main() -> int:
         return 1 if os.environ.get("CI") == "true" else 0
     shutil.rmtree(chosen.out, ignore_errors=True)
     began = time.monotonic()
-    verdicts = asyncio.run(_all([leg for leg in LEGS if not chosen.leg or str(leg) in chosen.leg], node, chosen.out))
+    verdicts = asyncio.run(
+        _all([leg for leg in LEGS if not chosen.leg or str(leg) in chosen.leg], node, chosen.out)
+    )
     for verdict in verdicts:
-        print(f"{verdict.leg!s:<18} {verdict.scenarios:3} scenarios {verdict.checks:4} checks  {'FAILED' if verdict.problems else 'passed'}")
+        print(
+            f"{verdict.leg!s:<18} {verdict.scenarios:3} scenarios {verdict.checks:4} "
+            f"checks  {'FAILED' if verdict.problems else 'passed'}"
+        )
         for problem in verdict.problems:
             print(f"    {problem[:400]}")
     failed = any(verdict.problems for verdict in verdicts) or bool(not chosen.leg and _checked())
@@ -50,21 +66,34 @@ def main() -> int:
 
 
 def _checked() -> int:
-    """The Inspector's turn: tests that `make test` does not run, since each costs a Node and a Python start."""
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CHECKS], cwd=ROOT, check=False).returncode
+    """The Inspector's turn: tests that `make test` does not run, since each costs a Node and a
+    Python start.
+    """
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *CHECKS],
+        cwd=ROOT,
+        check=False,
+    ).returncode
 
 
 async def _all(legs: Sequence[Leg], node: Node, out: Path) -> list[Verdict]:
     """The server's legs one after the other, the client's beside them: they share nothing."""
     servers, clients = ([leg for leg in legs if leg.side == side] for side in ("server", "client"))
-    both = await asyncio.gather(asyncio.to_thread(_servers, servers, node, out), asyncio.to_thread(_clients, clients, node, out))
+    both = await asyncio.gather(
+        asyncio.to_thread(_servers, servers, node, out),
+        asyncio.to_thread(_clients, clients, node, out),
+    )
     return [verdict for verdicts in both for verdict in verdicts]
 
 
 def _servers(legs: Sequence[Leg], node: Node, out: Path) -> list[Verdict]:
     if not legs:
         return []
-    with tempfile.TemporaryDirectory(prefix="glassd-conf-") as folder, stage.daemon(Path(folder)) as control, stage.served(Path(folder), control) as url:
+    with (
+        tempfile.TemporaryDirectory(prefix="glassd-conf-") as folder,
+        stage.daemon(Path(folder)) as control,
+        stage.served(Path(folder), control) as url,
+    ):
         return [_run(leg, node, out, ["server", "--url", url]) for leg in legs]
 
 
@@ -75,8 +104,12 @@ def _clients(legs: Sequence[Leg], node: Node, out: Path) -> list[Verdict]:
         return [_run(leg, node, out, words, {in_turn.SLOTS: slots}) for leg in legs]
 
 
-def _run(leg: Leg, node: Node, out: Path, words: list[str], env: Mapping[str, str] = MappingProxyType({})) -> Verdict:
-    """Run a leg; once more when it failed, since the suite gives some answers half a second whatever else the machine does."""
+def _run(
+    leg: Leg, node: Node, out: Path, words: list[str], env: Mapping[str, str] = MappingProxyType({})
+) -> Verdict:
+    """Run a leg; once more when it failed, since the suite gives some answers half a second
+    whatever else the machine does.
+    """
     verdict = _once(leg, node, out / str(leg).replace(" ", "-"), words, env)
     if not verdict.problems:
         return verdict
@@ -91,9 +124,14 @@ def _once(leg: Leg, node: Node, folder: Path, words: list[str], env: Mapping[str
         suite = node.conformance(*words, "--requirements", leg.revision, "-o", str(folder))
         try:
             code = subprocess.run(
-                suite, cwd=ROOT, stdout=said, stderr=said, timeout=LEG_S, check=False,
+                suite,
+                cwd=ROOT,
+                stdout=said,
+                stderr=said,
+                timeout=LEG_S,
+                check=False,
                 env={**os.environ, "PYTHONPATH": str(ROOT), **env},
-            ).returncode  # fmt: skip
+            ).returncode
         except subprocess.TimeoutExpired:
             code = -1
     return judge(leg, names, folder, code=code)

@@ -1,4 +1,6 @@
-"""The Inspector as an agent over stdio, in both eras (issue 6, Show 2). Run by `make conformance`."""
+"""The Inspector as an agent over stdio, in both eras (issue 6, Show 2). Run by `make
+conformance`.
+"""
 
 import pytest
 
@@ -18,7 +20,12 @@ def agent(tmp_path_factory):
 @pytest.mark.parametrize("era", ["legacy", "modern"])
 def test_the_inspector_lists_tools_over_stdio(agent, era):
     inspector, command = agent
-    tools = {tool["name"]: tool for tool in inspector.ask(*command, "--method", "tools/list", "--strict", "--protocol-era", era)["tools"]}
+    tools = {
+        tool["name"]: tool
+        for tool in inspector.ask(
+            *command, "--method", "tools/list", "--strict", "--protocol-era", era
+        )["tools"]
+    }
     assert tools["clock__now"]["annotations"]["readOnlyHint"] is True
     assert tools["notes__add"]["inputSchema"]["required"] == ["text"]
 
@@ -27,7 +34,15 @@ def test_the_inspector_lists_tools_over_stdio(agent, era):
 def test_the_inspector_calls_a_tool_over_stdio(agent, era):
     inspector, command = agent
     told = inspector.ask(
-        *command, "--method", "tools/call", "--tool-name", "clock__now", "--tool-args-json", '{"timezone": "UTC"}', "--protocol-era", era
+        *command,
+        "--method",
+        "tools/call",
+        "--tool-name",
+        "clock__now",
+        "--tool-args-json",
+        '{"timezone": "UTC"}',
+        "--protocol-era",
+        era,
     )
     assert told["isError"] is False
     assert "UTC" in told["content"][0]["text"]

@@ -1,4 +1,6 @@
-"""The three lines of the README, used as a new user would: copied, and given to an agent (issue 6, Show 3)."""
+"""The three lines of the README, used as a new user would: copied, and given to an agent (issue
+6, Show 3).
+"""
 
 import json
 import re
@@ -13,7 +15,12 @@ pytestmark = pytest.mark.timeout(240)
 
 def lines_of_the_readme():
     """The JSON that a user copies into the configuration of an agent."""
-    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## From an agent\n")[2].partition("\n## ")[0]
+    section = (
+        (ROOT / "README.md")
+        .read_text(encoding="utf-8")
+        .partition("## From an agent\n")[2]
+        .partition("\n## ")[0]
+    )
     (block,) = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
     return block
 
@@ -29,8 +36,16 @@ def test_three_lines_give_an_agent_a_pair_of_glasses_that_shows_what_it_says(tmp
     config.write_text(lines_of_the_readme())
     agent = Inspector.at(tmp_path)
     told = agent.ask(
-        "--config", str(config), "--server", "glasses", "--method", "tools/call", "--tool-name", "glasses__show_text",
-        "--tool-args-json", '{"text": "It is noon"}',
-    )  # fmt: skip
+        "--config",
+        str(config),
+        "--server",
+        "glasses",
+        "--method",
+        "tools/call",
+        "--tool-name",
+        "glasses__show_text",
+        "--tool-args-json",
+        '{"text": "It is noon"}',
+    )
     assert told["isError"] is False
     assert told["_meta"]["io.glassd/meta"]["delivery"] == "shown"

@@ -1,7 +1,9 @@
-"""The suite's client under test: our class for one upstream server, which lists, calls and signs in as the daemon's child does.
+"""The suite's client under test: our class for one upstream server, which lists, calls and signs in
+as the daemon's child does.
 
-`python -m tests.conformance.client URL`, as the suite starts it. Refuses to know scenarios by name: it calls every tool there
-is, with arguments that its schema allows or that the suite asks for, and answers whatever is asked back.
+`python -m tests.conformance.client URL`, as the suite starts it. Refuses to know scenarios by name:
+it calls every tool there is, with arguments that its schema allows or that the suite asks for, and
+answers whatever is asked back.
 """
 
 import asyncio
@@ -28,20 +30,30 @@ ROUNDS = 4
 
 def configured(url: str, context: Mapping[str, Any], revision: str) -> McpServer:
     return McpServer(
-        id="conformance", url=url, client_id=context.get("client_id", ""), client_secret=context.get("client_secret", ""),
-        client_metadata_url=CIMD, redirect_uri=REDIRECT, era="" if revision >= "2026" else "legacy",
-    )  # fmt: skip
+        id="conformance",
+        url=url,
+        client_id=context.get("client_id", ""),
+        client_secret=context.get("client_secret", ""),
+        client_metadata_url=CIMD,
+        redirect_uri=REDIRECT,
+        era="" if revision >= "2026" else "legacy",
+    )
 
 
 async def main(url: str) -> int:
     context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     config = configured(url, context, os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"])
-    async with asyncio.timeout(WHOLE_S), serving(config, elicit=accept, browser=signed_in) as server:
+    async with (
+        asyncio.timeout(WHOLE_S),
+        serving(config, elicit=accept, browser=signed_in) as server,
+    ):
         problem = await server.connected(CALL_S)
         if problem is not None:
             print(problem, file=sys.stderr)
             return 1
-        wanted = context.get("toolCalls") or [{"name": t.name, "arguments": example(t.input_schema)} for t in server.news.tools or ()]
+        wanted = context.get("toolCalls") or [
+            {"name": t.name, "arguments": example(t.input_schema)} for t in server.news.tools or ()
+        ]
         outcomes = [await called(server, one["name"], one["arguments"]) for one in wanted]
     for outcome in outcomes:
         print(outcome)
@@ -54,7 +66,9 @@ async def called(server: Server, tool: str, args: Mapping[str, Any]) -> Outcome:
     for _ in range(ROUNDS):
         if outcome.input_requests is None:
             break
-        answers: dict[str, Any] = {"inputResponses": {key: answered(one) for key, one in outcome.input_requests.items()}}
+        answers: dict[str, Any] = {
+            "inputResponses": {key: answered(one) for key, one in outcome.input_requests.items()}
+        }
         if outcome.request_state is not None:
             answers["requestState"] = outcome.request_state
         outcome = await server.call(tool, args, timeout_s=CALL_S, input=answers)
@@ -72,7 +86,10 @@ async def signed_in(address: str) -> tuple[str, str, str | None]:
 def answered(request: Mapping[str, Any]) -> dict[str, Any]:
     """A person who agrees to everything."""
     if request["method"] == "elicitation/create":
-        return {"action": "accept", "content": example(request["params"].get("requestedSchema") or {})}
+        return {
+            "action": "accept",
+            "content": example(request["params"].get("requestedSchema") or {}),
+        }
     if request["method"] == "roots/list":
         return {"roots": []}
     return {"role": "assistant", "content": {"type": "text", "text": "yes"}, "model": "none"}
@@ -80,14 +97,21 @@ def answered(request: Mapping[str, Any]) -> dict[str, Any]:
 
 async def accept(_context: Any, params: Any) -> types.ElicitResult:
     """The same person, asked over a handshake."""
-    return types.ElicitResult(action="accept", content=example(params.model_dump(by_alias=True).get("requestedSchema") or {}))
+    return types.ElicitResult(
+        action="accept",
+        content=example(params.model_dump(by_alias=True).get("requestedSchema") or {}),
+    )
 
 
 def example(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Values for every property: its default, else the least of its type."""
     least = {"string": "x", "integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}}
     properties = schema.get("properties") or {}
-    return {name: one.get("default", least.get(one.get("type"), "x")) for name, one in properties.items() if "$ref" not in one}
+    return {
+        name: one.get("default", least.get(one.get("type"), "x"))
+        for name, one in properties.items()
+        if "$ref" not in one
+    }
 
 
 if __name__ == "__main__":

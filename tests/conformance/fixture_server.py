@@ -1,6 +1,8 @@
-"""The suite's tools as an MCP server of their own, over stdio: for a daemon that has it as an upstream server.
+"""The suite's tools as an MCP server of their own, over stdio: for a daemon that has it as an
+upstream server.
 
-Refuses to know glassd: it is written against the SDK alone, of the newer revision, and is as strict as any stranger's.
+Refuses to know glassd: it is written against the SDK alone, of the newer revision, and is as strict
+as any stranger's.
 """
 
 import asyncio
@@ -24,7 +26,11 @@ class Fixtures:
         self._bus = InMemorySubscriptionBus()
         self._extra = False
         self.server: Server[Any] = Server(
-            "fixtures", version="1", on_list_tools=self._list, on_call_tool=self._call, on_subscriptions_listen=ListenHandler(self._bus)
+            "fixtures",
+            version="1",
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+            on_subscriptions_listen=ListenHandler(self._bus),
         )
 
     async def _list(self, _ctx: Any, _params: Any) -> types.ListToolsResult:
@@ -34,7 +40,9 @@ class Fixtures:
             tools.append(_tool(COMING_AND_GOING, "Comes and goes.", NOTHING))
         return types.ListToolsResult(tools=tools, ttl_ms=0, cache_scope="private")
 
-    async def _call(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult | types.InputRequiredResult:
+    async def _call(
+        self, ctx: Any, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
         if params.name == TRIGGER:
             self._extra = not self._extra
             await self._bus.publish(ToolsListChanged())
@@ -46,12 +54,21 @@ class Fixtures:
         async def tell(done: float, of: float, words: str) -> None:
             token = (ctx.meta or {}).get("progress_token")
             if token is not None:
-                await ctx.session.send_progress_notification(token, done, of, words, related_request_id=str(ctx.request_id))
+                await ctx.session.send_progress_notification(
+                    token, done, of, words, related_request_id=str(ctx.request_id)
+                )
 
-        answers = {key: value.model_dump(by_alias=True, mode="json") for key, value in (params.input_responses or {}).items()}
-        done = await tool.deed(Asked(params.arguments or {}, answers, params.request_state or "", tell))
+        answers = {
+            key: value.model_dump(by_alias=True, mode="json")
+            for key, value in (params.input_responses or {}).items()
+        }
+        done = await tool.deed(
+            Asked(params.arguments or {}, answers, params.request_state or "", tell)
+        )
         if isinstance(done, More):
-            wanted = {"resultType": "input_required", "inputRequests": dict(done.requests)} | ({"requestState": done.state} if done.state else {})
+            wanted = {"resultType": "input_required", "inputRequests": dict(done.requests)} | (
+                {"requestState": done.state} if done.state else {}
+            )
             return types.InputRequiredResult.model_validate(wanted)
         if isinstance(done, Failed):
             return _result([{"type": "text", "text": done.text}], failed=True)
@@ -59,7 +76,9 @@ class Fixtures:
 
 
 def _tool(name: str, description: str, schema: Mapping[str, Any]) -> types.Tool:
-    return types.Tool.model_validate({"name": name, "description": description, "inputSchema": dict(schema)})
+    return types.Tool.model_validate(
+        {"name": name, "description": description, "inputSchema": dict(schema)}
+    )
 
 
 def _result(blocks: list[dict[str, Any]], *, failed: bool = False) -> types.CallToolResult:

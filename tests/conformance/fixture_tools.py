@@ -1,6 +1,8 @@
-"""The tools that the conformance suite calls, as another MCP server would have them: a table of name, schema and deed.
+"""The tools that the conformance suite calls, as another MCP server would have them: a table of
+name, schema and deed.
 
-Refuses to know glassd: a deed is given what was answered so far, and gives content, or asks its caller for more.
+Refuses to know glassd: a deed is given what was answered so far, and gives content, or asks its
+caller for more.
 """
 
 import asyncio
@@ -9,7 +11,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-PNG: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
+PNG: Final = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg="
+    "="
+)
 WAV: Final = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
 PAUSE_S: Final = 0.3
 NOTHING: Final = {"type": "object", "additionalProperties": False}
@@ -18,21 +23,24 @@ SCHEMA_2020: Final = {
     "type": "object",
     "$defs": {
         "address": {
-            "$anchor": "addressDef", "type": "object",
+            "$anchor": "addressDef",
+            "type": "object",
             "properties": {"street": {"type": "string"}, "city": {"type": "string"}},
         },
     },
     "properties": {
-        "name": {"type": "string"}, "address": {"$ref": "#/$defs/address"},
+        "name": {"type": "string"},
+        "address": {"$ref": "#/$defs/address"},
         "contactMethod": {"type": "string", "enum": ["phone", "email"]},
-        "phone": {"type": "string"}, "email": {"type": "string"},
+        "phone": {"type": "string"},
+        "email": {"type": "string"},
     },
     "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
     "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
     "then": {"required": ["phone"]},
     "else": {"required": ["email"]},
     "additionalProperties": False,
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,9 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class More:
-    """What a deed wants to know before it goes on: requests by name, and what it wants to remember."""
+    """What a deed wants to know before it goes on: requests by name, and what it wants to
+    remember.
+    """
 
     requests: Mapping[str, Mapping[str, Any]]
     state: str = ""
@@ -77,13 +87,21 @@ def text(words: str) -> list[dict[str, Any]]:
 
 
 def form(message: str, properties: Mapping[str, Any], *required: str) -> dict[str, Any]:
-    schema = {"type": "object", "properties": dict(properties)} | ({"required": list(required)} if required else {})
-    return {"method": "elicitation/create", "params": {"mode": "form", "message": message, "requestedSchema": schema}}
+    schema = {"type": "object", "properties": dict(properties)} | (
+        {"required": list(required)} if required else {}
+    )
+    return {
+        "method": "elicitation/create",
+        "params": {"mode": "form", "message": message, "requestedSchema": schema},
+    }
 
 
 def sampling(words: str, tokens: int = 100) -> dict[str, Any]:
     message = {"role": "user", "content": {"type": "text", "text": words}}
-    return {"method": "sampling/createMessage", "params": {"messages": [message], "maxTokens": tokens}}
+    return {
+        "method": "sampling/createMessage",
+        "params": {"messages": [message], "maxTokens": tokens},
+    }
 
 
 ROOTS: Final = {"method": "roots/list", "params": {}}
@@ -99,13 +117,28 @@ ENUMS: Final = {
     "untitledSingle": {"type": "string", "enum": ["option1", "option2", "option3"]},
     "titledSingle": {
         "type": "string",
-        "oneOf": [{"const": f"value{n}", "title": f"{word} Option"} for n, word in ((1, "First"), (2, "Second"), (3, "Third"))],
+        "oneOf": [
+            {"const": f"value{n}", "title": f"{word} Option"}
+            for n, word in ((1, "First"), (2, "Second"), (3, "Third"))
+        ],
     },
-    "legacyEnum": {"type": "string", "enum": ["opt1", "opt2", "opt3"], "enumNames": ["Option One", "Option Two", "Option Three"]},
-    "untitledMulti": {"type": "array", "items": {"type": "string", "enum": ["option1", "option2", "option3"]}},
+    "legacyEnum": {
+        "type": "string",
+        "enum": ["opt1", "opt2", "opt3"],
+        "enumNames": ["Option One", "Option Two", "Option Three"],
+    },
+    "untitledMulti": {
+        "type": "array",
+        "items": {"type": "string", "enum": ["option1", "option2", "option3"]},
+    },
     "titledMulti": {
         "type": "array",
-        "items": {"anyOf": [{"const": f"value{n}", "title": f"{word} Choice"} for n, word in ((1, "First"), (2, "Second"), (3, "Third"))]},
+        "items": {
+            "anyOf": [
+                {"const": f"value{n}", "title": f"{word} Choice"}
+                for n, word in ((1, "First"), (2, "Second"), (3, "Third"))
+            ]
+        },
     },
 }
 
@@ -121,7 +154,9 @@ def gives(*blocks: dict[str, Any]) -> Deed:
 
 
 def asks(state: str = "", **requests: dict[str, Any]) -> Deed:
-    """Ask for all of these, again for what is missing, then tell what came; `state` must come back as it was given."""
+    """Ask for all of these, again for what is missing, then tell what came; `state` must come
+    back as it was given.
+    """
 
     async def deed(asked: Asked) -> Done:
         missing = {name: request for name, request in requests.items() if not answered(asked, name)}
@@ -156,15 +191,26 @@ async def two_rounds(asked: Asked) -> Done:
         return text(f"{asked.state} {json.dumps(asked.answers['step2'].get('content'))}")
     if answered(asked, "step1"):
         name = (asked.answers["step1"].get("content") or {}).get("name", "")
-        return More({"step2": form("Step 2: What is your favorite color?", {"color": {"type": "string"}}, "color")}, f"name:{name}")
+        return More(
+            {
+                "step2": form(
+                    "Step 2: What is your favorite color?", {"color": {"type": "string"}}, "color"
+                )
+            },
+            f"name:{name}",
+        )
     return More({"step1": form("Step 1: What is your name?", NAME, "name")}, "began")
 
 
 def speaks(pause_s: float = PAUSE_S) -> Deed:
-    """Say three things, and give each time to be heard: of what comes faster than ten a second only the newest is handed on."""
+    """Say three things, and give each time to be heard: of what comes faster than ten a second
+    only the newest is handed on.
+    """
 
     async def deed(asked: Asked) -> Done:
-        for done, words in enumerate(("Tool execution started", "Tool processing data", "Tool execution completed")):
+        for done, words in enumerate(
+            ("Tool execution started", "Tool processing data", "Tool execution completed")
+        ):
             await asked.tell(50.0 * done, 100.0, words)
             await asyncio.sleep(pause_s)
         return text("Tool with progress executed successfully")
@@ -178,11 +224,19 @@ async def fails(_asked: Asked) -> Done:
 
 RESOURCE: Final = {
     "type": "resource",
-    "resource": {"uri": "test://embedded-resource", "mimeType": "text/plain", "text": "This is an embedded resource content."},
+    "resource": {
+        "uri": "test://embedded-resource",
+        "mimeType": "text/plain",
+        "text": "This is an embedded resource content.",
+    },
 }
 MIXED: Final = {
     "type": "resource",
-    "resource": {"uri": "test://mixed-content-resource", "mimeType": "application/json", "text": '{"test":"data","value":123}'},
+    "resource": {
+        "uri": "test://mixed-content-resource",
+        "mimeType": "application/json",
+        "text": '{"test":"data","value":123}',
+    },
 }
 PERSON: Final = {
     "username": {"type": "string", "description": "User's response"},
@@ -192,42 +246,92 @@ OK: Final = {"ok": {"type": "boolean"}}
 
 
 def one(name: str, why: str) -> dict[str, Any]:
-    return {"type": "object", "properties": {name: {"type": "string", "description": why}}, "required": [name], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": {name: {"type": "string", "description": why}},
+        "required": [name],
+        "additionalProperties": False,
+    }
 
 
 IMAGE: Final = {"type": "image", "data": PNG, "mimeType": "image/png"}
 TOOLS: Final[Mapping[str, Fixture]] = {
-    "test_simple_text": Fixture("Gives one text.", gives(*text("This is a simple text response for testing."))),
+    "test_simple_text": Fixture(
+        "Gives one text.", gives(*text("This is a simple text response for testing."))
+    ),
     "test_image_content": Fixture("Gives one picture.", gives(IMAGE)),
-    "test_audio_content": Fixture("Gives one sound.", gives({"type": "audio", "data": WAV, "mimeType": "audio/wav"})),
+    "test_audio_content": Fixture(
+        "Gives one sound.", gives({"type": "audio", "data": WAV, "mimeType": "audio/wav"})
+    ),
     "test_embedded_resource": Fixture("Gives a resource.", gives(RESOURCE)),
-    "test_multiple_content_types": Fixture("Gives text, a picture and a resource.", gives(*text("Multiple content types test:"), IMAGE, MIXED)),
+    "test_multiple_content_types": Fixture(
+        "Gives text, a picture and a resource.",
+        gives(*text("Multiple content types test:"), IMAGE, MIXED),
+    ),
     "test_tool_with_logging": Fixture("Says three things while it runs.", speaks()),
     "test_tool_with_progress": Fixture("Tells three times how far it is.", speaks()),
     "test_logging_tool": Fixture("Says things to whoever wants to hear them.", speaks(0.0)),
     "test_error_handling": Fixture("Fails.", fails),
-    "json_schema_2020_12_tool": Fixture("Has a schema of many keywords.", gives(*text("It was called.")), SCHEMA_2020),
-    "test_sampling": Fixture("Asks the caller's model.", asks_with("answer", lambda a: sampling(a["prompt"]), "LLM response"), one("prompt", "what to ask")),
-    "test_elicitation": Fixture(
-        "Asks the caller's user.", asks_with("person", lambda a: form(a["message"], PERSON, "username", "email"), "User response"), one("message", "what to ask"),
+    "json_schema_2020_12_tool": Fixture(
+        "Has a schema of many keywords.", gives(*text("It was called.")), SCHEMA_2020
     ),
-    "test_elicitation_sep1034_defaults": Fixture("Asks with defaults.", asks(person=form("Please review and update the form fields with defaults", DEFAULTS))),
-    "test_elicitation_sep1330_enums": Fixture("Asks for choices.", asks(choices=form("Please select options from the enum fields", ENUMS))),
-    "test_missing_capability": Fixture("Cannot do without the caller's model.", asks(answer=sampling("Say hello"))),
-    "test_streaming_elicitation": Fixture("Asks the caller's user, in a stream.", asks(person=form("What is your name?", NAME, "name"))),
-    "test_input_required_result_elicitation": Fixture("Asks for a name.", asks(user_name=form("What is your name?", NAME, "name"))),
-    "test_input_required_result_sampling": Fixture("Asks a model.", asks(capital_question=sampling("What is the capital of France?"))),
+    "test_sampling": Fixture(
+        "Asks the caller's model.",
+        asks_with("answer", lambda a: sampling(a["prompt"]), "LLM response"),
+        one("prompt", "what to ask"),
+    ),
+    "test_elicitation": Fixture(
+        "Asks the caller's user.",
+        asks_with(
+            "person", lambda a: form(a["message"], PERSON, "username", "email"), "User response"
+        ),
+        one("message", "what to ask"),
+    ),
+    "test_elicitation_sep1034_defaults": Fixture(
+        "Asks with defaults.",
+        asks(person=form("Please review and update the form fields with defaults", DEFAULTS)),
+    ),
+    "test_elicitation_sep1330_enums": Fixture(
+        "Asks for choices.", asks(choices=form("Please select options from the enum fields", ENUMS))
+    ),
+    "test_missing_capability": Fixture(
+        "Cannot do without the caller's model.", asks(answer=sampling("Say hello"))
+    ),
+    "test_streaming_elicitation": Fixture(
+        "Asks the caller's user, in a stream.",
+        asks(person=form("What is your name?", NAME, "name")),
+    ),
+    "test_input_required_result_elicitation": Fixture(
+        "Asks for a name.", asks(user_name=form("What is your name?", NAME, "name"))
+    ),
+    "test_input_required_result_sampling": Fixture(
+        "Asks a model.", asks(capital_question=sampling("What is the capital of France?"))
+    ),
     "test_input_required_result_list_roots": Fixture("Asks for roots.", asks(client_roots=ROOTS)),
-    "test_input_required_result_request_state": Fixture("Remembers.", asks("state-ok", confirm=form("Please confirm", OK, "ok"))),
+    "test_input_required_result_request_state": Fixture(
+        "Remembers.", asks("state-ok", confirm=form("Please confirm", OK, "ok"))
+    ),
     "test_input_required_result_multiple_inputs": Fixture(
         "Asks three things at once.",
-        asks("three", user_name=form("What is your name?", NAME, "name"), greeting=sampling("Generate a greeting", 50), client_roots=ROOTS),
+        asks(
+            "three",
+            user_name=form("What is your name?", NAME, "name"),
+            greeting=sampling("Generate a greeting", 50),
+            client_roots=ROOTS,
+        ),
     ),
     "test_input_required_result_multi_round": Fixture("Asks twice.", two_rounds),
-    "test_input_required_result_tampered_state": Fixture("Remembers what nobody may change.", asks("sealed", confirm=form("Please confirm", OK, "ok"))),
-    "test_input_required_result_capabilities": Fixture(
-        "Asks user and model.", asks(user_name=form("What is your name?", NAME, "name"), greeting=sampling("Generate a greeting", 50)),
+    "test_input_required_result_tampered_state": Fixture(
+        "Remembers what nobody may change.",
+        asks("sealed", confirm=form("Please confirm", OK, "ok")),
     ),
-}  # fmt: skip
+    "test_input_required_result_capabilities": Fixture(
+        "Asks user and model.",
+        asks(
+            user_name=form("What is your name?", NAME, "name"),
+            greeting=sampling("Generate a greeting", 50),
+        ),
+    ),
+}
 TRIGGER: Final = "test_trigger_tool_change"
 """Makes one tool come or go; `fixture_server.py` does that."""

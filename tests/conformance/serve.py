@@ -1,7 +1,8 @@
-"""`glassd mcp --http` in fixture mode: the fixtures' tools go by their own names, the suite's prompts and resources are read.
+"""`glassd mcp --http` in fixture mode: the fixtures' tools go by their own names, the suite's
+prompts and resources are read.
 
-Everything else is the verb's own. Both differences are parts that the server is handed anyway: how a tool is named outside,
-and what there is to read.
+Everything else is the verb's own. Both differences are parts that the server is handed anyway: how
+a tool is named outside, and what there is to read.
 """
 
 import argparse
@@ -43,7 +44,9 @@ class FixtureShelf:
     def prompts(self) -> list[dict[str, Any]]:
         return fixture_texts.PROMPTS
 
-    async def prompt(self, name: str, args: Mapping[str, Any], answers: Mapping[str, Any]) -> dict[str, Any]:
+    async def prompt(
+        self, name: str, args: Mapping[str, Any], answers: Mapping[str, Any]
+    ) -> dict[str, Any]:
         found = fixture_texts.get_prompt(name, args, answers)
         if found is None:
             raise NoPrompt(f"Unknown prompt: {name}")
@@ -60,12 +63,20 @@ async def main() -> None:
     chosen = options.parse_args()
     clock = Clock.system()
     ways = Ways(
-        cold=lambda: (), rate=RateLimit(10_000, 60.0), chance=random.random, new_id=lambda: new_call_id(clock),
-        alias=alias_of({FIXTURES}), shelf=FixtureShelf(),
-    )  # fmt: skip
+        cold=lambda: (),
+        rate=RateLimit(10_000, 60.0),
+        chance=random.random,
+        new_id=lambda: new_call_id(clock),
+        alias=alias_of({FIXTURES}),
+        shelf=FixtureShelf(),
+    )
     host, _, port = chosen.http.rpartition(":")
     screen = Screen(sys.stdout, sys.stderr, {}, as_json=True)
-    await mcp_http.serve(Facade(Daemon((chosen.socket,)), ways), mcp_http.Place(host, int(port)), announcer(screen, "mcp"))
+    await mcp_http.serve(
+        Facade(Daemon((chosen.socket,)), ways),
+        mcp_http.Place(host, int(port)),
+        announcer(screen, "mcp"),
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""What the suite is let loose on: a daemon with the fixtures as an upstream server, and `glassd mcp --http` in front of it.
+"""What the suite is let loose on: a daemon with the fixtures as an upstream server, and `glassd mcp
+--http` in front of it.
 
-Refuses to judge. Everything is a process of its own, as it ships; only the names of the fixtures and the suite's own
-prompts and resources come from `serve.py`.
+Refuses to judge. Everything is a process of its own, as it ships; only the names of the fixtures
+and the suite's own prompts and resources come from `serve.py`.
 """
 
 import json
@@ -48,11 +49,18 @@ confirm = "never"
 
 @contextmanager
 def daemon(folder: Path, *, upstream: bool = True) -> Iterator[Path]:
-    """Give the control socket of a daemon that answers; with `upstream` once the fixtures are in its registry."""
+    """Give the control socket of a daemon that answers; with `upstream` once the fixtures are
+    in its registry.
+    """
     control, config = folder / "control.sock", folder / "glassd.toml"
     text = CONFIG + UPSTREAM if upstream else CONFIG
-    config.write_text(text.format(state=folder / "state", socket=control, python=sys.executable, root=ROOT), encoding="utf-8")
-    with process([sys.executable, "-m", "edge.cli", "run", "--config", str(config)], folder / "daemon.log"):
+    config.write_text(
+        text.format(state=folder / "state", socket=control, python=sys.executable, root=ROOT),
+        encoding="utf-8",
+    )
+    with process(
+        [sys.executable, "-m", "edge.cli", "run", "--config", str(config)], folder / "daemon.log"
+    ):
         _until_listed(control, folder / "daemon.log", f"{FIXTURES}:" if upstream else "clock:")
         yield control
 
@@ -60,12 +68,23 @@ def daemon(folder: Path, *, upstream: bool = True) -> Iterator[Path]:
 @contextmanager
 def served(folder: Path, control: Path) -> Iterator[str]:
     """Give the address of a `glassd mcp --http` in fixture mode."""
-    command = [sys.executable, "-m", "tests.conformance.serve", "--http", "127.0.0.1:0", "--socket", str(control)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.conformance.serve",
+        "--http",
+        "127.0.0.1:0",
+        "--socket",
+        str(control),
+    ]
     with process(command, folder / "mcp.log") as server:
         assert server.stdout is not None
         line = server.stdout.readline()
         if not line:
-            raise RuntimeError(f"glassd mcp did not start:\n{(folder / 'mcp.log').read_text(errors='replace')[-2000:]}")
+            raise RuntimeError(
+                "glassd mcp did not start:\n"
+                f"{(folder / 'mcp.log').read_text(errors='replace')[-2000:]}"
+            )
         yield str(json.loads(line)["url"])
 
 
@@ -74,9 +93,14 @@ def process(command: list[str], log: Path) -> Iterator[subprocess.Popen[str]]:
     """Run a child whose first line on stdout may be read; ended by its pid."""
     with log.open("ab") as err:
         child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=err, text=True, cwd=ROOT,
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=err,
+            text=True,
+            cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
+        )
     try:
         yield child
     finally:

@@ -1,4 +1,6 @@
-"""The verdict is stricter than the suite's exit code: what exercised nothing, warned or could not be tested has not passed."""
+"""The verdict is stricter than the suite's exit code: what exercised nothing, warned or could
+not be tested has not passed.
+"""
 
 import json
 
@@ -12,11 +14,19 @@ LEG = Leg("server", "2025-11-25")
 def wrote(out, name, *checks):
     folder = out / f"server-{name}-2026-11-22T12-01-47-506Z"
     folder.mkdir()
-    (folder / "checks.json").write_text(json.dumps([{"id": check, "status": status, **more} for check, status, more in checks]))
+    (folder / "checks.json").write_text(
+        json.dumps([{"id": check, "status": status, **more} for check, status, more in checks])
+    )
 
 
 def test_a_scenario_passes_by_a_check_of_its_own(tmp_path):
-    wrote(tmp_path, "ping", ("ping", "SUCCESS", {}), ("wire-schema-valid", "SUCCESS", {}), ("ping-more", "SKIPPED", {}))
+    wrote(
+        tmp_path,
+        "ping",
+        ("ping", "SUCCESS", {}),
+        ("wire-schema-valid", "SUCCESS", {}),
+        ("ping-more", "SKIPPED", {}),
+    )
     verdict = judge(LEG, ["ping"], tmp_path, code=0)
     assert (verdict.problems, verdict.checks) == ([], 2)
 
@@ -27,8 +37,14 @@ def test_a_scenario_passes_by_a_check_of_its_own(tmp_path):
         ([], "nothing was exercised"),
         ([("wire-schema-valid", "SUCCESS", {})], "nothing was exercised"),
         ([("ping", "SKIPPED", {})], "nothing was exercised"),
-        ([("ping", "SUCCESS", {}), ("pong", "FAILURE", {"errorMessage": "no pong"})], "pong: no pong"),
-        ([("ping", "SUCCESS", {}), ("tools-name-format", "WARNING", {"errorMessage": "a:b"})], "tools-name-format: warned: a:b"),
+        (
+            [("ping", "SUCCESS", {}), ("pong", "FAILURE", {"errorMessage": "no pong"})],
+            "pong: no pong",
+        ),
+        (
+            [("ping", "SUCCESS", {}), ("tools-name-format", "WARNING", {"errorMessage": "a:b"})],
+            "tools-name-format: warned: a:b",
+        ),
         ([("ping", "SUCCESS", {"details": {"untestable": True}})], "ping: could not be tested"),
     ],
 )
@@ -43,7 +59,10 @@ def test_a_scenario_is_not_mistaken_for_one_whose_name_begins_alike(tmp_path):
 
 
 def test_a_scenario_that_did_not_run_has_not_passed_and_neither_has_a_suite_that_fails(tmp_path):
-    assert judge(LEG, ["ping"], tmp_path, code=1).problems == ["the suite ended with 1", "ping: nothing was exercised"]
+    assert judge(LEG, ["ping"], tmp_path, code=1).problems == [
+        "the suite ended with 1",
+        "ping: nothing was exercised",
+    ]
 
 
 def test_client_scenarios_are_found_in_their_folders(tmp_path):

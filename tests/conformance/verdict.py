@@ -1,4 +1,5 @@
-"""What the suite found, judged more strictly than by its exit code: a scenario in which nothing was exercised has not passed.
+"""What the suite found, judged more strictly than by its exit code: a scenario in which nothing was
+exercised has not passed.
 
 Refuses to run anything: it reads the files that a run left behind.
 """
@@ -11,8 +12,15 @@ from pathlib import Path
 from typing import Any, Final
 
 NAMES: Final = "tools-name-format"
-SCENARIOS: Final = {("server", "2025-11-25"): 30, ("server", "2026-07-28"): 37, ("client", "2025-11-25"): 18, ("client", "2026-07-28"): 32}
-"""How many each revision requires; frozen with the revision, so another number means that we read the list wrongly."""
+SCENARIOS: Final = {
+    ("server", "2025-11-25"): 30,
+    ("server", "2026-07-28"): 37,
+    ("client", "2025-11-25"): 18,
+    ("client", "2026-07-28"): 32,
+}
+"""How many each revision requires; frozen with the revision, so another number means that we
+read the list wrongly.
+"""
 EMPTY: Final = frozenset({"wire-schema-valid", "wire-schema-harness-error"})
 """Checks that the suite adds to every scenario; alone they say nothing about it."""
 
@@ -37,7 +45,9 @@ class Verdict:
 
 
 def required(leg: Leg, requirements: str) -> list[str]:
-    """Read the names of the required scenarios out of a revision's YAML. Raises ValueError when it is not as it was."""
+    """Read the names of the required scenarios out of a revision's YAML. Raises ValueError when
+    it is not as it was.
+    """
     names: list[str] = []
     section = ""
     for line in requirements.splitlines():
@@ -46,7 +56,10 @@ def required(leg: Leg, requirements: str) -> list[str]:
         elif section == leg.side and (found := re.fullmatch(r" +- +([^ #]+).*", line)):
             names.append(found[1])
     if len(names) != SCENARIOS[leg.side, leg.revision]:
-        raise ValueError(f"{leg}: {len(names)} scenarios are required, not {SCENARIOS[leg.side, leg.revision]}: {names}")
+        raise ValueError(
+            f"{leg}: {len(names)} scenarios are required, "
+            f"not {SCENARIOS[leg.side, leg.revision]}: {names}"
+        )
     return names
 
 
@@ -64,7 +77,11 @@ def judge(leg: Leg, names: Sequence[str], out: Path, *, code: int) -> Verdict:
 def _checks(out: Path, leg: Leg, name: str) -> list[dict[str, Any]]:
     """The checks of one scenario; of none when it did not run."""
     stem = re.escape(f"server-{name}" if leg.side == "server" else name)
-    folders = [found for found in out.rglob("checks.json") if re.fullmatch(rf"(.*/)?{stem}-\d{{4}}-.*", str(found.parent.relative_to(out)))]
+    folders = [
+        found
+        for found in out.rglob("checks.json")
+        if re.fullmatch(rf"(.*/)?{stem}-\d{{4}}-.*", str(found.parent.relative_to(out)))
+    ]
     return [check for folder in folders for check in json.loads(folder.read_text(encoding="utf-8"))]
 
 

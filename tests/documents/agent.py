@@ -1,4 +1,6 @@
-"""A client of MCP servers as agents start them: by a command, over its standard input and output."""
+"""A client of MCP servers as agents start them: by a command, over its standard input and
+output.
+"""
 
 import json
 import subprocess
@@ -9,10 +11,20 @@ class Agent:
 
     def __init__(self, place, command):
         self._process = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"], cwd=place.folder, env=place.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            ["bash", "-c", f"exec {command}"],
+            cwd=place.folder,
+            env=place.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         self._id = 0
-        self.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "test", "version": "0"})
+        self.ask(
+            "initialize",
+            protocolVersion="2025-11-25",
+            capabilities={},
+            clientInfo={"name": "test", "version": "0"},
+        )
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def _send(self, message):

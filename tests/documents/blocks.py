@@ -1,4 +1,6 @@
-"""The fenced blocks of the documents, which test shows each, and how printed output is compared with what really came."""
+"""The fenced blocks of the documents, which test shows each, and how printed output is compared
+with what really came.
+"""
 
 import re
 from collections.abc import Callable, Mapping
@@ -41,7 +43,9 @@ def blocks(document: str) -> list[Block]:
         if opened is None:
             opened = (number, line.strip()[3:])
         else:
-            lines = (ROOT / document).read_text(encoding="utf-8").splitlines()[opened[0] : number - 1]
+            lines = (
+                (ROOT / document).read_text(encoding="utf-8").splitlines()[opened[0] : number - 1]
+            )
             found.append(Block(document, opened[0], opened[1], "\n".join(lines) + "\n"))
             opened = None
     assert opened is None, f"{document}: the block of line {opened} is not closed"
@@ -87,13 +91,17 @@ CHANGING = {
     r"\b\d+ (?:s|h|min)(?= |$)": r"\d+ (?:s|h|min)",
     r"…": r".*",
 }
-"""What is different each time, and the form it must have all the same. `…` is anything; alone on its line, any lines."""
+"""What is different each time, and the form it must have all the same. `…` is anything; alone
+on its line, any lines.
+"""
 _CHANGING = re.compile("|".join(f"(?P<_{n}>{form})" for n, form in enumerate(CHANGING)))
 _FORMS = list(CHANGING.values())
 
 
 def pattern(line: str, changing: Mapping[str, str] | None = None) -> str:
-    """One printed line as a regular expression; runs of blanks are one. `changing`: more words that are different here."""
+    """One printed line as a regular expression; runs of blanks are one. `changing`: more words
+    that are different here.
+    """
     for word, form in (changing or {}).items():
         if word in line:
             before, _, after = line.partition(word)
@@ -110,15 +118,23 @@ def _plain(text: str) -> str:
 
 
 def compare(printed: list[str], real: str, changing: Mapping[str, str] | None = None) -> None:
-    """Fail unless `real` is what is printed, line by line, apart from what is different each time."""
-    forms = [r"(?:.*\n)*?" if line.strip() == "…" else pattern(line.rstrip(), changing) + r"[ \t]*\n" for line in printed]
+    """Fail unless `real` is what is printed, line by line, apart from what is different each
+    time.
+    """
+    forms = [
+        r"(?:.*\n)*?" if line.strip() == "…" else pattern(line.rstrip(), changing) + r"[ \t]*\n"
+        for line in printed
+    ]
     lines = "".join(f"{line.rstrip()}\n" for line in real.splitlines() if line.strip())
     whole = "".join(form for line, form in zip(printed, forms, strict=True) if line.strip())
     if re.fullmatch(whole, lines):
         return
     for number in range(len(forms), 0, -1):  # as far as it agrees
         if re.match("".join(forms[:number]), lines):
-            raise AssertionError(f"printed line {number + 1} did not come: {[*printed, '(the end)'][number]!r}\nreal output:\n{lines}")
+            raise AssertionError(
+                f"printed line {number + 1} did not come: "
+                f"{[*printed, '(the end)'][number]!r}\nreal output:\n{lines}"
+            )
     raise AssertionError(f"printed line 1 did not come: {printed[0]!r}\nreal output:\n{lines}")
 
 

@@ -1,4 +1,6 @@
-"""The MCP server `house` of the examples: one tool that says how far it is, and one that is not allowed."""
+"""The MCP server `house` of the examples: one tool that says how far it is, and one that is not
+allowed.
+"""
 
 from mcp.server.mcpserver import Context, MCPServer
 

@@ -1,7 +1,9 @@
-"""The HTTP examples of a document: read from it, sent to a daemon, and compared with what came back.
+"""The HTTP examples of a document: read from it, sent to a daemon, and compared with what came
+back.
 
-An example is a fenced block of the language `http`: request line, headers, body, an empty line, status, headers, body. What
-differs from run to run is written as `<kind>` or `<kind NAME>`; `…` stands for anything more. The document explains both.
+An example is a fenced block of the language `http`: request line, headers, body, an empty line,
+status, headers, body. What differs from run to run is written as `<kind>` or `<kind NAME>`; `…`
+stands for anything more. The document explains both.
 """
 
 import http.client
@@ -32,7 +34,9 @@ WHOLE: dict[str, Callable[[Any], bool]] = {
     "boolean": lambda value: isinstance(value, bool),
     "object": lambda value: isinstance(value, dict),
     "list": lambda value: isinstance(value, list),
-    "delivery": lambda value: isinstance(value, str) or (isinstance(value, dict) and "state" in value),
+    "delivery": lambda value: (
+        isinstance(value, str) or (isinstance(value, dict) and "state" in value)
+    ),
 }
 """What stands for a whole value that is not text."""
 _PLACE = re.compile(r"<([a-z]+)(?: ([A-Z]+))?>")
@@ -90,9 +94,21 @@ def _read(block: Block) -> Example:
     request, reply = block.text[: found.start()], block.text[found.start() :]
     first, headers, body = _parts(request)
     line = re.fullmatch(r"(GET|POST|PUT|DELETE) (/\S*)( \(owner\.sock\))?", first)
-    assert line, f"{where}: a request line is METHOD PATH, and{OWNER} where the owner's socket is meant: {first!r}"
+    assert line, (
+        f"{where}: a request line is METHOD PATH, "
+        f"and{OWNER} where the owner's socket is meant: {first!r}"
+    )
     status, reply_headers, reply_body = _parts(reply)
-    return Example(where, block.text, line[1], line[2], bool(line[3]), headers, body, Reply(int(status), reply_headers, reply_body))
+    return Example(
+        where,
+        block.text,
+        line[1],
+        line[2],
+        bool(line[3]),
+        headers,
+        body,
+        Reply(int(status), reply_headers, reply_body),
+    )
 
 
 def _parts(text: str) -> tuple[str, dict[str, str], str]:
@@ -116,7 +132,9 @@ class Daemon:
         self._owner = owner
 
     def send(self, example: Example, names: Names) -> Reply:
-        """Send the request with the names filled in. Of a stream as much is read as the example shows."""
+        """Send the request with the names filled in. Of a stream as much is read as the example
+        shows.
+        """
         connection = http.client.HTTPConnection("localhost")
         connection.sock = socket.socket(socket.AF_UNIX)
         try:
@@ -140,7 +158,11 @@ def _streamed(answer: http.client.HTTPResponse, example: Example, names: Names) 
     end = time.monotonic() + SOON_S
     while time.monotonic() < end and (line := answer.readline()):
         said += line.decode()
-        if line == b"\n" and example.reply.body.endswith(MORE) and not _stream(example.reply.body, said, dict(names)):
+        if (
+            line == b"\n"
+            and example.reply.body.endswith(MORE)
+            and not _stream(example.reply.body, said, dict(names))
+        ):
             break
     return said
 
@@ -156,7 +178,11 @@ def _filled(text: str, names: Names) -> str:
 
 def differences(expected: Reply, real: Reply, names: Names) -> list[str]:
     """Everything in which the real reply is not what is shown; names that are given are kept."""
-    found = [f"status {real.status}, not {expected.status}: {real.body[:300]}"] if real.status != expected.status else []
+    found = (
+        [f"status {real.status}, not {expected.status}: {real.body[:300]}"]
+        if real.status != expected.status
+        else []
+    )
     for name, value in expected.headers.items():
         found += _text(f"header {name}", value, real.headers.get(name, "(none)"), names)
     kind = real.headers.get("Content-Type", "")
@@ -172,7 +198,11 @@ def _json(where: str, expected: Any, real: Any, names: Names) -> list[str]:
         whole = _PLACE.fullmatch(expected)
         if whole and whole[1] in WHOLE:
             return [] if WHOLE[whole[1]](real) else [f"{where}: {real!r} is no {whole[1]}"]
-        return _text(where, expected, real, names) if isinstance(real, str) else [f"{where}: {real!r}, not {expected!r}"]
+        return (
+            _text(where, expected, real, names)
+            if isinstance(real, str)
+            else [f"{where}: {real!r}, not {expected!r}"]
+        )
     if isinstance(expected, dict) and isinstance(real, dict):
         return _object(where, expected, real, names)
     if isinstance(expected, list) and isinstance(real, list):
@@ -181,11 +211,15 @@ def _json(where: str, expected: Any, real: Any, names: Names) -> list[str]:
     return [] if same else [f"{where}: {real!r}, not {expected!r}"]
 
 
-def _object(where: str, expected: Mapping[str, Any], real: Mapping[str, Any], names: Names) -> list[str]:
+def _object(
+    where: str, expected: Mapping[str, Any], real: Mapping[str, Any], names: Names
+) -> list[str]:
     shown = expected.keys() - {MORE}
     found = [f"{where}.{key}: is not there" for key in expected if key in shown - real.keys()]
     if MORE not in expected:
-        found += [f"{where}.{key}: is there and is not shown" for key in real if key not in expected]
+        found += [
+            f"{where}.{key}: is there and is not shown" for key in real if key not in expected
+        ]
     for key in expected:
         if key in shown and key in real:
             found += _json(f"{where}.{key}", expected[key], real[key], names)
@@ -193,11 +227,21 @@ def _object(where: str, expected: Mapping[str, Any], real: Mapping[str, Any], na
 
 
 def _list(where: str, expected: list[Any], real: list[Any], names: Names) -> list[str]:
-    return _sequence(where, expected, real, lambda one, other, known: _json(f"{where}[]", one, other, known), names)
+    return _sequence(
+        where,
+        expected,
+        real,
+        lambda one, other, known: _json(f"{where}[]", one, other, known),
+        names,
+    )
 
 
 def _sequence(
-    where: str, expected: list[Any], real: list[Any], compare: Callable[[Any, Any, Names], list[str]], names: Names
+    where: str,
+    expected: list[Any],
+    real: list[Any],
+    compare: Callable[[Any, Any, Names], list[str]],
+    names: Names,
 ) -> list[str]:
     """Compare in order; `…` skips as many as it takes until the next one shown is there."""
     left, skipping = list(real), False
@@ -217,7 +261,9 @@ def _sequence(
         if problems:
             return problems
         skipping = False
-    return [] if skipping or not left else [f"{where}: {str(left[0])[:80]} is there and is not shown"]
+    return (
+        [] if skipping or not left else [f"{where}: {str(left[0])[:80]} is there and is not shown"]
+    )
 
 
 def _text(where: str, expected: str, real: str, names: Names) -> list[str]:
@@ -227,7 +273,9 @@ def _text(where: str, expected: str, real: str, names: Names) -> list[str]:
         if found[3]:
             pattern += re.escape(names.get(found[3], found[0]))
         else:
-            assert found[1] in KINDS, f"{where}: <{found[1]}> is no kind; there are {', '.join((*KINDS, *WHOLE))}"
+            assert found[1] in KINDS, (
+                f"{where}: <{found[1]}> is no kind; there are {', '.join((*KINDS, *WHOLE))}"
+            )
             pattern += f"({KINDS[found[1]]})"
             given.append(found[2])
         at = found.end()
@@ -241,7 +289,9 @@ def _text(where: str, expected: str, real: str, names: Names) -> list[str]:
 def _stream(expected: str, real: str, names: Names) -> list[str]:
     """Compare a stream block by block."""
     shown, came = _blocks(expected), _blocks(real)
-    return _sequence("stream", [MORE if one == [MORE] else one for one in shown], came, _block, names)
+    return _sequence(
+        "stream", [MORE if one == [MORE] else one for one in shown], came, _block, names
+    )
 
 
 def _blocks(text: str) -> list[list[str]]:
@@ -259,7 +309,9 @@ def _block(expected: list[str], real: list[str], names: Names) -> list[str]:
 
 
 def _lines(expected: list[str], real: list[str], names: Names) -> list[str]:
-    return _sequence("body", expected, real, lambda one, other, known: _text("body", one, other, known), names)
+    return _sequence(
+        "body", expected, real, lambda one, other, known: _text("body", one, other, known), names
+    )
 
 
 # ------------------------------------------------------------------ examples that are wrong
@@ -269,7 +321,10 @@ def mutants(expected: Reply) -> Iterator[tuple[str, Reply]]:
     """Replies that are not what is shown: another status, a value changed, a key renamed."""
     yield "status", Reply(expected.status + 1, expected.headers, expected.body)
     for name in expected.headers:
-        yield name, Reply(expected.status, {**expected.headers, name: "another/kind"}, expected.body)
+        yield (
+            name,
+            Reply(expected.status, {**expected.headers, name: "another/kind"}, expected.body),
+        )
     if not expected.body:
         yield "body", Reply(expected.status, expected.headers, '{"more": 1}')
         return
@@ -287,10 +342,17 @@ def _wrong_texts(body: str) -> Iterator[tuple[str, str]]:
         if not line or line == MORE:
             continue
         prefix = "data: " if line.startswith("data: {") else ""
-        wrong = [json.dumps(v, ensure_ascii=False) for _, v in _wrong_values("", json.loads(line[6:]))] if prefix else [line + " wrong"]
+        wrong = (
+            [json.dumps(v, ensure_ascii=False) for _, v in _wrong_values("", json.loads(line[6:]))]
+            if prefix
+            else [line + " wrong"]
+        )
         for one in wrong:
             if not (number == 0 and _PLACE.search(line) and not prefix):
-                yield f"line {number}", "\n".join([*lines[:number], prefix + one, *lines[number + 1 :]])
+                yield (
+                    f"line {number}",
+                    "\n".join([*lines[:number], prefix + one, *lines[number + 1 :]]),
+                )
 
 
 def _wrong_values(where: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -299,7 +361,10 @@ def _wrong_values(where: str, value: Any) -> Iterator[tuple[str, Any]]:
         for key in value:
             if key == MORE:
                 continue
-            yield f"{where}.{key} renamed", {(f"{k}_" if k == key else k): v for k, v in value.items()}
+            yield (
+                f"{where}.{key} renamed",
+                {(f"{k}_" if k == key else k): v for k, v in value.items()},
+            )
             for what, wrong in _wrong_values(f"{where}.{key}", value[key]):
                 yield what, {**value, key: wrong}
         if MORE not in value:

@@ -1,6 +1,8 @@
-"""The examples and tables of docs/mqtt.md as data, and a cloud that speaks MQTT by that document alone.
+"""The examples and tables of docs/mqtt.md as data, and a cloud that speaks MQTT by that document
+alone.
 
-Nothing of glassd's own MQTT code is used here, so that an example is judged as another program would.
+Nothing of glassd's own MQTT code is used here, so that an example is judged as another program
+would.
 """
 
 import json
@@ -26,10 +28,19 @@ MORE = "…"
 _MARK = "\0"
 _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 FORMS: Mapping[str, str] = {
-    "call": _UUID, "boot": _UUID, "instance": "[0-9a-f]{16}", "sha256": "[0-9a-f]{64}",
-    "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", "version": ".+", "glassd": r"\d+(\.\w+)+", "url": r"https?://\S+",
-    "problem": ".+", "seconds": "", "ms": "", "n": "",
-}  # fmt: skip
+    "call": _UUID,
+    "boot": _UUID,
+    "instance": "[0-9a-f]{16}",
+    "sha256": "[0-9a-f]{64}",
+    "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",
+    "version": ".+",
+    "glassd": r"\d+(\.\w+)+",
+    "url": r"https?://\S+",
+    "problem": ".+",
+    "seconds": "",
+    "ms": "",
+    "n": "",
+}
 """Placeholder → the form of its text; numbers have none."""
 SAME_ALL_ALONG = frozenset({"call", "boot", "instance"})
 HELD_S = 30
@@ -67,7 +78,9 @@ def read(text: str, edge_id: str = "edge-1") -> Example:
 
 
 def _json(text: str) -> Any:
-    """JSON with placeholders, which become marked texts, and `…`, which becomes an entry of its own."""
+    """JSON with placeholders, which become marked texts, and `…`, which becomes an entry of its
+    own.
+    """
     text = re.sub(r'"?<(\w+)>"?', lambda found: json.dumps(_MARK + found[1]), text)
     text = re.sub(r"(?<=[{\[])\s*…\s*(?=[}\]])", MORE, text)
     text = re.sub(r"…(?=\s*\])", f'"{MORE}"', text)
@@ -77,7 +90,11 @@ def _json(text: str) -> Any:
 
 def examples(edge_id: str = "edge-1") -> dict[str, Example]:
     """Every message of the document, by title."""
-    found = [read(each.text, edge_id) for each in ALL if each.document == DOCUMENT and each.language == "mqtt"]
+    found = [
+        read(each.text, edge_id)
+        for each in ALL
+        if each.document == DOCUMENT and each.language == "mqtt"
+    ]
     assert len({each.title for each in found}) == len(found), "two examples have the same title"
     return {each.title: each for each in found}
 
@@ -91,14 +108,18 @@ class Conversation:
 
     known: dict[str, Any] = field(default_factory=dict)
     exact: bool = True
-    """False with a broker that tells a subscriber neither the publisher's QoS nor whether it published as retained."""
+    """False with a broker that tells a subscriber neither the publisher's QoS nor whether it
+    published as retained.
+    """
 
     def match(self, example: Example, said: Said) -> None:
         """Fail unless a received message is what the example says, naming the place."""
         wanted, real = example.properties(), properties_of(said)
         if not self.exact:
             del wanted["retain"], real["retain"], wanted["qos"], real["qos"]
-        assert real.keys() == wanted.keys(), f"{example.title}: properties {sorted(real)}, not {sorted(wanted)}"
+        assert real.keys() == wanted.keys(), (
+            f"{example.title}: properties {sorted(real)}, not {sorted(wanted)}"
+        )
         for name, value in wanted.items():
             self._property(f"{example.title}: {name}", name, value, real[name])
         self._value(f"{example.title}: body", example.body, said.body)
@@ -106,7 +127,9 @@ class Conversation:
     def _property(self, place: str, name: str, wanted: str, real: str) -> None:
         if name == "expiry":
             assert real.isdigit(), f"{place} is {real}"
-            assert wanted == "<seconds>" or wanted.isdigit(), f"{place} is {wanted!r}, no number of seconds"
+            assert wanted == "<seconds>" or wanted.isdigit(), (
+                f"{place} is {wanted!r}, no number of seconds"
+            )
             most = 7 * 24 * 3600 if wanted == "<seconds>" else int(wanted)
             least = 1 if wanted == "<seconds>" else int(wanted) - HELD_S
             assert least <= int(real) <= most, f"{place} is {real}, not {wanted}"
@@ -123,7 +146,9 @@ class Conversation:
         elif isinstance(wanted, list):
             assert isinstance(real, list), f"{place} is {real!r}"
             whole = wanted[:-1] if wanted[-1:] == [MORE] else wanted
-            assert len(real) == len(whole) or (len(real) > len(whole) and len(whole) < len(wanted)), f"{place}: {len(real)} entries"
+            assert len(real) == len(whole) or (
+                len(real) > len(whole) and len(whole) < len(wanted)
+            ), f"{place}: {len(real)} entries"
             for number, (one, other) in enumerate(zip(whole, real, strict=False)):
                 self._value(f"{place}[{number}]", one, other)
         else:
@@ -150,7 +175,9 @@ class Conversation:
             assert not isinstance(real, bool), f"{place} is {real!r}, no <{name}>"
             assert real >= (1 if name == "n" else 0), f"{place} is {real!r}, no <{name}>"
         if name in SAME_ALL_ALONG:
-            assert self.known.setdefault(name, real) == real, f"{place} is {real!r}, elsewhere <{name}> is {self.known[name]!r}"
+            assert self.known.setdefault(name, real) == real, (
+                f"{place} is {real!r}, elsewhere <{name}> is {self.known[name]!r}"
+            )
 
     def filled(self, value: Any) -> Any:
         """A body with what is known in the place of its placeholders."""
@@ -163,14 +190,24 @@ class Conversation:
     def concrete(self, example: Example) -> Said:
         """An example as a message that a subscriber could have received."""
         headers = example.properties()
-        user = {name[5:]: str(self._text(value)) for name, value in headers.items() if name.startswith("user ")}
+        user = {
+            name[5:]: str(self._text(value))
+            for name, value in headers.items()
+            if name.startswith("user ")
+        }
         correlation = headers.get("correlation-data")
         expiry = headers.get("expiry")
         return Said(
-            headers["topic"], self.filled(example.body), headers["retain"] == "yes", headers.get("content-type"),
-            None if correlation is None else uuid.UUID(self._text(correlation)).bytes, headers.get("response-topic"),
-            None if expiry is None else int(self._text(expiry)), user, int(headers["qos"]),
-        )  # fmt: skip
+            headers["topic"],
+            self.filled(example.body),
+            headers["retain"] == "yes",
+            headers.get("content-type"),
+            None if correlation is None else uuid.UUID(self._text(correlation)).bytes,
+            headers.get("response-topic"),
+            None if expiry is None else int(self._text(expiry)),
+            user,
+            int(headers["qos"]),
+        )
 
     def _text(self, value: str) -> Any:
         return self.known[value[1:-1]] if re.fullmatch(r"<\w+>", value) else value
@@ -184,11 +221,17 @@ def _number(place: str, text: str) -> int:
 def properties_of(said: Said) -> dict[str, str]:
     """A received message's properties under the document's names."""
     found: dict[str, str | None] = {
-        "topic": said.topic, "qos": str(said.qos), "retain": "yes" if said.retained else "no",
-        "expiry": None if said.expiry_s is None else str(said.expiry_s), "content-type": said.content_type,
-        "correlation-data": None if said.correlation is None else str(uuid.UUID(bytes=said.correlation)),
-        "response-topic": said.response_topic, **{f"user {name}": value for name, value in said.user.items()},
-    }  # fmt: skip
+        "topic": said.topic,
+        "qos": str(said.qos),
+        "retain": "yes" if said.retained else "no",
+        "expiry": None if said.expiry_s is None else str(said.expiry_s),
+        "content-type": said.content_type,
+        "correlation-data": None
+        if said.correlation is None
+        else str(uuid.UUID(bytes=said.correlation)),
+        "response-topic": said.response_topic,
+        **{f"user {name}": value for name, value in said.user.items()},
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -216,14 +259,31 @@ class Cloud(Onlooker):
             properties.CorrelationData = said.correlation
         if said.response_topic is not None:
             properties.ResponseTopic = said.response_topic
-        await self._client.publish(said.topic, payload(said), qos=said.qos, retain=said.retained, properties=properties)
+        await self._client.publish(
+            said.topic, payload(said), qos=said.qos, retain=said.retained, properties=properties
+        )
 
-    async def gets(self, example: Example, conversation: Conversation, *, since: int, fits: Callable[[Said], bool] = bool) -> Said:
+    async def gets(
+        self,
+        example: Example,
+        conversation: Conversation,
+        *,
+        since: int,
+        fits: Callable[[Said], bool] = bool,
+    ) -> Said:
         """Wait for the message that an example shows, and compare it."""
 
         def the_one(said: Said) -> bool:
-            other = "call" in conversation.known and said.body.get("id", conversation.known["call"]) != conversation.known["call"]
-            return said.topic == example.headers["topic"] and said.kind == example.kind and not other and fits(said)
+            other = (
+                "call" in conversation.known
+                and said.body.get("id", conversation.known["call"]) != conversation.known["call"]
+            )
+            return (
+                said.topic == example.headers["topic"]
+                and said.kind == example.kind
+                and not other
+                and fits(said)
+            )
 
         said = await self.hears(example.title, the_one, since=since)
         conversation.match(example, said)
@@ -235,7 +295,13 @@ async def a_cloud(host: str, port: int, edge_id: str) -> AsyncIterator[Cloud]:
     """Connect as the document says that a cloud does, and hear all that the edge says."""
     import asyncio
 
-    client = aiomqtt.Client(host, port, protocol=aiomqtt.ProtocolVersion.V5, identifier=f"cloud-{uuid.uuid4().hex[:8]}", timeout=10)
+    client = aiomqtt.Client(
+        host,
+        port,
+        protocol=aiomqtt.ProtocolVersion.V5,
+        identifier=f"cloud-{uuid.uuid4().hex[:8]}",
+        timeout=10,
+    )
     async with client:
         cloud = Cloud(client, edge_id)
         listening = asyncio.ensure_future(cloud.listen())

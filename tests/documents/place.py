@@ -1,4 +1,6 @@
-"""A machine of its own for one document: a home, terminals, ports that are free. Commands run as they are printed."""
+"""A machine of its own for one document: a home, terminals, ports that are free. Commands run
+as they are printed.
+"""
 
 import json
 import os
@@ -23,18 +25,30 @@ STOP_S = 15.0
 
 
 class Place:
-    """`run` waits for a command, `start` leaves it in a terminal, `type_into` is a person at one. `close()` ends all of them."""
+    """`run` waits for a command, `start` leaves it in a terminal, `type_into` is a person at
+    one. `close()` ends all of them.
+    """
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="glassd-docs-"))
         self.ports: dict[str, str] = {}
         self.terminals: list[Terminal] = []
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("GLASSD_", "XDG_", "PYTEST"))}
+        kept = {
+            k: v for k, v in os.environ.items() if not k.startswith(("GLASSD_", "XDG_", "PYTEST"))
+        }
         self.env = {
-            **kept, "HOME": str(self.folder), "XDG_RUNTIME_DIR": str(self.folder / "run"), "NO_COLOR": "1", "no_proxy": "*",
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin", "PYTHONPATH": str(ROOT), "COLUMNS": "200", "TERM": "dumb",
-            "PYTHONUNBUFFERED": "1",  # standard output and standard error in the order in which a terminal shows them
-        }  # fmt: skip
+            **kept,
+            "HOME": str(self.folder),
+            "XDG_RUNTIME_DIR": str(self.folder / "run"),
+            "NO_COLOR": "1",
+            "no_proxy": "*",
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}:/usr/sbin",
+            "PYTHONPATH": str(ROOT),
+            "COLUMNS": "200",
+            "TERM": "dumb",
+            # standard output and standard error in the order in which a terminal shows them
+            "PYTHONUNBUFFERED": "1",
+        }
 
     def with_own_ports(self, text: str) -> str:
         """The same text with a free port in the place of each that is printed."""
@@ -50,12 +64,27 @@ class Place:
         path.write_text(self.with_own_ports(text), encoding="utf-8")
         return path
 
-    def run(self, command: str, *, fine: tuple[int, ...] = (0,), given: str | None = None, within_s: float = 60.0) -> str:
+    def run(
+        self,
+        command: str,
+        *,
+        fine: tuple[int, ...] = (0,),
+        given: str | None = None,
+        within_s: float = 60.0,
+    ) -> str:
         """Run a command as it is printed; what it says, errors included."""
         done = subprocess.run(
-            ["bash", "-c", self.with_own_ports(command)], cwd=self.folder, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            input=given, stdin=None if given is not None else subprocess.DEVNULL, text=True, timeout=within_s, check=False,
-        )  # fmt: skip
+            ["bash", "-c", self.with_own_ports(command)],
+            cwd=self.folder,
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            input=given,
+            stdin=None if given is not None else subprocess.DEVNULL,
+            text=True,
+            timeout=within_s,
+            check=False,
+        )
         assert done.returncode in fine, f"$ {command}\n{done.stdout}\nexit code {done.returncode}"
         return done.stdout
 
@@ -66,7 +95,15 @@ class Place:
         return terminal
 
     def status(self) -> dict[str, object]:
-        done = subprocess.run(["glassd", "status", "--json"], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            ["glassd", "status", "--json"],
+            cwd=self.folder,
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         return json.loads(done.stdout) if done.returncode == 0 else {}
 
     def is_ready(self) -> bool:
@@ -74,12 +111,18 @@ class Place:
         status = self.status()
         if not status or status["glasses"]["state"] != "ready":
             return False
-        return status["uplink"]["state"] == "off" or not status["uplink"].get("broker") or status["registry"]["origin"] == "cloud"
+        return (
+            status["uplink"]["state"] == "off"
+            or not status["uplink"].get("broker")
+            or status["registry"]["origin"] == "cloud"
+        )
 
     def until(self, condition: Callable[[], object], what: str, within_s: float = SOON_S) -> object:
         end = time.monotonic() + within_s
         while not (value := condition()):
-            assert time.monotonic() < end, f"not within {within_s:g} s: {what}\n" + "\n".join(t.said for t in self.terminals)
+            assert time.monotonic() < end, f"not within {within_s:g} s: {what}\n" + "\n".join(
+                t.said for t in self.terminals
+            )
             time.sleep(0.05)
         return value
 
@@ -106,7 +149,13 @@ class Terminal:
         self.said = ""
         self._master, slave = pty.openpty()
         self.process = subprocess.Popen(
-            ["bash", "-c", f"exec {command}"], cwd=place.folder, env=place.env, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
+            ["bash", "-c", f"exec {command}"],
+            cwd=place.folder,
+            env=place.env,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
         )
         os.close(slave)
 
@@ -127,8 +176,12 @@ class Terminal:
         """Wait until these words were printed (a regular expression)."""
         end = time.monotonic() + within_s
         while not re.search(words, self.read(0.1)[after:]):
-            assert time.monotonic() < end, f"{words!r} was not printed within {within_s:g} s by {self.command}:\n{self.said}"
-            assert self.process.poll() is None or re.search(words, self.read(0.2)[after:]), f"{self.command} ended:\n{self.said}"
+            assert time.monotonic() < end, (
+                f"{words!r} was not printed within {within_s:g} s by {self.command}:\n{self.said}"
+            )
+            assert self.process.poll() is None or re.search(words, self.read(0.2)[after:]), (
+                f"{self.command} ended:\n{self.said}"
+            )
         return self.said
 
     def type(self, line: str) -> int:
@@ -144,7 +197,9 @@ class Terminal:
             self.read(0.1)
             assert time.monotonic() < end, f"{self.command} does not end:\n{self.said}"
         self.read(0.2)
-        assert code is None or self.process.returncode == code, f"{self.command} ended with {self.process.returncode}:\n{self.said}"
+        assert code is None or self.process.returncode == code, (
+            f"{self.command} ended with {self.process.returncode}:\n{self.said}"
+        )
         return self.said
 
     def close(self) -> None:

@@ -1,4 +1,6 @@
-"""docs/control-api.md against the daemon: every example is sent, every route, field, code and event kind is compared."""
+"""docs/control-api.md against the daemon: every example is sent, every route, field, code and
+event kind is compared.
+"""
 
 import ast
 import inspect
@@ -79,7 +81,9 @@ def cloud():
 
 @pytest.fixture(scope="module")
 def glasses(cloud):
-    """One daemon with mock glasses, a cloud, the tools that the document shows, and the MCP server `house`."""
+    """One daemon with mock glasses, a cloud, the tools that the document shows, and the MCP
+    server `house`.
+    """
     pytest.importorskip("mcp")
     config = f"""
 [cloud]
@@ -87,20 +91,30 @@ url = "{cloud}"
 [[mcp.servers]]
 id = "house"
 command = "{sys.executable}"
-args = ["{Path(__file__).with_name('house_server.py')}"]
+args = ["{Path(__file__).with_name("house_server.py")}"]
 allowed_tools = ["lamp"]
 confirm = "never"
 """
     with wear("mock:full", tools=block(DOCUMENT, TOOLS).text, config=config) as glasses:
         client = ControlClient((glasses.socket,))
-        glasses.wait_for(lambda: client.request("GET", "/v1/servers")[1]["servers"][0]["available"], what="the MCP server", within_s=SOON_S)
-        glasses.wait_for(lambda: glasses.status()["registry"]["origin"] == "cloud", what="the cloud's registry", within_s=SOON_S)
+        glasses.wait_for(
+            lambda: client.request("GET", "/v1/servers")[1]["servers"][0]["available"],
+            what="the MCP server",
+            within_s=SOON_S,
+        )
+        glasses.wait_for(
+            lambda: glasses.status()["registry"]["origin"] == "cloud",
+            what="the cloud's registry",
+            within_s=SOON_S,
+        )
         yield glasses
 
 
 @pytest.fixture(scope="module")
 def replayed(glasses):
-    """Every example with what really came, in order; one that waits for the next one runs beside it."""
+    """Every example with what really came, in order; one that waits for the next one runs
+    beside it.
+    """
     daemon, names, done = Daemon(glasses.socket, owner_beside(glasses.socket)), {}, {}
     with ThreadPoolExecutor(1) as beside:
         waiting = None
@@ -110,10 +124,14 @@ def replayed(glasses):
                 waiting = (example, known, beside.submit(daemon.send, example, known))
                 names["PASSKEY"] = passkey(glasses)
                 continue
-            done[example.where] = replay(lambda example=example: daemon.send(example, names), example, names)
+            done[example.where] = replay(
+                lambda example=example: daemon.send(example, names), example, names
+            )
             if waiting:
                 earlier, known, reply = waiting
-                done[earlier.where] = replay(lambda reply=reply: reply.result(SOON_S), earlier, known)
+                done[earlier.where] = replay(
+                    lambda reply=reply: reply.result(SOON_S), earlier, known
+                )
                 waiting = None
     return done
 
@@ -147,8 +165,14 @@ def title(example):
 @shows(DOCUMENT, CURL)
 def test_the_daemon_is_asked_with_curl_as_printed(glasses):
     curl = program("curl")
-    command = without_comment(block(DOCUMENT, CURL).first).replace("/run/glassd/control.sock", str(glasses.socket)).split()
-    said = subprocess.run([curl, "--silent", *command[1:]], capture_output=True, text=True, timeout=60, check=True).stdout
+    command = (
+        without_comment(block(DOCUMENT, CURL).first)
+        .replace("/run/glassd/control.sock", str(glasses.socket))
+        .split()
+    )
+    said = subprocess.run(
+        [curl, "--silent", *command[1:]], capture_output=True, text=True, timeout=60, check=True
+    ).stdout
     assert json.loads(said)["glasses"]["state"] == "ready"
 
 
@@ -156,7 +180,9 @@ def test_the_daemon_is_asked_with_curl_as_printed(glasses):
 @pytest.mark.requirement("I12-control-api")
 @pytest.mark.parametrize("example", EXAMPLES, ids=title)
 def test_every_example_gets_the_reply_that_is_shown(replayed, example):
-    assert not replayed[example.where].problem, f"{example.where}: {example.method} {example.path}\n{replayed[example.where].problem}"
+    assert not replayed[example.where].problem, (
+        f"{example.where}: {example.method} {example.path}\n{replayed[example.where].problem}"
+    )
 
 
 @pytest.mark.requirement("I12-control-api")
@@ -183,7 +209,14 @@ def section(head):
 def rows(text, head):
     """The cells of the table whose first column has this head."""
     found = re.search(rf"(?m)^\| {re.escape(head)} \|.*\n\|[-| ]+\n((?:\|.*\n?)*)", text)
-    return [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in found[1].splitlines()] if found else []
+    return (
+        [
+            [cell.strip() for cell in row.strip().strip("|").split("|")]
+            for row in found[1].splitlines()
+        ]
+        if found
+        else []
+    )
 
 
 def words(cell):
@@ -197,7 +230,10 @@ def form(pattern):
 
 async def test_every_route_is_in_the_document_with_its_role_and_no_other(tmp_path):
     async with open_house(tmp_path) as house:
-        table = {(f"{method} {form(path.pattern)}", role.name.lower()) for role, method, path, _ in house.server._entrances[0].routes._table}
+        table = {
+            (f"{method} {form(path.pattern)}", role.name.lower())
+            for role, method, path, _ in house.server._entrances[0].routes._table
+        }
     listed = {(words(route)[0], role) for route, role, *_ in rows(section("All routes"), "route")}
     assert {("GET /v1/status", "caller"), ("POST /v1/confirm", "owner")} <= listed
     assert listed == table
@@ -205,43 +241,94 @@ async def test_every_route_is_in_the_document_with_its_role_and_no_other(tmp_pat
 
 
 def test_every_route_has_an_example():
-    shown = {(each.method, re.sub("/v1/(calls|bonds|servers)/[^/]+", r"/v1/\1/{id}", each.path.partition("?")[0])) for each in EXAMPLES}
+    shown = {
+        (
+            each.method,
+            re.sub("/v1/(calls|bonds|servers)/[^/]+", r"/v1/\1/{id}", each.path.partition("?")[0]),
+        )
+        for each in EXAMPLES
+    }
     assert {tuple(route.split()) for route in ROUTES} <= shown
 
 
-
-
-@pytest.mark.parametrize("route", [route for route in ROUTES if route.startswith(("POST", "PUT")) and "sync" not in route])
+@pytest.mark.parametrize(
+    "route",
+    [route for route in ROUTES if route.startswith(("POST", "PUT")) and "sync" not in route],
+)
 def test_the_fields_of_a_request_are_those_that_are_read(glasses, route):
     method, _, path = route.partition(" ")
     example = next(each for each in EXAMPLES if each.path == "/v1/nothing")
-    asked = type(example)("", "", method, path.replace("{id}", "house"), True, {}, '{"no_such_field": 1}', example.reply)
+    asked = type(example)(
+        "",
+        "",
+        method,
+        path.replace("{id}", "house"),
+        True,
+        {},
+        '{"no_such_field": 1}',
+        example.reply,
+    )
     reply = Daemon(glasses.socket, owner_beside(glasses.socket)).send(asked, {})
     assert reply.status == 400, reply.body
     known = json.loads(reply.body)["error"]["fix"].removeprefix("known:").replace(",", " ").split()
-    assert sorted(word for row in rows(section(route), "field") for word in words(row[0])) == sorted(known)
+    assert sorted(
+        word for row in rows(section(route), "field") for word in words(row[0])
+    ) == sorted(known)
 
 
 def test_the_parameters_of_a_query_are_those_that_are_read():
     source = "\n".join(path.read_text(encoding="utf-8") for path in sources(edge.control))
-    read = set(re.findall(r'\(request(?:\.query)?, "(\w+)"|request\.query\.get\("(\w+)"|"(\w+)" (?:not )?in request\.query', source))
-    listed = {word for route in ROUTES for row in rows(section(route), "query") for word in words(row[0])}
+    read = set(
+        re.findall(
+            r'\(request(?:\.query)?, "(\w+)"|request\.query\.get\("(\w+)"|"(\w+)" '
+            r"(?:not )?in request\.query",
+            source,
+        )
+    )
+    listed = {
+        word for route in ROUTES for row in rows(section(route), "query") for word in words(row[0])
+    }
     assert listed == {word for found in read for word in found if word}
 
 
 def test_the_fields_of_an_enrolment_are_those_that_are_shown():
-    texts = {each.name: "" for each in fields(Enrolled)} | {"port": 0, "enrol_port": 0, "begins": 0.0, "ends": 0.0}
-    listed = words(section("POST /v1/enrol").partition("what may be shown of the enrolment: ")[2].partition("409")[0])
-    assert set(Enrolled(**texts).to_json()) == set(listed) - {"HOST:PORT", "certificate", "password"}
-    assert {Enrolled(**texts | {"identity": kind}).how for kind in ("", "key")} == {"certificate", "password"}
+    texts = {each.name: "" for each in fields(Enrolled)} | {
+        "port": 0,
+        "enrol_port": 0,
+        "begins": 0.0,
+        "ends": 0.0,
+    }
+    listed = words(
+        section("POST /v1/enrol")
+        .partition("what may be shown of the enrolment: ")[2]
+        .partition("409")[0]
+    )
+    assert set(Enrolled(**texts).to_json()) == set(listed) - {
+        "HOST:PORT",
+        "certificate",
+        "password",
+    }
+    assert {Enrolled(**texts | {"identity": kind}).how for kind in ("", "key")} == {
+        "certificate",
+        "password",
+    }
 
 
 def test_the_limits_are_those_of_the_server():
     limits, table = http.Limits(), {row[0]: row[1] for row in rows(TEXT, "limit")}
     assert list(table.values()) == [
-        f"{limits.head // 1024} KiB", f"{limits.body // 1024} KiB", str(http.MAX_QUERY), str(limits.connections), str(limits.streams),
-        str(limits.begins), str(limits.polls), f"{limits.request_s:g} s", f"{limits.idle_s:g} s", f"{limits.write_s:g} s", f"{limits.heartbeat_s:g} s",
-    ]  # fmt: skip
+        f"{limits.head // 1024} KiB",
+        f"{limits.body // 1024} KiB",
+        str(http.MAX_QUERY),
+        str(limits.connections),
+        str(limits.streams),
+        str(limits.begins),
+        str(limits.polls),
+        f"{limits.request_s:g} s",
+        f"{limits.idle_s:g} s",
+        f"{limits.write_s:g} s",
+        f"{limits.heartbeat_s:g} s",
+    ]
     assert f"at most {MAX_TTL_S:g} | {LIFE_S:g} |" in section("POST /v1/call")
     assert f"at most {MAX_WAIT_S:g} |" in section("GET /v1/calls/{id}")
     assert f"The last {RING} are kept" in section("GET /v1/events")
@@ -264,9 +351,25 @@ def codes_in(*modules):
     found = set()
     for path in sources(*modules):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            texts = node.args if isinstance(node, ast.Call) else node.keys if isinstance(node, ast.Dict) else node.elts if isinstance(node, ast.Tuple) else []
-            texts = [side for text in texts for side in ((text.body, text.orelse) if isinstance(text, ast.IfExp) else [text])]
-            found |= {text.value for text in texts if isinstance(text, ast.Constant) and isinstance(text.value, str)}
+            texts = (
+                node.args
+                if isinstance(node, ast.Call)
+                else node.keys
+                if isinstance(node, ast.Dict)
+                else node.elts
+                if isinstance(node, ast.Tuple)
+                else []
+            )
+            texts = [
+                side
+                for text in texts
+                for side in ((text.body, text.orelse) if isinstance(text, ast.IfExp) else [text])
+            ]
+            found |= {
+                text.value
+                for text in texts
+                if isinstance(text, ast.Constant) and isinstance(text.value, str)
+            }
     return {code for code in found if re.fullmatch(r"[A-Z][A-Z_]{3,}", code)} - {"POST", "DELETE"}
 
 
@@ -275,10 +378,25 @@ def test_the_error_codes_are_those_of_the_api_and_no_others():
     enrolment = {fault.upper() for _, fault in faults._OS} | {faults.Fault.UNREACHABLE.upper()}
     own = codes_in(edge.control, edge.pairing, edge.core.loader_rules, edge.enrol, edge.app)
     own |= {"BUSY"}
-    elsewhere = {"TOO_LARGE", "NOT_RUNNING", "CODE_UNKNOWN", "CODE_USED", "CODE_EXPIRED", "CODE_OF_ANOTHER", "EDGE_TAKEN", "EDGE_REVOKED",
-                 "NO_CERTIFICATES"}  # fmt: skip
-    tables = [rows(section("Errors"), "code"), rows(section("POST /v1/enrol"), "enrolment code"), rows(section("POST /v1/pairing"), "`failed` code")]
-    common, enrol, failed = ({word for row in table for word in words(row[0]) if word.isupper()} for table in tables)
+    elsewhere = {
+        "TOO_LARGE",
+        "NOT_RUNNING",
+        "CODE_UNKNOWN",
+        "CODE_USED",
+        "CODE_EXPIRED",
+        "CODE_OF_ANOTHER",
+        "EDGE_TAKEN",
+        "EDGE_REVOKED",
+        "NO_CERTIFICATES",
+    }
+    tables = [
+        rows(section("Errors"), "code"),
+        rows(section("POST /v1/enrol"), "enrolment code"),
+        rows(section("POST /v1/pairing"), "`failed` code"),
+    ]
+    common, enrol, failed = (
+        {word for row in table for word in words(row[0]) if word.isupper()} for table in tables
+    )
     assert own - elsewhere - common - enrol - failed == set()
     assert common | enrol | failed <= own | pairing | enrolment
     assert pairing <= failed
@@ -287,21 +405,38 @@ def test_the_error_codes_are_those_of_the_api_and_no_others():
 
 
 def test_the_codes_deliveries_and_states_are_those_there_are():
-    types = {word: words(row[1]) for row in rows(section("The answer of a call"), "type") for word in words(row[0])}
+    types = {
+        word: words(row[1])
+        for row in rows(section("The answer of a call"), "type")
+        for word in words(row[0])
+    }
     assert set(types) == {kind.value for kind in ErrorType}
     for kind, codes in types.items():
         own = {code.value for code in ErrorCode if type_of(code).value == kind}
         assert own == (set(codes) or {kind}), kind
-    assert [word for row in rows(section("The answer of a call"), "delivery") for word in words(row[0])] == [d.value for d in Delivery]
-    listed = next(row for row in rows(section("GET /v1/calls"), "field of each") if row[0] == "`state`")
+    assert [
+        word for row in rows(section("The answer of a call"), "delivery") for word in words(row[0])
+    ] == [d.value for d in Delivery]
+    listed = next(
+        row for row in rows(section("GET /v1/calls"), "field of each") if row[0] == "`state`"
+    )
     assert set(words(listed[1])) == {state.value for state in CallState}
-    route = next(row for row in rows(section("The answer of a call"), "field") if row[0] == "`meta.route`")
+    route = next(
+        row for row in rows(section("The answer of a call"), "field") if row[0] == "`meta.route`"
+    )
     assert set(words(route[2])) == {kind.value for kind in RouteKind}
-    step = next(row for row in rows(section("POST /v1/pairing"), "field of `step` and `failed`") if row[0] == "`state`")
+    step = next(
+        row
+        for row in rows(section("POST /v1/pairing"), "field of `step` and `failed`")
+        if row[0] == "`state`"
+    )
     assert set(words(step[1])) == {state.value for state in PairingState} - {"IDLE"}
 
 
-VARIANTS = {"tools": ("what", ("initialized", "loaded", "unloaded", "used")), "uplink": ("up", (True, False))}
+VARIANTS = {
+    "tools": ("what", ("initialized", "loaded", "unloaded", "used")),
+    "uplink": ("up", (True, False)),
+}
 """Kinds that have several names: the field that decides, and its values."""
 
 
@@ -315,9 +450,19 @@ def made(kind):
 
 
 def test_the_events_and_their_fields_are_those_that_are_sent():
-    kinds = [each for each in vars(edge.events).values() if isinstance(each, type) and issubclass(each, Happening) and each.kind]
+    kinds = [
+        each
+        for each in vars(edge.events).values()
+        if isinstance(each, type) and issubclass(each, Happening) and each.kind
+    ]
     sent = {name: (keys, of_a_call) for kind in kinds for name, keys, of_a_call in made(kind)}
-    listed = {name: (words(row[1]), row[2].startswith("*call*")) for row in rows(section("GET /v1/events"), "kind") for name in words(row[0])}
+    listed = {
+        name: (words(row[1]), row[2].startswith("*call*"))
+        for row in rows(section("GET /v1/events"), "kind")
+        for name in words(row[0])
+    }
     assert listed == sent
     said = {row[0].strip("`"): words(row[1]) for row in rows(section("GET /v1/events"), "type")}
-    assert said == {kind.__name__: [each.name for each in fields(kind)] for kind in messages.Event.__args__}
+    assert said == {
+        kind.__name__: [each.name for each in fields(kind)] for kind in messages.Event.__args__
+    }

@@ -1,4 +1,6 @@
-"""No block of the documents without a test, no verb, option or exit code in them that there is not."""
+"""No block of the documents without a test, no verb, option or exit code in them that there is
+not.
+"""
 
 import importlib
 import re
@@ -11,26 +13,53 @@ from edge import cli
 from edge.options import VERBS
 from tests.documents.blocks import ALL, DOCUMENTS, ROOT, SHOWN
 
-TESTS = ("test_readme", "test_glasses", "test_using", "test_mini_app", "test_guides", "test_control_api", "test_mqtt", "test_mqtt_tables")
+TESTS = (
+    "test_readme",
+    "test_glasses",
+    "test_using",
+    "test_mini_app",
+    "test_guides",
+    "test_control_api",
+    "test_mqtt",
+    "test_mqtt_tables",
+)
 ELSEWHERE = {
     ("README.md", "sudo apt install bluez make"): (
-        "needs root, apt and a radio", "tests/unit/packaging/test_install.py::test_everything_has_its_place"),
+        "needs root, apt and a radio",
+        "tests/unit/packaging/test_install.py::test_everything_has_its_place",
+    ),
     ("docs/install.md", "sudo apt install ./dist/glassd_"): (
-        "needs root and apt; `make deb-test` does it", "tests/unit/packaging/test_deb.py::test_its_files_are_roots_in_the_distributions_places_and_no_settings_file_is_dpkgs"),
+        "needs root and apt; `make deb-test` does it",
+        "tests/unit/packaging/test_deb.py::test_its_files_are_roots_in_the_distributions_places_and_no_settings_file_is_dpkgs",
+    ),
     ("docs/cloud.md", "$ glassd up -"): (
-        "needs Mosquitto and an enrolment code", "tests/scenarios/test_enrolment.py::test_the_devcloud_shows_a_code_and_glassd_up_takes_it"),
+        "needs Mosquitto and an enrolment code",
+        "tests/scenarios/test_enrolment.py::test_the_devcloud_shows_a_code_and_glassd_up_takes_it",
+    ),
     ("docs/mcp-servers.md", "$ systemctl reload glassd\n$ glassd servers"): (
-        "needs npx, the internet and a sign-in", "tests/scenarios/test_sign_in.py::"),
+        "needs npx, the internet and a sign-in",
+        "tests/scenarios/test_sign_in.py::",
+    ),
     ("docs/devcloud.md", "mosquitto -p 1884 &"): (
-        "needs Mosquitto", "tests/e2e/test_workers.py::test_a_worker_of_the_command_line_serves_on_when_the_cloud_it_stands_beside_is_killed"),
+        "needs Mosquitto",
+        "tests/e2e/test_workers.py::test_a_worker_of_the_command_line_serves_on_when_the_cloud_it_stands_beside_is_killed",
+    ),
     ("docs/link.md", "stateDiagram-v2"): (
-        "a drawing, printed by the table that it shows", "tests/unit/edge/test_link_state.py::"),
+        "a drawing, printed by the table that it shows",
+        "tests/unit/edge/test_link_state.py::",
+    ),
     ("docs/mqtt.md", " wearer   glasses"): (
-        "a drawing of the parts", "tests/documents/test_mqtt.py::test_a_call_that_the_cloud_answers"),
+        "a drawing of the parts",
+        "tests/documents/test_mqtt.py::test_a_call_that_the_cloud_answers",
+    ),
     ("docs/mcp.md", "openssl rand -hex 24 | sudo install"): (
-        "needs root and systemd", "tests/unit/packaging/test_units.py::test_systemd_verifies_the_units_for_agents_and_finds_little_to_complain_about"),
-}  # fmt: skip
-"""(document, beginning of a block) → (why it is not run here, the test that shows what can be shown of it)."""
+        "needs root and systemd",
+        "tests/unit/packaging/test_units.py::test_systemd_verifies_the_units_for_agents_and_finds_little_to_complain_about",
+    ),
+}
+"""(document, beginning of a block) → (why it is not run here, the test that shows what can be
+shown of it).
+"""
 
 
 def shown_by_tests():
@@ -42,9 +71,19 @@ def shown_by_tests():
 @pytest.mark.requirement("I11-documents")
 def test_every_block_is_run_by_one_test_or_has_a_reason_why_not():
     known = [*shown_by_tests(), *ELSEWHERE]
-    homeless = [str(each) for each in ALL if sum(each.document == d and each.text.startswith(begins) for d, begins in known) != 1]
-    assert not homeless, "blocks without a test (tests/documents), or with two:\n" + "\n".join(homeless)
-    gone = [key for key in known if not any(each.document == key[0] and each.text.startswith(key[1]) for each in ALL)]
+    homeless = [
+        str(each)
+        for each in ALL
+        if sum(each.document == d and each.text.startswith(begins) for d, begins in known) != 1
+    ]
+    assert not homeless, "blocks without a test (tests/documents), or with two:\n" + "\n".join(
+        homeless
+    )
+    gone = [
+        key
+        for key in known
+        if not any(each.document == key[0] and each.text.startswith(key[1]) for each in ALL)
+    ]
     assert not gone, f"tests of blocks that no document has: {gone}"
 
 
@@ -55,11 +94,20 @@ def test_blocks_are_run_in_the_order_in_which_they_are_read():
         last: dict[str, int] = {}
         for (document, begins), test in shown_by_tests().items():
             if test.startswith(f"{name}.py"):
-                line = next(each.line for each in ALL if each.document == document and each.text.startswith(begins))
+                line = next(
+                    each.line
+                    for each in ALL
+                    if each.document == document and each.text.startswith(begins)
+                )
                 last[f"{document} {test}"] = max(line, last.get(f"{document} {test}", 0))
         for document in DOCUMENTS:
-            tests = [key.rpartition("::")[2] for key in sorted((k for k in last if k.startswith(document)), key=last.__getitem__)]
-            assert tests == sorted(tests, key=lambda test: text.index(f"def {test}(")), f"{name}.py: not in the order of {document}"
+            tests = [
+                key.rpartition("::")[2]
+                for key in sorted((k for k in last if k.startswith(document)), key=last.__getitem__)
+            ]
+            assert tests == sorted(tests, key=lambda test: text.index(f"def {test}(")), (
+                f"{name}.py: not in the order of {document}"
+            )
 
 
 @pytest.mark.parametrize("key", ELSEWHERE)
@@ -87,7 +135,11 @@ def named(document):
     spans = re.findall(r"`(glassd [^`]+)`", text)
     for each in (each for each in ALL if each.document == document):
         typed = [line for line in each.lines if each.language == "sh" or line.startswith("$ ")]
-        spans += [part for line in typed for part in re.findall(r"(?:^|[$;|&] )\s*(glassd [^|&;#]+)", line)]
+        spans += [
+            part
+            for line in typed
+            for part in re.findall(r"(?:^|[$;|&] )\s*(glassd [^|&;#]+)", line)
+        ]
     return spans
 
 
@@ -107,7 +159,9 @@ def test_every_verb_and_option_that_a_document_names_exists(document, capsys):
             continue
         assert words[0].rstrip(",:.") in verbs, f"{document}: {span}"
         asked = help_of([words[0]], capsys)
-        if words[0] == "registry" or (words[0] in ("tools", "servers") and len(words) > 1 and words[1].isalpha()):
+        if words[0] == "registry" or (
+            words[0] in ("tools", "servers") and len(words) > 1 and words[1].isalpha()
+        ):
             asked += help_of(words[:2], capsys) if len(words) > 1 and words[1].isalpha() else ""
         for option in re.findall(r"(?<![\w-])(--[a-z][a-z-]*)", span):
             assert option in asked, f"{document}: {span}: {option}"
@@ -116,32 +170,58 @@ def test_every_verb_and_option_that_a_document_names_exists(document, capsys):
 @pytest.mark.requirement("I11-verbs")
 def test_every_verb_stands_in_the_table_of_commands():
     text = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
-    first_cells = " ".join(re.findall(r"^\| (`glassd.*?) \| .*\|$", text, re.MULTILINE)).replace("\\|", "|")
+    first_cells = " ".join(re.findall(r"^\| (`glassd.*?) \| .*\|$", text, re.MULTILINE)).replace(
+        "\\|", "|"
+    )
     for name, _, _ in VERBS:
-        assert re.search(rf"\b{name}\b", first_cells), f"glassd {name} is not in the table of docs/commands.md"
+        assert re.search(rf"\b{name}\b", first_cells), (
+            f"glassd {name} is not in the table of docs/commands.md"
+        )
 
 
 @pytest.mark.requirement("I11-verbs")
 def test_the_options_of_the_mcp_server_are_those_of_its_guide(capsys):
     asked = help_of(["mcp"], capsys)
-    table = re.findall(r"^\| `(--[a-z-]+)", (ROOT / "docs/mcp.md").read_text(encoding="utf-8"), re.MULTILINE)
+    table = re.findall(
+        r"^\| `(--[a-z-]+)", (ROOT / "docs/mcp.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert len(table) >= 4
     assert not [option for option in table if option not in asked]
-    forms = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/tools.md").read_text(encoding="utf-8"), re.MULTILINE)
+    forms = re.findall(
+        r"^\| `(\w+)` \|", (ROOT / "docs/tools.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     providers = help_of(["registry", "show"], capsys)
-    assert not [form for form in forms if form.startswith(("mcp", "openai", "anthropic", "gemini")) and form not in providers]
+    assert not [
+        form
+        for form in forms
+        if form.startswith(("mcp", "openai", "anthropic", "gemini")) and form not in providers
+    ]
 
 
 @pytest.mark.requirement("I11-verbs")
 def test_the_exit_codes_in_the_help_are_those_of_the_program(capsys):
     asked = help_of([], capsys)
-    codes = dict(re.findall(r"(\d) ([\w ]+?)(?: ·|\n)", asked.partition("exit codes:")[2].partition("\n")[0] + "\n"))
+    codes = dict(
+        re.findall(
+            r"(\d) ([\w ]+?)(?: ·|\n)", asked.partition("exit codes:")[2].partition("\n")[0] + "\n"
+        )
+    )
     assert codes == {
-        str(cli.DONE): "done", str(cli.FAILED): "failed", str(cli.USAGE): "wrong usage or configuration",
-        str(cli.NOT_RUNNING): "the daemon is not running", str(cli.NOTHING): "nothing found", str(cli.TIMED_OUT): "timed out",
-    }  # fmt: skip
-    printed = re.search(r"^Exit codes: (.+?)\.\s", (ROOT / "docs/commands.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)[1]
-    assert printed.split() == ", ".join(f"{code} {meaning}" for code, meaning in codes.items()).split()
+        str(cli.DONE): "done",
+        str(cli.FAILED): "failed",
+        str(cli.USAGE): "wrong usage or configuration",
+        str(cli.NOT_RUNNING): "the daemon is not running",
+        str(cli.NOTHING): "nothing found",
+        str(cli.TIMED_OUT): "timed out",
+    }
+    printed = re.search(
+        r"^Exit codes: (.+?)\.\s",
+        (ROOT / "docs/commands.md").read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )[1]
+    assert (
+        printed.split() == ", ".join(f"{code} {meaning}" for code, meaning in codes.items()).split()
+    )
     assert cli.main(["no-such-verb"]) == cli.USAGE
     assert cli.main(["status", "--socket", "/nonexistent/control.sock"]) == cli.NOT_RUNNING
 

@@ -21,9 +21,12 @@ pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(240)]
 MCP, TOOLS = "docs/mcp.md", "docs/tools.md"
 CONFIG = "from pydantic import BaseModel, Field\n\nclass Config(BaseModel):\n"
 DICE = {
-    "schema.json": '{\n  "toolId": "my_dice"', "doc_summary.md": "Rolls one or more dice", "doc.md": "# my:dice",
-    "handler.py": "import secrets", "config.py": "from pydantic import BaseModel, Field\n\n\nclass Config(BaseModel):\n",
-}  # fmt: skip
+    "schema.json": '{\n  "toolId": "my_dice"',
+    "doc_summary.md": "Rolls one or more dice",
+    "doc.md": "# my:dice",
+    "handler.py": "import secrets",
+    "config.py": "from pydantic import BaseModel, Field\n\n\nclass Config(BaseModel):\n",
+}
 """The files of the example of an own tool, each by the beginning of its block."""
 TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -47,8 +50,12 @@ def test_an_agent_starts_the_server_as_it_is_written_down(place):
 @shows(MCP, "glassd mcp --http 127.0.0.1:8788 ")
 def test_the_server_listens_where_it_is_told_to_and_wants_its_token(place):
     place.write("token", TOKEN)
-    plain, beyond = (without_comment(line) for line in block(MCP, "glassd mcp --http 127.0.0.1:8788 ").lines)
-    url = place.with_own_ports(re.search(r"# (http://\S+)", block(MCP, "glassd mcp --http 127.0.0.1:8788 ").first)[1])
+    plain, beyond = (
+        without_comment(line) for line in block(MCP, "glassd mcp --http 127.0.0.1:8788 ").lines
+    )
+    url = place.with_own_ports(
+        re.search(r"# (http://\S+)", block(MCP, "glassd mcp --http 127.0.0.1:8788 ").first)[1]
+    )
     server = place.start(plain)
     server.wait_for(re.escape(url))
     assert initialised(url) == 200
@@ -62,7 +69,11 @@ def test_the_server_listens_where_it_is_told_to_and_wants_its_token(place):
 
 def initialised(url, *, token="", host=""):
     """The status of an answer to a client that introduces itself; 0 when nobody listens."""
-    about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}
+    about = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    }
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     headers |= {"Authorization": f"Bearer {token}"} if token else {}
     headers |= {"Host": host} if host else {}
@@ -86,7 +97,9 @@ def folder(place):
     """A copy of the tools that ship with glassd, as an owner's own folder."""
     copy = place.folder / "tools"
     shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(ROOT / "tools_cache" / "tools", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "tools_cache" / "tools", copy, ignore=shutil.ignore_patterns("__pycache__")
+    )
     return copy
 
 
@@ -98,13 +111,17 @@ def test_a_tool_is_these_four_files():
 
 @shows(TOOLS, "glassd registry build      # lint")
 def test_tools_are_built_checked_and_shown(place, folder):
-    build, check, show = (without_comment(line) for line in block(TOOLS, "glassd registry build      # lint").lines)
+    build, check, show = (
+        without_comment(line) for line in block(TOOLS, "glassd registry build      # lint").lines
+    )
     for command in (build, check):  # in a copy: the installation is other tests', too
         place.run(f"{command} --tools {folder}")
     assert "notes:add" in place.run(show)
 
 
-@shows(TOOLS, "[tools]\npackages", *DICE.values(), "sudo systemctl reload glassd\nglassd call my:dice")
+@shows(
+    TOOLS, "[tools]\npackages", *DICE.values(), "sudo systemctl reload glassd\nglassd call my:dice"
+)
 @pytest.mark.requirement("I11-documents")
 def test_a_tool_of_an_owners_own_is_there_after_a_reload():
     with closing(Place()) as place:
@@ -115,7 +132,9 @@ def test_a_tool_of_an_owners_own_is_there_after_a_reload():
         for name, begins in DICE.items():
             place.write(f"packages/my_dice/{name}", block(TOOLS, begins).text)
         place.run("chmod -R go-w packages")
-        settings = block(TOOLS, "[tools]\npackages").text.replace("/etc/glassd/packages", str(place.folder / "packages"))
+        settings = block(TOOLS, "[tools]\npackages").text.replace(
+            "/etc/glassd/packages", str(place.folder / "packages")
+        )
         place.write("glassd.toml", (place.folder / "glassd.toml").read_text() + settings)
         reload, call = block(TOOLS, "sudo systemctl reload glassd\nglassd call my:dice").lines
         assert "reload glassd" in reload
@@ -140,8 +159,14 @@ def test_mistakes_in_a_tool_are_named_as_printed(place, folder):
 
 @shows(TOOLS, "async def execute(args, ctx):", "import logging\nfrom collections.abc", CONFIG)
 def test_the_handlers_and_the_settings_build_and_run(place, folder):
-    function, kind, config = (block(TOOLS, begins).text for begins in (
-        "async def execute(args, ctx):", "import logging\nfrom collections.abc", CONFIG))  # fmt: skip
+    function, kind, config = (
+        block(TOOLS, begins).text
+        for begins in (
+            "async def execute(args, ctx):",
+            "import logging\nfrom collections.abc",
+            CONFIG,
+        )
+    )
     (folder / "notes_add" / "handler.py").write_text(function)
     (folder / "notes_list" / "handler.py").write_text(kind)
     (folder / "notes_add" / "config.py").write_text(config)
@@ -153,9 +178,14 @@ def test_the_handlers_and_the_settings_build_and_run(place, folder):
     assert asyncio.run(names["execute"]({"text": "milk"}, ctx)) == {"data": {"text": "Kept"}}
     assert kept == {"last": "milk"}
     exec(compile(kind, TOOLS, "exec"), names)
-    db = SimpleNamespace(create_table=store(lambda *_: None), insert=store(lambda table, row: rows.append((table, row)) or 7))
+    db = SimpleNamespace(
+        create_table=store(lambda *_: None),
+        insert=store(lambda table, row: rows.append((table, row)) or 7),
+    )
     tool = names["Keep"](db, logging.getLogger("glassd.tool.test"))
-    assert asyncio.run(tool.run({"name": "Ada", "phone": "1"})) == {"data": {"id": 7, "text": "Kept Ada"}}
+    assert asyncio.run(tool.run({"name": "Ada", "phone": "1"})) == {
+        "data": {"id": 7, "text": "Kept Ada"}
+    }
     assert rows == [("people", {"name": "Ada", "encrypted__phone": "1"})]
     exec(compile(config, TOOLS, "exec"), names)
     assert (names["Config"]().enabled, names["Config"]().most) == (True, 5)
@@ -170,7 +200,10 @@ def store(act):
 
 @shows(TOOLS, "glassd registry show notes:add --provider openai")
 def test_what_models_are_told_can_be_printed(place, folder):
-    form, losses, prompt = (without_comment(line) for line in block(TOOLS, "glassd registry show notes:add --provider openai").lines)
+    form, losses, prompt = (
+        without_comment(line)
+        for line in block(TOOLS, "glassd registry show notes:add --provider openai").lines
+    )
     assert json.loads(place.run(form))["function"]["name"] == "notes__add"
     assert "openaiStrict" in place.run(f"{losses} --tools {folder}")
     assert "notes__add" in place.run(prompt)

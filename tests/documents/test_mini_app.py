@@ -30,7 +30,7 @@ for left in range(300, -1, -1):
     except OSError as e:
         if not left or "refused" not in str(e): raise
         time.sleep(0.1)
-"""
+"""  # noqa: E501
 """What these lines need of curl, for a machine that has none."""
 
 
@@ -55,7 +55,9 @@ def test_the_mini_app_runs_as_printed_and_is_on_the_lens_at_once(place):
     place.write("greeter.py", code)
     shell = block(GUIDE, "CLOUD=http://127.0.0.1:8787").text
     at_once = "echo; glassd call com.example.greeter:greet name=Ada --json; glassd lens; kill $!\n"
-    handed_in, called, envelope, *lens = place.run(shell.replace("tools\n", "tools; echo\n") + at_once).splitlines()
+    handed_in, called, envelope, *lens = place.run(
+        shell.replace("tools\n", "tools; echo\n") + at_once
+    ).splitlines()
     handed_in, called = json.loads(handed_in), json.loads(called)
     assert (handed_in["packageName"], handed_in["tools"]) == ("com.example.greeter", ["greet"])
     assert called == {"success": True, "content": {"greeted": "Ada"}}

@@ -29,9 +29,15 @@ from tools_cache import manifest
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(240)]
 ADD = {
-    "name": "add", "description": "Adds to a list.", "sideEffects": "writes",
-    "inputSchema": {"type": "object", "properties": {"item": {"type": "string"}}, "required": ["item"]},
-}  # fmt: skip
+    "name": "add",
+    "description": "Adds to a list.",
+    "sideEffects": "writes",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"item": {"type": "string"}},
+        "required": ["item"],
+    },
+}
 DICE = """
 import asyncio
 
@@ -56,7 +62,9 @@ class House:
         return Conversation(known, exact=self._exact)
 
     async def gets(self, title, conversation, **more):
-        return await self.cloud.gets(self.examples[title], conversation, since=more.pop("since", self.since), **more)
+        return await self.cloud.gets(
+            self.examples[title], conversation, since=more.pop("since", self.since), **more
+        )
 
     async def says(self, title, conversation):
         await self.cloud.publish(self.examples[title], conversation)
@@ -71,20 +79,35 @@ class Registry:
 
     @property
     def document(self):
-        apps = [{"packageName": "com.example.list", "name": "List", "hardwareRequirements": [], "tools": self.tools}]
+        apps = [
+            {
+                "packageName": "com.example.list",
+                "name": "List",
+                "hardwareRequirements": [],
+                "tools": self.tools,
+            }
+        ]
         digest = manifest.digest(apps)
         return {"version": f"1.0.{digest[:8]}", "sha256": digest, "apps": apps}
 
     def answer(self, _method, _path, _headers, _body):
         self.asked += 1
         document = self.document
-        return 200, {"Content-Type": "application/json", "ETag": f'"{document["sha256"]}"'}, json.dumps(document).encode()
+        return (
+            200,
+            {"Content-Type": "application/json", "ETag": f'"{document["sha256"]}"'},
+            json.dumps(document).encode(),
+        )
 
 
 @asynccontextmanager
 async def house(folder, broker, *, exact):
     registry = Registry()
-    async with web(registry.answer) as url, world(folder) as place, a_cloud(HOST, broker.port, place.edge_id) as cloud:
+    async with (
+        web(registry.answer) as url,
+        world(folder) as place,
+        a_cloud(HOST, broker.port, place.edge_id) as cloud,
+    ):
         place.cloud = {"mqtt": f"{HOST}:{broker.port}", "http": url}
         handler = written(folder / "packages") / "handler.py"
         handler.write_text(DICE)
@@ -96,12 +119,16 @@ async def house(folder, broker, *, exact):
         await place.start_daemon()
         await place.ready()
         await place.daemon.own_tools.reload()
-        await until(lambda: place.daemon.registry.snapshot().find("my:dice"), "the own tool is there")
+        await until(
+            lambda: place.daemon.registry.snapshot().find("my:dice"), "the own tool is there"
+        )
         yield House(place, cloud, registry, exact=exact)
 
 
 @pytest_asyncio.fixture(
-    scope="module", loop_scope="session", params=["embedded", pytest.param("mosquitto", marks=pytest.mark.mosquitto)]
+    scope="module",
+    loop_scope="session",
+    params=["embedded", pytest.param("mosquitto", marks=pytest.mark.mosquitto)],
 )
 async def served(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("mqtt")
@@ -132,7 +159,9 @@ async def test_the_access_list_lets_edges_and_workers_do_their_part_only(tmp_pat
     acl.chmod(0o600)
     config = tmp_path / "glassd.conf"
     text = block(DOCUMENT, "# /etc/mosquitto/conf.d/glassd.conf").text
-    text = text.replace("/etc/mosquitto/glassd", str(tmp_path)).replace("/var/lib/mosquitto/", f"{tmp_path}/")
+    text = text.replace("/etc/mosquitto/glassd", str(tmp_path)).replace(
+        "/var/lib/mosquitto/", f"{tmp_path}/"
+    )
     config.write_text(text.replace("listener 8883", f"listener {port} {HOST}") + "user root\n")
     broker = Broker([program("mosquitto"), "-c", str(config)], port, tmp_path / "log").start()
 
@@ -151,15 +180,29 @@ async def test_the_access_list_lets_edges_and_workers_do_their_part_only(tmp_pat
     try:
         folder = tmp_path / "edge"
         folder.mkdir()
-        worker = BrokerOptions(host=HOST, port=port, client_id="w", clean_start=True, session_expiry_s=0, tls=options("cloud:worker")())
-        async with an_edge(folder, port=port, tls=options("edge-1")) as edge, Connection(worker) as link:
-            await link.subscribe("$share/tools/glassd/v1/default/e/+/call/tools", "glassd/v1/default/e/+/presence")
+        worker = BrokerOptions(
+            host=HOST,
+            port=port,
+            client_id="w",
+            clean_start=True,
+            session_expiry_s=0,
+            tls=options("cloud:worker")(),
+        )
+        async with (
+            an_edge(folder, port=port, tls=options("edge-1")) as edge,
+            Connection(worker) as link,
+        ):
+            await link.subscribe(
+                "$share/tools/glassd/v1/default/e/+/call/tools", "glassd/v1/default/e/+/presence"
+            )
             edge.start()
             await edge.up()
             async with asyncio.timeout(40):
                 assert (await link.receive()).topic == "glassd/v1/default/e/edge-1/presence"
             for topic in ("invoke", "result"):
-                assert await link.publish(f"glassd/v1/default/e/edge-1/{topic}", b"{}") == 0, "the edge has subscribed to it"
+                assert await link.publish(f"glassd/v1/default/e/edge-1/{topic}", b"{}") == 0, (
+                    "the edge has subscribed to it"
+                )
             assert await link.publish("glassd/v1/default/registry/tools", b"{}") == 0
         stranger = replace(worker, client_id="edge-2", tls=options("edge-2")())
         async with Connection(stranger) as link:
@@ -188,17 +231,26 @@ def test_the_bytes_in_hexadecimal_are_the_message_beside_them():
 
 async def calls(house, item, conversation, title="The edge calls a tool of the cloud", **more):
     house.place.start_call("com.example.list:add", {"item": item}, **more)
-    return await house.gets(title, conversation, fits=lambda said: said.user["a"] == house.examples[title].headers["user a"])
+    return await house.gets(
+        title,
+        conversation,
+        fits=lambda said: said.user["a"] == house.examples[title].headers["user a"],
+    )
 
 
 @replayed
 @shows(
-    DOCUMENT, "# The edge calls a tool of the cloud", "# A worker has the call", "# The worker says how far it is",
+    DOCUMENT,
+    "# The edge calls a tool of the cloud",
+    "# A worker has the call",
+    "# The worker says how far it is",
     "# The worker answers that it failed",
-)  # fmt: skip
+)
 async def test_a_call_that_fails_in_the_cloud(served):
     conversation = served.conversation()
-    await calls(served, "milk", conversation, turn_id="turn-7", idempotency_key="milk-1", session="kitchen")
+    await calls(
+        served, "milk", conversation, turn_id="turn-7", idempotency_key="milk-1", session="kitchen"
+    )
     call_id = conversation.known["call"]
     await served.says("A worker has the call", conversation)
     flights = served.place.daemon.uplink._flights
@@ -208,25 +260,45 @@ async def test_a_call_that_fails_in_the_cloud(served):
     await served.place.heard("call.progress", call_id=call_id, text="Looking for the list")
     await served.says("The worker answers that it failed", conversation)
     answer = await served.place.answer()
-    assert (answer.error.code, answer.error.type, answer.error.message) == ("TIMEOUT", "TRANSIENT", "The shop does not answer")
-    assert (answer.error.retryable, answer.error.retry_after_ms, answer.error.suggestion) == (True, 5000, "Try again in a moment")
+    assert (answer.error.code, answer.error.type, answer.error.message) == (
+        "TIMEOUT",
+        "TRANSIENT",
+        "The shop does not answer",
+    )
+    assert (answer.error.retryable, answer.error.retry_after_ms, answer.error.suggestion) == (
+        True,
+        5000,
+        "Try again in a moment",
+    )
 
 
 @replayed
 @shows(DOCUMENT, "# The worker answers\n", "# The wearer has seen it")
 async def test_a_call_that_the_cloud_answers(served):
     conversation = served.conversation()
-    await calls(served, "milk", conversation, turn_id="turn-7", idempotency_key="milk-1", session="kitchen")
+    await calls(
+        served, "milk", conversation, turn_id="turn-7", idempotency_key="milk-1", session="kitchen"
+    )
     await served.says("A worker has the call", conversation)
     await served.says("The worker answers", conversation)
     answer = await served.place.answer()
-    assert (answer.ok, answer.data, answer.meta["activatedForTool"]) == (True, {"item": "milk", "count": 3}, True)
+    assert (answer.ok, answer.data, answer.meta["activatedForTool"]) == (
+        True,
+        {"item": "milk", "count": 3},
+        True,
+    )
     await served.place.lens_shows("Shopping list", "Added: milk")
     await served.gets("The wearer has seen it", conversation)
 
 
 @replayed
-@shows(DOCUMENT, "# The same call, sent again", "# The edge withdraws it", "# A result that comes too late", "# What became of it")
+@shows(
+    DOCUMENT,
+    "# The same call, sent again",
+    "# The edge withdraws it",
+    "# A result that comes too late",
+    "# What became of it",
+)
 async def test_a_call_that_nobody_accepts(served):
     conversation = served.conversation()
     await calls(served, "bread", conversation, "The same call, sent again")
@@ -242,7 +314,11 @@ async def test_a_call_that_nobody_accepts(served):
 
 @replayed
 @shows(
-    DOCUMENT, "# The cloud calls a tool of the edge", "# The edge has the call", "# The edge says how far it is", "# The edge answers\n"
+    DOCUMENT,
+    "# The cloud calls a tool of the edge",
+    "# The edge has the call",
+    "# The edge says how far it is",
+    "# The edge answers\n",
 )
 async def test_an_invocation_and_its_repetition(served):
     conversation = served.conversation(call=str(uuid.uuid4()))
@@ -252,24 +328,39 @@ async def test_an_invocation_and_its_repetition(served):
     since = len(served.cloud.heard)
     await served.says("The cloud calls a tool of the edge", conversation)
     again = await served.gets("The edge answers", conversation, since=since)
-    assert [said.body for said in served.cloud.heard if said.kind == "result" and said.body["id"] == again.body["id"]] == [again.body] * 2
+    assert [
+        said.body
+        for said in served.cloud.heard
+        if said.kind == "result" and said.body["id"] == again.body["id"]
+    ] == [again.body] * 2
 
 
 @replayed
-@shows(DOCUMENT, "# The cloud calls its invocation off", "# The edge answers an invocation that was called off")
+@shows(
+    DOCUMENT,
+    "# The cloud calls its invocation off",
+    "# The edge answers an invocation that was called off",
+)
 async def test_an_invocation_that_is_called_off(served):
     conversation = served.conversation(call=str(uuid.uuid4()))
     call = served.examples["The cloud calls a tool of the edge"]
     endless = replace(call, body={**call.body, "args": {**call.body["args"], "count": 5}})
     await served.cloud.publish(endless, conversation)
     await served.gets("The edge has the call", conversation)
-    await served.cloud.hears("progress", lambda said: said.kind == "progress" and said.body["id"] == conversation.known["call"])
+    await served.cloud.hears(
+        "progress",
+        lambda said: said.kind == "progress" and said.body["id"] == conversation.known["call"],
+    )
     await served.says("The cloud calls its invocation off", conversation)
     await served.gets("The edge answers an invocation that was called off", conversation)
 
 
 @replayed
-@shows(DOCUMENT, "# The cloud calls with a version that does not exist", "# The edge says what is wrong with it")
+@shows(
+    DOCUMENT,
+    "# The cloud calls with a version that does not exist",
+    "# The edge says what is wrong with it",
+)
 async def test_an_invocation_that_cannot_be_read(served):
     conversation = served.conversation(call=str(uuid.uuid4()))
     await served.says("The cloud calls with a version that does not exist", conversation)
@@ -279,12 +370,21 @@ async def test_an_invocation_that_cannot_be_read(served):
 @replayed
 async def test_an_invocation_is_named_by_its_body_or_by_its_correlation_data(served):
     cloud = served.cloud
-    for names, tool, ok in ((["id"], "clock:now", True), (["call_id"], "clock:now", True), ([], "clock:now", True), (["id"], "clock", False)):
+    for names, tool, ok in (
+        (["id"], "clock:now", True),
+        (["call_id"], "clock:now", True),
+        ([], "clock:now", True),
+        (["id"], "clock", False),
+    ):
         call_id = str(uuid.uuid4())
         correlation = None if names else uuid.UUID(call_id).bytes
         body = {"v": 1, "tool": tool, "unknown": {}, **dict.fromkeys(names, call_id)}
-        await cloud.says("invoke", body, kind="call", reply_to=cloud.reply_topic, correlation=correlation)
-        said = await cloud.hears("its result", lambda s, call_id=call_id: s.kind == "result" and s.body["id"] == call_id)
+        await cloud.says(
+            "invoke", body, kind="call", reply_to=cloud.reply_topic, correlation=correlation
+        )
+        said = await cloud.hears(
+            "its result", lambda s, call_id=call_id: s.kind == "result" and s.body["id"] == call_id
+        )
         assert said.body["ok"] is ok
         assert said.correlation == uuid.UUID(call_id).bytes
 
@@ -292,10 +392,21 @@ async def test_an_invocation_is_named_by_its_body_or_by_its_correlation_data(ser
 @replayed
 async def test_an_invocation_that_cannot_be_read_or_named_is_dropped(served):
     cloud = served.cloud
-    await cloud.says("invoke", {"v": 2, "id": str(uuid.uuid4()), "tool": "clock:now"}, kind="call", reply_to=cloud.reply_topic)
+    await cloud.says(
+        "invoke",
+        {"v": 2, "id": str(uuid.uuid4()), "tool": "clock:now"},
+        kind="call",
+        reply_to=cloud.reply_topic,
+    )
     call_id = str(uuid.uuid4())
     correlation = uuid.UUID(call_id).bytes
-    await cloud.says("invoke", {"v": 2, "id": call_id}, kind="call", reply_to=cloud.reply_topic, correlation=correlation)
+    await cloud.says(
+        "invoke",
+        {"v": 2, "id": call_id},
+        kind="call",
+        reply_to=cloud.reply_topic,
+        correlation=correlation,
+    )
     await cloud.hears("why not", lambda said: said.kind == "result" and said.body["id"] == call_id)
     assert not [said for said in cloud.heard if said.kind == "result" and not said.body["id"]]
 
@@ -307,14 +418,22 @@ async def test_a_repetition_of_a_running_invocation_gets_nothing_new(served):
     endless = replace(call, body={**call.body, "args": {"sides": 6, "count": 5}})
     await served.cloud.publish(endless, conversation)
     mine = conversation.known["call"]
-    await served.cloud.hears("progress", lambda said: said.kind == "progress" and said.body["id"] == mine)
+    await served.cloud.hears(
+        "progress", lambda said: said.kind == "progress" and said.body["id"] == mine
+    )
     await served.cloud.publish(endless, conversation)
     await served.cloud.answer_to(await served.cloud.invokes("clock:now", {}))
     await served.says("The cloud calls its invocation off", conversation)
     await served.cloud.answer_to(mine)
-    assert [said.kind for said in served.cloud.heard if said.body.get("id") == mine and "/reply/" in said.topic] == [
-        "accepted", "progress", "result",
-    ]  # fmt: skip
+    assert [
+        said.kind
+        for said in served.cloud.heard
+        if said.body.get("id") == mine and "/reply/" in said.topic
+    ] == [
+        "accepted",
+        "progress",
+        "result",
+    ]
 
 
 # ------------------------------------------------------------------ what the edge reports
@@ -325,31 +444,58 @@ def ours(**fields: Any):
 
 
 @replayed
-@shows(DOCUMENT, "# The edge is there, its glasses too", "# The edge says goodbye; its will says the same")
+@shows(
+    DOCUMENT,
+    "# The edge is there, its glasses too",
+    "# The edge says goodbye; its will says the same",
+)
 async def test_presence_from_the_first_connection_to_the_last_word(tmp_path):
     with iotcore(tmp_path) as broker:
         async with house(tmp_path, broker, exact=False) as place:
             conversation = place.conversation()
-            await place.gets("The edge is there, its glasses too", conversation, since=0, fits=ours(state="online", glasses="connected"))
+            await place.gets(
+                "The edge is there, its glasses too",
+                conversation,
+                since=0,
+                fits=ours(state="online", glasses="connected"),
+            )
             will = place.place.daemon.uplink._broker_options(None).will
             await place.place.stop_daemon()
-            said = await place.gets("The edge says goodbye; its will says the same", conversation, fits=ours(state="offline"))
+            said = await place.gets(
+                "The edge says goodbye; its will says the same",
+                conversation,
+                fits=ours(state="offline"),
+            )
             message = wire.decode(will.payload, content_type=will.content_type)
-            assert (will.topic, will.user_properties, message.body) == (said.topic, (("k", "presence"),), said.body)
+            assert (will.topic, will.user_properties, message.body) == (
+                said.topic,
+                (("k", "presence"),),
+                said.body,
+            )
 
 
 @replayed
 @shows(DOCUMENT, "# The capability report")
 async def test_the_capability_report(served):
     conversation = served.conversation()
-    await served.gets("The capability report", conversation, since=0, fits=ours(connected=True, worn=None, battery=None))
+    await served.gets(
+        "The capability report",
+        conversation,
+        since=0,
+        fits=ours(connected=True, worn=None, battery=None),
+    )
 
 
 @replayed
 @shows(
-    DOCUMENT, "# The wearer taps", "# The wearer nods", "# The wearer presses the button", "# The wearer puts the glasses on",
-    "# The battery has another level", "# The wearer has said something",
-)  # fmt: skip
+    DOCUMENT,
+    "# The wearer taps",
+    "# The wearer nods",
+    "# The wearer presses the button",
+    "# The wearer puts the glasses on",
+    "# The battery has another level",
+    "# The wearer has said something",
+)
 async def test_events(served):
     glasses = served.place.mock.glasses
     for title, act in (
@@ -374,8 +520,13 @@ async def test_a_notice_makes_the_edge_fetch_the_registry(served):
     asked = served.registry.asked
     served.registry.tools = [ADD, {**ADD, "name": f"add{asked}"}]
     document = served.registry.document
-    conversation = served.conversation(version=document["version"], sha256=document["sha256"], url="http://192.0.2.1/not/asked")
+    conversation = served.conversation(
+        version=document["version"], sha256=document["sha256"], url="http://192.0.2.1/not/asked"
+    )
     await served.says("Another registry is in force", conversation)
     registry = served.place.daemon.registry
-    await until(lambda: registry.snapshot().find(f"com.example.list:add{asked}"), "the new registry is in force")
+    await until(
+        lambda: registry.snapshot().find(f"com.example.list:add{asked}"),
+        "the new registry is in force",
+    )
     assert served.registry.asked == asked + 1

@@ -1,6 +1,7 @@
 """The blocks of the README, run in order as they are printed.
 
-Replaced in what is printed: ports by free ones and, where a test says so, an address or a waiting time.
+Replaced in what is printed: ports by free ones and, where a test says so, an address or a waiting
+time.
 """
 
 import json
@@ -48,14 +49,21 @@ def test_what_a_person_types_into_the_demo_does_what_is_said_beside_it(place):
     [count] = re.findall(r"\d+ tools, \d+ for these glasses", TEXT)
     demo.wait_for(rf"{count} \(cloud\)")
     title, invoked, *lens = block(README, "== The cloud's own agent uses the glasses").lines
-    assert f"\n{title}\ninvoke {invoked.split()[1]} " in (ROOT / "edge/demo/tour.script").read_text(encoding="utf-8")
+    assert f"\n{title}\ninvoke {invoked.split()[1]} " in (ROOT / "edge/demo/tour.script").read_text(
+        encoding="utf-8"
+    )
     demo.type('invoke glasses:show_text {"text": "Your table is ready", "title": "Bistro"}')
     demo.wait_for(r"(?s)" + ".*".join(pattern(line) for line in (invoked, *lens)))
     comes = {
-        "say": r"clock:now", "call com.example.calc:evaluate": "= 42", "call com.example.prime": "1000003", "caps": r"tools, \d+ for these glasses",
-        "call com.example.photo:inspect": "HARDWARE_MISSING.*camera", "offline": "offline:", "call com.example.tasks": "com.example.tasks:add",
+        "say": r"clock:now",
+        "call com.example.calc:evaluate": "= 42",
+        "call com.example.prime": "1000003",
+        "caps": r"tools, \d+ for these glasses",
+        "call com.example.photo:inspect": "HARDWARE_MISSING.*camera",
+        "offline": "offline:",
+        "call com.example.tasks": "com.example.tasks:add",
         "online": "com.example.tasks:add: finished now",
-    }  # fmt: skip
+    }
     for act in acts:
         before = demo.type(act)
         wanted = next(what for begins, what in comes.items() if act.startswith(begins))
@@ -72,18 +80,30 @@ def test_what_a_person_types_into_the_demo_does_what_is_said_beside_it(place):
 
 @shows(README, "pip install '.[voice,enrol,calendar]'", "glassd 0.1.0  edge-")
 def test_a_daemon_without_a_cloud_prints_this_status(place):
-    install, run, status = (without_comment(line) for line in block(README, "pip install '.[voice").lines)
+    install, run, status = (
+        without_comment(line) for line in block(README, "pip install '.[voice").lines
+    )
     assert_extras(install)
     sample = block(README, "glassd 0.1.0  edge-")
     sim = re.search(r"`(glassd sim mock:display --radio tcp:127\.0\.0\.1:)\d+`", TEXT)[1]
     port = free_port()
     place.start(f"{sim}{port}")
-    place.write(".config/glassd/glassd.toml", f'version = 1\n[glasses]\nradio = "tcp:127.0.0.1:{port}"\n')
-    place.env["GLASSD_CONFIG"] = str(place.folder / ".config/glassd/glassd.toml")  # as if there were no /etc/glassd
+    place.write(
+        ".config/glassd/glassd.toml", f'version = 1\n[glasses]\nradio = "tcp:127.0.0.1:{port}"\n'
+    )
+    place.env["GLASSD_CONFIG"] = str(
+        place.folder / ".config/glassd/glassd.toml"
+    )  # as if there were no /etc/glassd
     place.start(run)
     place.until(place.is_ready, "glasses ready")
-    place.until(lambda: place.status()["registry"]["compatible"] > 4, "the tools are judged by the glasses")
-    compare(sample.lines, place.run(status), {"/etc/glassd/glassd.toml": r"\S+", "14 running": r"1\d running"})
+    place.until(
+        lambda: place.status()["registry"]["compatible"] > 4, "the tools are judged by the glasses"
+    )
+    compare(
+        sample.lines,
+        place.run(status),
+        {"/etc/glassd/glassd.toml": r"\S+", "14 running": r"1\d running"},
+    )
 
 
 def assert_extras(text):
@@ -97,7 +117,9 @@ def assert_extras(text):
 
 def test_every_extra_that_a_document_names_exists():
     for document in DOCUMENTS:
-        for found in re.findall(r"(?:glassd|\.)\[([a-z,]+)\]", (ROOT / document).read_text(encoding="utf-8")):
+        for found in re.findall(
+            r"(?:glassd|\.)\[([a-z,]+)\]", (ROOT / document).read_text(encoding="utf-8")
+        ):
             assert_extras(f"[{found}]'")
 
 
@@ -106,13 +128,17 @@ def test_every_extra_that_a_document_names_exists():
 
 @shows(README, '{"mcpServers": {\n  "glasses"')
 def test_three_lines_give_an_agent_glasses(place):
-    server = json.loads(block(README, '{"mcpServers": {\n  "glasses"').text)["mcpServers"]["glasses"]
+    server = json.loads(block(README, '{"mcpServers": {\n  "glasses"').text)["mcpServers"][
+        "glasses"
+    ]
     with closing(Agent(place, " ".join([server["command"], *server["args"]]))) as agent:
         names = {tool["name"] for tool in agent.ask("tools/list")["tools"]}
         shown = agent.ask("tools/call", name="glasses__show_text", arguments={"text": "Hello"})
         assert "glasses__show_text" in names
         assert not shown.get("isError"), shown
-        assert "Hello" in place.run("glassd lens")  # “`glassd lens --watch` in a terminal is what the wearer sees”
+        assert "Hello" in place.run(
+            "glassd lens"
+        )  # “`glassd lens --watch` in a terminal is what the wearer sees”
 
 
 # ------------------------------------------------------------------ configuration, development
@@ -123,7 +149,9 @@ def test_three_lines_give_an_agent_glasses(place):
 def test_the_configuration_is_read_as_printed(tmp_path):
     from edge.settings_reading import load
 
-    (tmp_path / "glassd.toml").write_text(block(README, "version = 1\n[audio]").text, encoding="utf-8")
+    (tmp_path / "glassd.toml").write_text(
+        block(README, "version = 1\n[audio]").text, encoding="utf-8"
+    )
     settings = load(tmp_path / "glassd.toml", {})
     assert (settings.audio.voice, settings.uplink.host) == ("de-DE", "broker.local")
     assert settings.policy.disabled_tools == ("com.example.camera:shoot",)
@@ -141,9 +169,13 @@ def test_the_layout_names_what_exists():
 def test_the_paths_that_are_named_exist():
     for document in DOCUMENTS:
         text = (ROOT / document).read_text(encoding="utf-8")
-        for path in re.findall(r"`((?:edge|firmware_bridge|tools_cache|tests|docs|systemd)/[\w/.]+?)`", text):
+        for path in re.findall(
+            r"`((?:edge|firmware_bridge|tools_cache|tests|docs|systemd)/[\w/.]+?)`", text
+        ):
             assert (ROOT / path).exists(), f"{document}: {path}"
-    for path in re.findall(r"\bedge/\w+\.py", block(ARCHITECTURE, "                               edge/cli.py").text):
+    for path in re.findall(
+        r"\bedge/\w+\.py", block(ARCHITECTURE, "                               edge/cli.py").text
+    ):
         assert (ROOT / path).exists(), path
 
 
@@ -156,7 +188,9 @@ def test_links_lead_to_files_and_headings():
                 file, _, anchor = target.partition("#")
                 page = (ROOT / document).parent / file if file else ROOT / document
                 assert page.exists(), f"{document}: {target}"
-                assert not anchor or anchor in anchors(page.read_text(encoding="utf-8")), f"{document}: {target}"
+                assert not anchor or anchor in anchors(page.read_text(encoding="utf-8")), (
+                    f"{document}: {target}"
+                )
 
 
 def anchors(page):
@@ -170,4 +204,8 @@ def test_the_readme_is_short():
     assert len(TEXT.splitlines()) <= 200
     for document in DOCUMENTS:  # tables and blocks keep their lines whole
         text = re.sub(r"(?ms)^```.*?^```", "", (ROOT / document).read_text(encoding="utf-8"))
-        assert not [line for line in text.splitlines() if len(line) > 100 and not line.startswith(("|", "<!--"))], document
+        assert not [
+            line
+            for line in text.splitlines()
+            if len(line) > 100 and not line.startswith(("|", "<!--"))
+        ], document

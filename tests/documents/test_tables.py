@@ -27,7 +27,11 @@ def table(text, head):
     """The first cells of the rows under a table's head."""
     rows = text.partition(head)[2].partition("\n\n")[0]
     assert rows, f"there is no table {head!r}"
-    return [row.split("|")[1].strip() for row in rows.splitlines() if row.startswith("| ") and "---" not in row]
+    return [
+        row.split("|")[1].strip()
+        for row in rows.splitlines()
+        if row.startswith("| ") and "---" not in row
+    ]
 
 
 def words(cells):
@@ -35,7 +39,9 @@ def words(cells):
 
 
 def source(folder):
-    return "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / folder).rglob("*.py")))
+    return "\n".join(
+        path.read_text(encoding="utf-8") for path in sorted((ROOT / folder).rglob("*.py"))
+    )
 
 
 def test_a_call_may_be_what_is_listed():
@@ -60,7 +66,10 @@ def test_the_switches_of_the_g1_are_as_many_as_is_said_and_named_as_they_are():
 
 def test_what_status_says_of_tls_is_what_it_can_say():
     known = set(re.findall(r'= "([a-z_]+)"', Path(faults).read_text(encoding="utf-8")))
-    said = {f"tls_client{word}" if word.startswith("_") else word for word in words(table(CLOUD, "| `glassd status` says |"))}
+    said = {
+        f"tls_client{word}" if word.startswith("_") else word
+        for word in words(table(CLOUD, "| `glassd status` says |"))
+    }
     assert {word for word in said if word.startswith("tls")} <= known
 
 
@@ -68,7 +77,14 @@ def test_the_forms_of_models_are_those_that_are_known():
     known = set(re.findall(r'"([a-z-]+)": ', Path(transports).read_text(encoding="utf-8")))
     [listed] = re.findall(r"(?s)speaks your provider's form \((.+?)\)", MCP)
     assert {"openai", "openai-responses", "anthropic", "gemini"} == words([listed]) - {"-strict"}
-    assert {"openai", "openai-strict", "openai-responses", "openai-responses-strict", "anthropic", "gemini"} <= known
+    assert {
+        "openai",
+        "openai-strict",
+        "openai-responses",
+        "openai-responses-strict",
+        "anthropic",
+        "gemini",
+    } <= known
 
 
 def test_the_codes_and_paths_of_enrolment_are_those_that_a_cloud_and_an_edge_know():
@@ -99,8 +115,12 @@ def test_the_keys_of_a_request_over_mcp_are_those_that_are_read():
 
 
 def test_the_files_that_errors_send_a_person_to_are_there():
-    """`every key is explained in …`: of a checkout the file in it, of an installation the copy that is installed."""
+    """`every key is explained in …`: of a checkout the file in it, of an installation the copy
+    that is installed.
+    """
     assert "systemd/glassd.toml" in README
     assert (ROOT / "systemd/glassd.toml").is_file()
     for installed in re.findall(r"`/usr/local/share/glassd/([\w/*.]+)`", INSTALL):
-        assert list((ROOT / "systemd").glob(installed)) or list((ROOT / "systemd").rglob(installed)), installed
+        assert list((ROOT / "systemd").glob(installed)) or list(
+            (ROOT / "systemd").rglob(installed)
+        ), installed

@@ -1,4 +1,6 @@
-"""The blocks about tools and calls, run as they are printed on one machine with a small cloud, simulated glasses and a daemon."""
+"""The blocks about tools and calls, run as they are printed on one machine with a small cloud,
+simulated glasses and a daemon.
+"""
 
 import json
 import re
@@ -14,8 +16,18 @@ from tests.documents.blocks import block, commands, compare, pattern, shows, wit
 from tests.documents.place import Place
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
-MCP, COMMANDS, DEVCLOUD, HTTP_TOOLS = "docs/mcp.md", "docs/commands.md", "docs/devcloud.md", "docs/http-tools.md"
-MCP_SERVERS, CALLS, BUILTIN, SELECTION = "docs/mcp-servers.md", "docs/calls.md", "docs/builtin-tools.md", "docs/tool-selection.md"
+MCP, COMMANDS, DEVCLOUD, HTTP_TOOLS = (
+    "docs/mcp.md",
+    "docs/commands.md",
+    "docs/devcloud.md",
+    "docs/http-tools.md",
+)
+MCP_SERVERS, CALLS, BUILTIN, SELECTION = (
+    "docs/mcp-servers.md",
+    "docs/calls.md",
+    "docs/builtin-tools.md",
+    "docs/tool-selection.md",
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +47,16 @@ def house():
 
 @shows(MCP, "$ glassd llm tools anthropic")
 def test_a_models_reply_is_answered_and_printed_as_shown(house):
-    reply = {"role": "assistant", "content": [
-        {"type": "tool_use", "id": "toolu_01A", "name": "clock__now", "input": {}}]}  # fmt: skip
+    reply = {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "toolu_01A", "name": "clock__now", "input": {}}],
+    }
     (house.folder / "reply.json").write_text(json.dumps(reply))
     for command, printed in commands(block(MCP, "$ glassd llm tools anthropic").text):
         compare(printed, house.run(without_comment(command)))
-    assert "clock__now" in {tool["name"] for tool in json.loads((house.folder / "tools.json").read_text())}
+    assert "clock__now" in {
+        tool["name"] for tool in json.loads((house.folder / "tools.json").read_text())
+    }
 
 
 # ------------------------------------------------------------------ three processes by hand
@@ -70,7 +86,8 @@ def test_the_tools_are_known_without_a_daemon_and_say_how_old_they_are(house):
         house.until(house.is_ready, "the daemon is back")
 
 
-# ------------------------------------------------------------------ your own tools, and other servers' tools
+# ------------------------------------------------------------------ your own tools, and other
+# servers' tools
 
 
 class Weather(BaseHTTPRequestHandler):
@@ -96,14 +113,21 @@ def test_ten_lines_of_toml_are_a_tool(house):
         server = stack.enter_context(HTTPServer(("127.0.0.1", 0), Weather))
         Thread(target=server.serve_forever, daemon=True).start()
         stack.callback(server.shutdown)
-        house.write("tools.d/weather.toml", toml.replace("https://wttr.in", f"http://127.0.0.1:{server.server_port}"))
-        (reload, _), (listing, printed), (call, _) = commands(block(HTTP_TOOLS, "$ systemctl reload glassd                # or").text)
+        house.write(
+            "tools.d/weather.toml",
+            toml.replace("https://wttr.in", f"http://127.0.0.1:{server.server_port}"),
+        )
+        (reload, _), (listing, printed), (call, _) = commands(
+            block(HTTP_TOOLS, "$ systemctl reload glassd                # or").text
+        )
         assert "kill -HUP" in reload
         house.daemon.process.send_signal(signal.SIGHUP)
         house.until(lambda: house.run(listing, fine=(0, 1)), "the reload was heard")
         compare(printed, house.run(listing))
         house.run(without_comment(call))
-        assert "INVALID_ARGUMENTS" in house.run("glassd call my:weather town=5", fine=(1,))  # the schema is in force
+        assert "INVALID_ARGUMENTS" in house.run(
+            "glassd call my:weather town=5", fine=(1,)
+        )  # the schema is in force
         house.run(without_comment(call))
         lens = house.run("glassd lens")
         assert "Weather" in lens
@@ -113,7 +137,9 @@ def test_ten_lines_of_toml_are_a_tool(house):
 @shows(MCP_SERVERS, '[[mcp.servers]]\nid = "files"')
 def test_the_servers_of_the_example_are_settings_that_are_read(place):
     token = place.write("home-token", "secret")
-    text = block(MCP_SERVERS, '[[mcp.servers]]\nid = "files"').text.replace("/etc/glassd/home-token", str(token))
+    text = block(MCP_SERVERS, '[[mcp.servers]]\nid = "files"').text.replace(
+        "/etc/glassd/home-token", str(token)
+    )
     from edge.settings_reading import load
 
     place.write("glassd.toml", f"version = 1\n{text}")
@@ -121,12 +147,15 @@ def test_the_servers_of_the_example_are_settings_that_are_read(place):
     assert [server.id for server in settings.mcp.servers] == ["files", "home"]
 
 
-# ------------------------------------------------------------------ calls, built-in tools, tool selection
+# ------------------------------------------------------------------ calls, built-in tools, tool
+# selection
 
 
 @shows(CALLS, "$ glassd call com.example.calendar:create_event")
 def test_a_call_that_needs_a_yes_is_printed_as_shown(house):
-    [(command, printed)] = commands(block(CALLS, "$ glassd call com.example.calendar:create_event").text)
+    [(command, printed)] = commands(
+        block(CALLS, "$ glassd call com.example.calendar:create_event").text
+    )
     said = house.run(command)
     compare(printed, said)
     token = re.search(r"token +([0-9a-f]+)", said)[1]
@@ -135,24 +164,36 @@ def test_a_call_that_needs_a_yes_is_printed_as_shown(house):
 
 @shows("docs/confirmation.md", "Execute com.example.calendar:create_event")
 def test_a_question_has_the_lines_that_its_guide_shows(house):
-    asked, *particulars = block("docs/confirmation.md", "Execute com.example.calendar:create_event").lines
-    args = {"title": "Lunch", "attendees": ["ann@example.org", "bob@example.org"], "start": "2026-12-01T12:00:00Z"}
-    said = house.run(f"glassd call com.example.calendar:create_event '{json.dumps(args)}' --no-wait")
+    asked, *particulars = block(
+        "docs/confirmation.md", "Execute com.example.calendar:create_event"
+    ).lines
+    args = {
+        "title": "Lunch",
+        "attendees": ["ann@example.org", "bob@example.org"],
+        "start": "2026-12-01T12:00:00Z",
+    }
+    said = house.run(
+        f"glassd call com.example.calendar:create_event '{json.dumps(args)}' --no-wait"
+    )
     compare([f"waits for a yes: {asked}", *(f"  {line}" for line in particulars), "…"], said)
     house.run(f"glassd confirm {re.search(r'token +([0-9a-f]+)', said)[1]} --deny", fine=(0, 1))
 
 
-@shows(BUILTIN, "$ glassd call kb:search '{\"query\"")
+@shows(BUILTIN, '$ glassd call kb:search \'{"query"')
 def test_documents_calendars_and_silence_are_asked_for_as_printed(house):
-    house.write(".local/state/glassd/kb/studio/returns.md", "# Returns\nOur return policy: thirty days.\n")
-    for command, _ in commands(block(BUILTIN, "$ glassd call kb:search '{\"query\"").text):
+    house.write(
+        ".local/state/glassd/kb/studio/returns.md", "# Returns\nOur return policy: thirty days.\n"
+    )
+    for command, _ in commands(block(BUILTIN, '$ glassd call kb:search \'{"query"').text):
         house.run(command)
 
 
 @shows(SELECTION, "$ glassd call registry:search query=")
 def test_a_tool_is_found_and_invoked_by_the_registrys_own_tools(house):
     house.run("glassd call timer:start seconds=600 label=pasta", fine=(0,))
-    (search, printed), (invoke, _) = commands(block(SELECTION, "$ glassd call registry:search query=").text)
+    (search, printed), (invoke, _) = commands(
+        block(SELECTION, "$ glassd call registry:search query=").text
+    )
     said = house.run(search)
     assert re.search(pattern(printed[0].strip()), said), said
     house.run(invoke)
@@ -167,10 +208,14 @@ def test_tools_are_switched_off_and_on_as_printed(house):
 @shows(SELECTION, "[policy]\ncloud_may")
 def test_what_the_cloud_may_call_is_opened_by_a_line_and_a_reload(house):
     def asked():
-        body = json.dumps({"edge_id": house.status()["edge_id"], "tool": "notes:list", "args": {}}).encode()
+        body = json.dumps(
+            {"edge_id": house.status()["edge_id"], "tool": "notes:list", "args": {}}
+        ).encode()
         url = house.with_own_ports("http://127.0.0.1:8787/devcloud/invoke")
         request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=60) as answer:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+            request, timeout=60
+        ) as answer:
             return json.loads(answer.read())
 
     assert asked()["error"]["code"] == "DENIED"

@@ -1,4 +1,5 @@
-"""Real brokers on free loopback ports for tests, and a TCP proxy that can cut, or swallow, what passes.
+"""Real brokers on free loopback ports for tests, and a TCP proxy that can cut, or swallow, what
+passes.
 
 Knows nothing of glassd's own topics.
 """
@@ -23,8 +24,8 @@ _given: set[int] = set()
 
 
 def free_port() -> int:
-    """A port for a process that binds it later. Not of those from which the kernel takes the near ends of connections: one of
-    the many that other tests open meanwhile would be in its way.
+    """A port for a process that binds it later. Not of those from which the kernel takes the near
+    ends of connections: one of the many that other tests open meanwhile would be in its way.
     """
     while True:
         port = 20_000 + secrets.randbelow(12_000)
@@ -37,7 +38,9 @@ def free_port() -> int:
 
 @dataclass
 class Broker:
-    """One broker process; `stop` and `start` keep the port (a restart without sessions, as nothing is persisted)."""
+    """One broker process; `stop` and `start` keep the port (a restart without sessions, as
+    nothing is persisted).
+    """
 
     argv: list[str]
     port: int
@@ -48,7 +51,9 @@ class Broker:
     def start(self, *, deadline_s: float = 40.0) -> "Broker":
         with self.log.open("ab") as out:
             # iotcore leaves when its stdin closes, so it gets a pipe that lives as long as we do.
-            self.process = subprocess.Popen(self.argv, stdin=subprocess.PIPE, stdout=out, stderr=out, env=self.env)
+            self.process = subprocess.Popen(
+                self.argv, stdin=subprocess.PIPE, stdout=out, stderr=out, env=self.env
+            )
         until = time.monotonic() + deadline_s
         while time.monotonic() < until:
             if self.process.poll() is not None:
@@ -70,19 +75,29 @@ class Broker:
 
 @contextmanager
 def mosquitto(
-    tmp_path: Path, *, port: int | None = None, nodelay: bool = True, extra: str = "", start: bool = True, stock: bool = False
+    tmp_path: Path,
+    *,
+    port: int | None = None,
+    nodelay: bool = True,
+    extra: str = "",
+    start: bool = True,
+    stock: bool = False,
 ) -> Iterator[Broker]:
-    """Mosquitto 2 that asks nobody who they are; `extra` is more of its configuration. `stock`: its own limits, not ours.
+    """Mosquitto 2 that asks nobody who they are; `extra` is more of its configuration. `stock`: its
+    own limits, not ours.
 
     Skips the test where there is none.
     """
     port = port or free_port()
     config = tmp_path / f"mosquitto-{port}.conf"
     config.write_text(
-        f"listener {port} {HOST}\nset_tcp_nodelay {str(nodelay).lower()}\npersistence false\nuser root\n"
+        f"listener {port} {HOST}\nset_tcp_nodelay "
+        f"{str(nodelay).lower()}\npersistence false\nuser root\n"
         f"allow_anonymous true\n{'' if stock else 'max_inflight_messages 64'}\n{extra}\n"
     )
-    broker = Broker([program("mosquitto"), "-c", str(config)], port, tmp_path / f"mosquitto-{port}.log")
+    broker = Broker(
+        [program("mosquitto"), "-c", str(config)], port, tmp_path / f"mosquitto-{port}.log"
+    )
     try:
         yield broker.start() if start else broker
     finally:
@@ -124,9 +139,14 @@ def iotcore(tmp_path: Path) -> Iterator[Broker]:
     port = free_port()
     config = tmp_path / f"rumqttd-{port}.toml"
     config.write_text(_RUMQTTD.format(v4=free_port(), v5=port))
-    code = "import sys; from iotcore.iotcore import IotCoreBroker as B; B(config_path=sys.argv[1]).run_forever()"
+    code = (
+        "import sys; from iotcore.iotcore import IotCoreBroker as B; "
+        "B(config_path=sys.argv[1]).run_forever()"
+    )
     env = dict(os.environ, RUST_LOG="off")
-    broker = Broker([sys.executable, "-c", code, str(config)], port, tmp_path / f"rumqttd-{port}.log", env)
+    broker = Broker(
+        [sys.executable, "-c", code, str(config)], port, tmp_path / f"rumqttd-{port}.log", env
+    )
     try:
         yield broker.start()
     finally:
@@ -134,7 +154,9 @@ def iotcore(tmp_path: Path) -> Iterator[Broker]:
 
 
 class Proxy:
-    """TCP in the middle: passes bytes until told to `cut` (reset) or to be `black` (swallow both ways, say nothing)."""
+    """TCP in the middle: passes bytes until told to `cut` (reset) or to be `black` (swallow
+    both ways, say nothing).
+    """
 
     def __init__(self, target: int) -> None:
         self.target = target
@@ -180,7 +202,9 @@ async def proxy(target: int) -> AsyncIterator[Proxy]:
 
 @asynccontextmanager
 async def serving(handler, *, tls=None) -> AsyncIterator[int]:
-    """Run a TCP server of `handler(reader, writer)`; gives its port; leaves no socket and no task behind."""
+    """Run a TCP server of `handler(reader, writer)`; gives its port; leaves no socket and no
+    task behind.
+    """
     tasks: set[asyncio.Task] = set()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -203,7 +227,9 @@ async def serving(handler, *, tls=None) -> AsyncIterator[int]:
 
 
 async def until(condition, *, deadline_s: float = 40.0, what: str = "condition") -> None:
-    """Wait until `condition()` is true; fails by name at the deadline. For what no event announces."""
+    """Wait until `condition()` is true; fails by name at the deadline. For what no event
+    announces.
+    """
     async with asyncio.timeout(deadline_s):
         while not condition():
             await asyncio.sleep(0.005)

@@ -1,6 +1,8 @@
-"""A second reader of the air: raw HCI bytes → pages, sound and events, from PROFILE.md's words and the Core Specification.
+"""A second reader of the air: raw HCI bytes → pages, sound and events, from PROFILE.md's words and
+the Core Specification.
 
-Imports neither firmware_bridge nor edge nor bumble, so that a mistake made twice in one codec is seen here.
+Imports neither firmware_bridge nor edge nor bumble, so that a mistake made twice in one codec is
+seen here.
 """
 
 import asyncio
@@ -54,9 +56,12 @@ class Tap:
             ours, theirs = await asyncio.open_connection("127.0.0.1", self._target)
             writers.append(theirs)
             for writer in writers:
-                writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                writer.get_extra_info("socket").setsockopt(
+                    socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+                )
             await asyncio.gather(
-                self._flow(host_in, theirs, self.to_controller), self._flow(ours, host_out, self.to_host)
+                self._flow(host_in, theirs, self.to_controller),
+                self._flow(ours, host_out, self.to_host),
             )
         finally:
             for writer in writers:
@@ -65,7 +70,9 @@ class Tap:
                     await writer.wait_closed()
 
     @staticmethod
-    async def _flow(source: asyncio.StreamReader, drain: asyncio.StreamWriter, record: bytearray) -> None:
+    async def _flow(
+        source: asyncio.StreamReader, drain: asyncio.StreamWriter, record: bytearray
+    ) -> None:
         with contextlib.suppress(ConnectionError):
             while chunk := await source.read(65536):
                 record += chunk
@@ -118,7 +125,8 @@ def read_air(to_controller: bytes, to_host: bytes) -> Air:
     return air
 
 
-# ------------------------------------------------------------------ Core Specification: H4, ACL, L2CAP, ATT
+# ------------------------------------------------------------------ Core Specification: H4, ACL,
+# L2CAP, ATT
 
 
 def _number(data: bytes) -> int:
@@ -145,7 +153,9 @@ def _h4(stream: bytes):
 
 
 def _l2cap(stream: bytes):
-    """Vol 4 Part E 5.4.2 and Vol 3 Part A 3.1: (channel, payload), fragments joined for each connection handle."""
+    """Vol 4 Part E 5.4.2 and Vol 3 Part A 3.1: (channel, payload), fragments joined for each
+    connection handle.
+    """
     parts: dict[int, bytes] = {}
     for kind, packet in _h4(stream):
         if kind != ACL:
@@ -167,7 +177,9 @@ def _att(stream: bytes):
 
 
 def _handles(answers: list[bytes]) -> tuple[int, int]:
-    """Vol 3 Part F 3.4.4.2: where rx and tx live, from the answers to the characteristic discovery."""
+    """Vol 3 Part F 3.4.4.2: where rx and tx live, from the answers to the characteristic
+    discovery.
+    """
     found: dict[str, int] = {}
     for pdu in answers:
         if pdu[0] != TYPE_ANSWER:
@@ -189,7 +201,12 @@ def _messages(packets: list[bytes]) -> tuple[list[dict[str, Any]], int]:
     message = b""
     whole: list[dict[str, Any]] = []
     for packet in packets:
-        kind, flags, number, length = packet[0], packet[1], _number(packet[2:4]), _number(packet[4:6])
+        kind, flags, number, length = (
+            packet[0],
+            packet[1],
+            _number(packet[2:4]),
+            _number(packet[4:6]),
+        )
         assert length == len(packet) - 6, "a packet is exactly one frame"
         if kind != DATA:
             continue

@@ -1,4 +1,6 @@
-"""glassd as its users run it: the CLI in processes of its own, ended by pid. Refuses to import what it tests."""
+"""glassd as its users run it: the CLI in processes of its own, ended by pid. Refuses to import
+what it tests.
+"""
 
 import json
 import os
@@ -19,12 +21,22 @@ WILL_DELAY_S = 4
 class Child:
     """One process; with `announces`, its first line of JSON is `announcement`."""
 
-    def __init__(self, argv: list[str], *, log: Path, env: dict[str, str] | None = None, announces: bool = False) -> None:
+    def __init__(
+        self,
+        argv: list[str],
+        *,
+        log: Path,
+        env: dict[str, str] | None = None,
+        announces: bool = False,
+    ) -> None:
         self._log = log
         with log.open("ab") as out:
             self.process = subprocess.Popen(
-                argv, stdout=subprocess.PIPE if announces else out, stderr=out, env={**os.environ, **(env or {})},
-            )  # fmt: skip
+                argv,
+                stdout=subprocess.PIPE if announces else out,
+                stderr=out,
+                env={**os.environ, **(env or {})},
+            )
         self.announcement: dict[str, Any] = {}
         if announces:
             assert self.process.stdout is not None
@@ -56,7 +68,9 @@ class Child:
 class House:
     """Mock, cloud and daemon as three processes; the fourth is whoever asks."""
 
-    def __init__(self, folder: Path, *, model: str = "mock:display", broker: str = "embedded") -> None:
+    def __init__(
+        self, folder: Path, *, model: str = "mock:display", broker: str = "embedded"
+    ) -> None:
         self.folder = folder
         self.model = model
         self.broker = broker
@@ -69,17 +83,32 @@ class House:
     def start_mock(self) -> Child:
         """The port is kept over restarts, as an address of real glasses would be."""
         self.mock = self._child(
-            "sim", self.model, "--radio", self.radio, "--control", str(self.folder / "mock.sock"), "--out",
-            str(self.folder), "--json", announces=True,
-        )  # fmt: skip
+            "sim",
+            self.model,
+            "--radio",
+            self.radio,
+            "--control",
+            str(self.folder / "mock.sock"),
+            "--out",
+            str(self.folder),
+            "--json",
+            announces=True,
+        )
         self.radio = self.mock.announcement["radio"]
         return self.mock
 
     def start_cloud(self) -> Child:
         self.cloud = self._child(
-            "devcloud", "--http", "127.0.0.1:0", "--broker", self.broker, "--state", str(self.folder / "cloud"),
-            "--json", announces=True,
-        )  # fmt: skip
+            "devcloud",
+            "--http",
+            "127.0.0.1:0",
+            "--broker",
+            self.broker,
+            "--state",
+            str(self.folder / "cloud"),
+            "--json",
+            announces=True,
+        )
         return self.cloud
 
     def start_daemon(self) -> Child:
@@ -89,7 +118,7 @@ class House:
 version = 1
 [edge]
 id = "e2e"
-state_dir = "{self.folder / 'state'}"
+state_dir = "{self.folder / "state"}"
 [glasses]
 radio = "{self.radio}"
 model = "{self.model}"
@@ -101,9 +130,9 @@ tls = false
 reconnect_max_s = 1.0
 will_delay_s = {WILL_DELAY_S}
 [cloud]
-url = "{self.cloud.announcement['http']}"
+url = "{self.cloud.announcement["http"]}"
 [control]
-socket = "{self.folder / 'control.sock'}"
+socket = "{self.folder / "control.sock"}"
 group = ""
 """)
         self.daemon = self._child("run", "--config", str(config))
@@ -119,7 +148,9 @@ group = ""
         return self
 
     def _child(self, *words: str, announces: bool = False) -> Child:
-        child = Child([*CLI, *words], log=self.folder / f"{words[0]}.log", env=self.env, announces=announces)
+        child = Child(
+            [*CLI, *words], log=self.folder / f"{words[0]}.log", env=self.env, announces=announces
+        )
         self.children.append(child)
         return child
 
@@ -131,12 +162,21 @@ group = ""
 
     def glassd(self, *words: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*CLI, *words], capture_output=True, text=True, timeout=timeout, env={**os.environ, **self.env}, check=False
+            [*CLI, *words],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env={**os.environ, **self.env},
+            check=False,
         )
 
     def status(self) -> dict[str, Any]:
         done = self.glassd("status", "--json")
-        return json.loads(done.stdout) if done.returncode == 0 else {"glasses": {"state": ""}, "uplink": {"state": ""}}
+        return (
+            json.loads(done.stdout)
+            if done.returncode == 0
+            else {"glasses": {"state": ""}, "uplink": {"state": ""}}
+        )
 
     def lens(self) -> list[str]:
         """The mock's own word, over its own channel: what came over the air."""
@@ -157,4 +197,6 @@ group = ""
             if value := condition():
                 return value
             time.sleep(0.05)
-        raise AssertionError(f"not within {within_s} s: {what}\n" + "\n".join(c.said() for c in self.children))
+        raise AssertionError(
+            f"not within {within_s} s: {what}\n" + "\n".join(c.said() for c in self.children)
+        )

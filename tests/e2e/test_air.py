@@ -1,4 +1,6 @@
-"""The air between two processes: what the mock shows and plays is what was sent, and either side may die at any time."""
+"""The air between two processes: what the mock shows and plays is what was sent, and either
+side may die at any time.
+"""
 
 import array
 import asyncio
@@ -15,7 +17,16 @@ import opuslib_next
 import pytest
 
 from firmware_bridge.errors import LinkLost, RadioError
-from firmware_bridge.messages import AudioChunk, AudioFormat, EndAudio, Hello, Ping, ShowPage, StartAudio, TextLine
+from firmware_bridge.messages import (
+    AudioChunk,
+    AudioFormat,
+    EndAudio,
+    Hello,
+    Ping,
+    ShowPage,
+    StartAudio,
+    TextLine,
+)
 from firmware_bridge.transports.ble import open_radio, scan
 from firmware_bridge.transports.ble_connection import connect
 from tests.e2e.independent_decoder import Tap, read_air
@@ -32,7 +43,7 @@ asyncio.run(run_sim(
     model, radio=radio, control="tcp:127.0.0.1:0", out_dir=Path(out), script=None, mtu=int(mtu), speed=float(speed),
     announce=lambda event: print(json.dumps(event), flush=True),
 ))
-"""
+"""  # noqa: E501
 CENTRAL = """
 import asyncio, sys
 from firmware_bridge.transports.ble import open_radio, scan
@@ -77,7 +88,9 @@ class MockProcess:
 
 
 @asynccontextmanager
-async def mock(out: Path, model: str = "mock:full", *, port: int = 0, mtu: int = 247, speed: float = 20) -> AsyncIterator[MockProcess]:
+async def mock(
+    out: Path, model: str = "mock:full", *, port: int = 0, mtu: int = 247, speed: float = 20
+) -> AsyncIterator[MockProcess]:
     process = await spawn(MOCK, model, f"tcp:127.0.0.1:{port}", str(out), str(mtu), str(speed))
     assert process.stdout is not None
     try:
@@ -93,17 +106,32 @@ async def mock(out: Path, model: str = "mock:full", *, port: int = 0, mtu: int =
 
 async def spawn(code: str, *words: str) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-c", code, *words, stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONWARNINGS": "error"}
+        sys.executable,
+        "-c",
+        code,
+        *words,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONWARNINGS": "error"},
     )
 
 
 def tone(samples: int, hertz: float = 440.0) -> bytes:
-    return array.array("h", (round(9000 * math.sin(2 * math.pi * hertz * i / 16000)) for i in range(samples))).tobytes()
+    return array.array(
+        "h", (round(9000 * math.sin(2 * math.pi * hertz * i / 16000)) for i in range(samples))
+    ).tobytes()
 
 
-PAGE = ShowPage("list", 1, 2, (
-    TextLine(0, "Einkauf – für “morgen”"), TextLine(1, "Milk, bread, 3 × ½ kg Äpfel"), TextLine(4, "Привет"), TextLine(4, "1/2", 530),
-))  # fmt: skip
+PAGE = ShowPage(
+    "list",
+    1,
+    2,
+    (
+        TextLine(0, "Einkauf – für “morgen”"),
+        TextLine(1, "Milk, bread, 3 × ½ kg Äpfel"),
+        TextLine(4, "Привет"),
+        TextLine(4, "1/2", 530),
+    ),
+)
 
 
 @pytest.mark.parametrize("mtu", [517, 247, 23])
@@ -123,8 +151,14 @@ async def test_mock_and_independent_decoder_read_the_same_page(tmp_path: Path, m
     (page,) = [c for c in air.commands if c["t"] == "show"]
     assert air.pages() == [[line.text for line in PAGE.lines]]
     assert [piece["text"] for piece in shown["pieces"]] == air.pages()[0]
-    assert [[p["row"], p["x"]] for p in shown["pieces"]] == [[at[0], at[2] if len(at) > 2 else 0] for at in page["lines"]]
-    assert (shown["scene"], shown["page"], shown["pages"]) == (page["scene"], page.get("page", 1), page["pages"])
+    assert [[p["row"], p["x"]] for p in shown["pieces"]] == [
+        [at[0], at[2] if len(at) > 2 else 0] for at in page["lines"]
+    ]
+    assert (shown["scene"], shown["page"], shown["pages"]) == (
+        page["scene"],
+        page.get("page", 1),
+        page["pages"],
+    )
     assert shown["lit"] == done.drawn > 0
     answer = next(a for a in air.answers if a["t"] == "done" and a["re"] == page["n"])
     assert answer["drawn"] == done.drawn
@@ -133,7 +167,9 @@ async def test_mock_and_independent_decoder_read_the_same_page(tmp_path: Path, m
 
 @pytest.mark.parametrize("format", [AudioFormat.OPUS, AudioFormat.PCM16])
 @pytest.mark.requirement("M-air")
-async def test_mock_and_independent_decoder_hear_the_same_sound(tmp_path: Path, format: AudioFormat) -> None:
+async def test_mock_and_independent_decoder_hear_the_same_sound(
+    tmp_path: Path, format: AudioFormat
+) -> None:
     sound = tone(16000)
     if format is AudioFormat.OPUS:
         encoder = opuslib_next.Encoder(16000, 1, opuslib_next.APPLICATION_VOIP)
@@ -159,7 +195,9 @@ async def test_mock_and_independent_decoder_hear_the_same_sound(tmp_path: Path, 
     assert max(map(abs, array.array("h", decoded))) > 4000
 
 
-async def test_the_central_notices_a_killed_mock_in_two_seconds_and_finds_the_next(tmp_path: Path) -> None:
+async def test_the_central_notices_a_killed_mock_in_two_seconds_and_finds_the_next(
+    tmp_path: Path,
+) -> None:
     lines = tuple(TextLine(row, "a page that is on its way " + "x" * 200) for row in range(5))
     async with mock(tmp_path, mtu=23) as glasses:
         port = glasses.port
@@ -168,7 +206,9 @@ async def test_the_central_notices_a_killed_mock_in_two_seconds_and_finds_the_ne
         transport = await connect(radio, sighting, timeout_s=DEADLINE_S)
         async with driving(transport, sighting) as driver:
             await driver.request(Hello("glassd", "test"), timeout_s=DEADLINE_S)
-            page = asyncio.ensure_future(driver.request(ShowPage("long", lines=lines), timeout_s=DEADLINE_S))
+            page = asyncio.ensure_future(
+                driver.request(ShowPage("long", lines=lines), timeout_s=DEADLINE_S)
+            )
             async with asyncio.timeout(DEADLINE_S):
                 while driver.counters.packets_out < 10:
                     await asyncio.sleep(0)
@@ -185,7 +225,9 @@ async def test_the_central_notices_a_killed_mock_in_two_seconds_and_finds_the_ne
     await radio.close()
 
 
-async def test_after_a_killed_central_the_mock_advertises_again_and_serves_the_next(tmp_path: Path) -> None:
+async def test_after_a_killed_central_the_mock_advertises_again_and_serves_the_next(
+    tmp_path: Path,
+) -> None:
     async with mock(tmp_path, "mock:display") as glasses:
         for _ in range(2):
             central = await spawn(CENTRAL, glasses.radio)

@@ -1,4 +1,6 @@
-"""`glassd demo --json --script tour` (Shows 2): ends with 0 within 45 s, and tells what the issue asks for."""
+"""`glassd demo --json --script tour` (Shows 2): ends with 0 within 45 s, and tells what the
+issue asks for.
+"""
 
 import json
 import os
@@ -16,15 +18,26 @@ from tests.system import runs
 pytestmark = pytest.mark.timeout(300)
 
 WANTED = {
-    "glasses.ready", "capabilities.published", "registry.synced", "call.answered", "lens", "speaker", "uplink.down", "uplink.up",
-}  # fmt: skip
+    "glasses.ready",
+    "capabilities.published",
+    "registry.synced",
+    "call.answered",
+    "lens",
+    "speaker",
+    "uplink.down",
+    "uplink.up",
+}
 
 
 @pytest.fixture(scope="module")
 def tour(tmp_path_factory):
     began = time.monotonic()
     played = subprocess.run(
-        [*CLI, "demo", "--json", "--script", "tour", "--keep"], capture_output=True, text=True, timeout=240, check=False,
+        [*CLI, "demo", "--json", "--script", "tour", "--keep"],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
         env={**os.environ, "TMPDIR": str(tmp_path_factory.mktemp("tour"))},
     )
     took = time.monotonic() - began
@@ -40,7 +53,9 @@ def children_of(pid: int) -> list[int]:
 def test_however_the_demo_ends_its_cast_ends_with_it(tmp_path, how):
     script = tmp_path / "wait.script"
     script.write_text("expect glasses.ready\nexpect never.comes\n")
-    demo = subprocess.Popen([*CLI, "demo", "--json", "--script", str(script)], stdout=subprocess.PIPE, text=True)
+    demo = subprocess.Popen(
+        [*CLI, "demo", "--json", "--script", str(script)], stdout=subprocess.PIPE, text=True
+    )
     with demo:
         for line in demo.stdout:
             if json.loads(line)["event"] == "glasses.ready":
@@ -58,12 +73,16 @@ def test_however_the_demo_ends_its_cast_ends_with_it(tmp_path, how):
 def test_a_typing_mistake_does_not_end_the_demo_and_the_terminal_stays_as_it_was():
     ours, theirs = pty.openpty()
     try:
-        demo = subprocess.Popen([*CLI, "demo"], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        demo = subprocess.Popen(
+            [*CLI, "demo"], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
         with demo:
             for line in demo.stdout:
                 if b"Type what the wearer does" in line:
                     break
-            os.write(ours, b'call notes:add {"text":\ncaps camera=maybe\nfly\ncall notes:add text=milk\n')
+            os.write(
+                ours, b'call notes:add {"text":\ncaps camera=maybe\nfly\ncall notes:add text=milk\n'
+            )
             seen = b""
             for line in demo.stdout:
                 seen += line
@@ -83,7 +102,13 @@ def test_a_typing_mistake_does_not_end_the_demo_and_the_terminal_stays_as_it_was
 def test_a_script_with_a_mistake_ends_with_2_and_names_the_line(tmp_path):
     script = tmp_path / "bad.script"
     script.write_text('tap\nexpect "foo\n')
-    played = subprocess.run([*CLI, "demo", "--script", str(script)], capture_output=True, text=True, timeout=240, check=False)
+    played = subprocess.run(
+        [*CLI, "demo", "--script", str(script)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert played.returncode == 2
     assert "line 2:" in played.stdout
     assert "Traceback" not in played.stdout + played.stderr
@@ -149,7 +174,11 @@ def test_offline_is_answered_honestly_and_the_queued_call_is_finished_once(tour)
 @pytest.fixture(scope="module")
 def g1_tour():
     played = subprocess.run(
-        [*CLI, "demo", "--glasses", "sim:even_g1", "--json", "--script", "tour"], capture_output=True, text=True, timeout=240, check=False
+        [*CLI, "demo", "--glasses", "sim:even_g1", "--json", "--script", "tour"],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
     assert played.returncode == 0, played.stdout[-2000:] + played.stderr[-2000:]
     return [json.loads(line) for line in played.stdout.splitlines()]
@@ -157,15 +186,24 @@ def g1_tour():
 
 @pytest.mark.requirement("I4-show-g1")
 def test_the_tour_runs_on_two_armed_glasses(g1_tour):
-    assert [e["model"] for e in g1_tour if e["event"] == "glasses.ready"] == ["even_g1"], "one connection, never lost"
+    assert [e["model"] for e in g1_tour if e["event"] == "glasses.ready"] == ["even_g1"], (
+        "one connection, never lost"
+    )
     shown = [e for e in g1_tour if e["event"] == "lens" and "42" in str(e["lines"])]
-    assert (shown[0]["same"], shown[0]["sides"]["right"]["lines"] != shown[0]["lines"]) == (False, True), "left first"
+    assert (shown[0]["same"], shown[0]["sides"]["right"]["lines"] != shown[0]["lines"]) == (
+        False,
+        True,
+    ), "left first"
     assert shown[1]["same"] is True
 
 
 @pytest.mark.requirement("I4-show-g1")
 def test_while_one_arm_is_away_the_other_shows_and_the_first_catches_up(g1_tour):
-    sides = [e["said"] for e in g1_tour if e["event"] == "glasses.event" and e["said"].get("type") == "SideChanged"]
+    sides = [
+        e["said"]
+        for e in g1_tour
+        if e["event"] == "glasses.event" and e["said"].get("type") == "SideChanged"
+    ]
     assert [(s["side"], s["up"]) for s in sides[-2:]] == [("left", False), ("left", True)]
     alone = [e for e in g1_tour if e["event"] == "lens" and e["lines"] == ["6 * 7 * 10 = 420"]]
     assert [(e["side"], e["same"]) for e in alone[:2]] == [("right", False), ("left", True)]

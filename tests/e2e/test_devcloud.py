@@ -20,7 +20,10 @@ from edge.uplink.mqtt import BrokerOptions, Connection
 from edge.uplink.wire import Kind, Topics
 from tests.system import needs, runs
 
-BOTH = pytest.mark.parametrize("kind", ["embedded", pytest.param("mosquitto", marks=[pytest.mark.mosquitto, needs("mosquitto")])])
+BOTH = pytest.mark.parametrize(
+    "kind",
+    ["embedded", pytest.param("mosquitto", marks=[pytest.mark.mosquitto, needs("mosquitto")])],
+)
 
 BENCH_APP = """
 import asyncio
@@ -50,21 +53,39 @@ for name, handler, more in (("hold", hold, {}), ("was_stopped", was_stopped, {"i
     app.register_tool(create_tool(name, "for tests", params(), handler, **more))
 if __name__ == "__main__":
     app.run()
-"""
+"""  # noqa: E501
 
 
 def tools(*names):
-    return tuple({"name": n, "description": "for tests", "inputSchema": {"type": "object", "properties": {}}} for n in names)
+    return tuple(
+        {"name": n, "description": "for tests", "inputSchema": {"type": "object", "properties": {}}}
+        for n in names
+    )
 
 
 def bench_app(tmp_path):
     script = tmp_path / "bench_app.py"
     script.write_text(BENCH_APP)
-    return App("com.test.bench", "Bench", tools("hold", "was_stopped", "bump"), command=(sys.executable, str(script)))
+    return App(
+        "com.test.bench",
+        "Bench",
+        tools("hold", "was_stopped", "bump"),
+        command=(sys.executable, str(script)),
+    )
 
 
-NEVER = App("com.test.never", "Never", tools("go"), command=(sys.executable, "-c", "import time; time.sleep(600)"))
-DIES = App("com.test.dies", "Dies", tools("go"), command=(sys.executable, "-c", "raise SystemExit('no licence')"))
+NEVER = App(
+    "com.test.never",
+    "Never",
+    tools("go"),
+    command=(sys.executable, "-c", "import time; time.sleep(600)"),
+)
+DIES = App(
+    "com.test.dies",
+    "Dies",
+    tools("go"),
+    command=(sys.executable, "-c", "raise SystemExit('no licence')"),
+)
 
 
 async def eventually(check, within_s=40.0):
@@ -88,21 +109,36 @@ class Cloud:
         return await self.http.post(path, json=body, **more)
 
     async def runs(self, call_id):
-        return next(c["runs"] for c in (await self.status())["calls"]["recent"] if c["id"] == call_id)
+        return next(
+            c["runs"] for c in (await self.status())["calls"]["recent"] if c["id"] == call_id
+        )
 
 
 @contextlib.asynccontextmanager
 async def a_cloud(tmp_path, broker="embedded", **more):
     ready = asyncio.get_running_loop().create_future()
-    limits = Limits(connect_s=more.pop("connect_s", 10.0), tool_timeout_s=more.pop("tool_timeout_s", 10.0), invoke_retry_s=0.2,
-                    poll_s=0.02)
-    running = asyncio.create_task(run_devcloud(
-        state_dir=tmp_path / "cloud", broker=broker, announce=ready.set_result, limits=limits, **more))
+    limits = Limits(
+        connect_s=more.pop("connect_s", 10.0),
+        tool_timeout_s=more.pop("tool_timeout_s", 10.0),
+        invoke_retry_s=0.2,
+        poll_s=0.02,
+    )
+    running = asyncio.create_task(
+        run_devcloud(
+            state_dir=tmp_path / "cloud",
+            broker=broker,
+            announce=ready.set_result,
+            limits=limits,
+            **more,
+        )
+    )
     try:
         await asyncio.wait({running, ready}, return_when=asyncio.FIRST_COMPLETED, timeout=20)
         if running.done():
             running.result()
-        async with httpx.AsyncClient(base_url=ready.result()["http"], timeout=15, trust_env=False) as http:
+        async with httpx.AsyncClient(
+            base_url=ready.result()["http"], timeout=15, trust_env=False
+        ) as http:
             yield Cloud(ready.result(), http)
     finally:
         running.cancel()
@@ -118,22 +154,47 @@ class FakeEdge:
 
     async def call(self, tool, *, call_id=None, ttl_s=20.0, key=None, **args):
         call_id = call_id or str(uuid.uuid4())
-        body = {"id": call_id, "tool": tool, "args": args, "ttl_s": ttl_s, "origin": "cli", "mode": "text", "idempotency_key": key}
-        await self.say(self.topics.call("tools"), Kind.CALL, body, response_topic=self.topics.result, expiry_s=ttl_s)
+        body = {
+            "id": call_id,
+            "tool": tool,
+            "args": args,
+            "ttl_s": ttl_s,
+            "origin": "cli",
+            "mode": "text",
+            "idempotency_key": key,
+        }
+        await self.say(
+            self.topics.call("tools"),
+            Kind.CALL,
+            body,
+            response_topic=self.topics.result,
+            expiry_s=ttl_s,
+        )
         return call_id
 
     async def say(self, topic, kind, body, *, retain=False, **more):
         payload, content_type = wire.encode(kind, body)
         correlation = wire.correlation_of(body["id"]) if "id" in body else None
-        await self.connection.publish(topic, payload, content_type=content_type, correlation=correlation, retain=retain,
-                                      user_properties=(("k", kind.value),), **more)
+        await self.connection.publish(
+            topic,
+            payload,
+            content_type=content_type,
+            correlation=correlation,
+            retain=retain,
+            user_properties=(("k", kind.value),),
+            **more,
+        )
 
     async def hear(self):
         async with asyncio.timeout(40):
             inbound = await self.connection.receive()
         inbound.ack()
-        return inbound, wire.decode(inbound.payload, content_type=inbound.content_type, correlation=inbound.correlation,
-                                    user_properties=inbound.user_properties)
+        return inbound, wire.decode(
+            inbound.payload,
+            content_type=inbound.content_type,
+            correlation=inbound.correlation,
+            user_properties=inbound.user_properties,
+        )
 
     async def hear_to_the_end(self):
         """Everything up to and with the next result: ([(kind, text)…], envelope)."""
@@ -152,7 +213,9 @@ class FakeEdge:
 @contextlib.asynccontextmanager
 async def an_edge(cloud, edge_id="edge-1", *, filters=None):
     host, port = cloud.facts["mqtt_host"], cloud.facts["mqtt_port"]
-    async with Connection(BrokerOptions(host=host, port=port, client_id=edge_id, keepalive_s=5)) as connection:
+    async with Connection(
+        BrokerOptions(host=host, port=port, client_id=edge_id, keepalive_s=5)
+    ) as connection:
         edge = FakeEdge(connection, edge_id)
         await connection.subscribe(*(filters or (edge.topics.result,)))
         yield edge
@@ -168,8 +231,14 @@ async def test_a_call_starts_its_app_and_is_accepted_then_answered(tmp_path, kin
         await edge.call("com.example.calc:evaluate", expression="(17 + 4) * 2")
         said, response = await edge.hear_to_the_end()
         assert said == [("accepted", "")]
-        assert (response.data["value"], response.render["display"]["text"]) == (42, "(17 + 4) * 2 = 42")
-        assert (response.meta["activatedForTool"], response.meta["registryVersion"]) == (True, cloud.facts["version"])
+        assert (response.data["value"], response.render["display"]["text"]) == (
+            42,
+            "(17 + 4) * 2 = 42",
+        )
+        assert (response.meta["activatedForTool"], response.meta["registryVersion"]) == (
+            True,
+            cloud.facts["version"],
+        )
         again = await edge.ask("com.example.calc:convert", value=3, **{"from": "ft", "to": "in"})
         assert (round(again.data["value"], 6), again.meta["activatedForTool"]) == (36.0, False)
         app = (await cloud.status())["apps"]["com.example.calc"]
@@ -181,7 +250,11 @@ async def test_progress_streams_before_the_result(tmp_path):
         await edge.call("com.example.prime:factorise", number=str(1009 * 10007 * 100003))
         said, response = await edge.hear_to_the_end()
         assert [k for k, _ in said] == ["accepted"] + ["progress"] * (len(said) - 1)
-        assert {t for k, t in said if t.startswith("found")} == {"found 1009", "found 10007", "found 100003"}
+        assert {t for k, t in said if t.startswith("found")} == {
+            "found 1009",
+            "found 10007",
+            "found 100003",
+        }
         assert response.data["factors"] == ["1009", "10007", "100003"]
 
 
@@ -208,27 +281,38 @@ async def test_two_calls_at_once_start_the_app_once_and_one_that_ended_is_starte
         assert (await cloud.status())["apps"]["com.test.bench"]["starts"] == 1
 
         # an app that ended is started again
-        assert (await cloud.post("/devcloud/apps/com.test.bench/stop", {})).json() == {"stopped": True}
+        assert (await cloud.post("/devcloud/apps/com.test.bench/stop", {})).json() == {
+            "stopped": True
+        }
         again = await edge.ask("com.test.bench:bump")
         assert (again.data["count"], again.meta["activatedForTool"]) == (1, True)
 
 
 @pytest.mark.requirement("C-11", "S0-21", "S0-22")
 async def test_an_app_that_never_connects_times_out_and_is_never_asked(tmp_path):
-    async with a_cloud(tmp_path, apps=[NEVER, DIES], connect_s=0.6) as cloud, an_edge(cloud) as edge:
+    async with (
+        a_cloud(tmp_path, apps=[NEVER, DIES], connect_s=0.6) as cloud,
+        an_edge(cloud) as edge,
+    ):
         started = time.monotonic()
         call_id = await edge.call("com.test.never:go")
         _, response = await edge.hear_to_the_end()
         assert time.monotonic() - started >= 0.6
         error = response.error
-        assert (error.code, error.type, error.retryable) == ("APP_ACTIVATION_TIMEOUT", "TRANSIENT", True)
+        assert (error.code, error.type, error.retryable) == (
+            "APP_ACTIVATION_TIMEOUT",
+            "TRANSIENT",
+            True,
+        )
         assert error.message == "App com.test.never did not connect within 600ms"
         assert error.partial_side_effects is False
         status = await cloud.status()
         assert (await cloud.runs(call_id), status["calls"]["asked"]) == (0, {})
         assert status["apps"]["com.test.never"]["state"] == "STARTING"
 
-        error = (await edge.ask("com.test.dies:go")).error  # it ends at once: says why, and is not worth a retry
+        error = (
+            await edge.ask("com.test.dies:go")
+        ).error  # it ends at once: says why, and is not worth a retry
         assert error.message.startswith("Failed to activate app: ")
         assert "no licence" in error.message
         assert (error.code, error.retryable) == ("EXECUTION_ERROR", False)
@@ -236,7 +320,9 @@ async def test_an_app_that_never_connects_times_out_and_is_never_asked(tmp_path)
 
 async def test_invalid_arguments_start_nothing(tmp_path):
     async with a_cloud(tmp_path) as cloud, an_edge(cloud) as edge:
-        assert (await edge.ask("com.example.calc:evaluate", expresion="1")).error.code == "INVALID_ARGUMENTS"
+        assert (
+            await edge.ask("com.example.calc:evaluate", expresion="1")
+        ).error.code == "INVALID_ARGUMENTS"
         assert (await edge.ask("com.example.gone:x")).error.code == "TOOL_NOT_FOUND"
         assert (await cloud.status())["apps"] == {}
 
@@ -247,7 +333,10 @@ async def test_a_cancelled_call_stops_in_the_app_too(tmp_path):
         assert [(await edge.hear())[1].kind for _ in range(2)] == [Kind.ACCEPTED, Kind.PROGRESS]
         await edge.say(edge.topics.cancel, Kind.CANCEL, {"id": call_id, "reason": "wearer left"})
         _, response = await edge.hear_to_the_end()
-        assert (response.error.code, response.error.message) == ("CANCELLED", "Cancelled: wearer left")
+        assert (response.error.code, response.error.message) == (
+            "CANCELLED",
+            "Cancelled: wearer left",
+        )
         assert (await edge.ask("com.test.bench:was_stopped")).data == "stopped"
 
 
@@ -256,7 +345,9 @@ async def test_a_tool_that_takes_too_long_times_out_and_its_app_stays(tmp_path):
         error = (await edge.ask("com.example.slowpoke:ponder", seconds=60, text="x")).error
         assert (error.code, error.message) == ("TIMEOUT", "Tool execution timeout after 300ms")
         assert (await cloud.status())["apps"]["com.example.slowpoke"]["state"] == "RUNNING"
-        assert (await edge.ask("com.example.slowpoke:ponder", seconds=0, text="abc cba")).data["palindrome"] is True
+        assert (await edge.ask("com.example.slowpoke:ponder", seconds=0, text="abc cba")).data[
+            "palindrome"
+        ] is True
 
 
 async def test_the_camera_app_reads_a_picture_and_is_listed_only_for_cameras(tmp_path):
@@ -266,27 +357,41 @@ async def test_the_camera_app_reads_a_picture_and_is_listed_only_for_cameras(tmp
         assert (found["width"], found["meanBrightness"], found["histogram"][0]) == (2, 127.5, 0.5)
 
         async def listed():
-            tools = (await cloud.http.get("/api/tools", headers={"X-User-Id": "edge-1"})).json().get("tools", [])
+            tools = (
+                (await cloud.http.get("/api/tools", headers={"X-User-Id": "edge-1"}))
+                .json()
+                .get("tools", [])
+            )
             return {t["name"] for t in tools}
 
         for camera in (True, False):
-            body = {"model": "mock", "capabilities": {"camera": {"value": camera, "origin": "firmware", "ageS": 0.1}}}
+            body = {
+                "model": "mock",
+                "capabilities": {"camera": {"value": camera, "origin": "firmware", "ageS": 0.1}},
+            }
             await edge.say(edge.topics.capabilities, Kind.CAPABILITIES, body, retain=True)
             async with asyncio.timeout(40):
-                while ("com.example.photo:inspect" in await listed()) is not camera or "com.example.calc:evaluate" not in await listed():
+                while (
+                    "com.example.photo:inspect" in await listed()
+                ) is not camera or "com.example.calc:evaluate" not in await listed():
                     await asyncio.sleep(0.02)
 
 
 async def test_a_task_is_added_for_real_and_its_app_remembers(tmp_path):
     for expected in (1, 2):
         async with a_cloud(tmp_path) as cloud, an_edge(cloud) as edge:
-            assert (await edge.ask("com.example.tasks:add", title="buy milk")).data["count"] == expected
+            assert (await edge.ask("com.example.tasks:add", title="buy milk")).data[
+                "count"
+            ] == expected
 
 
-# ------------------------------------------------------------------ keys, and results that are handed in
+# ------------------------------------------------------------------ keys, and results that are
+# handed in
 
 
-LATER = App("com.test.later", "Later", tuple({**t, "executionType": "external"} for t in tools("decide")))
+LATER = App(
+    "com.test.later", "Later", tuple({**t, "executionType": "external"} for t in tools("decide"))
+)
 
 
 @BOTH
@@ -321,13 +426,24 @@ async def test_a_pending_call_survives_kill_9_and_its_result_is_told_once(tmp_pa
             await process.wait()
         async with a_cloud_process(tmp_path, address) as (cloud, _), an_edge(cloud) as edge:
             (pending,) = (await cloud.http.get("/devcloud/calls")).json()["pending"]
-            assert (pending["id"], pending["edge"], pending["args"]) == (call_id, "edge-1", {"color": "red"})
-            path, good = f"/devcloud/calls/{call_id}/result", {"edge": "edge-1", "result": {"ok": True, "data": "yes", "meta": {}}}
+            assert (pending["id"], pending["edge"], pending["args"]) == (
+                call_id,
+                "edge-1",
+                {"color": "red"},
+            )
+            path, good = (
+                f"/devcloud/calls/{call_id}/result",
+                {"edge": "edge-1", "result": {"ok": True, "data": "yes", "meta": {}}},
+            )
             assert (await cloud.post(path, {**good, "edge": "edge-2"})).status_code == 404
-            assert (await cloud.post(f"/devcloud/calls/{uuid.uuid4()}/result", good)).status_code == 404
+            assert (
+                await cloud.post(f"/devcloud/calls/{uuid.uuid4()}/result", good)
+            ).status_code == 404
             assert [(await cloud.post(path, good)).status_code for _ in range(2)] == [200, 409]
             assert (await edge.hear_to_the_end())[1].data == "yes"
-            assert (await edge.ask("com.example.calc:evaluate", expression="1+1")).data["value"] == 2, "nothing came between"
+            assert (await edge.ask("com.example.calc:evaluate", expression="1+1")).data[
+                "value"
+            ] == 2, "nothing came between"
             assert (await cloud.http.get("/devcloud/calls")).json() == {"pending": []}
     finally:
         await broker.aclose()
@@ -335,7 +451,9 @@ async def test_a_pending_call_survives_kill_9_and_its_result_is_told_once(tmp_pa
 
 async def until_pending(cloud, call_id):
     async with asyncio.timeout(40):
-        while call_id not in {p["id"] for p in (await cloud.http.get("/devcloud/calls")).json()["pending"]}:
+        while call_id not in {
+            p["id"] for p in (await cloud.http.get("/devcloud/calls")).json()["pending"]
+        }:
             await asyncio.sleep(0.02)
 
 
@@ -344,7 +462,9 @@ async def test_a_pending_call_expires_with_its_life_and_takes_no_result_after_it
         call_id = await edge.call("com.test.later:decide", ttl_s=1.0)
         _, response = await edge.hear_to_the_end()
         assert response.error.code == "DEADLINE_EXPIRED"
-        answer = await cloud.post(f"/devcloud/calls/{call_id}/result", {"edge": "edge-1", "result": 1})
+        answer = await cloud.post(
+            f"/devcloud/calls/{call_id}/result", {"edge": "edge-1", "result": 1}
+        )
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CONFLICT")
 
 
@@ -358,10 +478,16 @@ async def test_after_a_restart_of_the_cloud_the_same_id_gets_the_stored_answer(t
     await broker.start()
     try:
         address = f"{broker.host}:{broker.port}"
-        async with a_cloud(tmp_path, address, apps=[bench_app(tmp_path)]) as cloud, an_edge(cloud) as edge:
+        async with (
+            a_cloud(tmp_path, address, apps=[bench_app(tmp_path)]) as cloud,
+            an_edge(cloud) as edge,
+        ):
             call_id = await edge.call("com.test.bench:bump")
             _, first = await edge.hear_to_the_end()
-        async with a_cloud(tmp_path, address, apps=[bench_app(tmp_path)]) as cloud, an_edge(cloud) as edge:
+        async with (
+            a_cloud(tmp_path, address, apps=[bench_app(tmp_path)]) as cloud,
+            an_edge(cloud) as edge,
+        ):
             await edge.call("com.test.bench:bump", call_id=call_id)
             said, again = await edge.hear_to_the_end()
             assert (said, again.to_json()) == ([], first.to_json())
@@ -370,23 +496,32 @@ async def test_after_a_restart_of_the_cloud_the_same_id_gets_the_stored_answer(t
         await broker.aclose()
 
 
-async def test_a_writing_call_cut_off_by_a_restart_ends_as_interrupted_without_being_asked_again(tmp_path):
+async def test_a_writing_call_cut_off_by_a_restart_ends_as_interrupted_without_being_asked_again(
+    tmp_path,
+):
     broker = EmbeddedBroker()
     await broker.start()
     try:
         address = f"{broker.host}:{broker.port}"
         async with contextlib.AsyncExitStack() as stack:
-            cloud = await stack.enter_async_context(a_cloud(tmp_path, address, apps=[bench_app(tmp_path)]))
+            cloud = await stack.enter_async_context(
+                a_cloud(tmp_path, address, apps=[bench_app(tmp_path)])
+            )
             edge = await stack.enter_async_context(an_edge(cloud))
             await edge.call("com.test.bench:hold")
             assert [(await edge.hear())[1].kind for _ in range(2)] == [Kind.ACCEPTED, Kind.PROGRESS]
         second = a_cloud(tmp_path, address, apps=[bench_app(tmp_path)])
-        async with Connection(BrokerOptions(host=broker.host, port=broker.port, client_id="edge-1")) as connection:
+        async with Connection(
+            BrokerOptions(host=broker.host, port=broker.port, client_id="edge-1")
+        ) as connection:
             edge = FakeEdge(connection, "edge-1")
             await connection.subscribe(edge.topics.result)
             async with second as cloud:
                 _, response = await edge.hear_to_the_end()
-                assert (response.error.code, response.error.partial_side_effects) == ("INTERRUPTED", True)
+                assert (response.error.code, response.error.partial_side_effects) == (
+                    "INTERRUPTED",
+                    True,
+                )
                 assert (await cloud.status())["apps"] == {}
     finally:
         await broker.aclose()
@@ -401,12 +536,19 @@ async def test_the_cloud_survives_its_broker_and_names_the_registry_again(tmp_pa
             async with an_edge(cloud, filters=(notice, Topics("default", "edge-1").result)) as edge:
                 inbound, message = await edge.hear()
                 assert (inbound.topic, inbound.retain) == (notice, True)
-                assert (await edge.ask("com.example.calc:evaluate", expression="6*7")).data["value"] == 42
+                assert (await edge.ask("com.example.calc:evaluate", expression="6*7")).data[
+                    "value"
+                ] == 42
                 return message.body
 
         before = await noticed()
-        assert (before["version"], before["url"]) == (cloud.facts["version"], cloud.facts["registry"])
-        assert (await cloud.post("/devcloud/broker", {"running": False, "kill": True})).json()["running"] is False
+        assert (before["version"], before["url"]) == (
+            cloud.facts["version"],
+            cloud.facts["registry"],
+        )
+        assert (await cloud.post("/devcloud/broker", {"running": False, "kill": True})).json()[
+            "running"
+        ] is False
         with pytest.raises(Exception, match="refused"):
             await noticed()
         back = (await cloud.post("/devcloud/broker", {"running": True})).json()
@@ -419,13 +561,21 @@ async def test_the_cloud_survives_its_broker_and_names_the_registry_again(tmp_pa
 
 
 async def test_a_submission_renews_the_retained_notice(tmp_path):
-    async with a_cloud(tmp_path) as cloud, an_edge(cloud, filters=(Topics("default", "e").registry("tools"),)) as edge:
+    async with (
+        a_cloud(tmp_path) as cloud,
+        an_edge(cloud, filters=(Topics("default", "e").registry("tools"),)) as edge,
+    ):
         _, first = await edge.hear()
         body = {"tools": [{"name": "go", "description": "d", "inputSchema": {"type": "object"}}]}
         answer = await cloud.post("/api/apps/com.n.new/tools", body)
         _, second = await edge.hear()
         document = (await cloud.http.get("/api/registry")).json()
-        assert first.body["version"] != second.body["version"] == answer.json()["version"] == document["version"]
+        assert (
+            first.body["version"]
+            != second.body["version"]
+            == answer.json()["version"]
+            == document["version"]
+        )
         assert second.body["sha256"] == document["sha256"]
 
 
@@ -434,9 +584,21 @@ async def test_a_submission_renews_the_retained_notice(tmp_path):
 
 @BOTH
 async def test_an_invocation_goes_to_the_edge_and_its_envelope_comes_back(tmp_path, kind):
-    async with a_cloud(tmp_path, kind) as cloud, an_edge(cloud, filters=(Topics("default", "edge-1").invoke,)) as edge:
-        asking = asyncio.create_task(cloud.post("/devcloud/invoke", {
-            "edge_id": "edge-1", "tool": "glasses:show_text", "args": {"text": "hi"}, "trace": True}))
+    async with (
+        a_cloud(tmp_path, kind) as cloud,
+        an_edge(cloud, filters=(Topics("default", "edge-1").invoke,)) as edge,
+    ):
+        asking = asyncio.create_task(
+            cloud.post(
+                "/devcloud/invoke",
+                {
+                    "edge_id": "edge-1",
+                    "tool": "glasses:show_text",
+                    "args": {"text": "hi"},
+                    "trace": True,
+                },
+            )
+        )
         inbound, message = await edge.hear()
         call = wire.body_to_call(message)
         assert (call.tool, call.args, call.origin) == ("glasses:show_text", {"text": "hi"}, "cloud")
@@ -451,8 +613,13 @@ async def test_an_invocation_goes_to_the_edge_and_its_envelope_comes_back(tmp_pa
 
 
 async def test_an_invocation_is_offered_again_with_the_same_id_until_accepted(tmp_path):
-    async with a_cloud(tmp_path) as cloud, an_edge(cloud, filters=(Topics("default", "edge-1").invoke,)) as edge:
-        asking = asyncio.create_task(cloud.post("/devcloud/invoke", {"edge_id": "edge-1", "tool": "glasses:clear"}))
+    async with (
+        a_cloud(tmp_path) as cloud,
+        an_edge(cloud, filters=(Topics("default", "edge-1").invoke,)) as edge,
+    ):
+        asking = asyncio.create_task(
+            cloud.post("/devcloud/invoke", {"edge_id": "edge-1", "tool": "glasses:clear"})
+        )
         first, second = (await edge.hear())[1], (await edge.hear())[1]
         assert first.id == second.id
         assert (first.attempt, second.attempt) == (1, 2)
@@ -472,7 +639,9 @@ async def reply_word(cloud, edge, message):
 async def test_an_edge_that_is_away_and_one_that_falls_silent_are_told_apart(tmp_path):
     async with a_cloud(tmp_path) as cloud:
         body = {"edge_id": "edge-1", "tool": "glasses:clear", "ttl_s": 0.5}
-        assert (await cloud.post("/devcloud/invoke", body)).json()["error"]["code"] == "NOT_ACCEPTED"
+        assert (await cloud.post("/devcloud/invoke", body)).json()["error"][
+            "code"
+        ] == "NOT_ACCEPTED"
         async with an_edge(cloud, filters=(Topics("default", "edge-1").invoke,)) as edge:
             asking = asyncio.create_task(cloud.post("/devcloud/invoke", {**body, "ttl_s": 0.6}))
             inbound, message = await edge.hear()
@@ -485,11 +654,14 @@ async def test_an_edge_that_is_away_and_one_that_falls_silent_are_told_apart(tmp
 async def test_a_bad_request_at_the_workbench_names_the_field(tmp_path):
     async with a_cloud(tmp_path) as cloud:
         for path, body, field in (
-            ("/devcloud/invoke", {"edge_id": "a/b", "tool": "x:y"}, "edge_id"), ("/devcloud/invoke", {"edge_id": "a", "tool": 5}, "tool"),
+            ("/devcloud/invoke", {"edge_id": "a/b", "tool": "x:y"}, "edge_id"),
+            ("/devcloud/invoke", {"edge_id": "a", "tool": 5}, "tool"),
             ("/devcloud/invoke", {"edge_id": "a", "tool": "x:y", "args": []}, "args"),
             ("/devcloud/invoke", {"edge_id": "a", "tool": "x:y", "ttl_s": 1e9}, "ttl_s"),
-            ("/devcloud/broker", {"running": "no"}, "running"), ("/devcloud/broker", [], "body"),
-            ("/devcloud/calls/x/result", {"result": 1}, "edge"), ("/devcloud/calls/x/result", {"edge": "e"}, "result"),
+            ("/devcloud/broker", {"running": "no"}, "running"),
+            ("/devcloud/broker", [], "body"),
+            ("/devcloud/calls/x/result", {"result": 1}, "edge"),
+            ("/devcloud/calls/x/result", {"edge": "e"}, "result"),
         ):
             answer = await cloud.post(path, body)
             assert (answer.status_code, answer.json()["error"]["field"]) == (400, field), body
@@ -514,26 +686,63 @@ async def test_the_seeds_words_come_over_a_real_socket(tmp_path):
         return {"success": False, "error": {"code": code, "message": message, **more}}
 
     async with a_cloud(tmp_path, apps=[App("com.test.homeless", "H", tools("go"))]) as cloud:
+
         async def said(method, path, body=None, headers=me):
             answer = await cloud.http.request(method, path, json=body, headers=headers)
-            return answer.status_code, answer.json() if answer.headers["content-type"] == "application/json" else None
+            return answer.status_code, answer.json() if answer.headers[
+                "content-type"
+            ] == "application/json" else None
 
         for method, path in (("GET", "/api/tools"), ("POST", "/api/tools/execute")):
-            assert await said(method, path, headers={}) == (401, {"error": "Missing X-User-Id header"})
-            assert await said(method, path, headers={"X-User-Id": "nobody"}) == (401, {"error": "No active session for user"})
-        listed = {"name": "com.test.homeless:go", "description": "for tests", "inputSchema": {"type": "object", "properties": {}}}
+            assert await said(method, path, headers={}) == (
+                401,
+                {"error": "Missing X-User-Id header"},
+            )
+            assert await said(method, path, headers={"X-User-Id": "nobody"}) == (
+                401,
+                {"error": "No active session for user"},
+            )
+        listed = {
+            "name": "com.test.homeless:go",
+            "description": "for tests",
+            "inputSchema": {"type": "object", "properties": {}},
+        }
         assert await said("GET", "/api/tools") == (200, {"tools": [listed]})
         nameless = (400, failed("INVALID_REQUEST", "Missing or invalid tool name"))
         for body in ({}, {"name": 5}, {"name": ""}, [], None):
             assert await said("POST", "/api/tools/execute", body) == nameless
         for name, status, code, message, more in (
-            ("com.test.homeless:gone", 404, "TOOL_NOT_FOUND", "Tool com.test.homeless:gone not found", {}),
-            ("nocolon", 500, "INVALID_TOOL_NAME", "Invalid tool name format: nocolon. Expected format: packageName:toolName", {"retryable": False}),
-            ("com.test.homeless:go", 500, "APP_NOT_AVAILABLE", "App com.test.homeless has no public URL", {"retryable": False}),
+            (
+                "com.test.homeless:gone",
+                404,
+                "TOOL_NOT_FOUND",
+                "Tool com.test.homeless:gone not found",
+                {},
+            ),
+            (
+                "nocolon",
+                500,
+                "INVALID_TOOL_NAME",
+                "Invalid tool name format: nocolon. Expected format: packageName:toolName",
+                {"retryable": False},
+            ),
+            (
+                "com.test.homeless:go",
+                500,
+                "APP_NOT_AVAILABLE",
+                "App com.test.homeless has no public URL",
+                {"retryable": False},
+            ),
         ):
-            assert await said("POST", "/api/tools/execute", {"name": name}) == (status, failed(code, message, **more))
-        for method, path in (("GET", "/api/tools/apps/com.test.homeless/tools"), ("GET", "/api/tools/users/local/tools"),
-                             ("POST", "/api/tools/apps/com.test.homeless/tool")):
+            assert await said("POST", "/api/tools/execute", {"name": name}) == (
+                status,
+                failed(code, message, **more),
+            )
+        for method, path in (
+            ("GET", "/api/tools/apps/com.test.homeless/tools"),
+            ("GET", "/api/tools/users/local/tools"),
+            ("POST", "/api/tools/apps/com.test.homeless/tool"),
+        ):
             assert (await said(method, path))[0] == 404
 
 
@@ -549,7 +758,9 @@ async def test_a_broker_comes_back_on_its_own_port_and_refuses_a_taken_one(kind)
         assert broker.running is False
         await broker.start()
         assert (broker.port, broker.pid != first) == (port, True)
-        async with Connection(BrokerOptions(host=broker.host, port=port, client_id="c")) as connection:
+        async with Connection(
+            BrokerOptions(host=broker.host, port=port, client_id="c")
+        ) as connection:
             await connection.subscribe("t")
             await connection.publish("t", b"x" * (256 * 1024))
             async with asyncio.timeout(40):
@@ -566,11 +777,21 @@ def test_a_broker_that_is_none_is_refused(text):
 
 
 def test_a_broker_is_ours_or_somebody_elses():
-    assert (parse_broker("embedded"), parse_broker("mosquitto"), parse_broker("[::1]:1883")) == (None, None, ("::1", 1883))
+    assert (parse_broker("embedded"), parse_broker("mosquitto"), parse_broker("[::1]:1883")) == (
+        None,
+        None,
+        ("::1", 1883),
+    )
 
 
-@pytest.mark.parametrize(("address", "url"), [("127.0.0.1:0", "http://127.0.0.1:"), ("0.0.0.0:0", "http://127.0.0.1:"),
-                                              ("[::1]:0", "http://[::1]:")])
+@pytest.mark.parametrize(
+    ("address", "url"),
+    [
+        ("127.0.0.1:0", "http://127.0.0.1:"),
+        ("0.0.0.0:0", "http://127.0.0.1:"),
+        ("[::1]:0", "http://[::1]:"),
+    ],
+)
 def test_the_address_that_is_announced_can_be_connected_to(address, url):
     with _listen(address) as listener:
         assert _url_of(listener) == f"{url}{listener.getsockname()[1]}"
@@ -614,7 +835,13 @@ asyncio.run(run_devcloud(state_dir=pathlib.Path(sys.argv[1]), broker=sys.argv[2]
 async def a_cloud_process(tmp_path, broker):
     """The cloud as a process of its own, to be killed."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", CLOUD_PROCESS, str(tmp_path / "cloud"), broker, stdout=asyncio.subprocess.PIPE)
+        sys.executable,
+        "-c",
+        CLOUD_PROCESS,
+        str(tmp_path / "cloud"),
+        broker,
+        stdout=asyncio.subprocess.PIPE,
+    )
     try:
         async with asyncio.timeout(40):
             facts = json.loads(await process.stdout.readline())
@@ -637,4 +864,8 @@ async def test_when_the_cloud_is_killed_its_children_die_with_it(tmp_path, kind)
 
 
 def test_the_samples_are_installed_unless_others_are_named():
-    assert {a.package for a in sample_apps()} >= {"com.example.calc", "com.example.photo", "com.example.tasks"}
+    assert {a.package for a in sample_apps()} >= {
+        "com.example.calc",
+        "com.example.photo",
+        "com.example.tasks",
+    }

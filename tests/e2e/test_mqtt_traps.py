@@ -24,7 +24,7 @@ from edge.uplink.mqtt import (
     ConnectionOver,
     PublishRefused,
     Will,
-)  # fmt: skip
+)
 from tests.e2e.broker import HOST, free_port, iotcore, mosquitto, proxy, serving, until
 from tests.system import program
 
@@ -124,7 +124,9 @@ async def test_t1_nobody_there_is_told_from_delivered(tmp_path):
 
 @asynccontextmanager
 async def scripted(after_connect=b"", suback=b"\x00", tls=None):
-    """Run a server that speaks just enough MQTT 5 to say what no broker at hand says; gives its port."""
+    """Run a server that speaks just enough MQTT 5 to say what no broker at hand says; gives its
+    port.
+    """
 
     async def serve(reader, writer):
         header = await reader.readexactly(2)
@@ -195,7 +197,9 @@ asyncio.run(main(int(sys.argv[1])))
 
 async def test_t3_what_was_not_acknowledged_comes_again_after_kill_9(tmp_path):
     with mosquitto(tmp_path) as broker:
-        child = subprocess.Popen([sys.executable, "-c", READER, str(broker.port)], stdout=subprocess.PIPE)
+        child = subprocess.Popen(
+            [sys.executable, "-c", READER, str(broker.port)], stdout=subprocess.PIPE
+        )
         assert child.stdout.readline() == b"ready\n"
         async with Connection(passing(broker.port, "sender")) as sender:
             for n in range(2):
@@ -218,7 +222,10 @@ async def test_t4_what_we_hold_unread_is_bounded_whatever_the_broker_does(tmp_pa
     # QoS 0 knows no Receive Maximum, and rumqttd knows none at all.
     total = 600
     with start(tmp_path) as broker:
-        async with Connection(passing(broker.port, "slow")) as slow, Connection(passing(broker.port, "flood")) as flood:
+        async with (
+            Connection(passing(broker.port, "slow")) as slow,
+            Connection(passing(broker.port, "flood")) as flood,
+        ):
             await slow.subscribe("t")
             for n in range(total):
                 await flood.publish("t", n.to_bytes(2, "big") + b"x" * 20_000, qos=n % 2)
@@ -236,7 +243,9 @@ async def test_a_subscription_is_acknowledged_behind_messages_nobody_takes_yet()
     async with scripted(after_connect=packets) as port, Connection(passing(port, "c")) as link:
         await until(lambda: link.waiting() >= mqtt.HIGH_WATER)
         await link.subscribe("t")
-        assert [int.from_bytes(m.payload, "big") for m in await take(link, total)] == list(range(total))
+        assert [int.from_bytes(m.payload, "big") for m in await take(link, total)] == list(
+            range(total)
+        )
 
 
 async def test_a_packet_over_our_maximum_ends_the_connection_before_it_is_whole():
@@ -247,7 +256,10 @@ async def test_a_packet_over_our_maximum_ends_the_connection_before_it_is_whole(
 
 
 async def test_bytes_that_are_no_mqtt_end_the_connection():
-    async with scripted(after_connect=b"\xf0\x01\xff" * 20) as port, Connection(passing(port, "c")) as link:
+    async with (
+        scripted(after_connect=b"\xf0\x01\xff" * 20) as port,
+        Connection(passing(port, "c")) as link,
+    ):
         with pytest.raises(ConnectionOver):
             await take(link)
 
@@ -274,7 +286,10 @@ async def test_t6_no_more_is_in_flight_than_the_broker_allows(tmp_path):
     # Mosquitto disconnects a client that exceeds its Receive Maximum (0x93).
     config = "max_inflight_messages 5"
     with mosquitto(tmp_path, extra=config) as broker:
-        async with Connection(passing(broker.port, "w")) as sink, Connection(passing(broker.port, "c")) as link:
+        async with (
+            Connection(passing(broker.port, "w")) as sink,
+            Connection(passing(broker.port, "c")) as link,
+        ):
             await sink.subscribe("t")
             sent = asyncio.gather(*(link.publish("t", str(n).encode()) for n in range(200)))
             peak = 0
@@ -288,7 +303,10 @@ async def test_t6_no_more_is_in_flight_than_the_broker_allows(tmp_path):
 
 async def test_t6_our_own_receive_maximum_is_kept_by_the_broker(tmp_path):
     with mosquitto(tmp_path) as broker:
-        async with Connection(options(broker.port, receive_maximum=3)) as link, Connection(passing(broker.port, "w")) as other:
+        async with (
+            Connection(options(broker.port, receive_maximum=3)) as link,
+            Connection(passing(broker.port, "w")) as other,
+        ):
             await link.subscribe("t")
             for n in range(10):
                 await other.publish("t", str(n).encode())
@@ -317,7 +335,9 @@ async def test_t7_no_packet_carries_a_topic_alias(tmp_path):
             sink.close()
 
         try:
-            await asyncio.gather(pump(reader, up_writer, keep=True), pump(up_reader, writer, keep=False))
+            await asyncio.gather(
+                pump(reader, up_writer, keep=True), pump(up_reader, writer, keep=False)
+            )
         finally:
             up_writer.transport.abort()
 
@@ -328,13 +348,15 @@ async def test_t7_no_packet_carries_a_topic_alias(tmp_path):
     connect = bytes(seen[: 2 + seen[1]])
     assert connect[4:8] == b"MQTT"
     properties = connect[13 : 13 + connect[12]]
-    # Session Expiry (0x11, 4 bytes), Receive Maximum (0x21, 2), Maximum Packet Size (0x27, 4): no Topic Alias Maximum (0x22).
+    # Session Expiry (0x11, 4 bytes), Receive Maximum (0x21, 2), Maximum Packet Size (0x27, 4): no
+    # Topic Alias Maximum (0x22).
     assert [properties[0], properties[5], properties[8], len(properties)] == [0x11, 0x21, 0x27, 13]
     assert seen.count(b"some/long/topic\x00") == 3  # each PUBLISH names its topic in full …
     assert seen.count(b"\x23\x00\x01") == 0  # … and has no alias beside it
 
 
-# ------------------------------------------------------------------ T8: see tests/unit/uplink/test_faults.py (refused in configuration)
+# ------------------------------------------------------------------ T8: see
+# tests/unit/uplink/test_faults.py (refused in configuration)
 
 
 # ------------------------------------------------------------------ T9
@@ -361,7 +383,10 @@ async def test_t9_the_cost_of_a_publish_does_not_grow_with_the_backlog(tmp_path,
 
 async def test_a_silent_link_is_noticed_after_twice_the_keep_alive(tmp_path):
     with mosquitto(tmp_path) as broker:
-        async with proxy(broker.port) as middle, Connection(passing(middle.port, "c", keepalive_s=1)) as link:
+        async with (
+            proxy(broker.port) as middle,
+            Connection(passing(middle.port, "c", keepalive_s=1)) as link,
+        ):
             middle.black = True
             began = time.monotonic()
             async with asyncio.timeout(30):
@@ -384,13 +409,18 @@ async def test_a_cut_link_is_noticed_at_once_by_everybody_who_waits(tmp_path):
 
 async def test_a_takeover_says_so():
     # EMQX and the specification say 0x8E; Mosquitto 2.0.11 and rumqttd just close (seen here).
-    async with scripted(after_connect=b"\xe0\x02\x8e\x00") as port, Connection(options(port)) as link:
+    async with (
+        scripted(after_connect=b"\xe0\x02\x8e\x00") as port,
+        Connection(options(port)) as link,
+    ):
         async with asyncio.timeout(40):
             assert (await asyncio.shield(link.lost)).fault is Fault.TAKEN_OVER
 
 
 async def test_a_will_comes_after_a_crash_and_not_after_a_goodbye(tmp_path):
-    will = Will("w", b"offline", "text/x", delay_s=0, expiry_s=60, user_properties=(("k", "presence"),))
+    will = Will(
+        "w", b"offline", "text/x", delay_s=0, expiry_s=60, user_properties=(("k", "presence"),)
+    )
     with mosquitto(tmp_path) as broker:
         async with Connection(passing(broker.port, "watch")) as watch, proxy(broker.port) as middle:
             await watch.subscribe("w", "end")
@@ -401,21 +431,29 @@ async def test_a_will_comes_after_a_crash_and_not_after_a_goodbye(tmp_path):
                 await asyncio.shield(link.lost)
             (said,) = await take(watch)
             assert (said.topic, said.payload, said.content_type, said.user_properties) == (
-                "w", b"offline", "text/x", (("k", "presence"),),
-            )  # fmt: skip
+                "w",
+                b"offline",
+                "text/x",
+                (("k", "presence"),),
+            )
             assert watch.waiting() == 0
 
 
 @pytest.mark.parametrize(
     ("changes", "fault"),
     [
-        ({"port": None}, Fault.REFUSED), ({"host": "no-such-host.invalid"}, Fault.UNKNOWN_HOST),
+        ({"port": None}, Fault.REFUSED),
+        ({"host": "no-such-host.invalid"}, Fault.UNKNOWN_HOST),
         ({"username": "u", "password": "wrong"}, Fault.CREDENTIALS),
     ],
-)  # fmt: skip
+)
 async def test_a_broker_that_does_not_let_us_in_is_understood(tmp_path, changes, fault):
     passwords = tmp_path / "passwords"
-    subprocess.run([program("mosquitto_passwd"), "-b", "-c", str(passwords), "u", "right"], check=True, capture_output=True)
+    subprocess.run(
+        [program("mosquitto_passwd"), "-b", "-c", str(passwords), "u", "right"],
+        check=True,
+        capture_output=True,
+    )
     with mosquitto(tmp_path, extra=f"password_file {passwords}") as broker:
         changes = {k: (free_port() if v is None else v) for k, v in changes.items()}
         with pytest.raises(ConnectionFailed) as caught:
@@ -456,14 +494,27 @@ async def test_cancelling_a_connect_leaks_neither_socket_nor_task():
 async def test_properties_reach_the_other_side_on_both_brokers(tmp_path):
     for start in (mosquitto, iotcore):
         with start(tmp_path) as broker:
-            async with Connection(passing(broker.port, "a")) as a, Connection(passing(broker.port, "b")) as b:
+            async with (
+                Connection(passing(broker.port, "a")) as a,
+                Connection(passing(broker.port, "b")) as b,
+            ):
                 await b.subscribe("t")
                 await a.publish(
-                    "t", b"\x00\xff", content_type="x/y", correlation=bytes(range(16)), response_topic="r", expiry_s=100.4,
+                    "t",
+                    b"\x00\xff",
+                    content_type="x/y",
+                    correlation=bytes(range(16)),
+                    response_topic="r",
+                    expiry_s=100.4,
                     user_properties=(("k", "call"), ("a", "2")),
-                )  # fmt: skip
+                )
                 (m,) = await take(b)
-                assert (m.payload, m.content_type, m.correlation, m.response_topic) == (b"\x00\xff", "x/y", bytes(range(16)), "r")
+                assert (m.payload, m.content_type, m.correlation, m.response_topic) == (
+                    b"\x00\xff",
+                    "x/y",
+                    bytes(range(16)),
+                    "r",
+                )
                 assert dict(m.user_properties) == {"k": "call", "a": "2"}
                 assert m.expiry_s in (99, 100)
 
@@ -477,22 +528,66 @@ def certificates(folder):
     def openssl(*args):
         subprocess.run(["openssl", *args], check=True, capture_output=True, cwd=folder)
 
-    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "ca.key", "-out", "ca.crt", "-days", "2", "-subj", "/CN=ca",
-            "-addext", "keyUsage=critical,keyCertSign")  # fmt: skip  # Python 3.13 verifies strictly
+    openssl(
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-keyout",
+        "ca.key",
+        "-out",
+        "ca.crt",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=ca",
+        "-addext",
+        "keyUsage=critical,keyCertSign",
+    )  # Python 3.13 verifies strictly
     for name in ("server", "client"):
-        openssl("req", "-newkey", "rsa:2048", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        openssl(
+            "req",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-keyout",
+            f"{name}.key",
+            "-out",
+            f"{name}.csr",
+            "-subj",
+            f"/CN={name}",
+        )
         (folder / "ext").write_text(
             "subjectAltName=IP:127.0.0.1\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\nkeyUsage=digitalSignature,keyEncipherment\n"
         )
-        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2",
-                "-extfile", "ext", "-out", f"{name}.crt")  # fmt: skip
+        openssl(
+            "x509",
+            "-req",
+            "-in",
+            f"{name}.csr",
+            "-CA",
+            "ca.crt",
+            "-CAkey",
+            "ca.key",
+            "-CAcreateserial",
+            "-days",
+            "2",
+            "-extfile",
+            "ext",
+            "-out",
+            f"{name}.crt",
+        )
 
 
 async def test_tls_is_verified_and_a_client_certificate_is_shown(tmp_path):
     import ssl
 
     certificates(tmp_path)
-    extra = f"cafile {tmp_path}/ca.crt\ncertfile {tmp_path}/server.crt\nkeyfile {tmp_path}/server.key\nrequire_certificate true"
+    extra = (
+        f"cafile {tmp_path}/ca.crt\ncertfile {tmp_path}/server.crt\nkeyfile "
+        f"{tmp_path}/server.key\nrequire_certificate true"
+    )
     with mosquitto(tmp_path, extra=extra) as broker:
         trusting = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
         trusting.load_cert_chain(tmp_path / "client.crt", tmp_path / "client.key")
@@ -523,7 +618,12 @@ async def test_tls_bytes_held_inside_openssl_are_not_forgotten_after_a_pause(tmp
     total = mqtt.HIGH_WATER * 3
     # All in one TLS record: once it is decrypted, the socket itself never announces the rest.
     packets = b"".join(b"\x30\x06\x00\x01t\x00" + n.to_bytes(2, "big") for n in range(total))
-    async with scripted(after_connect=packets, tls=server) as port, Connection(passing(port, "c", tls=trusting)) as link:
+    async with (
+        scripted(after_connect=packets, tls=server) as port,
+        Connection(passing(port, "c", tls=trusting)) as link,
+    ):
         await asyncio.sleep(0.2)
         assert link.waiting() <= mqtt.HIGH_WATER + 1
-        assert [int.from_bytes(m.payload, "big") for m in await take(link, total)] == list(range(total))
+        assert [int.from_bytes(m.payload, "big") for m in await take(link, total)] == list(
+            range(total)
+        )

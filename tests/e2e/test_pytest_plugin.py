@@ -1,4 +1,6 @@
-"""The fixture `glassd_mock`, used as an app developer uses it: by a pytest of its own, in a folder that has nothing of ours."""
+"""The fixture `glassd_mock`, used as an app developer uses it: by a pytest of its own, in a
+folder that has nothing of ours.
+"""
 
 import os
 import subprocess
@@ -67,7 +69,7 @@ def test_what_is_waited_for_in_vain_says_what_was_seen(glassd_mock):
         assert "'coffee' on the lens; it shows ['Tea']" in str(e)
     else:
         raise RuntimeError("it was not waited for")
-'''
+'''  # noqa: E501
 
 WRONG = """
 def test_a_model_that_there_is_not(glassd_mock):
@@ -80,12 +82,18 @@ def test_settings_that_are_wrong(glassd_mock):
 
 @pytest.fixture
 def fresh(tmp_path):
-    """An installed glassd as pytest sees it, whatever is installed here: its entry points stand on the path."""
-    entry_points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
+    """An installed glassd as pytest sees it, whatever is installed here: its entry points stand
+    on the path.
+    """
+    entry_points = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][
+        "pytest11"
+    ]
     info = tmp_path / "site" / "glassd-0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: glassd\nVersion: 0\n")
-    (info / "entry_points.txt").write_text("[pytest11]\n" + "".join(f"{name} = {value}\n" for name, value in entry_points.items()))
+    (info / "entry_points.txt").write_text(
+        "[pytest11]\n" + "".join(f"{name} = {value}\n" for name, value in entry_points.items())
+    )
     folder = tmp_path / "app"
     folder.mkdir()
     return folder
@@ -95,9 +103,24 @@ def run_pytest(folder, text, *words, path=""):
     """Run a file of tests in a folder that has no configuration of pytest."""
     (folder / "test_app.py").write_text(text)
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTEST", "GLASSD_"))}
-    env["PYTHONPATH"] = os.pathsep.join(filter(None, (path, str(folder.parent / "site"), str(ROOT))))
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(folder), *words, "test_app.py"]
-    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    env["PYTHONPATH"] = os.pathsep.join(
+        filter(None, (path, str(folder.parent / "site"), str(ROOT)))
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(folder),
+        *words,
+        "test_app.py",
+    ]
+    return subprocess.run(
+        command, cwd=folder, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
 
 
 def alive(pid):
@@ -121,13 +144,22 @@ def test_an_apps_tests_get_glasses_without_any_configuration(fresh):
 @pytest.mark.enable_socket
 @pytest.mark.requirement("I11-plugin")
 def test_settings_of_the_shell_do_not_reach_the_daemon_of_a_test(monkeypatch, tmp_path):
-    """A developer who also runs glassd has them; they would win over the configuration of the test."""
+    """A developer who also runs glassd has them; they would win over the configuration of the
+    test.
+    """
     monkeypatch.setenv("GLASSD_EDGE__STATE_DIR", str(tmp_path / "real"))
     monkeypatch.setenv("GLASSD_OWNER_SOCKET", str(tmp_path / "real.sock"))
     with wear("mock:display") as glasses:
         assert (glasses.folder / "state").is_dir()
         assert not (tmp_path / "real").exists()
-        asked = subprocess.run([sys.executable, "-m", "edge", "scan", "--json"], env=glasses.env, capture_output=True, text=True, timeout=60, check=False)
+        asked = subprocess.run(
+            [sys.executable, "-m", "edge", "scan", "--json"],
+            env=glasses.env,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
         assert "real.sock" not in asked.stdout + asked.stderr
 
 
@@ -146,16 +178,24 @@ def test_a_mock_that_cannot_be_made_fails_the_test_in_words(fresh):
 def test_a_missing_extra_is_named_with_the_command_that_installs_it(fresh):
     without = fresh.parent / "without"
     (without / "bumble").mkdir(parents=True)
-    (without / "bumble" / "__init__.py").write_text("raise ModuleNotFoundError('no', name='bumble')\n")
+    (without / "bumble" / "__init__.py").write_text(
+        "raise ModuleNotFoundError('no', name='bumble')\n"
+    )
     done = run_pytest(fresh, "def test_it(glassd_mock): glassd_mock()\n", path=str(without))
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "-m pip install " in done.stdout  # which of the commands depends on how glassd is installed
+    assert (
+        "-m pip install " in done.stdout
+    )  # which of the commands depends on how glassd is installed
     assert "[sim]" in done.stdout
     assert "Traceback" not in done.stdout
 
 
 @pytest.mark.requirement("I11-plugin")
 def test_a_test_run_without_the_fixture_loads_nothing_of_glassd(fresh):
-    asks = "import sys\ndef test_it(): assert sorted(m for m in sys.modules if m.partition('.')[0] in ('edge', 'firmware_bridge', 'tools_cache')) == ['edge', 'edge.pytest_plugin']\n"
+    asks = (
+        "import sys\ndef test_it(): assert sorted(m for m in sys.modules if "
+        "m.partition('.')[0] in ('edge', 'firmware_bridge', "
+        "'tools_cache')) == ['edge', 'edge.pytest_plugin']\n"
+    )
     done = run_pytest(fresh, asks)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,6 @@
-"""`glassd sim sim:even_g1 --fault drop:left@…` (Shows 3): what a person sees while one arm is lost and the other carries on."""
+"""`glassd sim sim:even_g1 --fault drop:left@…` (Shows 3): what a person sees while one arm is
+lost and the other carries on.
+"""
 
 import asyncio
 import re
@@ -32,7 +34,14 @@ async def showing(driver: Driver[Any], words: str) -> None:
 @pytest.mark.requirement("I4-show-g1")
 async def test_one_arm_is_lost_on_demand_and_the_other_carries_on() -> None:
     sim = await asyncio.create_subprocess_exec(
-        *CLI, "sim", "sim:even_g1", "--radio", "tcp:127.0.0.1:0", "--fault", "away:600:left@6s", stdout=asyncio.subprocess.PIPE
+        *CLI,
+        "sim",
+        "sim:even_g1",
+        "--radio",
+        "tcp:127.0.0.1:0",
+        "--fault",
+        "away:600:left@6s",
+        stdout=asyncio.subprocess.PIPE,
     )
     assert sim.stdout is not None
     try:
@@ -44,7 +53,9 @@ async def test_one_arm_is_lost_on_demand_and_the_other_carries_on() -> None:
         radio = await open_radio(found[1])
         sighting = await scan(radio, timeout_s=DEADLINE_S)
         transport: Any = await connect_any(radio, sighting, timeout_s=DEADLINE_S)
-        driver: Driver[Any] = Driver(transport, sighting.entry.codec(transport.max_packet), clock=time.monotonic)
+        driver: Driver[Any] = Driver(
+            transport, sighting.entry.codec(transport.max_packet), clock=time.monotonic
+        )
         running = asyncio.ensure_future(driver.run())
         await driver.request(Hello("glassd", "test"), timeout_s=DEADLINE_S)
         await line(sim.stdout, "right arm connected")
@@ -65,15 +76,29 @@ async def test_one_arm_is_lost_on_demand_and_the_other_carries_on() -> None:
         await sim.wait()
 
 
-@pytest.mark.parametrize(("words", "told"), [
-    (["sim:even_g1", "--fault", "explode"], "'explode' is no fault; known: drop"),
-    (["mock:full", "--fault", "drop:left"], "mock:full is one radio; leave the side out"),
-    (["mock:full", "--quirk", "newscreen=71"], "mock:full has no quirks to choose; sim:even_g1 has"),
-    (["sim:even_g1", "--quirk", "newscreen=1"], "newscreen is '1'; any, 71, 31, 30 are known"),
-    (["sim:even_g1", "--radio", "usb:0"], "usb:0 is one radio; these glasses are 2"),
-    (["sim:even_g9"], "there is no mock of 'sim:even_g9'; there are mock:display, mock:audio, mock:full, sim:even_g1"),
-])  # fmt: skip
-def test_a_mistyped_word_is_told_with_what_is_known(words: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["sim:even_g1", "--fault", "explode"], "'explode' is no fault; known: drop"),
+        (["mock:full", "--fault", "drop:left"], "mock:full is one radio; leave the side out"),
+        (
+            ["mock:full", "--quirk", "newscreen=71"],
+            "mock:full has no quirks to choose; sim:even_g1 has",
+        ),
+        (["sim:even_g1", "--quirk", "newscreen=1"], "newscreen is '1'; any, 71, 31, 30 are known"),
+        (["sim:even_g1", "--radio", "usb:0"], "usb:0 is one radio; these glasses are 2"),
+        (
+            ["sim:even_g9"],
+            (
+                "there is no mock of 'sim:even_g9'; there are mock:display, "
+                "mock:audio, mock:full, sim:even_g1"
+            ),
+        ),
+    ],
+)
+def test_a_mistyped_word_is_told_with_what_is_known(
+    words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     from edge.cli import main
 
     if "--radio" not in words:

@@ -1,4 +1,6 @@
-"""Devcloud, mock glasses and daemon as three processes, a fourth asks: the same story on both brokers (Shows 3 to 5)."""
+"""Devcloud, mock glasses and daemon as three processes, a fourth asks: the same story on both
+brokers (Shows 3 to 5).
+"""
 
 import json
 import struct
@@ -18,7 +20,9 @@ needs_clients = needs("mosquitto_sub")
 pytestmark = pytest.mark.timeout(180)
 
 
-@pytest.fixture(params=["embedded", pytest.param("mosquitto", marks=[needs_mosquitto, pytest.mark.mosquitto])])
+@pytest.fixture(
+    params=["embedded", pytest.param("mosquitto", marks=[needs_mosquitto, pytest.mark.mosquitto])]
+)
 def house(request, tmp_path):
     place = House(tmp_path, broker=request.param)
     try:
@@ -36,13 +40,31 @@ def plain_house(tmp_path):
         place.close()
 
 
-def subscribe(house: House, topic: str, seconds: float, *, messages: int = 0) -> list[tuple[float, str, dict]]:
-    """What a stock MQTT 5 client sees in `seconds`, or until it has so many messages: (after seconds, topic, body)."""
+def subscribe(
+    house: House, topic: str, seconds: float, *, messages: int = 0
+) -> list[tuple[float, str, dict]]:
+    """What a stock MQTT 5 client sees in `seconds`, or until it has so many messages: (after
+    seconds, topic, body).
+    """
     import msgpack
 
     host, _, port = house.cloud.announcement["mqtt"].rpartition(":")
     began = time.monotonic()
-    argv = [program("mosquitto_sub"), "-V", "mqttv5", "-h", host, "-p", port, "-t", topic, "-F", "%t %x", "-W", str(int(seconds))]
+    argv = [
+        program("mosquitto_sub"),
+        "-V",
+        "mqttv5",
+        "-h",
+        host,
+        "-p",
+        port,
+        "-t",
+        topic,
+        "-F",
+        "%t %x",
+        "-W",
+        str(int(seconds)),
+    ]
     argv += ["-C", str(messages)] if messages else []
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as client:
         seen = []
@@ -91,7 +113,9 @@ def test_a_fourth_process_calls_and_sees_the_lens(house, tmp_path):
 
 
 def test_a_hidden_tool_is_refused_with_exit_code_1_and_its_reason(house):
-    refused = house.glassd("call", "com.example.photo:inspect", '{"image": "UDEgMSAxIDE="}', "--json")
+    refused = house.glassd(
+        "call", "com.example.photo:inspect", '{"image": "UDEgMSAxIDE="}', "--json"
+    )
     assert refused.returncode == 1
     error = json.loads(refused.stdout)["error"]
     assert error["code"] == "HARDWARE_MISSING"
@@ -139,8 +163,12 @@ def test_a_killed_daemon_comes_back_and_the_scene_is_on_a_dark_lens_again(plain_
     house = plain_house
     house.glassd("call", "glasses:show_text", '{"text": "outlive me", "duration_s": 120}')
     house.daemon.kill9()
-    house.until(lambda: not house.ask_mock(do="status")["connected"], "the mock notices and takes a new client")
-    house.mock.kill9()  # glasses that were switched off meanwhile: only the daemon's own disk knows the scene now
+    house.until(
+        lambda: not house.ask_mock(do="status")["connected"],
+        "the mock notices and takes a new client",
+    )
+    # glasses that were switched off meanwhile: only the daemon's own disk knows the scene now
+    house.mock.kill9()
     house.start_mock()
     assert house.lens() == []
     house.start_daemon()
@@ -153,7 +181,9 @@ def test_a_killed_daemon_alone_leaves_glasses_that_take_the_next_one(plain_house
     house = plain_house
     house.daemon.kill9()
     house.start_daemon()
-    house.until(lambda: house.status()["glasses"]["state"] == "ready", "the same mock serves the new daemon")
+    house.until(
+        lambda: house.status()["glasses"]["state"] == "ready", "the same mock serves the new daemon"
+    )
     shown = house.glassd("call", "glasses:show_text", '{"text": "hello again"}', "--json")
     assert json.loads(shown.stdout)["meta"]["delivery"] == "shown"
     assert house.lens() == ["hello again"]

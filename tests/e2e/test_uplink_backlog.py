@@ -1,4 +1,6 @@
-"""A daemon that was killed while many invocations waited: it comes up again and answers all, whatever the broker sends first."""
+"""A daemon that was killed while many invocations waited: it comes up again and answers all,
+whatever the broker sends first.
+"""
 
 import asyncio
 import json
@@ -56,7 +58,10 @@ group = ""
 """)
 
     def start(self) -> None:
-        self._child = Child([*CLI, "run", "--config", str(self._folder / "glassd.toml")], log=self._folder / "daemon.log")
+        self._child = Child(
+            [*CLI, "run", "--config", str(self._folder / "glassd.toml")],
+            log=self._folder / "daemon.log",
+        )
 
     def status(self) -> dict:
         with suppress(NotThere, BrokeOff):
@@ -82,20 +87,36 @@ async def _hear_results(link: Connection, answered: set[str]) -> None:
             packet = await link.receive()
             packet.ack()
             message = wire.decode(
-                packet.payload, content_type=packet.content_type, user_properties=packet.user_properties, correlation=packet.correlation
+                packet.payload,
+                content_type=packet.content_type,
+                user_properties=packet.user_properties,
+                correlation=packet.correlation,
             )
-            done = message.body.get("ok") or message.body.get("error", {}).get("code") == "INTERRUPTED"
+            done = (
+                message.body.get("ok") or message.body.get("error", {}).get("code") == "INTERRUPTED"
+            )
             if message.kind is Kind.RESULT and done:
                 answered.add(message.id)
 
 
 async def _invoke(link: Connection, call_id: str) -> None:
-    call = ToolCall(call_id=call_id, tool="notes:add", args={"text": call_id}, origin=CallOrigin.CLOUD, ttl_s=600.0)
+    call = ToolCall(
+        call_id=call_id,
+        tool="notes:add",
+        args={"text": call_id},
+        origin=CallOrigin.CLOUD,
+        ttl_s=600.0,
+    )
     payload, content_type = wire.encode(Kind.CALL, wire.call_to_body(call))
     await link.publish(
-        TOPICS.invoke, payload, content_type=content_type, response_topic=TOPICS.reply("far"), expiry_s=600.0,
-        correlation=wire.correlation_of(call_id), user_properties=(("k", "call"),),
-    )  # fmt: skip
+        TOPICS.invoke,
+        payload,
+        content_type=content_type,
+        response_topic=TOPICS.reply("far"),
+        expiry_s=600.0,
+        correlation=wire.correlation_of(call_id),
+        user_properties=(("k", "call"),),
+    )
 
 
 @pytest.mark.requirement("I11-uplink-backlog")
@@ -106,7 +127,9 @@ async def test_the_uplink_comes_up_behind_two_hundred_invocations_after_two_kill
         daemon.start()
         await until(daemon.up, what="uplink up")
         daemon.kill()
-        far = BrokerOptions(host=HOST, port=broker.port, client_id="far", clean_start=True, session_expiry_s=0)
+        far = BrokerOptions(
+            host=HOST, port=broker.port, client_id="far", clean_start=True, session_expiry_s=0
+        )
         async with Connection(far) as link:
             await link.subscribe(TOPICS.reply("far"))
             answered: set[str] = set()
@@ -121,8 +144,16 @@ async def test_the_uplink_comes_up_behind_two_hundred_invocations_after_two_kill
                 daemon.kill()
             daemon.start()
             try:
-                await until(daemon.up, deadline_s=60.0, what=f"uplink up; status: {json.dumps(daemon.status())[:2000]}")
-                await until(lambda: answered >= set(wanted), deadline_s=120.0, what="every invocation is answered")
+                await until(
+                    daemon.up,
+                    deadline_s=60.0,
+                    what=f"uplink up; status: {json.dumps(daemon.status())[:2000]}",
+                )
+                await until(
+                    lambda: answered >= set(wanted),
+                    deadline_s=120.0,
+                    what="every invocation is answered",
+                )
             finally:
                 listening.cancel()
                 await asyncio.gather(listening, return_exceptions=True)

@@ -1,4 +1,6 @@
-"""Workers as processes of their own on one broker, over one state directory: one is killed mid call, one answer comes."""
+"""Workers as processes of their own on one broker, over one state directory: one is killed mid
+call, one answer comes.
+"""
 
 import asyncio
 import contextlib
@@ -29,11 +31,16 @@ state, broker, apps = pathlib.Path(sys.argv[1]), sys.argv[2], json.loads(sys.arg
 asyncio.run(run_worker(
     state_dir=state, broker=broker, announce=lambda facts: print(json.dumps(facts), flush=True), limits=Limits(look_s=0.1, poll_s=0.05),
     apps=[App(a["package"], "T", tuple(a["tools"]), public_url=a.get("url", ""), command=tuple(a.get("command", ()))) for a in apps]))
-"""
+"""  # noqa: E501
 
 
 def tool(name, **more):
-    return {"name": name, "description": "for tests", "inputSchema": {"type": "object", "properties": {}}, **more}
+    return {
+        "name": name,
+        "description": "for tests",
+        "inputSchema": {"type": "object", "properties": {}},
+        **more,
+    }
 
 
 class HeldApp:
@@ -44,11 +51,21 @@ class HeldApp:
 
     async def serve(self, reader, writer):
         head = await reader.readuntil(b"\r\n\r\n")
-        length = next(int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length"))
+        length = next(
+            int(line.split(b":")[1])
+            for line in head.split(b"\r\n")
+            if line.lower().startswith(b"content-length")
+        )
         self.asked.append(json.loads(await reader.readexactly(length))["name"])
         await self.open.wait()
         body = json.dumps({"success": True, "content": f"answer {len(self.asked)}"}).encode()
-        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: %d\r\n\r\n" % len(body))
+        writer.write(
+            (
+                b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+                b"connection: close\r\ncontent-length: %d\r\n\r\n"
+            )
+            % len(body)
+        )
         writer.write(body)
         await writer.drain()
 
@@ -66,7 +83,9 @@ class Crew:
 
     async def start(self, *words):
         """Start a Python program that announces itself; gives what it said."""
-        process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=asyncio.subprocess.PIPE)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *words, stdout=asyncio.subprocess.PIPE
+        )
         self.processes[f"starting {process.pid}"] = process
         async with asyncio.timeout(LONG_S):
             facts = json.loads(await process.stdout.readline())
@@ -74,7 +93,17 @@ class Crew:
         return facts
 
     async def glassd(self, *words):
-        return await self.start("-m", "edge.cli", "devcloud", "--broker", self.broker, "--state", str(self.folder), "--json", *words)
+        return await self.start(
+            "-m",
+            "edge.cli",
+            "devcloud",
+            "--broker",
+            self.broker,
+            "--state",
+            str(self.folder),
+            "--json",
+            *words,
+        )
 
     def look(self, question, *values):
         with contextlib.closing(sqlite3.connect(self.folder / "devcloud.db", timeout=10)) as db:
@@ -97,7 +126,9 @@ async def a_crew(tmp_path):
     with mosquitto(tmp_path) as broker:
         crew = Crew(tmp_path / "state", broker.port)
         try:
-            async with Connection(BrokerOptions(host=HOST, port=broker.port, client_id="edge-1", keepalive_s=5)) as connection:
+            async with Connection(
+                BrokerOptions(host=HOST, port=broker.port, client_id="edge-1", keepalive_s=5)
+            ) as connection:
                 edge = Asker(connection)
                 await connection.subscribe(edge.topics.result)
                 yield crew, edge
@@ -117,8 +148,12 @@ class Asker(FakeEdge):
             while True:
                 inbound = await self.connection.receive()
                 inbound.ack()
-                message = wire.decode(inbound.payload, content_type=inbound.content_type, correlation=inbound.correlation,
-                                      user_properties=inbound.user_properties)
+                message = wire.decode(
+                    inbound.payload,
+                    content_type=inbound.content_type,
+                    correlation=inbound.correlation,
+                    user_properties=inbound.user_properties,
+                )
                 self.results[message.id] += message.kind is Kind.RESULT
                 if message.id == call_id and message.kind is Kind.RESULT:
                     return wire.response_of(message)
@@ -145,7 +180,11 @@ class Asker(FakeEdge):
 async def test_a_worker_is_killed_mid_call_and_exactly_one_answer_comes(tmp_path, repeatable):
     app = HeldApp()
     async with serving(app.serve) as port, a_crew(tmp_path) as (crew, edge):
-        held = {"package": "com.test.held", "url": f"http://{HOST}:{port}", "tools": [tool("go", idempotent=repeatable), tool("bye")]}
+        held = {
+            "package": "com.test.held",
+            "url": f"http://{HOST}:{port}",
+            "tools": [tool("go", idempotent=repeatable), tool("bye")],
+        }
         for _ in range(2):
             await crew.hire(held)
         call_id = await edge.call("com.test.held:go", ttl_s=LONG_S)
@@ -159,19 +198,31 @@ async def test_a_worker_is_killed_mid_call_and_exactly_one_answer_comes(tmp_path
         if repeatable:
             assert response.data == "answer 2"
         else:
-            assert (response.error.code, response.error.retryable, response.error.partial_side_effects) == ("INTERRUPTED", True, True)
-        # Whatever the survivor said of the first call it said before it answers this one: there is no second result.
+            assert (
+                response.error.code,
+                response.error.retryable,
+                response.error.partial_side_effects,
+            ) == ("INTERRUPTED", True, True)
+        # Whatever the survivor said of the first call it said before it answers this one: there is
+        # no second result.
         assert (await edge.ask("com.test.held:bye")).ok
         assert app.asked == ["go"] * (2 if repeatable else 1) + ["bye"]
         assert edge.results[call_id] == 1
-        await until(lambda: crew.look("SELECT told FROM calls WHERE id = ?", call_id) == 1, what="the answer counts as told")
+        await until(
+            lambda: crew.look("SELECT told FROM calls WHERE id = ?", call_id) == 1,
+            what="the answer counts as told",
+        )
 
 
 @pytest.mark.requirement("I5-cloud-one-app")
 async def test_workers_share_one_process_of_an_app_and_start_another_when_its_worker_died(tmp_path):
     script = tmp_path / "bench_app.py"
     script.write_text(BENCH_APP)
-    bench = {"package": "com.test.bench", "command": [sys.executable, str(script)], "tools": [tool("bump")]}
+    bench = {
+        "package": "com.test.bench",
+        "command": [sys.executable, str(script)],
+        "tools": [tool("bump")],
+    }
     async with a_crew(tmp_path) as (crew, edge):
         for _ in range(2):
             await crew.hire(bench)
@@ -184,15 +235,21 @@ async def test_workers_share_one_process_of_an_app_and_start_another_when_its_wo
 
 
 @pytest.mark.requirement("I5-cloud-workers")
-async def test_a_worker_of_the_command_line_serves_on_when_the_cloud_it_stands_beside_is_killed(tmp_path):
+async def test_a_worker_of_the_command_line_serves_on_when_the_cloud_it_stands_beside_is_killed(
+    tmp_path,
+):
     app = HeldApp()
     app.open.set()
     async with serving(app.serve) as port, a_crew(tmp_path) as (crew, edge):
         cloud = await crew.glassd("--http", f"{HOST}:0", "--legacy")
         await crew.glassd("--worker")
-        async with httpx.AsyncClient(base_url=cloud["http"], trust_env=False, timeout=LONG_S) as http:
+        async with httpx.AsyncClient(
+            base_url=cloud["http"], trust_env=False, timeout=LONG_S
+        ) as http:
             body = {"tools": [tool("go")], "publicUrl": f"http://{HOST}:{port}"}
             assert (await http.post("/api/apps/com.test.held/tools", json=body)).status_code == 201
-            assert (await http.get("/api/tools/apps/com.test.held/tools")).json() == [{"id": "go", "description": "for tests"}]
+            assert (await http.get("/api/tools/apps/com.test.held/tools")).json() == [
+                {"id": "go", "description": "for tests"}
+            ]
         await crew.kill9("cloud")
         assert (await edge.ask("com.test.held:go")).data == "answer 1"

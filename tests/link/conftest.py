@@ -1,6 +1,7 @@
-"""Which radio the link stories run on: bumble unless the environment names another, as `make vm-test` does.
+"""Which radio the link stories run on: bumble unless the environment names another, as `make
+vm-test` does.
 
-    GLASSD_LINK_RADIO=bluez-trixie GLASSD_LINK_LOSSES=100 python -m pytest tests/link
+GLASSD_LINK_RADIO=bluez-trixie GLASSD_LINK_LOSSES=100 python -m pytest tests/link
 """
 
 import os
@@ -15,7 +16,9 @@ from tests.link.world import World
 
 RADIO = os.environ.get("GLASSD_LINK_RADIO", "bumble")
 LOSSES = int(os.environ.get("GLASSD_LINK_LOSSES", "8"))
-"""Link losses at random moments: 100 in `make vm-test`, 20 in its quick form, a thousand on bumble in `make chaos`."""
+"""Link losses at random moments: 100 in `make vm-test`, 20 in its quick form, a thousand on
+bumble in `make chaos`.
+"""
 
 
 class Holder:
@@ -56,7 +59,9 @@ HOLDER = pytest.StashKey[Holder]()
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def _holder(request):
-    with tempfile.TemporaryDirectory(prefix="glink-") as folder:  # short: a unix socket's path has 108 bytes
+    with tempfile.TemporaryDirectory(
+        prefix="glink-"
+    ) as folder:  # short: a unix socket's path has 108 bytes
         holder = request.session.stash[HOLDER] = Holder(Path(folder))
         yield holder
         await holder.close()
@@ -64,7 +69,9 @@ async def _holder(request):
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def world(request, _holder):
-    """The world, as the last story left it; a harm that does not exist on this radio skips the story by name."""
+    """The world, as the last story left it; a harm that does not exist on this radio skips the
+    story by name.
+    """
     needs = request.node.get_closest_marker("needs")
     if needs is not None and RADIO == "bumble":
         pytest.skip(f"there is no {needs.args[0]} on bumble; it runs in `make vm-test`")

@@ -1,6 +1,8 @@
-"""The true place: systemd, bluetoothd and the kernel's Bluetooth in a virtual machine; the daemon runs as its own unit.
+"""The true place: systemd, bluetoothd and the kernel's Bluetooth in a virtual machine; the daemon
+runs as its own unit.
 
-Knows what a Debian machine offers to do harm with; the machine itself is tests/vm/machine.py's business.
+Knows what a Debian machine offers to do harm with; the machine itself is tests/vm/machine.py's
+business.
 """
 
 import asyncio
@@ -27,7 +29,9 @@ class Guest:
 
     can = frozenset({"bluetoothd", "power", "systemd"})
     slowness = 6.0
-    """Emulated, everything takes 5 to 30 times as long; what we wait for is mostly radio time, which does not."""
+    """Emulated, everything takes 5 to 30 times as long; what we wait for is mostly radio time,
+    which does not.
+    """
 
     def __init__(self, image: Image, payload: Path) -> None:
         self.name = f"bluez-{image.suite}"
@@ -67,24 +71,44 @@ class Guest:
         await self.machine.must("systemctl kill --signal=KILL --kill-whom=main glassd")
 
     async def forget(self) -> None:
-        """Nothing of ours on disk, and nothing of the glasses in BlueZ (which may have lost its adapter to a kernel's bug)."""
+        """Nothing of ours on disk, and nothing of the glasses in BlueZ (which may have lost its
+        adapter to a kernel's bug).
+        """
         await self.machine.must("rm -rf /var/lib/glassd/*")
-        await self.machine.must("for d in $(bluetoothctl devices | sed -n 's/^Device \\([0-9A-F:]*\\) .*/\\1/p'); do bluetoothctl remove $d; done", within_s=60)
+        await self.machine.must(
+            "for d in $(bluetoothctl devices | sed -n 's/^Device "
+            "\\([0-9A-F:]*\\) .*/\\1/p'); do bluetoothctl remove $d; done",
+            within_s=60,
+        )
 
-    async def ask(self, method: str, path: str, body: Any = None, *, within_s: float = 30.0) -> tuple[int, Any]:
+    async def ask(
+        self, method: str, path: str, body: Any = None, *, within_s: float = 30.0
+    ) -> tuple[int, Any]:
         reply = await self._http(method, path, body, within_s)
-        return reply["status"], json.loads(reply["text"]) if reply["status"] and reply["text"] else reply["text"]
+        return reply["status"], json.loads(reply["text"]) if reply["status"] and reply[
+            "text"
+        ] else reply["text"]
 
     async def stream(self, method: str, path: str, body: Any, *, within_s: float) -> str:
         return str((await self._http(method, path, body, within_s))["text"])
 
     async def _http(self, method: str, path: str, body: Any, within_s: float) -> dict[str, Any]:
         return await self.machine.ask(
-            "http", within_s=within_s + 30, socket=SOCKET, method=method, path=path, body=body, timeout=within_s
+            "http",
+            within_s=within_s + 30,
+            socket=SOCKET,
+            method=method,
+            path=path,
+            body=body,
+            timeout=within_s,
         )
 
     async def glassd(self, *words: str, give: str = "", within_s: float = 60.0) -> tuple[int, str]:
-        return await self.machine.run(f"NO_COLOR=1 /usr/local/bin/glassd {shlex.join(words)}", within_s=within_s * self.slowness, give=give)
+        return await self.machine.run(
+            f"NO_COLOR=1 /usr/local/bin/glassd {shlex.join(words)}",
+            within_s=within_s * self.slowness,
+            give=give,
+        )
 
     async def log(self) -> str:
         return (await self.machine.run("journalctl --no-pager -b -u glassd -o short-monotonic"))[1]
@@ -114,5 +138,8 @@ class Guest:
 
     async def _adapter_is(self, powered: str) -> None:
         async with asyncio.timeout(ADAPTER_S):
-            while f"Powered: {powered}" not in (await self.machine.run("bluetoothctl show", within_s=10))[1]:
+            while (
+                f"Powered: {powered}"
+                not in (await self.machine.run("bluetoothctl show", within_s=10))[1]
+            ):
                 await asyncio.sleep(0.1)

@@ -1,4 +1,5 @@
-"""The fast place: the daemon is a child of the test, its radio bumble's host stack on a virtual controller behind TCP.
+"""The fast place: the daemon is a child of the test, its radio bumble's host stack on a virtual
+controller behind TCP.
 
 Knows processes and the door of the air; there is no bluetoothd here, and no power switch.
 """
@@ -51,14 +52,19 @@ class Here:
 
     async def start(self, sections: Mapping[str, Mapping[str, Any]]) -> None:
         own = {
-            "edge": {"state_dir": str(self._folder / "state")}, "glasses": {"radio": f"tcp:127.0.0.1:{self._port}"},
+            "edge": {"state_dir": str(self._folder / "state")},
+            "glasses": {"radio": f"tcp:127.0.0.1:{self._port}"},
             "control": {"socket": str(self._socket), "group": ""},
-        }  # fmt: skip
-        document = {name: {**sections.get(name, {}), **own.get(name, {})} for name in {**sections, **own}}
+        }
+        document = {
+            name: {**sections.get(name, {}), **own.get(name, {})} for name in {**sections, **own}
+        }
         config = self._folder / "glassd.toml"
         config.write_text(toml(document), encoding="utf-8")
         with self._log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(*CLI, "run", "--config", str(config), stdout=log, stderr=log)
+            self._process = await asyncio.create_subprocess_exec(
+                *CLI, "run", "--config", str(config), stdout=log, stderr=log
+            )
 
     async def stop(self) -> None:
         await self._end("terminate")
@@ -76,7 +82,9 @@ class Here:
     async def forget(self) -> None:
         shutil.rmtree(self._folder / "state", ignore_errors=True)
 
-    async def ask(self, method: str, path: str, body: Any = None, *, within_s: float = 30.0) -> tuple[int, Any]:
+    async def ask(
+        self, method: str, path: str, body: Any = None, *, within_s: float = 30.0
+    ) -> tuple[int, Any]:
         client = ControlClient((self._owner,))
         try:
             return await asyncio.to_thread(client.request, method, path, body, timeout_s=within_s)
@@ -97,9 +105,13 @@ class Here:
 
     async def glassd(self, *words: str, give: str = "", within_s: float = 60.0) -> tuple[int, str]:
         process = await asyncio.create_subprocess_exec(
-            *CLI, *words, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+            *CLI,
+            *words,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
             env={**os.environ, "GLASSD_SOCKET": str(self._socket), "NO_COLOR": "1"},
-        )  # fmt: skip
+        )
         async with asyncio.timeout(within_s):
             out, _ = await process.communicate(give.encode())
         return process.returncode or 0, out.decode()

@@ -1,7 +1,8 @@
-"""Stories of the link, on whichever radio this run has: glasses come and go, radios break, and nobody has to help.
+"""Stories of the link, on whichever radio this run has: glasses come and go, radios break, and
+nobody has to help.
 
-    make test                       on bumble's host stack
-    make vm-test ARGS="--suite trixie"   on BlueZ, the kernel and systemd of a Debian machine
+make test                       on bumble's host stack
+make vm-test ARGS="--suite trixie"   on BlueZ, the kernel and systemd of a Debian machine
 """
 
 import asyncio
@@ -11,7 +12,11 @@ import pytest
 from firmware_bridge.sides import Side
 from tests.link.world import Stopwatch, percentiles
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.enable_socket,
+    pytest.mark.timeout(900),
+]
 
 LONG = " ".join(f"Sentence number {n} says something that is worth reading." for n in range(1, 12))
 
@@ -22,7 +27,11 @@ async def test_glasses_are_found_connected_and_show_what_they_are_told(world):
     took = Stopwatch()
     glasses = await world.ready()
     world.note(f"ready {took.s:.1f} s after the daemon")
-    assert (glasses["model"], glasses["mtu"], glasses["address"]) == ("mock:display", 247, world.mock.address)
+    assert (glasses["model"], glasses["mtu"], glasses["address"]) == (
+        "mock:display",
+        247,
+        world.mock.address,
+    )
     took = Stopwatch()
     await world.show("Hello from the daemon")
     world.note(f"page {took.s:.2f} s")
@@ -55,7 +64,9 @@ async def test_losses_at_random_moments_are_all_recovered_with_the_scene(world, 
     scene = await world.show("Still here")
     times, cut = [], 0
     for _ in range(losses):
-        await asyncio.sleep(world.chance.uniform(0, 0.4))  # the moment: anywhere from scanning to reading
+        await asyncio.sleep(
+            world.chance.uniform(0, 0.4)
+        )  # the moment: anywhere from scanning to reading
         cut += world.drop()
         world.mock.glasses.lens.clear()
         took = Stopwatch()
@@ -113,7 +124,9 @@ async def test_a_pair_of_two_arms_is_one_and_one_arm_carries_on_alone(world):
     left, right = (world.mock.glasses.lenses[side] for side in (Side.LEFT, Side.RIGHT))
 
     async def arms() -> dict[str, str]:
-        return {side: how["state"] for side, how in (await world.status())["glasses"]["sides"].items()}
+        return {
+            side: how["state"] for side, how in (await world.status())["glasses"]["sides"].items()
+        }
 
     async def both_are(state: dict[str, str]) -> bool:
         return await arms() == state
@@ -122,7 +135,9 @@ async def test_a_pair_of_two_arms_is_one_and_one_arm_carries_on_alone(world):
         return all("Both arms" in " ".join(lens.text()) for lens in (left, right))
 
     await world.until(lambda: both_are({"left": "up", "right": "up"}), "both arms are there")
-    await world.until(both_show, "both arms show the page")  # one that came later gets it a moment after it came
+    await world.until(
+        both_show, "both arms show the page"
+    )  # one that came later gets it a moment after it came
     took = Stopwatch()
     world.mock.servers[Side.LEFT].leave()
     await world.until(lambda: both_are({"left": "lost", "right": "up"}), "the left arm is missed")

@@ -1,4 +1,6 @@
-"""Stories of pairing, on whichever radio this run has: who may write to glasses, how they came to be ours, and when they are not."""
+"""Stories of pairing, on whichever radio this run has: who may write to glasses, how they came
+to be ours, and when they are not.
+"""
 
 import json
 
@@ -6,12 +8,18 @@ import pytest
 
 from tests.link.world import Stopwatch
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.enable_socket,
+    pytest.mark.timeout(900),
+]
 
 PAIRED = {"glasses": {"connect": "paired", "backoff_min_s": 0.1, "backoff_max_s": 1.0}}
 ANY = {"glasses": {"connect": "any", "backoff_min_s": 0.1, "backoff_max_s": 1.0}}
 REFUSED_S = 40.0
-"""A call to glasses that let nobody write: our own deadline of ten seconds, and what a busy machine takes."""
+"""A call to glasses that let nobody write: our own deadline of ten seconds, and what a busy
+machine takes.
+"""
 
 
 def right(code: str) -> str:
@@ -23,7 +31,9 @@ def wrong(code: str) -> str:
 
 
 async def strangers(world, *, settings=PAIRED):
-    """Glasses that want to be paired by a code on their lens, and a daemon that has never met them."""
+    """Glasses that want to be paired by a code on their lens, and a daemon that has never met
+    them.
+    """
     await world.afresh()
     await world.glasses_on(pairing="passkey")
     await world.daemon_on(**settings)
@@ -34,18 +44,33 @@ async def pair(world, answer=right) -> dict:
     world.shown.clear()
 
     async def typed() -> None:
-        code = await world.until(lambda: world.noticed("pairing", "passkey"), "a code on the lens", 40)
-        assert code in "".join("".join(world.mock.glasses.lens.text()).split()), "the code stands on the lens for the wearer to read"
+        code = await world.until(
+            lambda: world.noticed("pairing", "passkey"), "a code on the lens", 40
+        )
+        assert code in "".join("".join(world.mock.glasses.lens.text()).split()), (
+            "the code stands on the lens for the wearer to read"
+        )
         world.shown.clear()
-        await world.until(lambda: world.accepts("/v1/pairing/answer", {"passkey": answer(code)}), "somebody asks for the code", 20)
+        await world.until(
+            lambda: world.accepts("/v1/pairing/answer", {"passkey": answer(code)}),
+            "somebody asks for the code",
+            20,
+        )
 
-    said = await world.meanwhile(typed(), world.place.stream("POST", "/v1/pairing", {"seconds": 120.0}, within_s=150))
+    said = await world.meanwhile(
+        typed(), world.place.stream("POST", "/v1/pairing", {"seconds": 120.0}, within_s=150)
+    )
     return [json.loads(line[6:]) for line in said.splitlines() if line.startswith("data: ")][-1]
 
 
 async def ours(world) -> None:
     """Paired by its code, and connected; as the story before left them when that is so already."""
-    if world.running == PAIRED and world.mock is not None and world.mock.security.keys.bonded and world.mock.glasses.connected:
+    if (
+        world.running == PAIRED
+        and world.mock is not None
+        and world.mock.security.keys.bonded
+        and world.mock.glasses.connected
+    ):
         await world.ready(30)
         return
     await strangers(world)
@@ -89,7 +114,10 @@ async def test_a_bond_outlives_bluetoothd(world):
     assert await world.noticed("pairing", "passkey") is None
 
 
-@pytest.mark.not_on("bluez-bookworm", "Debian 12's kernel 6.1.192 kills bluetoothd there; the next story is about that")
+@pytest.mark.not_on(
+    "bluez-bookworm",
+    "Debian 12's kernel 6.1.192 kills bluetoothd there; the next story is about that",
+)
 @pytest.mark.requirement("I4-radio-forgetful")
 async def test_glasses_that_forgot_us_are_noticed_and_paired_again_in_one_step(world):
     await ours(world)
@@ -112,7 +140,9 @@ async def test_glasses_that_forgot_us_are_noticed_and_paired_again_in_one_step(w
 @pytest.mark.needs("bluetoothd")
 @pytest.mark.spoils("bluez-bookworm")
 async def test_glasses_that_forgot_us_cost_no_more_than_the_link(world):
-    """On Debian 12's kernel 6.1.192 the mismatch is a kernel's bug that kills bluetoothd; the daemon goes on."""
+    """On Debian 12's kernel 6.1.192 the mismatch is a kernel's bug that kills bluetoothd; the
+    daemon goes on.
+    """
     await ours(world)
     before = await world.place.machine.must("systemctl show glassd -P MainPID")
     await world.mock.security.forget()
@@ -155,15 +185,19 @@ async def test_a_scan_tells_which_glasses_are_here_and_whether_they_are_ours(wor
     await strangers(world)
     code, said = await world.place.glassd("scan", "--json", within_s=60)
     assert code == 0, said
-    assert [(found["address"], found["model"], found["ours"]) for found in json.loads(said)["glasses"]] == [
-        (world.mock.address, "mock:display", False)
-    ], said
+    assert [
+        (found["address"], found["model"], found["ours"]) for found in json.loads(said)["glasses"]
+    ] == [(world.mock.address, "mock:display", False)], said
 
 
 @pytest.mark.requirement("I4-radio-unpaired")
-async def test_what_is_written_before_pairing_is_never_applied_and_the_caller_hears_so_in_time(world):
+async def test_what_is_written_before_pairing_is_never_applied_and_the_caller_hears_so_in_time(
+    world,
+):
     await strangers(world, settings=ANY)
-    await world.until(lambda: world.noticed("connected", "peer"), "the daemon connects, which it may")
+    await world.until(
+        lambda: world.noticed("connected", "peer"), "the daemon connects, which it may"
+    )
 
     async def decided() -> bool:
         link = (await world.status())["link"]
@@ -172,7 +206,9 @@ async def test_what_is_written_before_pairing_is_never_applied_and_the_caller_he
     await world.until(decided, "what came of that", 40)
     took = Stopwatch()
     body = {"tool": "glasses:show_text", "args": {"text": "Not for you"}, "wait": "delivery"}
-    status, answer = await world.place.ask("POST", "/v1/call", body, within_s=REFUSED_S * world.place.slowness)
+    status, answer = await world.place.ask(
+        "POST", "/v1/call", body, within_s=REFUSED_S * world.place.slowness
+    )
     assert status == 200, answer
     assert answer["meta"]["delivery"] != "shown", answer
     assert took.s < REFUSED_S * world.place.slowness

@@ -1,7 +1,9 @@
-"""The world of a link story: glasses on an air, a daemon in its own process, and ways to do harm to what is between them.
+"""The world of a link story: glasses on an air, a daemon in its own process, and ways to do harm to
+what is between them.
 
-One class on two radios: a story never asks which, only what harm exists here (`can`). The glasses and the air are always in
-this process; where the daemon runs, and what its radio is made of, is the place's business (here.py, guest.py).
+One class on two radios: a story never asks which, only what harm exists here (`can`). The glasses
+and the air are always in this process; where the daemon runs, and what its radio is made of, is the
+place's business (here.py, guest.py).
 """
 
 import asyncio
@@ -17,7 +19,9 @@ from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.inproc import Mock, start_mock
 
 SOON_S = 40.0
-"""Longest wait for what takes milliseconds on an idle machine; `World.soon` stretches it for emulated ones."""
+"""Longest wait for what takes milliseconds on an idle machine; `World.soon` stretches it for
+emulated ones.
+"""
 POLL_S = 0.02
 
 
@@ -36,9 +40,13 @@ class Place(Protocol):
     async def stop(self) -> None: ...
     async def kill(self) -> None: ...
     async def forget(self) -> None: ...
-    async def ask(self, method: str, path: str, body: Any = None, *, within_s: float = 30.0) -> tuple[int, Any]: ...
+    async def ask(
+        self, method: str, path: str, body: Any = None, *, within_s: float = 30.0
+    ) -> tuple[int, Any]: ...
     async def stream(self, method: str, path: str, body: Any, *, within_s: float) -> str: ...
-    async def glassd(self, *words: str, give: str = "", within_s: float = 60.0) -> tuple[int, str]: ...
+    async def glassd(
+        self, *words: str, give: str = "", within_s: float = 60.0
+    ) -> tuple[int, str]: ...
     async def log(self) -> str: ...
     async def adapter_out(self) -> None: ...
     async def adapter_in(self) -> None: ...
@@ -67,11 +75,19 @@ class World:
 
     # -------------------------------------------------------------- the cast
 
-    async def glasses_on(self, model: str = "mock:display", *, mtu: int = 247, pairing: str | None = None) -> Mock:
+    async def glasses_on(
+        self, model: str = "mock:display", *, mtu: int = 247, pairing: str | None = None
+    ) -> Mock:
         await self.glasses_off()
         self._memory.mkdir(exist_ok=True)
         self.mock = await start_mock(
-            model, self.air, out_dir=self._memory, tell=self.shown.append, mtu=mtu, speed=8.0, pairing=pairing
+            model,
+            self.air,
+            out_dir=self._memory,
+            tell=self.shown.append,
+            mtu=mtu,
+            speed=8.0,
+            pairing=pairing,
         )
         return self.mock
 
@@ -117,7 +133,9 @@ class World:
 
     # -------------------------------------------------------------- acts
 
-    async def meanwhile(self, aside: Coroutine[Any, Any, None], main: Coroutine[Any, Any, str]) -> str:
+    async def meanwhile(
+        self, aside: Coroutine[Any, Any, None], main: Coroutine[Any, Any, str]
+    ) -> str:
         """Do something beside what is waited for; when that is over, or fails, so is this."""
         async with asyncio.TaskGroup() as both:
             helper = both.create_task(aside)
@@ -136,9 +154,17 @@ class World:
         return self.mock.mount.drop()
 
     async def show(self, text: str, within_s: float = SOON_S, *, delivery: str = "shown") -> str:
-        """Put a text on the lens; gives its scene. Some glasses say only that they took it: `acknowledged`."""
-        body = {"tool": "glasses:show_text", "args": {"text": text, "duration_s": 3600}, "wait": "delivery"}
-        status, answer = await self.place.ask("POST", "/v1/call", body, within_s=within_s * self.place.slowness)
+        """Put a text on the lens; gives its scene. Some glasses say only that they took it:
+        `acknowledged`.
+        """
+        body = {
+            "tool": "glasses:show_text",
+            "args": {"text": text, "duration_s": 3600},
+            "wait": "delivery",
+        }
+        status, answer = await self.place.ask(
+            "POST", "/v1/call", body, within_s=within_s * self.place.slowness
+        )
         assert status == 200, answer
         assert answer["meta"]["delivery"] == delivery, answer
         return str(answer["meta"]["callId"])
@@ -164,7 +190,11 @@ class World:
 
         async def gone() -> dict[str, Any] | None:
             document = await self.status()
-            return document if document.get("glasses", {}).get("state") not in {"ready", None} else None
+            return (
+                document
+                if document.get("glasses", {}).get("state") not in {"ready", None}
+                else None
+            )
 
         return await self.until(gone, "the daemon noticed", within_s)
 
@@ -175,8 +205,13 @@ class World:
         await self.until(there, f"{text!r} on the lens", within_s)
 
     async def noticed(self, event: str, key: str) -> Any:
-        """Give `key` of the last such event of the mock that has it; None when there was none since `shown` was cleared."""
-        return next((told[key] for told in reversed(self.shown) if told["event"] == event and key in told), None)
+        """Give `key` of the last such event of the mock that has it; None when there was none
+        since `shown` was cleared.
+        """
+        return next(
+            (told[key] for told in reversed(self.shown) if told["event"] == event and key in told),
+            None,
+        )
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -191,7 +226,10 @@ class World:
                 return value
         except TimeoutError:
             log = (await self.place.log())[-3000:]
-            raise AssertionError(f"not within {limit:g} s: {what}; {json.dumps((await self.status()).get('link'))}\n{log}") from None
+            raise AssertionError(
+                f"not within {limit:g} s: {what}; "
+                f"{json.dumps((await self.status()).get('link'))}\n{log}"
+            ) from None
 
     async def _answers(self) -> bool:
         return (await self.place.ask("GET", "/v1/status"))[0] == 200
@@ -210,7 +248,9 @@ class Stopwatch:
 
 def percentiles(times: list[float]) -> str:
     ranked = sorted(times)
-    return "p50 {:.2f} s, p95 {:.2f} s, max {:.2f} s".format(*(ranked[min(len(ranked) - 1, int(len(ranked) * p))] for p in (0.5, 0.95, 1)))
+    return "p50 {:.2f} s, p95 {:.2f} s, max {:.2f} s".format(
+        *(ranked[min(len(ranked) - 1, int(len(ranked) * p))] for p in (0.5, 0.95, 1))
+    )
 
 
 def toml(sections: Mapping[str, Mapping[str, Any]]) -> str:
@@ -223,8 +263,10 @@ def toml(sections: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _settings(sections: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     document: dict[str, dict[str, Any]] = {
-        "edge": {"id": "link"}, "glasses": {"connect": "any", "scan_s": 5.0, "backoff_min_s": 0.1, "backoff_max_s": 1.0}, "audio": {"speech": "off"},
-    }  # fmt: skip
+        "edge": {"id": "link"},
+        "glasses": {"connect": "any", "scan_s": 5.0, "backoff_min_s": 0.1, "backoff_max_s": 1.0},
+        "audio": {"speech": "off"},
+    }
     for name, keys in sections.items():
         document.setdefault(name, {}).update(keys)
     return document

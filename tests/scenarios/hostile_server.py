@@ -1,6 +1,8 @@
-"""An MCP server that does what none should, over stdio, in the standard library alone: it dies, hangs, babbles and lies.
+"""An MCP server that does what none should, over stdio, in the standard library alone: it dies,
+hangs, babbles and lies.
 
-Refuses to be clever: it speaks the handshake of 2025-11-25, line by line, and misbehaves only in the tool that is called so.
+Refuses to be clever: it speaks the handshake of 2025-11-25, line by line, and misbehaves only in
+the tool that is called so.
 """
 
 import json
@@ -13,10 +15,19 @@ NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required"
 BABBLE = 10 * 1024 * 1024
 TOOLS = [
     {"name": "fine", "description": "Answers.", "inputSchema": ANY},
-    {"name": "die", "description": "Ends its process in the middle of the call.", "inputSchema": ANY},
+    {
+        "name": "die",
+        "description": "Ends its process in the middle of the call.",
+        "inputSchema": ANY,
+    },
     {"name": "hang", "description": "Never answers.", "inputSchema": ANY},
     {"name": "babble", "description": "Answers 10 MB.", "inputSchema": ANY},
-    {"name": "lie", "description": "Promises a number and gives a text.", "inputSchema": ANY, "outputSchema": NUMBER},
+    {
+        "name": "lie",
+        "description": "Promises a number and gives a text.",
+        "inputSchema": ANY,
+        "outputSchema": NUMBER,
+    },
     {"name": "mumble", "description": "Answers what is no result.", "inputSchema": ANY},
 ]
 
@@ -36,7 +47,13 @@ def answer(name: str) -> Any:
 def reply(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     if method == "initialize":
         info = {"name": "hostile", "version": "1"}
-        return {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info}}
+        return {
+            "result": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+                "serverInfo": info,
+            }
+        }
     if method == "tools/list":
         return {"result": {"tools": TOOLS}}
     if method == "tools/call":
@@ -49,7 +66,11 @@ def reply(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
 def main() -> None:
     for line in sys.stdin:
         message = json.loads(line)
-        if "id" in message and "method" in message and (said := reply(message["method"], message.get("params") or {})) is not None:
+        if (
+            "id" in message
+            and "method" in message
+            and (said := reply(message["method"], message.get("params") or {})) is not None
+        ):
             sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": message["id"], **said}) + "\n")
             sys.stdout.flush()
 

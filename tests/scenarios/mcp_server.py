@@ -1,4 +1,6 @@
-"""An MCP server as somebody else writes one, with the SDK, over stdio: what the stories give the daemon to live with."""
+"""An MCP server as somebody else writes one, with the SDK, over stdio: what the stories give
+the daemon to live with.
+"""
 
 import base64
 import json
@@ -46,7 +48,9 @@ def bell() -> CallToolResult:
         out.setsampwidth(2)
         out.setframerate(16_000)
         out.writeframes(b"\0\20" * 1600)
-    sound = AudioContent(type="audio", data=base64.b64encode(file.getvalue()).decode(), mime_type="audio/wav")
+    sound = AudioContent(
+        type="audio", data=base64.b64encode(file.getvalue()).decode(), mime_type="audio/wav"
+    )
     return CallToolResult(content=[TextContent(type="text", text="Ding dong"), sound])
 
 

@@ -1,4 +1,6 @@
-"""A mini-app for the stories: it answers with whatever rendering its caller asks for. Knows nothing else."""
+"""A mini-app for the stories: it answers with whatever rendering its caller asks for. Knows
+nothing else.
+"""
 
 from edge.devcloud.appserver import AppServer
 from edge.devcloud.sdk import create_tool, params
@@ -11,11 +13,20 @@ def _answer(args, _context):
 
 
 app = AppServer(PACKAGE, name="Echo")
-app.register_tool(create_tool(
-    "answer", "Answers with the data and the rendering it is given.",
-    params(["data"], data={"description": "anything"}, render={"type": "object", "description": "how to show and say it"}),
-    _answer, side_effects="none", idempotent=True,
-))  # fmt: skip
+app.register_tool(
+    create_tool(
+        "answer",
+        "Answers with the data and the rendering it is given.",
+        params(
+            ["data"],
+            data={"description": "anything"},
+            render={"type": "object", "description": "how to show and say it"},
+        ),
+        _answer,
+        side_effects="none",
+        idempotent=True,
+    )
+)
 
 if __name__ == "__main__":
     app.run()

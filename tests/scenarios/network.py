@@ -1,4 +1,5 @@
-"""What stands between a daemon and its cloud, and who else listens there: a cable to pull, and a bare MQTT client.
+"""What stands between a daemon and its cloud, and who else listens there: a cable to pull, and a
+bare MQTT client.
 
 The onlooker uses none of glassd's own wire code: what it understands, any MQTT 5 client would.
 """
@@ -23,7 +24,9 @@ PATIENCE_S = 40.0
 
 
 class Cable:
-    """A TCP cable to one port: it can be pulled (refused and reset), or frozen (what is connected says nothing more)."""
+    """A TCP cable to one port: it can be pulled (refused and reset), or frozen (what is
+    connected says nothing more).
+    """
 
     def __init__(self, target: int) -> None:
         self.target = target
@@ -52,7 +55,9 @@ class Cable:
         await asyncio.gather(*(line.over.wait() for line in lines))
 
     def freeze(self) -> None:
-        """Swallow from now on what the present connections carry; new ones pass: a forgotten NAT entry."""
+        """Swallow from now on what the present connections carry; new ones pass: a forgotten
+        NAT entry.
+        """
         for line in self._lines:
             line.frozen = True
 
@@ -76,13 +81,17 @@ class _Line:
         self.cut = asyncio.Event()
         self.over = asyncio.Event()
 
-    async def carry(self, target: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def carry(
+        self, target: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         ends, works = [writer], [asyncio.ensure_future(self.cut.wait())]
         try:
             up_reader, up_writer = await asyncio.open_connection(HOST, target)
             ends.append(up_writer)
-            works += [asyncio.ensure_future(self._pump(reader, up_writer, bytearray())),
-                      asyncio.ensure_future(self._pump(up_reader, writer, self.came_back))]  # fmt: skip
+            works += [
+                asyncio.ensure_future(self._pump(reader, up_writer, bytearray())),
+                asyncio.ensure_future(self._pump(up_reader, writer, self.came_back)),
+            ]
             await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
         except OSError:
             pass  # nobody is at the other end: the caller is reset
@@ -92,7 +101,9 @@ class _Line:
             for end in ends:
                 end.transport.abort()
 
-    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, spy: bytearray) -> None:
+    async def _pump(
+        self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, spy: bytearray
+    ) -> None:
         with suppress(OSError):
             while data := await source.read(65536):
                 spy += data
@@ -104,18 +115,36 @@ class _Line:
 
 
 @asynccontextmanager
-async def web(answer: Callable[[str, str, Mapping[str, str], bytes], tuple[int, Mapping[str, str], bytes]]) -> AsyncIterator[str]:
-    """A web server of `answer(method, path, headers, body)`; gives its address. One request a connection."""
+async def web(
+    answer: Callable[[str, str, Mapping[str, str], bytes], tuple[int, Mapping[str, str], bytes]],
+) -> AsyncIterator[str]:
+    """A web server of `answer(method, path, headers, body)`; gives its address. One request a
+    connection.
+    """
     served: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         served.add(asyncio.current_task())
         try:
             first, *rest = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
-            headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in rest if line)}
+            headers = {
+                k.lower(): v.strip() for k, _, v in (line.partition(":") for line in rest if line)
+            }
             method, path, _ = first.split(" ")
-            status, more, body = answer(method, path, headers, await reader.readexactly(int(headers.get("content-length", 0))))
-            head = "".join(f"{k}: {v}\r\n" for k, v in {**more, "Content-Length": str(len(body)), "Connection": "close"}.items())
+            status, more, body = answer(
+                method,
+                path,
+                headers,
+                await reader.readexactly(int(headers.get("content-length", 0))),
+            )
+            head = "".join(
+                f"{k}: {v}\r\n"
+                for k, v in {
+                    **more,
+                    "Content-Length": str(len(body)),
+                    "Connection": "close",
+                }.items()
+            )
             writer.write(f"HTTP/1.1 {status} Whatever\r\n{head}\r\n".encode() + body)
             await writer.drain()
         except (OSError, asyncio.IncompleteReadError):
@@ -171,7 +200,14 @@ class Onlooker:
     async def subscribe(self, topic: str) -> None:
         await self._client.subscribe(topic, qos=1)
 
-    async def hears(self, what: str, condition: Callable[[Said], bool], *, since: int = 0, within_s: float = PATIENCE_S) -> Said:
+    async def hears(
+        self,
+        what: str,
+        condition: Callable[[Said], bool],
+        *,
+        since: int = 0,
+        within_s: float = PATIENCE_S,
+    ) -> Said:
         """The first message from number `since` on that fits."""
         try:
             async with asyncio.timeout(within_s):
@@ -179,10 +215,14 @@ class Onlooker:
                     await asyncio.sleep(0.01)
                 return found[0]
         except TimeoutError:
-            heard = "\n".join(f"  {s.tail} {s.kind} {str(s.body)[:100]}" for s in self.heard[since:][-12:])
+            heard = "\n".join(
+                f"  {s.tail} {s.kind} {str(s.body)[:100]}" for s in self.heard[since:][-12:]
+            )
             raise AssertionError(f"nobody said {what}; heard:\n{heard}") from None
 
-    async def hears_on(self, tail: str, *, since: int = 0, within_s: float = PATIENCE_S, **fields: Any) -> Said:
+    async def hears_on(
+        self, tail: str, *, since: int = 0, within_s: float = PATIENCE_S, **fields: Any
+    ) -> Said:
         """The first message on a topic of this edge whose body has these fields."""
 
         def fits(s: Said) -> bool:
@@ -191,11 +231,24 @@ class Onlooker:
         return await self.hears(f"{fields} on {tail}", fits, since=since, within_s=within_s)
 
     async def says(
-        self, topic: str, body: Any, *, kind: str | None = None, content_type: str | None = MSGPACK, reply_to: str | None = None,
-        correlation: bytes | None = None, expiry_s: int | None = 30,
-    ) -> None:  # fmt: skip
+        self,
+        topic: str,
+        body: Any,
+        *,
+        kind: str | None = None,
+        content_type: str | None = MSGPACK,
+        reply_to: str | None = None,
+        correlation: bytes | None = None,
+        expiry_s: int | None = 30,
+    ) -> None:
         """Publish under the edge's prefix. A body of bytes goes as it is."""
-        raw = body if isinstance(body, bytes) else json.dumps(body).encode() if content_type == JSON else msgpack.packb(body)
+        raw = (
+            body
+            if isinstance(body, bytes)
+            else json.dumps(body).encode()
+            if content_type == JSON
+            else msgpack.packb(body)
+        )
         properties = Properties(PacketTypes.PUBLISH)
         if content_type is not None:
             properties.ContentType = content_type
@@ -209,19 +262,28 @@ class Onlooker:
             properties.UserProperty = [("k", kind)]
         await self._client.publish(f"{self.prefix}/{topic}", raw, qos=1, properties=properties)
 
-    async def invokes(self, tool: str, args: Mapping[str, Any], *, call_id: str | None = None, **more: Any) -> str:
+    async def invokes(
+        self, tool: str, args: Mapping[str, Any], *, call_id: str | None = None, **more: Any
+    ) -> str:
         """Call a tool of the edge; its answers come to `reply_topic`."""
         call_id = call_id or str(uuid.uuid4())
         body = {"v": 1, "id": call_id, "tool": tool, "args": dict(args), "ttl_s": 20}
         await self.says(
-            "invoke", body, kind="call", reply_to=self.reply_topic, correlation=uuid.UUID(call_id).bytes, **more
-        )  # fmt: skip
+            "invoke",
+            body,
+            kind="call",
+            reply_to=self.reply_topic,
+            correlation=uuid.UUID(call_id).bytes,
+            **more,
+        )
         return call_id
 
     async def answer_to(self, call_id: str, **more: Any) -> dict[str, Any]:
         """The one result of an invocation."""
         said = await self.hears(
-            f"the result of {call_id}", lambda s: s.kind == "result" and s.body.get("id") == call_id, **more
+            f"the result of {call_id}",
+            lambda s: s.kind == "result" and s.body.get("id") == call_id,
+            **more,
         )
         return said.body
 
@@ -233,7 +295,11 @@ class Onlooker:
 async def onlooker(host: str, port: int, edge_id: str, *topics: str) -> AsyncIterator[Onlooker]:
     """Connect a bare client; by default it hears everything about the edge."""
     client = aiomqtt.Client(
-        host, port, protocol=aiomqtt.ProtocolVersion.V5, identifier=f"onlooker-{uuid.uuid4().hex[:8]}", timeout=10
+        host,
+        port,
+        protocol=aiomqtt.ProtocolVersion.V5,
+        identifier=f"onlooker-{uuid.uuid4().hex[:8]}",
+        timeout=10,
     )
     async with client:
         looker = Onlooker(client, edge_id)
@@ -261,7 +327,13 @@ def _said(message: aiomqtt.Message) -> Said:
     with suppress(ValueError, RecursionError):  # what is no document stays bytes
         body = json.loads(raw) if content_type == JSON else msgpack.unpackb(raw)
     return Said(
-        str(message.topic), body, bool(message.retain), content_type, getattr(properties, "CorrelationData", None),
-        getattr(properties, "ResponseTopic", None), getattr(properties, "MessageExpiryInterval", None),
-        dict(getattr(properties, "UserProperty", [])), message.qos,
-    )  # fmt: skip
+        str(message.topic),
+        body,
+        bool(message.retain),
+        content_type,
+        getattr(properties, "CorrelationData", None),
+        getattr(properties, "ResponseTopic", None),
+        getattr(properties, "MessageExpiryInterval", None),
+        dict(getattr(properties, "UserProperty", [])),
+        message.qos,
+    )

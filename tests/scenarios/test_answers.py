@@ -1,4 +1,6 @@
-"""Story: a question is answered on the lens and in the ear, as far as these glasses can, and the cloud hears the truth."""
+"""Story: a question is answered on the lens and in the ear, as far as these glasses can, and
+the cloud hears the truth.
+"""
 
 import base64
 import struct
@@ -26,7 +28,9 @@ MANY = [f"thing number {n}" for n in range(1, 40)]
 
 
 @pytest.mark.requirement("K3-shown")
-async def test_a_cloud_tool_answers_on_the_lens_and_the_cloud_hears_that_it_was_shown(tmp_path, cloud):
+async def test_a_cloud_tool_answers_on_the_lens_and_the_cloud_hears_that_it_was_shown(
+    tmp_path, cloud
+):
     async with whole_world(tmp_path, cloud=cloud) as place, place.onlooker() as cloud_side:
         response = await place.call(CALC, {"expression": "6*7"})
         assert response.ok
@@ -68,7 +72,9 @@ async def test_a_long_text_has_pages_and_a_tap_turns_them_to_the_end(tmp_path):
             place.tap()
         await until(lambda: place.lens() == [], "a tap on the last page leaves it")
         read = " ".join(seen)
-        assert all(f"number {n} says" in read for n in range(1, 25)), "every sentence was on some page"
+        assert all(f"number {n} says" in read for n in range(1, 25)), (
+            "every sentence was on some page"
+        )
 
 
 async def test_a_double_tap_leaves_a_long_text_at_once(tmp_path):
@@ -108,12 +114,16 @@ async def test_a_newer_answer_takes_the_lens_and_the_older_ones_end_is_told(tmp_
         await place.lens_shows("something newer")
         told = await cloud_side.hears(
             "that it was superseded",
-            lambda s: s.tail == "delivery" and s.body["id"] == first.meta["callId"] and state_of(s.body) == "superseded",
+            lambda s: (
+                s.tail == "delivery"
+                and s.body["id"] == first.meta["callId"]
+                and state_of(s.body) == "superseded"
+            ),
         )
         assert told.body["reason"] == "by something newer"
 
 
-async def test_a_picture_is_drawn_where_there_is_a_lens_and_its_words_are_spoken_where_there_is_none(tmp_path, cloud):
+async def test_a_picture_is_drawn_on_a_lens_and_its_text_is_spoken_without_one(tmp_path, cloud):
     picture = {"display": {"layout": "bitmap_view", "data": png(64, 32), "alt": "A white square"}}
     async with whole_world(tmp_path, "mock:full", cloud=cloud) as place:
         drawn = await place.call(ECHO, {"data": None, "render": picture})
@@ -130,11 +140,18 @@ def png(width, height):
     """A white picture, base64."""
 
     def chunk(kind, body):
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        return (
+            struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        )
 
     rows = b"".join(b"\0" + b"\xff" * width for _ in range(height))
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    whole = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    whole = (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
     return base64.b64encode(whole).decode()
 
 
@@ -150,7 +167,10 @@ def loudness(path):
 
 
 async def test_a_result_for_the_ear_is_spoken_and_leaves_the_lens_alone(tmp_path, cloud):
-    async with whole_world(tmp_path, "mock:full", cloud=cloud) as place, place.onlooker() as cloud_side:
+    async with (
+        whole_world(tmp_path, "mock:full", cloud=cloud) as place,
+        place.onlooker() as cloud_side,
+    ):
         await place.call("glasses:show_text", {"text": "reading this", "duration_s": 60})
         response = await place.call(TELL, {"items": ["apples"], "opening": "I have"})
         assert response.meta["delivery"] == "spoken"
@@ -164,8 +184,13 @@ async def test_a_result_for_the_ear_is_spoken_and_leaves_the_lens_alone(tmp_path
 
 
 @pytest.mark.requirement("M-ladder")
-async def test_without_a_speaker_what_is_for_the_ear_is_written_and_the_downgrade_is_named(tmp_path, cloud):
-    async with whole_world(tmp_path, "mock:display", cloud=cloud) as place, place.onlooker() as cloud_side:
+async def test_without_a_speaker_what_is_for_the_ear_is_written_and_the_downgrade_is_named(
+    tmp_path, cloud
+):
+    async with (
+        whole_world(tmp_path, "mock:display", cloud=cloud) as place,
+        place.onlooker() as cloud_side,
+    ):
         response = await place.call(TELL, {"items": ["apples", 2, 5]})
         assert response.meta["delivery"] == {"state": "shown", "downgrade": "speech→display"}
         await place.lens_shows("apples", "seven")
@@ -174,7 +199,9 @@ async def test_without_a_speaker_what_is_for_the_ear_is_written_and_the_downgrad
 
 
 @pytest.mark.requirement("M-ladder")
-async def test_without_a_display_what_is_for_the_lens_is_spoken_and_the_downgrade_is_named(tmp_path, cloud):
+async def test_without_a_display_what_is_for_the_lens_is_spoken_and_the_downgrade_is_named(
+    tmp_path, cloud
+):
     async with whole_world(tmp_path, "mock:audio", cloud=cloud) as place:
         response = await place.call(CALC, {"expression": "6*7"})
         assert response.meta["delivery"] == {"state": "spoken", "downgrade": "display→speech"}
@@ -182,8 +209,12 @@ async def test_without_a_display_what_is_for_the_lens_is_spoken_and_the_downgrad
         assert loudness(heard["wav"])[0] > 100
 
 
-@pytest.mark.parametrize(("model", "gesture"), [("mock:audio", Gesture.BUTTON), ("mock:full", Gesture.TAP)])
-async def test_the_wearer_silences_speech_and_what_was_played_is_the_truth(tmp_path, cloud, model, gesture):
+@pytest.mark.parametrize(
+    ("model", "gesture"), [("mock:audio", Gesture.BUTTON), ("mock:full", Gesture.TAP)]
+)
+async def test_the_wearer_silences_speech_and_what_was_played_is_the_truth(
+    tmp_path, cloud, model, gesture
+):
     async with whole_world(tmp_path, model, cloud=cloud, speed=1.0) as place:
         place.start_call(TELL, {"items": MANY})
         await until(lambda: place.mock.glasses.speaker.playing, "it speaks")
@@ -193,7 +224,8 @@ async def test_the_wearer_silences_speech_and_what_was_played_is_the_truth(tmp_p
         assert heard["flushed"]
         assert heard["seconds"] < 5, "of about forty"
         report = response.meta["delivery"]
-        # Stopped before the first sample was out is as true as stopped after it; a busy machine may have left a sentence out.
+        # Stopped before the first sample was out is as true as stopped after it; a busy machine may
+        # have left a sentence out.
         assert report["reason"].startswith("stopped by the wearer")
         assert report["state"] == ("spoken" if heard["samples"] else "dropped")
 
@@ -211,11 +243,19 @@ async def test_a_tap_first_silences_and_then_turns_the_page(tmp_path, cloud):
         await place.lens_shows("2/5")
 
 
-@pytest.mark.parametrize("render", [
-    {"display": {"layout": "text_wall", "text": "hush, it is secret"}, "audio": {"suppressVoiceResponse": True}},
-    {"suppressVoiceResponse": True},
-])  # fmt: skip
-async def test_a_result_that_forbids_a_voice_is_shown_and_not_one_sample_is_played(tmp_path, cloud, render):
+@pytest.mark.parametrize(
+    "render",
+    [
+        {
+            "display": {"layout": "text_wall", "text": "hush, it is secret"},
+            "audio": {"suppressVoiceResponse": True},
+        },
+        {"suppressVoiceResponse": True},
+    ],
+)
+async def test_a_result_that_forbids_a_voice_is_shown_and_not_one_sample_is_played(
+    tmp_path, cloud, render
+):
     async with whole_world(tmp_path, "mock:full", cloud=cloud) as place:
         response = await place.call(ECHO, {"data": "hush, it is secret", "render": render})
         assert response.meta["delivery"] == "shown"
@@ -223,17 +263,26 @@ async def test_a_result_that_forbids_a_voice_is_shown_and_not_one_sample_is_play
         assert (place.spoken(), place.mock.glasses.speaker.playing) == ([], False)
 
 
-async def test_a_result_that_forbids_a_voice_is_not_spoken_even_where_there_is_no_lens(tmp_path, cloud):
+async def test_a_result_that_forbids_a_voice_is_not_spoken_even_where_there_is_no_lens(
+    tmp_path, cloud
+):
     async with whole_world(tmp_path, "mock:audio", cloud=cloud) as place:
-        response = await place.call(ECHO, {"data": "secret", "render": {"suppressVoiceResponse": True}})
-        assert response.meta["delivery"] == {"state": "dropped", "reason": "these glasses have no display"}
+        response = await place.call(
+            ECHO, {"data": "secret", "render": {"suppressVoiceResponse": True}}
+        )
+        assert response.meta["delivery"] == {
+            "state": "dropped",
+            "reason": "these glasses have no display",
+        }
         assert place.spoken() == []
 
 
 @pytest.mark.requirement("M-unspeakable")
 async def test_words_the_voice_cannot_say_go_to_the_lens(tmp_path, cloud):
     async with whole_world(tmp_path, "mock:full", cloud=cloud) as place:
-        response = await place.call(ECHO, {"data": None, "render": {"audio": {"text": "你好，世界"}}})
+        response = await place.call(
+            ECHO, {"data": None, "render": {"audio": {"text": "你好，世界"}}}
+        )
         report = response.meta["delivery"]
         assert (report["state"], report["downgrade"]) == ("shown", "speech→display")
         assert "no glyph" in report["reason"]
@@ -251,18 +300,28 @@ async def test_words_that_can_neither_be_said_nor_shown_are_honestly_dropped(tmp
         assert sum(s["samples"] for s in place.spoken()) == 0
 
 
-# ------------------------------------------------------------------ from the other side, and called off
+# ------------------------------------------------------------------ from the other side, and called
+# off
 
 
 async def test_the_clouds_own_agent_shows_something_on_the_glasses(tmp_path, cloud):
     async with whole_world(tmp_path, cloud=cloud) as place:
-        told = await place.ask_cloud("POST", "/devcloud/invoke", {
-            "edge_id": place.edge_id, "tool": "glasses:show_text", "args": {"text": "Your table is ready", "title": "Bistro"},
-            "trace": True,
-        })  # fmt: skip
+        told = await place.ask_cloud(
+            "POST",
+            "/devcloud/invoke",
+            {
+                "edge_id": place.edge_id,
+                "tool": "glasses:show_text",
+                "args": {"text": "Your table is ready", "title": "Bistro"},
+                "trace": True,
+            },
+        )
         assert told["accepted"] is True
         assert told["response"]["ok"] is True
-        assert (told["response"]["meta"]["route"], told["response"]["meta"]["delivery"]) == ("glasses", "shown")
+        assert (told["response"]["meta"]["route"], told["response"]["meta"]["delivery"]) == (
+            "glasses",
+            "shown",
+        )
         assert place.lens() == ["Bistro", "Your table is ready"]
 
 
@@ -280,9 +339,14 @@ async def test_a_call_that_is_called_off_is_answered_so_and_every_worker_is_told
         call_id = accepted.body["id"]
         assert await place.daemon.calls.cancel(call_id, "the wearer changed her mind")
         answer = await place.answer()
-        assert (answer.error.code, answer.error.message) == ("CANCELLED", "Cancelled: the wearer changed her mind")
+        assert (answer.error.code, answer.error.message) == (
+            "CANCELLED",
+            "Cancelled: the wearer changed her mind",
+        )
         told = await cloud_side.hears_on("cancel", id=call_id)
         assert told.body["reason"] == "the wearer changed her mind"
-        last = await cloud_side.hears("the worker's end of it", lambda s: s.kind == "result" and s.body["id"] == call_id)
+        last = await cloud_side.hears(
+            "the worker's end of it", lambda s: s.kind == "result" and s.body["id"] == call_id
+        )
         assert last.body["error"]["code"] == "CANCELLED"
         assert "never mind" not in " ".join(place.lens())

@@ -1,4 +1,6 @@
-"""Story: the daemon asks the wearer, on the lens or in the ear; and the wearer calls off what takes too long."""
+"""Story: the daemon asks the wearer, on the lens or in the ear; and the wearer calls off what
+takes too long.
+"""
 
 import asyncio
 
@@ -59,18 +61,27 @@ def asked(place):
 @pytest.mark.requirement("S3-04")
 @pytest.mark.requirement("S3-31")
 @pytest.mark.parametrize(("step", "answer"), [("tap", Answer.ALLOW), ("double_tap", Answer.DENY)])
-async def test_the_wearer_allows_by_a_tap_and_denies_by_a_double_tap_and_reads_on(tmp_path, step, answer):
+async def test_the_wearer_allows_by_a_tap_and_denies_by_a_double_tap_and_reads_on(
+    tmp_path, step, answer
+):
     async with world(tmp_path) as place:
         await alone(place)
         await reading(place)
         asking = begin(place)
         await on_lens(place)
-        await until(lambda: place.daemon.stage.lens()["lines"] == [PAY.text, ROWS[-1]], "we know what is asked")
+        await until(
+            lambda: place.daemon.stage.lens()["lines"] == [PAY.text, ROWS[-1]],
+            "we know what is asked",
+        )
         await place.answer_question(Gesture(step))
         assert await given(asking) is answer
         await on_lens(place, ["what was being read"])
-        await until(lambda: place.daemon.stage.lens()["lines"] == ["what was being read"], "we know it too")
-        assert len({page["scene"] for page in place.drawn()}) == 1, "no new scene: what was there is there again"
+        await until(
+            lambda: place.daemon.stage.lens()["lines"] == ["what was being read"], "we know it too"
+        )
+        assert len({page["scene"] for page in place.drawn()}) == 1, (
+            "no new scene: what was there is there again"
+        )
 
 
 @pytest.mark.requirement("S2-95")
@@ -88,7 +99,7 @@ async def test_a_scripted_wearer_answers(tmp_path):
 
 @pytest.mark.requirement("S2-95")
 @pytest.mark.requirement("I3-ask-too-soon")
-async def test_glasses_that_only_show_pages_ask_on_a_page_and_a_tap_in_the_first_moment_counts_for_nothing(tmp_path):
+async def test_glasses_that_only_show_pages_ask_on_a_page_and_ignore_an_early_tap(tmp_path):
     async with world(tmp_path) as place:
         await alone(place)
         place.mock.glasses.set_capabilities({"prompt": False})
@@ -136,7 +147,9 @@ async def test_a_question_that_is_called_off_leaves_the_lens(tmp_path):
         await on_lens(place)
         asking.cancel()
         await on_lens(place, ["what was being read"])
-        assert [e["prompt"] for e in place.shown if e["event"] == "prompt.ended"] == [asked(place)[0]["prompt"]]
+        assert [e["prompt"] for e in place.shown if e["event"] == "prompt.ended"] == [
+            asked(place)[0]["prompt"]
+        ]
 
 
 # ------------------------------------------------------------------ away and back, down and up
@@ -165,7 +178,9 @@ async def test_glasses_lost_while_they_ask_ask_again_and_are_answered_once(tmp_p
 
 
 @pytest.mark.requirement("I3-ask-lost")
-async def test_glasses_that_are_switched_off_while_they_ask_are_asked_when_they_are_on_again(tmp_path):
+async def test_glasses_that_are_switched_off_while_they_ask_are_asked_when_they_are_on_again(
+    tmp_path,
+):
     async with world(tmp_path) as place:
         await alone(place)
         asking = begin(place)
@@ -269,24 +284,36 @@ async def test_a_double_tap_on_a_working_mark_calls_the_call_off(tmp_path):
         await place.lens_shows("Working…")
         place.mark()
         place.wearer_does(Gesture.DOUBLE_TAP)
-        assert await place.heard("call.off") == {"event": "call.off", "call_id": "c1", "reason": "the wearer"}
+        assert await place.heard("call.off") == {
+            "event": "call.off",
+            "call_id": "c1",
+            "reason": "the wearer",
+        }
         await until(lambda: not place.lens(), "the mark goes")
 
 
 @pytest.mark.requirement("I3-progress-rate")
 @pytest.mark.requirement("S3-38")
-async def test_a_flood_of_progress_reaches_the_lens_at_its_own_rate_and_ends_with_its_last_word(tmp_path):
+async def test_a_flood_of_progress_reaches_the_lens_at_its_own_rate_and_ends_with_its_last_word(
+    tmp_path,
+):
     async with world(tmp_path) as place:
         await alone(place)
         loop = asyncio.get_running_loop()
         began = loop.time()
         telling = []
         for number in range(1000):
-            telling.append(asyncio.ensure_future(place.daemon.stage.tell(f"step {number} of 1000", scene="c1/word", brief=True)))
+            telling.append(
+                asyncio.ensure_future(
+                    place.daemon.stage.tell(f"step {number} of 1000", scene="c1/word", brief=True)
+                )
+            )
             await asyncio.sleep(0.001)
         await asyncio.gather(*telling)
         await place.lens_shows("step 999 of 1000")
         steps = [int(page["lines"][0].split()[1]) for page in place.drawn()]
         assert len(steps) <= (loop.time() - began) / 0.1 + 1
         assert steps == sorted(steps)
-        assert (await place.call("glasses:show_text", {"text": "the result"})).meta["delivery"] == "shown"
+        assert (await place.call("glasses:show_text", {"text": "the result"})).meta[
+            "delivery"
+        ] == "shown"

@@ -1,4 +1,6 @@
-"""Story: what the glasses can do is known to the cloud and decides what can be called; nothing is pretended."""
+"""Story: what the glasses can do is known to the cloud and decides what can be called; nothing
+is pretended.
+"""
 
 import pytest
 
@@ -21,18 +23,28 @@ def hidden(place, tool):
 
 
 async def test_the_report_is_retained_on_mqtt_with_origin_and_age_of_every_value(tmp_path, cloud):
-    async with whole_world(tmp_path, "mock:full", cloud=cloud, glasses={"capabilities": {"light": False}}) as place:
+    async with whole_world(
+        tmp_path, "mock:full", cloud=cloud, glasses={"capabilities": {"light": False}}
+    ) as place:
         in_force = {"version": place.daemon.registry.snapshot().version}
         async with place.onlooker() as cloud_side:
-            await cloud_side.hears_on("capabilities", connected=True, registry=in_force)  # the last word so far
+            await cloud_side.hears_on(
+                "capabilities", connected=True, registry=in_force
+            )  # the last word so far
         async with place.onlooker() as cloud_side:
             said = await cloud_side.hears_on("capabilities")
         assert said.retained
         assert 0 < said.expiry_s <= 7 * 24 * 3600
         report = said.body
-        assert (report["model"], report["firmware"], report["stale"]) == ("mock:full", "1.0.0", False)
+        assert (report["model"], report["firmware"], report["stale"]) == (
+            "mock:full",
+            "1.0.0",
+            False,
+        )
         values = report["capabilities"]
-        assert all(set(v) == {"value", "origin", "ageS"} and 0 <= v["ageS"] < 60 for v in values.values())
+        assert all(
+            set(v) == {"value", "origin", "ageS"} and 0 <= v["ageS"] < 60 for v in values.values()
+        )
         assert (values["camera"]["value"], values["camera"]["origin"]) == (True, "firmware")
         assert (values["light"]["value"], values["light"]["origin"]) == (False, "configured")
         assert values["display.width"]["value"] == 576
@@ -44,7 +56,9 @@ async def test_the_report_is_retained_on_mqtt_with_origin_and_age_of_every_value
 
 @pytest.fixture(autouse=True)
 def _soon_told(monkeypatch):
-    """These stories wait until absence is told; that it takes 5 s is a story of test_reconnect.py."""
+    """These stories wait until absence is told; that it takes 5 s is a story of
+    test_reconnect.py.
+    """
     monkeypatch.setattr("edge.herald.QUIET_S", 0.2)
 
 
@@ -83,22 +97,32 @@ async def test_battery_and_gestures_reach_the_cloud(tmp_path, cloud):
 
 @pytest.mark.requirement("M-caps-live")
 async def test_a_camera_that_goes_hides_its_tool_and_one_that_comes_brings_it_back(tmp_path, cloud):
-    async with whole_world(tmp_path, "mock:full", cloud=cloud) as place, place.onlooker() as cloud_side:
+    async with (
+        whole_world(tmp_path, "mock:full", cloud=cloud) as place,
+        place.onlooker() as cloud_side,
+    ):
         assert (await place.call(PHOTO, PICTURE, wait=Wait.ANSWER)).ok
         place.mark()
         place.mock.glasses.set_capabilities({"camera": False})
         await place.heard("registry.synced")
-        assert hidden(place, PHOTO) == "needs a camera; these glasses (Mock glasses with everything) have none"
+        assert (
+            hidden(place, PHOTO)
+            == "needs a camera; these glasses (Mock glasses with everything) have none"
+        )
         await cloud_side.hears(
             "that the camera is gone",
-            lambda s: s.tail == "capabilities" and s.body["capabilities"]["camera"]["value"] is False,
+            lambda s: (
+                s.tail == "capabilities" and s.body["capabilities"]["camera"]["value"] is False
+            ),
         )
         refused = await place.call(PHOTO, PICTURE, wait=Wait.ANSWER)
         assert (refused.error.type, refused.error.code) == ("PERMANENT", "HARDWARE_MISSING")
         assert "camera" in refused.error.message.lower()
         assert refused.error.details["missing"] == ["CAMERA"]
         assert await place.runs(refused.meta["callId"]) is None, "nothing left this machine"
-        assert (await place.call("com.example.calc:evaluate", {"expression": "1"}, wait=Wait.ANSWER)).ok
+        assert (
+            await place.call("com.example.calc:evaluate", {"expression": "1"}, wait=Wait.ANSWER)
+        ).ok
         place.mark()
         place.mock.glasses.set_capabilities({"camera": True})
         await place.heard("registry.synced")
@@ -112,7 +136,9 @@ async def test_a_display_that_goes_is_noticed_by_the_next_answer(tmp_path, cloud
         await place.heard("registry.synced")
         answer = await place.call("com.example.calc:evaluate", {"expression": "1+1"})
         assert answer.meta["delivery"] == {"state": "spoken", "downgrade": "display→speech"}
-        assert (await place.call("glasses:show_text", {"text": "x"}, wait=Wait.ANSWER)).error.details["missing"] == ["DISPLAY"]
+        assert (
+            await place.call("glasses:show_text", {"text": "x"}, wait=Wait.ANSWER)
+        ).error.details["missing"] == ["DISPLAY"]
 
 
 async def test_glasses_that_were_never_known_fail_closed_and_say_so(tmp_path, cloud):
@@ -120,7 +146,11 @@ async def test_glasses_that_were_never_known_fail_closed_and_say_so(tmp_path, cl
         place.cloud = cloud
         await place.start_daemon()
         await until(lambda: place.daemon.registry.describe()["origin"] == "cloud", "the registry")
-        for tool, args in ((PHOTO, PICTURE), ("glasses:show_text", {"text": "x"}), ("glasses:say", {"text": "x"})):
+        for tool, args in (
+            (PHOTO, PICTURE),
+            ("glasses:show_text", {"text": "x"}),
+            ("glasses:say", {"text": "x"}),
+        ):
             assert (await place.call(tool, args)).error.code == "HARDWARE_MISSING", tool
         note = await place.call("notes:add", {"text": "without glasses"})
         assert note.ok
@@ -138,7 +168,9 @@ async def test_glasses_that_went_away_are_remembered_and_marked_stale(tmp_path, 
         await remembers_stale_display_glasses(place)
 
 
-async def test_after_a_restart_with_the_glasses_away_they_are_still_remembered_and_stale(tmp_path, cloud):
+async def test_after_a_restart_with_the_glasses_away_they_are_still_remembered_and_stale(
+    tmp_path, cloud
+):
     async with whole_world(tmp_path, "mock:display", cloud=cloud) as place:
         await place.switch_glasses_off()
         await place.stop_daemon()

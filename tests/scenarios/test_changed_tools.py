@@ -1,4 +1,6 @@
-"""Story: a tool that was changed is asked about as it is now, however the call came and whatever was agreed to before."""
+"""Story: a tool that was changed is asked about as it is now, however the call came and
+whatever was agreed to before.
+"""
 
 import pytest
 
@@ -22,8 +24,12 @@ def change(place, old, new):
 
 async def begin(place, amount, turn_id):
     call = ToolCall(
-        call_id=new_call_id(place.daemon.clock), tool=PAY, args={"amount": amount}, origin=CallOrigin.MCP, turn_id=turn_id,
-    )  # fmt: skip
+        call_id=new_call_id(place.daemon.clock),
+        tool=PAY,
+        args={"amount": amount},
+        origin=CallOrigin.MCP,
+        turn_id=turn_id,
+    )
     answer = await place.daemon.calls.begin(call)
     return None if answer is None else answer.error.code
 
@@ -43,7 +49,9 @@ async def test_an_always_does_not_hold_for_a_changed_tool_in_an_old_turn(tmp_pat
     async with world(tmp_path) as place:
         await alone(place)
         tool = place.daemon.registry.snapshot().find(PAY).definition
-        granted = Granted(Grant.ALWAYS, confirmation.definition_digest(tool), particulars.origin(tool))
+        granted = Granted(
+            Grant.ALWAYS, confirmation.definition_digest(tool), particulars.origin(tool)
+        )
         await place.daemon.calls._confirmer._store.grant("local", PAY, granted)
         assert await begin(place, 1, "turn") is None
         change(place, "Pays somebody.", "Pays everybody.")

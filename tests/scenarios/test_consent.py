@@ -1,4 +1,6 @@
-"""Story: nothing runs on a yes to what the wearer has not seen, whatever a tool, an agent or the cloud makes of the question."""
+"""Story: nothing runs on a yes to what the wearer has not seen, whatever a tool, an agent or
+the cloud makes of the question.
+"""
 
 import asyncio
 import re
@@ -22,10 +24,26 @@ description = "Pays somebody."
 requiresConfirmation = "always"
 executionType = "external"
 inputSchema = { type = "object", properties = { amount = { type = "number" }, to = { type = "string" }, iban = { type = "string" }, note = { type = "string" } } }
-"""
-PAYMENT = {"note": "for lunch", "memo": "thanks", "amount": 99999, "to": "mallory", "iban": "DE00 1234", "express": True, "items": [{"sku": "gold", "n": 900}]}
-SEEN = ["amount: 99999", "to: mallory", "iban: DE00 1234", "note: for lunch", "memo (not declared): thanks", "express (not declared): true",
-        "items[1].sku (not declared): gold", "items[1].n (not declared): 900"]  # fmt: skip
+"""  # noqa: E501
+PAYMENT = {
+    "note": "for lunch",
+    "memo": "thanks",
+    "amount": 99999,
+    "to": "mallory",
+    "iban": "DE00 1234",
+    "express": True,
+    "items": [{"sku": "gold", "n": 900}],
+}
+SEEN = [
+    "amount: 99999",
+    "to: mallory",
+    "iban: DE00 1234",
+    "note: for lunch",
+    "memo (not declared): thanks",
+    "express (not declared): true",
+    "items[1].sku (not declared): gold",
+    "items[1].n (not declared): 900",
+]
 SHORT = {"amount": 1}
 
 
@@ -40,7 +58,9 @@ async def alone(place, **more):
 
 
 async def asked(place, args, **more):
-    call = ToolCall(call_id=new_call_id(place.daemon.clock), tool=PAY, args=args, origin=CallOrigin.CLI, **more)
+    call = ToolCall(
+        call_id=new_call_id(place.daemon.clock), tool=PAY, args=args, origin=CallOrigin.CLI, **more
+    )
     answer = await place.daemon.calls.begin(call)
     assert answer.error.code == "CONFIRMATION_REQUIRED", answer.error
     return call, answer.error.confirmation_request
@@ -63,10 +83,18 @@ async def test_every_argument_is_on_the_lens_before_a_tap_is_a_yes(tmp_path, mod
         assert request["particulars"][2:] == SEEN
         await place.lens_shows(f"Execute {PAY}", "From your own tools.", "tap: next", "1/")
         for gestures in range(60):
-            shown = re.sub(r"\s+\| ", " ", " ".join(row for page in place.shown if page["event"] == "lens" for row in page["lines"]))
+            shown = re.sub(
+                r"\s+\| ",
+                " ",
+                " ".join(
+                    row for page in place.shown if page["event"] == "lens" for row in page["lines"]
+                ),
+            )
             if all(line in shown for line in SEEN) and "tap: yes" in " ".join(place.lens()):
                 break
-            assert await state(place, call) == "AWAITING_CONFIRMATION", f"it ran after {gestures} taps, before all was seen: {shown}"
+            assert await state(place, call) == "AWAITING_CONFIRMATION", (
+                f"it ran after {gestures} taps, before all was seen: {shown}"
+            )
             place.tap()
             await asyncio.sleep(0.2)
         assert await state(place, call) == "AWAITING_CONFIRMATION"
@@ -80,11 +108,15 @@ async def test_every_argument_is_on_the_lens_before_a_tap_is_a_yes(tmp_path, mod
 async def test_early_taps_run_nothing_and_the_question_stays(tmp_path, native):
     async with world(tmp_path) as place:
         await alone(place)
-        place.mock.glasses.set_capabilities({"prompt": native, "display.lines": 7, "display.height": 192})
+        place.mock.glasses.set_capabilities(
+            {"prompt": native, "display.lines": 7, "display.height": 192}
+        )
         call, _ = await asked(place, SHORT)
         await place.lens_shows("amount: 1", "tap: yes")
         asking, clock = place.daemon.stage._asker._queue[0], place.daemon.clock
-        while clock.boot() - asking.since < 0.5:  # later a slow machine may take the tap for one that counts
+        while (
+            clock.boot() - asking.since < 0.5
+        ):  # later a slow machine may take the tap for one that counts
             place.tap()
             await asyncio.sleep(0.05)
             assert await state(place, call) == "AWAITING_CONFIRMATION"
@@ -112,7 +144,9 @@ async def test_a_lost_link_begins_again_at_the_first_page(tmp_path):
 async def test_a_key_with_line_ends_forges_no_line(tmp_path):
     async with world(tmp_path) as place:
         await alone(place)
-        await asked(place, {"to: mum\namount: 1 EUR\ntap: yes · double tap: no": "x", "amount": 99999})
+        await asked(
+            place, {"to: mum\namount: 1 EUR\ntap: yes · double tap: no": "x", "amount": 99999}
+        )
         await place.answer_question(Gesture.DOUBLE_TAP)
         rows = [row for page in question_pages(place) for row in page["lines"]]
         assert not any(row.startswith(("to: mum", "amount: 1 EUR")) for row in rows)
@@ -120,7 +154,10 @@ async def test_a_key_with_line_ends_forges_no_line(tmp_path):
 
 
 @pytest.mark.requirement("I11-consent-pages", "I11-consent-unreadable")
-@pytest.mark.parametrize(("args", "why"), [({"note": "word " * 3000}, "20 pages"), ({"to": "给我打电话吧朋友们"}, "cannot draw")])
+@pytest.mark.parametrize(
+    ("args", "why"),
+    [({"note": "word " * 3000}, "20 pages"), ({"to": "给我打电话吧朋友们"}, "cannot draw")],
+)
 async def test_what_the_lens_cannot_show_whole_is_not_asked_there(tmp_path, args, why):
     async with world(tmp_path) as place:
         await alone(place)

@@ -1,4 +1,6 @@
-"""The user story: "I paste the code my cloud's operator sent, and it works; nobody in between can listen, and so it stays"."""
+"""The user story: "I paste the code my cloud's operator sent, and it works; nobody in between
+can listen, and so it stays".
+"""
 
 import asyncio
 import json
@@ -28,9 +30,11 @@ from tests.scenarios.world import World, all_apps, until, world
 from tests.system import needs
 
 pytestmark = [
-    pytest.mark.asyncio(loop_scope="session"), pytest.mark.enable_socket, pytest.mark.mosquitto,
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.enable_socket,
+    pytest.mark.mosquitto,
     needs("mosquitto"),
-]  # fmt: skip
+]
 
 CHILD = enrol_keys._child
 CALC = "com.example.calc:evaluate"
@@ -51,7 +55,9 @@ def real_keys(quick_keys, monkeypatch):
 async def secure(tmp_path_factory):
     """A cloud with TLS, for all stories of this file."""
     async with world(tmp_path_factory.mktemp("secure")) as place:
-        yield await place.start_cloud(tls="localhost", apps=all_apps(), limits=Limits(code_life_s=600.0))
+        yield await place.start_cloud(
+            tls="localhost", apps=all_apps(), limits=Limits(code_life_s=600.0)
+        )
 
 
 @asynccontextmanager
@@ -65,7 +71,11 @@ async def edge_of(folder, cloud, **sections):
 
 async def ask(place: World, method: str, path: str, body=None):
     """Ask the daemon as the CLI does: over its socket, from a thread."""
-    return (await asyncio.to_thread(ControlClient((owner_beside(place.socket),)).request, method, path, body, timeout_s=20.0))[1]
+    return (
+        await asyncio.to_thread(
+            ControlClient((owner_beside(place.socket),)).request, method, path, body, timeout_s=20.0
+        )
+    )[1]
 
 
 async def enrol(place: World, code: str):
@@ -111,7 +121,11 @@ async def test_a_code_is_all_it_takes_and_nothing_is_restarted(tmp_path, secure,
         assert 89 * 86400 < status["uplink"]["certificate_left_s"] <= 90 * 86400
         kept = (place.folder / "state" / "enrolled" / "enrolment.json").read_text()
     shown = [r.getMessage() for r in caplog.records] + [json.dumps(told), kept]
-    assert not [line for line in shown if any(g in line for g in code.split("-")[1:]) or decode(code).secret.hex() in line]
+    assert not [
+        line
+        for line in shown
+        if any(g in line for g in code.split("-")[1:]) or decode(code).secret.hex() in line
+    ]
 
 
 async def test_what_is_kept_is_for_its_owner_only_and_serves_after_a_restart(tmp_path, secure):
@@ -144,18 +158,25 @@ async def test_the_same_edge_enrols_again_and_another_one_cannot_take_its_name(t
         await enrol(place, await new_code(secure))
         await enrol(place, await new_code(secure))
         await up(place)
-        kept, place.daemon.enrolment.current = place.daemon.enrolment.current, None  # as one that only has the name
+        kept, place.daemon.enrolment.current = (
+            place.daemon.enrolment.current,
+            None,
+        )  # as one that only has the name
         e = await refused(place, await new_code(secure))
         assert e.code == "EDGE_TAKEN"
         place.daemon.enrolment.current = kept
-        assert (await operator(secure, f"/devcloud/edges/{place.edge_id}/revoke", {})) == {"revoked": True}
+        assert (await operator(secure, f"/devcloud/edges/{place.edge_id}/revoke", {})) == {
+            "revoked": True
+        }
         assert (await refused(place, await new_code(secure))).code == "EDGE_TAKEN"
         await enrol(place, await new_code(secure, edge_id=place.edge_id))
 
 
 @pytest.mark.requirement("I4-enrol-pinned")
 async def test_a_server_whose_authority_is_not_the_codes_gets_nothing(tmp_path, secure):
-    """Somebody in between: another server at the very address, first with an authority of its own, then showing ours."""
+    """Somebody in between: another server at the very address, first with an authority of its
+    own, then showing ours.
+    """
     theirs = Authority(tmp_path, "their CA")
     shown, heard = [theirs.pem, Path(secure["ca_file"]).read_bytes()], []
 
@@ -166,7 +187,10 @@ async def test_a_server_whose_authority_is_not_the_codes_gets_nothing(tmp_path, 
         await writer.drain()
         await reader.read()
 
-    async with serving(serve, tls=_server(theirs.sign("server", names=("localhost",)))) as port, edge_of(tmp_path, secure) as place:
+    async with (
+        serving(serve, tls=_server(theirs.sign("server", names=("localhost",)))) as port,
+        edge_of(tmp_path, secure) as place,
+    ):
         code = encode(replace(decode(await new_code(secure)), enrol_port=port))
         e = await refused(place, code)
         assert e.code == "WRONG_CA"
@@ -195,15 +219,21 @@ async def test_without_the_extra_a_password_is_enough(tmp_path, secure):
         place.daemon.enrolment._with_keys = False
         assert (await enrol(place, await new_code(secure)))["credentials"] == "password"
         await up(place)
-        assert [f.name for f in (place.folder / "state" / "enrolled").iterdir()] == ["enrolment.json"]
-
-
+        assert [f.name for f in (place.folder / "state" / "enrolled").iterdir()] == [
+            "enrolment.json"
+        ]
 
 
 @pytest.mark.requirement("I4-enrol-renewal")
 async def test_a_certificate_is_renewed_over_itself_and_the_next_connection_shows_it(tmp_path):
     async with world(tmp_path) as far, edge_of(tmp_path / "near", {}) as place:
-        cloud = await far.start_cloud(tls="localhost", tenant="acme", pool="mine", apps=(), limits=Limits(certificate_life=timedelta(seconds=6)))
+        cloud = await far.start_cloud(
+            tls="localhost",
+            tenant="acme",
+            pool="mine",
+            apps=(),
+            limits=Limits(certificate_life=timedelta(seconds=6)),
+        )
         assert (await enrol(place, cloud["code"]))["tenant"] == "acme"
         await up(place)
         await until_heard(place, cloud)
@@ -211,10 +241,14 @@ async def test_a_certificate_is_renewed_over_itself_and_the_next_connection_show
         await until(lambda: place.daemon.enrolment.current.identity != first.identity, "renewed")
         second = place.daemon.enrolment.current
         assert second.ends > first.ends
-        assert [p.name for p in (place.folder / "state" / "enrolled").glob("identity-*")] == [second.identity]
+        assert [p.name for p in (place.folder / "state" / "enrolled").glob("identity-*")] == [
+            second.identity
+        ]
         await until(lambda: place.daemon.clock.wall() > first.ends, "the first is over")
         place.mark()
-        place.daemon.uplink.use(replace(place.daemon.cloud.uplink()))  # as a broken link would: the next connection
+        place.daemon.uplink.use(
+            replace(place.daemon.cloud.uplink())
+        )  # as a broken link would: the next connection
         await place.heard("uplink.up")
 
 
@@ -222,7 +256,10 @@ async def until_heard(place: World, cloud) -> None:
     """Wait until the cloud has heard this edge under its own tenant."""
     tls = ssl.create_default_context(cafile=cloud["ca_file"])
     async with httpx.AsyncClient(verify=tls, trust_env=False) as http, asyncio.timeout(40):
-        while place.edge_id not in (await http.get(cloud["http"] + "/devcloud/status")).json()["edges"]:
+        while (
+            place.edge_id
+            not in (await http.get(cloud["http"] + "/devcloud/status")).json()["edges"]
+        ):
             await asyncio.sleep(0.05)
 
 
@@ -239,9 +276,15 @@ def _server(pair):
 async def command(*words):
     """`glassd` as a person starts it; ended at the end."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "edge.cli", *words, env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "edge.cli",
+        *words,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
     try:
         yield process
     finally:
@@ -267,13 +310,21 @@ async def test_the_devcloud_shows_a_code_and_glassd_up_takes_it(tmp_path, real_k
         code = next(line for line in text.splitlines() if line.startswith("GLASSD1-"))
         assert qr(code) in text
         rest = ("--no-glasses", "--socket", str(place.socket))
-        assert await said("up", "-", *rest, stdin="\n") == (2, "", (
-            "error: there is no code on stdin\nnext:  paste the code your cloud's operator sent, on one line\n"
-        ))  # fmt: skip
+        assert await said("up", "-", *rest, stdin="\n") == (
+            2,
+            "",
+            (
+                "error: there is no code on stdin\nnext: "
+                " paste the code your cloud's operator sent, on one line\n"
+            ),
+        )
         status, out, err = await said("up", "-", *rest, stdin=code + "\n")
         assert (status, err) == (0, "")
         first, second, *_ = out.splitlines()
-        assert first.startswith(f"Enrolled with localhost:{decode(code).broker_port} as default/{place.edge_id} (client certificate until 2")
+        assert first.startswith(
+            f"Enrolled with localhost:{decode(code).broker_port} as "
+            f"default/{place.edge_id} (client certificate until 2"
+        )
         assert second == "Connected to the cloud."
         status, out, err = await said("up", code, *rest)
         assert (status, out) == (1, "")
@@ -285,19 +336,42 @@ async def test_the_devcloud_shows_a_code_and_glassd_up_takes_it(tmp_path, real_k
 
 
 async def test_a_cloud_that_edges_could_not_reach_is_refused_before_it_starts(tmp_path):
-    status, out, err = await said("devcloud", "--tls", "cloud.lan", "--http", "127.0.0.1:0", "--state", str(tmp_path))
+    status, out, err = await said(
+        "devcloud", "--tls", "cloud.lan", "--http", "127.0.0.1:0", "--state", str(tmp_path)
+    )
     assert (status, out) == (2, "")
     assert "edges are to reach cloud.lan: --http 0.0.0.0:" in err
-    assert (await said("devcloud", "--tls", "--broker", "10.0.0.1:1883", "--http", "127.0.0.1:0", "--state", str(tmp_path)))[0] == 2
+    assert (
+        await said(
+            "devcloud",
+            "--tls",
+            "--broker",
+            "10.0.0.1:1883",
+            "--http",
+            "127.0.0.1:0",
+            "--state",
+            str(tmp_path),
+        )
+    )[0] == 2
 
 
-async def test_who_runs_the_cloud_is_on_its_machine_and_edges_see_only_what_is_theirs(tmp_path, secure):
+async def test_who_runs_the_cloud_is_on_its_machine_and_edges_see_only_what_is_theirs(
+    tmp_path, secure
+):
     tls = ssl.create_default_context(cafile=secure["ca_file"])
     async with httpx.AsyncClient(verify=tls, trust_env=False, base_url=secure["http"]) as http:
         assert (await http.get("/api/registry")).status_code == 401
-        assert (await http.get("/api/registry", headers={"Authorization": "Bearer guessed"})).status_code == 401
+        assert (
+            await http.get("/api/registry", headers={"Authorization": "Bearer guessed"})
+        ).status_code == 401
         assert (await http.post("/enrol/v1/renew", json={"v": 1, "csr": "x"})).status_code == 401
-        for body in ({}, {"v": 1}, [], {"v": 1, "edge_id": "a:b", "secret": "00"}, {"v": 1, "edge_id": "a", "secret": "zz", "request_id": "r"}):
+        for body in (
+            {},
+            {"v": 1},
+            [],
+            {"v": 1, "edge_id": "a:b", "secret": "00"},
+            {"v": 1, "edge_id": "a", "secret": "zz", "request_id": "r"},
+        ):
             assert (await http.post("/enrol/v1/redeem", json=body)).status_code == 400
         assert (await http.post("/enrol/v1/redeem", json={"v": "x" * 20_000})).status_code == 413
     passed = []

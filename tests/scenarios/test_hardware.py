@@ -1,4 +1,6 @@
-"""Story: the glasses are changed for others, and what can be called follows, with a reason for what cannot (Show 2)."""
+"""Story: the glasses are changed for others, and what can be called follows, with a reason for
+what cannot (Show 2).
+"""
 
 import asyncio
 import json
@@ -23,25 +25,44 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 PHOTO = "com.example.photo:inspect"
 THEIRS = ("glasses:", PHOTO)
 """Tools that depend on the glasses; others come and go for reasons of their own."""
-NO_DISPLAY = ("glasses:clear", "glasses:dismiss", "glasses:notify", "glasses:set", "glasses:show_card", "glasses:show_image", "glasses:show_text")
+NO_DISPLAY = (
+    "glasses:clear",
+    "glasses:dismiss",
+    "glasses:notify",
+    "glasses:set",
+    "glasses:show_card",
+    "glasses:show_image",
+    "glasses:show_text",
+)
 
 
 async def tools(place, capsys, *words):
     """What `glassd tools --all` prints."""
     capsys.readouterr()
-    assert await asyncio.to_thread(main, ["tools", "--all", "--socket", str(place.socket), *words]) == 0
+    assert (
+        await asyncio.to_thread(main, ["tools", "--all", "--socket", str(place.socket), *words])
+        == 0
+    )
     return capsys.readouterr().out
 
 
 async def hides(place, capsys, expected):
-    """`glassd tools --all` leaves out `expected`, {tool: reason}, of all that depends on the glasses."""
+    """`glassd tools --all` leaves out `expected`, {tool: reason}, of all that depends on the
+    glasses.
+    """
 
     def now():
-        return {e.definition.name: e.hidden for e in place.daemon.registry.snapshot().entries() if e.missing and e.definition.name.startswith(THEIRS)}
+        return {
+            e.definition.name: e.hidden
+            for e in place.daemon.registry.snapshot().entries()
+            if e.missing and e.definition.name.startswith(THEIRS)
+        }
 
     await until(lambda: now() == expected, lambda: f"{expected}; it is {now()}")
     listed = json.loads(await tools(place, capsys, "--json"))["tools"]
-    assert {t["name"]: t["hidden"] for t in listed if t["missing"] and t["name"].startswith(THEIRS)} == expected
+    assert {
+        t["name"]: t["hidden"] for t in listed if t["missing"] and t["name"].startswith(THEIRS)
+    } == expected
 
 
 async def wear(place, model):
@@ -58,19 +79,33 @@ async def reported(cloud_side, model, *, there, gone=()):
 
     def is_it(said):
         names = {t["name"] for t in said.body["tools"]} if said.tail == "capabilities" else set()
-        return bool(names) and said.body["model"] == model and said.body["connected"] and set(there) <= names and not names & set(gone)
+        return (
+            bool(names)
+            and said.body["model"] == model
+            and said.body["connected"]
+            and set(there) <= names
+            and not names & set(gone)
+        )
 
     await cloud_side.hears(f"a report of {model}", is_it)
 
 
 def none_of(title, **needs):
-    return {name: f"needs {what}; these glasses ({title}) have none" for name, what in needs.items()}
+    return {
+        name: f"needs {what}; these glasses ({title}) have none" for name, what in needs.items()
+    }
 
 
 def list_changes(place):
-    """Every event that the list of tools is another, for what glasses can do; the cloud's own tools came some time before."""
+    """Every event that the list of tools is another, for what glasses can do; the cloud's own
+    tools came some time before.
+    """
     changes = [h for h in place.happened if h["event"] == "tools_list_changed"]
-    return [h for h in changes if any(name.startswith("glasses:") for name in (*h["added"], *h["removed"]))]
+    return [
+        h
+        for h in changes
+        if any(name.startswith("glasses:") for name in (*h["added"], *h["removed"]))
+    ]
 
 
 async def told_clients(place, times):
@@ -83,64 +118,127 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
         place.cloud = cloud
         await place.start_daemon()
         await until(lambda: place.daemon.registry.describe()["origin"] == "cloud", "the registry")
-        needs = {**dict.fromkeys(NO_DISPLAY, "a display"), "glasses:say": "a speaker", PHOTO: "a camera"}
-        await hides(place, capsys, {name: f"needs {what}; no glasses are known yet" for name, what in needs.items()})
+        needs = {
+            **dict.fromkeys(NO_DISPLAY, "a display"),
+            "glasses:say": "a speaker",
+            PHOTO: "a camera",
+        }
+        await hides(
+            place,
+            capsys,
+            {name: f"needs {what}; no glasses are known yet" for name, what in needs.items()},
+        )
 
         async with place.onlooker() as cloud_side:
             await wear(place, "mock:display")
             shy = "these glasses (Mock display glasses) do not say so of their display"
-            await hides(place, capsys, {
-                **none_of("Mock display glasses", **{"glasses:say": "a speaker", PHOTO: "a camera"}),
-                "glasses:set": f"needs a display that lets its brightness be set; {shy}",
-                "glasses:notify": f"needs a display that shows notifications of its own; {shy}",
-                "glasses:dismiss": f"needs a display that has a dashboard of its own; {shy}",
-            })  # fmt: skip
-            await reported(cloud_side, "mock:display", there={"glasses:show_text", "glasses:clear"}, gone={"glasses:say"})
+            await hides(
+                place,
+                capsys,
+                {
+                    **none_of(
+                        "Mock display glasses", **{"glasses:say": "a speaker", PHOTO: "a camera"}
+                    ),
+                    "glasses:set": f"needs a display that lets its brightness be set; {shy}",
+                    "glasses:notify": f"needs a display that shows notifications of its own; {shy}",
+                    "glasses:dismiss": f"needs a display that has a dashboard of its own; {shy}",
+                },
+            )
+            await reported(
+                cloud_side,
+                "mock:display",
+                there={"glasses:show_text", "glasses:clear"},
+                gone={"glasses:say"},
+            )
             await told_clients(place, 1)
 
             await wear(place, "mock:audio")
-            await hides(place, capsys, none_of("Mock audio glasses", **dict.fromkeys(NO_DISPLAY, "a display")))
+            await hides(
+                place,
+                capsys,
+                none_of("Mock audio glasses", **dict.fromkeys(NO_DISPLAY, "a display")),
+            )
             await reported(cloud_side, "mock:audio", there={"glasses:say"}, gone=NO_DISPLAY)
             await told_clients(place, 2)
 
             await wear(place, "sim:even_g1")
-            await hides(place, capsys, none_of("Even Realities G1", **{"glasses:say": "a speaker", PHOTO: "a camera"}))
+            await hides(
+                place,
+                capsys,
+                none_of("Even Realities G1", **{"glasses:say": "a speaker", PHOTO: "a camera"}),
+            )
             await reported(cloud_side, "even_g1", there=NO_DISPLAY, gone={"glasses:say"})
             await told_clients(place, 3)
 
-        assert "hidden: needs a camera; these glasses (Even Realities G1) have none" in await tools(place, capsys)
+        assert "hidden: needs a camera; these glasses (Even Realities G1) have none" in await tools(
+            place, capsys
+        )
         await place.switch_glasses_off()
         await place.heard("glasses.lost")
-        await until(lambda: place.daemon.registry.snapshot().find("glasses:set").stale, "the stale mark")
-        assert "of the glasses' display, or their silent mode. (judged by what the glasses last seen could do)" in await tools(place, capsys)
-        said = [({*e["added"]} & {"glasses:say", "glasses:set"}, {*e["removed"]} & {"glasses:say", "glasses:set"}) for e in list_changes(place)]
-        assert said == [(set(), set()), ({"glasses:say"}, set()), ({"glasses:set"}, {"glasses:say"})], "once a change"
+        await until(
+            lambda: place.daemon.registry.snapshot().find("glasses:set").stale, "the stale mark"
+        )
+        assert (
+            "of the glasses' display, or their silent mode. "
+            "(judged by what the glasses last seen could do)"
+        ) in await tools(place, capsys)
+        said = [
+            (
+                {*e["added"]} & {"glasses:say", "glasses:set"},
+                {*e["removed"]} & {"glasses:say", "glasses:set"},
+            )
+            for e in list_changes(place)
+        ]
+        assert said == [
+            (set(), set()),
+            ({"glasses:say"}, set()),
+            ({"glasses:set"}, {"glasses:say"}),
+        ], "once a change"
 
 
-# ------------------------------------------------------------------ what finished glasses have besides a lens
+# ------------------------------------------------------------------ what finished glasses have
+# besides a lens
 
 
 async def settled(place, **settings):
-    await until(lambda: settings.items() <= place.mock.glasses.settings.items(), lambda: f"{settings}: {place.mock.glasses.settings}")
+    await until(
+        lambda: settings.items() <= place.mock.glasses.settings.items(),
+        lambda: f"{settings}: {place.mock.glasses.settings}",
+    )
 
 
 @pytest.mark.requirement("I4-amenities")
-async def test_brightness_reaches_both_arms_and_a_notification_lies_over_the_page_until_all_is_dismissed(tmp_path):
+async def test_brightness_reaches_both_arms_and_a_notification_covers_the_page_until_dismissed(
+    tmp_path,
+):
     async with world(tmp_path, "sim:even_g1", glasses={"model": "even_g1"}) as place:
         await place.switch_glasses_on(mtu=251)
         await place.start_daemon()
         await place.ready()
-        await until(lambda: {s: how.state for s, how in place.daemon.link.status().sides.items()} == dict.fromkeys(Side, "up"), "both sides up")
+        await until(
+            lambda: (
+                {s: how.state for s, how in place.daemon.link.status().sides.items()}
+                == dict.fromkeys(Side, "up")
+            ),
+            "both sides up",
+        )
 
         assert (await place.call("glasses:set", {"brightness": 40, "silent": False})).ok
         await settled(place, brightness=40, silent=False)
-        told = [e["side"] for e in place.shown if e["event"] == "setting" and e.get("brightness") == 40]
+        told = [
+            e["side"] for e in place.shown if e["event"] == "setting" and e.get("brightness") == 40
+        ]
         assert set(told) == set(Side)
-        assert (await place.call("glasses:set", {"auto": True})).data["text"] == "Brightness: automatic"
+        assert (await place.call("glasses:set", {"auto": True})).data[
+            "text"
+        ] == "Brightness: automatic"
         await settled(place, brightness="auto")
 
         assert (await place.call("glasses:show_text", {"text": "the page below"})).ok
-        noted = await place.call("glasses:notify", {"title": "Front door", "text": "Somebody is there", "app": "Doorbell"})
+        noted = await place.call(
+            "glasses:notify",
+            {"title": "Front door", "text": "Somebody is there", "app": "Doorbell"},
+        )
         assert noted.ok, noted.error
         assert len(place.mock.glasses.settings["apps"]) == 1
         (shown,) = [e for e in place.shown if e["event"] == "notification"]
@@ -148,7 +246,10 @@ async def test_brightness_reaches_both_arms_and_a_notification_lies_over_the_pag
         assert shown["app"] == place.mock.glasses.settings["apps"][0]
 
         assert (await place.call("glasses:dismiss")).ok
-        await until(lambda: not any(any(lens.text()) for lens in place.mock.glasses.lenses.values()), "both lenses dark")
+        await until(
+            lambda: not any(any(lens.text()) for lens in place.mock.glasses.lenses.values()),
+            "both lenses dark",
+        )
         assert place.daemon.stage.lens()["lines"] == []
 
 
@@ -169,19 +270,34 @@ async def test_glasses_without_a_brightness_refuse_it_with_the_reason(tmp_path):
 
 @pytest.mark.requirement("S0-09")
 @pytest.mark.parametrize("switched_on", [False, True])
-async def test_a_tools_own_needs_are_heeded_from_the_first_moment_where_the_owner_wants_it(tmp_path, switched_on):
-    picky = {"name": "t", "description": "d", "inputSchema": {"type": "object"}, "_meta": {"io.glassd/hardware": [{"type": "LIGHT", "level": "REQUIRED"}]}}
+async def test_a_tools_own_needs_are_heeded_from_the_first_moment_where_the_owner_wants_it(
+    tmp_path, switched_on
+):
+    picky = {
+        "name": "t",
+        "description": "d",
+        "inputSchema": {"type": "object"},
+        "_meta": {"io.glassd/hardware": [{"type": "LIGHT", "level": "REQUIRED"}]},
+    }
     apps = [{"packageName": "com.x", "hardwareRequirements": [], "tools": [picky]}]
     body = json.dumps({"version": "1", "sha256": digest(apps), "apps": apps}).encode()
-    Generations(tmp_path / "state" / "registry").save(Generation(body, "http://127.0.0.1:1", fetched_wall=1.0))
+    Generations(tmp_path / "state" / "registry").save(
+        Generation(body, "http://127.0.0.1:1", fetched_wall=1.0)
+    )
     config = tmp_path / "glassd.toml"
-    config.write_text(f'version = 1\n[edge]\nstate_dir = "{tmp_path}/state"\n[cloud]\nurl = "http://127.0.0.1:1"\n'
-                      f"[registry]\nper_tool_hardware = {str(switched_on).lower()}\n")  # fmt: skip
+    config.write_text(
+        f'version = 1\n[edge]\nstate_dir = "{tmp_path}/state"\n[cloud]\nurl = "http://127.0.0.1:1"\n'
+        f"[registry]\nper_tool_hardware = {str(switched_on).lower()}\n"
+    )
     begun = read(config, {})
     assert (begun.shelf.remote.apps[0].tool_requirements != {}) is switched_on
     for shelf in (begun.shelf, None):  # read before the daemon, or by it
         async with AsyncExitStack() as stack:
-            daemon = Daemon(replace(begun.settings, control=Control(socket=str(tmp_path / "c.sock"), group="")), {}, shelf=shelf)
+            daemon = Daemon(
+                replace(begun.settings, control=Control(socket=str(tmp_path / "c.sock"), group="")),
+                {},
+                shelf=shelf,
+            )
             await daemon.open(stack)
             reason = "needs a light; no glasses are known yet" if switched_on else ""
             assert daemon.registry.snapshot().find("com.x:t").hidden == reason
@@ -201,12 +317,20 @@ def labels(printed):
         details = rest[15:] if state else rest
         if layer == "services":
             details = re.sub(r"\d+ ", "", details) + " N"
-        found[layer] = {re.sub(r" (\d[\d.]* (ms|s|min|h|d)|\S+)$", "", detail.strip()) for detail in details.split(", ")}
+        found[layer] = {
+            re.sub(r" (\d[\d.]* (ms|s|min|h|d)|\S+)$", "", detail.strip())
+            for detail in details.split(", ")
+        }
     return found
 
 
 async def test_the_readme_shows_status_as_it_is(tmp_path, capsys):
-    sample = Path("README.md").read_text(encoding="utf-8").partition("\nglassd status\n```\n```\n")[2].partition("```")[0]
+    sample = (
+        Path("README.md")
+        .read_text(encoding="utf-8")
+        .partition("\nglassd status\n```\n```\n")[2]
+        .partition("```")[0]
+    )
     async with world(tmp_path) as place:
         await place.switch_glasses_on()
         await place.start_daemon()
@@ -223,4 +347,6 @@ async def test_the_readme_shows_status_as_it_is(tmp_path, capsys):
                 while shown != labels(sample):
                     await asyncio.sleep(0.05)
                     shown = await now()
-        assert shown == labels(sample), "the sample in the README is of another version: take a new one"
+        assert shown == labels(sample), (
+            "the sample in the README is of another version: take a new one"
+        )

@@ -1,6 +1,8 @@
-"""A whole daemon with an upstream server that dies, hangs, babbles and lies: one clear envelope each, nothing else harmed.
+"""A whole daemon with an upstream server that dies, hangs, babbles and lies: one clear envelope
+each, nothing else harmed.
 
-Everything is a process of its own, as it ships: `glassd run`, its upstream child, and three servers over stdio.
+Everything is a process of its own, as it ships: `glassd run`, its upstream child, and three servers
+over stdio.
 """
 
 import sys
@@ -21,7 +23,9 @@ pytestmark = pytest.mark.timeout(120)
 SOON_S = 40.0
 HERE = Path(__file__).with_name("hostile_server.py")
 GROWTH_KIB = 6 * 1024
-"""What the daemon may grow by while it hears of an answer of 10 MB, libraries that it loads at the first call included."""
+"""What the daemon may grow by while it hears of an answer of 10 MB, libraries that it loads at
+the first call included.
+"""
 SERVER = """
 [[mcp.servers]]
 id = "{name}"
@@ -35,21 +39,30 @@ timeout_s = {timeout_s}
 
 
 class House:
-    """A daemon with servers of the same kind: `hostile` and `impatient` (it has a second) misbehave, `steady` does not."""
+    """A daemon with servers of the same kind: `hostile` and `impatient` (it has a second)
+    misbehave, `steady` does not.
+    """
 
     def __init__(self, folder):
         config, self.socket = folder / "glassd.toml", folder / "control.sock"
-        text = f'version = 1\n[edge]\nid = "hostile"\nstate_dir = "{folder / "state"}"\n[glasses]\nradio = "inproc"\n'
+        text = (
+            'version = 1\n[edge]\nid = "hostile"\nstate_dir = '
+            f'"{folder / "state"}"\n[glasses]\nradio = "inproc"\n'
+        )
         text += f'[control]\nsocket = "{self.socket}"\ngroup = ""\n'
         for name, timeout_s in (("hostile", 30.0), ("impatient", 1.0), ("steady", 30.0)):
-            text += SERVER.format(name=name, python=sys.executable, script=HERE, timeout_s=timeout_s)
+            text += SERVER.format(
+                name=name, python=sys.executable, script=HERE, timeout_s=timeout_s
+            )
         config.write_text(text)
         self.child = Child([*CLI, "run", "--config", str(config)], log=folder / "daemon.log")
         self.client = ControlClient((self.socket,))
 
     def call(self, tool, **more):
         """Call a tool of either server; the envelope."""
-        return self.client.request("POST", "/v1/call", {"tool": tool, "args": {}, **more}, timeout_s=SOON_S)[1]
+        return self.client.request(
+            "POST", "/v1/call", {"tool": tool, "args": {}, **more}, timeout_s=SOON_S
+        )[1]
 
     def until_running(self, call_id):
         """Wait until a call is with its server."""
@@ -76,7 +89,11 @@ class House:
 
     def peak_kib(self):
         """The most memory the daemon itself ever held."""
-        (line,) = (line for line in Path(f"/proc/{self.child.process.pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
+        (line,) = (
+            line
+            for line in Path(f"/proc/{self.child.process.pid}/status").read_text().splitlines()
+            if line.startswith("VmHWM")
+        )
         return int(line.split()[1])
 
 
@@ -99,7 +116,9 @@ def steady(house):
 
 
 def refused(envelope):
-    """One clear envelope: a type of the closed set, a sentence, and the truth about what may have happened."""
+    """One clear envelope: a type of the closed set, a sentence, and the truth about what may
+    have happened.
+    """
     assert envelope["ok"] is False
     error = envelope["error"]
     assert error["type"] in set(ErrorType)
@@ -108,7 +127,9 @@ def refused(envelope):
     return error
 
 
-def test_a_server_killed_in_the_middle_of_a_call_is_one_clear_answer_and_serves_again(house, steady):
+def test_a_server_killed_in_the_middle_of_a_call_is_one_clear_answer_and_serves_again(
+    house, steady
+):
     error = refused(house.call("hostile:die"))
     assert (error["type"], error.get("partialSideEffects")) == ("TRANSIENT", True)
     house.until_fine("hostile:fine")
@@ -135,7 +156,9 @@ def test_while_one_server_is_waited_for_the_other_answers_and_the_call_can_be_ca
     assert house.call("steady:fine")["data"] == before
 
 
-def test_a_server_that_sends_10_mb_is_one_clear_answer_and_the_daemon_holds_none_of_it(house, steady):
+def test_a_server_that_sends_10_mb_is_one_clear_answer_and_the_daemon_holds_none_of_it(
+    house, steady
+):
     before = house.peak_kib()
     error = refused(house.call("hostile:babble"))
     assert "more than" in error["message"]

@@ -1,4 +1,6 @@
-"""Story: where an answer of the glasses is lost on the radio, nothing is taken for seen that may not be."""
+"""Story: where an answer of the glasses is lost on the radio, nothing is taken for seen that
+may not be.
+"""
 
 import pytest
 
@@ -16,7 +18,9 @@ async def test_nothing_is_asked_on_a_lens_that_may_be_dark(tmp_path):
     async with world(tmp_path, "sim:even_g1", **G1) as place:
         await alone(place)
         assert await place.mock.injector.inject(parse_fault("lose-acks:1"))
-        assert (await from_cloud(place, "glasses:set", {"silent": True})).error is not None, "the glasses' answer was lost"
+        assert (await from_cloud(place, "glasses:set", {"silent": True})).error is not None, (
+            "the glasses' answer was lost"
+        )
         assert await place.mock.injector.inject(parse_fault("lose-acks:0"))
         await place.ready()
         call, _ = await asked(place, SHORT)

@@ -1,4 +1,6 @@
-"""Story: the network goes away, goes quiet, comes back; the wearer always gets one honest answer."""
+"""Story: the network goes away, goes quiet, comes back; the wearer always gets one honest
+answer.
+"""
 
 import asyncio
 import time
@@ -17,7 +19,9 @@ ADD = "com.example.tasks:add"
 CALC = "com.example.calc:evaluate"
 IMPATIENT = {"keepalive_s": 1}
 PATIENT = {"keepalive_s": 2}
-"""A silent link is noticed after two (four) seconds instead of sixteen; a call waits two for somebody to take it."""
+"""A silent link is noticed after two (four) seconds instead of sixteen; a call waits two for
+somebody to take it.
+"""
 NOTES = {"cloud_may": ["notes:*"]}
 """This owner lets the cloud take notes."""
 
@@ -26,7 +30,9 @@ NOTES = {"cloud_may": ["notes:*"]}
 
 
 @pytest.mark.requirement("K4-queue")
-async def test_a_call_that_may_wait_is_answered_pending_and_finished_exactly_once_when_the_broker_is_back(tmp_path, cloud):
+async def test_a_call_that_may_wait_is_pending_and_finishes_once_when_the_broker_is_back(
+    tmp_path, cloud
+):
     async with whole_world(tmp_path, cloud=cloud, cable=True) as place:
         await place.cable.pull_out()
         await place.heard("uplink.down")
@@ -47,7 +53,9 @@ async def test_a_call_that_may_wait_is_answered_pending_and_finished_exactly_onc
         assert listed.data["tasks"].count("buy a second key") == 1
 
 
-async def test_a_call_that_waits_outlives_the_daemon_and_is_finished_by_the_next_one(tmp_path, cloud):
+async def test_a_call_that_waits_outlives_the_daemon_and_is_finished_by_the_next_one(
+    tmp_path, cloud
+):
     async with whole_world(tmp_path, cloud=cloud, cable=True) as place:
         await place.cable.pull_out()
         await place.heard("uplink.down")
@@ -63,17 +71,25 @@ async def test_a_call_that_waits_outlives_the_daemon_and_is_finished_by_the_next
 
 
 @pytest.mark.requirement("K4-fallback")
-async def test_a_call_that_may_not_wait_is_answered_offline_on_the_lens_at_once_and_never_sent(tmp_path, cloud):
+async def test_a_call_that_may_not_wait_is_answered_offline_on_the_lens_at_once_and_never_sent(
+    tmp_path, cloud
+):
     async with whole_world(tmp_path, cloud=cloud, cable=True) as place:
         await place.cable.pull_out()
         await place.heard("uplink.down")
         answer = await place.call(CALC, {"expression": "1+1"}, wait=Wait.ANSWER)
-        assert (answer.error.type, answer.error.code, answer.error.retryable) == ("TRANSIENT", "OFFLINE", True)
+        assert (answer.error.type, answer.error.code, answer.error.retryable) == (
+            "TRANSIENT",
+            "OFFLINE",
+            True,
+        )
         assert (answer.meta["route"], answer.meta["delivery"]) == ("fallback", "shown")
         assert "Offline: evaluate" in " ".join(place.lens())
         await place.cable.plug_in()
         await place.heard("uplink.up")
-        later = await place.call(CALC, {"expression": "2+2"})  # whatever was sent before this one is there by now
+        later = await place.call(
+            CALC, {"expression": "2+2"}
+        )  # whatever was sent before this one is there by now
         assert later.ok
         assert await place.runs(answer.meta["callId"]) is None
 
@@ -95,7 +111,9 @@ async def test_local_tools_answer_as_ever_while_the_cloud_is_gone(tmp_path, clou
 
 
 @pytest.mark.requirement("K4-not-accepted")
-async def test_on_a_silent_link_the_wearer_sees_work_within_a_second_and_a_fallback_in_two(tmp_path, cloud):
+async def test_on_a_silent_link_the_wearer_sees_work_within_a_second_and_a_fallback_in_two(
+    tmp_path, cloud
+):
     async with whole_world(tmp_path, cloud=cloud, cable=True, uplink=PATIENT) as place:
         place.cable.freeze()
         began = time.monotonic()
@@ -111,7 +129,9 @@ async def test_on_a_silent_link_the_wearer_sees_work_within_a_second_and_a_fallb
         await place.lens_shows("No answer: nobody took evaluate up")
 
 
-async def test_a_silent_connection_is_replaced_without_anybody_asking_and_later_calls_are_fine(tmp_path, cloud):
+async def test_a_silent_connection_is_replaced_without_anybody_asking_and_later_calls_are_fine(
+    tmp_path, cloud
+):
     async with whole_world(tmp_path, cloud=cloud, cable=True, uplink=IMPATIENT) as place:
         before = place.cable.accepted
         place.cable.freeze()
@@ -158,8 +178,13 @@ async def test_a_broker_that_forgot_everything_hears_who_we_are_again_and_serves
 
 
 @pytest.mark.requirement("K4-twice")
-async def test_an_invocation_that_arrives_twice_is_run_once_shown_once_and_answered_alike(tmp_path, cloud):
-    async with whole_world(tmp_path, cloud=cloud, policy=NOTES) as place, place.onlooker() as cloud_side:
+async def test_an_invocation_that_arrives_twice_is_run_once_shown_once_and_answered_alike(
+    tmp_path, cloud
+):
+    async with (
+        whole_world(tmp_path, cloud=cloud, policy=NOTES) as place,
+        place.onlooker() as cloud_side,
+    ):
         call_id = await cloud_side.invokes("notes:add", {"text": "only once"})
         first = await cloud_side.answer_to(call_id)
         await cloud_side.invokes("notes:add", {"text": "only once"}, call_id=call_id)
@@ -177,30 +202,47 @@ async def test_an_invocation_that_arrives_twice_is_run_once_shown_once_and_answe
 
 
 @pytest.mark.requirement("K4-late")
-async def test_a_result_after_the_deadline_is_not_shown_and_the_cloud_is_told_that_it_expired(tmp_path, cloud):
-    async with whole_world(tmp_path, cloud=cloud, uplink={"pool": "late"}) as place, place.onlooker() as worker:
+async def test_a_result_after_the_deadline_is_not_shown_and_the_cloud_is_told_that_it_expired(
+    tmp_path, cloud
+):
+    async with (
+        whole_world(tmp_path, cloud=cloud, uplink={"pool": "late"}) as place,
+        place.onlooker() as worker,
+    ):
         asking = asyncio.ensure_future(place.call(CALC, {"expression": "6*6"}, ttl_s=1.5))
         call = await worker.hears_on("call/late")
         call_id = call.body["call_id"]
-        await worker.says("result", {"v": 1, "id": call_id}, kind="accepted", correlation=call.correlation)
+        await worker.says(
+            "result", {"v": 1, "id": call_id}, kind="accepted", correlation=call.correlation
+        )
         answer = await asking
         assert (answer.error.code, answer.error.retryable) == ("TIMEOUT", True)
         await place.lens_shows(answer.error.message)
         late = {"v": 1, "id": call_id, "ok": True, "data": "thirty-six", "meta": {}}
         await worker.says("result", late, kind="result", correlation=call.correlation)
-        await worker.hears("expired", lambda s: s.tail == "delivery" and state_of(s.body) == "expired")
-        assert [state_of(s.body) for s in worker.heard if s.tail == "delivery"] == ["shown", "expired"]
+        await worker.hears(
+            "expired", lambda s: s.tail == "delivery" and state_of(s.body) == "expired"
+        )
+        assert [state_of(s.body) for s in worker.heard if s.tail == "delivery"] == [
+            "shown",
+            "expired",
+        ]
         assert not any("thirty-six" in " ".join(page["lines"]) for page in place.drawn())
 
 
 async def ask_a_doomed_worker(place):
-    """Beside the real worker stands one that takes a call and dies without a word: (that call's id, its answer)."""
+    """Beside the real worker stands one that takes a call and dies without a word: (that call's
+    id, its answer).
+    """
     host, _, port = place.cloud["mqtt"].rpartition(":")
-    shared = "$share/tools/glassd/v1/default/e/+/call/tools"  # the very filter of the real worker: one group
+    # the very filter of the real worker: one group
+    shared = "$share/tools/glassd/v1/default/e/+/call/tools"
     async with onlooker(host, int(port), place.edge_id, shared) as worker:
         for number in range(10):
             asking = asyncio.ensure_future(place.call(CALC, {"expression": f"{number}+100"}))
-            await until(lambda asking=asking: asking.done() or worker.heard, "somebody took the call")
+            await until(
+                lambda asking=asking: asking.done() or worker.heard, "somebody took the call"
+            )
             if worker.heard:
                 break
         else:
@@ -208,13 +250,17 @@ async def ask_a_doomed_worker(place):
     return worker.heard[0].body["call_id"], await asking
 
 
-async def test_a_call_whose_worker_dies_before_accepting_is_taken_by_another_and_seen_once(tmp_path, cloud):
+async def test_a_call_whose_worker_dies_before_accepting_is_taken_by_another_and_seen_once(
+    tmp_path, cloud
+):
     async with whole_world(tmp_path, cloud=cloud) as place:
         async with place.onlooker() as watching:
             call_id, answer = await ask_a_doomed_worker(place)
             assert answer.ok
             assert answer.meta["delivery"] == "shown"
-            attempts = [s for s in watching.heard if s.tail == "call/tools" and s.body["call_id"] == call_id]
+            attempts = [
+                s for s in watching.heard if s.tail == "call/tools" and s.body["call_id"] == call_id
+            ]
             assert [s.user["a"] for s in attempts] == ["1", "2"]
             assert len(watching.results_of(call_id)) == 1
         assert await place.runs(call_id) == 1

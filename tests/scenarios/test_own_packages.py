@@ -1,4 +1,6 @@
-"""Story: somebody writes a Python tool as docs/tools.md says, names its directory, and the glasses can do something new."""
+"""Story: somebody writes a Python tool as docs/tools.md says, names its directory, and the
+glasses can do something new.
+"""
 
 import json
 import os
@@ -44,7 +46,13 @@ def named(own):
 @pytest.mark.requirement("OWN-python")
 def test_the_example_of_the_guide_is_a_tool(tmp_path):
     place = written(tmp_path / "packages")
-    assert sorted(path.name for path in place.iterdir()) == ["config.py", "doc.md", "doc_summary.md", "handler.py", "schema.json"]
+    assert sorted(path.name for path in place.iterdir()) == [
+        "config.py",
+        "doc.md",
+        "doc_summary.md",
+        "handler.py",
+        "schema.json",
+    ]
     own = read(tmp_path / "packages")
     assert (named(own), own.problems) == (["my:dice"], ())
     assert own.digest
@@ -66,19 +74,26 @@ async def test_it_runs_in_the_daemon_and_is_read_again_on_a_reload(tmp_path):
         assert (answer.meta["route"], answer.meta["delivery"]) == ("local", "shown")
         await place.lens_shows("1, 1, 1")
         refused = await place.call("my:dice", {"sides": 1, "count": 6})
-        assert (refused.error.code, refused.error.message) == ("INVALID_ARGUMENTS", "count: at most 5 dice are set in [tool.my.dice] most")
+        assert (refused.error.code, refused.error.message) == (
+            "INVALID_ARGUMENTS",
+            "count: at most 5 dice are set in [tool.my.dice] most",
+        )
         assert (await place.call("my:dice", {"sides": 0})).error.code == "INVALID_ARGUMENTS"
         described = await place.call("registry:describe", {"tool": "my:dice"})
         assert "## Failure Modes" in json.dumps(described.data)
 
         handler = (folder / "handler.py").read_text()
-        (folder / "handler.py").write_text(handler.replace('"rolled": rolled', '"rolled": rolled, "again": True'))
+        (folder / "handler.py").write_text(
+            handler.replace('"rolled": rolled', '"rolled": rolled, "again": True')
+        )
         await place.daemon.own_tools.reload()
         assert (await place.call("my:dice", {"sides": 1})).data["again"] is True
         (folder / "handler.py").write_text("import edge\n" + handler)
         await place.daemon.own_tools.reload()
         assert (await place.call("my:dice", {"sides": 1})).error.code == "TOOL_NOT_FOUND"
-        assert "my_dice/handler.py" in json.dumps(place.daemon.status()["registry"]["own"]["problems"])
+        assert "my_dice/handler.py" in json.dumps(
+            place.daemon.status()["registry"]["own"]["problems"]
+        )
 
 
 @pytest.mark.requirement("OWN-python")
@@ -90,8 +105,13 @@ def test_one_bad_tool_costs_no_other_and_is_named_with_file_and_field(tmp_path):
     (package / "my_empty").mkdir(mode=0o755)
     own = read(package)
     assert named(own) == ["my:dice"]
-    said = {Path(problem.name).relative_to(package).as_posix(): problem.reason for problem in own.problems}
-    assert said["my_bad/schema.json"].startswith("latencyBudgetMs: must be a positive number, not 0")
+    said = {
+        Path(problem.name).relative_to(package).as_posix(): problem.reason
+        for problem in own.problems
+    }
+    assert said["my_bad/schema.json"].startswith(
+        "latencyBudgetMs: must be a positive number, not 0"
+    )
     assert said["my_worse/handler.py"] == "Missing required file: handler.py"
     assert set(said) == {"my_bad/schema.json", "my_worse/handler.py", "my_empty/schema.json"}
 
@@ -168,7 +188,9 @@ def test_a_question_says_that_it_is_the_owners_own_tool(tmp_path):
     assert particulars.origin(tool) == "your own tools"
 
 
-@pytest.mark.parametrize("kind", ["link", "open folder above", "group's folder above", "pipe", "missing", "relative"])
+@pytest.mark.parametrize(
+    "kind", ["link", "open folder above", "group's folder above", "pipe", "missing", "relative"]
+)
 def test_a_place_that_somebody_else_could_change_is_not_read(tmp_path, kind):
     package = tmp_path / "above" / "packages"
     place = written(package)
@@ -182,7 +204,9 @@ def test_a_place_that_somebody_else_could_change_is_not_read(tmp_path, kind):
     elif kind == "pipe":
         (place / "doc.md").unlink()
         os.mkfifo(place / "doc.md")
-    own = own_reading.read([], [{"missing": str(package / "no"), "relative": "packages"}.get(kind, str(package))])
+    own = own_reading.read(
+        [], [{"missing": str(package / "no"), "relative": "packages"}.get(kind, str(package))]
+    )
     assert named(own) == []
     assert len(own.problems) == 1
 
@@ -196,7 +220,9 @@ def test_settings_of_such_a_tool_are_checked_by_its_own_form(tmp_path):
     config.write_text(config.read_text().replace("most = 7", "mots = 7"))
     with pytest.raises(BadSettings, match="did you mean most"):
         settings_reading.load(config, {})
-    config.write_text(config.read_text().replace("mots = 7", "most = 7").replace("my.dice", "my.dcie"))
+    config.write_text(
+        config.read_text().replace("mots = 7", "most = 7").replace("my.dice", "my.dcie")
+    )
     with pytest.raises(BadSettings, match=r"did you mean tool\.my\.dice"):
         settings_reading.load(config, {})
 
@@ -224,7 +250,11 @@ def test_without_a_daemon_it_is_listed_too(tmp_path):
     rows = {row["name"]: row for row in cold.read(env, now=0.0).tools}
     [tool] = read(tmp_path / "packages").tools
     row = rows["my:dice"]
-    assert (row["description"], row["inputSchema"], row["sideEffects"]) == (tool.description, tool.input_schema, tool.side_effects)
+    assert (row["description"], row["inputSchema"], row["sideEffects"]) == (
+        tool.description,
+        tool.input_schema,
+        tool.side_effects,
+    )
 
 
 @pytest.mark.asyncio(loop_scope="session")

@@ -1,4 +1,6 @@
-"""Story: somebody writes ten lines of TOML, and the glasses can do something new; with the daemon's real doors and glasses."""
+"""Story: somebody writes ten lines of TOML, and the glasses can do something new; with the
+daemon's real doors and glasses.
+"""
 
 import asyncio
 import json
@@ -39,7 +41,14 @@ class Station:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         self.heard.append(head)
         body = json.dumps({"text": "Sunny, twelve degrees"}).encode()
-        writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        writer.write(
+            (
+                b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: "
+                b"application/json\r\nContent-Length: %d\r\n\r\n"
+            )
+            % len(body)
+            + body
+        )
         await writer.drain()
         writer.close()
 
@@ -58,12 +67,16 @@ def entry(place, name):
 
 
 @pytest.mark.requirement("S3-01", "S3-09", "S3-11", "S3-12", "S3-37")
-async def test_a_file_becomes_a_tool_that_answers_on_the_lens_and_waits_for_its_secret(tmp_path, station, caplog):
+async def test_a_file_becomes_a_tool_that_answers_on_the_lens_and_waits_for_its_secret(
+    tmp_path, station, caplog
+):
     folder = tmp_path / "tools.d"
     folder.mkdir()
     (folder / "weather.toml").write_text(WEATHER.format(url=station.url))
     (folder / "broken.toml").write_text('name = "my:broken"\n')
-    (folder / "clock.json").write_text(json.dumps({"name": "clock:now", "description": "Mine.", "execution": {"url": station.url}}))
+    (folder / "clock.json").write_text(
+        json.dumps({"name": "clock:now", "description": "Mine.", "execution": {"url": station.url}})
+    )
     async with world(tmp_path) as place:
         place.sections["tools"] = {"folders": [str(folder)]}
         await place.switch_glasses_on()
@@ -71,9 +84,13 @@ async def test_a_file_becomes_a_tool_that_answers_on_the_lens_and_waits_for_its_
         await place.ready()
         assert entry(place, "my:weather") is None  # nothing was read yet
 
-        (folder / "servers.json").write_text(json.dumps({"servers": [{"name": "home", "url": "https://h", "enabled": False}]}))
+        (folder / "servers.json").write_text(
+            json.dumps({"servers": [{"name": "home", "url": "https://h", "enabled": False}]})
+        )
         await place.daemon.own_tools.reload()
-        assert [(one["id"], one["enabled"]) for one in place.daemon.servers.describe()] == [("home", False)]
+        assert [(one["id"], one["enabled"]) for one in place.daemon.servers.describe()] == [
+            ("home", False)
+        ]
         hidden = entry(place, "my:weather").hidden
         assert hidden.startswith("${env.WEATHER_TOKEN} is not set")
         refused = await place.call("my:weather", {"town": "Rome"})
@@ -104,7 +121,14 @@ async def test_a_file_becomes_a_tool_that_answers_on_the_lens_and_waits_for_its_
         await place.daemon.own_tools.reload()
         assert entry(place, "my:weather") is None
         assert (await place.call("my:weather", {"town": "Rome"})).error.code == "TOOL_NOT_FOUND"
-        await until(lambda: any("my:weather" in h["removed"] for h in place.happened if h["event"] == "tools_list_changed"), "list changed")
+        await until(
+            lambda: any(
+                "my:weather" in h["removed"]
+                for h in place.happened
+                if h["event"] == "tools_list_changed"
+            ),
+            "list changed",
+        )
 
 
 @pytest.mark.requirement("S3-35")
@@ -115,8 +139,12 @@ async def test_a_child_that_gives_no_answer_changes_nothing(tmp_path, monkeypatc
     monkeypatch.setattr(own_tools, "_CHILD", "import time; time.sleep(60)")
     with pytest.raises(own_tools.NotRead, match="no answer"):
         await own_tools.read_again([tmp_path], limit_s=0.05)
-    monkeypatch.setattr(own_tools, "_CHILD", "import sys; sys.stdout.write('cedge.core.own\\nNewer\\n.')")
-    with pytest.raises(own_tools.NotRead, match=r"another version \(AttributeError\): restart glassd"):
+    monkeypatch.setattr(
+        own_tools, "_CHILD", "import sys; sys.stdout.write('cedge.core.own\\nNewer\\n.')"
+    )
+    with pytest.raises(
+        own_tools.NotRead, match=r"another version \(AttributeError\): restart glassd"
+    ):
         await own_tools.read_again([tmp_path])
 
 

@@ -1,4 +1,6 @@
-"""Story: glasses become ours. Somebody types `glassd up`, reads the code on the lens, and from then on nobody else is connected to."""
+"""Story: glasses become ours. Somebody types `glassd up`, reads the code on the lens, and from
+then on nobody else is connected to.
+"""
 
 import asyncio
 import json
@@ -41,9 +43,17 @@ class Typed:
 @asynccontextmanager
 async def typed(place, *words, stdin=asyncio.subprocess.PIPE):
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "edge.cli", *words, "--socket", str(place.socket), stdin=stdin,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "edge.cli",
+        *words,
+        "--socket",
+        str(place.socket),
+        stdin=stdin,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
     try:
         yield Typed(process)
     finally:
@@ -68,7 +78,9 @@ async def code_on_lens(place, *, after=0):
 
 @asynccontextmanager
 async def up(place, *words, verb="up"):
-    """The whole of `glassd up` (or pair), with the code typed as soon as it is on the lens; gives what it printed."""
+    """The whole of `glassd up` (or pair), with the code typed as soon as it is on the lens;
+    gives what it printed.
+    """
     seen = len(codes(place))
     async with typed(place, verb, *words) as command:
         code = await code_on_lens(place, after=seen)
@@ -92,16 +104,35 @@ async def test_up_finds_asks_for_the_code_on_the_lens_connects_and_saves(tmp_pat
     async with world(tmp_path) as place:
         await place.switch_glasses_on(pairing="passkey")
         await place.start_daemon()
-        await until(lambda: place.daemon.status()["link"]["issue"] == "not_paired", "strangers may not write")
+        await until(
+            lambda: place.daemon.status()["link"]["issue"] == "not_paired",
+            "strangers may not write",
+        )
         assert "glassd pair" in place.daemon.status()["next_action"]
         async with up(place) as command:
             assert command.code == 0, command.err
         lines = command.out.splitlines()
         assert lines[0] == "Looking for glasses …"
-        assert lines[1].split() == ["1", "Mock", "display", "glasses", "MOCK-DSP", place.mock.address, "-50", "dBm", "new"]
-        assert lines[2:4] == ["Listening for the glasses …", f"Found Mock display glasses  MOCK-DSP  {place.mock.address}  -50 dBm"]
+        assert lines[1].split() == [
+            "1",
+            "Mock",
+            "display",
+            "glasses",
+            "MOCK-DSP",
+            place.mock.address,
+            "-50",
+            "dBm",
+            "new",
+        ]
+        assert lines[2:4] == [
+            "Listening for the glasses …",
+            f"Found Mock display glasses  MOCK-DSP  {place.mock.address}  -50 dBm",
+        ]
         assert lines[4:7] == ["Pairing …", "Paired and saved (a code was typed).", "Connecting …"]
-        assert lines[7].startswith(f"Ready: mock:display at {place.mock.address}, firmware 1.0.0, MTU 247, paired (passkey)")
+        assert lines[7].startswith(
+            f"Ready: mock:display at {place.mock.address}, "
+            "firmware 1.0.0, MTU 247, paired (passkey)"
+        )
         assert lines[-1].startswith("Next: ")
         assert (glasses(place)["bond"], encrypted(place)) == ("passkey", [True])
         (bond,) = json.loads((tmp_path / "state" / "bonds.json").read_text())["bonds"]
@@ -109,7 +140,9 @@ async def test_up_finds_asks_for_the_code_on_the_lens_connects_and_saves(tmp_pat
         again = await glassd(place, "up", "--json")
         assert json.loads(again.out)["glasses"]["bond"] == "passkey"
         assert len(codes(place)) == 1, "who is up already is asked nothing"
-        assert (await place.call("glasses:show_text", {"text": "ours now"})).meta["delivery"] == "shown"
+        assert (await place.call("glasses:show_text", {"text": "ours now"})).meta[
+            "delivery"
+        ] == "shown"
 
 
 @pytest.mark.requirement("I4-bond-kept")
@@ -129,7 +162,9 @@ async def test_a_bond_survives_restarts_and_one_that_the_glasses_lost_is_cured_b
         await place.mock.security.forget()
         place.mock.mount.drop()
         await until(lambda: glasses(place)["bond"] == "lost", "the lost bond is named")
-        await until(lambda: "glassd pair" in place.daemon.status()["next_action"], "and what to do about it")
+        await until(
+            lambda: "glassd pair" in place.daemon.status()["next_action"], "and what to do about it"
+        )
         assert len(codes(place)) == 1, "nothing is paired in silence"
         place.mark()
         async with up(place, place.mock.address, verb="pair") as command:
@@ -144,10 +179,14 @@ async def test_only_glasses_of_ours_are_connected_to(tmp_path):
     async with world(tmp_path) as place:
         await place.switch_glasses_on()
         await place.start_daemon(glasses={"connect": "paired"})
-        await until(lambda: place.daemon.status()["link"]["issue"] == "not_paired", "nobody is ours")
+        await until(
+            lambda: place.daemon.status()["link"]["issue"] == "not_paired", "nobody is ours"
+        )
         assert "glassd up" in place.daemon.status()["next_action"]
         heard = json.loads((await glassd(place, "scan", "--seconds", "2", "--json")).out)["glasses"]
-        assert [(g["id"], g["ours"], g["connected"]) for g in heard] == [(place.mock.address, False, False)]
+        assert [(g["id"], g["ours"], g["connected"]) for g in heard] == [
+            (place.mock.address, False, False)
+        ]
         assert not [s for s in place.shown if s["event"] == "connected"]
 
         async with up(place, "--address", place.mock.address) as command:
@@ -158,7 +197,10 @@ async def test_only_glasses_of_ours_are_connected_to(tmp_path):
             await place.heard("glasses.lost")
             listed = (await glassd(place, "scan", "--seconds", "2")).out.split()
             assert other.address in listed
-            await until(lambda: place.daemon.status()["link"]["state"] in ("SEEKING", "RESTING"), "looked for")
+            await until(
+                lambda: place.daemon.status()["link"]["state"] in ("SEEKING", "RESTING"),
+                "looked for",
+            )
             assert not other.glasses.connected
             place.mark()
             await place.switch_glasses_on()
@@ -167,7 +209,10 @@ async def test_only_glasses_of_ours_are_connected_to(tmp_path):
             gone = await glassd(place, "unpair")
             assert gone.code == 0, gone.err
             assert place.mock.address in gone.out
-            await until(lambda: place.daemon.status()["link"]["issue"] == "not_paired", "nobody is ours again")
+            await until(
+                lambda: place.daemon.status()["link"]["issue"] == "not_paired",
+                "nobody is ours again",
+            )
             assert json.loads((tmp_path / "state" / "bonds.json").read_text())["bonds"] == []
         finally:
             await other.close()
@@ -192,7 +237,10 @@ async def test_what_goes_wrong_is_an_exit_code_and_a_sentence(tmp_path):
             assert (busy.code, "somebody else" in busy.err) == (1, True)
             hung.process.kill()
             await hung.process.communicate()
-        await until(lambda: place.daemon.desk.describe()["state"] == "IDLE", "the window closed with its client")
+        await until(
+            lambda: place.daemon.desk.describe()["state"] == "IDLE",
+            "the window closed with its client",
+        )
         assert place.daemon.bonds.all() == ()
 
         silent = await glassd(place, "pair", place.mock.address)
@@ -200,7 +248,9 @@ async def test_what_goes_wrong_is_an_exit_code_and_a_sentence(tmp_path):
         place.mock.security.refuse()
         refused = await glassd(place, "pair", place.mock.address)
         assert (refused.code, "pairing mode" in refused.err) == (1, True)
-        assert [s["name"] for s in place.daemon.status()["services"] if s["state"] != "running"] == []
+        assert [
+            s["name"] for s in place.daemon.status()["services"] if s["state"] != "running"
+        ] == []
 
 
 @pytest.mark.requirement("I4-pair-compare")
@@ -214,7 +264,10 @@ async def test_of_several_glasses_one_is_chosen_and_its_number_compared(tmp_path
             await place.start_daemon(glasses={"connect": "paired", "model": ""})
             async with typed(place, "up") as command:
                 await command.types(place.mock.address.lower())
-                number = await until(lambda: next((s["number"] for s in place.shown if "number" in s), ""), "a number on the lens")
+                number = await until(
+                    lambda: next((s["number"] for s in place.shown if "number" in s), ""),
+                    "a number on the lens",
+                )
                 place.tap()
                 await command.types("y")
                 await command.answered("Paired and saved (numbers were compared).")

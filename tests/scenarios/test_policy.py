@@ -1,4 +1,6 @@
-"""Story: what needs a yes gets it where the wearer is; budgets hold; what was known is said with its age."""
+"""Story: what needs a yes gets it where the wearer is; budgets hold; what was known is said
+with its age.
+"""
 
 import asyncio
 
@@ -15,11 +17,17 @@ EVENT = "com.example.calendar:create_event"
 EVENTS = "com.example.calendar:list_events"
 FORECAST = "com.example.weather:forecast"
 SEARCH = "com.example.search:kb_search"
-LUNCH = {"title": "Lunch", "start": "2026-12-01T12:00:00Z", "attendees": ["ann@example.org", "bob@example.org"]}
+LUNCH = {
+    "title": "Lunch",
+    "start": "2026-12-01T12:00:00Z",
+    "attendees": ["ann@example.org", "bob@example.org"],
+}
 
 
 def call_of(place, tool, args, **more):
-    return ToolCall(call_id=new_call_id(place.daemon.clock), tool=tool, args=args, origin=CallOrigin.CLI, **more)
+    return ToolCall(
+        call_id=new_call_id(place.daemon.clock), tool=tool, args=args, origin=CallOrigin.CLI, **more
+    )
 
 
 async def events_at(place):
@@ -38,15 +46,23 @@ async def test_a_calendar_entry_is_asked_about_on_the_lens_and_a_tap_makes_it_on
         await place.lens_shows(f"Execute {EVENT}", "From the cloud.", "tap: next")
         assert await place.runs(call.call_id) is None
         await place.answer_question()
-        seen = " ".join(" ".join(page["lines"]) for page in place.drawn() if page["scene"].endswith("/confirm"))
+        seen = " ".join(
+            " ".join(page["lines"]) for page in place.drawn() if page["scene"].endswith("/confirm")
+        )
         assert all(f"{key}: {LUNCH[key]}" in seen for key in ("title", "start"))
         assert "attendees (2): ann@example.org, bob@example.org" in seen
         await place.heard("call.completed", call_id=call.call_id, ok=True)
         assert await place.runs(call.call_id) == 1
-        used = await place.daemon.calls.confirm(asked.error.confirmation_request["token"], allow=True)
+        used = await place.daemon.calls.confirm(
+            asked.error.confirmation_request["token"], allow=True
+        )
         assert (used.error.type, used.error.code) == ("CONFIRMATION_EXPIRED", "USED")
         story = await place.daemon.store.get(call.call_id)
-        assert [s["state"] for s in story["steps"]][:3] == ["AWAITING_CONFIRMATION", "ADMITTED", "RUNNING"]
+        assert [s["state"] for s in story["steps"]][:3] == [
+            "AWAITING_CONFIRMATION",
+            "ADMITTED",
+            "RUNNING",
+        ]
         assert await events_at(place) == ["Lunch"]
 
 
@@ -56,7 +72,10 @@ async def test_a_double_tap_denies_and_the_calendar_stays_empty(tmp_path):
         await place.lens_shows(f"Execute {EVENT}", "double tap")
         await place.answer_question(Gesture.DOUBLE_TAP)
         answer = await waiting
-        assert (answer.error.code, answer.error.message) == ("DENIED", "The wearer said no to create event")
+        assert (answer.error.code, answer.error.message) == (
+            "DENIED",
+            "The wearer said no to create event",
+        )
         assert await events_at(place) == []
 
 
@@ -65,12 +84,18 @@ async def test_a_token_confirms_the_same_call_once_and_no_other(tmp_path):
     async with whole_world(tmp_path) as place:
         call = call_of(place, EVENT, LUNCH)
         token = (await place.daemon.calls.begin(call)).error.confirmation_request["token"]
-        other = await place.daemon.calls.confirm(token, allow=True, call=call_of(place, EVENT, {**LUNCH, "title": "Dinner"}))
+        other = await place.daemon.calls.confirm(
+            token, allow=True, call=call_of(place, EVENT, {**LUNCH, "title": "Dinner"})
+        )
         assert other.error.code == "MISMATCH"
-        done = await place.daemon.calls.confirm(token, allow=True, call=call_of(place, EVENT, LUNCH))
+        done = await place.daemon.calls.confirm(
+            token, allow=True, call=call_of(place, EVENT, LUNCH)
+        )
         assert done.ok
         assert done.meta["callId"] == call.call_id
-        again = await place.daemon.calls.confirm(token, allow=True, call=call_of(place, EVENT, LUNCH))
+        again = await place.daemon.calls.confirm(
+            token, allow=True, call=call_of(place, EVENT, LUNCH)
+        )
         assert again.error.code == "USED"
         assert await events_at(place) == ["Lunch"]
 
@@ -87,20 +112,26 @@ async def test_audio_only_glasses_ask_by_voice_and_the_button_allows(tmp_path):
 
 
 @pytest.mark.requirement("S2-86", "S2-88", "I3-shows-4")
-async def test_the_third_retrieval_of_a_turn_never_leaves_the_edge_and_the_next_turn_works(tmp_path):
+async def test_the_third_retrieval_of_a_turn_never_leaves_the_edge_and_the_next_turn_works(
+    tmp_path,
+):
     async with whole_world(tmp_path) as place:
         codes = []
         for n, query in enumerate(("battery", "lens", "pairing")):
             call = call_of(place, SEARCH, {"query": query}, mode=Mode.VOICE, turn_id="t1")
             answer = await place.daemon.calls.call(call)
-            codes.append((answer.error.code if answer.error else None, await place.runs(call.call_id)))
+            codes.append(
+                (answer.error.code if answer.error else None, await place.runs(call.call_id))
+            )
             assert n < 2 or answer.error.suggestion
         assert codes == [(None, 1), (None, 1), ("BUDGET_EXCEEDED", None)]
         assert (await place.call(SEARCH, {"query": "pairing"}, mode=Mode.VOICE, turn_id="t2")).ok
 
 
 @pytest.mark.requirement("I3-cache", "I3-shows-7")
-async def test_with_the_cloud_away_the_weather_is_told_with_its_age_and_nothing_is_written(tmp_path):
+async def test_with_the_cloud_away_the_weather_is_told_with_its_age_and_nothing_is_written(
+    tmp_path,
+):
     async with whole_world(tmp_path, cable=True) as place:
         fresh = await place.call(FORECAST, {"place": "Oslo"})
         assert fresh.ok
@@ -109,7 +140,11 @@ async def test_with_the_cloud_away_the_weather_is_told_with_its_age_and_nothing_
         await until(lambda: not place.daemon.uplink.status().up, "uplink down")
         kept = await place.call(FORECAST, {"place": "Oslo"})
         assert kept.data == fresh.data
-        assert (kept.meta["stale"], kept.meta["route"], kept.meta["delivery"]) == (True, "cache", "shown")
+        assert (kept.meta["stale"], kept.meta["route"], kept.meta["delivery"]) == (
+            True,
+            "cache",
+            "shown",
+        )
         await place.lens_shows("as of")
         unknown = await place.call(FORECAST, {"place": "Rome"})
         assert unknown.error.code == "OFFLINE"

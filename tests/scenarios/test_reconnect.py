@@ -1,4 +1,6 @@
-"""Story: the glasses come and go; whatever breaks, they are found again and the scene is on the lens again, once."""
+"""Story: the glasses come and go; whatever breaks, they are found again and the scene is on the
+lens again, once.
+"""
 
 import asyncio
 import logging
@@ -24,7 +26,9 @@ async def reading_page_two(place):
     place.mark()
     place.tap()
     await place.heard("lens.acknowledged", scene=scene, page=2)
-    while (await place.daemon.notes.get("stage.scene"))["page"] != 2:  # on disk, before anything breaks
+    while (await place.daemon.notes.get("stage.scene"))[
+        "page"
+    ] != 2:  # on disk, before anything breaks
         await asyncio.sleep(0)
     return scene
 
@@ -35,8 +39,13 @@ def on_lens(place):
 
 
 async def drop(place):
-    """The wearer walks out of range for a moment; what is on the lens now is thrown away to see it come back."""
-    await until(lambda: place.mock.glasses.connected and place.daemon.status()["link"]["state"] == "READY", "both sides are there")
+    """The wearer walks out of range for a moment; what is on the lens now is thrown away to see
+    it come back.
+    """
+    await until(
+        lambda: place.mock.glasses.connected and place.daemon.status()["link"]["state"] == "READY",
+        "both sides are there",
+    )
     place.mark()
     place.mock.glasses.lens.clear()
     assert place.mock.mount.drop()
@@ -46,7 +55,9 @@ async def drop(place):
 
 
 @pytest.mark.requirement("K3-scene")
-async def test_after_a_dropped_link_the_page_that_was_read_is_on_the_lens_again_without_a_new_call(tmp_path):
+async def test_after_a_dropped_link_the_page_that_was_read_is_on_the_lens_again_without_a_new_call(
+    tmp_path,
+):
     async with world(tmp_path, "mock:display") as place:
         await place.switch_glasses_on()
         await place.start_daemon()
@@ -56,7 +67,11 @@ async def test_after_a_dropped_link_the_page_that_was_read_is_on_the_lens_again_
         await drop(place)
         await until(lambda: on_lens(place) == (scene, 2), "the same page")
         assert place.lens() == words
-        assert not [h for h in place.happened[before:] if h["event"] in ("call.received", "call.answered", "delivery")]
+        assert not [
+            h
+            for h in place.happened[before:]
+            if h["event"] in ("call.received", "call.answered", "delivery")
+        ]
         place.tap()
         await until(lambda: on_lens(place) == (scene, 3), "reading goes on")
 
@@ -74,7 +89,9 @@ async def test_after_a_dropped_link_what_was_spoken_is_not_spoken_again(tmp_path
         assert len(place.spoken()) == heard + 1
 
 
-async def test_speech_that_a_dropped_link_cut_off_is_not_begun_again_and_the_truth_is_told(tmp_path):
+async def test_speech_that_a_dropped_link_cut_off_is_not_begun_again_and_the_truth_is_told(
+    tmp_path,
+):
     async with world(tmp_path, "mock:audio") as place:
         await place.switch_glasses_on(speed=1.0)
         await place.start_daemon()
@@ -122,7 +139,9 @@ async def test_glasses_switched_off_and_on_are_found_again_and_show_what_they_sh
         await until(lambda: on_lens(place) == (scene, 2), "the same page on a lens that was dark")
 
 
-async def test_a_result_that_comes_while_the_glasses_are_away_is_shown_when_they_are_back(tmp_path, cloud):
+async def test_a_result_that_comes_while_the_glasses_are_away_is_shown_when_they_are_back(
+    tmp_path, cloud
+):
     async with whole_world(tmp_path, cloud=cloud) as place, place.onlooker() as cloud_side:
         await place.switch_glasses_off()
         await place.heard("glasses.lost")
@@ -144,9 +163,12 @@ async def test_ten_drops_in_a_row_end_ready_and_working(tmp_path):
         for _ in range(10):
             await drop(place)
         assert place.daemon.status()["link"]["state"] == "READY"
-        assert (await place.call("glasses:show_text", {"text": "still standing"})).meta["delivery"] == "shown"
+        assert (await place.call("glasses:show_text", {"text": "still standing"})).meta[
+            "delivery"
+        ] == "shown"
         assert place.daemon.status()["services"] == [
-            {**service, "state": "running", "error": ""} for service in place.daemon.status()["services"]
+            {**service, "state": "running", "error": ""}
+            for service in place.daemon.status()["services"]
         ]
 
 
@@ -207,7 +229,9 @@ async def test_a_dark_lens_stays_dark_over_a_drop(tmp_path):
         seen = len(place.shown)
         await drop(place)
         await until(lambda: place.daemon.link.status().ready, "ready")
-        assert (await place.call("glasses:show_text", {"text": "first"})).meta["delivery"] == "shown"
+        assert (await place.call("glasses:show_text", {"text": "first"})).meta[
+            "delivery"
+        ] == "shown"
         assert [s["scene"] != "" for s in place.shown[seen:] if s["event"] == "lens"][-1:] == [True]
         assert sum(1 for s in place.shown[seen:] if s["event"] == "lens" and s["scene"]) == 1
 
@@ -222,7 +246,12 @@ async def test_a_microphone_that_was_open_is_open_again_and_goes_on_hearing(tmp_
         await place.heard("glasses.event")
         await drop(place)
         place.mark()
-        told = await until(lambda: next((h for h in place.happened[place.marked :] if said(h, "MicrophoneChunk")), None), "sound again")
+        told = await until(
+            lambda: next(
+                (h for h in place.happened[place.marked :] if said(h, "MicrophoneChunk")), None
+            ),
+            "sound again",
+        )
         assert told["said"]["stream"] == 7
 
 
@@ -231,9 +260,13 @@ def said(happening, kind):
 
 
 @pytest.mark.requirement("I4-link-quiet")
-async def test_a_short_drop_costs_one_warning_and_nobody_is_told_that_the_glasses_are_away(tmp_path, cloud, caplog, monkeypatch):
+async def test_a_short_drop_costs_one_warning_and_nobody_is_told_that_the_glasses_are_away(
+    tmp_path, cloud, caplog, monkeypatch
+):
     assert herald.QUIET_S == 5.0
-    monkeypatch.setattr(herald, "QUIET_S", 60.0)  # so that on a busy machine, too, the drop is a short one
+    monkeypatch.setattr(
+        herald, "QUIET_S", 60.0
+    )  # so that on a busy machine, too, the drop is a short one
     async with whole_world(tmp_path, cloud=cloud) as place, place.onlooker() as cloud_side:
         await cloud_side.hears_on("presence", state="online", glasses="connected")
         heard, drawn = len(cloud_side.heard), len(place.drawn())
@@ -244,7 +277,9 @@ async def test_a_short_drop_costs_one_warning_and_nobody_is_told_that_the_glasse
         told = [s.body["glasses"] for s in cloud_side.heard[heard:] if s.tail == "presence"]
         assert set(told) <= {"connected"}
         assert len(place.drawn()) == drawn, "no word of ours on the lens"
-        assert [r.name for r in caplog.records if r.levelno >= logging.WARNING] == ["edge.link_manager"]
+        assert [r.name for r in caplog.records if r.levelno >= logging.WARNING] == [
+            "edge.link_manager"
+        ]
 
 
 async def test_glasses_that_say_nothing_any_more_are_noticed_by_their_missing_heartbeats(tmp_path):
@@ -253,7 +288,9 @@ async def test_glasses_that_say_nothing_any_more_are_noticed_by_their_missing_he
         await place.start_daemon()
         place.daemon.link._heartbeat_s = 1.0
         await place.ready()
-        place.daemon.link._heartbeat_s = 60.0  # of the next connection: a busy machine's glasses are silent for seconds too
+        place.daemon.link._heartbeat_s = (
+            60.0  # of the next connection: a busy machine's glasses are silent for seconds too
+        )
         assert await place.mock.injector.inject(parse_fault("lose-acks:1"))
         lost = await place.heard("glasses.lost")
         assert lost["reason"].startswith("silent")

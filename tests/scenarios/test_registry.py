@@ -1,4 +1,6 @@
-"""Story: the cloud's tools change, vanish, break or lie; the last good registry serves until a better one is verified."""
+"""Story: the cloud's tools change, vanish, break or lie; the last good registry serves until a
+better one is verified.
+"""
 
 import asyncio
 import hashlib
@@ -22,8 +24,12 @@ def tool(name, **more):
 
 
 def document(*tools, package="com.test.shelf"):
-    """A registry as a cloud serves it, hashed as the contract says: SHA-256 over the canonical JSON of `apps`."""
-    apps = [{"packageName": package, "name": "Shelf", "hardwareRequirements": [], "tools": list(tools)}]
+    """A registry as a cloud serves it, hashed as the contract says: SHA-256 over the canonical
+    JSON of `apps`.
+    """
+    apps = [
+        {"packageName": package, "name": "Shelf", "hardwareRequirements": [], "tools": list(tools)}
+    ]
     sha256 = hashlib.sha256(rfc8785.dumps(apps)).hexdigest()
     return {"version": f"1.0.{sha256[:8]}", "sha256": sha256, "apps": apps}
 
@@ -37,13 +43,23 @@ class Shelf:
 
     def __call__(self, method, path, headers, body):
         etag = f'"{hashlib.sha256(json.dumps(self.found).encode()).hexdigest()[:16]}"'
-        status = 404 if path != "/api/registry" else 304 if headers.get("if-none-match") == etag else 200
+        status = (
+            404 if path != "/api/registry" else 304 if headers.get("if-none-match") == etag else 200
+        )
         self.statuses.append(status)
-        return status, {"ETag": etag, "Content-Type": "application/json"}, json.dumps(self.found).encode() if status == 200 else b""
+        return (
+            status,
+            {"ETag": etag, "Content-Type": "application/json"},
+            json.dumps(self.found).encode() if status == 200 else b"",
+        )
 
 
 def names(place):
-    return {e.definition.name for e in place.daemon.registry.snapshot().entries() if e.definition.source.value == "cloud"}
+    return {
+        e.definition.name
+        for e in place.daemon.registry.snapshot().entries()
+        if e.definition.source.value == "cloud"
+    }
 
 
 def dropped(place):
@@ -79,15 +95,23 @@ async def test_a_tool_handed_in_at_the_console_is_callable_without_a_restart(tmp
     def app(method, path, headers, body):
         asked = json.loads(body)
         found = {"success": True, "content": {"text": f"{asked['arguments']['who']} is welcome"}}
-        return (200, {"Content-Type": "application/json"}, json.dumps(found).encode()) if path == "/tool" else (404, {}, b"")
+        return (
+            (200, {"Content-Type": "application/json"}, json.dumps(found).encode())
+            if path == "/tool"
+            else (404, {}, b"")
+        )
 
     greet = tool("greet")
     greet["inputSchema"] |= {"properties": {"who": {"type": "string"}}, "required": ["who"]}
     async with whole_world(tmp_path) as place, web(app) as address:
-        assert (await place.call("com.test.door:greet", {"who": "Ada"})).error.code == "TOOL_NOT_FOUND"
+        assert (
+            await place.call("com.test.door:greet", {"who": "Ada"})
+        ).error.code == "TOOL_NOT_FOUND"
         version = place.daemon.registry.snapshot().version
         stored = await place.ask_cloud(
-            "POST", "/api/apps/com.test.door/tools", {"name": "Door", "publicUrl": address, "tools": [greet]}
+            "POST",
+            "/api/apps/com.test.door/tools",
+            {"name": "Door", "publicUrl": address, "tools": [greet]},
         )
         assert stored["tools"] == ["greet"]
         await place.heard("registry.synced", origin="cloud")
@@ -100,21 +124,28 @@ async def test_a_tool_handed_in_at_the_console_is_callable_without_a_restart(tmp
 
 
 @pytest.mark.requirement("K5-last-good")
-async def test_with_the_cloud_away_at_the_start_the_last_good_registry_serves_and_says_how_old_it_is(tmp_path, cloud):
+async def test_without_the_cloud_at_start_the_last_good_registry_serves_and_shows_its_age(
+    tmp_path, cloud
+):
     async with whole_world(tmp_path, cloud=cloud) as place:
         known = names(place)
         await place.stop_daemon()
         place.mark()
         nobody = await unused_port()
         stored = place.folder / "state" / "registry" / "current.json"
-        stored.write_bytes(stored.read_bytes().replace(cloud["http"].encode(), nobody.encode()))  # the same cloud, elsewhere
+        stored.write_bytes(
+            stored.read_bytes().replace(cloud["http"].encode(), nobody.encode())
+        )  # the same cloud, elsewhere
         await place.start_daemon(cloud={"url": nobody})
         assert names(place) == known
         await until(lambda: place.daemon.status()["registry"]["cloud"]["error"], "the failed sync")
         registry = place.daemon.status()["registry"]
         assert registry["origin"] == "disk"
         assert registry["age_s"] >= 0
-        await until(lambda: place.daemon.uplink.status().up and place.daemon.link.status().ready, "uplink and glasses")
+        await until(
+            lambda: place.daemon.uplink.status().up and place.daemon.link.status().ready,
+            "uplink and glasses",
+        )
         assert (await place.call(CALC, {"expression": "2*21"})).meta["delivery"] == "shown"
 
 
@@ -126,12 +157,20 @@ async def unused_port():
 
 @pytest.mark.requirement("M-one-bad-tool")
 async def test_one_bad_tool_is_dropped_with_its_reason_and_the_rest_serve(tmp_path):
-    bad_schema = tool("bad_schema", inputSchema={"type": "object", "properties": {"x": {"type": "strnig"}}})
-    shelf = Shelf(document(tool("good"), bad_schema, tool("bad:name"), {"name": "no_schema", "description": "x"}))
+    bad_schema = tool(
+        "bad_schema", inputSchema={"type": "object", "properties": {"x": {"type": "strnig"}}}
+    )
+    shelf = Shelf(
+        document(
+            tool("good"), bad_schema, tool("bad:name"), {"name": "no_schema", "description": "x"}
+        )
+    )
     async with world(tmp_path) as place, web(shelf) as url:
         await start(place, url)
         await until(lambda: names(place), "the registry")
-        in_force = {e.definition.name for e in place.daemon.registry.snapshot().entries() if not e.hidden}
+        in_force = {
+            e.definition.name for e in place.daemon.registry.snapshot().entries() if not e.hidden
+        }
         assert "com.test.shelf:good" in in_force
         assert not {n for n in in_force if "bad" in n or "no_schema" in n}
         told = "\n".join(dropped(place))
@@ -150,7 +189,9 @@ async def test_a_registry_whose_hash_is_wrong_changes_nothing(tmp_path):
         await start(place, url)
         await until(lambda: names(place) == {"com.test.shelf:honest"}, "the registry")
         shelf.found = {**document(tool("forged")), "sha256": "0" * 64}
-        await until(lambda: place.daemon.status()["registry"]["cloud"]["error"], "the lie is noticed")
+        await until(
+            lambda: place.daemon.status()["registry"]["cloud"]["error"], "the lie is noticed"
+        )
         assert names(place) == {"com.test.shelf:honest"}
         shelf.found = document(tool("honest"), tool("new"))
         await until(lambda: "com.test.shelf:new" in names(place), "the next honest one")
@@ -179,7 +220,9 @@ async def alarmed(place):
 
 
 @pytest.mark.requirement("K1-sync")
-async def test_on_demand_the_registry_is_fetched_now_and_a_cloud_that_is_away_changes_nothing(tmp_path):
+async def test_on_demand_the_registry_is_fetched_now_and_a_cloud_that_is_away_changes_nothing(
+    tmp_path,
+):
     shelf = Shelf(document(tool("first")))
     async with world(tmp_path) as place:
         async with web(shelf) as url:
@@ -187,7 +230,11 @@ async def test_on_demand_the_registry_is_fetched_now_and_a_cloud_that_is_away_ch
             await until(lambda: names(place) == {"com.test.shelf:first"}, "the first registry")
             shelf.found = document(tool("first"), tool("second"))
             code, said = await sync(place)
-            assert (code, said["cloud"]["version"], said["origin"]) == (0, shelf.found["version"], "cloud")
+            assert (code, said["cloud"]["version"], said["origin"]) == (
+                0,
+                shelf.found["version"],
+                "cloud",
+            )
             assert "com.test.shelf:second" in names(place)
         code, said = await sync(place)
         assert (code, said["error"]["code"]) == (1, "SYNC_FAILED")
@@ -197,7 +244,9 @@ async def test_on_demand_the_registry_is_fetched_now_and_a_cloud_that_is_away_ch
 
 async def sync(place):
     words = ("registry", "sync", "--socket", str(place.socket), "--json")
-    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "edge.cli", *words, stdout=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "edge.cli", *words, stdout=asyncio.subprocess.PIPE
+    )
     out, _ = await process.communicate()
     return process.returncode, json.loads(out)
 

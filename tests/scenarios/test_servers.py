@@ -1,4 +1,6 @@
-"""Story: other people's MCP servers, real ones over stdio, become tools of the glasses; and nothing they do costs anything else."""
+"""Story: other people's MCP servers, real ones over stdio, become tools of the glasses; and
+nothing they do costs anything else.
+"""
 
 import asyncio
 import base64
@@ -27,31 +29,60 @@ SECRET = "hush-0451-hush"
 
 def png(width=8, height=8):
     """A white picture."""
+
     def chunk(name, body):
-        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+        return (
+            struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+        )
 
     rows = (b"\0" + b"\xff" * width) * height
     head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
-    return base64.b64encode(b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")).decode()
+    return base64.b64encode(
+        b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    ).decode()
 
 
 def wild(folder, id="raw", script=RAW, **more):
     """A server that breaks every rule."""
-    return {"id": id, "command": sys.executable, "args": ["-S", str(script), f"notes={folder}/notes"], "allowed_tools": ["*"],
-            "confirm": "never", **more}  # fmt: skip
+    return {
+        "id": id,
+        "command": sys.executable,
+        "args": ["-S", str(script), f"notes={folder}/notes"],
+        "allowed_tools": ["*"],
+        "confirm": "never",
+        **more,
+    }
 
 
 def servers(folder):
     """A well-behaved one, a wild one, and one whose calls need a yes."""
     (folder / "token").write_text(SECRET + "\n")
     house = {
-        "id": "house", "name": "The house", "command": sys.executable, "args": [HOUSE, str(folder / "done"), png()], "visible": True, "confirm": "never",
-        "allowed_tools": ["lamp", "secret", "picture", "bell"], "env": {"HOUSE_TOKEN": "${env.TOKEN}"},
-        "secret_files": {"TOKEN": str(folder / "token")}, "tool_prompts": {"bell": "Rings.", "gone": "x"},
-    }  # fmt: skip
-    return {"servers": [house, wild(folder), wild(folder, "careful", confirm="policy", allowed_tools=["echo"]),
-                        wild(folder, "impatient", timeout_s=2.0, allowed_tools=["hang"]),
-                        wild(folder, "modern", args=["-S", RAW, "modern", f"notes={folder}/notes"], allowed_tools=["ask"])]}  # fmt: skip
+        "id": "house",
+        "name": "The house",
+        "command": sys.executable,
+        "args": [HOUSE, str(folder / "done"), png()],
+        "visible": True,
+        "confirm": "never",
+        "allowed_tools": ["lamp", "secret", "picture", "bell"],
+        "env": {"HOUSE_TOKEN": "${env.TOKEN}"},
+        "secret_files": {"TOKEN": str(folder / "token")},
+        "tool_prompts": {"bell": "Rings.", "gone": "x"},
+    }
+    return {
+        "servers": [
+            house,
+            wild(folder),
+            wild(folder, "careful", confirm="policy", allowed_tools=["echo"]),
+            wild(folder, "impatient", timeout_s=2.0, allowed_tools=["hang"]),
+            wild(
+                folder,
+                "modern",
+                args=["-S", RAW, "modern", f"notes={folder}/notes"],
+                allowed_tools=["ask"],
+            ),
+        ]
+    }
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -63,7 +94,19 @@ async def place(tmp_path_factory):
         await made.switch_glasses_on()
         await made.start_daemon()
         await made.ready()
-        await until(lambda: all(listed(made, name) for name in ("house:lamp", "raw:echo", "careful:echo", "impatient:hang", "modern:ask")), lambda: json.dumps(made.daemon.servers.describe()))
+        await until(
+            lambda: all(
+                listed(made, name)
+                for name in (
+                    "house:lamp",
+                    "raw:echo",
+                    "careful:echo",
+                    "impatient:hang",
+                    "modern:ask",
+                )
+            ),
+            lambda: json.dumps(made.daemon.servers.describe()),
+        )
         yield made
 
 
@@ -91,16 +134,33 @@ async def test_a_tool_of_another_server_is_listed_called_shown_and_audited_like_
     assert row["_meta"]["io.glassd/server"] == {"id": "house", "name": "The house", "tool": "lamp"}
     assert row["inputSchema"]["required"] == ["room"]
     answer = await place.call("house:lamp", {"room": "hall"})
-    assert (answer.ok, answer.data, answer.meta["route"], answer.meta["delivery"]) == (True, {"lamp": "hall", "text": "The hall is lit"}, "upstream", "shown")
+    assert (answer.ok, answer.data, answer.meta["route"], answer.meta["delivery"]) == (
+        True,
+        {"lamp": "hall", "text": "The hall is lit"},
+        "upstream",
+        "shown",
+    )
     await place.lens_shows("Lamp", "The hall is lit")
     wrong = await place.call("house:lamp", {})
     assert wrong.error.code == "INVALID_ARGUMENTS"
     assert (place.folder / "done").read_text() == "lamp hall\n"
-    lines = lambda: [json.loads(line) for line in (place.folder / "state/audit/calls.jsonl").read_text().splitlines()]  # noqa: E731
-    await until(lambda: sum(line["toolId"] == "house:lamp" for line in lines()) >= 2, "both in the audit log")
-    audited = [(line["route"], line["ok"], line["errorCode"]) for line in lines() if line["toolId"] == "house:lamp"]
+    lines = lambda: [  # noqa: E731
+        json.loads(line)
+        for line in (place.folder / "state/audit/calls.jsonl").read_text().splitlines()
+    ]
+    await until(
+        lambda: sum(line["toolId"] == "house:lamp" for line in lines()) >= 2,
+        "both in the audit log",
+    )
+    audited = [
+        (line["route"], line["ok"], line["errorCode"])
+        for line in lines()
+        if line["toolId"] == "house:lamp"
+    ]
     assert audited == [("upstream", True, None), (None, False, "INVALID_ARGUMENTS")]
-    assert (await place.call("raw:echo", {})).meta["delivery"] == "none"  # not `visible`: not shown unasked
+    assert (await place.call("raw:echo", {})).meta[
+        "delivery"
+    ] == "none"  # not `visible`: not shown unasked
 
 
 async def test_pictures_go_to_the_lens_and_what_was_not_allowed_is_not_there(place):
@@ -127,10 +187,17 @@ async def test_only_what_is_allowed_is_there_and_what_the_policy_asks_about_wait
     assert listed(place, "careful:die") is None
     assert "die" in told(place, "careful")["not_allowed"]
     place.mark()
-    call = ToolCall(call_id=new_call_id(place.daemon.clock), tool="careful:echo", args={"a": "b"}, origin=CallOrigin.MCP)
+    call = ToolCall(
+        call_id=new_call_id(place.daemon.clock),
+        tool="careful:echo",
+        args={"a": "b"},
+        origin=CallOrigin.MCP,
+    )
     asked = await place.daemon.calls.begin(call)
     assert asked.error.code == "CONFIRMATION_REQUIRED"
-    await place.lens_shows("Execute careful:echo", "From the MCP server careful.", "a (not declared): b")
+    await place.lens_shows(
+        "Execute careful:echo", "From the MCP server careful.", "a (not declared): b"
+    )
     await place.answer_question()
     await place.heard("call.completed", call_id=call.call_id, ok=True)
 
@@ -139,14 +206,28 @@ async def test_only_what_is_allowed_is_there_and_what_the_policy_asks_about_wait
 
 
 @pytest.mark.requirement("I6-hostile")
-@pytest.mark.parametrize(("tool", "args", "code", "word"), [
-    ("raw:die", {}, "NETWORK_ERROR", "lost during the call"), ("impatient:hang", {}, "TIMEOUT", "did not answer in time"),
-    ("raw:big", {"size": 10_000_000}, "EXECUTION_ERROR", "more than 2097152 bytes"), ("raw:lie", {}, "EXECUTION_ERROR", "not what the tool promises"),
-    ("raw:null", {}, "EXECUTION_ERROR", "null"), ("raw:fail", {}, "EXECUTION_ERROR", "no such"),
-])  # fmt: skip
-async def test_whatever_a_server_does_its_call_is_one_clear_envelope_and_the_others_go_on(place, tool, args, code, word):
-    bad, good = await asyncio.gather(place.call(tool, args), place.call("house:lamp", {"room": tool}))
-    assert (bad.error.code, word in bad.error.message, bad.error.partial_side_effects) == (code, True, True)
+@pytest.mark.parametrize(
+    ("tool", "args", "code", "word"),
+    [
+        ("raw:die", {}, "NETWORK_ERROR", "lost during the call"),
+        ("impatient:hang", {}, "TIMEOUT", "did not answer in time"),
+        ("raw:big", {"size": 10_000_000}, "EXECUTION_ERROR", "more than 2097152 bytes"),
+        ("raw:lie", {}, "EXECUTION_ERROR", "not what the tool promises"),
+        ("raw:null", {}, "EXECUTION_ERROR", "null"),
+        ("raw:fail", {}, "EXECUTION_ERROR", "no such"),
+    ],
+)
+async def test_whatever_a_server_does_its_call_is_one_clear_envelope_and_the_others_go_on(
+    place, tool, args, code, word
+):
+    bad, good = await asyncio.gather(
+        place.call(tool, args), place.call("house:lamp", {"room": tool})
+    )
+    assert (bad.error.code, word in bad.error.message, bad.error.partial_side_effects) == (
+        code,
+        True,
+        True,
+    )
     assert good.ok
     assert (await place.call("raw:echo", {"after": tool})).data == {"after": tool}
     assert listed(place, tool)
@@ -155,10 +236,15 @@ async def test_whatever_a_server_does_its_call_is_one_clear_envelope_and_the_oth
 async def test_a_call_that_is_called_off_is_called_off_at_the_server(place):
     call_id = new_call_id(place.daemon.clock)
     place.start_call("raw:hang", call_id=call_id)
-    await until(lambda: "hang" in (place.folder / "notes").read_text().splitlines()[-1], "it has begun")
+    await until(
+        lambda: "hang" in (place.folder / "notes").read_text().splitlines()[-1], "it has begun"
+    )
     assert await place.daemon.calls.cancel(call_id, "changed my mind")
     assert (await place.answer()).error.code == "CANCELLED"
-    await until(lambda: "cancelled" in (place.folder / "notes").read_text().splitlines()[-1], "the server heard it")
+    await until(
+        lambda: "cancelled" in (place.folder / "notes").read_text().splitlines()[-1],
+        "the server heard it",
+    )
 
 
 # ------------------------------------------------------------------ scope
@@ -169,7 +255,9 @@ async def test_one_callers_scope_narrows_what_it_sees_and_may_call(place):
     async def seen(**scope):
         from urllib.parse import urlencode
 
-        status, document = await http(place, "GET", "/v1/tools?" + urlencode({"scope": json.dumps(scope)}))
+        status, document = await http(
+            place, "GET", "/v1/tools?" + urlencode({"scope": json.dumps(scope)})
+        )
         assert status == 200
         return {tool["name"] for tool in document["tools"] if tool["source"] == "mcp"}
 
@@ -180,34 +268,71 @@ async def test_one_callers_scope_narrows_what_it_sees_and_may_call(place):
     assert await seen(allowedMcpServers={"raw": {"tools": ["echo"]}}) == {"raw:echo"}
     status, refused = await http(place, "POST", "/v1/call", {"tool": "raw:echo", "scope": lamp})
     assert (status, refused["error"]["code"]) == (200, "DENIED")
-    status, fine = await http(place, "POST", "/v1/call", {"tool": "house:lamp", "args": {"room": "scope"}, "scope": lamp})
+    status, fine = await http(
+        place, "POST", "/v1/call", {"tool": "house:lamp", "args": {"room": "scope"}, "scope": lamp}
+    )
     assert (status, fine["ok"]) == (200, True)
     through = {"tool": "registry:invoke", "args": {"tool": "raw:echo", "args": {}}}
     for scope in (lamp, {"allowedMcpServers": {}}, {}):
         _, refused = await http(place, "POST", "/v1/call", {**through, "scope": scope})
-        assert (refused["ok"], refused.get("error", {}).get("code")) == (False, "DENIED"), "called through another tool"
-        _, told = await http(place, "POST", "/v1/call", {"tool": "registry:describe", "args": {"tool": "raw:echo"}, "scope": scope})
+        assert (refused["ok"], refused.get("error", {}).get("code")) == (False, "DENIED"), (
+            "called through another tool"
+        )
+        _, told = await http(
+            place,
+            "POST",
+            "/v1/call",
+            {"tool": "registry:describe", "args": {"tool": "raw:echo"}, "scope": scope},
+        )
         assert told["error"]["code"] == "DENIED"
-        _, found = await http(place, "POST", "/v1/call", {"tool": "registry:search", "args": {"query": "echo", "limit": 20}, "scope": scope})
+        _, found = await http(
+            place,
+            "POST",
+            "/v1/call",
+            {"tool": "registry:search", "args": {"query": "echo", "limit": 20}, "scope": scope},
+        )
         assert "raw:echo" not in {one["tool"] for one in found["data"]["tools"]}
-        _, loaded = await http(place, "POST", "/v1/call", {"tool": "registry:load", "args": {"tools": ["raw:echo"]}, "scope": scope})
+        _, loaded = await http(
+            place,
+            "POST",
+            "/v1/call",
+            {"tool": "registry:load", "args": {"tools": ["raw:echo"]}, "scope": scope},
+        )
         assert "scope" in loaded["error"]["details"][0]["reason"]
     status, own = await http(place, "POST", "/v1/call", {"tool": "clock:now", "scope": {}})
     assert (status, own["ok"]) == (200, True)
-    status, bad = await http(place, "POST", "/v1/call", {"tool": "clock:now", "scope": {"mentions": 5}})
+    status, bad = await http(
+        place, "POST", "/v1/call", {"tool": "clock:now", "scope": {"mentions": 5}}
+    )
     assert (status, "scope.mentions" in bad["error"]["message"]) == (400, True)
 
 
 async def test_what_a_tool_asks_its_caller_is_answered_with_the_same_call(place):
     """The question of the 2026 protocol, over the control API and back."""
-    _, asked = await http(place, "POST", "/v1/call", {"tool": "modern:ask", "idempotency_key": "ask-1"})
+    _, asked = await http(
+        place, "POST", "/v1/call", {"tool": "modern:ask", "idempotency_key": "ask-1"}
+    )
     details = asked["error"]["details"]
     assert (asked["error"]["type"], details["requestState"]) == ("VALIDATION", "sealed")
     assert details["inputRequests"]["q"]["params"]["message"] == "sure?"
-    given = {"inputResponses": {"q": {"action": "accept", "content": {"ok": True}}}, "requestState": "sealed"}
-    _, done = await http(place, "POST", "/v1/call", {"tool": "modern:ask", "idempotency_key": "ask-1", "input": given})
-    assert (done["ok"], done["data"]["state"], done["data"]["got"]["q"]["action"]) == (True, "sealed", "accept")
-    status, bad = await http(place, "POST", "/v1/call", {"tool": "modern:ask", "input": {"inputs": 1}})
+    given = {
+        "inputResponses": {"q": {"action": "accept", "content": {"ok": True}}},
+        "requestState": "sealed",
+    }
+    _, done = await http(
+        place,
+        "POST",
+        "/v1/call",
+        {"tool": "modern:ask", "idempotency_key": "ask-1", "input": given},
+    )
+    assert (done["ok"], done["data"]["state"], done["data"]["got"]["q"]["action"]) == (
+        True,
+        "sealed",
+        "accept",
+    )
+    status, bad = await http(
+        place, "POST", "/v1/call", {"tool": "modern:ask", "input": {"inputs": 1}}
+    )
     assert (status, "input: must be an object" in bad["error"]["message"]) == (400, True)
 
 
@@ -215,7 +340,10 @@ async def http(place, method, path, body=None):
     """One request over the control socket."""
     reader, writer = await asyncio.open_unix_connection(str(place.socket))
     raw_body = json.dumps(body or {}).encode() if method == "POST" else b""
-    head = f"{method} {path} HTTP/1.1\r\nHost: glassd\r\nContent-Type: application/json\r\nContent-Length: {len(raw_body)}\r\nConnection: close\r\n\r\n"
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: glassd\r\nContent-Type: "
+        f"application/json\r\nContent-Length: {len(raw_body)}\r\nConnection: close\r\n\r\n"
+    )
     writer.write(head.encode() + raw_body)
     async with asyncio.timeout(40):
         answer = await reader.read()
@@ -228,14 +356,24 @@ async def http(place, method, path, body=None):
 
 
 def of_settings(servers):
-    return Mcp(servers=tuple(McpServer(**{key: tuple(v) if isinstance(v, list) else v for key, v in one.items()}) for one in servers))
+    return Mcp(
+        servers=tuple(
+            McpServer(**{key: tuple(v) if isinstance(v, list) else v for key, v in one.items()})
+            for one in servers
+        )
+    )
 
 
 @pytest.mark.requirement("S1-15", "S1-39", "S1-40", "S1-43", "S1-44", "S1-49", "S3-35", "S3-37")
 async def test_servers_come_and_go_while_the_daemon_runs_and_after_it(tmp_path):
     script = tmp_path / "server.py"
     script.write_text(Path(RAW).read_text())
-    mute = {"id": "mute", "command": sys.executable, "args": ["-S", RAW, "mute"], "allowed_tools": ["*"]}
+    mute = {
+        "id": "mute",
+        "command": sys.executable,
+        "args": ["-S", RAW, "mute"],
+        "allowed_tools": ["*"],
+    }
     both = [wild(tmp_path, script=script), wild(tmp_path, "other")]
     async with world(tmp_path) as place:
         place.sections["mcp"] = {"servers": [mute]}
@@ -244,13 +382,17 @@ async def test_servers_come_and_go_while_the_daemon_runs_and_after_it(tmp_path):
         reload = place.daemon.own_tools.reload
         settings = replace(place.daemon.settings, mcp=of_settings([*both, mute]))
         await reload(settings)
-        await until(lambda: listed(place, "raw:echo") and listed(place, "other:echo"), "both listed")
+        await until(
+            lambda: listed(place, "raw:echo") and listed(place, "other:echo"), "both listed"
+        )
         await place.heard("tools_list_changed")
 
         assert (await place.call("raw:change")).ok
         await until(lambda: listed(place, "raw:fresh"), "what the server added")
 
-        await until(lambda: "fresh" in (tmp_path / "state/upstream.json").read_text(), "kept on disk")
+        await until(
+            lambda: "fresh" in (tmp_path / "state/upstream.json").read_text(), "kept on disk"
+        )
         script.write_text("raise SystemExit(3)")
         assert (await place.call("raw:die")).error.code == "NETWORK_ERROR"
         await until(lambda: listed(place, "raw:echo").hidden, "away")
@@ -261,7 +403,9 @@ async def test_servers_come_and_go_while_the_daemon_runs_and_after_it(tmp_path):
 
         await reload(replace(settings, policy=replace(settings.policy, tools_enabled=False)))
         assert listed(place, "other:echo") is None
-        assert {one["error"] for one in place.daemon.servers.describe()} == {"all tools are switched off (policy.tools_enabled)"}
+        assert {one["error"] for one in place.daemon.servers.describe()} == {
+            "all tools are switched off (policy.tools_enabled)"
+        }
         await reload(replace(settings, mcp=of_settings([both[0], {**both[1], "enabled": False}])))
         assert listed(place, "other:echo") is None
         assert told(place, "other")["error"] == "switched off (enabled = false)"
@@ -272,5 +416,12 @@ async def test_servers_come_and_go_while_the_daemon_runs_and_after_it(tmp_path):
         assert listed(place, "raw:fresh")
         script.write_text(Path(RAW).read_text())
         await place.daemon.servers.refresh("raw")
-        await until(lambda: listed(place, "raw:echo") and not listed(place, "raw:echo").hidden and not listed(place, "raw:fresh"), "listed anew")
+        await until(
+            lambda: (
+                listed(place, "raw:echo")
+                and not listed(place, "raw:echo").hidden
+                and not listed(place, "raw:fresh")
+            ),
+            "listed anew",
+        )
         assert (await place.call("raw:echo", {"x": 1})).data == {"x": 1}

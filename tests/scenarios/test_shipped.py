@@ -1,4 +1,6 @@
-"""Story: the tools that come with glassd, in a daemon with glasses: looked up by voice, an event after a tap, quiet for a while."""
+"""Story: the tools that come with glassd, in a daemon with glasses: looked up by voice, an
+event after a tap, quiet for a while.
+"""
 
 import pytest
 
@@ -6,7 +8,12 @@ from tests.scenarios.world import until, world
 from tools_cache.tool import Mode
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-EVENT = {"title": "Review", "start": "2026-11-23T15:00:00Z", "end": "2026-11-23T16:00:00Z", "attendees": ["eva@example.com"]}
+EVENT = {
+    "title": "Review",
+    "start": "2026-11-23T15:00:00Z",
+    "end": "2026-11-23T16:00:00Z",
+    "attendees": ["eva@example.com"],
+}
 WINDOW = {"start": "2026-11-23T14:00:00Z", "end": "2026-11-23T17:00:00Z"}
 
 
@@ -25,11 +32,19 @@ async def test_a_wearer_looks_something_up_agrees_to_an_event_and_is_left_alone(
         assert not (state / "knowledge.db").exists(), "nothing is opened before it is needed"
 
         said = await place.daemon.calls.heard("search the knowledge base for returns")
-        assert (said.ok, len(said.data["results"]), said.meta["clamped"]) == (True, 3, {"top_k": [5, 3]})
+        assert (said.ok, len(said.data["results"]), said.meta["clamped"]) == (
+            True,
+            3,
+            {"top_k": [5, 3]},
+        )
         await place.lens_shows("Policy", "returns")
 
-        backwards = await place.call("calendar:create_event", {**EVENT, "start": EVENT["end"], "end": EVENT["start"]})
-        assert "/start must be before /end" in backwards.error.message, "nobody is asked about what cannot be"
+        backwards = await place.call(
+            "calendar:create_event", {**EVENT, "start": EVENT["end"], "end": EVENT["start"]}
+        )
+        assert "/start must be before /end" in backwards.error.message, (
+            "nobody is asked about what cannot be"
+        )
         place.start_call("calendar:create_event", EVENT)
         await place.lens_shows("Create calendar event with 1 attendees")
         assert not (state / "calendars").exists(), "not before the yes"
@@ -41,7 +56,11 @@ async def test_a_wearer_looks_something_up_agrees_to_an_event_and_is_left_alone(
         free = await place.call("calendar:get_availability", WINDOW)
         assert free.data["summary"] == "1 busy periods, 2 available slots (120 minutes total)"
 
-        assert (await place.call("session:ignore_user", {"duration": 60, "farewell": "See you"}, mode=Mode.VOICE)).ok
+        assert (
+            await place.call(
+                "session:ignore_user", {"duration": 60, "farewell": "See you"}, mode=Mode.VOICE
+            )
+        ).ok
         await place.lens_shows("See you")
         assert not (await place.daemon.calls.heard("what time is it")).ok
         assert (await place.call("voice:start")).ok

@@ -1,4 +1,6 @@
-"""Story: a server on the network wants its owner to sign in, who has glasses, another device with a browser, and `glassd servers`."""
+"""Story: a server on the network wants its owner to sign in, who has glasses, another device
+with a browser, and `glassd servers`.
+"""
 
 import json
 import logging
@@ -50,14 +52,26 @@ async def office():
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def place(tmp_path_factory, office, logged):
-    """A daemon that hears of the server when the glasses are there: what they cannot draw yet is no part of this story."""
+    """A daemon that hears of the server when the glasses are there: what they cannot draw yet
+    is no part of this story.
+    """
     async with world(tmp_path_factory.mktemp("sign_in")) as made:
         await made.switch_glasses_on()
         await made.start_daemon()
         await made.ready()
-        server = {"id": "files", "name": "The files", "url": office.origin + "/mcp", "allowed_tools": ("echo",), "confirm": "never"}
-        await made.daemon.own_tools.reload(replace(made.daemon.settings, mcp=Mcp(servers=(McpServer(**server),))))
-        made.sections["mcp"] = {"servers": [{**server, "allowed_tools": ["echo"]}]}  # for the daemons after it
+        server = {
+            "id": "files",
+            "name": "The files",
+            "url": office.origin + "/mcp",
+            "allowed_tools": ("echo",),
+            "confirm": "never",
+        }
+        await made.daemon.own_tools.reload(
+            replace(made.daemon.settings, mcp=Mcp(servers=(McpServer(**server),)))
+        )
+        made.sections["mcp"] = {
+            "servers": [{**server, "allowed_tools": ["echo"]}]
+        }  # for the daemons after it
         yield made
 
 
@@ -71,16 +85,29 @@ def told(place):
 
 
 async def wanted(place, but=""):
-    """Wait until a sign-in is asked for (another than the one that was); what `glassd servers` tells of it."""
-    await until(lambda: told(place).get("authorize_url", but) != but and told(place)["status"] == "authorizing", lambda: json.dumps(told(place)))
+    """Wait until a sign-in is asked for (another than the one that was); what `glassd servers`
+    tells of it.
+    """
+    await until(
+        lambda: (
+            told(place).get("authorize_url", but) != but and told(place)["status"] == "authorizing"
+        ),
+        lambda: json.dumps(told(place)),
+    )
     code, document = await ask(place, "servers")
     (one,) = document["servers"]
-    assert (code, one["status"], one["sign_in_code"]) == (0, "authorizing", code_of(one["authorize_url"]))
+    assert (code, one["status"], one["sign_in_code"]) == (
+        0,
+        "authorizing",
+        code_of(one["authorize_url"]),
+    )
     return one
 
 
 async def browse(url):
-    """Open it as a person would who agrees; gives the address the browser is sent to, which is on a machine of its own."""
+    """Open it as a person would who agrees; gives the address the browser is sent to, which is
+    on a machine of its own.
+    """
     async with httpx.AsyncClient(timeout=SOON_S, trust_env=False) as http:
         answer = await http.get(url)
     assert answer.status_code == 302
@@ -89,7 +116,9 @@ async def browse(url):
 
 async def call(place):
     """Call the tool, once it is there."""
-    await until(lambda: place.daemon.registry.snapshot().find("files:echo"), lambda: json.dumps(told(place)))
+    await until(
+        lambda: place.daemon.registry.snapshot().find("files:echo"), lambda: json.dumps(told(place))
+    )
     return await place.call("files:echo", {"a": "b"})
 
 
@@ -97,7 +126,10 @@ def on_lens(place, url):
     """Whether the lens shows the URL as a QR code, module for module, at its left edge."""
     import segno
 
-    lens, matrix = place.mock.glasses.lens, segno.make(url, error="l", boost_error=False, micro=False).matrix
+    lens, matrix = (
+        place.mock.glasses.lens,
+        segno.make(url, error="l", boost_error=False, micro=False).matrix,
+    )
     modules = len(matrix) + 4  # with its light border
     scale = min(lens.width, lens.height) // modules
     box = lens.image.crop((0, 0, scale * modules, lens.height)).getbbox()
@@ -108,20 +140,37 @@ def on_lens(place, url):
 
 
 @pytest.mark.requirement("S1-48", "S1-34", "I6-sign-in", "S1-36")
-async def test_a_sign_in_is_read_off_the_lens_done_in_a_browser_finished_by_hand_and_done_again_only_when_it_is_withdrawn(place, office, logged):
+async def test_a_sign_in_is_read_on_the_lens_done_in_a_browser_and_repeated_only_when_withdrawn(
+    place, office, logged
+):
     first = await wanted(place)
-    await until(lambda: on_lens(place, first["authorize_url"]), lambda: f"the QR code; the lens shows {place.lens()}")
-    assert first["sign_in_code"] in " ".join(await place.lens_shows("The files", "glassd servers authorize"))
+    await until(
+        lambda: on_lens(place, first["authorize_url"]),
+        lambda: f"the QR code; the lens shows {place.lens()}",
+    )
+    assert first["sign_in_code"] in " ".join(
+        await place.lens_shows("The files", "glassd servers authorize")
+    )
 
     code, finished = await ask(place, "servers", "authorize", "files", "mistyped")
     assert (code, finished["status"]) == (1, "authorizing")
     await ask(place, "servers", "refresh", "files")
     first, mistyped = await wanted(place, but=first["authorize_url"]), first
-    await until(lambda: on_lens(place, first["authorize_url"]), lambda: f"the QR code in place of the one of {mistyped['sign_in_code']}; the lens shows {place.lens()}")
+    await until(
+        lambda: on_lens(place, first["authorize_url"]),
+        lambda: (
+            "the QR code in place of the one of "
+            f"{mistyped['sign_in_code']}; the lens shows {place.lens()}"
+        ),
+    )
 
     address = await browse(first["authorize_url"])
-    code, finished = await ask(place, "servers", "authorize", first["sign_in_code"].lower(), address)  # as it was read, not by its id
-    assert (code, finished["status"], "authorize_url" in finished) == (0, "connected", False), finished
+    code, finished = await ask(
+        place, "servers", "authorize", first["sign_in_code"].lower(), address
+    )  # as it was read, not by its id
+    assert (code, finished["status"], "authorize_url" in finished) == (0, "connected", False), (
+        finished
+    )
     assert (await call(place)).data == {"a": "b"}
     kept = place.folder / "state/upstream/files.json"
     assert (kept.stat().st_mode & 0o777, kept.parent.stat().st_mode & 0o777) == (0o600, 0o700)
@@ -131,14 +180,24 @@ async def test_a_sign_in_is_read_off_the_lens_done_in_a_browser_finished_by_hand
     await place.start_daemon()
     await place.ready()
     assert (await call(place)).data == {"a": "b"}
-    assert (len(office.visited), office.grants) == (1, ["authorization_code"] * 2)  # nobody was asked again
+    assert (len(office.visited), office.grants) == (
+        1,
+        ["authorization_code"] * 2,
+    )  # nobody was asked again
 
     office.good.clear()
     assert (await call(place)).error.code == "AUTH"
     second = await wanted(place, but=first["authorize_url"])
     refused = (await call(place)).to_json()["error"]
-    assert (refused["type"], refused["reauthRequired"], refused["details"]["authorizeUrl"]) == ("AUTH", True, second["authorize_url"])
-    await until(lambda: on_lens(place, second["authorize_url"]), lambda: f"the second QR code; the lens shows {place.lens()}")
+    assert (refused["type"], refused["reauthRequired"], refused["details"]["authorizeUrl"]) == (
+        "AUTH",
+        True,
+        second["authorize_url"],
+    )
+    await until(
+        lambda: on_lens(place, second["authorize_url"]),
+        lambda: f"the second QR code; the lens shows {place.lens()}",
+    )
     bare = parse_qs(urlsplit(await browse(second["authorize_url"])).query)["code"][0]
     code, finished = await ask(place, "servers", "authorize", "files", bare)
     assert (code, finished["status"]) == (0, "connected"), finished
@@ -146,7 +205,19 @@ async def test_a_sign_in_is_read_off_the_lens_done_in_a_browser_finished_by_hand
 
     _, document = await ask(place, "servers")
     audited = (place.folder / "state/audit/calls.jsonl").read_text()
-    secret = {WORD, *(str(parse_qs(form)["code_verifier"][0]) for form in (r.body.decode() for r in office.asked if r.path == "/token"))}
-    for where in (json.dumps(document), json.dumps(place.daemon.status(), default=str), json.dumps(place.happened, default=str), audited, "\n".join(logged)):
+    secret = {
+        WORD,
+        *(
+            str(parse_qs(form)["code_verifier"][0])
+            for form in (r.body.decode() for r in office.asked if r.path == "/token")
+        ),
+    }
+    for where in (
+        json.dumps(document),
+        json.dumps(place.daemon.status(), default=str),
+        json.dumps(place.happened, default=str),
+        audited,
+        "\n".join(logged),
+    ):
         assert where
         assert not [word for word in secret if word in where]

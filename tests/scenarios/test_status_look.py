@@ -1,4 +1,6 @@
-"""Story: a daemon whose radio is nowhere; everybody who asks hears the same, before and after a scan that failed."""
+"""Story: a daemon whose radio is nowhere; everybody who asks hears the same, before and after a
+scan that failed.
+"""
 
 import asyncio
 import os
@@ -19,7 +21,10 @@ async def test_a_radio_that_is_nowhere_is_named_before_and_after_a_scan(tmp_path
     radio = f"tcp:127.0.0.1:{free_port()}"
     async with world(tmp_path) as place:
         await place.start_daemon(glasses={"radio": radio, "connect": connect})
-        await until(lambda: place.daemon.link.status().issue, "the link has tried, or has nothing to try for")
+        await until(
+            lambda: place.daemon.link.status().issue,
+            "the link has tried, or has nothing to try for",
+        )
         for _ in range(2):
             _, status = await http(place, "GET", "/v1/status")
             adapter = status["adapter"]
@@ -41,10 +46,16 @@ async def test_folders_that_are_not_there_are_said_to_everybody_and_heal(tmp_pat
         await place.start_daemon(kb={"folder": str(kb)}, calendar={"folder": str(calendar)})
         for tool, args, folder in asked:
             error = (await place.call(tool, args)).error
-            assert (error.code, f"{folder} cannot be used: there is no such folder" in error.message) == ("TOOL_UNAVAILABLE", True)
+            assert (
+                error.code,
+                f"{folder} cannot be used: there is no such folder" in error.message,
+            ) == ("TOOL_UNAVAILABLE", True)
         _, status = await http(place, "GET", "/v1/status")
         assert status["folders"]["state"] == "failing"
-        assert [fault.fix.endswith(", then: systemctl reload glassd") for fault in place.daemon.looks.seen.folders] == [True, True]
+        assert [
+            fault.fix.endswith(", then: systemctl reload glassd")
+            for fault in place.daemon.looks.seen.folders
+        ] == [True, True]
         for folder in (kb, calendar):
             assert f"{folder}: there is no such folder" in status["folders"]["reason"]
             folder.mkdir(parents=True)
@@ -59,9 +70,18 @@ async def test_folders_that_are_not_there_are_said_to_everybody_and_heal(tmp_pat
 async def scanned(place):
     """What `glassd scan` says where it fails."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "edge.cli", "scan", "--seconds", "1", "--socket", str(place.socket), stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "edge.cli",
+        "scan",
+        "--seconds",
+        "1",
+        "--socket",
+        str(place.socket),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     async with asyncio.timeout(60):
         _, said = await process.communicate()
     assert process.returncode == 1

@@ -1,4 +1,6 @@
-"""Story: a tool written as a class, on a whole daemon: what it asks for is really there, and lasts."""
+"""Story: a tool written as a class, on a whole daemon: what it asks for is really there, and
+lasts.
+"""
 
 import pytest
 
@@ -34,7 +36,7 @@ class Keeper(Tool):
         pins = [row["encrypted__pin"] for row in await self.db.select("kept")]
         return {"data": {"text": f"Kept {len(pins)}", "told": told, "pins": pins, "calls": await self.kv.get("calls"), "time": time["ok"],
                          "voice": self.session.state()["voice_active"], "enabled": self.config["enabled"]}}
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.requirement("S2-50", "S4-05", "S4-26", "S4-29", "C-38")
@@ -53,9 +55,17 @@ async def test_what_a_class_asks_for_is_there_and_what_it_keeps_outlives_the_dae
             assert done.ok, done.error
             assert done.data["told"] in {"shown", "acknowledged"}
             assert done.data["pins"] == [f"TOP SECRET {n}" for n in range(1, number + 1)]
-            assert (done.data["calls"], done.data["time"], done.data["voice"], done.data["enabled"]) == (number, True, False, True)
+            assert (
+                done.data["calls"],
+                done.data["time"],
+                done.data["voice"],
+                done.data["enabled"],
+            ) == (number, True, False, True)
             await place.lens_shows(f"Kept {number}")
-            await until(lambda: any("One moment" in str(page) for page in place.drawn()), "the word before the result")
+            await until(
+                lambda: any("One moment" in str(page) for page in place.drawn()),
+                "the word before the result",
+            )
             await place.stop_daemon()
     state = tmp_path / "state"
     mine = state / "users" / "local" / "tools" / "notes"
@@ -76,11 +86,13 @@ class Only:
         return (self.mine if definition.name == "notes:add" else self.shipped).find(definition)
 
 
-async def test_a_tool_whose_settings_are_wrong_is_off_with_its_reason_until_a_reload_brings_good_ones(tmp_path):
+async def test_a_tool_with_wrong_settings_is_off_with_its_reason_until_a_good_reload(tmp_path):
     async with world(tmp_path) as place:
         await place.start_daemon()
         daemon = place.daemon
-        wrong = ToolSettings({}, {"clock:now": "its settings are wrong ([tool.clock.now] timezone: …)"})
+        wrong = ToolSettings(
+            {}, {"clock:now": "its settings are wrong ([tool.clock.now] timezone: …)"}
+        )
         daemon.registry.heed(disabled=(), refresh_s=300.0, off=wrong.off)
         refused = await place.call("clock:now")
         assert not refused.ok

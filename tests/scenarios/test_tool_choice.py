@@ -1,4 +1,6 @@
-"""Story: what is offered, found, loaded, called through another, and switched, on a whole daemon without any cloud."""
+"""Story: what is offered, found, loaded, called through another, and switched, on a whole
+daemon without any cloud.
+"""
 
 import asyncio
 import json
@@ -26,16 +28,26 @@ def offered(place):
 async def glassd(place, *words):
     """A real `glassd`: (exit code, JSON on stdout)."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "edge.cli", *words, "--json", "--socket", str(place.socket), stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "edge.cli",
+        *words,
+        "--json",
+        "--socket",
+        str(place.socket),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
     async with asyncio.timeout(30):
         out, _ = await process.communicate()
     return process.returncode, json.loads(out)
 
 
 @pytest.mark.requirement("S0-37")
-async def test_without_a_cloud_what_the_wearer_says_finds_its_local_tool_in_the_configured_language(tmp_path):
+async def test_without_a_cloud_what_the_wearer_says_finds_its_local_tool_in_the_configured_language(
+    tmp_path,
+):
     async with world(tmp_path, audio={"voice": "de-DE"}) as place:
         await place.switch_glasses_on(speed=8.0)
         await place.start_daemon()
@@ -65,29 +77,55 @@ async def test_a_tool_that_is_not_offered_is_found_called_shown_and_loaded(tmp_p
         assert found.meta["delivery"] == Delivery.NONE.value
         assert place.drawn() == [], "an internal tool's answer is never seen"
 
-        ran = await place.call("registry:invoke", {"tool": "timer:start", "args": json.dumps({"seconds": 600, "label": "the pasta"})})
+        ran = await place.call(
+            "registry:invoke",
+            {"tool": "timer:start", "args": json.dumps({"seconds": 600, "label": "the pasta"})},
+        )
         assert ran.ok, ran.error
         assert ran.data["id"] == 1
         await place.lens_shows("the pasta")
         await until(lambda: used(place), "a use is told")
         await until(lambda: "timer:start" in offered(place), "it stays for a turn")
         direct = await place.call("timer:list", {})
-        assert direct.data["timers"][0]["label"] == "the pasta", "and what is not offered can be called by its name"
+        assert direct.data["timers"][0]["label"] == "the pasta", (
+            "and what is not offered can be called by its name"
+        )
 
-        assert (await place.call("registry:invoke", {"tool": "no:such"})).error.code == "TOOL_NOT_FOUND"
-        assert (await place.call("registry:invoke", {"tool": "clock:now", "args": "x"})).error.code == "INVALID_ARGUMENTS"
-        assert (await place.call("registry:invoke", {"tool": "clock:now", "args": "[1]"})).error.code == "INVALID_ARGUMENTS"
-        assert (await place.call("registry:invoke", {"tool": "timer:start", "args": {}})).error.code == "INVALID_ARGUMENTS"
-        deep = {"tool": "registry:invoke", "args": {"tool": "registry:invoke", "args": {"tool": "registry:invoke", "args": {"tool": "clock:now"}}}}
-        assert (await place.call("registry:invoke", deep)).error.code == "UNSUPPORTED", "three deep at most"
+        assert (
+            await place.call("registry:invoke", {"tool": "no:such"})
+        ).error.code == "TOOL_NOT_FOUND"
+        assert (
+            await place.call("registry:invoke", {"tool": "clock:now", "args": "x"})
+        ).error.code == "INVALID_ARGUMENTS"
+        assert (
+            await place.call("registry:invoke", {"tool": "clock:now", "args": "[1]"})
+        ).error.code == "INVALID_ARGUMENTS"
+        assert (
+            await place.call("registry:invoke", {"tool": "timer:start", "args": {}})
+        ).error.code == "INVALID_ARGUMENTS"
+        deep = {
+            "tool": "registry:invoke",
+            "args": {
+                "tool": "registry:invoke",
+                "args": {"tool": "registry:invoke", "args": {"tool": "clock:now"}},
+            },
+        }
+        assert (await place.call("registry:invoke", deep)).error.code == "UNSUPPORTED", (
+            "three deep at most"
+        )
 
         await place.daemon.choice.disable("local", "clock:now", origin="cli")
         off = (await place.call("registry:invoke", {"tool": "clock:now"})).error
         assert (off.type, off.code) == ("PERMANENT", "USER_DISABLED")
         refused = await place.call("registry:load", {"tools": ["clock:now", "no:such"]})
-        assert [r["reason"] for r in refused.error.details] == ["disabled: glassd tools enable clock:now", "there is no such tool"]
+        assert [r["reason"] for r in refused.error.details] == [
+            "disabled: glassd tools enable clock:now",
+            "there is no such tool",
+        ]
 
-        loaded = await place.call("registry:load", {"tools": ["timer:cancel", "no:such"]}, turn_id="t1")
+        loaded = await place.call(
+            "registry:load", {"tools": ["timer:cancel", "no:such"]}, turn_id="t1"
+        )
         assert loaded.data["loaded"] == ["timer:cancel"]
         await until(lambda: "timer:cancel" in offered(place), "listed at the next boundary")
         await place.heard("tools_list_changed")
@@ -99,13 +137,17 @@ async def test_a_tool_that_is_not_offered_is_found_called_shown_and_loaded(tmp_p
         assert told.data["state"] == "available"
         assert told.data["documentation"].startswith("# timer:cancel")
         await until(lambda: len(used(place)) >= 5, "the last use is told")
-        assert used(place) == ["timer:start", "timer:list", *["notes:list"] * 3], "our own tools tell no use of their own"
+        assert used(place) == ["timer:start", "timer:list", *["notes:list"] * 3], (
+            "our own tools tell no use of their own"
+        )
 
 
 @pytest.mark.requirement("I5-tools-switch", "S2-60", "S3-19", "S3-20")
 async def test_tools_are_switched_and_told_from_the_command_line(tmp_path):
     async with world(tmp_path) as place:
-        await place.start_daemon(policy={"rate_limits": {}, "users": {"local": {"disabled_tools": ["timer:cancel"]}}})
+        await place.start_daemon(
+            policy={"rate_limits": {}, "users": {"local": {"disabled_tools": ["timer:cancel"]}}}
+        )
         code, done = await glassd(place, "tools", "disable", "notes:add")
         assert (code, done["changed"], done["state"]) == (0, ["notes:add"], "hidden")
         code, refused = await glassd(place, "call", "notes:add", "text=milk")
@@ -116,8 +158,14 @@ async def test_tools_are_switched_and_told_from_the_command_line(tmp_path):
         assert rows["notes:add"]["hidden"] == "disabled: glassd tools enable notes:add"
         assert rows["timer:cancel"]["hidden"] == "disabled in the configuration"
         assert rows["glasses:clear"]["hidden"].startswith("needs a display")
-        assert everything[1]["counts"]["hidden"] == sum(row["state"] == "hidden" for row in rows.values())
-        assert not {name.partition(":")[2] for name in rows} & {"stop_run", "absorb_run", "get_my_runs"}
+        assert everything[1]["counts"]["hidden"] == sum(
+            row["state"] == "hidden" for row in rows.values()
+        )
+        assert not {name.partition(":")[2] for name in rows} & {
+            "stop_run",
+            "absorb_run",
+            "get_my_runs",
+        }
         _, retrieval = await glassd(place, "tools", "--category", "retrieval")
         assert {t["category"] for t in retrieval["tools"]} == {"retrieval"}
 
@@ -128,12 +176,19 @@ async def test_tools_are_switched_and_told_from_the_command_line(tmp_path):
         assert (code, "built in" in fixed["error"]["message"]) == (1, True)
         assert (await glassd(place, "tools", "show"))[0] == 2
         code, told = await glassd(place, "tools", "show", "notes:add")
-        assert (code, told["state"], told["enabled"], len(told["policy"])) == (0, "hidden", False, 8)
+        assert (code, told["state"], told["enabled"], len(told["policy"])) == (
+            0,
+            "hidden",
+            False,
+            8,
+        )
         assert told["documentation"].startswith("# notes:add")
 
         await place.stop_daemon()
         await place.start_daemon()
-        assert (await place.call("notes:add", {"text": "milk"})).error.code == "USER_DISABLED", "also after a restart"
+        assert (await place.call("notes:add", {"text": "milk"})).error.code == "USER_DISABLED", (
+            "also after a restart"
+        )
         assert (await glassd(place, "tools", "enable", "notes:add"))[0] == 0
         assert (await place.call("notes:add", {"text": "milk"})).ok
         await until(lambda: used(place), "the use is told")

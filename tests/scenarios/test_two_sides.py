@@ -1,4 +1,6 @@
-"""Story: glasses of two radios. Both sides show the answer; one is lost and the other carries on; status says which."""
+"""Story: glasses of two radios. Both sides show the answer; one is lost and the other carries
+on; status says which.
+"""
 
 import pytest
 
@@ -21,7 +23,10 @@ def lines(place, side):
 
 
 async def both_show(place, words):
-    await until(lambda: all(words in lines(place, side) for side in (L, R)), lambda: f"{words}: {[lines(place, s) for s in (L, R)]}")
+    await until(
+        lambda: all(words in lines(place, side) for side in (L, R)),
+        lambda: f"{words}: {[lines(place, s) for s in (L, R)]}",
+    )
 
 
 @pytest.mark.requirement("I4-g1-one-side")
@@ -29,12 +34,18 @@ async def test_one_side_walks_off_and_back_while_the_other_keeps_showing(tmp_pat
     async with world(tmp_path, "sim:even_g1", **G1) as place:
         await alone(place)
         status = place.daemon.link.status
-        await until(lambda: {side: how.state for side, how in status().sides.items()} == {L: "up", R: "up"}, "both sides up")
+        await until(
+            lambda: {side: how.state for side, how in status().sides.items()} == {L: "up", R: "up"},
+            "both sides up",
+        )
         assert (status().model, status().address) == ("even_g1", "G1_47")
         await until(lambda: status().battery == 87, "their battery")
         assert (await place.call("notes:add", {"text": "the car is on level three"})).ok
         await both_show(place, "level three")
-        await until(lambda: (place.daemon.status()["glasses"]["skew_ms"] or 0) > 0, "how far apart they were")
+        await until(
+            lambda: (place.daemon.status()["glasses"]["skew_ms"] or 0) > 0,
+            "how far apart they were",
+        )
 
         place.mock.servers[L].leave()
         await until(lambda: status().sides[L].state == "lost", "the left side lost")

@@ -1,4 +1,6 @@
-"""Story: nobody agrees to what is not before his eyes: not under a notification, not in the dark, not with the glasses off."""
+"""Story: nobody agrees to what is not before his eyes: not under a notification, not in the
+dark, not with the glasses off.
+"""
 
 import asyncio
 
@@ -14,7 +16,12 @@ from tools_cache.tool import CallOrigin
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NOTE = {"title": "Photo", "text": "Tap to see it"}
-HIDING = [("glasses:dismiss", {}), ("glasses:notify", NOTE), ("glasses:set", {"silent": True}), ("glasses:set", {"brightness": 0})]
+HIDING = [
+    ("glasses:dismiss", {}),
+    ("glasses:notify", NOTE),
+    ("glasses:set", {"silent": True}),
+    ("glasses:set", {"brightness": 0}),
+]
 
 
 async def from_cloud(place, tool, args):
@@ -22,8 +29,12 @@ async def from_cloud(place, tool, args):
 
 
 def shown_questions(place):
-    """The pages of the question `SHORT` that were drawn; an Even G1 gives its pages no names of their own."""
-    return [page for page in place.drawn() if any(row.startswith("amount:") for row in page["lines"])]
+    """The pages of the question `SHORT` that were drawn; an Even G1 gives its pages no names of
+    their own.
+    """
+    return [
+        page for page in place.drawn() if any(row.startswith("amount:") for row in page["lines"])
+    ]
 
 
 async def tap_for(place, seconds):
@@ -51,7 +62,14 @@ async def test_nothing_hides_a_question_that_is_on_the_lens(tmp_path, tool, args
 
 
 @pytest.mark.requirement("I11-consent-alone")
-@pytest.mark.parametrize(("hide", "show"), [({"silent": True}, {"silent": False}), ({"brightness": 0}, {"brightness": 40}), ({"brightness": 0}, {"auto": True})])
+@pytest.mark.parametrize(
+    ("hide", "show"),
+    [
+        ({"silent": True}, {"silent": False}),
+        ({"brightness": 0}, {"brightness": 40}),
+        ({"brightness": 0}, {"auto": True}),
+    ],
+)
 async def test_nothing_is_asked_on_a_lens_that_was_made_dark(tmp_path, hide, show):
     async with world(tmp_path, "sim:even_g1", **G1) as place:
         await alone(place)
@@ -110,7 +128,13 @@ async def test_a_lens_that_was_dark_before_the_daemon_started_is_known_to_be(tmp
         if who == "the wearer":
             place.mock.glasses.hide(Hiding.SILENT, hidden=True)
         else:
-            assert (await from_cloud(place, "glasses:set", {"silent": True} if who == "the cloud" else {"brightness": 0})).ok
+            assert (
+                await from_cloud(
+                    place,
+                    "glasses:set",
+                    {"silent": True} if who == "the cloud" else {"brightness": 0},
+                )
+            ).ok
         await place.stop_daemon()
         await place.start_daemon(policy={"cloud_may": ["*"]})
         place.daemon.own_tools.use(read([place.folder / "tools.d"]))
@@ -175,22 +199,33 @@ async def test_glasses_that_are_taken_off_say_no_yes(tmp_path, model, more):
         place.tap()
         await until(lambda: place.daemon.link.status().worn, "put on")
         await asyncio.sleep(0.2)
-        assert await state(place, call) == "AWAITING_CONFIRMATION", "who puts glasses on touches them"
+        assert await state(place, call) == "AWAITING_CONFIRMATION", (
+            "who puts glasses on touches them"
+        )
         await place.answer_question()
         assert await state(place, call) != "AWAITING_CONFIRMATION"
 
 
 @pytest.mark.requirement("I11-consent-complete")
 async def test_answers_that_go_to_the_tool_with_a_call_are_on_the_lens_too(tmp_path):
-    brought = {"inputResponses": {"sure": {"action": "accept", "content": {"amount": 99999, "to": "mallory"}}}, "requestState": "to=mallory"}
+    brought = {
+        "inputResponses": {
+            "sure": {"action": "accept", "content": {"amount": 99999, "to": "mallory"}}
+        },
+        "requestState": "to=mallory",
+    }
     async with world(tmp_path) as place:
         await alone(place)
         _, request = await asked(place, SHORT, input=brought)
         answered = [line for line in request["particulars"] if "given to the tool" in line]
         assert answered == [
-            "Answer given to the tool.sure.action: accept", "Answer given to the tool.sure.content.amount: 99999",
-            "Answer given to the tool.sure.content.to: mallory", "State given to the tool: to=mallory",
-        ]  # fmt: skip
+            "Answer given to the tool.sure.action: accept",
+            "Answer given to the tool.sure.content.amount: 99999",
+            "Answer given to the tool.sure.content.to: mallory",
+            "State given to the tool: to=mallory",
+        ]
         await place.answer_question()
-        shown = " ".join(row for page in question_pages(place) for row in page["lines"]).replace(" | ", " ")
+        shown = " ".join(row for page in question_pages(place) for row in page["lines"]).replace(
+            " | ", " "
+        )
         assert all(line in shown for line in answered), shown

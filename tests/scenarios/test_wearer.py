@@ -1,4 +1,6 @@
-"""Story: the wearer speaks, and what was said is done, shown, remembered, or honestly not understood."""
+"""Story: the wearer speaks, and what was said is done, shown, remembered, or honestly not
+understood.
+"""
 
 import pytest
 
@@ -30,7 +32,9 @@ async def test_a_spoken_sentence_reaches_its_tool_by_its_activation_phrase(tmp_p
 
 
 @pytest.mark.requirement("I12-transcripts-suppressed")
-async def test_while_transcripts_are_suppressed_words_are_acted_on_but_neither_published_nor_stored(tmp_path, cloud):
+async def test_while_transcripts_are_suppressed_words_are_acted_on_but_neither_published_nor_stored(
+    tmp_path, cloud
+):
     async with whole_world(tmp_path, cloud=cloud) as place, place.onlooker() as cloud_side:
         session = place.daemon.calls.session
         assert session.apply({"type": "SUPPRESS_TRANSCRIPT", "value": True}, tool="x:y")
@@ -45,7 +49,11 @@ async def test_while_transcripts_are_suppressed_words_are_acted_on_but_neither_p
         assert heard.body["data"]["text"] == "please calculate 2 * 3", "nothing of before went out"
         told = [entry.text for entry in place.daemon.control._feeds[True]._ring]
         await place.stop_daemon()
-    kept = [path for path in tmp_path.rglob("*") if path.is_file() and not {"glasses", "cloud"} & {*path.relative_to(tmp_path).parts}]
+    kept = [
+        path
+        for path in tmp_path.rglob("*")
+        if path.is_file() and not {"glasses", "cloud"} & {*path.relative_to(tmp_path).parts}
+    ]
     assert any(path.suffix == ".db" for path in kept)
     for words in ("fly me", "calculate 17"):
         assert not [path for path in kept if words.encode() in path.read_bytes()]
@@ -103,7 +111,7 @@ async def test_notes_are_kept_by_voice_and_found_by_the_next_daemon(tmp_path):
         assert [note["text"] for note in found.data["notes"]] == ["the car is on level three"]
 
 
-async def test_in_one_spoken_turn_the_third_retrieval_is_refused_and_another_turn_has_its_own_budget(tmp_path):
+async def test_the_third_retrieval_of_a_spoken_turn_is_refused_and_the_next_turn_is_free(tmp_path):
     async with world(tmp_path) as place:
         await alone(place)
         turn = new_call_id(place.daemon.clock)
@@ -114,7 +122,9 @@ async def test_in_one_spoken_turn_the_third_retrieval_is_refused_and_another_tur
         assert (third.error.type, third.error.code) == ("BUDGET_EXCEEDED", "BUDGET_EXCEEDED")
         assert third.error.message == "Voice mode retrieval budget exceeded (max 2 per turn)"
         await place.lens_shows("retrieval budget")
-        assert (await place.call("clock:now", turn_id=turn, **voice)).ok, "the third call of any kind"
+        assert (await place.call("clock:now", turn_id=turn, **voice)).ok, (
+            "the third call of any kind"
+        )
         fourth = await place.call("clock:now", turn_id=turn, **voice)
         assert fourth.error.message == "Voice mode tool call budget exceeded (max 3 per turn)"
         assert (await place.call("notes:list", turn_id=new_call_id(place.daemon.clock), **voice)).ok

@@ -1,4 +1,5 @@
-"""A whole daemon in its world: real Bluetooth host stacks on a virtual air, a real broker, the real small cloud.
+"""A whole daemon in its world: real Bluetooth host stacks on a virtual air, a real broker, the real
+small cloud.
 
 Everything above HCI and below the person is what ships; only time on the speaker runs faster.
 """
@@ -40,18 +41,26 @@ def all_apps() -> list[App]:
 
 
 SOON_S = 40.0
-"""Longest wait for something that happens in milliseconds on an idle machine; only a failing test waits it out."""
+"""Longest wait for something that happens in milliseconds on an idle machine; only a failing
+test waits it out.
+"""
 
 
-async def until(condition: Callable[[], Any], what: str | Callable[[], str], within_s: float = SOON_S) -> Any:
-    """Wait for a condition that no event tells; polls, because the thing looked at is on the other side."""
+async def until(
+    condition: Callable[[], Any], what: str | Callable[[], str], within_s: float = SOON_S
+) -> Any:
+    """Wait for a condition that no event tells; polls, because the thing looked at is on the
+    other side.
+    """
     try:
         async with asyncio.timeout(within_s):
             while not (value := condition()):
                 await asyncio.sleep(0.01)
             return value
     except TimeoutError:
-        raise AssertionError(f"not within {within_s} s: {what if isinstance(what, str) else what()}") from None
+        raise AssertionError(
+            f"not within {within_s} s: {what if isinstance(what, str) else what()}"
+        ) from None
 
 
 @dataclass
@@ -78,12 +87,24 @@ class World:
     # -------------------------------------------------------------- the cast
 
     async def switch_glasses_on(
-        self, *, speed: float = 8.0, mtu: int = 247, radio: str = "inproc", pairing: str | None = None
+        self,
+        *,
+        speed: float = 8.0,
+        mtu: int = 247,
+        radio: str = "inproc",
+        pairing: str | None = None,
     ) -> Mock:
         folder = self.folder / "glasses"
         folder.mkdir(exist_ok=True)
         self.mock = await start_mock(
-            self.model, self.air, radio=radio, out_dir=folder, tell=self.shown.append, speed=speed, mtu=mtu, pairing=pairing
+            self.model,
+            self.air,
+            radio=radio,
+            out_dir=folder,
+            tell=self.shown.append,
+            speed=speed,
+            mtu=mtu,
+            pairing=pairing,
         )
         return self.mock
 
@@ -95,7 +116,9 @@ class World:
     async def start_cloud(self, broker: str = "embedded", **options: Any) -> dict[str, Any]:
         ready: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         state = self.folder / "cloud"
-        running = asyncio.ensure_future(run_devcloud(broker=broker, state_dir=state, announce=ready.set_result, **options))
+        running = asyncio.ensure_future(
+            run_devcloud(broker=broker, state_dir=state, announce=ready.set_result, **options)
+        )
         self._stack.push_async_callback(_end, running)
         await asyncio.wait({running, ready}, timeout=SOON_S, return_when=asyncio.FIRST_COMPLETED)
         if running.done():
@@ -121,7 +144,9 @@ class World:
         return await self.ask_cloud("GET", "/devcloud/status")
 
     async def ask_cloud(self, method: str, path: str, body: Any = None) -> Any:
-        async with httpx.AsyncClient(base_url=self.cloud["http"], timeout=20, trust_env=False) as http:
+        async with httpx.AsyncClient(
+            base_url=self.cloud["http"], timeout=20, trust_env=False
+        ) as http:
             return (await http.request(method, path, json=body)).json()
 
     async def runs(self, call_id: str) -> int | None:
@@ -153,13 +178,27 @@ class World:
     def _settings(self, sections: Mapping[str, Mapping[str, Any]]) -> Settings:
         document: dict[str, dict[str, Any]] = {
             "edge": {"id": self.edge_id, "state_dir": str(self.folder / "state")},
-            "glasses": {"radio": "inproc", "model": self.model, "backoff_min_s": 0.05, "backoff_max_s": 0.2, "scan_s": 5.0},
+            "glasses": {
+                "radio": "inproc",
+                "model": self.model,
+                "backoff_min_s": 0.05,
+                "backoff_max_s": 0.2,
+                "scan_s": 5.0,
+            },
             "control": {"socket": str(self.socket), "group": ""},
-            "uplink": {"reconnect_min_s": 0.05, "reconnect_max_s": 0.2, "stable_s": 1.0, "tls": False},
+            "uplink": {
+                "reconnect_min_s": 0.05,
+                "reconnect_max_s": 0.2,
+                "stable_s": 1.0,
+                "tls": False,
+            },
         }
         if self.cloud:
             host, _, port = str(self.cloud["mqtt"]).rpartition(":")
-            document["uplink"] |= {"host": host, "port": self.cable.port if self.cable else int(port)}
+            document["uplink"] |= {
+                "host": host,
+                "port": self.cable.port if self.cable else int(port),
+            }
             document["cloud"] = {"url": self.cloud["http"]}
         for name, keys in {**self.sections, **sections}.items():
             document.setdefault(name, {}).update(keys)
@@ -167,15 +206,23 @@ class World:
 
     # -------------------------------------------------------------- acts
 
-    async def call(self, tool: str, args: Mapping[str, Any] | None = None, **more: Any) -> ToolResponse:
-        """One call through the whole pipeline, as the CLI makes it; waits until its delivery is final."""
+    async def call(
+        self, tool: str, args: Mapping[str, Any] | None = None, **more: Any
+    ) -> ToolResponse:
+        """One call through the whole pipeline, as the CLI makes it; waits until its delivery is
+        final.
+        """
         assert self.daemon is not None
         self.mark()
         wait = more.pop("wait", Wait.DELIVERY)
         call = ToolCall(
-            call_id=more.pop("call_id", None) or new_call_id(self.daemon.clock), tool=tool, args=args or {},
-            origin=more.pop("origin", CallOrigin.CLI), mode=more.pop("mode", Mode.TEXT), **more,
-        )  # fmt: skip
+            call_id=more.pop("call_id", None) or new_call_id(self.daemon.clock),
+            tool=tool,
+            args=args or {},
+            origin=more.pop("origin", CallOrigin.CLI),
+            mode=more.pop("mode", Mode.TEXT),
+            **more,
+        )
         async with asyncio.timeout(25):
             return await self.daemon.calls.call(call, wait=wait)
 
@@ -202,7 +249,9 @@ class World:
         self.wearer_does(Gesture.TAP)
 
     async def answer_question(self, gesture: Gesture = Gesture.TAP) -> None:
-        """Answer what the daemon asks: a gesture for each page, after the time in which none counts."""
+        """Answer what the daemon asks: a gesture for each page, after the time in which none
+        counts.
+        """
         asker = self.daemon.stage._asker
         await until(lambda: asker.asking, "a question")
         async with asyncio.timeout(3 * SOON_S):  # a question is spoken as slowly as people listen
@@ -212,7 +261,9 @@ class World:
                 await asyncio.sleep(0.05)
 
     async def answer_page(self, gesture: Gesture) -> None:
-        """Answer the page of a question that is on the lens now, after the time in which no gesture counts."""
+        """Answer the page of a question that is on the lens now, after the time in which no
+        gesture counts.
+        """
         await until(self._may_answer, "a page that takes an answer")
         self.wearer_does(gesture)
 
@@ -228,7 +279,9 @@ class World:
         return self._mark
 
     def mark(self) -> None:
-        """From here on: `heard` looks only at what comes after the last act, not at what was said and is still unread."""
+        """From here on: `heard` looks only at what comes after the last act, not at what was
+        said and is still unread.
+        """
         self._mark = len(self.happened) + (len(self._listener._queue) if self._listener else 0)
 
     # -------------------------------------------------------------- sights
@@ -238,10 +291,21 @@ class World:
 
         def found() -> dict[str, Any] | None:
             return next(
-                (h for h in self.happened[self._mark :] if h["event"] == event and fields.items() <= h.items()), None
+                (
+                    h
+                    for h in self.happened[self._mark :]
+                    if h["event"] == event and fields.items() <= h.items()
+                ),
+                None,
             )
 
-        return await until(found, lambda: f"{event} {fields}; happened: {[h['event'] for h in self.happened[self._mark :]]}", within_s)
+        return await until(
+            found,
+            lambda: (
+                f"{event} {fields}; happened: {[h['event'] for h in self.happened[self._mark :]]}"
+            ),
+            within_s,
+        )
 
     async def ready(self) -> None:
         """Wait until glasses, cloud (if any) and registry are all there."""
@@ -249,7 +313,10 @@ class World:
         await until(lambda: self.daemon.link.status().ready, "glasses ready")
         if self.cloud:
             await until(lambda: self.daemon.uplink.status().up, "uplink up")
-            await until(lambda: self.daemon.registry.describe()["origin"] == "cloud", "registry from the cloud")
+            await until(
+                lambda: self.daemon.registry.describe()["origin"] == "cloud",
+                "registry from the cloud",
+            )
         self.mark()
 
     @property
@@ -297,7 +364,9 @@ async def _end(task: "asyncio.Future[Any]") -> None:
 
 
 @asynccontextmanager
-async def world(folder: Path, model: str = "mock:display", **sections: dict[str, Any]) -> AsyncIterator[World]:
+async def world(
+    folder: Path, model: str = "mock:display", **sections: dict[str, Any]
+) -> AsyncIterator[World]:
     """An empty world: switch on what the story needs."""
     place = World(folder, model, sections=sections)
     try:
@@ -308,10 +377,17 @@ async def world(folder: Path, model: str = "mock:display", **sections: dict[str,
 
 @asynccontextmanager
 async def whole_world(
-    folder: Path, model: str = "mock:display", *, cloud: dict[str, Any] | None = None, cable: bool = False, speed: float = 8.0,
+    folder: Path,
+    model: str = "mock:display",
+    *,
+    cloud: dict[str, Any] | None = None,
+    cable: bool = False,
+    speed: float = 8.0,
     **sections: dict[str, Any],
-) -> AsyncIterator[World]:  # fmt: skip
-    """Glasses, cloud and daemon, all ready. `cloud`: one that runs already; `cable`: one that can be pulled is laid."""
+) -> AsyncIterator[World]:
+    """Glasses, cloud and daemon, all ready. `cloud`: one that runs already; `cable`: one that
+    can be pulled is laid.
+    """
     async with world(folder, model, **sections) as place:
         await place.switch_glasses_on(speed=speed)
         place.cloud = cloud or await place.start_cloud()

@@ -1,4 +1,6 @@
-"""A child for the daemon's handle that has no servers: it does what the name of the called tool says. Written without ours."""
+"""A child for the daemon's handle that has no servers: it does what the name of the called tool
+says. Written without ours.
+"""
 
 import json
 import os
@@ -9,7 +11,17 @@ import time
 from pathlib import Path
 
 NOTES = Path(sys.argv[1])
-TOOLS = [{"name": "echo", "description": "", "title": "", "input_schema": {}, "output_schema": None, "annotations": {}, "meta": {}}]
+TOOLS = [
+    {
+        "name": "echo",
+        "description": "",
+        "title": "",
+        "input_schema": {},
+        "output_schema": None,
+        "annotations": {},
+        "meta": {},
+    }
+]
 
 
 def say(**frame):
@@ -19,17 +31,37 @@ def say(**frame):
 
 
 def news(server, status, tools=None):
-    say(say="news", news={
-        "server": server, "status": status, "error": "", "tools": tools, "notes": [], "authorize_url": "", "title": "", "version": "",
-        "instructions": "", "protocol": "",
-    })  # fmt: skip
+    say(
+        say="news",
+        news={
+            "server": server,
+            "status": status,
+            "error": "",
+            "tools": tools,
+            "notes": [],
+            "authorize_url": "",
+            "title": "",
+            "version": "",
+            "instructions": "",
+            "protocol": "",
+        },
+    )
 
 
 def outcome(id_, **more):
     plain = {
-        "content": [], "structured": None, "is_error": False, "meta": {}, "fault": None, "message": "", "code": None, "authorize_url": "",
-        "input_requests": None, "request_state": None, "attempts": 1,
-    }  # fmt: skip
+        "content": [],
+        "structured": None,
+        "is_error": False,
+        "meta": {},
+        "fault": None,
+        "message": "",
+        "code": None,
+        "authorize_url": "",
+        "input_requests": None,
+        "request_state": None,
+        "attempts": 1,
+    }
     say(say="outcome", id=id_, outcome={**plain, **more})
 
 
@@ -70,8 +102,14 @@ def call(frame):
     if tool == "waits":
         return
     if tool == "steps":
-        say(say="progress", id=id_, progress={"call_id": id_, "progress": 1, "total": 2, "message": "half"})
-    outcome(id_, structured={"args": frame["args"], "env": dict(os.environ)} if tool == "echo" else None)
+        say(
+            say="progress",
+            id=id_,
+            progress={"call_id": id_, "progress": 1, "total": 2, "message": "half"},
+        )
+    outcome(
+        id_, structured={"args": frame["args"], "env": dict(os.environ)} if tool == "echo" else None
+    )
     if tool == "rests":
         news("a", "disconnected", TOOLS)
         say(say="idle")
@@ -83,7 +121,12 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 while head := sys.stdin.buffer.read(4):
     frame = json.loads(sys.stdin.buffer.read(struct.unpack("<I", head)[0]))
     if frame["do"] == "configure":
-        note("configure " + " ".join(f"{s['config']['id']}:{'start' if s['start'] else 'rest'}" for s in frame["servers"]))
+        note(
+            "configure "
+            + " ".join(
+                f"{s['config']['id']}:{'start' if s['start'] else 'rest'}" for s in frame["servers"]
+            )
+        )
         for server in frame["servers"]:
             news(server["config"]["id"], "connected" if server["start"] else "disconnected", TOOLS)
     elif frame["do"] == "call":

@@ -1,4 +1,6 @@
-"""What the tests of MCP servers share: configurations of servers that are scripts, and waiting for an end state."""
+"""What the tests of MCP servers share: configurations of servers that are scripts, and waiting
+for an end state.
+"""
 
 import asyncio
 import sys
@@ -13,7 +15,9 @@ SOON_S = 40.0
 
 def raw(*flags: str, id: str = "raw", **more) -> McpServer:
     """The server that breaks rules."""
-    return McpServer(id=id, command=sys.executable, args=("-S", str(HERE / "raw.py"), *flags), **more)
+    return McpServer(
+        id=id, command=sys.executable, args=("-S", str(HERE / "raw.py"), *flags), **more
+    )
 
 
 async def until(holds, what: str = ""):

@@ -1,4 +1,6 @@
-"""An MCP server over stdio without the SDK, so that it can break every rule. One tool a misdeed; flags change the rest."""
+"""An MCP server over stdio without the SDK, so that it can break every rule. One tool a
+misdeed; flags change the rest.
+"""
 
 import json
 import os
@@ -9,11 +11,39 @@ from pathlib import Path
 FLAGS = set(sys.argv[1:])
 VALUES = {k: v for k, _, v in (f.partition("=") for f in FLAGS) if v}
 OBJECT = {"type": "object"}
-TOOLS = {name: {"name": name, "inputSchema": OBJECT} for name in (
-    "echo", "die", "die_once", "hang", "big", "endless", "null", "deep", "garbage", "silly", "flood", "ask", "steps", "env", "whisper",
-    "error", "change", "text", "fail", "close", "list", "wide", "roots",
-)}  # fmt: skip
-TOOLS["lie"] = {"name": "lie", "inputSchema": OBJECT, "outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}
+TOOLS = {
+    name: {"name": name, "inputSchema": OBJECT}
+    for name in (
+        "echo",
+        "die",
+        "die_once",
+        "hang",
+        "big",
+        "endless",
+        "null",
+        "deep",
+        "garbage",
+        "silly",
+        "flood",
+        "ask",
+        "steps",
+        "env",
+        "whisper",
+        "error",
+        "change",
+        "text",
+        "fail",
+        "close",
+        "list",
+        "wide",
+        "roots",
+    )
+}
+TOOLS["lie"] = {
+    "name": "lie",
+    "inputSchema": OBJECT,
+    "outputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+}
 waiting = {}
 
 
@@ -46,7 +76,10 @@ def note(line):
 def tools_page(cursor):
     tools = list(TOOLS.values())
     if "circle" in FLAGS:
-        return {"tools": tools if cursor is None else [{"name": f"x{cursor}", "inputSchema": OBJECT}], "nextCursor": "a" if cursor != "a" else "b"}
+        return {
+            "tools": tools if cursor is None else [{"name": f"x{cursor}", "inputSchema": OBJECT}],
+            "nextCursor": "a" if cursor != "a" else "b",
+        }
     if "endless-list" in FLAGS:
         n = int(cursor or 0)
         return {"tools": [{"name": f"t{n}", "inputSchema": OBJECT}], "nextCursor": str(n + 1)}
@@ -57,22 +90,41 @@ def tools_page(cursor):
         for _ in range(90):
             deep = {"type": "object", "properties": {"x": deep}}
         far = {"type": "object", "properties": {"x": {"$ref": VALUES["far"] + "/schema.json"}}}
-        return {"tools": [
-            {"name": "echo", "inputSchema": OBJECT}, {"name": "deep", "inputSchema": deep}, {"name": "far", "inputSchema": far},
-            {"name": "shapeless"}, "not even an object", {"name": "echo", "inputSchema": OBJECT, "description": "again"},
-        ]}  # fmt: skip
+        return {
+            "tools": [
+                {"name": "echo", "inputSchema": OBJECT},
+                {"name": "deep", "inputSchema": deep},
+                {"name": "far", "inputSchema": far},
+                {"name": "shapeless"},
+                "not even an object",
+                {"name": "echo", "inputSchema": OBJECT, "description": "again"},
+            ]
+        }
     if "odd-numbers" in FLAGS:
-        return {"tools": [*tools, {"name": "nan", "inputSchema": OBJECT, "_meta": {"x": float("nan")}}, {"name": "x" * 256, "inputSchema": OBJECT}]}
+        return {
+            "tools": [
+                *tools,
+                {"name": "nan", "inputSchema": OBJECT, "_meta": {"x": float("nan")}},
+                {"name": "x" * 256, "inputSchema": OBJECT},
+            ]
+        }
     if "heavy" in FLAGS:
         n = int(cursor or 0)
-        crowd = [{"name": f"t{n}.{m}", "inputSchema": OBJECT, "_meta": {"x": "é" * 30_000}} for m in range(10)]
+        crowd = [
+            {"name": f"t{n}.{m}", "inputSchema": OBJECT, "_meta": {"x": "é" * 30_000}}
+            for m in range(10)
+        ]
         return {"tools": [*tools, *crowd], **({"nextCursor": str(n + 1)} if n < 9 else {})}
     return {"tools": tools}
 
 
 def call(id_, name, args, params):
     if name == "echo":
-        answer(id_, content=[{"type": "text", "text": json.dumps(args), "annotations": {"priority": 0.5}}], _meta={"x.y/z": 1})
+        answer(
+            id_,
+            content=[{"type": "text", "text": json.dumps(args), "annotations": {"priority": 0.5}}],
+            _meta={"x.y/z": 1},
+        )
     elif name == "text":
         answer(id_, content=args["content"], **args.get("more", {}))
     elif name == "fail":
@@ -93,7 +145,16 @@ def call(id_, name, args, params):
     elif name == "big":
         texts(id_, "x" * args["size"])
     elif name == "wide":
-        write(json.dumps({"jsonrpc": "2.0", "id": id_, "result": {"content": [], "structuredContent": {"n": [[]] * args["size"]}}}) + "\n")
+        write(
+            json.dumps(
+                {
+                    "jsonrpc": "2.0",
+                    "id": id_,
+                    "result": {"content": [], "structuredContent": {"n": [[]] * args["size"]}},
+                }
+            )
+            + "\n"
+        )
     elif name == "endless":
         write(head(id_) + '{"content":[{"type":"text","text":"')
         while True:
@@ -101,7 +162,14 @@ def call(id_, name, args, params):
     elif name == "null":
         write(head(id_) + "null}\n")
     elif name == "deep":
-        write(head(id_) + '{"content":[],"structuredContent":' + '{"a":' * 5000 + "1" + "}" * 5002 + "\n")
+        write(
+            head(id_)
+            + '{"content":[],"structuredContent":'
+            + '{"a":' * 5000
+            + "1"
+            + "}" * 5002
+            + "\n"
+        )
     elif name == "garbage":
         write("warming up…\n\n{not json\n[1,2]\n" * args.get("times", 1))
         texts(id_, "after all")
@@ -117,23 +185,56 @@ def call(id_, name, args, params):
         token = params.get("_meta", {}).get("progressToken")
         for n in (1, 2, 3):
             if token is not None:
-                send(method="notifications/progress", params={"progressToken": token, "progress": n, "total": 3, "message": f"step {n}"})
+                send(
+                    method="notifications/progress",
+                    params={
+                        "progressToken": token,
+                        "progress": n,
+                        "total": 3,
+                        "message": f"step {n}",
+                    },
+                )
                 time.sleep(0.15)
         texts(id_, "done" if token is not None else "nobody asked")
     elif name == "ask" and "modern" in FLAGS:
         if params.get("inputResponses"):
-            texts(id_, json.dumps({"got": params["inputResponses"], "state": params.get("requestState")}))
+            texts(
+                id_,
+                json.dumps({"got": params["inputResponses"], "state": params.get("requestState")}),
+            )
         else:
-            wish = {"mode": "form", "message": "sure?", "requestedSchema": {"type": "object", "properties": {"ok": {"type": "boolean"}}}}
-            send(id=id_, result={"resultType": "input_required", "inputRequests": {"q": {"method": "elicitation/create", "params": wish}}, "requestState": "sealed"})
+            wish = {
+                "mode": "form",
+                "message": "sure?",
+                "requestedSchema": {"type": "object", "properties": {"ok": {"type": "boolean"}}},
+            }
+            send(
+                id=id_,
+                result={
+                    "resultType": "input_required",
+                    "inputRequests": {"q": {"method": "elicitation/create", "params": wish}},
+                    "requestState": "sealed",
+                },
+            )
     elif name == "ask":
         waiting["e1"] = id_
-        send(id="e1", method="elicitation/create", params={"message": "sure?", "requestedSchema": {"type": "object", "properties": {}}})
+        send(
+            id="e1",
+            method="elicitation/create",
+            params={"message": "sure?", "requestedSchema": {"type": "object", "properties": {}}},
+        )
     elif name == "roots":
         if params.get("inputResponses"):
             texts(id_, json.dumps(params["inputResponses"]))
         else:
-            send(id=id_, result={"resultType": "input_required", "inputRequests": {"r": {"method": "roots/list"}}, "requestState": "s"})
+            send(
+                id=id_,
+                result={
+                    "resultType": "input_required",
+                    "inputRequests": {"r": {"method": "roots/list"}},
+                    "requestState": "s",
+                },
+            )
     elif name == "env":
         texts(id_, json.dumps(dict(os.environ, PID=str(os.getpid()))))
     elif name == "whisper":
@@ -160,15 +261,30 @@ def take(message):
     if method is None and id_ in waiting:
         texts(waiting.pop(id_), json.dumps(message.get("result")), isError=True)
     elif method == "server/discover" and "modern" in FLAGS:
-        answer(id_, supportedVersions=["2026-07-28"], capabilities={"tools": {}}, ttlMs=0, cacheScope="public")
+        answer(
+            id_,
+            supportedVersions=["2026-07-28"],
+            capabilities={"tools": {}},
+            ttlMs=0,
+            cacheScope="public",
+        )
     elif method == "server/discover" and "dies-of-questions" in FLAGS:
         sys.exit(1)
     elif method == "initialize":
-        answer(id_, protocolVersion="2025-11-25", capabilities={"tools": {"listChanged": True}}, serverInfo={"name": "raw", "version": "9"})
+        answer(
+            id_,
+            protocolVersion="2025-11-25",
+            capabilities={"tools": {"listChanged": True}},
+            serverInfo={"name": "raw", "version": "9"},
+        )
     elif method == "tools/list":
         if "notes" in VALUES:
             note("list")
-        answer(id_, **tools_page(params.get("cursor")), **({"ttlMs": 0, "cacheScope": "public"} if "modern" in FLAGS else {}))
+        answer(
+            id_,
+            **tools_page(params.get("cursor")),
+            **({"ttlMs": 0, "cacheScope": "public"} if "modern" in FLAGS else {}),
+        )
     elif method == "tools/call":
         call(id_, params["name"], params.get("arguments") or {}, params)
     elif method == "notifications/cancelled":

@@ -20,17 +20,31 @@ class Polite:
         self._more = False
         self._sessions: list[Any] = []
         self.server: Server[Any] = Server(
-            "polite", version="2", title="Polite", instructions="Ask nicely.", on_list_tools=self._list, on_call_tool=self._call,
+            "polite",
+            version="2",
+            title="Polite",
+            instructions="Ask nicely.",
+            on_list_tools=self._list,
+            on_call_tool=self._call,
             on_subscriptions_listen=ListenHandler(self._bus),
-        )  # fmt: skip
+        )
 
     async def _list(self, ctx: Any, params: Any) -> types.ListToolsResult:
         names = ["add", "learn", "wait", *(["subtract"] if self._more else [])]
         marks = types.ToolAnnotations(read_only_hint=True)
-        return types.ListToolsResult(tools=[
-            types.Tool(name=n, title=n.title(), input_schema=ANY, output_schema=SUM if n == "add" else None, annotations=marks, _meta={"x.y/n": n})
-            for n in names
-        ])  # fmt: skip
+        return types.ListToolsResult(
+            tools=[
+                types.Tool(
+                    name=n,
+                    title=n.title(),
+                    input_schema=ANY,
+                    output_schema=SUM if n == "add" else None,
+                    annotations=marks,
+                    _meta={"x.y/n": n},
+                )
+                for n in names
+            ]
+        )
 
     async def _call(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name == "learn":
@@ -40,13 +54,20 @@ class Polite:
         if params.name == "wait":
             await asyncio.sleep(600)
         total = sum((params.arguments or {}).get("numbers", []))
-        return types.CallToolResult(content=[types.TextContent(type="text", text=str(total))], structured_content={"sum": total})
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=str(total))],
+            structured_content={"sum": total},
+        )
 
 
 async def main() -> None:
     polite = Polite()
     async with stdio_server() as (read, write):
-        await polite.server.run(read, write, polite.server.create_initialization_options(NotificationOptions(tools_changed=True)))
+        await polite.server.run(
+            read,
+            write,
+            polite.server.create_initialization_options(NotificationOptions(tools_changed=True)),
+        )
 
 
 if __name__ == "__main__":

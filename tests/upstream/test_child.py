@@ -1,4 +1,6 @@
-"""The handle and its real child, with good, dead, slow and hostile servers in it. One child for the module: it is dear."""
+"""The handle and its real child, with good, dead, slow and hostile servers in it. One child for
+the module: it is dear.
+"""
 
 import asyncio
 import os
@@ -16,7 +18,9 @@ from tests.upstream.places import SOON_S, raw, until
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 MOST_MIB = 180
-"""Resident, at the most the child ever was: 70 MiB of SDK, and what answers of 4 MiB take to be read (106 measured)."""
+"""Resident, at the most the child ever was: 70 MiB of SDK, and what answers of 4 MiB take to be
+read (106 measured).
+"""
 
 
 def good(**more):
@@ -31,9 +35,13 @@ async def notes(tmp_path_factory):
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client(notes):
     servers = (
-        good(), raw(f"notes={notes}", id="other"), McpServer(id="dead", command="/nonexistent/server"), raw("mute", id="mute", start_timeout_s=600),
-        McpServer(id="nowhere", url="http://127.0.0.1:9/mcp"), raw("deaf", id="deaf"),
-    )  # fmt: skip
+        good(),
+        raw(f"notes={notes}", id="other"),
+        McpServer(id="dead", command="/nonexistent/server"),
+        raw("mute", id="mute", start_timeout_s=600),
+        McpServer(id="nowhere", url="http://127.0.0.1:9/mcp"),
+        raw("deaf", id="deaf"),
+    )
     loop = asyncio.get_running_loop()
     client = UpstreamClient(chance=random.random, now=loop.time, environment=os.environ)
     async with asyncio.TaskGroup() as group:
@@ -47,7 +55,9 @@ _ids = iter(range(10**6))
 
 
 def ask(client, server, tool, args=None, *, timeout_s=SOON_S, **more):
-    return client.call(server, tool, args or {}, call_id=f"c{next(_ids)}", timeout_s=timeout_s, **more)
+    return client.call(
+        server, tool, args or {}, call_id=f"c{next(_ids)}", timeout_s=timeout_s, **more
+    )
 
 
 @pytest.mark.requirement("S1-36")
@@ -71,11 +81,24 @@ async def test_dead_and_slow_servers_cost_the_others_nothing(client):
 @pytest.mark.requirement("S1-28")
 async def test_a_hostile_server_is_one_clear_outcome_each_and_memory_stays_bounded(client):
     async with asyncio.TaskGroup() as group:
-        hostile = [group.create_task(ask(client, "other", tool, args)) for tool, args in [
-            ("big", {"size": 10_000_000}), ("deep", {}), ("null", {}), ("lie", {}), ("wide", {"size": 300_000}),
-        ]]  # fmt: skip
+        hostile = [
+            group.create_task(ask(client, "other", tool, args))
+            for tool, args in [
+                ("big", {"size": 10_000_000}),
+                ("deep", {}),
+                ("null", {}),
+                ("lie", {}),
+                ("wide", {"size": 300_000}),
+            ]
+        ]
         kind = [group.create_task(ask(client, "good", "echo", {"n": n})) for n in range(20)]
-    assert [task.result().fault for task in hostile] == [Fault.TOO_LARGE, Fault.INVALID, Fault.INVALID, Fault.INVALID, Fault.TOO_LARGE]
+    assert [task.result().fault for task in hostile] == [
+        Fault.TOO_LARGE,
+        Fault.INVALID,
+        Fault.INVALID,
+        Fault.INVALID,
+        Fault.TOO_LARGE,
+    ]
     assert [task.result().structured["n"] for task in kind] == list(range(20))
     assert (await ask(client, "good", "big", {"size": 4_000_000})).ok
     assert client.in_progress("other") == client.in_progress("good") == 0

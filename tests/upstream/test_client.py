@@ -1,4 +1,6 @@
-"""The daemon's handle to its child: what it makes of a child that dies, hangs, babbles or falls asleep."""
+"""The daemon's handle to its child: what it makes of a child that dies, hangs, babbles or falls
+asleep.
+"""
 
 import asyncio
 import contextlib
@@ -26,7 +28,13 @@ def notes(tmp_path):
 async def handle(notes, *, servers=SERVERS, command=None, environment=None, **more):
     double = (sys.executable, "-S", str(Path(__file__).parent / "double.py"), str(notes))
     loop = asyncio.get_running_loop()
-    client = UpstreamClient(chance=lambda: 0.0, now=loop.time, command=command or double, environment=environment or {}, **more)
+    client = UpstreamClient(
+        chance=lambda: 0.0,
+        now=loop.time,
+        command=command or double,
+        environment=environment or {},
+        **more,
+    )
     async with asyncio.TaskGroup() as group:
         service = group.create_task(client.run())
         await client.configure(servers)
@@ -60,15 +68,25 @@ async def test_a_call_goes_to_the_child_and_comes_back(notes):
 
 
 @pytest.mark.requirement("S1-31")
-@pytest.mark.parametrize(("tool", "idempotent", "fault", "attempts"), [
-    ("dies-unsent-once", False, None, 2), ("dies-unsent", False, Fault.UNSENT, 2), ("dies-sent-once", True, None, 2),
-    ("dies-sent-once", False, Fault.LOST, 1), ("dies-sent", True, Fault.LOST, 2),
-])  # fmt: skip
-async def test_a_call_whose_child_died_is_handed_to_the_next_one_if_it_may_be(notes, tool, idempotent, fault, attempts):
+@pytest.mark.parametrize(
+    ("tool", "idempotent", "fault", "attempts"),
+    [
+        ("dies-unsent-once", False, None, 2),
+        ("dies-unsent", False, Fault.UNSENT, 2),
+        ("dies-sent-once", True, None, 2),
+        ("dies-sent-once", False, Fault.LOST, 1),
+        ("dies-sent", True, Fault.LOST, 2),
+    ],
+)
+async def test_a_call_whose_child_died_is_handed_to_the_next_one_if_it_may_be(
+    notes, tool, idempotent, fault, attempts
+):
     async with handle(notes) as client:
         outcome = await ask(client, tool, idempotent=idempotent)
         assert (outcome.fault, outcome.attempts) == (fault, attempts)
-        assert [line for line in read(notes) if line.startswith("dies")] == [f"{tool} {n + 1}" for n in range(attempts)]
+        assert [line for line in read(notes) if line.startswith("dies")] == [
+            f"{tool} {n + 1}" for n in range(attempts)
+        ]
         assert client.in_progress("a") == 0
         assert (await ask(client, "echo")).ok
         assert client.news()["a"].available
@@ -97,7 +115,9 @@ async def test_a_child_that_does_not_keep_the_form_is_replaced(notes):
 async def test_a_call_whose_child_could_not_be_heard_to_the_end_may_have_been_sent(notes):
     async with handle(notes) as client:
         assert (await ask(client, "babbles-and-sends")).fault is Fault.LOST
-        assert [line for line in read(notes) if line.startswith("babbles")] == ["babbles-and-sends 1"]
+        assert [line for line in read(notes) if line.startswith("babbles")] == [
+            "babbles-and-sends 1"
+        ]
         assert (await ask(client, "echo")).ok
 
 
@@ -138,7 +158,9 @@ async def test_a_cancelled_call_is_cancelled_where_it_is(notes):
 
 @pytest.mark.requirement("S1-41")
 async def test_a_call_cancelled_before_there_is_a_child_reaches_none(notes):
-    client = UpstreamClient(chance=lambda: 0.0, now=asyncio.get_running_loop().time, command=("/nonexistent",))
+    client = UpstreamClient(
+        chance=lambda: 0.0, now=asyncio.get_running_loop().time, command=("/nonexistent",)
+    )
     await client.configure(SERVERS)
     async with asyncio.TaskGroup() as group:
         call = group.create_task(ask(client, "echo"))
@@ -164,7 +186,9 @@ async def test_a_call_that_comes_while_the_child_is_let_go_is_the_next_childs_al
     class Late(logging.Handler):
         def emit(self, record):
             if "all rest" in record.getMessage() and not late:
-                late.append(asyncio.get_running_loop().create_task(ask(client, "echo", call_id="late")))
+                late.append(
+                    asyncio.get_running_loop().create_task(ask(client, "echo", call_id="late"))
+                )
 
     watch = Late(logging.DEBUG)
     logging.getLogger("edge.upstream.client").addHandler(watch)
@@ -190,7 +214,9 @@ async def test_news_say_how_each_server_fares(notes):
 
         async with asyncio.TaskGroup() as group:
             ear = group.create_task(hear())
-            await until(lambda: {n.server for n in told if n.status is Status.CONNECTED} == {"a", "b"})
+            await until(
+                lambda: {n.server for n in told if n.status is Status.CONNECTED} == {"a", "b"}
+            )
             assert (await ask(client, "dies-sent")).fault is Fault.LOST
             await until(lambda: client.news()["a"].available and client.news()["b"].available)
             await client.configure(SERVERS[1:])
@@ -204,7 +230,9 @@ async def test_news_say_how_each_server_fares(notes):
 async def test_without_the_sdk_every_server_says_what_to_install(notes, monkeypatch):
     monkeypatch.setattr("edge.upstream.client.find_spec", lambda name: None)
     async with handle(notes) as client:
-        assert {news.error for news in client.news().values()} == {"the MCP SDK is missing on this machine: install glassd[mcp]"}
+        assert {news.error for news in client.news().values()} == {
+            "the MCP SDK is missing on this machine: install glassd[mcp]"
+        }
         assert "glassd[mcp]" in (await ask(client, "echo")).message
         await client.refresh("a")
     assert read(notes) == []
@@ -215,12 +243,26 @@ async def test_servers_of_a_child_that_is_gone_are_not_available_and_keep_their_
         await until(lambda: len(client.news()) == 2)
         assert (await ask(client, "dies-for-good")).fault is Fault.LOST
         for news in client.news().values():
-            assert (news.status, news.available, news.tools[0].name) == (Status.DISCONNECTED, False, "echo")
+            assert (news.status, news.available, news.tools[0].name) == (
+                Status.DISCONNECTED,
+                False,
+                "echo",
+            )
             assert "ended" in news.error
 
 
 def test_the_handle_loads_nothing_of_what_the_child_is_for():
     """The daemon's memory is counted in tenths of a MiB."""
-    code = "import edge.upstream.client, sys; print({'mcp', 'mcp_types', 'pydantic', 'anyio', 'httpx2', 'jsonschema_rs'} & set(sys.modules))"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True, cwd=Path(__file__).parents[2])
+    code = (
+        "import edge.upstream.client, sys; print({'mcp', 'mcp_types', 'pydantic', "
+        "'anyio', 'httpx2', 'jsonschema_rs'} & set(sys.modules))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
     assert ran.stdout.strip() == "set()"

@@ -1,4 +1,6 @@
-"""One MCP server over HTTP: what the network and the server may do to us, and what a call makes of it."""
+"""One MCP server over HTTP: what the network and the server may do to us, and what a call makes
+of it.
+"""
 
 import asyncio
 import gzip
@@ -16,6 +18,7 @@ from tests.upstream.places import SOON_S, until
 from tests.upstream.web import reply, result, web
 
 pytestmark = pytest.mark.enable_socket
+
 
 def ask(server, tool, args=None, *, timeout_s=SOON_S, **more):
     return server.call(tool, args or {}, timeout_s=timeout_s, **more)
@@ -37,11 +40,16 @@ async def huge(request, write):
 
 
 async def packed(request, write):
-    return reply(200, gzip.compress(b"x" * 1000), content_type="application/json", content_encoding="gzip")
+    return reply(
+        200, gzip.compress(b"x" * 1000), content_type="application/json", content_encoding="gzip"
+    )
 
 
 async def cut(request, write):
-    await write(b'HTTP/1.1 200 X\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{"jsonrpc":')
+    await write(
+        b"HTTP/1.1 200 X\r\ncontent-type: application/json\r\n"
+        b'content-length: 1000\r\n\r\n{"jsonrpc":'
+    )
 
 
 async def slammed(request, write):
@@ -68,7 +76,13 @@ async def long_event(request, write):
 
 async def many_events(request, write):
     await write(b"HTTP/1.1 200 X\r\ncontent-type: text/event-stream\r\n\r\n")
-    note = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 50_000}})
+    note = json.dumps(
+        {
+            "jsonrpc": "2.0",
+            "method": "notifications/message",
+            "params": {"level": "info", "data": "x" * 50_000},
+        }
+    )
     while True:
         await write(f"data: {note}\n\n".encode())
 
@@ -80,16 +94,33 @@ async def page(request, write):
 @pytest.mark.requirement("S1-26")
 async def test_an_answer_that_is_none_is_one_clear_outcome_and_the_next_call_works():
     site = Site(
-        echo=echo, null=null, huge=huge, packed=packed, cut=cut, slammed=slammed, broken=broken, forbidden=forbidden,
-        elsewhere=elsewhere, long_event=long_event, many_events=many_events, page=page,
-    )  # fmt: skip
+        echo=echo,
+        null=null,
+        huge=huge,
+        packed=packed,
+        cut=cut,
+        slammed=slammed,
+        broken=broken,
+        forbidden=forbidden,
+        elsewhere=elsewhere,
+        long_event=long_event,
+        many_events=many_events,
+        page=page,
+    )
     async with web(site) as origin, serving(place(origin, max_answer_bytes=200_000)) as server:
         for tool, kind, words in [
-            ("null", Fault.INVALID, "no MCP"), ("huge", Fault.TOO_LARGE, "200000 bytes"), ("packed", Fault.INVALID, "compresses"),
-            ("cut", Fault.LOST, "lost"), ("slammed", Fault.LOST, "lost"), ("broken", Fault.FAILED, "HTTP 500"),
-            ("forbidden", Fault.DENIED, "403"), ("elsewhere", Fault.FAILED, "not followed"),
-            ("long_event", Fault.TOO_LARGE, "200000 bytes"), ("many_events", Fault.TOO_LARGE, "bytes"), ("page", Fault.FAILED, "text/html"),
-        ]:  # fmt: skip
+            ("null", Fault.INVALID, "no MCP"),
+            ("huge", Fault.TOO_LARGE, "200000 bytes"),
+            ("packed", Fault.INVALID, "compresses"),
+            ("cut", Fault.LOST, "lost"),
+            ("slammed", Fault.LOST, "lost"),
+            ("broken", Fault.FAILED, "HTTP 500"),
+            ("forbidden", Fault.DENIED, "403"),
+            ("elsewhere", Fault.FAILED, "not followed"),
+            ("long_event", Fault.TOO_LARGE, "200000 bytes"),
+            ("many_events", Fault.TOO_LARGE, "bytes"),
+            ("page", Fault.FAILED, "text/html"),
+        ]:
             outcome = await ask(server, tool)
             assert (outcome.fault, outcome.is_error) == (kind, True), outcome
             assert words in outcome.message, outcome
@@ -141,7 +172,11 @@ async def test_a_session_the_server_forgot_is_begun_anew():
             return reply(400, b"what?")
         if method == "initialize":
             sessions.append(f"s{len(sessions)}")
-            found = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "old", "version": "1"}}
+            found = {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "old", "version": "1"},
+            }
             return result(request, found, mcp_session_id=sessions[-1])
         if "id" not in request.message:
             return reply(202)
@@ -200,19 +235,32 @@ async def test_a_document_about_signing_in_is_neither_unpacked_nor_looked_for_wi
 
     def packed(request):
         asked.append(str(request.url))
-        return httpx2.Response(200, headers={"content-encoding": "gzip"}, stream=httpx2.ByteStream(gzip.compress(b" " * 100_000_000)))
+        return httpx2.Response(
+            200,
+            headers={"content-encoding": "gzip"},
+            stream=httpx2.ByteStream(gzip.compress(b" " * 100_000_000)),
+        )
 
-    client = httpx2.AsyncClient(transport=Bounded(httpx2.MockTransport(packed), place("https://tools.example")))
+    client = httpx2.AsyncClient(
+        transport=Bounded(httpx2.MockTransport(packed), place("https://tools.example"))
+    )
     async with client:
         found = await client.get("https://login.example/.well-known/oauth-authorization-server")
         assert (found.status_code, "compresses" in found.text) == (503, True)
-        for url in ("http://169.254.169.254/latest/", "http://localhost/token", "file:///etc/passwd"):
+        for url in (
+            "http://169.254.169.254/latest/",
+            "http://localhost/token",
+            "file:///etc/passwd",
+        ):
             assert "without TLS" in (await client.get(url)).text
     assert asked == ["https://login.example/.well-known/oauth-authorization-server"]
 
 
-async def test_a_server_that_sends_us_on_is_followed_on_its_own_host_with_all_it_says_and_nowhere_else():
-    elsewhere, site = [], Site(long=lambda request, write: asyncio.sleep(0, text(request, "x" * 600_000)))
+async def test_a_redirect_is_followed_with_its_headers_on_the_servers_own_host_only():
+    elsewhere, site = (
+        [],
+        Site(long=lambda request, write: asyncio.sleep(0, text(request, "x" * 600_000))),
+    )
 
     async def other(request, write):
         elsewhere.append(request)
@@ -250,7 +298,10 @@ async def test_a_person_authorises_once_and_the_tokens_are_kept_for_us_alone(tmp
             outcome = await ask(server, "echo")
             assert outcome.fault is Fault.AUTH
             assert outcome.authorize_url.startswith(origin + "/authorize?")
-            assert (server.news.status, server.news.authorize_url) == (Status.AUTHORIZING, outcome.authorize_url)
+            assert (server.news.status, server.news.authorize_url) == (
+                Status.AUTHORIZING,
+                outcome.authorize_url,
+            )
             server.authorize("good", _state(outcome.authorize_url))
             await until(lambda: server.news.status is Status.CONNECTED)
             assert server.news.authorize_url == ""
@@ -311,9 +362,18 @@ async def test_a_server_that_knows_us_for_all_but_one_thing_is_not_asked_again_a
         if request.path != "/mcp":
             return await office._gate(request)
         if request.message["method"] == "server/discover":
-            said = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": True}}, "ttlMs": 0, "cacheScope": "public"}
+            said = {
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {"listChanged": True}},
+                "ttlMs": 0,
+                "cacheScope": "public",
+            }
             return result(request, {"resultType": "complete", **said})
-        return await office._gate(request) if request.message["method"] == "subscriptions/listen" else None
+        return (
+            await office._gate(request)
+            if request.message["method"] == "subscriptions/listen"
+            else None
+        )
 
     office.gate = gate
     async with web(office) as origin:

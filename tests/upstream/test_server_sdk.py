@@ -19,7 +19,13 @@ pytestmark = pytest.mark.enable_socket
 @contextlib.asynccontextmanager
 async def site():
     """The polite server at an address."""
-    config = uvicorn.Config(Polite().server.streamable_http_app(), host="127.0.0.1", port=0, log_level="error", lifespan="on")
+    config = uvicorn.Config(
+        Polite().server.streamable_http_app(),
+        host="127.0.0.1",
+        port=0,
+        log_level="error",
+        lifespan="on",
+    )
     server = uvicorn.Server(config)
     async with asyncio.TaskGroup() as group:
         group.create_task(server.serve())
@@ -34,22 +40,42 @@ async def site():
 async def place(transport, era):
     if transport == "stdio":
         root = Path(__file__).parents[2]
-        yield McpServer(id="polite", command=sys.executable, args=("-m", "tests.upstream.sdk"), env={"PYTHONPATH": str(root)}, era=era)
+        yield McpServer(
+            id="polite",
+            command=sys.executable,
+            args=("-m", "tests.upstream.sdk"),
+            env={"PYTHONPATH": str(root)},
+            era=era,
+        )
     else:
         async with site() as url:
             yield McpServer(id="polite", url=url, era=era)
 
 
 @pytest.mark.requirement("S1-44")
-@pytest.mark.parametrize(("transport", "era"), [("stdio", ""), ("http", ""), ("http", "legacy")])  # stdio and legacy: raw.py
+@pytest.mark.parametrize(
+    ("transport", "era"), [("stdio", ""), ("http", ""), ("http", "legacy")]
+)  # stdio and legacy: raw.py
 async def test_a_polite_server_is_understood_over_both_transports_in_both_eras(transport, era):
     async with place(transport, era) as config, serving(config) as server:
         outcome = await server.call("add", {"numbers": [1, 2]}, timeout_s=SOON_S)
-        assert (outcome.structured, outcome.content) == ({"sum": 3}, ({"type": "text", "text": "3"},))
+        assert (outcome.structured, outcome.content) == (
+            {"sum": 3},
+            ({"type": "text", "text": "3"},),
+        )
         assert server.news.protocol == ("2025-11-25" if era else "2026-07-28")
-        assert (server.news.title, server.news.version, server.news.instructions) == ("Polite", "2", "Ask nicely.")
+        assert (server.news.title, server.news.version, server.news.instructions) == (
+            "Polite",
+            "2",
+            "Ask nicely.",
+        )
         add = server.news.tools[0]
-        assert (add.title, add.output_schema, dict(add.annotations), dict(add.meta)) == ("Add", SUM, {"readOnlyHint": True}, {"x.y/n": "add"})
+        assert (add.title, add.output_schema, dict(add.annotations), dict(add.meta)) == (
+            "Add",
+            SUM,
+            {"readOnlyHint": True},
+            {"x.y/n": "add"},
+        )
         assert (await server.call("wait", {}, timeout_s=0.2)).fault is Fault.TIMEOUT
         assert (await server.call("learn", {}, timeout_s=SOON_S)).ok
         await until(lambda: "subtract" in [t.name for t in server.news.tools])

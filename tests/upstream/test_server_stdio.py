@@ -1,4 +1,6 @@
-"""One MCP server over stdio: what it may do to us, and what a call makes of it. The servers are scripts without the SDK."""
+"""One MCP server over stdio: what it may do to us, and what a call makes of it. The servers are
+scripts without the SDK.
+"""
 
 import asyncio
 import fcntl
@@ -58,16 +60,34 @@ async def test_arguments_reach_the_tool_as_they_are_in_both_eras(era):
 @pytest.mark.requirement("S1-27")
 async def test_content_of_every_kind_comes_through_verbatim_and_json_in_text_is_read():
     blocks = [
-        {"type": "text", "text": "a", "_meta": {"x.y/z": 1}}, {"type": "image", "data": "AAAA", "mimeType": "image/png"},
-        {"type": "audio", "data": "AAAA", "mimeType": "audio/wav", "annotations": {"audience": ["user"]}},
+        {"type": "text", "text": "a", "_meta": {"x.y/z": 1}},
+        {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        {
+            "type": "audio",
+            "data": "AAAA",
+            "mimeType": "audio/wav",
+            "annotations": {"audience": ["user"]},
+        },
         {"type": "resource_link", "uri": "test://x", "name": "x"},
-        {"type": "resource", "resource": {"uri": "test://y", "text": "y", "mimeType": "text/plain"}},
-    ]  # fmt: skip
+        {
+            "type": "resource",
+            "resource": {"uri": "test://y", "text": "y", "mimeType": "text/plain"},
+        },
+    ]
     async with serving(raw()) as server:
         assert (await ask(server, "text", {"content": blocks})).content == tuple(blocks)
-        known = await ask(server, "text", {"content": [], "more": {"structuredContent": {"a": 1}, "_meta": {"x.y/z": 2}}})
+        known = await ask(
+            server,
+            "text",
+            {"content": [], "more": {"structuredContent": {"a": 1}, "_meta": {"x.y/z": 2}}},
+        )
         assert (known.structured, known.meta) == ({"a": 1}, {"x.y/z": 2})
-        for text, structured in [('{"a":1}', {"a": 1}), ("[1]", None), ("{a", None), ('{"a":NaN}', None)]:
+        for text, structured in [
+            ('{"a":1}', {"a": 1}),
+            ("[1]", None),
+            ("{a", None),
+            ('{"a":NaN}', None),
+        ]:
             found = await ask(server, "text", {"content": [{"type": "text", "text": text}]})
             assert (found.structured, found.content[0]["text"]) == (structured, text)
         failed = await ask(server, "fail")
@@ -81,11 +101,15 @@ async def test_content_of_every_kind_comes_through_verbatim_and_json_in_text_is_
 async def test_an_answer_that_is_none_is_one_clear_outcome_and_the_connection_goes_on():
     async with serving(raw(max_answer_bytes=100_000)) as server:
         for tool, args, kind, words in [
-            ("null", {}, Fault.INVALID, "null"), ("silly", {}, Fault.INVALID, "no MCP"), ("deep", {}, Fault.INVALID, "something that is no "),
-            ("lie", {}, Fault.INVALID, "/n"), ("big", {"size": 10_000_000}, Fault.TOO_LARGE, "100000 bytes"),
-            ("error", {"code": -32000}, None, None), ("error", {"code": -32603}, Fault.FAILED, "not \\x1b[31mtoday"),
+            ("null", {}, Fault.INVALID, "null"),
+            ("silly", {}, Fault.INVALID, "no MCP"),
+            ("deep", {}, Fault.INVALID, "something that is no "),
+            ("lie", {}, Fault.INVALID, "/n"),
+            ("big", {"size": 10_000_000}, Fault.TOO_LARGE, "100000 bytes"),
+            ("error", {"code": -32000}, None, None),
+            ("error", {"code": -32603}, Fault.FAILED, "not \\x1b[31mtoday"),
             ("nonsense", {}, Fault.FAILED, "Unknown tool"),
-        ]:  # fmt: skip
+        ]:
             outcome = await ask(server, tool, args)
             assert outcome.is_error
             if kind is not None:
@@ -131,7 +155,9 @@ async def test_a_flood_of_notices_slows_only_its_server():
 async def test_a_server_that_hangs_is_told_to_stop_and_counts_no_call_any_more(notes):
     async with serving(raw(f"notes={notes}")) as server:
         await server.connected(SOON_S)
-        while not any(line.startswith("hang") for line in read(notes)):  # on a busy machine it may not even be sent in time
+        while not any(
+            line.startswith("hang") for line in read(notes)
+        ):  # on a busy machine it may not even be sent in time
             assert (await ask(server, "hang", timeout_s=0.2)).fault is Fault.TIMEOUT
         assert server.in_progress == 0
         await until(lambda: any(line.startswith("cancelled") for line in read(notes)))
@@ -169,7 +195,9 @@ async def test_progress_comes_through_when_somebody_wants_it():
         assert outcome.content[0]["text"] == "done"
         steps = [(p.call_id, p.progress, p.total, p.message) for p in said]
         assert steps[0] == ("c", 1, 3, "step 1")
-        assert set(steps) <= {("c", n, 3, f"step {n}") for n in (1, 2, 3)}  # what comes too quickly is left out
+        assert set(steps) <= {
+            ("c", n, 3, f"step {n}") for n in (1, 2, 3)
+        }  # what comes too quickly is left out
         assert steps == sorted(steps)
         assert (await ask(server, "steps")).content[0]["text"] == "nobody asked"
 
@@ -182,11 +210,18 @@ async def test_a_modern_server_that_asks_back_gets_its_answer_in_a_second_call()
         first = await ask(server, "ask")
         assert not first.ok
         assert first.fault is None
-        assert (first.input_requests["q"]["params"]["message"], first.request_state) == ("sure?", "sealed")
+        assert (first.input_requests["q"]["params"]["message"], first.request_state) == (
+            "sure?",
+            "sealed",
+        )
         answers = {"q": {"action": "accept", "content": {"ok": True}}}
-        second = await ask(server, "ask", input={"inputResponses": answers, "requestState": first.request_state})
+        second = await ask(
+            server, "ask", input={"inputResponses": answers, "requestState": first.request_state}
+        )
         assert second.structured == {"got": answers, "state": "sealed"}
-        wrong = await ask(server, "ask", input={"inputResponses": {"q": 5}, "requestState": first.request_state})
+        wrong = await ask(
+            server, "ask", input={"inputResponses": {"q": 5}, "requestState": first.request_state}
+        )
         assert (wrong.fault, "was not sent" in wrong.message) == (Fault.INVALID, True)
         assert (await ask(server, "roots")).structured == {"r": {"roots": []}}
 
@@ -305,7 +340,11 @@ async def test_a_server_nobody_uses_is_disconnected_and_comes_back_with_the_next
     told = []
     async with serving(raw(f"notes={notes}", idle_s=0.3), tell=told.append) as server:
         server.start()
-        await until(lambda: [n.status for n in told] == [Status.LOADING, Status.CONNECTED, Status.DISCONNECTED])
+        await until(
+            lambda: (
+                [n.status for n in told] == [Status.LOADING, Status.CONNECTED, Status.DISCONNECTED]
+            )
+        )
         assert server.news.available
         assert server.news.tools is not None
         assert server.resting
@@ -345,14 +384,21 @@ async def test_a_server_that_plays_with_its_list_is_listed_ever_more_rarely(monk
     for _ in range(FEW + 9):
         pauses.append(server._pause())
         at[0] += pauses[-1]
-    assert pauses == [1] * (FEW + 1) + [2, 4, 8, 16, 32, 60, 60, 60], "a few changes one after the other are nothing odd"
+    assert pauses == [1] * (FEW + 1) + [2, 4, 8, 16, 32, 60, 60, 60], (
+        "a few changes one after the other are nothing odd"
+    )
     at[0] += 60
     assert server._pause() == 1  # it kept still for a while
 
 
-@pytest.mark.parametrize(("flag", "count", "note"), [
-    ("circle", 25, "goes round in a circle"), ("endless-list", 64, "has no end"), ("crowd", 40, "more than 40 tools"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("flag", "count", "note"),
+    [
+        ("circle", 25, "goes round in a circle"),
+        ("endless-list", 64, "has no end"),
+        ("crowd", 40, "more than 40 tools"),
+    ],
+)
 async def test_a_list_without_end_is_read_up_to_a_bound(flag, count, note):
     async with serving(raw(flag, max_tools=40 if flag == "crowd" else 512)) as server:
         assert await server.connected(SOON_S) is None
@@ -369,17 +415,26 @@ async def test_a_tool_that_cannot_be_understood_costs_itself_and_no_reference_is
 
 
 async def _understood_without(far):
-    async with serving(raw("odd-schemas", f"far=http://127.0.0.1:{far.getsockname()[1]}")) as server:
+    async with serving(
+        raw("odd-schemas", f"far=http://127.0.0.1:{far.getsockname()[1]}")
+    ) as server:
         assert await server.connected(SOON_S) is None
         assert [t.name for t in server.news.tools] == ["echo"]
         notes = "\n".join(server.news.notes)
-        for word in ("tool deep is left out", "nested deeper than 64", "tool far is left out", "tool shapeless is left out", "listed twice"):
+        for word in (
+            "tool deep is left out",
+            "nested deeper than 64",
+            "tool far is left out",
+            "tool shapeless is left out",
+            "listed twice",
+        ):
             assert word in notes
         with pytest.raises(BlockingIOError):  # nobody has come
             far.accept()
 
 
-# ------------------------------------------------------------------ what a server sees, and says aside
+# ------------------------------------------------------------------ what a server sees, and says
+# aside
 
 
 @pytest.mark.requirement("I6-hostile")
@@ -417,4 +472,6 @@ async def test_what_a_server_whispers_is_bounded_and_cannot_move_a_cursor(caplog
     lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("[raw]")]
     assert lines[0] == "[raw] one\\x1b[2J line"
     assert max(map(len, lines)) <= 410
-    assert {r.levelno for r in caplog.records if r.getMessage().startswith("[raw]")} == {logging.DEBUG}
+    assert {r.levelno for r in caplog.records if r.getMessage().startswith("[raw]")} == {
+        logging.DEBUG
+    }

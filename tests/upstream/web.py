@@ -1,4 +1,6 @@
-"""A web server of a few lines on loopback, so that a test decides every byte of an answer, and may be rude."""
+"""A web server of a few lines on loopback, so that a test decides every byte of an answer, and
+may be rude.
+"""
 
 import asyncio
 import json
@@ -39,18 +41,23 @@ def reply(status: int, body: object = b"", **headers: str) -> Answer:
 
 def result(request: Request, found: object, **headers: str) -> Answer:
     """A JSON-RPC result."""
-    return reply(200, {"jsonrpc": "2.0", "id": request.message.get("id"), "result": found}, **headers)
+    return reply(
+        200, {"jsonrpc": "2.0", "id": request.message.get("id"), "result": found}, **headers
+    )
 
 
 @asynccontextmanager
 async def web(handler: Handler, port: int = 0):
-    """Serve; gives the origin. A handler that gives None has written for itself, and the connection is closed."""
+    """Serve; gives the origin. A handler that gives None has written for itself, and the
+    connection is closed.
+    """
     running = set()
 
     async def serve(reader, writer):
         running.add(asyncio.current_task())
         try:
             while (request := await _read(reader)) is not None:
+
                 async def write(data: bytes) -> None:
                     writer.write(data)
                     await writer.drain()
@@ -59,7 +66,13 @@ async def web(handler: Handler, port: int = 0):
                 if found is None:
                     return
                 status, headers, body = found
-                lines = [f"HTTP/1.1 {status} X", *(f"{k}: {v}" for k, v in headers.items()), f"content-length: {len(body)}", "", ""]
+                lines = [
+                    f"HTTP/1.1 {status} X",
+                    *(f"{k}: {v}" for k, v in headers.items()),
+                    f"content-length: {len(body)}",
+                    "",
+                    "",
+                ]
                 await write("\r\n".join(lines).encode() + body)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
             return  # a cancelled one too: 3.11's streams cannot take it
@@ -79,5 +92,9 @@ async def web(handler: Handler, port: int = 0):
 async def _read(reader) -> Request | None:
     head = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
     method, path, _ = head[0].split(" ")
-    headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in head[1:] if line)}
-    return Request(method, path, headers, await reader.readexactly(int(headers.get("content-length", 0))))
+    headers = {
+        k.lower(): v.strip() for k, _, v in (line.partition(":") for line in head[1:] if line)
+    }
+    return Request(
+        method, path, headers, await reader.readexactly(int(headers.get("content-length", 0)))
+    )

@@ -1,6 +1,8 @@
-"""Serves the host inside the guest: runs commands, asks the daemon's control socket, writes files, plugs the adapter in and out.
+"""Serves the host inside the guest: runs commands, asks the daemon's control socket, writes files,
+plugs the adapter in and out.
 
-Standard library only; knows no story. One JSON object a line each way; every request is answered once, in any order.
+Standard library only; knows no story. One JSON object a line each way; every request is answered
+once, in any order.
 """
 
 import http.client
@@ -43,7 +45,9 @@ class Wire:
 
 
 class Adapter:
-    """The process between /dev/vhci and the host's controller; it stays, the adapter comes and goes."""
+    """The process between /dev/vhci and the host's controller; it stays, the adapter comes and
+    goes.
+    """
 
     def __init__(self):
         self._process = None
@@ -54,7 +58,11 @@ class Adapter:
         with self._lock:
             if self._process is None:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", BRIDGE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+                    [sys.executable, "-I", BRIDGE],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    bufsize=1,
                 )
             print(word, file=self._process.stdin, flush=True)
             return self._process.stdout.readline().strip()
@@ -77,9 +85,13 @@ def run(request):
     """Run a shell command; output and errors together, the tail of it when it is long."""
     try:
         ran = subprocess.run(
-            ["sh", "-c", request["command"]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=request["timeout"],
-            input=request.get("input", "").encode(), check=False,
-        )  # fmt: skip
+            ["sh", "-c", request["command"]],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=request["timeout"],
+            input=request.get("input", "").encode(),
+            check=False,
+        )
     except subprocess.TimeoutExpired as late:
         return {"code": 124, "out": (late.output or b"").decode(errors="replace")[-MAX_OUTPUT:]}
     return {"code": ran.returncode, "out": ran.stdout.decode(errors="replace")[-MAX_OUTPUT:]}
@@ -90,7 +102,12 @@ def ask(request):
     wire = UnixHttp(request["socket"], request["timeout"])
     try:
         body = None if request.get("body") is None else json.dumps(request["body"])
-        wire.request(request["method"], request["path"], body, {"Content-Type": "application/json"} if body else {})
+        wire.request(
+            request["method"],
+            request["path"],
+            body,
+            {"Content-Type": "application/json"} if body else {},
+        )
         answer = wire.getresponse()
         return {"status": answer.status, "text": answer.read().decode(errors="replace")}
     except (OSError, http.client.HTTPException) as error:
@@ -110,7 +127,12 @@ def put(request):
 
 def serve(wire, adapter, request):
     """Answer one request, whatever becomes of it."""
-    acts = {"run": run, "http": ask, "put": put, "adapter": lambda r: {"said": adapter.turn(r["word"])}}
+    acts = {
+        "run": run,
+        "http": ask,
+        "put": put,
+        "adapter": lambda r: {"said": adapter.turn(r["word"])},
+    }
     try:
         reply = acts[request["do"]](request)
     except Exception as error:  # noqa: BLE001 - the host is told, and judges
@@ -120,7 +142,11 @@ def serve(wire, adapter, request):
 
 def main():
     wire, adapter = Wire(DOOR), Adapter()
-    os.environ.update(HOME="/root", LANG="C.UTF-8", PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+    os.environ.update(
+        HOME="/root",
+        LANG="C.UTF-8",
+        PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    )
     wire.say({"awake": True})
     for line in wire.lines():
         threading.Thread(target=serve, args=(wire, adapter, json.loads(line)), daemon=True).start()

@@ -1,7 +1,9 @@
-"""/dev/vhci at one end, the host's virtual controller at the other. Standard library only; knows HCI's framing, not its meaning.
+"""/dev/vhci at one end, the host's virtual controller at the other. Standard library only; knows
+HCI's framing, not its meaning.
 
-Told `in` on stdin it makes the kernel an adapter and says its name; told `out` it takes it away, as if a dongle were pulled.
-The stream from the host is cut into packets all the time, also while there is no adapter, so that framing is never lost.
+Told `in` on stdin it makes the kernel an adapter and says its name; told `out` it takes it away, as
+if a dongle were pulled. The stream from the host is cut into packets all the time, also while there
+is no adapter, so that framing is never lost.
 """
 
 import contextlib
@@ -64,7 +66,9 @@ class Bridge:
         self.pending += os.read(self.host, 65536)
         for packet in cut(self.pending):
             if self.kernel >= 0:
-                with contextlib.suppress(OSError):  # an adapter that is switched off takes nothing, as on hardware
+                with contextlib.suppress(
+                    OSError
+                ):  # an adapter that is switched off takes nothing, as on hardware
                     os.write(self.kernel, packet)
 
     def from_kernel(self):

@@ -1,7 +1,9 @@
-"""The first thing in the guest: says that the boot is complete, waits to be woken, then runs the agent from the host's disk.
+"""The first thing in the guest: says that the boot is complete, waits to be woken, then runs the
+agent from the host's disk.
 
-Knows nothing of the stories, because the frozen machine holds this program's text for as long as the image is kept.
-What the agent needs of the standard library is loaded here, before the freeze, so that a woken machine answers at once.
+Knows nothing of the stories, because the frozen machine holds this program's text for as long as
+the image is kept. What the agent needs of the standard library is loaded here, before the freeze,
+so that a woken machine answers at once.
 """
 
 import http.client  # noqa: F401
@@ -24,7 +26,12 @@ def main() -> None:
     while not pathlib.Path(PORT).exists():
         time.sleep(0.1)
     door = os.open(PORT, os.O_RDWR)
-    subprocess.run(["systemctl", "is-system-running", "--wait"], check=False, stdout=subprocess.DEVNULL, timeout=120)
+    subprocess.run(
+        ["systemctl", "is-system-running", "--wait"],
+        check=False,
+        stdout=subprocess.DEVNULL,
+        timeout=120,
+    )
     os.write(door, b'{"booted": true}\n')
     woken = b""
     while not woken.endswith(b"\n"):

@@ -1,4 +1,6 @@
-"""Puts glassd into a guest: what `make install` made for it, its user, its settings; and what the doctor says to do."""
+"""Puts glassd into a guest: what `make install` made for it, its user, its settings; and what
+the doctor says to do.
+"""
 
 from tests.vm.machine import Machine
 
@@ -9,7 +11,9 @@ STEPS = (
     "sysctl --quiet net.core.rmem_default=8388608",
     "systemctl daemon-reload && systemctl reload dbus && systemctl restart bluetooth",
 )
-"""The venv stays on the second disk, which is read-only: copying it would take an emulated machine a minute."""
+"""The venv stays on the second disk, which is read-only: copying it would take an emulated
+machine a minute.
+"""
 
 
 async def install(machine: Machine) -> None:

@@ -1,4 +1,5 @@
-"""A running guest: woken from its frozen boot in seconds, asked over a serial port, thrown away at the end.
+"""A running guest: woken from its frozen boot in seconds, asked over a serial port, thrown away at
+the end.
 
 Knows QEMU and the agent's lines; has never heard of glasses. Nothing a guest writes outlives it.
 """
@@ -21,24 +22,33 @@ from tests.vm.image import Image, NoMachine, blank
 log = logging.getLogger(__name__)
 
 BOOT_S = 900.0
-"""A cold boot takes 15 to 40 s emulated; a machine that is busy with other things, several times that."""
+"""A cold boot takes 15 to 40 s emulated; a machine that is busy with other things, several
+times that.
+"""
 WAKE_S = 180.0
 MEMORY_MIB = 768
 KERNEL = (
-    "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable no_timer_check audit=0 apparmor=0 selinux=0 "
+    "console=ttyS0 quiet panic=-1 nokaslr mitigations=off tsc=reliable "
+    "no_timer_check audit=0 apparmor=0 selinux=0 "
     "random.trust_cpu=on cryptomgr.notests systemd.show_status=0"
 )
-"""Emulated, each of what these leave out costs seconds of boot (self-tests of the crypto API more than all else)."""
+"""Emulated, each of what these leave out costs seconds of boot (self-tests of the crypto API
+more than all else).
+"""
 
 
 def accelerator() -> str:
-    """KVM only on a processor that has it: /dev/kvm alone proves nothing where the host is itself a guest."""
+    """KVM only on a processor that has it: /dev/kvm alone proves nothing where the host is
+    itself a guest.
+    """
     able = any(flag in Path("/proc/cpuinfo").read_text().split() for flag in ("vmx", "svm"))
     return "kvm" if able and os.access("/dev/kvm", os.W_OK) else "tcg"
 
 
 class Machine:
-    """One guest's life. `ask` answers with what the agent said; `hci` is the path of the adapter's socket."""
+    """One guest's life. `ask` answers with what the agent said; `hci` is the path of the
+    adapter's socket.
+    """
 
     def __init__(self, image: Image, payload: Path) -> None:
         self._image = image
@@ -55,7 +65,9 @@ class Machine:
     # -------------------------------------------------------------- life
 
     async def wake(self) -> None:
-        """Restore the frozen boot (made now when there is none) and start the agent. Raises `NoMachine`."""
+        """Restore the frozen boot (made now when there is none) and start the agent. Raises
+        `NoMachine`.
+        """
         if not self._frozen.exists():
             await freeze(self._image)
         await self._start(self._overlay, "snapshot=on", "-incoming", f"exec:cat {self._frozen}")
@@ -93,30 +105,73 @@ class Machine:
     async def _start(self, disk: Path, snapshot: str, *more: str) -> None:
         with (self._folder / "qemu.log").open("wb") as said:
             self._process = await asyncio.create_subprocess_exec(
-                "setpriv", "--pdeathsig", "KILL", *self._argv(disk, snapshot), *more,
-                stdin=asyncio.subprocess.DEVNULL, stdout=said, stderr=said,
-            )  # fmt: skip
+                "setpriv",
+                "--pdeathsig",
+                "KILL",
+                *self._argv(disk, snapshot),
+                *more,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+            )
 
     def _argv(self, disk: Path, snapshot: str) -> list[str]:
         kind = accelerator()
-        speed = ["-accel", "kvm", "-cpu", "host"] if kind == "kvm" else ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "Nehalem"]
+        speed = (
+            ["-accel", "kvm", "-cpu", "host"]
+            if kind == "kvm"
+            else ["-accel", "tcg,thread=multi,tb-size=512", "-cpu", "Nehalem"]
+        )
         ports = [
             word
             for name in ("ctl", "hci")
             for word in (
-                "-chardev", f"socket,id={name},path={self._folder / (name + '.sock')},server=on,wait=off",
-                "-device", f"virtserialport,chardev={name},name=glassd.{name}",
+                "-chardev",
+                f"socket,id={name},path={self._folder / (name + '.sock')},server=on,wait=off",
+                "-device",
+                f"virtserialport,chardev={name},name=glassd.{name}",
             )
-        ]  # fmt: skip
+        ]
         return [
-            "qemu-system-x86_64", *speed, "-machine", "q35", "-smp", "2", "-m", str(MEMORY_MIB), "-nodefaults", "-no-user-config",
-            "-no-reboot", "-display", "none", "-kernel", str(self._image.folder / "vmlinuz"),
-            "-initrd", str(self._image.folder / "initrd"), "-append", KERNEL, "-serial", f"file:{self.console}",
-            "-drive", f"file={disk},if=none,id=root,format=qcow2,{snapshot},cache=unsafe", "-device", "virtio-blk-pci,drive=root",
-            "-drive", f"file={self._payload},if=none,id=payload,format=raw,snapshot=on,cache=unsafe",
-            "-device", "virtio-blk-pci,drive=payload", "-device", "virtio-rng-pci", "-device", "vmgenid,guid=auto",
-            "-device", "virtio-serial-pci", *ports, "-qmp", f"unix:{self._folder / 'qmp.sock'},server=on,wait=off",
-        ]  # fmt: skip
+            "qemu-system-x86_64",
+            *speed,
+            "-machine",
+            "q35",
+            "-smp",
+            "2",
+            "-m",
+            str(MEMORY_MIB),
+            "-nodefaults",
+            "-no-user-config",
+            "-no-reboot",
+            "-display",
+            "none",
+            "-kernel",
+            str(self._image.folder / "vmlinuz"),
+            "-initrd",
+            str(self._image.folder / "initrd"),
+            "-append",
+            KERNEL,
+            "-serial",
+            f"file:{self.console}",
+            "-drive",
+            f"file={disk},if=none,id=root,format=qcow2,{snapshot},cache=unsafe",
+            "-device",
+            "virtio-blk-pci,drive=root",
+            "-drive",
+            f"file={self._payload},if=none,id=payload,format=raw,snapshot=on,cache=unsafe",
+            "-device",
+            "virtio-blk-pci,drive=payload",
+            "-device",
+            "virtio-rng-pci",
+            "-device",
+            "vmgenid,guid=auto",
+            "-device",
+            "virtio-serial-pci",
+            *ports,
+            "-qmp",
+            f"unix:{self._folder / 'qmp.sock'},server=on,wait=off",
+        ]
 
     async def _connect(self, name: str) -> asyncio.StreamReader:
         path = self._folder / name
@@ -130,7 +185,10 @@ class Machine:
         async with asyncio.timeout(WAKE_S):
             while True:
                 if self._process.returncode is not None:
-                    raise NoMachine(f"QEMU ended: {(self._folder / 'qemu.log').read_text(errors='replace')[-500:]}")
+                    raise NoMachine(
+                        "QEMU ended: "
+                        f"{(self._folder / 'qemu.log').read_text(errors='replace')[-500:]}"
+                    )
                 with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
                     return await asyncio.open_unix_connection(str(path), limit=8 << 20)
                 await asyncio.sleep(0.02)
@@ -142,7 +200,9 @@ class Machine:
                 while word not in (json.loads(await reader.readline() or b'{"word": 0}') or {}):
                     await asyncio.sleep(0)
         except (TimeoutError, ValueError) as error:
-            raise NoMachine(f"the guest never said {word!r}: {error!r}; its console: {self.console_tail()}") from None
+            raise NoMachine(
+                f"the guest never said {word!r}: {error!r}; its console: {self.console_tail()}"
+            ) from None
 
     def console_tail(self, lines: int = 25) -> str:
         if not self.console.exists():
@@ -152,7 +212,9 @@ class Machine:
     # -------------------------------------------------------------- asking
 
     async def ask(self, do: str, *, within_s: float = 60.0, **request: Any) -> dict[str, Any]:
-        """One request to the agent. Raises AssertionError when there is no answer in time, or the agent could not do it."""
+        """One request to the agent. Raises AssertionError when there is no answer in time, or
+        the agent could not do it.
+        """
         number = next(self._numbers)
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
@@ -161,15 +223,22 @@ class Machine:
             async with asyncio.timeout(within_s):
                 reply = await answer
         except TimeoutError:
-            raise AssertionError(f"the guest did not answer {do} {request} in {within_s} s; console: {self.console_tail()}") from None
+            raise AssertionError(
+                f"the guest did not answer {do} {request} in {within_s} "
+                f"s; console: {self.console_tail()}"
+            ) from None
         finally:
             del self._waiting[number]
         assert "error" not in reply, f"{do} {request}: {reply['error']}"
         return reply
 
-    async def run(self, command: str, *, within_s: float = 180.0, give: str = "") -> tuple[int, str]:
+    async def run(
+        self, command: str, *, within_s: float = 180.0, give: str = ""
+    ) -> tuple[int, str]:
         """Run a shell command as root: exit code and all it said."""
-        reply = await self.ask("run", within_s=within_s + 10, command=command, timeout=within_s, input=give)
+        reply = await self.ask(
+            "run", within_s=within_s + 10, command=command, timeout=within_s, input=give
+        )
         return reply["code"], reply["out"]
 
     async def must(self, command: str, *, within_s: float = 180.0, give: str = "") -> str:
@@ -228,7 +297,16 @@ async def freeze(image: Image) -> None:
     overlay, state = image.folder / f"boot-{kind}.qcow2", image.folder / f"state-{kind}"
     with tempfile.TemporaryDirectory() as folder:
         process = await asyncio.create_subprocess_exec(
-            "qemu-img", "create", "-q", "-f", "qcow2", "-b", str(image.folder / "root.img"), "-F", "raw", str(overlay)
+            "qemu-img",
+            "create",
+            "-q",
+            "-f",
+            "qcow2",
+            "-b",
+            str(image.folder / "root.img"),
+            "-F",
+            "raw",
+            str(overlay),
         )
         if await process.wait() != 0:
             raise NoMachine("qemu-img cannot make the overlay")
@@ -238,13 +316,17 @@ async def freeze(image: Image) -> None:
             await machine.boot()
             await machine.save(state.with_suffix(".part"))
             state.with_suffix(".part").rename(state)
-            log.warning("the %s guest booted and froze in %.0f s", image.suite, time.monotonic() - began)
+            log.warning(
+                "the %s guest booted and froze in %.0f s", image.suite, time.monotonic() - began
+            )
         finally:
             await machine.close()
 
 
 @contextlib.asynccontextmanager
-async def guest(image: Image, payload: Path, *, told: Callable[[str], None] = lambda _line: None) -> AsyncIterator[Machine]:
+async def guest(
+    image: Image, payload: Path, *, told: Callable[[str], None] = lambda _line: None
+) -> AsyncIterator[Machine]:
     """A fresh guest, awake; switched off at the end."""
     machine = Machine(image, payload)
     try:

@@ -1,1 +1,3 @@
-"""How each provider of models is told of a tool. Computed when tools are built, never while the daemon serves (S2-31)."""
+"""How each provider of models is told of a tool. Computed when tools are built, never while the
+daemon serves (S2-31).
+"""

@@ -1,4 +1,5 @@
-"""The Anthropic form of a tool. `input_schema` is JSON Schema 2020-12 and passes as it is (facts/providers.md 4).
+"""The Anthropic form of a tool. `input_schema` is JSON Schema 2020-12 and passes as it is
+(facts/providers.md 4).
 
 Their strict mode is not offered: its limits per request are not public.
 """
@@ -9,4 +10,6 @@ from tools_cache.providers.words import Form, Told, root_is_plain
 def form(tool: Told) -> Form:
     """Raises `Withheld`."""
     root_is_plain(tool.parameters, "Anthropic")
-    return Form({"name": tool.alias, "description": tool.description, "input_schema": dict(tool.parameters)})
+    return Form(
+        {"name": tool.alias, "description": tool.description, "input_schema": dict(tool.parameters)}
+    )

@@ -25,7 +25,9 @@ PROVIDERS: Final = tuple(MAKERS)
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """What became of one tool: a form for each provider or why there is none, and what each form loses."""
+    """What became of one tool: a form for each provider or why there is none, and what each
+    form loses.
+    """
 
     made: Mapping[str, dict[str, Json]]
     withheld: Mapping[str, str]
@@ -33,8 +35,14 @@ class Forms:
 
     def to_json(self) -> dict[str, Json]:
         """As the artifact lists it; what is empty is left out."""
-        more = {"withheld": dict(self.withheld), "losses": {p: list(lost) for p, lost in self.losses.items()}}
-        return {"providerSchemas": dict(self.made), **{key: value for key, value in more.items() if value}}
+        more = {
+            "withheld": dict(self.withheld),
+            "losses": {p: list(lost) for p, lost in self.losses.items()},
+        }
+        return {
+            "providerSchemas": dict(self.made),
+            **{key: value for key, value in more.items() if value},
+        }
 
 
 def forms(tool: Told) -> Forms:
@@ -63,5 +71,7 @@ def form_of(told: Mapping[str, Json], provider: str) -> Json:
     found = (told.get("providerSchemas") or {}).get(provider)
     if found is None:
         why = (told.get("withheld") or {}).get(provider)
-        raise MissingForm(f"Tool {told.get('name')} missing {provider} schema" + (f": {why}" if why else ""))
+        raise MissingForm(
+            f"Tool {told.get('name')} missing {provider} schema" + (f": {why}" if why else "")
+        )
     return found

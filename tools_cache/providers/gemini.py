@@ -1,6 +1,8 @@
-"""The Gemini forms of a tool: JSON Schema (`parametersJsonSchema`), and the older one of their own (`parameters`).
+"""The Gemini forms of a tool: JSON Schema (`parametersJsonSchema`), and the older one of their own
+(`parameters`).
 
-The older one is the seed's conversion and loses most of a schema; each loss is told (S2-29, S2-30; facts/providers.md 5).
+The older one is the seed's conversion and loses most of a schema; each loss is told (S2-29, S2-30;
+facts/providers.md 5).
 """
 
 import re
@@ -11,8 +13,13 @@ from tools_cache.providers.words import Form, Told, Withheld, properties
 from tools_cache.tool import Json
 
 TYPES: Final = {
-    "string": "STRING", "number": "NUMBER", "integer": "NUMBER", "boolean": "BOOLEAN", "array": "ARRAY", "object": "OBJECT",
-}  # fmt: skip
+    "string": "STRING",
+    "number": "NUMBER",
+    "integer": "NUMBER",
+    "boolean": "BOOLEAN",
+    "array": "ARRAY",
+    "object": "OBJECT",
+}
 """The seed's table. An integer is NUMBER there; `parametersJsonSchema` says integer."""
 NATIVE: Final = frozenset({"type", "properties", "required", "items", "enum", "description"})
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -23,7 +30,10 @@ def form(tool: Told) -> Form:
     _names(tool)
     losses: list[str] = []
     parameters = _without_extensions(tool.parameters, "", losses)
-    return Form({"name": tool.alias, "description": tool.description, "parametersJsonSchema": parameters}, tuple(losses))
+    return Form(
+        {"name": tool.alias, "description": tool.description, "parametersJsonSchema": parameters},
+        tuple(losses),
+    )
 
 
 def native(tool: Told) -> Form:
@@ -31,13 +41,19 @@ def native(tool: Told) -> Form:
     _names(tool)
     losses: list[str] = []
     parameters = _native(tool.parameters, "", losses)
-    return Form({"name": tool.alias, "description": tool.description, "parameters": parameters}, tuple(losses))
+    return Form(
+        {"name": tool.alias, "description": tool.description, "parameters": parameters},
+        tuple(losses),
+    )
 
 
 def _names(tool: Told) -> None:
     for path, name in properties(tool.parameters):
         if not _NAME.fullmatch(name):
-            raise Withheld(f"{path}/properties/{name}: Gemini takes parameter names of letters, digits and _, at most 64")
+            raise Withheld(
+                f"{path}/properties/{name}: Gemini takes parameter names of "
+                "letters, digits and _, at most 64"
+            )
 
 
 def _without_extensions(part: Any, path: str, losses: list[str], *, names: bool = False) -> Any:
@@ -48,10 +64,14 @@ def _without_extensions(part: Any, path: str, losses: list[str], *, names: bool 
     dropped = () if names else tuple(key for key in part if key.startswith("x-"))
     losses += [f"{path or 'root'}: {key} is left out" for key in dropped]
     return {
-        key: value if not names and key in ("default", "const", "enum", "examples")
-        else _without_extensions(value, f"{path}/{key}", losses, names=not names and key in ("properties", "$defs"))
-        for key, value in part.items() if key not in dropped
-    }  # fmt: skip
+        key: value
+        if not names and key in ("default", "const", "enum", "examples")
+        else _without_extensions(
+            value, f"{path}/{key}", losses, names=not names and key in ("properties", "$defs")
+        )
+        for key, value in part.items()
+        if key not in dropped
+    }
 
 
 def _native(part: Any, path: str, losses: list[str]) -> dict[str, Json]:
@@ -62,7 +82,9 @@ def _native(part: Any, path: str, losses: list[str]) -> dict[str, Json]:
     losses += [f"{where}: {key} is left out" for key in part if key not in NATIVE]
     out = _kind(part.get("type"), where, losses)
     if isinstance(part.get("properties"), Mapping):
-        out["properties"] = {n: _native(p, f"{path}/properties/{n}", losses) for n, p in part["properties"].items()}
+        out["properties"] = {
+            n: _native(p, f"{path}/properties/{n}", losses) for n, p in part["properties"].items()
+        }
     if part.get("required"):
         out["required"] = list(part["required"])
     if "items" in part:
@@ -81,7 +103,9 @@ def _kind(kind: Any, where: str, losses: list[str]) -> dict[str, Json]:
     said = several[0] if len(several) == 1 else kind
     known = TYPES.get(said) if isinstance(said, str) else None
     if known is None or said == "integer":
-        losses.append(f"{where}: {'no type' if kind is None else f'type {kind}'} reads {known or 'STRING'}")
+        losses.append(
+            f"{where}: {'no type' if kind is None else f'type {kind}'} reads {known or 'STRING'}"
+        )
     return {"type": known or "STRING", **nullable}
 
 
@@ -90,4 +114,8 @@ def _enum(values: list[Any], where: str, losses: list[str]) -> list[str]:
     if all(isinstance(v, str) for v in values):
         return list(values)
     losses.append(f"{where}: enum reads text")
-    return [v if isinstance(v, str) else str(v).lower() if isinstance(v, bool) else f"{v}" for v in values if v is not None]
+    return [
+        v if isinstance(v, str) else str(v).lower() if isinstance(v, bool) else f"{v}"
+        for v in values
+        if v is not None
+    ]

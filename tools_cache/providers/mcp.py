@@ -9,7 +9,12 @@ def form(tool: Told) -> Form:
     hints: dict[str, Json] = {"readOnlyHint": not tool.writes, "openWorldHint": tool.open_world}
     if tool.writes:  # the other two mean nothing for what only reads
         hints |= {"destructiveHint": tool.confirmed, "idempotentHint": tool.idempotent}
-    return Form({
-        "name": tool.alias, "title": tool.name, "description": tool.description, "inputSchema": dict(tool.parameters),
-        "annotations": hints,
-    })  # fmt: skip
+    return Form(
+        {
+            "name": tool.alias,
+            "title": tool.name,
+            "description": tool.description,
+            "inputSchema": dict(tool.parameters),
+            "annotations": hints,
+        }
+    )

@@ -1,7 +1,9 @@
-"""The OpenAI forms of a tool: plain, the schema as it is; and strict, where the model cannot leave the schema.
+"""The OpenAI forms of a tool: plain, the schema as it is; and strict, where the model cannot leave
+the schema.
 
-Strict knows no optional parameter: what is optional may be null there, and `without_nulls` takes those nulls out again
-before the arguments are validated against the tool's own schema (facts/providers.md 3).
+Strict knows no optional parameter: what is optional may be null there, and `without_nulls` takes
+those nulls out again before the arguments are validated against the tool's own schema
+(facts/providers.md 3).
 """
 
 import copy
@@ -20,17 +22,53 @@ MAX_ENUM: Final = 1000
 LONG_ENUM: Final = 250
 MAX_LONG_ENUM: Final = 15_000
 """Characters of an enum that has more than `LONG_ENUM` values."""
-REFUSED: Final = frozenset({
-    "allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "propertyNames",
-    "unevaluatedProperties", "unevaluatedItems", "prefixItems", "contains", "$dynamicRef",
-})  # fmt: skip
+REFUSED: Final = frozenset(
+    {
+        "allOf",
+        "not",
+        "if",
+        "then",
+        "else",
+        "dependentRequired",
+        "dependentSchemas",
+        "patternProperties",
+        "propertyNames",
+        "unevaluatedProperties",
+        "unevaluatedItems",
+        "prefixItems",
+        "contains",
+        "$dynamicRef",
+    }
+)
 """What strict mode cannot say and what would change the meaning when left out."""
-KEPT: Final = frozenset({
-    "type", "enum", "const", "anyOf", "$ref", "$defs", "properties", "required", "additionalProperties", "items",
-    "description", "title", "pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum",
-    "exclusiveMaximum", "minItems", "maxItems",
-})  # fmt: skip
-FORMATS: Final = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
+KEPT: Final = frozenset(
+    {
+        "type",
+        "enum",
+        "const",
+        "anyOf",
+        "$ref",
+        "$defs",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "description",
+        "title",
+        "pattern",
+        "format",
+        "multipleOf",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "minItems",
+        "maxItems",
+    }
+)
+FORMATS: Final = frozenset(
+    {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
+)
 _DEFS: Final = "#/$defs/"
 _NULL: Final = {"type": "null"}
 
@@ -42,7 +80,9 @@ def form(tool: Told) -> Form:
 
 
 def strict(tool: Told) -> Form:
-    """Give the strict form. Raises `Withheld` where it would mean something else, or is over a limit."""
+    """Give the strict form. Raises `Withheld` where it would mean something else, or is over a
+    limit.
+    """
     root_is_plain(tool.parameters, "OpenAI")
     losses: list[str] = []
     parameters = _strict(copy.deepcopy(dict(tool.parameters)), "", losses, level=1)
@@ -52,7 +92,9 @@ def strict(tool: Told) -> Form:
 
 
 def without_nulls(schema: Mapping[str, Any], args: Any) -> Any:
-    """Take out the nulls by which a strict model leaves a parameter out; those the schema itself takes stay."""
+    """Take out the nulls by which a strict model leaves a parameter out; those the schema
+    itself takes stay.
+    """
     return _stripped(schema, args, schema.get("$defs", {}))
 
 
@@ -65,13 +107,19 @@ def _stripped(schema: Any, args: Any, defs: Mapping[str, Any]) -> Any:
         return args
     parts, required = schema.get("properties", {}), schema.get("required", [])
     return {
-        name: _stripped(parts.get(name), value, defs) for name, value in args.items()
+        name: _stripped(parts.get(name), value, defs)
+        for name, value in args.items()
         if value is not None or name in required or name not in parts or _takes_null(parts[name])
-    }  # fmt: skip
+    }
 
 
 def _function(tool: Told, parameters: dict[str, Json], *, strict: bool) -> Form:
-    said = {"name": tool.alias, "description": tool.description, "parameters": parameters, "strict": strict}
+    said = {
+        "name": tool.alias,
+        "description": tool.description,
+        "parameters": parameters,
+        "strict": strict,
+    }
     return Form({"type": "function", "function": said})
 
 
@@ -92,11 +140,18 @@ def _strict(part: Any, path: str, losses: list[str], *, level: int, choice: bool
     _drop(part, where, losses)
     if "anyOf" in part:
         part["anyOf"] = [
-            _strict(p, f"{path}/anyOf/{i}", losses, level=level, choice=True) for i, p in enumerate(part["anyOf"])]
+            _strict(p, f"{path}/anyOf/{i}", losses, level=level, choice=True)
+            for i, p in enumerate(part["anyOf"])
+        ]
     if "items" in part:
-        part["items"] = _strict(part["items"], f"{path}/items", losses, level=level + 1, choice=choice)
+        part["items"] = _strict(
+            part["items"], f"{path}/items", losses, level=level + 1, choice=choice
+        )
     if "$defs" in part:
-        part["$defs"] = {n: _strict(p, f"{path}/$defs/{n}", losses, level=level) for n, p in part["$defs"].items()}
+        part["$defs"] = {
+            n: _strict(p, f"{path}/$defs/{n}", losses, level=level)
+            for n, p in part["$defs"].items()
+        }
     if "properties" in part or _is_object(part):
         _closed(part, path, losses, level=level, choice=choice)
     return part
@@ -110,7 +165,9 @@ def _drop(part: dict[str, Any], where: str, losses: list[str]) -> None:
         losses.append(f"{where}: format {part.pop('format')} is left out")
 
 
-def _closed(part: dict[str, Any], path: str, losses: list[str], *, level: int, choice: bool) -> None:
+def _closed(
+    part: dict[str, Any], path: str, losses: list[str], *, level: int, choice: bool
+) -> None:
     """Every property is required, no other is allowed; what was optional may be null."""
     where = path or "root"
     if isinstance(part.get("additionalProperties"), dict):
@@ -119,7 +176,9 @@ def _closed(part: dict[str, Any], path: str, losses: list[str], *, level: int, c
         losses.append(f"{where}: further properties are not allowed")
     required, parts = part.get("required", []), part.get("properties", {})
     if unknown := sorted(set(required) - set(parts)):
-        raise Withheld(f"{where}: strict mode needs {unknown[0]!r}, which is required, among the properties")
+        raise Withheld(
+            f"{where}: strict mode needs {unknown[0]!r}, which is required, among the properties"
+        )
     if choice and set(parts) - set(required):
         raise Withheld(f"{where}: strict mode knows no optional properties in a choice")
     told = {}
@@ -166,16 +225,25 @@ def _within_limits(schema: Any) -> None:
     while level:
         for part in (p for p in level if isinstance(p, dict)):
             names = [*part.get("properties", {}), *part.get("$defs", {})]
-            enum = [str(v) if isinstance(v, str) else json.dumps(v) for v in (*part.get("enum", []), part.get("const", ""))]
+            enum = [
+                str(v) if isinstance(v, str) else json.dumps(v)
+                for v in (*part.get("enum", []), part.get("const", ""))
+            ]
             count += len(part.get("properties", {}))
             values += len(enum) - 1
             size = sum(map(len, enum))
             strings += sum(map(len, names)) + size
             if len(enum) - 1 > LONG_ENUM and size > MAX_LONG_ENUM:
-                raise Withheld(f"strict mode takes {MAX_LONG_ENUM} characters of an enum with more than {LONG_ENUM} values")
+                raise Withheld(
+                    f"strict mode takes {MAX_LONG_ENUM} characters of an enum "
+                    f"with more than {LONG_ENUM} values"
+                )
         level = [inner for part in level for inner in _inside(part)]
-    for found, most, what in ((count, MAX_PROPERTIES, "properties"), (strings, MAX_STRINGS, "characters of names and values"),
-                              (values, MAX_ENUM, "enum values")):  # fmt: skip
+    for found, most, what in (
+        (count, MAX_PROPERTIES, "properties"),
+        (strings, MAX_STRINGS, "characters of names and values"),
+        (values, MAX_ENUM, "enum values"),
+    ):
         if found > most:
             raise Withheld(f"strict mode takes {most} {what}; these are {found}")
 

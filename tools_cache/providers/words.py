@@ -1,4 +1,5 @@
-"""What a provider's form is made from and what comes out: a tool as it is told, its form, what the form could not say.
+"""What a provider's form is made from and what comes out: a tool as it is told, its form, what the
+form could not say.
 
 Knows no provider.
 """
@@ -19,7 +20,9 @@ class Withheld(Exception):
 
 
 class Form(NamedTuple):
-    """What a provider is given, and in plain words all of the schema that it leaves out or changes."""
+    """What a provider is given, and in plain words all of the schema that it leaves out or
+    changes.
+    """
 
     document: dict[str, Json]
     losses: tuple[str, ...] = ()
@@ -45,10 +48,13 @@ class Told:
     def of(cls, package: str, entry: Mapping[str, Json]) -> "Told":
         """Take it from a built tool's document."""
         return cls(
-            name=f"{package}:{entry['name']}", description=entry["description"], parameters=entry["inputSchema"],
-            writes=entry.get("sideEffects", "writes") == "writes", idempotent=entry.get("idempotent", False),
+            name=f"{package}:{entry['name']}",
+            description=entry["description"],
+            parameters=entry["inputSchema"],
+            writes=entry.get("sideEffects", "writes") == "writes",
+            idempotent=entry.get("idempotent", False),
             confirmed=entry.get("requiresConfirmation", "never") != "never",
-        )  # fmt: skip
+        )
 
 
 def properties(schema: Json) -> list[tuple[str, Json]]:
@@ -58,7 +64,13 @@ def properties(schema: Json) -> list[tuple[str, Json]]:
     while level:
         below: list[tuple[str, Json]] = []
         for path, part in level:
-            items = part.items() if isinstance(part, Mapping) else enumerate(part) if isinstance(part, list) else ()
+            items = (
+                part.items()
+                if isinstance(part, Mapping)
+                else enumerate(part)
+                if isinstance(part, list)
+                else ()
+            )
             below += [(f"{path}/{key}", value) for key, value in items if key not in DATA]
             if isinstance(part, Mapping) and isinstance(part.get("properties"), Mapping):
                 found += [(path, name) for name in part["properties"]]
@@ -71,7 +83,9 @@ DATA: Final = frozenset({"default", "const", "enum", "examples"})
 
 
 def root_is_plain(schema: Mapping[str, Json], provider: str) -> None:
-    """Refuse a root that is not simply an object: several APIs answer it with an error. Raises `Withheld`."""
+    """Refuse a root that is not simply an object: several APIs answer it with an error. Raises
+    `Withheld`.
+    """
     for keyword in ("anyOf", "oneOf", "allOf", "not", "enum"):
         if keyword in schema:
             raise Withheld(f"{provider} takes no {keyword} at the root of the parameters")

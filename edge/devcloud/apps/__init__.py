@@ -1,6 +1,7 @@
 """Sample mini-apps: small, each its own HTTP process, each doing real work on whatever it is given.
 
-Refuses to know where they run: a module is named here, imported for its manifest, started by `activation.py`.
+Refuses to know where they run: a module is named here, imported for its manifest, started by
+`activation.py`.
 """
 
 from typing import Final

@@ -1,4 +1,5 @@
-"""Calendar: writes events for real, each one line of a file, so that running a call twice would show.
+"""Calendar: writes events for real, each one line of a file, so that running a call twice would
+show.
 
 Refuses to ask whether it should: the edge asked the wearer before it called.
 """
@@ -31,7 +32,9 @@ class EventFile:
     def read(self) -> list[dict[str, Any]]:
         if not self._path.exists():
             return []
-        return [json.loads(line) for line in self._path.read_text(encoding="utf-8").splitlines() if line]
+        return [
+            json.loads(line) for line in self._path.read_text(encoding="utf-8").splitlines() if line
+        ]
 
     def add(self, user: str, event: dict[str, Any]) -> int | None:
         """Append and give the event's number; None when there is no room."""
@@ -40,14 +43,18 @@ class EventFile:
             return None
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"user": user, "number": number, **event}, ensure_ascii=False) + "\n")
+            file.write(
+                json.dumps({"user": user, "number": number, **event}, ensure_ascii=False) + "\n"
+            )
             file.flush()
             os.fsync(file.fileno())
         return number
 
     def of(self, user: str) -> list[dict[str, Any]]:
         """One person's, soonest first."""
-        return sorted((e for e in self.read() if e["user"] == user), key=lambda e: (e["start"], e["number"]))
+        return sorted(
+            (e for e in self.read() if e["user"] == user), key=lambda e: (e["start"], e["number"])
+        )
 
 
 def _file() -> EventFile:
@@ -59,7 +66,9 @@ def moment(text: str) -> str:
     try:
         return datetime.fromisoformat(text).isoformat(timespec="minutes")
     except ValueError:
-        raise ValueError(f"start: {text[:40]!r} is no date and time; write it like 2026-05-04T15:00") from None
+        raise ValueError(
+            f"start: {text[:40]!r} is no date and time; write it like 2026-05-04T15:00"
+        ) from None
 
 
 def _create_tool(args: dict[str, Any], context: CallContext) -> Any:
@@ -78,24 +87,56 @@ def _create_tool(args: dict[str, Any], context: CallContext) -> Any:
 
 def _list_tool(_: dict[str, Any], context: CallContext) -> Any:
     events = [{k: v for k, v in e.items() if k != "user"} for e in _file().of(context.user_id)]
-    shown = "\n".join(f"{e['start'].replace('T', ' ')} {e['title']}" for e in events[:SHOWN]) or "Nothing planned."
-    return reply({"events": events[:SHOWN], "count": len(events)}, title=f"{len(events)} events", show=shown)
+    shown = (
+        "\n".join(f"{e['start'].replace('T', ' ')} {e['title']}" for e in events[:SHOWN])
+        or "Nothing planned."
+    )
+    return reply(
+        {"events": events[:SHOWN], "count": len(events)}, title=f"{len(events)} events", show=shown
+    )
 
 
 _ATTENDEE: Final = {"type": "string", "minLength": 1, "maxLength": 100}
 
 app = AppServer("com.example.calendar", name="Calendar")
-app.register_tool(create_tool(
-    "create_event", "Puts an event into the wearer's calendar and invites its attendees.",
-    params(["title", "start"], title={"type": "string", "minLength": 1, "maxLength": 200, "description": "What"},
-           start={"type": "string", "minLength": 10, "maxLength": 40, "description": "When, as in 2026-05-04T15:00"},
-           attendees={"type": "array", "items": _ATTENDEE, "maxItems": 50, "description": "Who is invited"}),
-    _create_tool, activation_phrases=["create an event"], category="action", requires_confirmation="always",
-))  # fmt: skip
-app.register_tool(create_tool(
-    "list_events", "Lists the wearer's events, soonest first.", params(), _list_tool,
-    activation_phrases=["what's in my calendar"], category="retrieval", side_effects="read_only", idempotent=True,
-))  # fmt: skip
+app.register_tool(
+    create_tool(
+        "create_event",
+        "Puts an event into the wearer's calendar and invites its attendees.",
+        params(
+            ["title", "start"],
+            title={"type": "string", "minLength": 1, "maxLength": 200, "description": "What"},
+            start={
+                "type": "string",
+                "minLength": 10,
+                "maxLength": 40,
+                "description": "When, as in 2026-05-04T15:00",
+            },
+            attendees={
+                "type": "array",
+                "items": _ATTENDEE,
+                "maxItems": 50,
+                "description": "Who is invited",
+            },
+        ),
+        _create_tool,
+        activation_phrases=["create an event"],
+        category="action",
+        requires_confirmation="always",
+    )
+)
+app.register_tool(
+    create_tool(
+        "list_events",
+        "Lists the wearer's events, soonest first.",
+        params(),
+        _list_tool,
+        activation_phrases=["what's in my calendar"],
+        category="retrieval",
+        side_effects="read_only",
+        idempotent=True,
+    )
+)
 
 if __name__ == "__main__":
     app.run()

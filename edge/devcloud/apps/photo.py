@@ -33,7 +33,9 @@ class Picture:
 
 
 def decode(data: bytes) -> Picture:
-    """Decode PNG (8 bit, not interlaced) or binary PGM/PPM. Raises ValueError that says what cannot be read."""
+    """Decode PNG (8 bit, not interlaced) or binary PGM/PPM. Raises ValueError that says what
+    cannot be read.
+    """
     if data.startswith(_PNG):
         return _png(data)
     if data[:2] in (b"P5", b"P6"):
@@ -56,10 +58,14 @@ def _pnm(data: bytes) -> Picture:
     if not 0 < top < 256:
         raise ValueError("image: only 8 bit samples are read")
     channels = 3 if data[:2] == b"P6" else 1
-    body = data[at : at + width * height * channels]  # one white space after the last field was eaten with it
+    body = data[
+        at : at + width * height * channels
+    ]  # one white space after the last field was eaten with it
     if len(body) < width * height * channels:
         raise ValueError("image: it ends before its last pixel")
-    return Picture("PPM" if channels == 3 else "PGM", width, height, channels, _luma(body, channels))
+    return Picture(
+        "PPM" if channels == 3 else "PGM", width, height, channels, _luma(body, channels)
+    )
 
 
 def _token(data: bytes, at: int) -> tuple[int, int]:
@@ -89,7 +95,9 @@ def _png(data: bytes) -> Picture:
     if depth != 8 or interlaced or colour not in _CHANNELS:
         raise ValueError("image: only 8 bit PNG without interlacing is read")
     channels = _CHANNELS[colour]
-    rows = _unfilter(_unpack(bytes(packed), height * (width * channels + 1)), width * channels, channels)
+    rows = _unfilter(
+        _unpack(bytes(packed), height * (width * channels + 1)), width * channels, channels
+    )
     if colour == 3:
         rows, channels = _look_up(rows, palette), 3
     return Picture("PNG", width, height, channels, _luma(rows, channels))
@@ -135,7 +143,9 @@ def _predicted(kind: int, left: int, up: int, corner: int) -> int:
     if kind < 4:
         return (0, left, up, (left + up) // 2)[kind]
     guess = left + up - corner
-    return min((left, up, corner), key=lambda v: abs(guess - v))  # the first of equals wins, as the PNG text asks
+    return min(
+        (left, up, corner), key=lambda v: abs(guess - v)
+    )  # the first of equals wins, as the PNG text asks
 
 
 def _look_up(indices: bytes, palette: bytes) -> bytes:
@@ -149,13 +159,19 @@ def _luma(pixels: bytes, channels: int) -> bytes:
         return pixels[::channels]
     red, green, blue = (pixels[c::channels] for c in range(3))
     # ITU-R BT.601 weights, in 1/1000
-    return bytes((299 * r + 587 * g + 114 * b) // 1000 for r, g, b in zip(red, green, blue, strict=True))
+    return bytes(
+        (299 * r + 587 * g + 114 * b) // 1000 for r, g, b in zip(red, green, blue, strict=True)
+    )
 
 
 def histogram(luma: bytes) -> list[float]:
     """Share of pixels in each of `BINS` equal steps of brightness, dark first."""
-    return [round(sum(luma.count(v) for v in range(b * 256 // BINS, (b + 1) * 256 // BINS)) / len(luma), 4)
-            for b in range(BINS)]  # fmt: skip
+    return [
+        round(
+            sum(luma.count(v) for v in range(b * 256 // BINS, (b + 1) * 256 // BINS)) / len(luma), 4
+        )
+        for b in range(BINS)
+    ]
 
 
 def _inspect_tool(args: dict[str, Any], _: CallContext) -> Any:
@@ -166,20 +182,48 @@ def _inspect_tool(args: dict[str, Any], _: CallContext) -> Any:
     picture = decode(data)
     bars, mean = histogram(picture.luma), sum(picture.luma) / len(picture.luma)
     mood = "dark" if mean < 85 else "bright" if mean > 170 else "evenly lit"
-    found = {"format": picture.format, "width": picture.width, "height": picture.height,
-             "meanBrightness": round(mean, 1), "histogram": bars, "mood": mood}  # fmt: skip
-    shown = f"{picture.format} {picture.width}×{picture.height}, {mood}\nmean brightness {mean:.0f} of 255"
+    found = {
+        "format": picture.format,
+        "width": picture.width,
+        "height": picture.height,
+        "meanBrightness": round(mean, 1),
+        "histogram": bars,
+        "mood": mood,
+    }
+    shown = (
+        f"{picture.format} {picture.width}×{picture.height}, "
+        f"{mood}\nmean brightness {mean:.0f} of 255"
+    )
     return reply(found, show=shown)
 
 
-app = AppServer("com.example.photo", name="Photo", hardware_requirements=[
-    {"type": "CAMERA", "level": "REQUIRED", "description": "It looks at what the wearer sees"},
-])  # fmt: skip
-app.register_tool(create_tool(
-    "inspect", "Reads a picture (PNG, PGM, PPM as base64): format, size, brightness and its histogram.",
-    params(["image"], image={"type": "string", "minLength": 8, "maxLength": 1_000_000, "description": "base64"}),
-    _inspect_tool, activation_phrases=["how bright is it"], category="media", side_effects="read_only", idempotent=True,
-))  # fmt: skip
+app = AppServer(
+    "com.example.photo",
+    name="Photo",
+    hardware_requirements=[
+        {"type": "CAMERA", "level": "REQUIRED", "description": "It looks at what the wearer sees"},
+    ],
+)
+app.register_tool(
+    create_tool(
+        "inspect",
+        "Reads a picture (PNG, PGM, PPM as base64): format, size, brightness and its histogram.",
+        params(
+            ["image"],
+            image={
+                "type": "string",
+                "minLength": 8,
+                "maxLength": 1_000_000,
+                "description": "base64",
+            },
+        ),
+        _inspect_tool,
+        activation_phrases=["how bright is it"],
+        category="media",
+        side_effects="read_only",
+        idempotent=True,
+    )
+)
 
 if __name__ == "__main__":
     app.run()

@@ -1,4 +1,6 @@
-"""Factoriser: prime factors of a number, found in slices, telling how far it is. Refuses to hold the event loop."""
+"""Factoriser: prime factors of a number, found in slices, telling how far it is. Refuses to
+hold the event loop.
+"""
 
 import asyncio
 import itertools
@@ -44,7 +46,9 @@ def _passes(n: int, a: int, odd: int, twos: int) -> bool:
 
 
 def _divide(n: int, offset: int) -> Iterator[int | None]:
-    """Pollard's rho with polynomial x² + offset: yields None after each slice, at last a divisor (maybe n itself)."""
+    """Pollard's rho with polynomial x² + offset: yields None after each slice, at last a
+    divisor (maybe n itself).
+    """
     slow = fast = 2
     for step in itertools.count(1):
         slow = (slow * slow + offset) % n
@@ -99,15 +103,26 @@ async def _factorise_tool(args: dict[str, Any], _: CallContext) -> AsyncIterator
         yield Progress(f"found {word}" if isinstance(word, int) else word)
         await asyncio.sleep(0)
     shown = written(n, found)
-    yield reply({"number": text, "factors": [str(p) for p in sorted(found)], "text": shown}, show=shown)
+    yield reply(
+        {"number": text, "factors": [str(p) for p in sorted(found)], "text": shown}, show=shown
+    )
 
 
 app = AppServer("com.example.prime", name="Factoriser")
-app.register_tool(create_tool(
-    "factorise", "Finds the prime factors of a whole number, telling how far it is.",
-    params(["number"], number={"type": ["integer", "string"], "description": f"At most {MAX_DIGITS} digits"}),
-    _factorise_tool, activation_phrases=["factorise", "factorize"], side_effects="none", idempotent=True,
-))  # fmt: skip
+app.register_tool(
+    create_tool(
+        "factorise",
+        "Finds the prime factors of a whole number, telling how far it is.",
+        params(
+            ["number"],
+            number={"type": ["integer", "string"], "description": f"At most {MAX_DIGITS} digits"},
+        ),
+        _factorise_tool,
+        activation_phrases=["factorise", "factorize"],
+        side_effects="none",
+        idempotent=True,
+    )
+)
 
 if __name__ == "__main__":
     app.run()

@@ -1,4 +1,6 @@
-"""Search: finds passages about glasses, radios and voices in a tiny library of its own. Refuses to make anything up."""
+"""Search: finds passages about glasses, radios and voices in a tiny library of its own. Refuses
+to make anything up.
+"""
 
 import math
 import re
@@ -13,7 +15,8 @@ MAX_TOP_K: Final = 10
 DEFAULT_TOP_K: Final = 5
 _WORD: Final = re.compile(r"[^\W_]+")
 _STOP_WORDS: Final = (
-    "a an and are as at be by can do does for from have how i in is it its me not of on or that the there they this to"
+    "a an and are as at be by can do does for from have how i in is it "
+    "its me not of on or that the there they this to"
     " was what when where which who will with you"
 )
 _COMMON: Final = frozenset(_STOP_WORDS.split())
@@ -29,19 +32,61 @@ class Passage:
 
 
 LIBRARY: Final = (
-    Passage("Bluetooth Low Energy", "A radio that sleeps between short connection events; glasses keep a link for days on a small battery."),
-    Passage("MTU", "The largest packet two Bluetooth devices agreed on; longer messages are split and put together again."),
-    Passage("Pairing", "Two devices agree on keys once, and recognise each other by them ever after."),
-    Passage("Waveguide", "A thin plate of glass that leads the picture of a tiny projector in front of the eye."),
-    Passage("Battery", "Glasses carry a tenth of a phone's battery: the radio and the display share what there is."),
-    Passage("Microphone array", "Several microphones that together listen in one direction, to the wearer's voice rather than the room."),
-    Passage("Wake word", "A short phrase that a small model listens for all day, so that nothing else has to be heard."),
-    Passage("Speech synthesis", "A voice reads an answer aloud; short sentences are understood best while walking."),
-    Passage("MQTT", "Messages by topic through a broker, made for links that come and go; a session keeps what arrives meanwhile."),
-    Passage("Idempotency key", "A name for a request: whoever sees it twice answers twice and does the work once."),
-    Passage("Tool call", "A model names a tool and its arguments; a program runs it and gives the result back."),
-    Passage("Head gesture", "A nod or a shake of the head, felt by the motion sensor, answers a question without hands."),
-)  # fmt: skip
+    Passage(
+        "Bluetooth Low Energy",
+        "A radio that sleeps between short connection events; "
+        "glasses keep a link for days on a small battery.",
+    ),
+    Passage(
+        "MTU",
+        "The largest packet two Bluetooth devices agreed on; "
+        "longer messages are split and put together again.",
+    ),
+    Passage(
+        "Pairing", "Two devices agree on keys once, and recognise each other by them ever after."
+    ),
+    Passage(
+        "Waveguide",
+        "A thin plate of glass that leads the picture of a tiny projector in front of the eye.",
+    ),
+    Passage(
+        "Battery",
+        "Glasses carry a tenth of a phone's battery: "
+        "the radio and the display share what there is.",
+    ),
+    Passage(
+        "Microphone array",
+        "Several microphones that together listen in one direction, "
+        "to the wearer's voice rather than the room.",
+    ),
+    Passage(
+        "Wake word",
+        "A short phrase that a small model listens for all day, "
+        "so that nothing else has to be heard.",
+    ),
+    Passage(
+        "Speech synthesis",
+        "A voice reads an answer aloud; short sentences are understood best while walking.",
+    ),
+    Passage(
+        "MQTT",
+        "Messages by topic through a broker, made for links that come and "
+        "go; a session keeps what arrives meanwhile.",
+    ),
+    Passage(
+        "Idempotency key",
+        "A name for a request: whoever sees it twice answers twice and does the work once.",
+    ),
+    Passage(
+        "Tool call",
+        "A model names a tool and its arguments; a program runs it and gives the result back.",
+    ),
+    Passage(
+        "Head gesture",
+        "A nod or a shake of the head, felt by the motion sensor, "
+        "answers a question without hands.",
+    ),
+)
 
 
 def words(text: str) -> list[str]:
@@ -53,13 +98,19 @@ _INDEX: Final = tuple(Counter(words(p.title) * 3 + words(p.text)) for p in LIBRA
 
 
 def search(query: str, top_k: int) -> list[tuple[float, Passage]]:
-    """Find the passages that share the query's rarer words, best first; the library's order decides ties."""
+    """Find the passages that share the query's rarer words, best first; the library's order
+    decides ties.
+    """
     asked = set(words(query))
-    rarity = {w: math.log(1 + len(LIBRARY) / n) for w in asked if (n := sum(w in counts for counts in _INDEX))}
+    rarity = {
+        w: math.log(1 + len(LIBRARY) / n)
+        for w in asked
+        if (n := sum(w in counts for counts in _INDEX))
+    }
     found = [
         (sum(rarity[w] * counts[w] / (counts[w] + 1) for w in rarity), passage)
         for counts, passage in zip(_INDEX, LIBRARY, strict=True)
-    ]  # fmt: skip
+    ]
     best = sorted((f for f in found if f[0] > 0), key=lambda f: -f[0])
     return [(round(score, 4), passage) for score, passage in best[:top_k]]
 
@@ -67,18 +118,43 @@ def search(query: str, top_k: int) -> list[tuple[float, Passage]]:
 def _search_tool(args: dict[str, Any], _: CallContext) -> Any:
     found = search(args["query"], args.get("top_k", DEFAULT_TOP_K))
     results = [{"title": p.title, "text": p.text, "score": score} for score, p in found]
-    shown = "\n".join(f"{p.title}: {p.text}" for _, p in found) or "Nothing in the library is about that."
-    return reply({"results": results, "count": len(results)}, title=f"{len(results)} found", show=shown)
+    shown = (
+        "\n".join(f"{p.title}: {p.text}" for _, p in found)
+        or "Nothing in the library is about that."
+    )
+    return reply(
+        {"results": results, "count": len(results)}, title=f"{len(results)} found", show=shown
+    )
 
 
 app = AppServer("com.example.search", name="Search")
-app.register_tool(create_tool(
-    "kb_search", "Searches a small library about smart glasses.",
-    params(["query"], query={"type": "string", "minLength": 1, "maxLength": 200, "description": "What to look for"},
-           top_k={"type": "integer", "minimum": 1, "maximum": MAX_TOP_K, "default": DEFAULT_TOP_K,
-                  "description": "How many passages at most"}),
-    _search_tool, activation_phrases=["look up"], category="retrieval", side_effects="read_only", idempotent=True,
-))  # fmt: skip
+app.register_tool(
+    create_tool(
+        "kb_search",
+        "Searches a small library about smart glasses.",
+        params(
+            ["query"],
+            query={
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 200,
+                "description": "What to look for",
+            },
+            top_k={
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MAX_TOP_K,
+                "default": DEFAULT_TOP_K,
+                "description": "How many passages at most",
+            },
+        ),
+        _search_tool,
+        activation_phrases=["look up"],
+        category="retrieval",
+        side_effects="read_only",
+        idempotent=True,
+    )
+)
 
 if __name__ == "__main__":
     app.run()

@@ -1,4 +1,6 @@
-"""Slowpoke: takes the time it is told to, then answers. Refuses to be hurried; stops at once when cancelled."""
+"""Slowpoke: takes the time it is told to, then answers. Refuses to be hurried; stops at once
+when cancelled.
+"""
 
 import asyncio
 import time
@@ -28,17 +30,34 @@ async def _ponder_tool(args: dict[str, Any], _: CallContext) -> Any:
     found = ponder(args["text"])
     took = round(time.monotonic() - started, 2)
     kind = "a palindrome" if found["palindrome"] else "no palindrome"
-    shown = f"{found['reversed']}\n{found['letters']} letters, {found['vowels']} vowels, {kind} ({took} s)"
+    shown = (
+        f"{found['reversed']}\n{found['letters']} letters, "
+        f"{found['vowels']} vowels, {kind} ({took} s)"
+    )
     return reply({**found, "tookS": took}, show=shown)
 
 
 app = AppServer("com.example.slowpoke", name="Slowpoke")
-app.register_tool(create_tool(
-    "ponder", "Thinks about a phrase for as long as it is told to, then says what it found.",
-    params(["seconds", "text"], text={"type": "string", "maxLength": 2000, "description": "The phrase"},
-           seconds={"type": "number", "minimum": 0, "maximum": MAX_SECONDS, "description": "How long to think"}),
-    _ponder_tool, activation_phrases=["ponder"], side_effects="none", idempotent=True,
-))  # fmt: skip
+app.register_tool(
+    create_tool(
+        "ponder",
+        "Thinks about a phrase for as long as it is told to, then says what it found.",
+        params(
+            ["seconds", "text"],
+            text={"type": "string", "maxLength": 2000, "description": "The phrase"},
+            seconds={
+                "type": "number",
+                "minimum": 0,
+                "maximum": MAX_SECONDS,
+                "description": "How long to think",
+            },
+        ),
+        _ponder_tool,
+        activation_phrases=["ponder"],
+        side_effects="none",
+        idempotent=True,
+    )
+)
 
 if __name__ == "__main__":
     app.run()

@@ -1,4 +1,6 @@
-"""Storyteller: turns a list of words or numbers into a sentence for the ear. Refuses to write: its result is spoken."""
+"""Storyteller: turns a list of words or numbers into a sentence for the ear. Refuses to write:
+its result is spoken.
+"""
 
 from typing import Any, Final
 
@@ -7,11 +9,35 @@ from edge.devcloud.sdk import CallContext, create_tool, params, reply
 
 LARGEST: Final = 10**15
 _SMALL: Final = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
-)  # fmt: skip
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+    "eighteen",
+    "nineteen",
+)
 _TENS: Final = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
-_SCALES: Final = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (1000, "thousand"), (100, "hundred"))
+_SCALES: Final = (
+    (10**12, "trillion"),
+    (10**9, "billion"),
+    (10**6, "million"),
+    (1000, "thousand"),
+    (100, "hundred"),
+)
 
 
 def whole(n: int) -> str:
@@ -41,7 +67,11 @@ def spoken(item: Any) -> str:
         return whole(int(item))
     sign, digits = ("minus " if item < 0 else ""), f"{abs(item):.6f}".rstrip("0")
     before, _, after = digits.partition(".")
-    return f"{sign}{whole(int(before))} point {' '.join(_SMALL[int(d)] for d in after)}" if after else whole(int(item))
+    return (
+        f"{sign}{whole(int(before))} point {' '.join(_SMALL[int(d)] for d in after)}"
+        if after
+        else whole(int(item))
+    )
 
 
 def sentence(items: list[Any], opening: str) -> str:
@@ -61,13 +91,28 @@ def _tell_tool(args: dict[str, Any], _: CallContext) -> Any:
 
 
 app = AppServer("com.example.storyteller", name="Storyteller")
-app.register_tool(create_tool(
-    "tell", "Says a list of words or numbers aloud as one sentence, and adds the numbers up.",
-    params(["items"], items={"type": "array", "items": {"type": ["string", "number"]}, "minItems": 1, "maxItems": 50,
-                             "description": "Words or numbers"},
-           opening={"type": "string", "maxLength": 200, "description": "How the sentence begins"}),
-    _tell_tool, activation_phrases=["tell me"], category="communication", side_effects="none", idempotent=True,
-))  # fmt: skip
+app.register_tool(
+    create_tool(
+        "tell",
+        "Says a list of words or numbers aloud as one sentence, and adds the numbers up.",
+        params(
+            ["items"],
+            items={
+                "type": "array",
+                "items": {"type": ["string", "number"]},
+                "minItems": 1,
+                "maxItems": 50,
+                "description": "Words or numbers",
+            },
+            opening={"type": "string", "maxLength": 200, "description": "How the sentence begins"},
+        ),
+        _tell_tool,
+        activation_phrases=["tell me"],
+        category="communication",
+        side_effects="none",
+        idempotent=True,
+    )
+)
 
 if __name__ == "__main__":
     app.run()

@@ -1,4 +1,6 @@
-"""Reader: an extractive summary, word counts and reading time of any text. Refuses to invent: every sentence is quoted."""
+"""Reader: an extractive summary, word counts and reading time of any text. Refuses to invent:
+every sentence is quoted.
+"""
 
 import re
 from collections import Counter
@@ -13,8 +15,10 @@ WORDS_PER_MINUTE: Final = 238
 _SENTENCE: Final = re.compile(r"[^.!?。！？]+[.!?。！？]*[\"'”’)]*\s*")
 _WORD: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _STOP_WORDS: Final = (
-    "a an and are as at be been but by can could did do does for from had has have he her his i if in into is it its"
-    " may more most my no nor not of on or our out she should so some such than that the their them then there these"
+    "a an and are as at be been but by can could did do does for from "
+    "had has have he her his i if in into is it its"
+    " may more most my no nor not of on or our out she should so some "
+    "such than that the their them then there these"
     " they this those to up was we were what when where which who will with would you your"
 )
 _COMMON: Final = frozenset(_STOP_WORDS.split())
@@ -30,13 +34,16 @@ def words(text: str) -> list[str]:
 
 
 def summarise(text: str, count: int) -> list[str]:
-    """Pick the `count` sentences that share most of the text's frequent words, in their own order."""
+    """Pick the `count` sentences that share most of the text's frequent words, in their own
+    order.
+    """
     all_sentences = sentences(text)
     frequency = Counter(w for w in words(text) if w not in _COMMON and len(w) > 2)
 
     def weight(index: int) -> tuple[float, int]:
         own = [w for w in words(all_sentences[index]) if w in frequency]
-        # Mean, not sum: long sentences must not win by length. Early ones win ties: texts open with their point.
+        # Mean, not sum: long sentences must not win by length. Early ones win ties: texts open with
+        # their point.
         return (sum(frequency[w] for w in own) / (len(own) + 2), -index)
 
     chosen = sorted(sorted(range(len(all_sentences)), key=weight, reverse=True)[:count])
@@ -55,17 +62,27 @@ def _summarise_tool(args: dict[str, Any], _: CallContext) -> Any:
     picked = summarise(text, args.get("sentences", 3))
     count = len(words(text))
     title = f"{count} words, {reading_time(count)}"
-    data = {"summary": " ".join(picked), "sentences": picked, "words": count, "readingTime": reading_time(count)}
-    return reply(data, title=title, show="\n".join(picked), follow_ups=["Which words are the most frequent?"])
+    data = {
+        "summary": " ".join(picked),
+        "sentences": picked,
+        "words": count,
+        "readingTime": reading_time(count),
+    }
+    return reply(
+        data, title=title, show="\n".join(picked), follow_ups=["Which words are the most frequent?"]
+    )
 
 
 def _wordcount_tool(args: dict[str, Any], _: CallContext) -> Any:
     found = words(args["text"])
     top = Counter(w for w in found if w not in _COMMON).most_common(5)
     data = {
-        "words": len(found), "unique": len(set(found)), "sentences": len(sentences(args["text"])),
-        "characters": len(args["text"]), "top": [{"word": w, "count": n} for w, n in top],
-    }  # fmt: skip
+        "words": len(found),
+        "unique": len(set(found)),
+        "sentences": len(sentences(args["text"])),
+        "characters": len(args["text"]),
+        "top": [{"word": w, "count": n} for w, n in top],
+    }
     lines = [f"{data['words']} words, {data['unique']} different", *(f"{n} × {w}" for w, n in top)]
     return reply(data, show="\n".join(lines))
 
@@ -73,17 +90,41 @@ def _wordcount_tool(args: dict[str, Any], _: CallContext) -> Any:
 _TEXT: Final = {"type": "string", "minLength": 1, "maxLength": MAX_TEXT, "description": "The text"}
 
 app = AppServer("com.example.summarise", name="Reader")
-app.register_tool(create_tool(
-    "summarise", "Picks the sentences that carry most of a text, and says how long it takes to read.",
-    params(["text"], text=_TEXT, sentences={"type": "integer", "minimum": 1, "maximum": 20, "default": 3,
-                                            "description": "How many sentences to keep"}),
-    _summarise_tool, activation_phrases=["summarise", "summarize"], category="productivity",
-    side_effects="none", idempotent=True, queueable=True, queue_ttl_s=600,
-))  # fmt: skip
-app.register_tool(create_tool(
-    "wordcount", "Counts words, sentences and the most frequent words of a text.", params(["text"], text=_TEXT),
-    _wordcount_tool, category="productivity", side_effects="none", idempotent=True,
-))  # fmt: skip
+app.register_tool(
+    create_tool(
+        "summarise",
+        "Picks the sentences that carry most of a text, and says how long it takes to read.",
+        params(
+            ["text"],
+            text=_TEXT,
+            sentences={
+                "type": "integer",
+                "minimum": 1,
+                "maximum": 20,
+                "default": 3,
+                "description": "How many sentences to keep",
+            },
+        ),
+        _summarise_tool,
+        activation_phrases=["summarise", "summarize"],
+        category="productivity",
+        side_effects="none",
+        idempotent=True,
+        queueable=True,
+        queue_ttl_s=600,
+    )
+)
+app.register_tool(
+    create_tool(
+        "wordcount",
+        "Counts words, sentences and the most frequent words of a text.",
+        params(["text"], text=_TEXT),
+        _wordcount_tool,
+        category="productivity",
+        side_effects="none",
+        idempotent=True,
+    )
+)
 
 if __name__ == "__main__":
     app.run()

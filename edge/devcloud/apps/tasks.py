@@ -1,4 +1,6 @@
-"""Task list: adds for real, so that running a call twice would show. Refuses to forget: one line of a file per task."""
+"""Task list: adds for real, so that running a call twice would show. Refuses to forget: one
+line of a file per task.
+"""
 
 import json
 import os
@@ -22,7 +24,9 @@ class TaskFile:
     def read(self) -> list[dict[str, Any]]:
         if not self._path.exists():
             return []
-        return [json.loads(line) for line in self._path.read_text(encoding="utf-8").splitlines() if line]
+        return [
+            json.loads(line) for line in self._path.read_text(encoding="utf-8").splitlines() if line
+        ]
 
     def add(self, user: str, title: str) -> int:
         """Append and give the number of tasks this user has now."""
@@ -58,16 +62,32 @@ def _list_tool(_: dict[str, Any], context: CallContext) -> Any:
 
 
 app = AppServer("com.example.tasks", name="Tasks")
-app.register_tool(create_tool(
-    "add", "Adds a task to the wearer's list; may wait for the network.",
-    params(["title"], title={"type": "string", "minLength": 1, "maxLength": 200, "description": "What to do"}),
-    _add_tool, activation_phrases=["add a task", "add to my list"], category="productivity", queueable=True,
-))  # fmt: skip
-app.register_tool(create_tool(
-    "list", "Shows the wearer's tasks.", params(), _list_tool,
-    activation_phrases=["what's on my list", "show my tasks"], category="productivity",
-    side_effects="read_only", idempotent=True,
-))  # fmt: skip
+app.register_tool(
+    create_tool(
+        "add",
+        "Adds a task to the wearer's list; may wait for the network.",
+        params(
+            ["title"],
+            title={"type": "string", "minLength": 1, "maxLength": 200, "description": "What to do"},
+        ),
+        _add_tool,
+        activation_phrases=["add a task", "add to my list"],
+        category="productivity",
+        queueable=True,
+    )
+)
+app.register_tool(
+    create_tool(
+        "list",
+        "Shows the wearer's tasks.",
+        params(),
+        _list_tool,
+        activation_phrases=["what's on my list", "show my tasks"],
+        category="productivity",
+        side_effects="read_only",
+        idempotent=True,
+    )
+)
 
 if __name__ == "__main__":
     app.run()

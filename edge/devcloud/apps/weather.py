@@ -1,4 +1,6 @@
-"""Weather: a made-up forecast, the same for the same place until the season changes. Refuses to know the real one."""
+"""Weather: a made-up forecast, the same for the same place until the season changes. Refuses to
+know the real one.
+"""
 
 import hashlib
 import os
@@ -12,9 +14,20 @@ from edge.devcloud.sdk import CallContext, create_tool, params, reply
 STATE_ENV: Final = "GLASSD_APP_STATE_DIR"
 SEASON_ENV: Final = "GLASSD_WEATHER_SEASON"
 SEASON_FILE: Final = "season.txt"
-"""In the app's state folder; its words make other weather from the next question on, the environment's until then."""
+"""In the app's state folder; its words make other weather from the next question on, the
+environment's until then.
+"""
 CACHE_S: Final = 3600.0
-_SKIES: Final = ("clear", "a few clouds", "overcast", "light rain", "showers", "fog", "snow", "thunderstorms")
+_SKIES: Final = (
+    "clear",
+    "a few clouds",
+    "overcast",
+    "light rain",
+    "showers",
+    "fog",
+    "snow",
+    "thunderstorms",
+)
 _DAYS: Final = ("today", "tomorrow", "the day after")
 
 
@@ -27,13 +40,23 @@ def season() -> str:
 
 
 def forecast(place: str, when: str) -> list[dict[str, Any]]:
-    """Three days of weather, drawn from the words alone: `[{day, sky, low, high, wind}]` in °C and km/h."""
+    """Three days of weather, drawn from the words alone: `[{day, sky, low, high, wind}]` in °C
+    and km/h.
+    """
     made = []
     for day in _DAYS:
         dice = hashlib.sha256(f"{place.casefold()}\n{when}\n{day}".encode()).digest()
         sky = _SKIES[dice[0] % len(_SKIES)]
         low = dice[1] % 25 - 5 if sky != "snow" else dice[1] % 9 - 10
-        made.append({"day": day, "sky": sky, "low": low, "high": low + 2 + dice[2] % 9, "wind": dice[3] % 60})
+        made.append(
+            {
+                "day": day,
+                "sky": sky,
+                "low": low,
+                "high": low + 2 + dice[2] % 9,
+                "wind": dice[3] % 60,
+            }
+        )
     return made
 
 
@@ -47,12 +70,27 @@ def _forecast_tool(args: dict[str, Any], _: CallContext) -> Any:
 
 
 app = AppServer("com.example.weather", name="Weather")
-app.register_tool(create_tool(
-    "forecast", "Tells the weather of three days for a place.",
-    params(["place"], place={"type": "string", "minLength": 1, "maxLength": 100, "description": "Town or region"}),
-    _forecast_tool, activation_phrases=["what's the weather in", "weather in"], category="retrieval",
-    side_effects="read_only", idempotent=True, cache_ttl_s=CACHE_S,
-))  # fmt: skip
+app.register_tool(
+    create_tool(
+        "forecast",
+        "Tells the weather of three days for a place.",
+        params(
+            ["place"],
+            place={
+                "type": "string",
+                "minLength": 1,
+                "maxLength": 100,
+                "description": "Town or region",
+            },
+        ),
+        _forecast_tool,
+        activation_phrases=["what's the weather in", "weather in"],
+        category="retrieval",
+        side_effects="read_only",
+        idempotent=True,
+        cache_ttl_s=CACHE_S,
+    )
+)
 
 if __name__ == "__main__":
     app.run()

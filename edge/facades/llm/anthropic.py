@@ -1,6 +1,8 @@
-"""Anthropic's form: `tool_use` blocks of an assistant's message, answered by `tool_result` blocks of one user's message.
+"""Anthropic's form: `tool_use` blocks of an assistant's message, answered by `tool_result` blocks
+of one user's message.
 
-Refuses to run anything. Sources: facts/providers.md 4; the types of the `anthropic` package, against which the tests hold it.
+Refuses to run anything. Sources: facts/providers.md 4; the types of the `anthropic` package,
+against which the tests hold it.
 """
 
 from collections.abc import Sequence
@@ -16,7 +18,11 @@ class Anthropic:
     form = "anthropic"
 
     def calls(self, message: Json) -> tuple[ModelCall, ...]:
-        content = message if isinstance(message, list) else words.an_object(message, "message").get("content")
+        content = (
+            message
+            if isinstance(message, list)
+            else words.an_object(message, "message").get("content")
+        )
         if isinstance(content, str):
             return ()
         found = []
@@ -24,7 +30,10 @@ class Anthropic:
             block = words.an_object(one, f"content.{number}")
             if block.get("type") == "tool_use":
                 if not block.get("id"):
-                    raise BadMessage(f"content.{number}.id: missing; the answer is found by it, so hand in the message as it came")
+                    raise BadMessage(
+                        f"content.{number}.id: missing; the answer is found by it, "
+                        "so hand in the message as it came"
+                    )
                 found.append(words.call(block, block.get("input"), where=f"content.{number}"))
         return words.bounded(found)
 
@@ -32,7 +41,12 @@ class Anthropic:
         """One message with all of them: results that are spread over several are refused there."""
         del message
         results = [
-            {"type": "tool_result", "tool_use_id": call.id, "content": words.text(envelope), "is_error": not envelope.get("ok")}
+            {
+                "type": "tool_result",
+                "tool_use_id": call.id,
+                "content": words.text(envelope),
+                "is_error": not envelope.get("ok"),
+            }
             for call, envelope in answered
         ]
         return [{"role": "user", "content": results}] if results else []

@@ -1,6 +1,8 @@
-"""OpenAI's two forms: chat completions (`message.tool_calls`) and responses (`output` of `function_call` items).
+"""OpenAI's two forms: chat completions (`message.tool_calls`) and responses (`output` of
+`function_call` items).
 
-Refuses to run anything. Sources: facts/providers.md 3; the types of the `openai` package, against which the tests hold it.
+Refuses to run anything. Sources: facts/providers.md 3; the types of the `openai` package, against
+which the tests hold it.
 """
 
 from collections.abc import Sequence
@@ -21,11 +23,16 @@ class OpenAiChat:
 
     def calls(self, message: Json) -> tuple[ModelCall, ...]:
         asked = words.a_list(self._message(message).get("tool_calls"), "tool_calls")
-        return words.bounded([self._call(one, f"tool_calls.{number}") for number, one in enumerate(asked)])
+        return words.bounded(
+            [self._call(one, f"tool_calls.{number}") for number, one in enumerate(asked)]
+        )
 
     def answer(self, message: Json, answered: Sequence[Answered]) -> list[dict[str, Json]]:
         del message
-        return [{"role": "tool", "tool_call_id": call.id, "content": words.text(envelope)} for call, envelope in answered]
+        return [
+            {"role": "tool", "tool_call_id": call.id, "content": words.text(envelope)}
+            for call, envelope in answered
+        ]
 
     def tools(self, forms: Sequence[Json]) -> list[Json]:
         return list(forms)
@@ -36,15 +43,21 @@ class OpenAiChat:
         choices = words.a_list(found.get("choices"), "choices")
         if not choices:
             return found
-        return words.an_object(words.an_object(choices[0], "choices.0").get("message"), "choices.0.message")
+        return words.an_object(
+            words.an_object(choices[0], "choices.0").get("message"), "choices.0.message"
+        )
 
     @staticmethod
     def _call(one: Json, where: str) -> ModelCall:
         asked = words.an_object(one, where)
         if not asked.get("id"):
-            raise BadMessage(f"{where}.id: missing; the answer is found by it, so hand in the message as it came")
+            raise BadMessage(
+                f"{where}.id: missing; the answer is found by it, so hand in the message as it came"
+            )
         if asked.get("type", "function") != "function":
-            return ModelCall(words.call({**asked, "name": "_"}, {}, where=where).id, "", {}, NO_FUNCTION)
+            return ModelCall(
+                words.call({**asked, "name": "_"}, {}, where=where).id, "", {}, NO_FUNCTION
+            )
         function = words.an_object(asked.get("function"), f"{where}.function")
         return words.call({**function, "id": asked["id"]}, function.get("arguments"), where=where)
 
@@ -56,19 +69,33 @@ class OpenAiResponses:
         self.form = form
 
     def calls(self, message: Json) -> tuple[ModelCall, ...]:
-        items = message if isinstance(message, list) else words.a_list(words.an_object(message, "response").get("output"), "output")
+        items = (
+            message
+            if isinstance(message, list)
+            else words.a_list(words.an_object(message, "response").get("output"), "output")
+        )
         found = []
         for number, one in enumerate(items):
             item = words.an_object(one, f"output.{number}")
             if item.get("type") == "function_call":
                 if not item.get("call_id"):
-                    raise BadMessage(f"output.{number}.call_id: missing; the answer is found by it, so hand in the response as it came")
-                found.append(words.call(item, item.get("arguments"), where=f"output.{number}", id_key="call_id"))
+                    raise BadMessage(
+                        f"output.{number}.call_id: missing; the answer is found by "
+                        "it, so hand in the response as it came"
+                    )
+                found.append(
+                    words.call(
+                        item, item.get("arguments"), where=f"output.{number}", id_key="call_id"
+                    )
+                )
         return words.bounded(found)
 
     def answer(self, message: Json, answered: Sequence[Answered]) -> list[dict[str, Json]]:
         del message
-        return [{"type": "function_call_output", "call_id": call.id, "output": words.text(envelope)} for call, envelope in answered]
+        return [
+            {"type": "function_call_output", "call_id": call.id, "output": words.text(envelope)}
+            for call, envelope in answered
+        ]
 
     def tools(self, forms: Sequence[Json]) -> list[Json]:
         """The same form, flat: `{type, name, description, parameters, strict}`."""

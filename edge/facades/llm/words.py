@@ -1,4 +1,5 @@
-"""What a model asks for and what it is answered, in no provider's form; and how a provider's form is read with care.
+"""What a model asks for and what it is answered, in no provider's form; and how a provider's form
+is read with care.
 
 Refuses to know any provider, and who runs a call.
 """
@@ -20,13 +21,15 @@ Envelope = Mapping[str, Json]
 
 
 class BadMessage(ValueError):
-    """There is no telling what the model asks for; the words name the field, what is wrong with it and the fix."""
+    """There is no telling what the model asks for; the words name the field, what is wrong with
+    it and the fix.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One call as a model made it. `problem` says why it cannot be run as it is; it is answered all the same, because
-    every provider refuses a conversation in which a call has no answer.
+    """One call as a model made it. `problem` says why it cannot be run as it is; it is answered all
+    the same, because every provider refuses a conversation in which a call has no answer.
     """
 
     id: str | None
@@ -45,10 +48,14 @@ class Transport(Protocol):
     """Which of `tools_cache.providers.forms.MAKERS` tells this provider of a tool."""
 
     def calls(self, message: Json) -> tuple[ModelCall, ...]:
-        """Read what the model asks for, in its order; () when it asks for nothing. Raises `BadMessage`."""
+        """Read what the model asks for, in its order; () when it asks for nothing. Raises
+        `BadMessage`.
+        """
 
     def answer(self, message: Json, answered: Sequence[Answered]) -> list[dict[str, Json]]:
-        """Give what is appended to the conversation after `message`: each envelope whole (S2-114), by its call's id (C-33)."""
+        """Give what is appended to the conversation after `message`: each envelope whole
+        (S2-114), by its call's id (C-33).
+        """
 
     def tools(self, forms: Sequence[Json]) -> list[Json]:
         """Give the `tools` of a request."""
@@ -60,7 +67,10 @@ class Transport(Protocol):
 def an_object(value: Json, what: str) -> dict[str, Any]:
     """Raises `BadMessage`."""
     if not isinstance(value, dict):
-        raise BadMessage(f"{what}: must be an object, not {kind(value)}; hand in the provider's answer as it came")
+        raise BadMessage(
+            f"{what}: must be an object, not {kind(value)}; "
+            "hand in the provider's answer as it came"
+        )
     return value
 
 
@@ -69,33 +79,48 @@ def a_list(value: Json, what: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise BadMessage(f"{what}: must be a list, not {kind(value)}; hand in the provider's answer as it came")
+        raise BadMessage(
+            f"{what}: must be a list, not {kind(value)}; hand in the provider's answer as it came"
+        )
     return value
 
 
 def bounded(found: Sequence[ModelCall]) -> tuple[ModelCall, ...]:
     """Raises `BadMessage` for more calls than anybody meant."""
     if len(found) > MAX_CALLS:
-        raise BadMessage(f"{len(found)} calls in one message; at most {MAX_CALLS} are taken, so ask the model for fewer")
+        raise BadMessage(
+            f"{len(found)} calls in one message; "
+            f"at most {MAX_CALLS} are taken, so ask the model for fewer"
+        )
     return tuple(found)
 
 
 def call(of: Mapping[str, Json], args: Json, *, where: str, id_key: str = "id") -> ModelCall:
-    """Read one call. What is wrong with its name or arguments becomes its `problem`; a call whose id cannot be read cannot
-    be answered either. Raises `BadMessage`.
+    """Read one call. What is wrong with its name or arguments becomes its `problem`; a call whose
+    id cannot be read cannot be answered either. Raises `BadMessage`.
     """
     found = of.get(id_key)
     if found is not None and not (isinstance(found, str) and 0 < len(found) <= MAX_ID):
-        raise BadMessage(f"{where}.{id_key}: must be text of 1 to {MAX_ID} characters; it is what the answer is found by")
+        raise BadMessage(
+            f"{where}.{id_key}: must be text of 1 to {MAX_ID} "
+            "characters; it is what the answer is found by"
+        )
     name = of.get("name")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
-        return ModelCall(found, name[:MAX_NAME] if isinstance(name, str) else "", {}, f"name: must be text of 1 to {MAX_NAME} characters")
+        return ModelCall(
+            found,
+            name[:MAX_NAME] if isinstance(name, str) else "",
+            {},
+            f"name: must be text of 1 to {MAX_NAME} characters",
+        )
     arguments, problem = _arguments(args)
     return ModelCall(found, name, arguments, problem)
 
 
 def _arguments(args: Json) -> tuple[dict[str, Json], str]:
-    """An object, or the JSON text of one; a model that has nothing to say leaves them out or sends an empty text."""
+    """An object, or the JSON text of one; a model that has nothing to say leaves them out or
+    sends an empty text.
+    """
     if args is None or (isinstance(args, str) and not args.strip()):
         return {}, ""
     if isinstance(args, str):
@@ -114,7 +139,13 @@ def _no_constant(word: str) -> None:
 
 def kind(value: Json) -> str:
     """Name a JSON value's kind, for messages."""
-    names: dict[type, str] = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
+    names: dict[type, str] = {
+        dict: "an object",
+        list: "a list",
+        str: "text",
+        bool: "true or false",
+        type(None): "null",
+    }
     return names.get(type(value), "a number")
 
 

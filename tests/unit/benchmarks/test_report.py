@@ -1,4 +1,6 @@
-"""What the soak says at its end: the sentence, the exit code behind it, and files that can be read again."""
+"""What the soak says at its end: the sentence, the exit code behind it, and files that can be
+read again.
+"""
 
 import json
 from collections import Counter
@@ -9,12 +11,19 @@ from benchmarks.soak.verdict import Verdict
 
 
 def report(*words, **more):
-    verdicts = [Verdict(f"series {n}", 60.0, 61.0, 1.0, 0.5, 1.5, 3.0, word) for n, word in enumerate(words)]
+    verdicts = [
+        Verdict(f"series {n}", 60.0, 61.0, 1.0, 0.5, 1.5, 3.0, word) for n, word in enumerate(words)
+    ]
     more = {"broken": [], "broken_count": 0, "problems": [], **more}
     return Report(
-        seconds=3600.0, preload_per_s=200.0, setting={"broker": "mosquitto"}, verdicts=verdicts,
-        outcomes={"local": Counter(ok=10, refused=2)}, left_out=0, **more,
-    )  # fmt: skip
+        seconds=3600.0,
+        preload_per_s=200.0,
+        setting={"broker": "mosquitto"},
+        verdicts=verdicts,
+        outcomes={"local": Counter(ok=10, refused=2)},
+        left_out=0,
+        **more,
+    )
 
 
 def test_flat_and_bounded_and_noisy_pass():
@@ -38,7 +47,9 @@ def test_a_broken_promise_fails_the_whole_and_is_shown():
 
 
 def test_an_end_before_its_time_fails_the_whole():
-    assert "daemon ended by itself" in report("flat", problems=["daemon ended by itself"]).sentence()
+    assert (
+        "daemon ended by itself" in report("flat", problems=["daemon ended by itself"]).sentence()
+    )
     assert not report("flat", problems=["daemon ended by itself"]).passed
 
 

@@ -11,11 +11,16 @@ MEMORY = Rule(1.0)
 
 
 def readings(per_hour, *, minutes=60, start=60.0, noise=0.5, seed=1, warm_up=0.0):
-    """A series as the soak takes it: start, slope, noise, and a rise that ends after the first tenth."""
+    """A series as the soak takes it: start, slope, noise, and a rise that ends after the first
+    tenth.
+    """
     chance = random.Random(seed)
     at = [n * EVERY_S for n in range(int(minutes * 60 / EVERY_S))]
     tenth = at[-1] / 10
-    values = [start + per_hour * t / HOUR + warm_up * min(1.0, t / tenth) + chance.gauss(0, noise) for t in at]
+    values = [
+        start + per_hour * t / HOUR + warm_up * min(1.0, t / tenth) + chance.gauss(0, noise)
+        for t in at
+    ]
     return at, values
 
 
@@ -109,7 +114,10 @@ def test_a_latency_that_doubles_in_an_hour_is_growing():
 
 
 def test_a_machine_that_got_slower_excuses_latencies_and_nothing_else():
-    rising = [judge(name, *readings(60.0), MEMORY, run_s=HOUR) for name in ("local ms", "daemon RSS MiB", "(yardstick ms)")]
+    rising = [
+        judge(name, *readings(60.0), MEMORY, run_s=HOUR)
+        for name in ("local ms", "daemon RSS MiB", "(yardstick ms)")
+    ]
     assert [v.word for v in forgive(rising, "(yardstick ms)")] == ["slowed", "growing", "growing"]
     steady = [*rising[:2], judge("(yardstick ms)", *readings(0.0), None, run_s=HOUR)]
     assert [v.word for v in forgive(steady, "(yardstick ms)")] == ["growing", "growing", "told"]

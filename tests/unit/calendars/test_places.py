@@ -1,4 +1,6 @@
-"""Where calendars are kept: a folder, a real CalDAV-like HTTP server on loopback, and the child that asks them."""
+"""Where calendars are kept: a folder, a real CalDAV-like HTTP server on loopback, and the child
+that asks them.
+"""
 
 import asyncio
 import http.server
@@ -21,7 +23,13 @@ from tools_cache.tool import ErrorCode, ErrorType
 pytestmark = pytest.mark.enable_socket
 START, END = moment("2026-11-23T00:00:00Z"), moment("2026-11-24T00:00:00Z")
 STANDUP = text("UID:1\nDTSTART:20261123T090000Z\nDURATION:PT1H\nSUMMARY:Stand-up")
-PLAN = Plan(key="k-1", title="Review", start=moment("2026-11-23T15:00:00Z"), end=moment("2026-11-23T16:00:00Z"), attendees=("eva@example.com",))
+PLAN = Plan(
+    key="k-1",
+    title="Review",
+    start=moment("2026-11-23T15:00:00Z"),
+    end=moment("2026-11-23T16:00:00Z"),
+    attendees=("eva@example.com",),
+)
 
 
 # ------------------------------------------------------------------ a folder
@@ -38,7 +46,9 @@ def test_a_calendar_is_a_file_or_a_folder_of_files(tmp_path):
     assert list(folder.texts(tmp_path / "nowhere", "primary")) == [], "nothing is in it yet"
 
 
-@pytest.mark.parametrize("name", ["holidays", "../outside", "..", ".", "", "a/b", ".hidden", "a\0b", "a\nb"])
+@pytest.mark.parametrize(
+    "name", ["holidays", "../outside", "..", ".", "", "a/b", ".hidden", "a\0b", "a\nb"]
+)
 def test_a_calendar_that_is_not_there_or_leads_outside_is_not_known(tmp_path, name):
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "a.ics").write_bytes(b"secret")
@@ -64,7 +74,9 @@ def test_what_is_too_large_or_no_file_is_refused_and_never_waited_for(tmp_path):
 def test_an_event_is_written_whole_once_and_never_over_another(tmp_path):
     assert folder.put(tmp_path, "k.ics", b"first") is True
     assert folder.put(tmp_path, "k.ics", b"second") is False
-    assert [p.name for p in (tmp_path / "primary").iterdir()] == ["k.ics"], "nothing half written is left"
+    assert [p.name for p in (tmp_path / "primary").iterdir()] == ["k.ics"], (
+        "nothing half written is left"
+    )
     assert (tmp_path / "primary" / "k.ics").read_bytes() == b"first"
 
 
@@ -94,8 +106,13 @@ class Dav(http.server.BaseHTTPRequestHandler):
             return self._reply(404, {}, b"")
         texts = [b for path, b in self.server.kept.items() if path.startswith(self.path)]
         parts = "".join(
-            f"<D:response><D:propstat><D:prop><C:calendar-data>{escape(t.decode())}</C:calendar-data></D:prop></D:propstat></D:response>" for t in texts)
-        answer = f'<?xml version="1.0"?><D:multistatus xmlns:D="DAV:" xmlns:C="urn:ietf:params:xml:ns:caldav">{parts}</D:multistatus>'
+            f"<D:response><D:propstat><D:prop><C:calendar-data>{escape(t.decode())}</C:calendar-data></D:prop></D:propstat></D:response>"
+            for t in texts
+        )
+        answer = (
+            '<?xml version="1.0"?><D:multistatus xmlns:D="DAV:" '
+            f'xmlns:C="urn:ietf:params:xml:ns:caldav">{parts}</D:multistatus>'
+        )
         return self._reply(207, {"Content-Type": "application/xml"}, answer.encode())
 
     do_REPORT = do_PUT = do_GET = _do  # noqa: N815 - the standard library's names
@@ -144,7 +161,9 @@ def asked(url, **more):
 
 def test_a_server_is_asked_for_the_window_and_nothing_else(dav):
     server, url = dav
-    assert asked(url).texts("primary", START, END) == [STANDUP.replace(b"\r\n", b"\n")], "XML knows one line end"
+    assert asked(url).texts("primary", START, END) == [STANDUP.replace(b"\r\n", b"\n")], (
+        "XML knows one line end"
+    )
     method, path, headers, body = server.asked[0]
     assert (method, path, headers["Depth"]) == ("REPORT", "/dav/eva/personal/", "1")
     assert b'start="20261123T000000Z" end="20261124T000000Z"' in body
@@ -156,22 +175,39 @@ def test_a_server_is_asked_for_the_window_and_nothing_else(dav):
 
 
 @pytest.mark.requirement("S2-124")
-@pytest.mark.parametrize(("status", "headers", "kind", "retryable", "wait_ms"), [
-    (429, {}, ErrorType.RATE_LIMIT, True, 60_000), (429, {"Retry-After": "7"}, ErrorType.RATE_LIMIT, True, 7000),
-    (429, {"Retry-After": "soon"}, ErrorType.RATE_LIMIT, True, 60_000), (429, {"Retry-After": "999999999999"}, ErrorType.RATE_LIMIT, True, 3_600_000),
-    (429, {"Retry-After": "Sat, 01 Jan 2000 00:00:00 GMT"}, ErrorType.RATE_LIMIT, True, 1000),
-    (401, {}, ErrorType.AUTH, False, None), (403, {}, ErrorType.AUTH, False, None),
-    (503, {"Retry-After": "5"}, ErrorType.TRANSIENT, True, None), (500, {}, ErrorType.TRANSIENT, True, None), (408, {}, ErrorType.TRANSIENT, True, None),
-    (404, {}, ErrorType.PERMANENT, False, None), (301, {"Location": "/elsewhere"}, ErrorType.PERMANENT, False, None),
-    (200, {}, ErrorType.PERMANENT, False, None), (418, {}, ErrorType.PERMANENT, False, None),
-])  # fmt: skip
-def test_what_a_server_answers_becomes_an_error_of_the_seed(dav, status, headers, kind, retryable, wait_ms):
+@pytest.mark.parametrize(
+    ("status", "headers", "kind", "retryable", "wait_ms"),
+    [
+        (429, {}, ErrorType.RATE_LIMIT, True, 60_000),
+        (429, {"Retry-After": "7"}, ErrorType.RATE_LIMIT, True, 7000),
+        (429, {"Retry-After": "soon"}, ErrorType.RATE_LIMIT, True, 60_000),
+        (429, {"Retry-After": "999999999999"}, ErrorType.RATE_LIMIT, True, 3_600_000),
+        (429, {"Retry-After": "Sat, 01 Jan 2000 00:00:00 GMT"}, ErrorType.RATE_LIMIT, True, 1000),
+        (401, {}, ErrorType.AUTH, False, None),
+        (403, {}, ErrorType.AUTH, False, None),
+        (503, {"Retry-After": "5"}, ErrorType.TRANSIENT, True, None),
+        (500, {}, ErrorType.TRANSIENT, True, None),
+        (408, {}, ErrorType.TRANSIENT, True, None),
+        (404, {}, ErrorType.PERMANENT, False, None),
+        (301, {"Location": "/elsewhere"}, ErrorType.PERMANENT, False, None),
+        (200, {}, ErrorType.PERMANENT, False, None),
+        (418, {}, ErrorType.PERMANENT, False, None),
+    ],
+)
+def test_what_a_server_answers_becomes_an_error_of_the_seed(
+    dav, status, headers, kind, retryable, wait_ms
+):
     server, url = dav
     server.say = (status, headers, b"hunter2 in a body")
     with pytest.raises(CalendarTrouble) as e:
         asked(url).texts("primary", START, END)
     error = failure(e.value).error
-    assert (error.type, error.retryable, error.retry_after_ms, error.partial_side_effects) == (kind, retryable, wait_ms, False)
+    assert (error.type, error.retryable, error.retry_after_ms, error.partial_side_effects) == (
+        kind,
+        retryable,
+        wait_ms,
+        False,
+    )
     assert "hunter2" not in str(error)
     assert len(server.asked) == 1, "a redirect is not followed"
 
@@ -181,7 +217,9 @@ def test_an_address_that_is_no_calendar_is_not_an_empty_calendar(dav):
     server.say = (404, {}, b"")
     with pytest.raises(CalendarTrouble) as e:
         asked(url).texts("holidays", START, END)
-    assert e.value.trouble is Trouble.UNKNOWN_CALENDAR, "the address may be right, and another calendar was asked for"
+    assert e.value.trouble is Trouble.UNKNOWN_CALENDAR, (
+        "the address may be right, and another calendar was asked for"
+    )
     server.say = (207, {}, b"<html><body>Welcome</body></html>")
     with pytest.raises(CalendarTrouble, match=r"is calendar\.url a calendar\?"):
         asked(url).texts("primary", START, END)
@@ -198,10 +236,20 @@ def test_signing_in_again_is_asked_for_when_the_server_refuses_us(dav):
     assert (told["type"], told["retryable"], told["reauthRequired"]) == ("AUTH", False, True)
 
 
-@pytest.mark.parametrize("body", [
-    b"", b"<", b"<a><b></a>", b'<!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>',
-    '<?xml version="1.0" encoding="utf-16"?><!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>'.encode("utf-16"), b"\xff\xfe", b"<x>" + b"a" * MAX_ANSWER,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<",
+        b"<a><b></a>",
+        b'<!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>',
+        '<?xml version="1.0" encoding="utf-16"?><!DOCTYPE x [<!ENTITY a "aaaa">]><x>&a;</x>'.encode(
+            "utf-16"
+        ),
+        b"\xff\xfe",
+        b"<x>" + b"a" * MAX_ANSWER,
+    ],
+)
 def test_an_answer_that_is_none_is_refused(dav, body):
     server, url = dav
     server.say = (207, {}, body)
@@ -237,7 +285,10 @@ def test_a_write_that_may_have_been_done_says_so_and_one_that_never_left_does_no
         pass
     with pytest.raises(CalendarTrouble) as e:
         asked(gone).put("l.ics", b"x")
-    assert (failure(e.value).error.code, failure(e.value).error.partial_side_effects) == (ErrorCode.NETWORK_ERROR, False)
+    assert (failure(e.value).error.code, failure(e.value).error.partial_side_effects) == (
+        ErrorCode.NETWORK_ERROR,
+        False,
+    )
 
 
 # ------------------------------------------------------------------ the child
@@ -248,9 +299,16 @@ def room(place, **more):
 
 
 async def test_the_child_reads_writes_once_and_leaves_nothing_in_the_daemon(tmp_path):
-    inside = room(Place(folder=tmp_path, meeting_url="https://meet.example/me", email="me@example.com"))
+    inside = room(
+        Place(folder=tmp_path, meeting_url="https://meet.example/me", email="me@example.com")
+    )
     made = await inside.make(PLAN)
-    assert (made.uid, made.fresh, made.link, made.invites) == ("k-1@glassd", True, "https://meet.example/me", False)
+    assert (made.uid, made.fresh, made.link, made.invites) == (
+        "k-1@glassd",
+        True,
+        "https://meet.example/me",
+        False,
+    )
     assert (await inside.make(PLAN)).fresh is False
     agenda = await inside.between(START, END, calendars=["primary"])
     assert [(b.title, b.start, b.end) for b in agenda.busy] == [("Review", PLAN.start, PLAN.end)]
@@ -274,7 +332,10 @@ def a_file(folder):
 
 
 @pytest.mark.requirement("I11-folder-said")
-@pytest.mark.parametrize(("there", "why"), [(missing, "there is no such folder"), (a_file, "this is a file, not a folder")])
+@pytest.mark.parametrize(
+    ("there", "why"),
+    [(missing, "there is no such folder"), (a_file, "this is a file, not a folder")],
+)
 async def test_a_named_folder_that_cannot_be_read_is_not_an_empty_calendar(tmp_path, there, why):
     stick = tmp_path / "stick" / "calendars"
     stick.parent.mkdir()
@@ -284,12 +345,17 @@ async def test_a_named_folder_that_cannot_be_read_is_not_an_empty_calendar(tmp_p
         with pytest.raises(CalendarTrouble) as e:
             await asked_for
         error = failure(e.value).error
-        assert (error.code, error.message) == (ErrorCode.TOOL_UNAVAILABLE, f"The calendar folder {stick} cannot be used: {why}")
+        assert (error.code, error.message) == (
+            ErrorCode.TOOL_UNAVAILABLE,
+            f"The calendar folder {stick} cannot be used: {why}",
+        )
         assert "[calendar] folder" in error.suggestion
     assert not stick.is_dir(), "no folder is made where one should be mounted"
     stick.unlink(missing_ok=True)
     stick.mkdir()
-    assert (await inside.between(START, END, calendars=["primary"])).busy == (), "it is there now, and empty"
+    assert (await inside.between(START, END, calendars=["primary"])).busy == (), (
+        "it is there now, and empty"
+    )
     assert (await inside.make(PLAN)).fresh
 
 
@@ -313,7 +379,10 @@ async def test_a_child_that_never_ends_is_ended_and_what_it_may_have_written_is_
     pid = tmp_path / "pid"
     script = f"echo $$ > {pid}.half; mv {pid}.half {pid}; exec sleep 600"
     stuck = room(Place(folder=tmp_path), deadline_s=0.3, child=("sh", "-c", script))
-    for asking, uncertain in ((stuck.between(START, END, calendars=["primary"]), False), (stuck.make(PLAN), True)):
+    for asking, uncertain in (
+        (stuck.between(START, END, calendars=["primary"]), False),
+        (stuck.make(PLAN), True),
+    ):
         with pytest.raises(CalendarTrouble) as e:
             await asking
         assert (e.value.trouble, e.value.uncertain) == (Trouble.AWAY, uncertain)
@@ -322,7 +391,15 @@ async def test_a_child_that_never_ends_is_ended_and_what_it_may_have_written_is_
                 os.kill(int(pid.read_text()), 0)
 
 
-@pytest.mark.parametrize("child", [("true",), ("sh", "-c", "echo no json"), ("sh", "-c", "head -c 5000000 /dev/zero"), ("/no/such/program",)])
+@pytest.mark.parametrize(
+    "child",
+    [
+        ("true",),
+        ("sh", "-c", "echo no json"),
+        ("sh", "-c", "head -c 5000000 /dev/zero"),
+        ("/no/such/program",),
+    ],
+)
 async def test_a_child_that_says_nothing_sensible_is_a_refusal(tmp_path, child):
     with pytest.raises(CalendarTrouble) as e:
         await room(Place(folder=tmp_path), child=child).between(START, END, calendars=["primary"])
@@ -331,7 +408,14 @@ async def test_a_child_that_says_nothing_sensible_is_a_refusal(tmp_path, child):
 
 async def test_cancelling_ends_the_child_at_once(tmp_path):
     started = tmp_path / "started"
-    stuck = room(Place(folder=tmp_path), child=("sh", "-c", f"echo $$ > {started}.half; mv {started}.half {started}; exec sleep 600"))
+    stuck = room(
+        Place(folder=tmp_path),
+        child=(
+            "sh",
+            "-c",
+            f"echo $$ > {started}.half; mv {started}.half {started}; exec sleep 600",
+        ),
+    )
     task = asyncio.ensure_future(stuck.between(START, END, calendars=["primary"]))
     async with asyncio.timeout(20):
         while not started.exists():
@@ -344,7 +428,13 @@ async def test_cancelling_ends_the_child_at_once(tmp_path):
 
 
 def test_the_child_answers_whatever_goes_wrong(tmp_path, monkeypatch):
-    window = {"do": "between", "start": START.isoformat(), "end": END.isoformat(), "calendars": ["primary"], "place": {"folder": str(tmp_path)}}
+    window = {
+        "do": "between",
+        "start": START.isoformat(),
+        "end": END.isoformat(),
+        "calendars": ["primary"],
+        "place": {"folder": str(tmp_path)},
+    }
     assert worker.answer(window) == {"busy": [], "unread": 0}
     (tmp_path / "primary").mkdir()
     (tmp_path / "primary" / "a.ics").write_bytes(STANDUP)
@@ -364,9 +454,17 @@ def test_the_child_answers_whatever_goes_wrong(tmp_path, monkeypatch):
     assert "pip install 'glassd[calendar]'" in told["text"]
     blocked = tmp_path / "file"
     blocked.write_text("x")
-    make = {"do": "make", "plan": {"key": "k", "title": "t", "start": START.isoformat(), "end": END.isoformat(), "online": False},
-            "now": START.isoformat(), "place": {"folder": str(blocked)}}  # fmt: skip
+    make = {
+        "do": "make",
+        "plan": {
+            "key": "k",
+            "title": "t",
+            "start": START.isoformat(),
+            "end": END.isoformat(),
+            "online": False,
+        },
+        "now": START.isoformat(),
+        "place": {"folder": str(blocked)},
+    }
     assert worker.answer(make)["trouble"] == "refused"
     json.dumps(told)
-
-

@@ -1,4 +1,6 @@
-"""What failed among others may show alone that it was no accident; nothing else gets a second chance."""
+"""What failed among others may show alone that it was no accident; nothing else gets a second
+chance.
+"""
 
 from functools import partial
 from pathlib import Path
@@ -69,7 +71,9 @@ def test_many_failures_are_no_accident(tmp_path):
     assert len(suite.asked) == 1
 
 
-@pytest.mark.parametrize(("failed", "status"), [(None, 1), ([], 1), (["a.py::one"], 2), (["a.py::one"], 3)])
+@pytest.mark.parametrize(
+    ("failed", "status"), [(None, 1), ([], 1), (["a.py::one"], 2), (["a.py::one"], 3)]
+)
 def test_a_run_that_failed_otherwise_than_by_its_tests_stays_failed(tmp_path, failed, status):
     suite = Suite(failed=failed, status=status)
     assert verdict(suite, tmp_path) == (status, "")
@@ -86,18 +90,32 @@ def real(tmp_path, monkeypatch):
     def run(name, text):
         (tmp_path / name).write_text(text)
         words = ["-q", "-p", "tests.conftest", "-p", "no:cacheprovider"]
-        return judge(words, folder=tmp_path, run=partial(run_pytest, cwd=tmp_path), tell=lambda _text: None)
+        return judge(
+            words, folder=tmp_path, run=partial(run_pytest, cwd=tmp_path), tell=lambda _text: None
+        )
 
     return run
 
 
 @pytest.mark.timeout(300)  # several whole runs of pytest, on a machine that has others to do
-@pytest.mark.parametrize(("name", "text", "status"), [("test_once.py", ONCE, 0), ("test_always.py", "def test_always(): assert False\n", 1)], ids=["once", "always"])
-def test_of_a_real_run_what_fails_once_is_forgiven_and_what_fails_always_is_not(real, name, text, status):
+@pytest.mark.parametrize(
+    ("name", "text", "status"),
+    [("test_once.py", ONCE, 0), ("test_always.py", "def test_always(): assert False\n", 1)],
+    ids=["once", "always"],
+)
+def test_of_a_real_run_what_fails_once_is_forgiven_and_what_fails_always_is_not(
+    real, name, text, status
+):
     assert real(name, text) == status
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("harm", ["import nothing_of_that_name\n", "import pytest\ndef test_left_out(): pytest.skip('because')\n"])
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "import nothing_of_that_name\n",
+        "import pytest\ndef test_left_out(): pytest.skip('because')\n",
+    ],
+)
 def test_neither_a_file_that_cannot_be_read_nor_a_skip_is_forgiven_with_a_failure(real, harm):
     assert real("test_harm.py", harm + ONCE) != 0

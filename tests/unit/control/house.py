@@ -25,28 +25,47 @@ BOOM = "boom:boom"
 
 
 def definition(name, *, category="utility", description="Does it. And more.", **more):
-    return ToolDefinition(name=name, description=description, input_schema={"type": "object"}, source=Source.LOCAL, category=category, **more)
+    return ToolDefinition(
+        name=name,
+        description=description,
+        input_schema={"type": "object"},
+        source=Source.LOCAL,
+        category=category,
+        **more,
+    )
 
 
 ASKED = ToolResponse.failure(
-    ErrorCode.CONFIRMATION_REQUIRED, "Create calendar event with 2 attendees?",
+    ErrorCode.CONFIRMATION_REQUIRED,
+    "Create calendar event with 2 attendees?",
     confirmation_request={
-        "token": "tok-1", "expires": 4_000_000_000_000, "tool": "cal:add", "args": {}, "preview": "Create calendar event with 2 attendees",
+        "token": "tok-1",
+        "expires": 4_000_000_000_000,
+        "tool": "cal:add",
+        "args": {},
+        "preview": "Create calendar event with 2 attendees",
     },
-)  # fmt: skip
+)
 """What a tool that needs a yes is answered while the wearer is asked."""
 
 
 def question(call):
     return {
-        "call_id": call.call_id, "tool": call.tool, "origin": "this device", "asked_by": call.origin.value,
-        "preview": "Create calendar event with 2 attendees", "args": dict(call.args), "left_s": 290.0,
-    }  # fmt: skip
+        "call_id": call.call_id,
+        "tool": call.tool,
+        "origin": "this device",
+        "asked_by": call.origin.value,
+        "preview": "Create calendar event with 2 attendees",
+        "args": dict(call.args),
+        "left_s": 290.0,
+    }
 
 
 @dataclass
 class Calls:
-    """A CallsPort that answers at once, unless `gate` is closed. `asked`: what `begin` gives for which tool."""
+    """A CallsPort that answers at once, unless `gate` is closed. `asked`: what `begin` gives
+    for which tool.
+    """
 
     seen: list = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
@@ -68,7 +87,9 @@ class Calls:
         found = self.answers.get(call.tool)
         if found is None:
             return ToolResponse.failure(ErrorCode.TOOL_NOT_FOUND, f"no {call.tool}")
-        return found.with_meta(tool=call.tool, callId=call.call_id, route="local", duration=3, delivery="shown")
+        return found.with_meta(
+            tool=call.tool, callId=call.call_id, route="local", duration=3, delivery="shown"
+        )
 
     async def begin(self, call):
         self.begun.append(call)
@@ -86,20 +107,30 @@ class Calls:
             return ToolResponse.failure(ErrorCode.USED, "This token was used before")
         if not allow:
             return ToolResponse.failure(ErrorCode.DENIED, "You said no")
-        return ToolResponse(data={"event": 1}, meta={"route": "local", "duration": 3, "delivery": "shown"})
+        return ToolResponse(
+            data={"event": 1}, meta={"route": "local", "duration": 3, "delivery": "shown"}
+        )
 
     async def decide(self, call_id, *, allow, grant=Grant.ONCE):
         self.decided.append((call_id, allow, grant, None))
         waiting = {question["call_id"] for question in self.open}
         if call_id not in waiting:
-            return ToolResponse.failure(ErrorCode.USED if len(self.decided) > 1 else ErrorCode.EXPIRED, "This confirmation was used already")
+            return ToolResponse.failure(
+                ErrorCode.USED if len(self.decided) > 1 else ErrorCode.EXPIRED,
+                "This confirmation was used already",
+            )
         self.open = [question for question in self.open if question["call_id"] != call_id]
         if not allow:
             return ToolResponse.failure(ErrorCode.DENIED, "You said no")
-        return ToolResponse(data={"event": 1}, meta={"route": "local", "duration": 3, "delivery": "shown"})
+        return ToolResponse(
+            data={"event": 1}, meta={"route": "local", "duration": 3, "delivery": "shown"}
+        )
 
     def questions(self):
-        return [{"particulars": particulars.lines(definition(each["tool"]), each["args"]), **each} for each in self.open]
+        return [
+            {"particulars": particulars.lines(definition(each["tool"]), each["args"]), **each}
+            for each in self.open
+        ]
 
     async def cancel(self, call_id, reason):
         if call_id not in self.running:
@@ -116,7 +147,12 @@ class Registry:
     def __init__(self):
         self.list = (
             Entry(definition("notes:add"), "Notes"),
-            Entry(definition("cam:shot", category="media"), "Camera", hidden="needs a camera", missing=("CAMERA",)),
+            Entry(
+                definition("cam:shot", category="media"),
+                "Camera",
+                hidden="needs a camera",
+                missing=("CAMERA",),
+            ),
         )
         self.more = {
             "cal:add": Entry(definition("cal:add", requires_confirmation="always"), "Calendar"),
@@ -131,9 +167,16 @@ class Registry:
 def row(call_id="c1", **more):
     """One call as the store tells it."""
     return {
-        "call_id": call_id, "tool": "notes:add", "state": "DELIVERED", "route": "local", "age_s": 90.0, "ok": True, "code": None,
-        "delivery": "shown", **more,
-    }  # fmt: skip
+        "call_id": call_id,
+        "tool": "notes:add",
+        "state": "DELIVERED",
+        "route": "local",
+        "age_s": 90.0,
+        "ok": True,
+        "code": None,
+        "delivery": "shown",
+        **more,
+    }
 
 
 class Store:
@@ -167,15 +210,30 @@ class Confirmations:
 
     async def grants(self, user_id):
         return [
-            {"tool": tool, "grant": kept.grant.value, "since_wall": 1_700_000_000.0, "definition": kept.definition, "origin": kept.origin}
-            for (user, tool), kept in sorted(self.kept.items(), key=lambda item: item[0]) if user == user_id
-        ]  # fmt: skip
+            {
+                "tool": tool,
+                "grant": kept.grant.value,
+                "since_wall": 1_700_000_000.0,
+                "definition": kept.definition,
+                "origin": kept.origin,
+            }
+            for (user, tool), kept in sorted(self.kept.items(), key=lambda item: item[0])
+            if user == user_id
+        ]
 
 
 class Sessions:
     def __init__(self):
         self.modes = {}
-        self.moves = [{"at_wall": 2.0, "cause": "call", "call_id": "c1", "before": {"voice": False}, "after": {"voice": True}}]
+        self.moves = [
+            {
+                "at_wall": 2.0,
+                "cause": "call",
+                "call_id": "c1",
+                "before": {"voice": False},
+                "after": {"voice": True},
+            }
+        ]
 
     async def open(self, user_id, session, mode):
         return self.modes.setdefault((user_id, session), mode), "epoch"
@@ -202,12 +260,23 @@ class House:
     sessions: Sessions
     registry: Registry
 
-    def end(self, call_id, response: ToolResponse, *, state="ANSWERED", delivery="shown", told=True):
+    def end(
+        self, call_id, response: ToolResponse, *, state="ANSWERED", delivery="shown", told=True
+    ):
         """A call gets its final answer: on disk, then (when `told`) on the bus."""
         error = response.error.code.value if response.error else None
-        self.store.rows[call_id] = row(call_id, state=state, ok=response.ok, code=error, delivery=None, response=response.to_json())
+        self.store.rows[call_id] = row(
+            call_id,
+            state=state,
+            ok=response.ok,
+            code=error,
+            delivery=None,
+            response=response.to_json(),
+        )
         if told:
-            self.bus.publish(CallAnswered(call_id, "notes:add", response.ok, "local", delivery, error or ""))
+            self.bus.publish(
+                CallAnswered(call_id, "notes:add", response.ok, "local", delivery, error or "")
+            )
             self.store.rows[call_id]["delivery"] = delivery
 
     @property
@@ -227,10 +296,17 @@ class House:
         finally:
             writer.close()
 
-    async def ask(self, method: str, path: str, body=None, headers: str = "", *, at: Path | None = None):
+    async def ask(
+        self, method: str, path: str, body=None, headers: str = "", *, at: Path | None = None
+    ):
         """One request on its own connection: (status, JSON)."""
-        payload = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(payload)}\r\n{headers}\r\n"
+        payload = (
+            b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        )
+        head = (
+            f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: "
+            f"close\r\nContent-Length: {len(payload)}\r\n{headers}\r\n"
+        )
         return parsed(await self.exchange(head.encode() + payload, path=at))
 
     async def ask_as_owner(self, method: str, path: str, body=None):
@@ -244,10 +320,23 @@ def parsed(raw: bytes):
 
 
 @asynccontextmanager
-async def open_house(tmp_path: Path, *, name: str = "control.sock", limits: Limits | None = None, ring: int = 1024, **more) -> AsyncIterator[House]:
+async def open_house(
+    tmp_path: Path,
+    *,
+    name: str = "control.sock",
+    limits: Limits | None = None,
+    ring: int = 1024,
+    **more,
+) -> AsyncIterator[House]:
     """Serve until the block ends; whatever the server raises, the test sees."""
     path = tmp_path / name
-    bus, calls, said, status, numbers = Bus(), Calls(), [], {"version": "0.1.0", "next_action": ""}, iter(range(1, 10**6))
+    bus, calls, said, status, numbers = (
+        Bus(),
+        Calls(),
+        [],
+        {"version": "0.1.0", "next_action": ""},
+        iter(range(1, 10**6)),
+    )
     calls.gate.set()
     calls.answers["notes:add"] = ToolResponse(data={"id": 1, "text": "milk"})
     lens = {"scene": "s", "page": 1, "pages": 1, "lines": ["Hello"], "at": 1.0}
@@ -258,17 +347,36 @@ async def open_house(tmp_path: Path, *, name: str = "control.sock", limits: Limi
         return ToolResponse(data=f"heard {text}")
 
     store, confirmations, sessions, registry = Store(), Confirmations(), Sessions(), Registry()
-    of_the_server = {name: more.pop(name) for name in ("group", "owner_path", "owner_group") if name in more}
-    ports = Ports(**{
-        "calls": calls, "registry": registry, "render": SimpleNamespace(lens=lambda *, exact=False: {**lens, "drawn": drawn} if exact else lens),
-        "store": store, "bus": bus, "status": lambda: status, "heard": heard, "new_id": lambda: f"id-{next(numbers)}",
-        "confirmations": confirmations, "sessions": sessions, "session_state": lambda: {"voice": True}, **more,
-    })  # fmt: skip
-    server = ControlServer(path, ports, clock=Clock(), full=(Full,), limits=limits, ring=ring, **of_the_server)
+    of_the_server = {
+        name: more.pop(name) for name in ("group", "owner_path", "owner_group") if name in more
+    }
+    ports = Ports(
+        **{
+            "calls": calls,
+            "registry": registry,
+            "render": SimpleNamespace(
+                lens=lambda *, exact=False: {**lens, "drawn": drawn} if exact else lens
+            ),
+            "store": store,
+            "bus": bus,
+            "status": lambda: status,
+            "heard": heard,
+            "new_id": lambda: f"id-{next(numbers)}",
+            "confirmations": confirmations,
+            "sessions": sessions,
+            "session_state": lambda: {"voice": True},
+            **more,
+        }
+    )
+    server = ControlServer(
+        path, ports, clock=Clock(), full=(Full,), limits=limits, ring=ring, **of_the_server
+    )
     server.open()
     running = asyncio.ensure_future(server.run())
     try:
-        yield House(path, bus, calls, said, status, server, lens, store, confirmations, sessions, registry)
+        yield House(
+            path, bus, calls, said, status, server, lens, store, confirmations, sessions, registry
+        )
         if running.done():
             await running
     finally:

@@ -1,4 +1,6 @@
-"""One call's story, now or when it has its answer; what is granted for good; the session's history."""
+"""One call's story, now or when it has its answer; what is granted for good; the session's
+history.
+"""
 
 import asyncio
 
@@ -39,9 +41,15 @@ def running(call_id="c5", state="RUNNING"):
 
 async def test_a_story_says_how_its_answer_reached_the_wearer_in_the_end(tmp_path):
     async with open_house(tmp_path) as house:
-        house.store.rows["c5"] = row("c5", delivery="spoken", response=GOOD.with_meta(delivery="queued").to_json())
+        house.store.rows["c5"] = row(
+            "c5", delivery="spoken", response=GOOD.with_meta(delivery="queued").to_json()
+        )
         status, story = await house.ask("GET", "/v1/calls/c5")
-    assert (status, story["response"]["meta"], story["delivery"]) == (200, {"route": "cloud", "delivery": "spoken"}, "spoken")
+    assert (status, story["response"]["meta"], story["delivery"]) == (
+        200,
+        {"route": "cloud", "delivery": "spoken"},
+        "spoken",
+    )
 
 
 async def test_who_waits_is_told_when_the_call_is_answered(tmp_path):
@@ -52,7 +60,11 @@ async def test_who_waits_is_told_when_the_call_is_answered(tmp_path):
         house.bus.publish(LinkChanged("READY"))
         house.end("c5", GOOD)
         status, story = await told(asking)
-    assert (status, story["response"]["data"], story["response"]["meta"]["delivery"]) == (200, 1, "shown")
+    assert (status, story["response"]["data"], story["response"]["meta"]["delivery"]) == (
+        200,
+        1,
+        "shown",
+    )
 
 
 async def test_a_call_that_was_pending_is_over_when_it_is_completed(tmp_path):
@@ -135,7 +147,10 @@ async def test_who_waits_is_bounded_and_who_looks_is_not(tmp_path):
         assert (await house.ask("GET", "/v1/calls/c5?wait=10"))[0] == 200
 
 
-@pytest.mark.parametrize("query", ["wait=0", "wait=x", "wait=61", "wait=nan", "wait=inf", "wait=-1", "wait=", "until=ever"])
+@pytest.mark.parametrize(
+    "query",
+    ["wait=0", "wait=x", "wait=61", "wait=nan", "wait=inf", "wait=-1", "wait=", "until=ever"],
+)
 async def test_a_wait_we_cannot_read_is_a_400_that_names_it(tmp_path, query):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask("GET", f"/v1/calls/c1?{query}")
@@ -151,22 +166,42 @@ async def test_what_is_granted_for_good_is_listed_and_taken_back(tmp_path):
     async with open_house(tmp_path, user_id="ann") as house:
         house.confirmations.kept["bob", "notes:add"] = Granted(Grant.ALWAYS)
         assert await house.ask("GET", "/v1/grants") == (200, {"grants": []})
-        assert await house.ask_as_owner("PUT", "/v1/grants", {"tool": "cal:add", "grant": "always"}) == (200, {"tool": "cal:add", "grant": "always"})
-        assert await house.ask_as_owner("PUT", "/v1/grants", {"tool": "cam:pay", "grant": "never"}) == (200, {"tool": "cam:pay", "grant": "never"})
+        assert await house.ask_as_owner(
+            "PUT", "/v1/grants", {"tool": "cal:add", "grant": "always"}
+        ) == (200, {"tool": "cal:add", "grant": "always"})
+        assert await house.ask_as_owner(
+            "PUT", "/v1/grants", {"tool": "cam:pay", "grant": "never"}
+        ) == (200, {"tool": "cam:pay", "grant": "never"})
         _, listed = await house.ask("GET", "/v1/grants")
-        assert [(g["tool"], g["grant"]) for g in listed["grants"]] == [("cal:add", "always"), ("cam:pay", "never")]
-        assert await house.ask_as_owner("DELETE", "/v1/grants?tool=cal:add") == (200, {"tool": "cal:add", "revoked": True})
+        assert [(g["tool"], g["grant"]) for g in listed["grants"]] == [
+            ("cal:add", "always"),
+            ("cam:pay", "never"),
+        ]
+        assert await house.ask_as_owner("DELETE", "/v1/grants?tool=cal:add") == (
+            200,
+            {"tool": "cal:add", "revoked": True},
+        )
         status, again = await house.ask_as_owner("DELETE", "/v1/grants?tool=cal:add")
         assert (status, again["error"]["code"]) == (404, "NOT_FOUND")
-    assert {key: kept.grant for key, kept in house.confirmations.kept.items()} == {("ann", "cam:pay"): Grant.NEVER, ("bob", "notes:add"): Grant.ALWAYS}
+    assert {key: kept.grant for key, kept in house.confirmations.kept.items()} == {
+        ("ann", "cam:pay"): Grant.NEVER,
+        ("bob", "notes:add"): Grant.ALWAYS,
+    }
 
 
-@pytest.mark.parametrize(("body", "status", "named"), [
-    ({"tool": "cal:add"}, 400, "grant: must be one of always, never"), ({"tool": "cal:add", "grant": "once"}, 400, "grant"),
-    ({"tool": "cal:add", "grant": []}, 400, "grant"), ({"grant": "always"}, 400, "tool: must be text"),
-    ({"tool": "notes:add", "grant": "always"}, 409, "notes:add runs without a yes"), ({"tool": "notes:add", "grant": "always"}, 409, "a yes"),
-    ({"tool": "cal:ad", "grant": "never"}, 404, "there is no tool cal:ad"), ({"tool": "cal:add", "grant": "never", "x": 1}, 400, "x: unknown"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "status", "named"),
+    [
+        ({"tool": "cal:add"}, 400, "grant: must be one of always, never"),
+        ({"tool": "cal:add", "grant": "once"}, 400, "grant"),
+        ({"tool": "cal:add", "grant": []}, 400, "grant"),
+        ({"grant": "always"}, 400, "tool: must be text"),
+        ({"tool": "notes:add", "grant": "always"}, 409, "notes:add runs without a yes"),
+        ({"tool": "notes:add", "grant": "always"}, 409, "a yes"),
+        ({"tool": "cal:ad", "grant": "never"}, 404, "there is no tool cal:ad"),
+        ({"tool": "cal:add", "grant": "never", "x": 1}, 400, "x: unknown"),
+    ],
+)
 async def test_a_grant_that_cannot_be_is_refused_by_name(tmp_path, body, status, named):
     async with open_house(tmp_path) as house:
         found, answer = await house.ask_as_owner("PUT", "/v1/grants", body)
@@ -178,7 +213,9 @@ async def test_a_grant_that_cannot_be_is_refused_by_name(tmp_path, body, status,
 @pytest.mark.requirement("I12-did-you-mean")
 async def test_a_grant_for_a_mistyped_tool_names_the_nearest(tmp_path):
     async with open_house(tmp_path) as house:
-        _, answer = await house.ask_as_owner("PUT", "/v1/grants", {"tool": "note:add", "grant": "never"})
+        _, answer = await house.ask_as_owner(
+            "PUT", "/v1/grants", {"tool": "note:add", "grant": "never"}
+        )
         assert answer["error"]["fix"] == "did you mean notes:add? (all of them: glassd tools --all)"
 
 
@@ -200,7 +237,13 @@ async def test_a_daemon_without_grants_says_so(tmp_path):
 async def test_the_session_tells_how_it_stands_and_how_it_came_there(tmp_path):
     async with open_house(tmp_path) as house:
         house.sessions.moves *= 3
-        assert await house.ask("GET", "/v1/session?limit=2") == (200, {"state": {"voice": True}, "transitions": house.sessions.moves[:2]})
+        assert await house.ask("GET", "/v1/session?limit=2") == (
+            200,
+            {"state": {"voice": True}, "transitions": house.sessions.moves[:2]},
+        )
         assert (await house.ask("GET", "/v1/session?limit=0"))[0] == 400
     async with open_house(tmp_path, sessions=None) as house:
-        assert await house.ask("GET", "/v1/session") == (200, {"state": {"voice": True}, "transitions": []})
+        assert await house.ask("GET", "/v1/session") == (
+            200,
+            {"state": {"voice": True}, "transitions": []},
+        )

@@ -1,4 +1,6 @@
-"""Calls over the control API: begun, decided, called off, handed in; and every request that cannot be served."""
+"""Calls over the control API: begun, decided, called off, handed in; and every request that
+cannot be served.
+"""
 
 import asyncio
 import json
@@ -20,11 +22,24 @@ DONE = ToolResponse(data={"event": 1}, meta={"route": "local"})
 
 async def test_session_ids_and_order_reach_the_port(tmp_path):
     async with open_house(tmp_path) as house:
-        await house.ask("POST", "/v1/call", {
-            "tool": "notes:add", "session": "s1", "provider_call_id": "toolu_1", "ordinal": 2, "replayed": True,
-        })  # fmt: skip
+        await house.ask(
+            "POST",
+            "/v1/call",
+            {
+                "tool": "notes:add",
+                "session": "s1",
+                "provider_call_id": "toolu_1",
+                "ordinal": 2,
+                "replayed": True,
+            },
+        )
         ((call, _),) = house.calls.seen
-    assert (call.session, call.provider_call_id, call.ordinal, call.replayed) == ("s1", "toolu_1", 2, True)
+    assert (call.session, call.provider_call_id, call.ordinal, call.replayed) == (
+        "s1",
+        "toolu_1",
+        2,
+        True,
+    )
 
 
 async def test_what_is_not_said_is_nothing(tmp_path):
@@ -32,27 +47,51 @@ async def test_what_is_not_said_is_nothing(tmp_path):
         await house.ask("POST", "/v1/call", {"tool": "notes:add"})
         ((call, _),) = house.calls.seen
         assert not house.sessions.modes
-    assert (call.session, call.provider_call_id, call.ordinal, call.replayed) == ("", None, None, False)
+    assert (call.session, call.provider_call_id, call.ordinal, call.replayed) == (
+        "",
+        None,
+        None,
+        False,
+    )
 
 
-@pytest.mark.parametrize(("body", "named"), [
-    ({"session": 5}, "session: must be text"), ({"session": "s" * 65}, "session: must have at most 64"),
-    ({"provider_call_id": "p" * 256}, "provider_call_id: must have at most 255"),
-    ({"ordinal": -1}, "ordinal: must be a whole number"), ({"ordinal": True}, "ordinal"), ({"ordinal": 1.0}, "ordinal"),
-    ({"ordinal": "1"}, "ordinal"), ({"ordinal": 10**9}, "ordinal"), ({"replayed": 1}, "replayed: must be true or false"),
-    ({"ask": "loudly"}, "ask: must be one of block, return"), ({"confirm": 5}, "confirm: must be text"),
-    ({"confirm": "a", "confirmation_token": "b"}, "confirmation_token: is not the same as confirm"),
-    ({"confirm": "a", "wait": False}, "wait: must not be false beside confirm"), ({"mode": None}, "mode: must be one of"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"session": 5}, "session: must be text"),
+        ({"session": "s" * 65}, "session: must have at most 64"),
+        ({"provider_call_id": "p" * 256}, "provider_call_id: must have at most 255"),
+        ({"ordinal": -1}, "ordinal: must be a whole number"),
+        ({"ordinal": True}, "ordinal"),
+        ({"ordinal": 1.0}, "ordinal"),
+        ({"ordinal": "1"}, "ordinal"),
+        ({"ordinal": 10**9}, "ordinal"),
+        ({"replayed": 1}, "replayed: must be true or false"),
+        ({"ask": "loudly"}, "ask: must be one of block, return"),
+        ({"confirm": 5}, "confirm: must be text"),
+        (
+            {"confirm": "a", "confirmation_token": "b"},
+            "confirmation_token: is not the same as confirm",
+        ),
+        ({"confirm": "a", "wait": False}, "wait: must not be false beside confirm"),
+        ({"mode": None}, "mode: must be one of"),
+    ],
+)
 async def test_a_call_we_cannot_read_is_a_400_that_names_the_field(tmp_path, body, named):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask("POST", "/v1/call", {"tool": "notes:add", **body})
         assert (status, answer["error"]["code"]) == (400, "INVALID_REQUEST")
         assert named in answer["error"]["message"]
-        assert [house.calls.seen, house.calls.begun, house.calls.decided, house.sessions.modes] == [[], [], [], {}]
+        assert [house.calls.seen, house.calls.begun, house.calls.decided, house.sessions.modes] == [
+            [],
+            [],
+            [],
+            {},
+        ]
 
 
-# ------------------------------------------------------------------ an id of the client's own, and progress
+# ------------------------------------------------------------------ an id of the client's own, and
+# progress
 
 ID = "01a20334-977f-741a-b564-aa67f2966062"
 
@@ -64,11 +103,18 @@ async def test_a_client_may_choose_the_id_by_which_it_calls_a_call_off(tmp_path)
     assert call.call_id == ID
 
 
-@pytest.mark.parametrize(("body", "named"), [
-    ({"call_id": "mine"}, "call_id: must be a UUID"), ({"call_id": 5}, "call_id: must be text"), ({"progress": "yes"}, "progress: must be true or false"),
-    ({"input": {"inputResponses": 5}}, "input: inputResponses must be an object"), ({"input": {"requestState": {}}}, "input: inputResponses must be an object"),
-    ({"progress": True, "wait": False}, "progress: goes with neither"), ({"progress": True, "confirm": "tok-1"}, "progress: goes with neither"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"call_id": "mine"}, "call_id: must be a UUID"),
+        ({"call_id": 5}, "call_id: must be text"),
+        ({"progress": "yes"}, "progress: must be true or false"),
+        ({"input": {"inputResponses": 5}}, "input: inputResponses must be an object"),
+        ({"input": {"requestState": {}}}, "input: inputResponses must be an object"),
+        ({"progress": True, "wait": False}, "progress: goes with neither"),
+        ({"progress": True, "confirm": "tok-1"}, "progress: goes with neither"),
+    ],
+)
 async def test_an_id_or_a_wish_that_cannot_be_meant_is_a_400(tmp_path, body, named):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask("POST", "/v1/call", {"tool": "notes:add", **body})
@@ -81,7 +127,11 @@ async def told(house, **more):
     payload = json.dumps({"tool": "notes:add", "progress": True, **more}).encode()
     head = f"POST /v1/call HTTP/1.1\r\nHost: x\r\nContent-Length: {len(payload)}\r\n\r\n"
     raw = (await house.exchange(head.encode() + payload, eof=False)).decode()
-    return [json.loads(line[line.index("{") :]) for line in raw.splitlines() if line.startswith("data: ")]
+    return [
+        json.loads(line[line.index("{") :])
+        for line in raw.splitlines()
+        if line.startswith("data: ")
+    ]
 
 
 async def test_progress_comes_in_order_on_the_calls_own_connection_and_the_answer_last(tmp_path):
@@ -94,7 +144,9 @@ async def test_progress_comes_in_order_on_the_calls_own_connection_and_the_answe
 
         house.calls.call = working
         *words, last = await told(house)
-    assert [w["text"] for w in words] == [f"step {n}" for n in range(64)], "a client that is behind misses the newest, and is not waited for"
+    assert [w["text"] for w in words] == [f"step {n}" for n in range(64)], (
+        "a client that is behind misses the newest, and is not waited for"
+    )
     assert (last["event"], last["envelope"]["data"]) == ("answer", {"event": 1})
 
 
@@ -122,9 +174,15 @@ async def test_a_call_without_a_mode_has_its_sessions(tmp_path):
 @pytest.mark.requirement("S2-83")
 async def test_the_first_call_of_a_session_sets_its_mode_and_no_later_one_changes_it(tmp_path):
     async with open_house(tmp_path) as house:
-        first, _ = await house.ask("POST", "/v1/call", {"tool": "notes:add", "session": "s1", "mode": "voice"})
-        again, _ = await house.ask("POST", "/v1/call", {"tool": "notes:add", "session": "s1", "mode": "voice"})
-        status, refused = await house.ask("POST", "/v1/call", {"tool": "notes:add", "session": "s1", "mode": "text"})
+        first, _ = await house.ask(
+            "POST", "/v1/call", {"tool": "notes:add", "session": "s1", "mode": "voice"}
+        )
+        again, _ = await house.ask(
+            "POST", "/v1/call", {"tool": "notes:add", "session": "s1", "mode": "voice"}
+        )
+        status, refused = await house.ask(
+            "POST", "/v1/call", {"tool": "notes:add", "session": "s1", "mode": "text"}
+        )
         assert (first, again, status, refused["error"]["code"]) == (200, 200, 409, "CONFLICT")
         assert "mode: the session s1 is a voice session" in refused["error"]["message"]
         assert refused["error"]["fix"]
@@ -145,7 +203,9 @@ async def test_without_sessions_a_call_has_the_mode_it_says(tmp_path):
 async def test_a_call_nobody_waits_for_is_answered_202_only_once_it_is_on_disk(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.gate.clear()
-        asking = asyncio.ensure_future(house.ask("POST", "/v1/call", {"tool": "notes:add", "wait": False}))
+        asking = asyncio.ensure_future(
+            house.ask("POST", "/v1/call", {"tool": "notes:add", "wait": False})
+        )
         async with asyncio.timeout(DEADLINE_S):
             while not house.calls.begun:
                 await asyncio.sleep(0)
@@ -156,16 +216,25 @@ async def test_a_call_nobody_waits_for_is_answered_202_only_once_it_is_on_disk(t
     assert (status, answer) == (202, {"call_id": house.calls.begun[0].call_id, "state": "admitted"})
 
 
-@pytest.mark.parametrize("asked", [
-    ASKED, ToolResponse.failure(ErrorCode.TOOL_NOT_FOUND, "no"), ToolResponse(data={"status": "pending"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ASKED,
+        ToolResponse.failure(ErrorCode.TOOL_NOT_FOUND, "no"),
+        ToolResponse(data={"status": "pending"}),
+    ],
+)
 async def test_what_is_answered_at_once_comes_as_its_envelope(tmp_path, asked):
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = asked
-        status, envelope = await house.ask_as_owner("POST", "/v1/call", {"tool": "cal:add", "wait": False})
+        status, envelope = await house.ask_as_owner(
+            "POST", "/v1/call", {"tool": "cal:add", "wait": False}
+        )
     assert (status, envelope["ok"]) == (200, asked.ok)
     assert envelope["meta"]["callId"] == house.calls.begun[0].call_id
-    assert envelope.get("error", {}).get("confirmation_request") == (asked.error and asked.error.confirmation_request)
+    assert envelope.get("error", {}).get("confirmation_request") == (
+        asked.error and asked.error.confirmation_request
+    )
 
 
 async def test_calls_being_taken_in_are_bounded_and_the_next_finds_a_place(tmp_path):
@@ -190,7 +259,9 @@ async def test_calls_being_taken_in_are_bounded_and_the_next_finds_a_place(tmp_p
 async def test_who_asks_to_be_told_gets_the_question_at_once(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = ASKED
-        status, envelope = await house.ask_as_owner("POST", "/v1/call", {"tool": "cal:add", "ask": "return"})
+        status, envelope = await house.ask_as_owner(
+            "POST", "/v1/call", {"tool": "cal:add", "ask": "return"}
+        )
         assert not house.calls.seen
     assert (status, envelope["error"]["code"]) == (200, "CONFIRMATION_REQUIRED")
     assert envelope["error"]["confirmation_request"]["token"] == "tok-1"
@@ -217,12 +288,16 @@ async def test_a_tool_that_never_asks_costs_no_second_look(tmp_path, tool):
 async def test_a_tool_that_may_ask_and_did_not_gives_its_answer(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.gate.clear()
-        asking = asyncio.ensure_future(house.ask("POST", "/v1/call", {"tool": "cal:add", "ask": "return"}))
+        asking = asyncio.ensure_future(
+            house.ask("POST", "/v1/call", {"tool": "cal:add", "ask": "return"})
+        )
         async with asyncio.timeout(DEADLINE_S):
             while not house.calls.begun:
                 await asyncio.sleep(0)
             call_id = house.calls.begun[0].call_id
-            house.store.rows[call_id] = row(call_id, state="RUNNING", ok=None, delivery=None, response=None)
+            house.store.rows[call_id] = row(
+                call_id, state="RUNNING", ok=None, delivery=None, response=None
+            )
             house.calls.gate.set()
             while not house.store.reads:
                 await asyncio.sleep(0)
@@ -235,15 +310,25 @@ async def test_a_tool_that_may_ask_and_did_not_gives_its_answer(tmp_path):
 async def test_a_tool_that_became_pending_says_so(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.gate.clear()
-        asking = asyncio.ensure_future(house.ask("POST", "/v1/call", {"tool": "cal:add", "ask": "return"}))
+        asking = asyncio.ensure_future(
+            house.ask("POST", "/v1/call", {"tool": "cal:add", "ask": "return"})
+        )
         async with asyncio.timeout(DEADLINE_S):
             while not house.calls.begun:
                 await asyncio.sleep(0)
             call_id = house.calls.begun[0].call_id
-            house.store.rows[call_id] = {"call_id": call_id, "state": "PENDING", "response": None, "delivery": None}
+            house.store.rows[call_id] = {
+                "call_id": call_id,
+                "state": "PENDING",
+                "response": None,
+                "delivery": None,
+            }
             house.calls.gate.set()
             _, envelope = await asking
-    assert (envelope["ok"], envelope["data"]) == (True, {"status": "pending", "pendingToolCallId": call_id})
+    assert (envelope["ok"], envelope["data"]) == (
+        True,
+        {"status": "pending", "pendingToolCallId": call_id},
+    )
     assert envelope["meta"]["callId"] == call_id
 
 
@@ -266,29 +351,46 @@ async def test_a_token_goes_beside_the_call_never_in_its_arguments(tmp_path, key
 @pytest.mark.parametrize("key", ["token", "confirmation_token"])
 async def test_a_token_is_enough_to_decide_a_call(tmp_path, key):
     async with open_house(tmp_path) as house:
-        status, envelope = await house.ask_as_owner("POST", "/v1/confirm", {key: "tok-1", "allow": True, "grant": "always"})
-        used, second = await house.ask_as_owner("POST", "/v1/confirm", {key: "tok-1", "allow": True})
+        status, envelope = await house.ask_as_owner(
+            "POST", "/v1/confirm", {key: "tok-1", "allow": True, "grant": "always"}
+        )
+        used, second = await house.ask_as_owner(
+            "POST", "/v1/confirm", {key: "tok-1", "allow": True}
+        )
     assert (status, envelope["data"]) == (200, {"event": 1})
-    assert (used, second["error"]["type"], second["error"]["code"]) == (200, "CONFIRMATION_EXPIRED", "USED")
+    assert (used, second["error"]["type"], second["error"]["code"]) == (
+        200,
+        "CONFIRMATION_EXPIRED",
+        "USED",
+    )
     assert house.calls.decided[0] == ("tok-1", True, Grant.ALWAYS, None)
     assert house.calls.decided[1] == ("tok-1", True, Grant.ONCE, None)
 
 
 async def test_a_no_may_be_for_good(tmp_path):
     async with open_house(tmp_path) as house:
-        _, envelope = await house.ask_as_owner("POST", "/v1/confirm", {"token": "tok-1", "allow": False, "grant": "never"})
+        _, envelope = await house.ask_as_owner(
+            "POST", "/v1/confirm", {"token": "tok-1", "allow": False, "grant": "never"}
+        )
     assert envelope["error"]["code"] == "DENIED"
     assert house.calls.decided == [("tok-1", False, Grant.NEVER, None)]
 
 
-@pytest.mark.parametrize(("body", "named"), [
-    ({"allow": True}, "token: must be text"), ({"token": "", "allow": True}, "token"), ({"token": 1, "allow": True}, "token"),
-    ({"token": "t" * 256, "allow": True}, "token: must have at most"), ({"token": "t"}, "allow: must be true or false"),
-    ({"token": "t", "allow": "yes"}, "allow"), ({"token": "t", "allow": True, "grant": "maybe"}, "grant: must be one of"),
-    ({"token": "t", "allow": True, "grant": "never"}, "grant: never goes with allow false"),
-    ({"token": "t", "allow": False, "grant": "always"}, "grant: always goes with allow true"),
-    ({"token": "t", "allow": True, "tool": "a:b"}, "tool: unknown key"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"allow": True}, "token: must be text"),
+        ({"token": "", "allow": True}, "token"),
+        ({"token": 1, "allow": True}, "token"),
+        ({"token": "t" * 256, "allow": True}, "token: must have at most"),
+        ({"token": "t"}, "allow: must be true or false"),
+        ({"token": "t", "allow": "yes"}, "allow"),
+        ({"token": "t", "allow": True, "grant": "maybe"}, "grant: must be one of"),
+        ({"token": "t", "allow": True, "grant": "never"}, "grant: never goes with allow false"),
+        ({"token": "t", "allow": False, "grant": "always"}, "grant: always goes with allow true"),
+        ({"token": "t", "allow": True, "tool": "a:b"}, "tool: unknown key"),
+    ],
+)
 async def test_a_decision_we_cannot_read_is_a_400_that_names_the_field(tmp_path, body, named):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask_as_owner("POST", "/v1/confirm", body)
@@ -302,7 +404,10 @@ async def test_a_decision_we_cannot_read_is_a_400_that_names_the_field(tmp_path,
 async def test_a_running_call_is_called_off_with_its_reason(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.running = {"c7": None, "c8": None}
-        assert await house.ask("POST", "/v1/calls/c7/cancel", {"reason": "changed my mind"}) == (200, {"call_id": "c7", "cancelled": True})
+        assert await house.ask("POST", "/v1/calls/c7/cancel", {"reason": "changed my mind"}) == (
+            200,
+            {"call_id": "c7", "cancelled": True},
+        )
         assert (await house.ask("POST", "/v1/calls/c8/cancel"))[0] == 200
     assert house.calls.running == {"c7": "changed my mind", "c8": "cancelled over the control API"}
 
@@ -312,7 +417,12 @@ async def test_what_is_over_or_unknown_cannot_be_called_off(tmp_path):
         over, told = await house.ask("POST", "/v1/calls/c1/cancel")
         unknown, none = await house.ask("POST", "/v1/calls/nope/cancel")
         wrong, bad = await house.ask("POST", "/v1/calls/c1/cancel", {"reason": "x" * 201})
-    assert (over, told["error"]["code"], unknown, none["error"]["code"]) == (409, "CONFLICT", 404, "NOT_FOUND")
+    assert (over, told["error"]["code"], unknown, none["error"]["code"]) == (
+        409,
+        "CONFLICT",
+        404,
+        "NOT_FOUND",
+    )
     assert "c1 is DELIVERED" in told["error"]["message"]
     assert (wrong, "reason" in bad["error"]["message"]) == (400, True)
 
@@ -321,12 +431,29 @@ async def test_what_is_over_or_unknown_cannot_be_called_off(tmp_path):
 
 
 @pytest.mark.requirement("S3-26")
-@pytest.mark.parametrize(("body", "ok", "value"), [
-    ({"data": {"answer": "yes"}}, True, {"answer": "yes"}), ({"data": None}, True, None), ({"ok": True}, True, None),
-    ({"ok": True, "data": 5, "render": {"display": {"layout": "text_wall", "text": "x"}}}, True, 5),
-    ({"error": {"type": "TRANSIENT", "message": "later"}}, False, "later"),
-    ({"ok": False, "error": {"type": "PERMANENT", "code": "DENIED", "message": "no"}, "intents": []}, False, "no"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "ok", "value"),
+    [
+        ({"data": {"answer": "yes"}}, True, {"answer": "yes"}),
+        ({"data": None}, True, None),
+        ({"ok": True}, True, None),
+        (
+            {"ok": True, "data": 5, "render": {"display": {"layout": "text_wall", "text": "x"}}},
+            True,
+            5,
+        ),
+        ({"error": {"type": "TRANSIENT", "message": "later"}}, False, "later"),
+        (
+            {
+                "ok": False,
+                "error": {"type": "PERMANENT", "code": "DENIED", "message": "no"},
+                "intents": [],
+            },
+            False,
+            "no",
+        ),
+    ],
+)
 async def test_a_result_comes_plain_or_as_a_whole_envelope(tmp_path, body, ok, value):
     async with open_house(tmp_path, user_id="ann") as house:
         status, answer = await house.ask("POST", "/v1/calls/c9/result", {**body, "session": "s1"})
@@ -336,14 +463,25 @@ async def test_a_result_comes_plain_or_as_a_whole_envelope(tmp_path, body, ok, v
     assert (response.data if ok else response.error.message) == value
 
 
-@pytest.mark.parametrize(("body", "named"), [
-    (b"", "not JSON"), ({}, "data: there must be data, or an error"), ({"data": 1, "error": {}}, "data: there must be"),
-    ({"ok": 1, "data": 2}, "ok: must be true or false"), ({"ok": True, "error": {}}, "error: must be absent"),
-    ({"error": "no"}, "error: must be an object"), ({"error": {"message": "x"}}, "error.type: must be a string"),
-    ({"error": {"type": "X", "message": "x"}}, "error.type: 'X' is not one"), ({"data": 1, "result": 1}, "result: unknown key"),
-    ({"data": 1, "render": 5}, "render: must be an object"), ({"data": 1, "session": 5}, "session: must be text"),
-])  # fmt: skip
-async def test_a_malformed_result_is_a_400_that_names_the_field_and_is_not_handed_on(tmp_path, body, named):
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (b"", "not JSON"),
+        ({}, "data: there must be data, or an error"),
+        ({"data": 1, "error": {}}, "data: there must be"),
+        ({"ok": 1, "data": 2}, "ok: must be true or false"),
+        ({"ok": True, "error": {}}, "error: must be absent"),
+        ({"error": "no"}, "error: must be an object"),
+        ({"error": {"message": "x"}}, "error.type: must be a string"),
+        ({"error": {"type": "X", "message": "x"}}, "error.type: 'X' is not one"),
+        ({"data": 1, "result": 1}, "result: unknown key"),
+        ({"data": 1, "render": 5}, "render: must be an object"),
+        ({"data": 1, "session": 5}, "session: must be text"),
+    ],
+)
+async def test_a_malformed_result_is_a_400_that_names_the_field_and_is_not_handed_on(
+    tmp_path, body, named
+):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask("POST", "/v1/calls/c9/result", body)
         assert (status, house.calls.submitted) == (400, [])
@@ -374,11 +512,15 @@ async def test_a_second_result_is_a_409(tmp_path):
 async def test_a_full_disk_is_told_as_one(tmp_path, caplog):
     async with open_house(tmp_path) as house:
         house.confirmations.broken = Full("no room for new durable work")
-        status, answer = await house.ask_as_owner("PUT", "/v1/grants", {"tool": "cal:add", "grant": "always"})
+        status, answer = await house.ask_as_owner(
+            "PUT", "/v1/grants", {"tool": "cal:add", "grant": "always"}
+        )
         assert (status, answer["error"]["code"]) == (507, "DISK_FULL")
         assert "no room" in answer["error"]["message"]
         house.confirmations.broken = ValueError("ours")
-        status, answer = await house.ask_as_owner("PUT", "/v1/grants", {"tool": "cal:add", "grant": "always"})
+        status, answer = await house.ask_as_owner(
+            "PUT", "/v1/grants", {"tool": "cal:add", "grant": "always"}
+        )
         assert (status, answer["error"]["code"]) == (500, "INTERNAL")
     assert "ours" not in json.dumps(answer)
 
@@ -386,7 +528,9 @@ async def test_a_full_disk_is_told_as_one(tmp_path, caplog):
 async def test_a_call_that_was_begun_is_never_turned_away_for_lack_of_a_place(tmp_path):
     async with open_house(tmp_path, limits=Limits(polls=0)) as house:
         house.calls.gate.clear()
-        asking = asyncio.ensure_future(house.ask("POST", "/v1/call", {"tool": "cal:add", "ask": "return"}))
+        asking = asyncio.ensure_future(
+            house.ask("POST", "/v1/call", {"tool": "cal:add", "ask": "return"})
+        )
         async with asyncio.timeout(DEADLINE_S):
             while not house.calls.begun:
                 await asyncio.sleep(0)

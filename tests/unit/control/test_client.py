@@ -1,4 +1,6 @@
-"""The client: why there is no answer is always said, with the next thing to do and the right exit code."""
+"""The client: why there is no answer is always said, with the next thing to do and the right
+exit code.
+"""
 
 import asyncio
 import socket
@@ -54,7 +56,9 @@ async def test_it_asks_and_gets_json(tmp_path):
         client = ControlClient((house.path,))
         assert await asyncio.to_thread(client.request, "GET", "/v1/lens") == (200, house.lens)
         owner = ControlClient((house.owners,))
-        assert (await asyncio.to_thread(owner.request, "POST", "/v1/say", {"text": "hi"}))[1]["data"] == "heard hi"
+        assert (await asyncio.to_thread(owner.request, "POST", "/v1/say", {"text": "hi"}))[1][
+            "data"
+        ] == "heard hi"
 
 
 async def test_the_first_socket_somebody_answers_on_is_taken(tmp_path):
@@ -83,7 +87,9 @@ def test_a_socket_one_may_not_use_names_its_group(tmp_path, monkeypatch):
             raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(client_module.socket, "socket", Forbidden)
-    monkeypatch.setattr(client_module.grp, "getgrgid", lambda gid: type("G", (), {"gr_name": "lenses"}))
+    monkeypatch.setattr(
+        client_module.grp, "getgrgid", lambda gid: type("G", (), {"gr_name": "lenses"})
+    )
     error = complaint(path)
     assert (error.exit_code, error.code) == (3, "PERMISSION")
     assert "usermod -aG lenses" in error.fix
@@ -93,7 +99,11 @@ async def test_errors_of_the_api_keep_their_words_and_get_an_exit_code(tmp_path)
     async with open_house(tmp_path) as house:
         missing = await asyncio.to_thread(complaint, house.path, path="/v1/calls/nope")
         malformed = await asyncio.to_thread(complaint, house.path, path="/v1/calls?limit=x")
-    assert (missing.exit_code, missing.code, missing.fix) == (4, "NOT_FOUND", "see the last ones: glassd calls")
+    assert (missing.exit_code, missing.code, missing.fix) == (
+        4,
+        "NOT_FOUND",
+        "see the last ones: glassd calls",
+    )
     assert (malformed.exit_code, malformed.code) == (2, "INVALID_REQUEST")
 
 
@@ -106,9 +116,15 @@ def test_a_daemon_that_does_not_answer_is_given_up_on(tmp_path):
         assert time.monotonic() - began < 20
 
 
-@pytest.mark.parametrize("answer", [
-    b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"nonsense\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{",
+    ],
+)
 def test_an_answer_that_breaks_off_means_the_daemon_stopped(tmp_path, answer):
     with canned(tmp_path / "c.sock", answer) as path:
         assert complaint(path).exit_code == 3
@@ -116,7 +132,9 @@ def test_an_answer_that_breaks_off_means_the_daemon_stopped(tmp_path, answer):
 
 @pytest.mark.parametrize("body", [b"{}", b"x", b'{"error": 5}', b""])
 def test_an_error_without_words_is_an_error_still(tmp_path, body):
-    with canned(tmp_path / "c.sock", b"HTTP/1.1 500 X\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)) as path:
+    with canned(
+        tmp_path / "c.sock", b"HTTP/1.1 500 X\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    ) as path:
         error = complaint(path)
     assert (error.exit_code, error.code) == (1, "INTERNAL")
     assert "500" in error.message

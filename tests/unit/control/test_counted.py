@@ -10,7 +10,14 @@ from edge.metrics import Gauges, Metrics
 from tests.unit.control.house import open_house
 
 pytestmark = pytest.mark.enable_socket
-CALL = {"toolId": 'say:"hi"\n👓', "version": "1", "route": "local", "outcome": "answered", "ok": True, "duration": 7}
+CALL = {
+    "toolId": 'say:"hi"\n👓',
+    "version": "1",
+    "route": "local",
+    "outcome": "answered",
+    "ok": True,
+    "duration": 7,
+}
 GET = b"GET /v1/metrics HTTP/1.1\r\nHost: x\r\n"
 
 

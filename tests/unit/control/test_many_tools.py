@@ -13,8 +13,12 @@ from tests.unit.edge.test_snapshot import app
 
 @pytest.mark.requirement("I5-10000")
 async def test_a_list_of_thousands_lets_others_go_on_between():
-    snapshot = Union.of((), [app(f"com.a{n}", *(f"t{m}" for m in range(20))) for n in range(200)]).snapshot("v", None, stale=False)
-    ports = SimpleNamespace(registry=SimpleNamespace(snapshot=lambda: snapshot), choice=None, status=dict)
+    snapshot = Union.of(
+        (), [app(f"com.a{n}", *(f"t{m}" for m in range(20))) for n in range(200)]
+    ).snapshot("v", None, stale=False)
+    ports = SimpleNamespace(
+        registry=SimpleNamespace(snapshot=lambda: snapshot), choice=None, status=dict
+    )
     others = 0
 
     async def somebody_else():

@@ -1,4 +1,6 @@
-"""The pairing paths of the control API: streams that end with their client, answers, refusals in words."""
+"""The pairing paths of the control API: streams that end with their client, answers, refusals
+in words.
+"""
 
 import asyncio
 import json
@@ -13,8 +15,17 @@ from tests.unit.control.house import DEADLINE_S, open_house
 
 pytestmark = pytest.mark.enable_socket
 
-HEARD = Heard("F0:00:00:00:00:01", "mock:display", "Mock display glasses", "MOCK-DSP", "F0:00:00:00:00:01", -50)
-BOND = Bond(HEARD.id, HEARD.model, HEARD.name, MappingProxyType({"": HEARD.address}), "passkey", 1.0)
+HEARD = Heard(
+    "F0:00:00:00:00:01",
+    "mock:display",
+    "Mock display glasses",
+    "MOCK-DSP",
+    "F0:00:00:00:00:01",
+    -50,
+)
+BOND = Bond(
+    HEARD.id, HEARD.model, HEARD.name, MappingProxyType({"": HEARD.address}), "passkey", 1.0
+)
 
 
 class Desk:
@@ -72,7 +83,9 @@ class Reader:
 
     def __init__(self, house, method, path, body=None):
         self.house, self.payload = house, b"" if body is None else json.dumps(body).encode()
-        self.head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(self.payload)}\r\n\r\n".encode()
+        self.head = (
+            f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(self.payload)}\r\n\r\n"
+        ).encode()
 
     async def __aenter__(self):
         self.reader, self.writer = await asyncio.open_unix_connection(str(self.house.owners))
@@ -94,11 +107,21 @@ class Reader:
 @pytest.mark.requirement("I4-pair-window")
 async def test_a_window_is_a_stream_that_another_connection_answers(tmp_path):
     desk = Desk()
-    async with open_house(tmp_path, pairing=desk) as house, Reader(house, "POST", "/v1/pairing", {"glasses": HEARD.id, "seconds": 60}) as client:
+    async with (
+        open_house(tmp_path, pairing=desk) as house,
+        Reader(house, "POST", "/v1/pairing", {"glasses": HEARD.id, "seconds": 60}) as client,
+    ):
         assert await client.event() == {"event": "step", "state": "SCANNING"}
         asked = await client.event()
-        assert (asked["state"], asked["ask"], asked["glasses"]["title"]) == ("ASKING", "passkey", "Mock display glasses")
-        assert await house.ask_as_owner("POST", "/v1/pairing/answer", {"passkey": "012 345"}) == (204, None)
+        assert (asked["state"], asked["ask"], asked["glasses"]["title"]) == (
+            "ASKING",
+            "passkey",
+            "Mock display glasses",
+        )
+        assert await house.ask_as_owner("POST", "/v1/pairing/answer", {"passkey": "012 345"}) == (
+            204,
+            None,
+        )
         paired = await client.event()
         assert (paired["state"], paired["how"]) == ("PAIRED", "passkey")
         assert await client.event() is None, "the stream ends, and the connection with it"
@@ -122,24 +145,39 @@ async def test_hanging_up_closes_the_window(tmp_path):
 
 async def test_a_scan_tells_what_is_heard_and_its_end(tmp_path):
     desk = Desk()
-    async with open_house(tmp_path, pairing=desk) as house, Reader(house, "GET", "/v1/scan?seconds=2&settle=0.5") as client:
+    async with (
+        open_house(tmp_path, pairing=desk) as house,
+        Reader(house, "GET", "/v1/scan?seconds=2&settle=0.5") as client,
+    ):
         heard = await client.event()
-        assert (heard["event"], heard["id"], heard["rssi"], heard["ours"]) == ("heard", HEARD.id, -50, False)
+        assert (heard["event"], heard["id"], heard["rssi"], heard["ours"]) == (
+            "heard",
+            HEARD.id,
+            -50,
+            False,
+        )
         assert await client.event() == {"event": "done"}
         assert await client.event() is None
         assert desk.wanted == [(2.0, 0.5)]
 
 
-@pytest.mark.parametrize(("broken", "code"), [
-    (DeskRefused("BUSY", "somebody else", "wait"), "BUSY"), (RadioError(RadioReason.NO_ADAPTER, "no adapter", "plug it in"), "RADIO"),
-    (RadioError(RadioReason.NOT_FOUND, "nobody", "switch on"), "NOT_FOUND"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("broken", "code"),
+    [
+        (DeskRefused("BUSY", "somebody else", "wait"), "BUSY"),
+        (RadioError(RadioReason.NO_ADAPTER, "no adapter", "plug it in"), "RADIO"),
+        (RadioError(RadioReason.NOT_FOUND, "nobody", "switch on"), "NOT_FOUND"),
+    ],
+)
 @pytest.mark.parametrize("path", ["POST /v1/pairing", "GET /v1/scan"])
 async def test_what_cannot_begin_is_the_streams_last_event(tmp_path, broken, code, path):
     desk = Desk()
     desk.broken = broken
     method, _, path = path.partition(" ")
-    async with open_house(tmp_path, pairing=desk) as house, Reader(house, method, path, {} if method == "POST" else None) as client:
+    async with (
+        open_house(tmp_path, pairing=desk) as house,
+        Reader(house, method, path, {} if method == "POST" else None) as client,
+    ):
         failed = await client.event()
         assert (failed["event"], failed["code"], failed["text"]) == ("failed", code, str(broken))
         assert failed["fix"]
@@ -156,10 +194,21 @@ async def test_a_bug_in_the_desk_costs_this_client_only(tmp_path, caplog):
         assert (await house.ask("GET", "/v1/pairing"))[1]["state"] == "IDLE"
 
 
-@pytest.mark.parametrize("body", [
-    {}, {"passkey": ""}, {"passkey": "12a456"}, {"passkey": "1234567"}, {"passkey": -1}, {"passkey": True}, {"same": "yes"}, {"passkey": 1.5},
-    {"passkey": "٣٤٥"}, {"answer": 1},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"passkey": ""},
+        {"passkey": "12a456"},
+        {"passkey": "1234567"},
+        {"passkey": -1},
+        {"passkey": True},
+        {"same": "yes"},
+        {"passkey": 1.5},
+        {"passkey": "٣٤٥"},
+        {"answer": 1},
+    ],
+)
 async def test_an_answer_that_is_none_is_refused(tmp_path, body):
     desk = Desk()
     async with open_house(tmp_path, pairing=desk) as house:
@@ -168,7 +217,17 @@ async def test_an_answer_that_is_none_is_refused(tmp_path, body):
         assert desk.answers == []
 
 
-@pytest.mark.parametrize("body", [{"seconds": 0}, {"seconds": 121}, {"seconds": True}, {"glasses": "x" * 65}, {"glasses": 5}, {"who": 1}])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"seconds": 0},
+        {"seconds": 121},
+        {"seconds": True},
+        {"glasses": "x" * 65},
+        {"glasses": 5},
+        {"who": 1},
+    ],
+)
 async def test_a_window_that_cannot_be_is_refused(tmp_path, body):
     async with open_house(tmp_path, pairing=Desk()) as house:
         assert (await house.ask_as_owner("POST", "/v1/pairing", body))[0] == 400
@@ -178,7 +237,9 @@ async def test_same_or_not_is_an_answer_and_what_is_not_asked_is_a_conflict(tmp_
     desk = Desk()
     async with open_house(tmp_path, pairing=desk) as house:
         for same in (True, False):
-            assert (await house.ask_as_owner("POST", "/v1/pairing/answer", {"same": same}))[0] == 204
+            assert (await house.ask_as_owner("POST", "/v1/pairing/answer", {"same": same}))[
+                0
+            ] == 204
         assert desk.answers == [(None, True), (None, False)]
         desk.broken = DeskRefused("NOTHING_ASKED", "nothing is asked")
         assert (await house.ask_as_owner("POST", "/v1/pairing/answer", {"same": True}))[0] == 409
@@ -187,11 +248,19 @@ async def test_same_or_not_is_an_answer_and_what_is_not_asked_is_a_conflict(tmp_
 async def test_bonds_are_forgotten_by_name_or_as_the_only_one(tmp_path):
     desk = Desk()
     async with open_house(tmp_path, pairing=desk) as house:
-        assert (await house.ask_as_owner("DELETE", "/v1/bonds"))[1] == {"unpaired": {"id": HEARD.id, "model": "mock:display", "name": "MOCK-DSP"}}
+        assert (await house.ask_as_owner("DELETE", "/v1/bonds"))[1] == {
+            "unpaired": {"id": HEARD.id, "model": "mock:display", "name": "MOCK-DSP"}
+        }
         desk.unpaired = None
-        assert (await house.ask_as_owner("DELETE", "/v1/bonds/F0%3A00"))[1] == {"unpaired": {"id": "F0:00"}}
+        assert (await house.ask_as_owner("DELETE", "/v1/bonds/F0%3A00"))[1] == {
+            "unpaired": {"id": "F0:00"}
+        }
         assert desk.wanted == [None, "F0:00"]
-        for broken, status in ((DeskRefused("NOT_FOUND", "none"), 404), (DeskRefused("BUSY", "busy"), 409), (RadioError(RadioReason.OTHER, "radio"), 502)):
+        for broken, status in (
+            (DeskRefused("NOT_FOUND", "none"), 404),
+            (DeskRefused("BUSY", "busy"), 409),
+            (RadioError(RadioReason.OTHER, "radio"), 502),
+        ):
             desk.broken = broken
             answered, error = await house.ask_as_owner("DELETE", "/v1/bonds/x")
             assert (answered, error["error"]["message"]) == (status, str(broken))

@@ -1,4 +1,6 @@
-"""Who may do what over the control API: the file system decides by the two sockets, and who asks does not answer."""
+"""Who may do what over the control API: the file system decides by the two sockets, and who
+asks does not answer.
+"""
 
 import asyncio
 import errno
@@ -40,19 +42,33 @@ OWNERS = (
     ("POST", "/v1/call", {"tool": "cal:add", "confirmation_token": "tok-1"}),
 )
 """What decides for the wearer."""
-CALLERS = {"POST /v1/call", r"POST /v1/calls/([^/]{1,64})/cancel", r"POST /v1/calls/([^/]{1,64})/result"}
+CALLERS = {
+    "POST /v1/call",
+    r"POST /v1/calls/([^/]{1,64})/cancel",
+    r"POST /v1/calls/([^/]{1,64})/result",
+}
 """All that is not reading and that a caller may do."""
 
 
 @pytest.mark.parametrize(("method", "path", "body"), OWNERS)
 @pytest.mark.requirement("CONSENT-roles")
-async def test_what_decides_for_the_wearer_is_refused_on_the_control_socket(tmp_path, method, path, body):
+async def test_what_decides_for_the_wearer_is_refused_on_the_control_socket(
+    tmp_path, method, path, body
+):
     async with open_house(tmp_path, owner_group=group_of_ours()) as house:
         status, answer = await house.ask(method, path, body)
         assert (status, answer["error"]["code"]) == (403, "PERMISSION")
         assert f"for the group {group_of_ours()}" in answer["error"]["message"]
-        assert f"sudo usermod -aG {group_of_ours()} $USER, then log in again" in answer["error"]["fix"]
-        assert (house.calls.decided, house.calls.seen, house.calls.begun, house.said, house.confirmations.kept) == ([], [], [], [], {})
+        assert (
+            f"sudo usermod -aG {group_of_ours()} $USER, then log in again" in answer["error"]["fix"]
+        )
+        assert (
+            house.calls.decided,
+            house.calls.seen,
+            house.calls.begun,
+            house.said,
+            house.confirmations.kept,
+        ) == ([], [], [], [], {})
         assert (await house.ask_as_owner(method, path, body))[0] != 403
 
 
@@ -60,7 +76,11 @@ async def test_every_route_that_changes_something_says_whose_it_is(tmp_path):
     """A new route that decides something is the owner's, unless it is named here."""
     async with open_house(tmp_path) as house:
         table = house.server._entrances[0].routes._table
-        open_to_callers = {f"{method} {pattern.pattern}" for may, method, pattern, _ in table if may.value == "control" and method != "GET"}
+        open_to_callers = {
+            f"{method} {pattern.pattern}"
+            for may, method, pattern, _ in table
+            if may.value == "control" and method != "GET"
+        }
     assert open_to_callers == CALLERS
 
 
@@ -75,14 +95,22 @@ async def test_where_there_is_no_group_the_refusal_names_none(tmp_path, group):
 # ------------------------------------------------------------------ no token for who asks
 
 
-@pytest.mark.parametrize("how", [{"ask": "return"}, {"wait": False}, {}, {"wait": "delivery"}, {"progress": True}])
+@pytest.mark.parametrize(
+    "how", [{"ask": "return"}, {"wait": False}, {}, {"wait": "delivery"}, {"progress": True}]
+)
 @pytest.mark.requirement("CONSENT-roles")
 async def test_only_the_owner_is_given_the_token_of_a_question(tmp_path, how):
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = house.calls.answers["cal:add"] = ASKED
         body = json.dumps({"tool": "cal:add", **how}).encode()
-        head = f"POST /v1/call HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-        callers, owners = await house.exchange(head + body, eof=False), await house.exchange(head + body, eof=False, path=house.owners)
+        head = (
+            "POST /v1/call HTTP/1.1\r\nHost: x\r\nConnection: "
+            f"close\r\nContent-Length: {len(body)}\r\n\r\n"
+        ).encode()
+        callers, owners = (
+            await house.exchange(head + body, eof=False),
+            await house.exchange(head + body, eof=False, path=house.owners),
+        )
     assert b"CONFIRMATION_REQUIRED" in callers
     assert b"Create calendar event with 2 attendees" in callers
     assert b"tok-1" not in callers
@@ -92,16 +120,30 @@ async def test_only_the_owner_is_given_the_token_of_a_question(tmp_path, how):
 async def test_open_questions_are_read_without_a_token_and_decided_by_the_calls_id(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = ASKED
-        await house.ask("POST", "/v1/call", {"tool": "cal:add", "args": {"title": "x"}, "ask": "return", "origin": "mcp"})
+        await house.ask(
+            "POST",
+            "/v1/call",
+            {"tool": "cal:add", "args": {"title": "x"}, "ask": "return", "origin": "mcp"},
+        )
         _, told = await house.ask("GET", "/v1/confirm")
         ((question,),) = told.values()
-        assert (question["tool"], question["args"], question["asked_by"], "token" in question) == ("cal:add", {"title": "x"}, "mcp", False)
-        status, envelope = await house.ask_as_owner("POST", "/v1/confirm", {"call_id": question["call_id"], "allow": True})
+        assert (question["tool"], question["args"], question["asked_by"], "token" in question) == (
+            "cal:add",
+            {"title": "x"},
+            "mcp",
+            False,
+        )
+        status, envelope = await house.ask_as_owner(
+            "POST", "/v1/confirm", {"call_id": question["call_id"], "allow": True}
+        )
         assert (status, envelope["data"]) == (200, {"event": 1})
         assert (await house.ask("GET", "/v1/confirm"))[1] == {"questions": []}
 
 
-@pytest.mark.parametrize("body", [{"allow": True}, {"allow": True, "token": "t", "call_id": "c"}, {"allow": True, "call_id": 5}])
+@pytest.mark.parametrize(
+    "body",
+    [{"allow": True}, {"allow": True, "token": "t", "call_id": "c"}, {"allow": True, "call_id": 5}],
+)
 async def test_a_decision_names_one_question(tmp_path, body):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask_as_owner("POST", "/v1/confirm", body)
@@ -111,21 +153,28 @@ async def test_a_decision_names_one_question(tmp_path, body):
 # ------------------------------------------------------------------ other people's calls
 
 
-@pytest.mark.parametrize(("origin", "allowed"), [("cli", True), ("mcp", True), ("voice", False), ("glasses", False), ("cloud", False)])
+@pytest.mark.parametrize(
+    ("origin", "allowed"),
+    [("cli", True), ("mcp", True), ("voice", False), ("glasses", False), ("cloud", False)],
+)
 @pytest.mark.requirement("CONSENT-roles")
 async def test_a_caller_calls_off_only_what_came_over_the_control_api(tmp_path, origin, allowed):
     async with open_house(tmp_path) as house:
         house.store.rows["c7"] = row("c7", state="RUNNING", request={"origin": origin})
         house.calls.running["c7"] = None
         status, _ = await house.ask("POST", "/v1/calls/c7/cancel")
-        assert (status, house.calls.running["c7"] is not None) == ((200, True) if allowed else (403, False))
+        assert (status, house.calls.running["c7"] is not None) == (
+            (200, True) if allowed else (403, False)
+        )
         assert (await house.ask_as_owner("POST", "/v1/calls/c7/cancel"))[0] == 200
 
 
 @pytest.mark.parametrize("origin", ["voice", "glasses", "wearer", "cloud"])
 async def test_a_caller_cannot_call_in_the_wearers_name(tmp_path, origin):
     async with open_house(tmp_path) as house:
-        status, answer = await house.ask("POST", "/v1/call", {"tool": "notes:add", "origin": origin})
+        status, answer = await house.ask(
+            "POST", "/v1/call", {"tool": "notes:add", "origin": origin}
+        )
         assert (status, house.calls.seen) == (400, [])
     assert "origin" in answer["error"]["message"]
 
@@ -133,11 +182,18 @@ async def test_a_caller_cannot_call_in_the_wearers_name(tmp_path, origin):
 @pytest.mark.requirement("CONSENT-roles")
 async def test_a_caller_does_not_answer_a_question_to_the_wearer(tmp_path):
     async with open_house(tmp_path) as house:
-        house.store.rows |= {"c8": row("c8", state="PENDING", route="wearer"), "c9": row("c9", state="PENDING", route="local")}
-        assert (await house.ask("POST", "/v1/calls/c8/result", {"data": {"answer": "yes"}}))[0] == 403
+        house.store.rows |= {
+            "c8": row("c8", state="PENDING", route="wearer"),
+            "c9": row("c9", state="PENDING", route="local"),
+        }
+        assert (await house.ask("POST", "/v1/calls/c8/result", {"data": {"answer": "yes"}}))[
+            0
+        ] == 403
         assert house.calls.submitted == []
         assert (await house.ask("POST", "/v1/calls/c9/result", {"data": 5}))[0] == 200
-        assert (await house.ask_as_owner("POST", "/v1/calls/c8/result", {"data": {"answer": "yes"}}))[0] == 200
+        assert (
+            await house.ask_as_owner("POST", "/v1/calls/c8/result", {"data": {"answer": "yes"}})
+        )[0] == 200
 
 
 # ------------------------------------------------------------------ the socket files
@@ -176,7 +232,9 @@ def setgid_folder(tmp_path):
 
 @pytest.mark.requirement("CONSENT-roles")
 @pytest.mark.parametrize("shown", ["as it is", "as the unit's user namespace shows it"])
-async def test_a_setgid_folder_of_its_name_gives_the_socket_its_group(tmp_path, setgid_folder, monkeypatch, shown):
+async def test_a_setgid_folder_of_its_name_gives_the_socket_its_group(
+    tmp_path, setgid_folder, monkeypatch, shown
+):
     if shown != "as it is":
         if os.geteuid() != 0:
             pytest.skip("only root can give a folder to the group that stands for all unknown ones")
@@ -185,14 +243,19 @@ async def test_a_setgid_folder_of_its_name_gives_the_socket_its_group(tmp_path, 
     monkeypatch.setattr(os, "chown", forbidden_chown)
     (setgid_folder / "owner.sock").touch()  # left by a daemon that was killed
     async with open_house(tmp_path, owner_group=group_of_ours()) as house:
-        assert (house.owners.stat().st_gid, stat.S_IMODE(house.owners.stat().st_mode)) == (setgid_folder.stat().st_gid, 0o660)
+        assert (house.owners.stat().st_gid, stat.S_IMODE(house.owners.stat().st_mode)) == (
+            setgid_folder.stat().st_gid,
+            0o660,
+        )
         assert (await house.ask_as_owner("GET", "/v1/status"))[0] == 200
     assert not house.owners.exists()
 
 
 @pytest.mark.parametrize("group", ["", "no-such-group"])
 @pytest.mark.requirement("CONSENT-roles")
-async def test_a_folder_lets_no_group_in_that_the_configuration_does_not_name(tmp_path, setgid_folder, group):
+async def test_a_folder_lets_no_group_in_that_the_configuration_does_not_name(
+    tmp_path, setgid_folder, group
+):
     async with open_house(tmp_path, owner_group=group) as house:
         assert stat.S_IMODE(house.owners.stat().st_mode) == 0o600
 
@@ -205,7 +268,9 @@ async def test_a_folder_of_another_user_is_not_used(tmp_path, setgid_folder, mon
     setgid_folder.chmod(0o2777)
     made = []
     bind = socket.socket.bind
-    monkeypatch.setattr(socket.socket, "bind", lambda self, address: (made.append(address), bind(self, address))[1])
+    monkeypatch.setattr(
+        socket.socket, "bind", lambda self, address: (made.append(address), bind(self, address))[1]
+    )
     async with open_house(tmp_path, owner_group=group_of_ours()) as house:
         assert (await house.ask_as_owner("GET", "/v1/status"))[0] == 200
     assert str(setgid_folder / "owner.sock") not in made
@@ -213,9 +278,18 @@ async def test_a_folder_of_another_user_is_not_used(tmp_path, setgid_folder, mon
 
 @pytest.mark.requirement("CONSENT-roles")
 async def test_two_daemons_with_sockets_in_one_directory_have_two_owners_sockets(tmp_path):
-    async with open_house(tmp_path, name="left.sock") as left, open_house(tmp_path, name="right.sock") as right:
-        assert [house.owners.name for house in (left, right)] == ["left-owner.sock", "right-owner.sock"]
-        assert [(await house.ask_as_owner("GET", "/v1/status"))[0] for house in (left, right)] == [200, 200]
+    async with (
+        open_house(tmp_path, name="left.sock") as left,
+        open_house(tmp_path, name="right.sock") as right,
+    ):
+        assert [house.owners.name for house in (left, right)] == [
+            "left-owner.sock",
+            "right-owner.sock",
+        ]
+        assert [(await house.ask_as_owner("GET", "/v1/status"))[0] for house in (left, right)] == [
+            200,
+            200,
+        ]
         _, answer = await left.ask("POST", "/v1/confirm", {"token": "tok-1", "allow": True})
         assert str(left.owners) in answer["error"]["fix"]
 
@@ -253,15 +327,22 @@ for name in ("control.sock", "owner.sock"):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-@pytest.mark.parametrize(("member", "found"), [("callers", ["open", "shut"]), ("owners", ["shut", "open"]), ("nobody", ["shut", "shut"])])
+@pytest.mark.parametrize(
+    ("member", "found"),
+    [("callers", ["open", "shut"]), ("owners", ["shut", "open"]), ("nobody", ["shut", "shut"])],
+)
 @pytest.mark.requirement("CONSENT-roles")
 async def test_another_user_opens_only_the_socket_of_its_group(open_place, member, found):
     import sys
 
-    callers, owners, nobody = [group for group in grp.getgrall() if group.gr_gid not in {0, 65534}][:3]
+    callers, owners, nobody = [group for group in grp.getgrall() if group.gr_gid not in {0, 65534}][
+        :3
+    ]
     gid = {"callers": callers, "owners": owners, "nobody": nobody}[member].gr_gid
     async with open_house(open_place, group=callers.gr_name, owner_group=owners.gr_name):
-        process = await asyncio.create_subprocess_exec(sys.executable, "-I", "-c", ATTACK, str(gid), str(open_place), stdout=-1)
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-c", ATTACK, str(gid), str(open_place), stdout=-1
+        )
         async with asyncio.timeout(DEADLINE_S):
             out, _ = await process.communicate()
     assert [line.split()[1] for line in out.decode().splitlines()] == found
@@ -273,7 +354,9 @@ async def test_an_owners_socket_that_is_taken_lets_go_of_the_first(tmp_path):
     with socket.socket(socket.AF_UNIX) as other:
         other.bind(str(tmp_path / "owner.sock"))
         other.listen(1)
-        with pytest.raises(SocketTaken, match=r"owner\.sock: another glassd is running.*control\.owner_socket"):
+        with pytest.raises(
+            SocketTaken, match=r"owner\.sock: another glassd is running.*control\.owner_socket"
+        ):
             async with open_house(tmp_path):
                 pass
     assert not (tmp_path / "control.sock").exists()

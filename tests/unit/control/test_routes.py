@@ -36,7 +36,11 @@ async def test_all_tools_say_why_they_are_hidden(tmp_path):
     async with open_house(tmp_path) as house:
         _, listed = await house.ask("GET", "/v1/tools?all=1")
     hidden = listed["tools"][1]
-    assert (hidden["name"], hidden["hidden"], hidden["missing"]) == ("cam:shot", "needs a camera", ["CAMERA"])
+    assert (hidden["name"], hidden["hidden"], hidden["missing"]) == (
+        "cam:shot",
+        "needs a camera",
+        ["CAMERA"],
+    )
 
 
 async def test_tools_can_be_asked_for_by_category(tmp_path):
@@ -49,21 +53,47 @@ async def test_tools_can_be_asked_for_by_category(tmp_path):
 
 async def test_a_call_reaches_the_port_whole_and_its_envelope_comes_back(tmp_path):
     async with open_house(tmp_path) as house:
-        status, envelope = await house.ask("POST", "/v1/call", {
-            "tool": "notes:add", "args": {"text": "milk"}, "mode": "voice", "wait": "delivery", "idempotency_key": "k",
-            "ttl_s": 5, "turn_id": "t1", "origin": "mcp",
-        })  # fmt: skip
-        (call, wait), = house.calls.seen
+        status, envelope = await house.ask(
+            "POST",
+            "/v1/call",
+            {
+                "tool": "notes:add",
+                "args": {"text": "milk"},
+                "mode": "voice",
+                "wait": "delivery",
+                "idempotency_key": "k",
+                "ttl_s": 5,
+                "turn_id": "t1",
+                "origin": "mcp",
+            },
+        )
+        ((call, wait),) = house.calls.seen
     assert (status, envelope["ok"], envelope["data"]) == (200, True, {"id": 1, "text": "milk"})
-    assert (call.tool, call.args, call.mode, wait) == ("notes:add", {"text": "milk"}, Mode.VOICE, Wait.DELIVERY)
-    assert (call.idempotency_key, call.ttl_s, call.turn_id, call.origin) == ("k", 5.0, "t1", CallOrigin.MCP)
+    assert (call.tool, call.args, call.mode, wait) == (
+        "notes:add",
+        {"text": "milk"},
+        Mode.VOICE,
+        Wait.DELIVERY,
+    )
+    assert (call.idempotency_key, call.ttl_s, call.turn_id, call.origin) == (
+        "k",
+        5.0,
+        "t1",
+        CallOrigin.MCP,
+    )
 
 
 async def test_a_plain_call_is_text_from_the_command_line_and_waits_for_the_answer(tmp_path):
     async with open_house(tmp_path, user_id="ann") as house:
         await house.ask("POST", "/v1/call", {"tool": "notes:add"})
-        (call, wait), = house.calls.seen
-    assert (call.args, call.mode, call.origin, wait, call.idempotency_key) == ({}, Mode.TEXT, CallOrigin.CLI, Wait.ANSWER, None)
+        ((call, wait),) = house.calls.seen
+    assert (call.args, call.mode, call.origin, wait, call.idempotency_key) == (
+        {},
+        Mode.TEXT,
+        CallOrigin.CLI,
+        Wait.ANSWER,
+        None,
+    )
     assert call.user_id == "ann"
 
 
@@ -83,7 +113,9 @@ async def test_a_call_without_an_answer_ends_with_504(tmp_path, monkeypatch):
 
 async def test_what_is_said_is_heard(tmp_path):
     async with open_house(tmp_path) as house:
-        status, envelope = await house.ask_as_owner("POST", "/v1/say", {"text": "what's on my list"})
+        status, envelope = await house.ask_as_owner(
+            "POST", "/v1/say", {"text": "what's on my list"}
+        )
         assert (status, envelope["data"]) == (200, "heard what's on my list")
         assert house.said == ["what's on my list"]
 
@@ -105,7 +137,9 @@ async def test_the_lens_is_what_the_glasses_acknowledged(tmp_path):
         assert await house.ask("GET", "/v1/lens") == (200, house.lens)
 
 
-@pytest.mark.parametrize("path", ["/", "/v2/status", "/v1/status/", "/v1/nope", "/v1/calls/a/b", "/v1/calls/" + "x" * 65])
+@pytest.mark.parametrize(
+    "path", ["/", "/v2/status", "/v1/status/", "/v1/nope", "/v1/calls/a/b", "/v1/calls/" + "x" * 65]
+)
 async def test_an_unknown_path_is_a_404_in_json(tmp_path, path):
     async with open_house(tmp_path) as house:
         status, body = await house.ask("GET", path)
@@ -120,28 +154,50 @@ async def test_the_daemon_is_no_developer_console(tmp_path):
     assert (status, body["error"]["code"]) == (404, "NOT_FOUND")
 
 
-@pytest.mark.parametrize(("method", "path", "allow"), [("POST", "/v1/status", "GET"), ("GET", "/v1/call", "POST")])
+@pytest.mark.parametrize(
+    ("method", "path", "allow"), [("POST", "/v1/status", "GET"), ("GET", "/v1/call", "POST")]
+)
 async def test_a_wrong_method_is_a_405_that_names_the_right_one(tmp_path, method, path, allow):
     async with open_house(tmp_path) as house:
         head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
         answer = await house.exchange(head.encode())
     assert b" 405 " in answer
-    assert f"allow: {allow}".encode() in answer.lower().replace(allow.lower().encode(), allow.encode())
+    assert f"allow: {allow}".encode() in answer.lower().replace(
+        allow.lower().encode(), allow.encode()
+    )
 
 
-@pytest.mark.parametrize(("body", "named"), [
-    (b"", "not JSON"), (b"{", "not JSON"), (b"[]", "must be a JSON object"), (b'"x"', "must be a JSON object"),
-    (b"{}", "tool"), ({"tool": 5}, "tool"), ({"tool": "  "}, "tool"), ({"tool": "x" * 256}, "at most 255"),
-    ({"tool": "a:b", "args": []}, "args: must be an object"), ({"tool": "a:b", "arg": {}}, "arg: unknown key"),
-    ({"tool": "a:b", "mode": "shout"}, "mode: must be one of text, voice"), ({"tool": "a:b", "mode": []}, "mode"),
-    ({"tool": "a:b", "wait": True}, "wait"), ({"tool": "a:b", "wait": []}, "wait"), ({"tool": "a:b", "wait": "x"}, "wait"),
-    ({"tool": "a:b", "ttl_s": 0}, "ttl_s"), ({"tool": "a:b", "ttl_s": True}, "ttl_s"), ({"tool": "a:b", "ttl_s": "5"}, "ttl_s"),
-    ({"tool": "a:b", "ttl_s": 1e9}, "ttl_s"), (b'{"tool": "a:b", "ttl_s": NaN}', "NaN is not JSON"),
-    ({"tool": "a:b", "origin": "cloud"}, "origin: must be one of cli, mcp"),
-    (b'{"tool": "a:b", "args": {"x": "\\ud800"}}', "half a character"), (b'{"tool": "\xff"}', "not UTF-8"),
-    (b"[" * 100_000, "nested too deeply"), (b'{"tool": "a:b", "args": {"x": ' + b"9" * 5000 + b"}}", "a number is too large"),
-    (b'{"tool": "a:b", "args": {"x": 1e999}}', "a number is too large"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"[]", "must be a JSON object"),
+        (b'"x"', "must be a JSON object"),
+        (b"{}", "tool"),
+        ({"tool": 5}, "tool"),
+        ({"tool": "  "}, "tool"),
+        ({"tool": "x" * 256}, "at most 255"),
+        ({"tool": "a:b", "args": []}, "args: must be an object"),
+        ({"tool": "a:b", "arg": {}}, "arg: unknown key"),
+        ({"tool": "a:b", "mode": "shout"}, "mode: must be one of text, voice"),
+        ({"tool": "a:b", "mode": []}, "mode"),
+        ({"tool": "a:b", "wait": True}, "wait"),
+        ({"tool": "a:b", "wait": []}, "wait"),
+        ({"tool": "a:b", "wait": "x"}, "wait"),
+        ({"tool": "a:b", "ttl_s": 0}, "ttl_s"),
+        ({"tool": "a:b", "ttl_s": True}, "ttl_s"),
+        ({"tool": "a:b", "ttl_s": "5"}, "ttl_s"),
+        ({"tool": "a:b", "ttl_s": 1e9}, "ttl_s"),
+        (b'{"tool": "a:b", "ttl_s": NaN}', "NaN is not JSON"),
+        ({"tool": "a:b", "origin": "cloud"}, "origin: must be one of cli, mcp"),
+        (b'{"tool": "a:b", "args": {"x": "\\ud800"}}', "half a character"),
+        (b'{"tool": "\xff"}', "not UTF-8"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"tool": "a:b", "args": {"x": ' + b"9" * 5000 + b"}}", "a number is too large"),
+        (b'{"tool": "a:b", "args": {"x": 1e999}}', "a number is too large"),
+    ],
+)
 async def test_a_request_we_cannot_read_is_a_400_that_names_the_problem(tmp_path, body, named):
     async with open_house(tmp_path) as house:
         status, answer = await house.ask("POST", "/v1/call", body)
@@ -170,7 +226,11 @@ async def test_a_bad_request_does_not_end_the_connection(tmp_path):
 async def test_tools_can_be_asked_for_by_mode_and_the_others_say_why_they_are_not_there(tmp_path):
     async with open_house(tmp_path) as house:
         first = house.registry.list[0]
-        house.registry.list = (replace(first, definition=replace(first.definition, allowed_modes=frozenset({Mode.TEXT}))),)
+        house.registry.list = (
+            replace(
+                first, definition=replace(first.definition, allowed_modes=frozenset({Mode.TEXT}))
+            ),
+        )
         _, text = await house.ask("GET", "/v1/tools?mode=text")
         _, voice = await house.ask("GET", "/v1/tools?mode=voice")
         _, everything = await house.ask("GET", "/v1/tools?mode=voice&all=1")

@@ -22,7 +22,9 @@ GET = b"GET /v1/status HTTP/1.1\r\nHost: x\r\n\r\n"
 
 def bare(path, **more):
     nothing = object()
-    ports = dict.fromkeys(("calls", "registry", "render", "store", "bus", "status", "heard", "new_id"), nothing)
+    ports = dict.fromkeys(
+        ("calls", "registry", "render", "store", "bus", "status", "heard", "new_id"), nothing
+    )
     from edge.clock import Clock
 
     return ControlServer(path, Ports(**ports), clock=Clock(), **more)
@@ -45,7 +47,9 @@ async def test_the_group_named_gets_the_socket(tmp_path, monkeypatch):
 
     group = next(g for g in grp.getgrall() if g.gr_gid != tmp_path.stat().st_gid)
     given = []
-    monkeypatch.setattr(os, "chown", lambda path, uid, gid: given.append((path, uid, gid)))  # only root may give away
+    monkeypatch.setattr(
+        os, "chown", lambda path, uid, gid: given.append((path, uid, gid))
+    )  # only root may give away
     async with open_house(tmp_path, group=group.gr_name) as house:
         assert given == [(house.path, -1, group.gr_gid)]
 
@@ -176,14 +180,21 @@ async def test_a_request_arriving_byte_by_byte_is_served(tmp_path):
         writer.close()
 
 
-@pytest.mark.parametrize("raw", [
-    b"\x00\x01\x02\x03\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/x\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n",
-    b"POST /v1/say HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
-    b"POST /v1/say HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
-    b"POST /v1/say HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
-    b"GET //[ HTTP/1.1\r\nHost: x\r\n\r\n", b"GET http://[bad/ HTTP/1.1\r\nHost: x\r\n\r\n",
-    b"GET /v1/calls?" + b"a=1&" * 40 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"\x00\x01\x02\x03\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/x\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"POST /v1/say HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+        b"POST /v1/say HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        b"POST /v1/say HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+        b"GET //[ HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET http://[bad/ HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /v1/calls?" + b"a=1&" * 40 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+)
 async def test_bytes_that_are_not_http_get_a_400_in_words_and_no_second_chance(tmp_path, raw):
     async with open_house(tmp_path) as house:
         reader, writer = await asyncio.open_unix_connection(str(house.path))
@@ -199,7 +210,9 @@ async def test_bytes_that_are_not_http_get_a_400_in_words_and_no_second_chance(t
 
 async def test_a_head_too_large_is_refused(tmp_path):
     async with open_house(tmp_path) as house:
-        status, _ = parsed(await house.exchange(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 40_000, eof=False))
+        status, _ = parsed(
+            await house.exchange(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 40_000, eof=False)
+        )
     assert status == 431
 
 
@@ -207,7 +220,12 @@ async def test_a_head_too_large_is_refused(tmp_path):
 async def test_a_body_too_large_is_refused_and_the_sender_hears_why(tmp_path, head):
     body = b"a" * 300_000
     chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
-    raw = b"POST /v1/say HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n" + (chunked if b"chunked" in head else body)
+    raw = (
+        b"POST /v1/say HTTP/1.1\r\nHost: x\r\n"
+        + head
+        + b"\r\n\r\n"
+        + (chunked if b"chunked" in head else body)
+    )
     async with open_house(tmp_path) as house:
         status, answer = parsed(await house.exchange(raw))
         assert not house.said
@@ -218,14 +236,21 @@ async def test_a_body_too_large_is_refused_and_the_sender_hears_why(tmp_path, he
 async def test_a_body_at_the_bound_is_taken(tmp_path):
     async with open_house(tmp_path, limits=Limits(body=1000)) as house:
         text = json.dumps({"text": "x"})
-        assert (await house.ask_as_owner("POST", "/v1/say", (text + " " * (1000 - len(text))).encode()))[0] == 200
-        assert (await house.ask_as_owner("POST", "/v1/say", (text + " " * (1001 - len(text))).encode()))[0] == 413
+        assert (
+            await house.ask_as_owner("POST", "/v1/say", (text + " " * (1000 - len(text))).encode())
+        )[0] == 200
+        assert (
+            await house.ask_as_owner("POST", "/v1/say", (text + " " * (1001 - len(text))).encode())
+        )[0] == 413
 
 
 async def test_a_client_waiting_for_100_continue_is_told_to_go_on(tmp_path):
     async with open_house(tmp_path) as house:
         reader, writer = await asyncio.open_unix_connection(str(house.owners))
-        writer.write(b"POST /v1/say HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 14\r\n\r\n")
+        writer.write(
+            b"POST /v1/say HTTP/1.1\r\nHost: x\r\nExpect: "
+            b"100-continue\r\nContent-Length: 14\r\n\r\n"
+        )
         async with asyncio.timeout(DEADLINE_S):
             assert b"100" in await reader.readuntil(b"\r\n\r\n")
             writer.write(b'{"text": "hi"}')
@@ -259,7 +284,12 @@ async def test_a_client_that_says_nothing_is_let_go_without_a_word(tmp_path):
 
 async def test_a_client_that_goes_in_the_middle_of_a_request_harms_nobody(tmp_path):
     async with open_house(tmp_path) as house:
-        assert await house.exchange(b"POST /v1/say HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\nhal") == b""
+        assert (
+            await house.exchange(
+                b"POST /v1/say HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\nhal"
+            )
+            == b""
+        )
         assert not house.said
         assert (await house.ask("GET", "/v1/status"))[0] == 200
 
@@ -345,11 +375,18 @@ async def test_a_follower_may_leave_out_how_calls_fare_and_misses_nothing_else(t
         for number in range(3):
             house.bus.publish(CallReceived(f"c-{number}", "notes:add", "cli"))
         house.bus.publish(moved(1))
-        assert [(await all_of_it.block())["data"]["event"] for _ in range(4)] == ["call.received"] * 3 + ["link.state"]
+        assert [(await all_of_it.block())["data"]["event"] for _ in range(4)] == [
+            "call.received"
+        ] * 3 + ["link.state"]
         seen = await less.block()
         assert seen["data"]["event"] == "link.state"
-        elsewhere = await Follower.join(house, seen["id"])  # its numbers mean nothing to the whole stream
-        assert await elsewhere.block() == {"event": "missed", "data": {"event": "missed", "missed": None}}
+        elsewhere = await Follower.join(
+            house, seen["id"]
+        )  # its numbers mean nothing to the whole stream
+        assert await elsewhere.block() == {
+            "event": "missed",
+            "data": {"event": "missed", "missed": None},
+        }
         for follower in (all_of_it, less, elsewhere):
             follower.writer.close()
 
@@ -501,7 +538,9 @@ async def test_a_follower_that_stops_reading_is_let_go(tmp_path):
         follower.writer.close()
 
 
-async def test_writing_to_a_client_that_hung_up_ends_its_connection_and_no_other(tmp_path, monkeypatch, caplog):
+async def test_writing_to_a_client_that_hung_up_ends_its_connection_and_no_other(
+    tmp_path, monkeypatch, caplog
+):
     """uvloop's transports raise RuntimeError there; so do ours here, whatever the loop."""
     real = asyncio.StreamWriter.write
 

@@ -1,4 +1,6 @@
-"""`/v1/tools`: what there is and how it stands, one tool whole, switched, counted; and each way to ask wrongly."""
+"""`/v1/tools`: what there is and how it stands, one tool whole, switched, counted; and each way
+to ask wrongly.
+"""
 
 from types import SimpleNamespace
 from urllib.parse import quote
@@ -16,12 +18,19 @@ class Chosen:
     """`ChoicePort` by hand."""
 
     def __init__(self):
-        self.stands = {"notes:add": Choice(AVAILABLE, "not loaded", loaded=False), "cam:shot": Choice(HIDDEN, "needs a camera")}
+        self.stands = {
+            "notes:add": Choice(AVAILABLE, "not loaded", loaded=False),
+            "cam:shot": Choice(HIDDEN, "needs a camera"),
+        }
         self.acts = []
         self.fails = None
 
     def choice(self, entry, user_id, mode=None):
-        return Choice(HIDDEN, f"not for {mode} mode") if mode else self.stands.get(entry.definition.name, Choice(OFFERED))
+        return (
+            Choice(HIDDEN, f"not for {mode} mode")
+            if mode
+            else self.stands.get(entry.definition.name, Choice(OFFERED))
+        )
 
     def describe(self):
         return {"turn": 3, "loaded": {}}
@@ -53,40 +62,90 @@ async def test_a_listing_tells_state_reason_counts_and_the_loader(tmp_path, chos
         _, listed = await house.ask("GET", "/v1/tools")
         _, everything = await house.ask("GET", "/v1/tools?all=1")
         _, voice = await house.ask("GET", "/v1/tools?mode=voice")
-    assert [(t["name"], t["state"], t["reason"], t["hidden"]) for t in listed["tools"]] == [("notes:add", AVAILABLE, "not loaded", "")]
-    assert [(t["name"], t["hidden"]) for t in everything["tools"]] == [("notes:add", ""), ("cam:shot", "needs a camera")]
-    assert (everything["counts"], everything["loader"]["turn"]) == ({"offered": 0, "available": 1, "hidden": 1}, 3)
+    assert [(t["name"], t["state"], t["reason"], t["hidden"]) for t in listed["tools"]] == [
+        ("notes:add", AVAILABLE, "not loaded", "")
+    ]
+    assert [(t["name"], t["hidden"]) for t in everything["tools"]] == [
+        ("notes:add", ""),
+        ("cam:shot", "needs a camera"),
+    ]
+    assert (everything["counts"], everything["loader"]["turn"]) == (
+        {"offered": 0, "available": 1, "hidden": 1},
+        3,
+    )
     assert voice["tools"] == []
 
 
 async def test_a_switch_says_what_changed_and_what_to_know(tmp_path, chosen):
     async with open_house(tmp_path, choice=chosen) as house:
-        status, done = await house.ask_as_owner("PUT", "/v1/tools", {"tool": "notes:add", "enabled": True})
-        assert (status, done) == (200, {
-            "tool": "notes:add", "enabled": True, "changed": ["notes:add", "b:b"], "state": AVAILABLE, "reason": "not loaded",
-            "warnings": ["it depends on c:c, which is not there"],
-        })  # fmt: skip
-        assert (await house.ask_as_owner("PUT", "/v1/tools", {"tool": "notes:add", "enabled": False, "origin": "mcp"}))[0] == 200
-    assert chosen.acts == [("local", "notes:add", True, "cli"), ("local", "notes:add", False, "mcp")]
+        status, done = await house.ask_as_owner(
+            "PUT", "/v1/tools", {"tool": "notes:add", "enabled": True}
+        )
+        assert (status, done) == (
+            200,
+            {
+                "tool": "notes:add",
+                "enabled": True,
+                "changed": ["notes:add", "b:b"],
+                "state": AVAILABLE,
+                "reason": "not loaded",
+                "warnings": ["it depends on c:c, which is not there"],
+            },
+        )
+        assert (
+            await house.ask_as_owner(
+                "PUT", "/v1/tools", {"tool": "notes:add", "enabled": False, "origin": "mcp"}
+            )
+        )[0] == 200
+    assert chosen.acts == [
+        ("local", "notes:add", True, "cli"),
+        ("local", "notes:add", False, "mcp"),
+    ]
 
 
-@pytest.mark.parametrize(("fails", "status", "code"), [
-    (CannotSwitch("NOT_FOUND", "there is no tool x:y", "see"), 404, "NOT_FOUND"),
-    (CannotSwitch("CONFLICT", "x:y cannot be enabled: it works only while the glasses are worn", "wait"), 409, "CONFLICT"),
-    (Full("no room"), 507, "DISK_FULL"),
-])  # fmt: skip
-async def test_what_cannot_be_switched_is_told_with_its_reason(tmp_path, chosen, fails, status, code):
+@pytest.mark.parametrize(
+    ("fails", "status", "code"),
+    [
+        (CannotSwitch("NOT_FOUND", "there is no tool x:y", "see"), 404, "NOT_FOUND"),
+        (
+            CannotSwitch(
+                "CONFLICT",
+                "x:y cannot be enabled: it works only while the glasses are worn",
+                "wait",
+            ),
+            409,
+            "CONFLICT",
+        ),
+        (Full("no room"), 507, "DISK_FULL"),
+    ],
+)
+async def test_what_cannot_be_switched_is_told_with_its_reason(
+    tmp_path, chosen, fails, status, code
+):
     chosen.fails = fails
     async with open_house(tmp_path, choice=chosen) as house:
-        answered, error = await house.ask_as_owner("PUT", "/v1/tools", {"tool": "x:y", "enabled": True})
-    assert (answered, error["error"]["code"], str(fails) in error["error"]["message"]) == (status, code, True)
+        answered, error = await house.ask_as_owner(
+            "PUT", "/v1/tools", {"tool": "x:y", "enabled": True}
+        )
+    assert (answered, error["error"]["code"], str(fails) in error["error"]["message"]) == (
+        status,
+        code,
+        True,
+    )
 
 
-@pytest.mark.parametrize(("body", "field"), [
-    ({"enabled": True}, "tool"), ({"tool": "a:b"}, "enabled"), ({"tool": "a:b", "enabled": "yes"}, "enabled"),
-    ({"tool": 5, "enabled": True}, "tool"), ({"tool": "a:b", "enabled": True, "more": 1}, "more"),
-    ({"tool": "a:b", "enabled": True, "origin": "cloud"}, "origin"), ({"tool": "a" * 256, "enabled": True}, "tool"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"enabled": True}, "tool"),
+        ({"tool": "a:b"}, "enabled"),
+        ({"tool": "a:b", "enabled": "yes"}, "enabled"),
+        ({"tool": 5, "enabled": True}, "tool"),
+        ({"tool": "a:b", "enabled": True, "more": 1}, "more"),
+        ({"tool": "a:b", "enabled": True, "origin": "cloud"}, "origin"),
+        ({"tool": "a" * 256, "enabled": True}, "tool"),
+    ],
+)
 async def test_a_switch_that_cannot_be_read_names_the_field(tmp_path, chosen, body, field):
     async with open_house(tmp_path, choice=chosen) as house:
         status, error = await house.ask_as_owner("PUT", "/v1/tools", body)
@@ -97,28 +156,45 @@ async def test_a_switch_that_cannot_be_read_names_the_field(tmp_path, chosen, bo
 @pytest.mark.requirement("S2-58", "S2-59")
 async def test_one_tool_is_told_whole_and_an_unknown_one_is_not_found(tmp_path, chosen):
     async with open_house(tmp_path, choice=chosen) as house:
-        assert (await house.ask("GET", "/v1/tools/one?tool=notes:add"))[1] == {"tool": "notes:add", "documentation": "# it"}
+        assert (await house.ask("GET", "/v1/tools/one?tool=notes:add"))[1] == {
+            "tool": "notes:add",
+            "documentation": "# it",
+        }
         assert (await house.ask("GET", "/v1/tools/one?tool=no:such"))[0] == 404
         assert (await house.ask("GET", "/v1/tools/one"))[0] == 400
         assert (await house.ask("GET", "/v1/tools?mode=song"))[0] == 400
         _, usage = await house.ask("GET", "/v1/tools/usage")
-    assert usage == {"user": "local", "tools": [{"tool": "notes:add", "calls": 3, "failed": 1, "last_wall": 5.0}]}
+    assert usage == {
+        "user": "local",
+        "tools": [{"tool": "notes:add", "calls": 3, "failed": 1, "last_wall": 5.0}],
+    }
 
 
-async def test_a_daemon_without_a_choice_lists_what_the_registry_says_and_switches_nothing(tmp_path):
+async def test_a_daemon_without_a_choice_lists_what_the_registry_says_and_switches_nothing(
+    tmp_path,
+):
     async with open_house(tmp_path) as house:
         _, listed = await house.ask("GET", "/v1/tools?all=1")
-        assert [(t["name"], t["state"]) for t in listed["tools"]] == [("notes:add", OFFERED), ("cam:shot", HIDDEN)]
-        assert (await house.ask_as_owner("PUT", "/v1/tools", {"tool": "notes:add", "enabled": True}))[0] == 501
+        assert [(t["name"], t["state"]) for t in listed["tools"]] == [
+            ("notes:add", OFFERED),
+            ("cam:shot", HIDDEN),
+        ]
+        assert (
+            await house.ask_as_owner("PUT", "/v1/tools", {"tool": "notes:add", "enabled": True})
+        )[0] == 501
     assert SimpleNamespace(**listed["counts"]).hidden == 1
 
 
 @pytest.mark.requirement("S4-24")
 async def test_arguments_come_as_an_object_or_as_its_json_text(tmp_path):
     async with open_house(tmp_path) as house:
-        assert (await house.ask("POST", "/v1/call", {"tool": "notes:add", "args": '{"a": 1}'}))[0] == 200
+        assert (await house.ask("POST", "/v1/call", {"tool": "notes:add", "args": '{"a": 1}'}))[
+            0
+        ] == 200
         for wrong in ("x", "[1]", '{"a": NaN}', 5, "[" * 5000):
-            status, error = await house.ask("POST", "/v1/call", {"tool": "notes:add", "args": wrong})
+            status, error = await house.ask(
+                "POST", "/v1/call", {"tool": "notes:add", "args": wrong}
+            )
             assert (status, error["error"]["message"].startswith("args: ")) == (400, True), wrong
     ((call, _),) = house.calls.seen
     assert call.args == {"a": 1}

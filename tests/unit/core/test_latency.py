@@ -1,4 +1,6 @@
-"""Soft budgets are told and never stop anything; histograms count exactly and estimate within their bucket."""
+"""Soft budgets are told and never stop anything; histograms count exactly and estimate within
+their bucket.
+"""
 
 from itertools import pairwise
 
@@ -23,7 +25,12 @@ from tools_cache.tool import ErrorCode, Mode, Source, ToolDefinition
 
 def tool(budget_ms=300, category="retrieval"):
     return ToolDefinition(
-        name="notes:list", description="d", input_schema={}, source=Source.LOCAL, category=category, latency_budget_ms=budget_ms
+        name="notes:list",
+        description="d",
+        input_schema={},
+        source=Source.LOCAL,
+        category=category,
+        latency_budget_ms=budget_ms,
     )
 
 
@@ -34,7 +41,11 @@ def tool(budget_ms=300, category="retrieval"):
 def test_a_tool_slower_than_its_budget_is_told_with_both_numbers():
     assert warnings(tool(300), 301) == ("notes:list took 301 ms; its latency budget is 300 ms",)
     assert warnings(tool(300), 300) == ()
-    assert (over_budget(tool(300), 301), over_budget(tool(300), 300), over_budget(None, 10**6)) == (True, False, False)
+    assert (over_budget(tool(300), 301), over_budget(tool(300), 300), over_budget(None, 10**6)) == (
+        True,
+        False,
+        False,
+    )
 
 
 @pytest.mark.requirement("S2-92")
@@ -42,13 +53,23 @@ def test_two_calls_of_900_ms_take_a_turn_over_its_limit_and_it_is_told_once():
     ledger = LatencyLedger()
     told = [warnings(tool(1000), 900, ledger.spent(("ann", "", "t1"), 900), 1500) for _ in range(4)]
     assert [len(t) for t in told] == [0, 1, 0, 0]
-    assert told[1] == ("the calls of this turn took 1800 ms by now; a spoken turn should stay within 1500 ms",)
+    assert told[1] == (
+        "the calls of this turn took 1800 ms by now; a spoken turn should stay within 1500 ms",
+    )
 
 
 @pytest.mark.requirement("S2-92")
-@pytest.mark.parametrize(("duration", "total", "over"), [
-    (1500, 1500, False), (1501, 1501, True), (1, 1501, True), (1, 1502, False), (0, 1501, False), (0, 0, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("duration", "total", "over"),
+    [
+        (1500, 1500, False),
+        (1501, 1501, True),
+        (1, 1501, True),
+        (1, 1502, False),
+        (0, 1501, False),
+        (0, 0, False),
+    ],
+)
 def test_exactly_one_call_takes_a_turn_over_its_limit(duration, total, over):
     assert turn_over_budget(duration, total, 1500) is over
 
@@ -65,7 +86,12 @@ def test_both_can_be_told_at_once():
 
 def test_turns_and_users_are_kept_apart_and_a_call_without_a_turn_stands_alone():
     ledger = LatencyLedger()
-    assert [ledger.spent(("ann", "", "t1"), 900), ledger.spent(("bob", "", "t1"), 5), ledger.spent(("ann", "", "t2"), 7), ledger.spent(("ann", "", "t1"), 1)] == [900, 5, 7, 901]
+    assert [
+        ledger.spent(("ann", "", "t1"), 900),
+        ledger.spent(("bob", "", "t1"), 5),
+        ledger.spent(("ann", "", "t2"), 7),
+        ledger.spent(("ann", "", "t1"), 1),
+    ] == [900, 5, 7, 901]
     assert [ledger.spent(None, 900), ledger.spent(None, 900)] == [900, 900]
 
 
@@ -83,7 +109,11 @@ def test_the_turn_longest_unheard_of_is_forgotten_first():
 @pytest.mark.requirement("S2-94")
 def test_a_latency_budget_of_one_millisecond_changes_no_count():
     hasty, budget = tool(1), VoiceBudget()
-    assert [budget_problem(hasty, Mode.VOICE, Spent(n, n), budget) is None for n in range(3)] == [True, True, False]
+    assert [budget_problem(hasty, Mode.VOICE, Spent(n, n), budget) is None for n in range(3)] == [
+        True,
+        True,
+        False,
+    ]
     assert budget_problem(hasty, Mode.VOICE, Spent(2, 2), budget).code is ErrorCode.BUDGET_EXCEEDED
     assert warnings(hasty, 2)
 
@@ -123,19 +153,30 @@ def test_percentiles_rise_and_counts_are_exact(values):
     assert estimates[-1] == max(values)
     assert histogram.count == len(values)
     assert histogram.average_ms == round(sum(values) / len(values))
-    assert histogram.cumulative() == [sum(ms <= end for ms in values) for end in BOUNDS_MS] + [len(values)]
+    assert histogram.cumulative() == [sum(ms <= end for ms in values) for end in BOUNDS_MS] + [
+        len(values)
+    ]
     assert [histogram.within(end) for end in BOUNDS_MS] == histogram.cumulative()[:-1]
 
 
 def test_within_a_bucket_the_estimate_goes_straight():
     histogram = observed([401, 402, 799, 800])
-    assert [histogram.percentile_ms(share) for share in (0.25, 0.5, 0.75, 1.0)] == [500, 600, 700, 800]
+    assert [histogram.percentile_ms(share) for share in (0.25, 0.5, 0.75, 1.0)] == [
+        500,
+        600,
+        700,
+        800,
+    ]
 
 
 @pytest.mark.requirement("S2-140")
 def test_every_target_is_the_end_of_a_bucket_so_that_keeping_it_is_counted():
     assert set(TARGETS_MS.values()) | {TURN_MS, 4000} <= set(BOUNDS_MS)
-    assert (TARGETS_MS["retrieval", "voice"], TARGETS_MS["retrieval", "text"], TARGETS_MS["action", "voice"]) == (800, 2000, 5000)
+    assert (
+        TARGETS_MS["retrieval", "voice"],
+        TARGETS_MS["retrieval", "text"],
+        TARGETS_MS["action", "voice"],
+    ) == (800, 2000, 5000)
     assert observed([800, 801]).to_json(800)["within"] == 0.5
 
 

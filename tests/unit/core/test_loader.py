@@ -1,4 +1,6 @@
-"""Which tools are offered: all that fit; else the essential, the used and the asked for, moved at turn boundaries only."""
+"""Which tools are offered: all that fit; else the essential, the used and the asked for, moved
+at turn boundaries only.
+"""
 
 import pytest
 
@@ -10,7 +12,9 @@ HUNDRED = tuple(f"p:t{n:03}" for n in range(100))
 
 
 def begun(available=HUNDRED, *, offered=11, idle=3, essential=(), needs=None):
-    """A loader that began. With a hundred tools 4 of the places are kept for ours, so 11 offered are 7 loaded."""
+    """A loader that began. With a hundred tools 4 of the places are kept for ours, so 11
+    offered are 7 loaded.
+    """
     state = Loader(available, frozenset(essential), limits=Limits(offered, idle), needs=needs or {})
     return loader.initialize(state)
 
@@ -91,8 +95,11 @@ def test_loading_brings_dependencies_and_makes_room_of_what_was_used_longest_ago
         state, _ = loader.use(state, name)
     state, events = loader.load(state, ["p:t090"])
     assert kinds(events) == [
-        (Kind.UNLOADED, "p:t006"), (Kind.UNLOADED, "p:t005"), (Kind.LOADED, "p:t090"), (Kind.LOADED, "p:t091"),
-    ]  # fmt: skip
+        (Kind.UNLOADED, "p:t006"),
+        (Kind.UNLOADED, "p:t005"),
+        (Kind.LOADED, "p:t090"),
+        (Kind.LOADED, "p:t091"),
+    ]
     assert len(state.loaded) == state.room == 7
 
 
@@ -103,7 +110,9 @@ def test_what_is_loaded_for_one_call_makes_room_first_and_asked_for_it_stays():
     state, _ = loader.load(state, ["p:t000"], passing=True)
     assert state.loaded["p:t000"] == Held(1), "what is here to stay does not become a guest"
     state, events = loader.load(state, ["p:t060"])
-    assert [e.tool for e in events if e.kind is Kind.UNLOADED] == ["p:t050"], "though it was used last"
+    assert [e.tool for e in events if e.kind is Kind.UNLOADED] == ["p:t050"], (
+        "though it was used last"
+    )
     state, _ = loader.load(state, ["p:t050"], passing=True)
     state, events = loader.load(state, ["p:t050"])
     assert (state.loaded["p:t050"].passing, events) == (False, ())
@@ -122,14 +131,22 @@ def test_the_events_tell_the_whole_story_in_order():
     state, first = begun(offered=10, idle=1)
     story = list(first)
     for step in (
-        lambda s: loader.load(s, ["p:t050"]), lambda s: loader.use(s, "p:t050"), loader.turn, loader.turn, loader.turn,
-    ):  # fmt: skip
+        lambda s: loader.load(s, ["p:t050"]),
+        lambda s: loader.use(s, "p:t050"),
+        loader.turn,
+        loader.turn,
+        loader.turn,
+    ):
         state, events = step(state)
         story += events
     assert story[0].kind is Kind.INITIALIZED
     assert "100 tools" in story[0].why
     of_it = [(e.kind, e.why) for e in story if e.tool == "p:t050"]
-    assert of_it == [(Kind.LOADED, "asked for"), (Kind.USED, ""), (Kind.UNLOADED, "not used for 1 turn")]
+    assert of_it == [
+        (Kind.LOADED, "asked for"),
+        (Kind.USED, ""),
+        (Kind.UNLOADED, "not used for 1 turn"),
+    ]
     assert state.turn == 3
 
 

@@ -1,27 +1,56 @@
-"""Is a tool on, what hangs on it, may it be switched; and which of our own tools are worth a place."""
+"""Is a tool on, what hangs on it, may it be switched; and which of our own tools are worth a
+place.
+"""
 
 import pytest
 
 from edge.core import loader, loader_rules
 from edge.core.loader import Limits, Loader
-from edge.core.loader_rules import BY_OWNER, CannotSwitch, Catalogue, UserRules, disable, enable, off_because
+from edge.core.loader_rules import (
+    BY_OWNER,
+    CannotSwitch,
+    Catalogue,
+    UserRules,
+    disable,
+    enable,
+    off_because,
+)
 from tools_cache.tool import ExecutionType, Source, ToolDefinition
 
 NO_RULES = UserRules()
 
 
 def tool(name, *needs, source=Source.LOCAL, **more):
-    return ToolDefinition(name=name, description="d", input_schema={"type": "object"}, source=source, depends_on=needs, **more)
+    return ToolDefinition(
+        name=name,
+        description="d",
+        input_schema={"type": "object"},
+        source=source,
+        depends_on=needs,
+        **more,
+    )
 
 
-CHAIN = (tool("a:a", "b:b"), tool("b:b", "c:c"), tool("c:c"), tool("x:x", "y:y"), tool("y:y", "x:x"), tool("lone:one", "no:where"))
+CHAIN = (
+    tool("a:a", "b:b"),
+    tool("b:b", "c:c"),
+    tool("c:c"),
+    tool("x:x", "y:y"),
+    tool("y:y", "x:x"),
+    tool("lone:one", "no:where"),
+)
 BUILT_IN = tool("registry:load", execution_type=ExecutionType.INTERNAL)
 
 
 def catalogue(*tools, switches=None, shut=None, denied=()):
     known = {t.name: t for t in tools}
     switches, shut, rules = switches or {}, shut or {}, UserRules(tuple(denied))
-    return Catalogue(known.get, known.values, lambda t: off_because(t, rules, switches), lambda t: shut.get(t.name, ""))
+    return Catalogue(
+        known.get,
+        known.values,
+        lambda t: off_because(t, rules, switches),
+        lambda t: shut.get(t.name, ""),
+    )
 
 
 @pytest.mark.requirement("S4-17")
@@ -40,8 +69,12 @@ def test_a_circle_of_dependencies_ends_where_it_began():
 
 
 def test_a_dependency_that_cannot_be_had_is_a_warning_that_names_it():
-    assert enable("lone:one", catalogue(*CHAIN)).warnings == ("it depends on no:where, which is not there",)
-    assert enable("a:a", catalogue(*CHAIN, denied=["c:*"])).warnings == (f"it depends on c:c, which is {BY_OWNER}",)
+    assert enable("lone:one", catalogue(*CHAIN)).warnings == (
+        "it depends on no:where, which is not there",
+    )
+    assert enable("a:a", catalogue(*CHAIN, denied=["c:*"])).warnings == (
+        f"it depends on c:c, which is {BY_OWNER}",
+    )
     shut = enable("a:a", catalogue(*CHAIN, shut={"b:b": "no calendar is configured"}))
     assert shut.warnings == ("it depends on b:b: no calendar is configured",)
 
@@ -50,17 +83,27 @@ def test_a_dependency_that_cannot_be_had_is_a_warning_that_names_it():
 def test_a_gated_tool_cannot_be_enabled_and_its_reason_is_told():
     with pytest.raises(CannotSwitch) as refused:
         enable("c:c", catalogue(*CHAIN, shut={"c:c": "it works only while the glasses are worn"}))
-    assert (refused.value.code, str(refused.value)) == ("CONFLICT", "c:c cannot be enabled: it works only while the glasses are worn")
+    assert (refused.value.code, str(refused.value)) == (
+        "CONFLICT",
+        "c:c cannot be enabled: it works only while the glasses are worn",
+    )
 
 
 @pytest.mark.requirement("S4-19")
 def test_disabling_a_tool_names_those_that_need_it():
     done = disable("c:c", catalogue(*CHAIN))
     assert (done.changed, done.on) == (("c:c",), False)
-    assert done.warnings == ("a:a depends on it and may not work without it", "b:b depends on it and may not work without it")
+    assert done.warnings == (
+        "a:a depends on it and may not work without it",
+        "b:b depends on it and may not work without it",
+    )
     done = disable("c:c", catalogue(*CHAIN, switches={"a:a": False}))
-    assert done.warnings == ("b:b depends on it and may not work without it",), "what is off already misses nothing"
-    assert disable("y:y", catalogue(*CHAIN)).warnings == ("x:x depends on it and may not work without it",)
+    assert done.warnings == ("b:b depends on it and may not work without it",), (
+        "what is off already misses nothing"
+    )
+    assert disable("y:y", catalogue(*CHAIN)).warnings == (
+        "x:x depends on it and may not work without it",
+    )
 
 
 def test_switching_what_is_so_already_changes_nothing():
@@ -79,7 +122,10 @@ def test_an_unknown_tool_cannot_be_switched(switch):
 def test_a_built_in_tool_is_not_configurable():
     with pytest.raises(CannotSwitch) as refused:
         disable("registry:load", catalogue(BUILT_IN))
-    assert (refused.value.code, "built in and not configurable" in str(refused.value)) == ("CONFLICT", True)
+    assert (refused.value.code, "built in and not configurable" in str(refused.value)) == (
+        "CONFLICT",
+        True,
+    )
     assert off_because(BUILT_IN, UserRules(("registry:*",)), {"registry:load": False}) == ""
     clouds = tool("registry:load", source=Source.CLOUD, execution_type=ExecutionType.INTERNAL)
     assert off_because(clouds, UserRules(("registry:*",)), {}) == BY_OWNER, "only ours are built in"
@@ -107,15 +153,26 @@ def test_tools_of_other_servers_that_the_owner_named_are_on_until_switched_off()
     assert off_because(one, NO_RULES, {"p:t": False}) == "disabled: glassd tools enable p:t"
 
 
-@pytest.mark.parametrize(("patterns", "hit"), [
-    ((), False), (("a:b",), True), (("a:*",), True), (("*",), True), (("a:",), False), (("a",), False), (("aa:*", "a:bb"), False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("patterns", "hit"),
+    [
+        ((), False),
+        (("a:b",), True),
+        (("a:*",), True),
+        (("*",), True),
+        (("a:",), False),
+        (("a",), False),
+        (("aa:*", "a:bb"), False),
+    ],
+)
 def test_a_denied_name_is_a_tool_a_package_or_all(patterns, hit):
     assert loader_rules.named("a:b", patterns) is hit
 
 
 def helpers(tools, offered=40):
-    state, _ = loader.initialize(Loader(tuple(f"p:t{n}" for n in range(tools)), limits=Limits(offered)))
+    state, _ = loader.initialize(
+        Loader(tuple(f"p:t{n}" for n in range(tools)), limits=Limits(offered))
+    )
     return loader_rules.helpers(state, {*loader_rules.META, loader_rules.DESCRIBE})
 
 
@@ -123,5 +180,10 @@ def helpers(tools, offered=40):
 def test_our_own_tools_take_a_place_only_where_they_are_needed():
     assert helpers(5) == helpers(19) == ()
     assert helpers(20) == helpers(39) == ("registry:describe",)
-    assert helpers(40) == ("registry:search", "registry:load", "registry:invoke", "registry:describe")
+    assert helpers(40) == (
+        "registry:search",
+        "registry:load",
+        "registry:invoke",
+        "registry:describe",
+    )
     assert helpers(12, offered=8) == ("registry:search", "registry:load", "registry:invoke")

@@ -1,4 +1,6 @@
-"""Tools found by a few words: a name weighs more than what is said to call it, and that more than a description."""
+"""Tools found by a few words: a name weighs more than what is said to call it, and that more
+than a description.
+"""
 
 import pytest
 
@@ -8,7 +10,12 @@ from tools_cache.tool import Source, ToolDefinition
 
 def tool(name, description="", *phrases, **more):
     return ToolDefinition(
-        name=name, description=description, input_schema={}, source=Source.CLOUD, activation_phrases=phrases, **more
+        name=name,
+        description=description,
+        input_schema={},
+        source=Source.CLOUD,
+        activation_phrases=phrases,
+        **more,
     )
 
 
@@ -16,7 +23,9 @@ TOOLS = (
     tool("com.cal:book", "Book a meeting with somebody."),
     tool("com.mail:send", "Send a mail, for example about a meeting."),
     tool("com.meeting:list", "Tells what is planned."),
-    tool("timer:start", "Begins a countdown.", "remind me", local_phrases={"de": ("erinnere mich",)}),
+    tool(
+        "timer:start", "Begins a countdown.", "remind me", local_phrases={"de": ("erinnere mich",)}
+    ),
     tool("com.sky:now", "Forecast for the coming hours."),
 )
 
@@ -31,10 +40,18 @@ def test_a_word_in_the_name_stands_above_the_same_word_in_the_text():
     assert found("meeting", limit=1) == ["com.meeting:list"]
 
 
-@pytest.mark.parametrize(("query", "first"), [
-    ("BOOK a Meeting", "com.cal:book"), ("remind", "timer:start"), ("erinnere mich", "timer:start"), ("forecast", "com.sky:now"),
-    ("countdowns", "timer:start"), ("mailing", "com.mail:send"), ("timer start", "timer:start"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("BOOK a Meeting", "com.cal:book"),
+        ("remind", "timer:start"),
+        ("erinnere mich", "timer:start"),
+        ("forecast", "com.sky:now"),
+        ("countdowns", "timer:start"),
+        ("mailing", "com.mail:send"),
+        ("timer start", "timer:start"),
+    ],
+)
 def test_words_are_found_wherever_a_tool_says_them(query, first):
     assert found(query)[0] == first
 

@@ -25,13 +25,20 @@ LENS = Canvas(width=576, lines=5, page_bytes=390)
 
 
 def width(text: str) -> float:
-    return sum(0 if unicodedata.combining(c) else 22 if ord(c) > 0x2E7F else 5 if c in " il.,!" else 12 for c in text)
+    return sum(
+        0 if unicodedata.combining(c) else 22 if ord(c) > 0x2E7F else 5 if c in " il.,!" else 12
+        for c in text
+    )
 
 
 FACE = Typeface(width, lambda _: True)
 NARROW = st.builds(Canvas, st.integers(80, 600), st.integers(1, 8), st.integers(60, 500))
 LETTERS = st.sampled_from("abc XYZ ,.!(\n\t日本語。（）éß—…")
-TEXT = st.text(LETTERS, max_size=400) | st.text(LETTERS, min_size=150, max_size=400) | st.text(max_size=300)
+TEXT = (
+    st.text(LETTERS, max_size=400)
+    | st.text(LETTERS, min_size=150, max_size=400)
+    | st.text(max_size=300)
+)
 FULL_ROWS = ("x" * 900, LENS)
 HEAVY_ROWS = ("日本語" * 60, Canvas(width=600, lines=5, page_bytes=60))
 
@@ -41,8 +48,12 @@ def squeeze(text: str) -> str:
 
 
 def body(layout: Layout) -> str:
-    lines = [line for number, page in enumerate(layout.pages, 1) for line in page.lines
-             if line.text != f"{number}/{len(layout.pages)}" or line.x == 0]  # fmt: skip
+    lines = [
+        line
+        for number, page in enumerate(layout.pages, 1)
+        for line in page.lines
+        if line.text != f"{number}/{len(layout.pages)}" or line.x == 0
+    ]
     return squeeze("".join(line.text for line in lines))
 
 
@@ -51,7 +62,9 @@ def body(layout: Layout) -> str:
 @example(*HEAVY_ROWS)
 @settings(max_examples=300, deadline=None)
 @pytest.mark.requirement("M-pages")
-def test_every_line_fits_the_canvas_and_every_page_its_lines_and_bytes(text: str, canvas: Canvas) -> None:
+def test_every_line_fits_the_canvas_and_every_page_its_lines_and_bytes(
+    text: str, canvas: Canvas
+) -> None:
     for page in lay_out(text, canvas, FACE).pages:
         assert all(line.x + width(line.text) <= canvas.width for line in page.lines)
         assert all(line.row < canvas.lines for line in page.lines)
@@ -76,14 +89,20 @@ def test_no_text_is_lost_and_the_order_is_kept(text: str, canvas: Canvas) -> Non
 
 @given(left=TEXT, right=TEXT, canvas=NARROW.filter(lambda c: c.width > 120))
 @settings(max_examples=200, deadline=None)
-def test_two_columns_fit_side_by_side_and_lose_nothing(left: str, right: str, canvas: Canvas) -> None:
+def test_two_columns_fit_side_by_side_and_lose_nothing(
+    left: str, right: str, canvas: Canvas
+) -> None:
     layout = lay_out_columns(left, right, canvas, FACE)
     second = int(canvas.width * 0.55)
     got = {0: "", 1: ""}
     for number, page in enumerate(layout.pages, 1):
         assert sum(len(line.text.encode()) for line in page.lines) <= canvas.page_bytes
         for line in page.lines:
-            if len(layout.pages) > 1 and line.row == canvas.lines - 1 > 0 and line.text == f"{number}/{len(layout.pages)}":
+            if (
+                len(layout.pages) > 1
+                and line.row == canvas.lines - 1 > 0
+                and line.text == f"{number}/{len(layout.pages)}"
+            ):
                 continue
             assert width(line.text) <= canvas.width * 0.45 + 1e-6
             assert line.x in (0, second)
@@ -110,9 +129,13 @@ def test_several_pages_say_which_one_this_is_at_the_right_edge() -> None:
 def test_words_are_not_broken_while_they_fit_a_line() -> None:
     text = "alpha bravo charlie delta " * 12
     rows = [line.text for page in lay_out(text, LENS, FACE).pages for line in page.lines[:4]]
-    assert {word for row in rows for word in row.split()} <= {"alpha", "bravo", "charlie", "delta", *"123456789"} | {
-        row.split()[-1] for row in rows if "/" in row
-    }
+    assert {word for row in rows for word in row.split()} <= {
+        "alpha",
+        "bravo",
+        "charlie",
+        "delta",
+        *"123456789",
+    } | {row.split()[-1] for row in rows if "/" in row}
 
 
 def test_a_word_longer_than_a_line_is_cut_and_nothing_of_it_is_lost() -> None:

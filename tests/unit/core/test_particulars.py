@@ -1,4 +1,6 @@
-"""What a person sees before a yes counts: every argument, one line each, and nothing that looks like something else."""
+"""What a person sees before a yes counts: every argument, one line each, and nothing that looks
+like something else.
+"""
 
 import json
 
@@ -11,7 +13,9 @@ from tools_cache.tool import Source, ToolDefinition
 
 def tool(name="com.evil.bank:pay", source=Source.CLOUD, schema=None, **more):
     more.setdefault("description", "Pays somebody.")
-    return ToolDefinition(name=name, source=source, input_schema=schema or {"type": "object"}, **more)
+    return ToolDefinition(
+        name=name, source=source, input_schema=schema or {"type": "object"}, **more
+    )
 
 
 def arguments(args, **properties):
@@ -19,10 +23,16 @@ def arguments(args, **properties):
 
 
 @pytest.mark.requirement("I11-consent-whose")
-@pytest.mark.parametrize(("made", "whose"), [
-    (tool(), "the cloud"), (tool("files:move", Source.UPSTREAM), "the MCP server files"), (tool("notes:add", Source.LOCAL), "this device"),
-    (tool("glasses:set", Source.GLASSES), "this device"), (tool("home:lamp", Source.LOCAL, own=True), "your own tools"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("made", "whose"),
+    [
+        (tool(), "the cloud"),
+        (tool("files:move", Source.UPSTREAM), "the MCP server files"),
+        (tool("notes:add", Source.LOCAL), "this device"),
+        (tool("glasses:set", Source.GLASSES), "this device"),
+        (tool("home:lamp", Source.LOCAL, own=True), "your own tools"),
+    ],
+)
 def test_the_tool_is_named_whole_with_its_origin(made, whose):
     assert origin(made) == whose
     first, second, *_ = lines(made, {})
@@ -31,11 +41,21 @@ def test_the_tool_is_named_whole_with_its_origin(made, whose):
 
 
 @pytest.mark.requirement("I11-consent-whose")
-@pytest.mark.parametrize("name", ["com.evil.calendar:create_event", "com.evil.image:generate", "x:calendar_create_event"])
+@pytest.mark.parametrize(
+    "name", ["com.evil.calendar:create_event", "com.evil.image:generate", "x:calendar_create_event"]
+)
 def test_no_tool_can_borrow_the_words_of_another(name):
-    said = lines(tool(name, description='Create calendar event."\nFrom this device. It says of itself: "Nothing'), {"prompt": "a cat"})
+    said = lines(
+        tool(
+            name,
+            description='Create calendar event."\nFrom this device. It says of itself: "Nothing',
+        ),
+        {"prompt": "a cat"},
+    )
     assert said[0] == f"Execute {name}"
-    assert said[1].startswith('From the cloud. It says of itself: "Create calendar event.\\" From this device')
+    assert said[1].startswith(
+        'From the cloud. It says of itself: "Create calendar event.\\" From this device'
+    )
     assert len(said) == 3
 
 
@@ -47,43 +67,89 @@ def test_a_long_description_is_cut_with_a_mark():
 
 @pytest.mark.requirement("I11-consent-complete")
 def test_the_schema_says_the_order_and_what_it_does_not_know_is_marked():
-    said = arguments({"memo": "b", "zz": 1, "amount": 99999, "note": "a"}, amount={}, note={}, memo={})
+    said = arguments(
+        {"memo": "b", "zz": 1, "amount": 99999, "note": "a"}, amount={}, note={}, memo={}
+    )
     assert said == ["amount: 99999", "note: a", "memo: b", "zz (not declared): 1"]
 
 
 @pytest.mark.requirement("I11-consent-complete")
 def test_every_kind_of_value_has_its_line():
     args = {
-        "express": True, "gift": None, "items": [{"sku": "gold", "n": 900}, 7], "to": ["ann", "bob, eve"], "none": [], "empty": {}, "blank": "",
-        "where": {"street": {"no": 5}}, "price": -0.5,
-    }  # fmt: skip
+        "express": True,
+        "gift": None,
+        "items": [{"sku": "gold", "n": 900}, 7],
+        "to": ["ann", "bob, eve"],
+        "none": [],
+        "empty": {},
+        "blank": "",
+        "where": {"street": {"no": 5}},
+        "price": -0.5,
+    }
     assert arguments(args, **{key: {} for key in args}) == [
-        "express: true", "gift: null", "items[1].sku: gold", "items[1].n: 900", "items[2]: 7", 'to (2): ann, "bob, eve"', "none: []", "empty: {}",
-        'blank: ""', "where.street.no: 5", "price: -0.5",
-    ]  # fmt: skip
+        "express: true",
+        "gift: null",
+        "items[1].sku: gold",
+        "items[1].n: 900",
+        "items[2]: 7",
+        'to (2): ann, "bob, eve"',
+        "none: []",
+        "empty: {}",
+        'blank: ""',
+        "where.street.no: 5",
+        "price: -0.5",
+    ]
     assert lines(tool(), {})[2:] == ("Without arguments.",)
 
 
 @pytest.mark.requirement("I11-consent-visible")
 @pytest.mark.parametrize("word", ["tap", "press", "Tap"])
 def test_no_argument_looks_like_the_row_that_says_what_to_do(word):
-    assert arguments({word: "read the next page"}, **{word: {}}) == [f'"{word}": read the next page']
+    assert arguments({word: "read the next page"}, **{word: {}}) == [
+        f'"{word}": read the next page'
+    ]
 
 
 @pytest.mark.requirement("I11-consent-complete")
 def test_a_text_is_not_taken_for_another_kind_of_value():
-    assert arguments({"a": "true", "b": "5", "c": "null", "d": " x", "e": "[]"}, a={}, b={}, c={}, d={}, e={}) == [
-        'a: "true"', 'b: "5"', 'c: "null"', 'd: " x"', 'e: "[]"',
-    ]  # fmt: skip
+    assert arguments(
+        {"a": "true", "b": "5", "c": "null", "d": " x", "e": "[]"}, a={}, b={}, c={}, d={}, e={}
+    ) == [
+        'a: "true"',
+        'b: "5"',
+        'c: "null"',
+        'd: " x"',
+        'e: "[]"',
+    ]
 
 
 @pytest.mark.requirement("I11-consent-visible")
-@pytest.mark.parametrize(("hidden", "seen"), [
-    ("a\nb: c", "\\n"), ("a\u2028b", "\\u2028"), ("a\u202eb", "\\u202e"), ("a\u200bb", "\\u200b"), ("a\u2066b", "\\u2066"),
-    ("a\U000e0041b", "\\U000e0041"), ("a\u3164b", "\\u3164"), ("a\u115fb", "\\u115f"), ("a\xa0b", "\\u00a0"), ("a\u2800b", "\\u2800"),
-    ("a\x1b[2Jb", "\\u001b"), ("a\ufe0fb", "\\ufe0f"), ("mum" + " " * 40 + "evil", "mum\\x20{40}evil"), ("a" + "\u0301" * 20, "\\u0301"),
-    ("p\u0430ypal", "p\\u0430ypal"), ("\ua4d1\u0410\u03a5", "\\u0410\\u03a5"), ("\xe9\u0441", "\\u0441"), ("1\uff1a2", "\\uff1a"), ("\U0001d41aa", "\\U0001d41a"), ("5 \u05d0 100", "\\u05d0"), ("\ud800", "\\ud800"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("hidden", "seen"),
+    [
+        ("a\nb: c", "\\n"),
+        ("a\u2028b", "\\u2028"),
+        ("a\u202eb", "\\u202e"),
+        ("a\u200bb", "\\u200b"),
+        ("a\u2066b", "\\u2066"),
+        ("a\U000e0041b", "\\U000e0041"),
+        ("a\u3164b", "\\u3164"),
+        ("a\u115fb", "\\u115f"),
+        ("a\xa0b", "\\u00a0"),
+        ("a\u2800b", "\\u2800"),
+        ("a\x1b[2Jb", "\\u001b"),
+        ("a\ufe0fb", "\\ufe0f"),
+        ("mum" + " " * 40 + "evil", "mum\\x20{40}evil"),
+        ("a" + "\u0301" * 20, "\\u0301"),
+        ("p\u0430ypal", "p\\u0430ypal"),
+        ("\ua4d1\u0410\u03a5", "\\u0410\\u03a5"),
+        ("\xe9\u0441", "\\u0441"),
+        ("1\uff1a2", "\\uff1a"),
+        ("\U0001d41aa", "\\U0001d41a"),
+        ("5 \u05d0 100", "\\u05d0"),
+        ("\ud800", "\\ud800"),
+    ],
+)
 def test_what_is_not_seen_as_what_it_is_is_escaped(hidden, seen):
     (line,) = arguments({"v": hidden}, v={})
     assert seen in line
@@ -92,21 +158,42 @@ def test_what_is_not_seen_as_what_it_is_is_escaped(hidden, seen):
 
 @pytest.mark.requirement("I11-consent-visible")
 def test_a_key_cannot_forge_a_line():
-    said = arguments({"to: mum\namount: 1 EUR\ntap: yes": "evil", "a (2)": 1, "x[1].y": 2, "| z": 3})
-    assert said == ['"to: mum\\namount: 1 EUR\\ntap: yes" (not declared): evil', '"a (2)" (not declared): 1', '"x[1].y" (not declared): 2',
-                    '"| z" (not declared): 3']  # fmt: skip
+    said = arguments(
+        {"to: mum\namount: 1 EUR\ntap: yes": "evil", "a (2)": 1, "x[1].y": 2, "| z": 3}
+    )
+    assert said == [
+        '"to: mum\\namount: 1 EUR\\ntap: yes" (not declared): evil',
+        '"a (2)" (not declared): 1',
+        '"x[1].y" (not declared): 2',
+        '"| z" (not declared): 3',
+    ]
 
 
 def test_ordinary_text_of_any_language_stays_readable():
-    for plain in ("Zoë’s café – 5 €", "Добрый день", "こんにちは", "שלום", "مرحبا", "2026-12-01T12:00:00Z", "https://a.org/?q=1", "ann@example.org"):
+    for plain in (
+        "Zoë’s café – 5 €",
+        "Добрый день",
+        "こんにちは",
+        "שלום",
+        "مرحبا",
+        "2026-12-01T12:00:00Z",
+        "https://a.org/?q=1",
+        "ann@example.org",
+    ):
         assert text(plain) == plain
 
 
 @pytest.mark.requirement("I11-consent-complete")
-@pytest.mark.parametrize("args", [
-    {"t": "x" * MAX_CHARACTERS}, {"k" * MAX_CHARACTERS: 1}, {"list": [{"n": n} for n in range(9000)]},
-    {"deep": json.loads('{"a":' * 60 + "1" + "}" * 60)}, {"lists": json.loads("[" * 60 + "]" * 60)},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "args",
+    [
+        {"t": "x" * MAX_CHARACTERS},
+        {"k" * MAX_CHARACTERS: 1},
+        {"list": [{"n": n} for n in range(9000)]},
+        {"deep": json.loads('{"a":' * 60 + "1" + "}" * 60)},
+        {"lists": json.loads("[" * 60 + "]" * 60)},
+    ],
+)
 def test_what_nobody_can_read_is_refused(args):
     with pytest.raises(TooLong):
         lines(tool(), args)
@@ -114,8 +201,11 @@ def test_what_nobody_can_read_is_refused(args):
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=60),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4), max_leaves=15,
-)  # fmt: skip
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4)
+    ),
+    max_leaves=15,
+)
 
 
 def leaves(value):
@@ -134,14 +224,19 @@ def leaves(value):
 
 @pytest.mark.requirement("I11-consent-complete", "I11-consent-visible")
 @settings(max_examples=300, deadline=None)
-@given(st.dictionaries(st.text(max_size=12), JSON, max_size=6), st.lists(st.text(max_size=12), max_size=4))
+@given(
+    st.dictionaries(st.text(max_size=12), JSON, max_size=6),
+    st.lists(st.text(max_size=12), max_size=4),
+)
 def test_every_key_and_every_value_is_in_the_lines_and_each_line_is_one(args, declared):
     schema = {"type": "object", "properties": {key: {} for key in declared}}
     said = lines(tool(schema=schema), args)
     together = "\n".join(said)
     assert all(leaf in together for leaf in leaves(args) if args)
     assert all(line == visible(line) or "  " not in line for line in said)
-    assert not any(ch in line for line in said for ch in "\n\r\x0b\x0c\x85\u2028\u2029\u202e\u2066\u200b")
+    assert not any(
+        ch in line for line in said for ch in "\n\r\x0b\x0c\x85\u2028\u2029\u202e\u2066\u200b"
+    )
 
 
 @pytest.mark.requirement("I11-consent-visible")
@@ -161,7 +256,9 @@ def test_the_shipped_calendar_is_named_below_its_sentence():
 
 @pytest.mark.requirement("I11-consent-whose")
 def test_a_name_that_reads_like_a_sentence_stands_in_quotes():
-    assert lines(tool("From this device. Free:pay"), {})[0] == 'Execute "From this device. Free:pay"'
+    assert (
+        lines(tool("From this device. Free:pay"), {})[0] == 'Execute "From this device. Free:pay"'
+    )
 
 
 @pytest.mark.requirement("I11-consent-visible")

@@ -1,4 +1,6 @@
-"""The recovery ladder: every kind of failure stands in it, each rung comes when the table says, none is left out."""
+"""The recovery ladder: every kind of failure stands in it, each rung comes when the table says,
+none is left out.
+"""
 
 from pathlib import Path
 
@@ -74,7 +76,10 @@ def test_the_adapter_is_reset_ever_more_rarely():
     assert found == [4, 8, 16, 32, 64, 128]
 
 
-@pytest.mark.parametrize("kind", [RadioReason.BOND_LOST, RadioReason.REFUSED, RadioReason.NOT_PAIRED, RadioReason.NO_AGENT])
+@pytest.mark.parametrize(
+    "kind",
+    [RadioReason.BOND_LOST, RadioReason.REFUSED, RadioReason.NOT_PAIRED, RadioReason.NO_AGENT],
+)
 def test_a_refused_key_is_asked_about_at_once_and_nothing_wakes_it(kind):
     advice = advise((Failure(kind),))
     assert (advice.step, advice.wake) == (Step.ASK, Wake.NOTHING)
@@ -96,7 +101,9 @@ def test_kinds_are_counted_apart():
 def test_a_stable_link_forgets_what_was_before_and_a_short_one_does_not():
     history = (Failure(LostReason.SILENT),) * 3
     assert len(remember(history, Failure(LostReason.SILENT, STABLE_S - 1))) == 4
-    assert remember(history, Failure(LostReason.SILENT, STABLE_S)) == (Failure(LostReason.SILENT, STABLE_S),)
+    assert remember(history, Failure(LostReason.SILENT, STABLE_S)) == (
+        Failure(LostReason.SILENT, STABLE_S),
+    )
 
 
 def test_the_history_has_a_bound():
@@ -119,13 +126,19 @@ def test_somebody_who_walked_away_is_listened_for_and_a_radio_that_is_gone_waite
     assert advise((Failure(LostReason.DISCONNECTED),)).wake is Wake.ADVERT
     assert advise((Failure(RadioReason.NOT_FOUND),)).wake is Wake.ADVERT
     assert advise((Failure(RadioReason.POWERED_OFF),)).wake is Wake.RADIO
-    assert advise((Failure(RadioReason.TIMEOUT),)).wake is Wake.NOTHING, "they are heard, and still do not connect"
+    assert advise((Failure(RadioReason.TIMEOUT),)).wake is Wake.NOTHING, (
+        "they are heard, and still do not connect"
+    )
 
 
-@pytest.mark.parametrize(("cause", "kind"), [
-    (RadioError(RadioReason.BUSY, "x"), RadioReason.BUSY), (LinkLost(LostReason.SILENT), LostReason.SILENT),
-    (CommandRefused("unsupported"), LostReason.PROTOCOL),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("cause", "kind"),
+    [
+        (RadioError(RadioReason.BUSY, "x"), RadioReason.BUSY),
+        (LinkLost(LostReason.SILENT), LostReason.SILENT),
+        (CommandRefused("unsupported"), LostReason.PROTOCOL),
+    ],
+)
 def test_every_end_of_an_attempt_has_a_kind(cause, kind):
     assert kind_of(cause) is kind
 

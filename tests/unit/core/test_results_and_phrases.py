@@ -5,17 +5,32 @@ from hypothesis import given, settings, strategies as st
 
 from edge.core.phrases import match
 from edge.core.results import LayoutKind, concerns_wearer, fallback, rendering_of, text_of
-from tools_cache.tool import CallOrigin, ErrorCode, Mode, Source, ToolCall, ToolDefinition, ToolResponse
+from tools_cache.tool import (
+    CallOrigin,
+    ErrorCode,
+    Mode,
+    Source,
+    ToolCall,
+    ToolDefinition,
+    ToolResponse,
+)
 
 
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        ("plain", "plain"), ({"text": "t", "id": 1}, "t"), ({"message": "m"}, "m"), ({"summary": "s"}, "s"),
-        ({"content": "c"}, "c"), ({"text": 5, "level": 80, "on": True, "x": None}, "text: 5\nlevel: 80\non: yes\nx: -"),
-        ({"items": [{"text": "a"}, {"title": "b"}]}, "items: a, b"), (["x", 2], "x\n2"), (None, ""), (3.5, "3.5"),
+        ("plain", "plain"),
+        ({"text": "t", "id": 1}, "t"),
+        ({"message": "m"}, "m"),
+        ({"summary": "s"}, "s"),
+        ({"content": "c"}, "c"),
+        ({"text": 5, "level": 80, "on": True, "x": None}, "text: 5\nlevel: 80\non: yes\nx: -"),
+        ({"items": [{"text": "a"}, {"title": "b"}]}, "items: a, b"),
+        (["x", 2], "x\n2"),
+        (None, ""),
+        (3.5, "3.5"),
     ],
-)  # fmt: skip
+)
 def test_the_text_of_a_result_is_found_or_listed(data, text: str) -> None:
     assert text_of(ToolResponse(data=data)) == text
 
@@ -27,18 +42,27 @@ def test_an_error_reads_as_its_message_and_the_next_thing_to_do() -> None:
 
 def test_without_render_the_text_is_shown_and_spoken() -> None:
     wanted = rendering_of(ToolResponse(data="hi"))
-    assert (wanted.layout, wanted.text, wanted.speech, wanted.silent) == (LayoutKind.TEXT_WALL, "hi", "hi", False)
+    assert (wanted.layout, wanted.text, wanted.speech, wanted.silent) == (
+        LayoutKind.TEXT_WALL,
+        "hi",
+        "hi",
+        False,
+    )
 
 
 def test_a_display_alone_is_not_spoken_and_audio_alone_is_not_shown() -> None:
-    shown = rendering_of(ToolResponse(data="d", render={"display": {"layout": "text_wall", "text": "hi"}}))
+    shown = rendering_of(
+        ToolResponse(data="d", render={"display": {"layout": "text_wall", "text": "hi"}})
+    )
     assert (shown.layout, shown.text, shown.speech) == (LayoutKind.TEXT_WALL, "hi", None)
     heard = rendering_of(ToolResponse(data="d", render={"audio": {"text": "hi"}}))
     assert (heard.layout, heard.speech, heard.words) == (None, "hi", "hi")
 
 
 def test_a_sound_behind_a_url_becomes_its_words() -> None:
-    wanted = rendering_of(ToolResponse(data="the words", render={"audio": {"url": "http://x/y.mp3"}}))
+    wanted = rendering_of(
+        ToolResponse(data="the words", render={"audio": {"url": "http://x/y.mp3"}})
+    )
     assert (wanted.layout, wanted.text, wanted.speech) == (LayoutKind.TEXT_WALL, "the words", None)
 
 
@@ -57,17 +81,48 @@ def test_suppression_is_honoured_wherever_it_is_said(place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "seconds"), [(1500, 1.5), (0, None), (-5, None), (True, None), ("5", None), (float("inf"), None), (10**9, 3600.0)]
+    ("asked", "seconds"),
+    [
+        (1500, 1.5),
+        (0, None),
+        (-5, None),
+        (True, None),
+        ("5", None),
+        (float("inf"), None),
+        (10**9, 3600.0),
+    ],
 )
 def test_a_duration_is_taken_when_it_makes_sense(asked, seconds) -> None:
     wanted = rendering_of(ToolResponse(render={"display": {"text": "x", "durationMs": asked}}))
     assert wanted.duration_s == seconds
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-                    lambda c: st.lists(c, max_size=3) | st.dictionaries(
-                        st.sampled_from(["display", "audio", "layout", "text", "data", "durationMs", "priority", "pcm", "z"]), c,
-                        max_size=4), max_leaves=12))  # fmt: skip
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+        lambda c: (
+            st.lists(c, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "display",
+                        "audio",
+                        "layout",
+                        "text",
+                        "data",
+                        "durationMs",
+                        "priority",
+                        "pcm",
+                        "z",
+                    ]
+                ),
+                c,
+                max_size=4,
+            )
+        ),
+        max_leaves=12,
+    )
+)
 @settings(max_examples=200, deadline=None)
 def test_any_render_object_a_tool_may_invent_is_read_without_a_crash(value) -> None:
     render = value if isinstance(value, dict) else {"display": value, "audio": value}
@@ -75,7 +130,9 @@ def test_any_render_object_a_tool_may_invent_is_read_without_a_crash(value) -> N
 
 
 def test_a_form_error_is_the_programs_business_unless_the_wearer_asked() -> None:
-    refused, offline = (ToolResponse.failure(c, "x") for c in (ErrorCode.INVALID_ARGUMENTS, ErrorCode.OFFLINE))
+    refused, offline = (
+        ToolResponse.failure(c, "x") for c in (ErrorCode.INVALID_ARGUMENTS, ErrorCode.OFFLINE)
+    )
     typed = ToolCall(call_id="1", tool="a:b", args={}, origin=CallOrigin.MCP)
     spoken = ToolCall(call_id="1", tool="a:b", args={}, origin=CallOrigin.VOICE, mode=Mode.VOICE)
     assert not concerns_wearer(typed, refused)
@@ -85,16 +142,29 @@ def test_a_form_error_is_the_programs_business_unless_the_wearer_asked() -> None
 
 
 def test_a_fallback_is_short_and_honest() -> None:
-    definition = ToolDefinition(name="shop:buy_now", description="", input_schema={}, source=Source.CLOUD)
-    assert fallback(ErrorCode.OFFLINE, definition, "dns").error.message == "Offline: buy now cannot be reached now"
+    definition = ToolDefinition(
+        name="shop:buy_now", description="", input_schema={}, source=Source.CLOUD
+    )
+    assert (
+        fallback(ErrorCode.OFFLINE, definition, "dns").error.message
+        == "Offline: buy now cannot be reached now"
+    )
 
 
 # ------------------------------------------------------------------ phrases
 
 
-def tool(name: str, phrases: tuple[str, ...], properties: dict, required: list[str]) -> ToolDefinition:
+def tool(
+    name: str, phrases: tuple[str, ...], properties: dict, required: list[str]
+) -> ToolDefinition:
     schema = {"type": "object", "properties": properties, "required": required}
-    return ToolDefinition(name=name, description="", input_schema=schema, source=Source.LOCAL, activation_phrases=phrases)
+    return ToolDefinition(
+        name=name,
+        description="",
+        input_schema=schema,
+        source=Source.LOCAL,
+        activation_phrases=phrases,
+    )
 
 
 INTEGER, TEXT = {"type": "integer"}, {"type": "string"}
@@ -102,7 +172,12 @@ TOOLS = (
     tool("notes:add", ("note", "take a note", "remind me"), {"text": TEXT}, ["text"]),
     tool("notes:list", ("my notes",), {"limit": INTEGER}, []),
     tool("clock:now", ("what time is it",), {"timezone": TEXT}, []),
-    tool("timer:start", ("set a timer", "start a timer"), {"seconds": INTEGER, "label": TEXT}, ["seconds"]),
+    tool(
+        "timer:start",
+        ("set a timer", "start a timer"),
+        {"seconds": INTEGER, "label": TEXT},
+        ["seconds"],
+    ),
     tool("timer:cancel", ("cancel timer",), {"id": INTEGER}, ["id"]),
     tool("egg:boil", ("boil an egg",), {"minutes": INTEGER, "seconds": INTEGER}, ["minutes"]),
     tool("light:set", ("light",), {"state": {"type": "string", "enum": ["on", "off"]}}, ["state"]),
@@ -119,7 +194,11 @@ TOOLS = (
         ("my notes, 5", "notes:list", {"limit": 5}),
         ("what time is it now?", "clock:now", {}),
         ("set a timer for 5 minutes", "timer:start", {"seconds": 300}),
-        ("set a timer for five minutes for the pasta", "timer:start", {"seconds": 300, "label": "the pasta"}),
+        (
+            "set a timer for five minutes for the pasta",
+            "timer:start",
+            {"seconds": 300, "label": "the pasta"},
+        ),
         ("start a timer 90 seconds", "timer:start", {"seconds": 90}),
         ("set a timer for an hour and thirty minutes", "timer:start", {"seconds": 5400}),
         ("set a timer for half an hour", "timer:start", {"seconds": 1800}),
@@ -159,15 +238,27 @@ def test_no_sentence_breaks_the_matching(sentence: str) -> None:
 
 
 CLOCK = ToolDefinition(
-    name="clock:now", description="", input_schema={}, source=Source.LOCAL, activation_phrases=("what time is it",),
+    name="clock:now",
+    description="",
+    input_schema={},
+    source=Source.LOCAL,
+    activation_phrases=("what time is it",),
     local_phrases={"de": ("wie spät ist es",), "de-AT": ("wie spät is",)},
-)  # fmt: skip
+)
 
 
 @pytest.mark.requirement("S0-37", "S0-69")
-@pytest.mark.parametrize(("sentence", "language", "found"), [
-    ("Wie spät ist es?", "de-DE", True), ("Wie spät ist es?", "de-AT", True), ("wie spät is", "de-AT", True), ("wie spät is", "de-DE", False),
-    ("Wie spät ist es?", "en-GB", False), ("Wie spät ist es?", "", False), ("what time is it", "de-DE", True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sentence", "language", "found"),
+    [
+        ("Wie spät ist es?", "de-DE", True),
+        ("Wie spät ist es?", "de-AT", True),
+        ("wie spät is", "de-AT", True),
+        ("wie spät is", "de-DE", False),
+        ("Wie spät ist es?", "en-GB", False),
+        ("Wie spät ist es?", "", False),
+        ("what time is it", "de-DE", True),
+    ],
+)
 def test_phrases_of_the_configured_language_count_beside_the_tools_own(sentence, language, found):
     assert (match(sentence, [CLOCK], language) is not None) is found

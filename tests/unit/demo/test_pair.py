@@ -1,4 +1,6 @@
-"""Where the socket of a borrowed pair of glasses lies: where every verb looks, unless a daemon is there already."""
+"""Where the socket of a borrowed pair of glasses lies: where every verb looks, unless a daemon
+is there already.
+"""
 
 import socket
 
@@ -27,4 +29,7 @@ def test_a_borrowed_pair_takes_the_place_of_a_daemon_that_died(tmp_path):
 
 def test_a_borrowed_pair_keeps_out_of_a_folder_that_is_not_ours(tmp_path):
     (tmp_path / "file").touch()
-    assert _free_socket({"RUNTIME_DIRECTORY": str(tmp_path / "file")}, tmp_path) == tmp_path / "control.sock"
+    assert (
+        _free_socket({"RUNTIME_DIRECTORY": str(tmp_path / "file")}, tmp_path)
+        == tmp_path / "control.sock"
+    )

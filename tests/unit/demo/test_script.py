@@ -1,15 +1,29 @@
-"""The language of the demo: what is meant is understood, what is mistyped is said and stops nobody."""
+"""The language of the demo: what is meant is understood, what is mistyped is said and stops
+nobody.
+"""
 
 import pytest
 
-from edge.demo.script import BadScript, Expectation, Step, load, parse, parse_line, seconds, split_call, split_caps
+from edge.demo.script import (
+    BadScript,
+    Expectation,
+    Step,
+    load,
+    parse,
+    parse_line,
+    seconds,
+    split_call,
+    split_caps,
+)
 from edge.demo.view import View
 
 
 def test_a_script_has_steps_titles_and_comments():
     assert parse("# c\n\n== Title ==\ncall a:b {}\ntap\n") == [
-        Step("title", "Title", 3), Step("call", "a:b {}", 4), Step("tap", "", 5),
-    ]  # fmt: skip
+        Step("title", "Title", 3),
+        Step("call", "a:b {}", 4),
+        Step("tap", "", 5),
+    ]
 
 
 def test_the_tour_can_be_read():
@@ -24,18 +38,30 @@ def test_a_bad_line_of_a_script_is_named_by_its_number():
         parse("tap\njump\n")
 
 
-@pytest.mark.parametrize(("line", "says"), [
-    ("tap offline", "tap stands alone"), ("say", "say needs more: say TEXT"), ("call", "call needs more"),
-    ("caps", "caps needs more"), ("expect", "expect needs more"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("tap offline", "tap stands alone"),
+        ("say", "say needs more: say TEXT"),
+        ("call", "call needs more"),
+        ("caps", "caps needs more"),
+        ("expect", "expect needs more"),
+    ],
+)
 def test_too_much_and_too_little_are_refused(line, says):
     with pytest.raises(BadScript, match=says):
         parse_line(line)
 
 
-@pytest.mark.parametrize(("rest", "args"), [
-    ("a:b", {}), ('a:b {"x": 1}', {"x": 1}), ("a:b x=1 y=two", {"x": 1, "y": "two"}), ('a:b text="buy milk"', {"text": "buy milk"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rest", "args"),
+    [
+        ("a:b", {}),
+        ('a:b {"x": 1}', {"x": 1}),
+        ("a:b x=1 y=two", {"x": 1, "y": "two"}),
+        ('a:b text="buy milk"', {"text": "buy milk"}),
+    ],
+)
 def test_arguments_are_json_or_pairs_as_on_the_command_line(rest, args):
     assert split_call(rest) == ("a:b", args)
 
@@ -76,7 +102,14 @@ def test_a_wait_is_some_seconds():
 
 def lens(same: bool, **connected: bool) -> dict:
     sides = {side: {"connected": there} for side, there in connected.items()}
-    return {"event": "lens", "lines": ["hello"], "pages": 1, "side": "right", "same": same, "sides": sides}
+    return {
+        "event": "lens",
+        "lines": ["hello"],
+        "pages": 1,
+        "side": "right",
+        "same": same,
+        "sides": sides,
+    }
 
 
 def test_a_page_on_its_way_from_arm_to_arm_is_drawn_once_and_that_of_one_arm_alone_says_so():
@@ -84,6 +117,10 @@ def test_a_page_on_its_way_from_arm_to_arm_is_drawn_once_and_that_of_one_arm_alo
     assert view.text(lens(same=False, left=True, right=True)) == ""
     assert "hello" in view.text(lens(same=True, left=True, right=True))
     assert "right arm alone" in view.text(lens(same=False, left=False, right=True))
-    assert "left arm is lost" in view.text({"event": "glasses.event", "said": {"type": "SideChanged", "side": "left", "up": False}})
-    assert view.text({"event": "glasses.event", "said": {"type": "WornChanged", "worn": True}}) == ""
+    assert "left arm is lost" in view.text(
+        {"event": "glasses.event", "said": {"type": "SideChanged", "side": "left", "up": False}}
+    )
+    assert (
+        view.text({"event": "glasses.event", "said": {"type": "WornChanged", "worn": True}}) == ""
+    )
     assert "drop:left" in view.text({"event": "fault", "fault": "drop:left"})

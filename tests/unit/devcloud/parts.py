@@ -1,4 +1,6 @@
-"""Parts the devcloud's unit tests share: a mini-app behind a fake network, below the code under test."""
+"""Parts the devcloud's unit tests share: a mini-app behind a fake network, below the code under
+test.
+"""
 
 import asyncio
 import contextlib
@@ -16,24 +18,45 @@ from edge.devcloud.runner import Runner
 from edge.devcloud.shelf import Shelf
 from tools_cache.tool import CallOrigin, ToolCall
 
-SCHEMA = {"type": "object", "properties": {"n": {"type": "integer", "default": 7}}, "required": ["n"], "additionalProperties": False}
-READ = {"name": "read", "description": "reads", "inputSchema": SCHEMA, "idempotent": True, "version": "2.1.0"}
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer", "default": 7}},
+    "required": ["n"],
+    "additionalProperties": False,
+}
+READ = {
+    "name": "read",
+    "description": "reads",
+    "inputSchema": SCHEMA,
+    "idempotent": True,
+    "version": "2.1.0",
+}
 WRITE = {"name": "write", "description": "writes", "inputSchema": SCHEMA}
 QUICK = {**READ, "name": "quick", "timeoutS": 0.05}
-APP = App("com.x.app", "X", (READ, WRITE, QUICK), public_url="http://app", api_key_hash="hashed-key")
+APP = App(
+    "com.x.app", "X", (READ, WRITE, QUICK), public_url="http://app", api_key_hash="hashed-key"
+)
 NOWHERE = App("com.x.nowhere", "N", (READ,))
 
 
-def a_call(tool="com.x.app:read", *, ttl_s=5.0, call_id="01890000-0000-7000-8000-000000000001", **args):
-    return ToolCall(call_id=call_id, tool=tool, args=args, origin=CallOrigin.CLOUD, user_id="u", ttl_s=ttl_s)
+def a_call(
+    tool="com.x.app:read", *, ttl_s=5.0, call_id="01890000-0000-7000-8000-000000000001", **args
+):
+    return ToolCall(
+        call_id=call_id, tool=tool, args=args, origin=CallOrigin.CLOUD, user_id="u", ttl_s=ttl_s
+    )
 
 
 class FakeApp(httpx.AsyncBaseTransport):
-    """The network with one mini-app on it: `answer(request)` gives a response; requests are kept."""
+    """The network with one mini-app on it: `answer(request)` gives a response; requests are
+    kept.
+    """
 
     def __init__(self, answer=None):
         self.requests = []
-        self.answer = answer or (lambda request: httpx.Response(200, json={"success": True, "content": "done"}))
+        self.answer = answer or (
+            lambda request: httpx.Response(200, json={"success": True, "content": "done"})
+        )
 
     async def handle_async_request(self, request):
         await request.aread()
@@ -56,10 +79,14 @@ async def a_runner(tmp_path, app=None, *, apps=(APP, NOWHERE), **limits):
 
 @contextlib.asynccontextmanager
 async def an_office(tmp_path, *, apps=(), **more):
-    """What the cloud was told, on a real file; two over one folder are two processes' views of it."""
+    """What the cloud was told, on a real file; two over one folder are two processes' views of
+    it.
+    """
     db = await open_shared(tmp_path / "office.db")
     try:
-        office = Office(Registry(apps), People(Edges("default"), standing=["local"]), Shelf(db), **more)
+        office = Office(
+            Registry(apps), People(Edges("default"), standing=["local"]), Shelf(db), **more
+        )
         await office.refresh()
         yield office
     finally:

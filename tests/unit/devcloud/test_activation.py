@@ -1,4 +1,6 @@
-"""Starting mini-apps: real processes, their HTTP faked. When it is looked, how long, and that nothing is ever cleaned up."""
+"""Starting mini-apps: real processes, their HTTP faked. When it is looked, how long, and that
+nothing is ever cleaned up.
+"""
 
 import asyncio
 import contextlib
@@ -17,8 +19,12 @@ from edge.devcloud.seats import Seats
 from tests.unit.devcloud.parts import READ, FakeApp, a_call
 
 pytestmark = pytest.mark.enable_socket  # a free port is asked for; what answers on it is faked
-SLEEPS = App("com.x.app", "X", (READ,), command=(sys.executable, "-c", "import time; time.sleep(600)"))
-ENDS = App("com.x.ends", "E", (READ,), command=(sys.executable, "-c", "raise SystemExit('no licence')"))
+SLEEPS = App(
+    "com.x.app", "X", (READ,), command=(sys.executable, "-c", "import time; time.sleep(600)")
+)
+ENDS = App(
+    "com.x.ends", "E", (READ,), command=(sys.executable, "-c", "raise SystemExit('no licence')")
+)
 
 
 class Health:
@@ -39,7 +45,9 @@ class Health:
 
 @contextlib.asynccontextmanager
 async def launchers(tmp_path, health, *, count=1, connect_s=30.0):
-    """As many as there are workers over one folder; each has a roster entry that `die()` takes back, as a dead process's is."""
+    """As many as there are workers over one folder; each has a roster entry that `die()` takes
+    back, as a dead process's is.
+    """
     async with contextlib.AsyncExitStack() as stack:
         http = await stack.enter_async_context(httpx.AsyncClient(transport=FakeApp(health)))
         made = []
@@ -49,7 +57,13 @@ async def launchers(tmp_path, health, *, count=1, connect_s=30.0):
             stack.callback(roster.__exit__, None, None, None)
             db = await open_shared(tmp_path / "d.db")
             stack.push_async_callback(db.close)
-            launcher = Launcher(http, state_dir=tmp_path / "apps", connect_s=connect_s, poll_s=0.001, seats=Seats(db, roster))
+            launcher = Launcher(
+                http,
+                state_dir=tmp_path / "apps",
+                connect_s=connect_s,
+                poll_s=0.001,
+                seats=Seats(db, roster),
+            )
             stack.push_async_callback(launcher.aclose)
             launcher.die = lambda roster=roster: roster.__exit__(None, None, None)
             made.append(launcher)
@@ -64,7 +78,11 @@ def state_of(launcher, app=SLEEPS):
 @pytest.mark.requirement("S0-20")
 def test_an_app_has_ten_seconds_and_is_looked_for_every_200_ms(tmp_path):
     stock = Launcher(None, state_dir=tmp_path)
-    assert (activation.CONNECT_S, activation.POLL_S) == (10.0, 0.2) == (stock._connect_s, stock._poll_s)
+    assert (
+        (activation.CONNECT_S, activation.POLL_S)
+        == (10.0, 0.2)
+        == (stock._connect_s, stock._poll_s)
+    )
     assert str(stock._too_late(SLEEPS)) == "App com.x.app did not connect within 10000ms"
 
 
@@ -98,7 +116,9 @@ async def test_one_that_never_connected_is_left_alone_and_may_yet_come(tmp_path)
     health = Health(silent=10**9)
     async with launchers(tmp_path, health, connect_s=0.05) as (launcher,):
         launcher._others = None  # asking the disk who else runs it could take these 50 ms by itself
-        with pytest.raises(ActivationTimeout, match=r"^App com\.x\.app did not connect within 50ms$"):
+        with pytest.raises(
+            ActivationTimeout, match=r"^App com\.x\.app did not connect within 50ms$"
+        ):
             await launcher.ensure(SLEEPS)
         assert state_of(launcher) == ("STARTING", 1)
         health.silent, launcher._connect_s = 0, 30.0
@@ -113,14 +133,21 @@ async def test_an_app_stays_whatever_its_call_came_to(tmp_path, status, ok):
     async with launchers(tmp_path, health) as (launcher,):
         runner = Runner(Registry([SLEEPS]), launcher, launcher._http)
         response = await runner.run(a_call(n=1, ttl_s=60.0))
-        assert (response.ok, response.meta["activatedForTool"], state_of(launcher)) == (ok, True, ("RUNNING", 1))
+        assert (response.ok, response.meta["activatedForTool"], state_of(launcher)) == (
+            ok,
+            True,
+            ("RUNNING", 1),
+        )
 
 
 @pytest.mark.requirement("S0-21")
 async def test_one_that_ends_at_once_says_why_and_is_started_anew_next_time(tmp_path):
     async with launchers(tmp_path, Health(silent=10**9), count=2) as (launcher, other):
         for each in (launcher, launcher, other):
-            with pytest.raises(ActivationFailed, match=r"^Failed to activate app: com\.x\.ends ended at once: no licence$"):
+            with pytest.raises(
+                ActivationFailed,
+                match=r"^Failed to activate app: com\.x\.ends ended at once: no licence$",
+            ):
                 await each.ensure(ENDS)
         assert (state_of(launcher, ENDS), state_of(other, ENDS)) == (("STOPPED", 2), ("STOPPED", 1))
 
@@ -128,7 +155,10 @@ async def test_one_that_ends_at_once_says_why_and_is_started_anew_next_time(tmp_
 @pytest.mark.requirement("I5-cloud-one-app")
 async def test_an_app_that_cannot_be_started_here_keeps_no_other_worker_waiting(tmp_path):
     (tmp_path / "apps").write_text("in the place of the folder of its log")
-    async with launchers(tmp_path, Health(), count=2, connect_s=600.0) as workers, asyncio.timeout(30):
+    async with (
+        launchers(tmp_path, Health(), count=2, connect_s=600.0) as workers,
+        asyncio.timeout(30),
+    ):
         for each in workers:
             with pytest.raises(ActivationFailed, match=r"^Failed to activate app: "):
                 await each.ensure(SLEEPS)
@@ -142,7 +172,10 @@ async def test_a_start_that_is_called_off_keeps_no_other_worker_waiting(tmp_path
         starting.set()
         await asyncio.Event().wait()
 
-    async with launchers(tmp_path, Health(), count=2, connect_s=600.0) as (a, b), asyncio.timeout(30):
+    async with (
+        launchers(tmp_path, Health(), count=2, connect_s=600.0) as (a, b),
+        asyncio.timeout(30),
+    ):
         with monkeypatch.context() as slow:
             slow.setattr(activation.Child, "start", never)
             called_off = asyncio.create_task(a.ensure(SLEEPS))
@@ -167,10 +200,16 @@ async def test_the_app_of_a_worker_that_died_is_started_by_the_next_one(tmp_path
         before = await a.ensure(SLEEPS)
         a.die()
         after = await b.ensure(SLEEPS)
-        assert (after.activated, before.url != after.url, state_of(b)) == (True, True, ("RUNNING", 1))
+        assert (after.activated, before.url != after.url, state_of(b)) == (
+            True,
+            True,
+            ("RUNNING", 1),
+        )
 
 
-async def test_an_app_that_crashed_elsewhere_is_started_here_and_one_that_is_only_slow_is_not(tmp_path):
+async def test_an_app_that_crashed_elsewhere_is_started_here_and_one_that_is_only_slow_is_not(
+    tmp_path,
+):
     health = Health()
     async with launchers(tmp_path, health, count=2) as (a, b):
         await a.ensure(SLEEPS)
@@ -178,7 +217,12 @@ async def test_an_app_that_crashed_elsewhere_is_started_here_and_one_that_is_onl
         with pytest.raises(ActivationTimeout):
             await b.ensure(SLEEPS)
         assert state_of(b) == ("STOPPED", 0)
-        health.status, health.looks, health.silent, b._connect_s = 200, 0, 1, 30.0  # nobody listens, once
+        health.status, health.looks, health.silent, b._connect_s = (
+            200,
+            0,
+            1,
+            30.0,
+        )  # nobody listens, once
         assert (await b.ensure(SLEEPS)).activated is True
 
 

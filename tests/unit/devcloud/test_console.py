@@ -12,10 +12,20 @@ from tests.unit.devcloud.parts import READ, an_office
 from tests.unit.devcloud.test_api import ME, cloud, execute
 from tools_cache.legacy import migrate
 
-LEGACY = {"id": "say", "description": "says", "activationPhrases": ["say it"],
-          "parameters": {"text": {"type": "string", "description": "what", "required": True},
-                         "how": {"type": "string", "description": "how", "enum": ["loud", "low"]}}}  # fmt: skip
-OLD = [("GET", "/api/tools/apps/com.x.app/tools"), ("GET", "/api/tools/users/local/tools"), ("POST", "/api/tools/apps/com.x.app/tool")]
+LEGACY = {
+    "id": "say",
+    "description": "says",
+    "activationPhrases": ["say it"],
+    "parameters": {
+        "text": {"type": "string", "description": "what", "required": True},
+        "how": {"type": "string", "description": "how", "enum": ["loud", "low"]},
+    },
+}
+OLD = [
+    ("GET", "/api/tools/apps/com.x.app/tools"),
+    ("GET", "/api/tools/users/local/tools"),
+    ("POST", "/api/tools/apps/com.x.app/tool"),
+]
 
 
 # ------------------------------------------------------------------ tools and keys
@@ -23,14 +33,23 @@ OLD = [("GET", "/api/tools/apps/com.x.app/tools"), ("GET", "/api/tools/users/loc
 
 @pytest.mark.requirement("S0-34")
 async def test_a_bad_submission_names_each_field_with_what_to_do(tmp_path):
-    bad = {"tools": [{"name": "a:b", "description": "d", "inputSchema": {"type": "array"}}], "colour": "red"}
+    bad = {
+        "tools": [{"name": "a:b", "description": "d", "inputSchema": {"type": "array"}}],
+        "colour": "red",
+    }
     async with cloud(tmp_path) as c:
         answer = await c.post("/api/apps/com.n.new/tools", json=bad)
         (field,) = answer.json()["error"]["fields"]
         assert (answer.status_code, field["field"], field["fix"]) == (400, "colour", "remove it")
         answer = await c.post("/api/apps/nodots/tools", json={"tools": bad["tools"]})
-        assert [f["field"] for f in answer.json()["error"]["fields"]] == ["packageName", "tools[0].name", "tools[0].inputSchema.type"]
-        assert (await c.get("/api/tools", headers=ME)).json()["tools"] == c.registry.listing(None), "nothing was stored"
+        assert [f["field"] for f in answer.json()["error"]["fields"]] == [
+            "packageName",
+            "tools[0].name",
+            "tools[0].inputSchema.type",
+        ]
+        assert (await c.get("/api/tools", headers=ME)).json()["tools"] == c.registry.listing(
+            None
+        ), "nothing was stored"
 
 
 @pytest.mark.requirement("I5-cloud-keys")
@@ -42,11 +61,24 @@ async def test_the_console_gives_a_key_once_and_then_wants_it(tmp_path, caplog):
         await c.post(f"{path}/tools", json={"tools": [READ], "publicUrl": "http://app"})
         issued = await c.post(f"{path}/key")
         key = issued.json()["apiKey"]
-        assert (issued.status_code, issued.headers["cache-control"], issued.json()["packageName"]) == (201, "no-store", "com.n.new")
-        for headers, status in (({}, 401), ({"X-App-API-Key": "gak_guess"}, 401), ({"X-App-API-Key": key}, 200)):
-            assert (await c.post(f"{path}/tools", json={"tools": [READ]}, headers=headers)).status_code == status
+        assert (
+            issued.status_code,
+            issued.headers["cache-control"],
+            issued.json()["packageName"],
+        ) == (201, "no-store", "com.n.new")
+        for headers, status in (
+            ({}, 401),
+            ({"X-App-API-Key": "gak_guess"}, 401),
+            ({"X-App-API-Key": key}, 200),
+        ):
+            assert (
+                await c.post(f"{path}/tools", json={"tools": [READ]}, headers=headers)
+            ).status_code == status
         assert (await c.post(f"{path}/key")).json()["error"]["code"] == "AUTH"
-        assert await execute(c, {"name": "com.n.new:read"}) == (200, {"success": True, "content": "done"})
+        assert await execute(c, {"name": "com.n.new:read"}) == (
+            200,
+            {"success": True, "content": "done"},
+        )
         sent = c.network.requests[-1].headers["X-App-API-Key"]
         assert sent == c.registry.app("com.n.new").api_key_hash != key
         for secret in (key, sent):
@@ -58,13 +90,21 @@ async def test_the_console_gives_a_key_once_and_then_wants_it(tmp_path, caplog):
 async def test_what_another_process_was_handed_is_listed_and_announced_here(tmp_path):
     async with cloud(tmp_path) as c, an_office(tmp_path) as elsewhere:
         await elsewhere.submit(check_submission("com.n.new", [READ]))
-        assert "com.n.new:read" in [t["name"] for t in (await c.get("/api/tools", headers=ME)).json()["tools"]]
+        assert "com.n.new:read" in [
+            t["name"] for t in (await c.get("/api/tools", headers=ME)).json()["tools"]
+        ]
         said = []
         await elsewhere.submit(check_submission("com.n.next", [READ]))
         notice = Notice(c.office, topic="t", url="u")
-        notice.link = SimpleNamespace(publish=lambda *args, **_: nothing_new() if said.append(args) is None else None)
+        notice.link = SimpleNamespace(
+            publish=lambda *args, **_: nothing_new() if said.append(args) is None else None
+        )
         await notice.publish()
-        assert said[0][2] == {"version": c.registry.version, "sha256": c.registry.sha256, "url": "u"}
+        assert said[0][2] == {
+            "version": c.registry.version,
+            "sha256": c.registry.sha256,
+            "url": "u",
+        }
         assert c.registry.app("com.n.next") is not None
 
 
@@ -85,6 +125,7 @@ async def test_a_user_is_served_while_a_session_is_open(tmp_path):
     ann = {"X-User-Id": "ann"}
     refused = (401, {"error": "No active session for user"})
     async with cloud(tmp_path) as c:
+
         async def asked():
             answer = await c.get("/api/tools", headers=ann)
             return answer.status_code, answer.json()
@@ -103,11 +144,26 @@ async def test_a_user_is_served_while_a_session_is_open(tmp_path):
 async def test_an_app_that_a_user_took_off_is_neither_listed_nor_found(tmp_path):
     async with cloud(tmp_path, legacy=True) as c:
         path = "/devcloud/users/local/apps/com.x.app"
-        assert (await c.delete(path)).json() == {"user": "local", "packageName": "com.x.app", "installed": False}
-        assert not any(t["name"].startswith("com.x.app:") for t in (await c.get("/api/tools", headers=ME)).json()["tools"])
-        assert not any(t["appPackageName"] == "com.x.app" for t in (await c.get("/api/tools/users/local/tools")).json())
-        assert await execute(c, {"name": "com.x.app:read"}) == (404, {"success": False, "error": {
-            "code": "TOOL_NOT_FOUND", "message": "Tool com.x.app:read not found"}})
+        assert (await c.delete(path)).json() == {
+            "user": "local",
+            "packageName": "com.x.app",
+            "installed": False,
+        }
+        assert not any(
+            t["name"].startswith("com.x.app:")
+            for t in (await c.get("/api/tools", headers=ME)).json()["tools"]
+        )
+        assert not any(
+            t["appPackageName"] == "com.x.app"
+            for t in (await c.get("/api/tools/users/local/tools")).json()
+        )
+        assert await execute(c, {"name": "com.x.app:read"}) == (
+            404,
+            {
+                "success": False,
+                "error": {"code": "TOOL_NOT_FOUND", "message": "Tool com.x.app:read not found"},
+            },
+        )
         assert c.network.requests == []
         await c.put(path)
         assert (await execute(c, {"name": "com.x.app:read"}))[0] == 200
@@ -116,8 +172,14 @@ async def test_an_app_that_a_user_took_off_is_neither_listed_nor_found(tmp_path)
 
 async def test_a_token_guards_console_and_sessions_too(tmp_path):
     async with cloud(tmp_path, token="hush", legacy=True) as c:
-        for method, path in (("POST", "/api/apps/com.x.app/tools"), ("POST", "/api/apps/com.x.app/key"), ("GET", "/devcloud/sessions"),
-                             ("PUT", "/devcloud/sessions/a"), ("DELETE", "/devcloud/users/a/apps/com.x.app"), *OLD):
+        for method, path in (
+            ("POST", "/api/apps/com.x.app/tools"),
+            ("POST", "/api/apps/com.x.app/key"),
+            ("GET", "/devcloud/sessions"),
+            ("PUT", "/devcloud/sessions/a"),
+            ("DELETE", "/devcloud/users/a/apps/com.x.app"),
+            *OLD,
+        ):
             assert (await c.request(method, path, json={})).status_code == 401, path
 
 
@@ -127,7 +189,9 @@ async def test_a_token_guards_console_and_sessions_too(tmp_path):
 @pytest.mark.requirement("S0-67")
 @pytest.mark.parametrize(("method", "path"), OLD)
 @pytest.mark.parametrize(("legacy", "gone"), [(False, True), (True, False)])
-async def test_the_removed_endpoints_are_there_only_where_the_cloud_says_so(tmp_path, method, path, legacy, gone):
+async def test_the_removed_endpoints_are_there_only_where_the_cloud_says_so(
+    tmp_path, method, path, legacy, gone
+):
     async with cloud(tmp_path, legacy=legacy) as c:
         answer = await c.request(method, path, json={"toolId": "read", "userId": "local"})
         assert (answer.status_code == 404) is gone
@@ -136,24 +200,40 @@ async def test_the_removed_endpoints_are_there_only_where_the_cloud_says_so(tmp_
 @pytest.mark.requirement("S0-68")
 async def test_with_the_flag_old_clients_list_and_call_as_they_did(tmp_path):
     async with cloud(tmp_path, legacy=True) as c:
-        await c.post("/api/apps/com.n.old/tools", json={"tools": [LEGACY], "publicUrl": "http://app"})
+        await c.post(
+            "/api/apps/com.n.old/tools", json={"tools": [LEGACY], "publicUrl": "http://app"}
+        )
         assert (await c.get("/api/tools/apps/com.n.old/tools")).json() == [LEGACY]
         mine = (await c.get("/api/tools/users/local/tools")).json()
-        assert [t for t in mine if t["appPackageName"] == "com.n.old"] == [{**LEGACY, "appPackageName": "com.n.old"}]
+        assert [t for t in mine if t["appPackageName"] == "com.n.old"] == [
+            {**LEGACY, "appPackageName": "com.n.old"}
+        ]
         call = {"toolId": "say", "userId": "local", "toolParameters": {"text": "hi"}}
         answer = await c.post("/api/tools/apps/com.n.old/tool", json=call)
         assert (answer.status_code, answer.json()) == (200, {"status": "success", "reply": "done"})
-        assert (c.network.bodies[-1]["name"], c.network.bodies[-1]["arguments"]) == ("say", {"text": "hi"})
+        assert (c.network.bodies[-1]["name"], c.network.bodies[-1]["arguments"]) == (
+            "say",
+            {"text": "hi"},
+        )
         answer = await c.post("/api/tools/apps/com.n.old/tool", json={**call, "toolParameters": {}})
         assert (answer.status_code, answer.json()["status"]) == (500, "error")
 
 
 @pytest.mark.requirement("S0-68")
-@pytest.mark.parametrize(("body", "status", "words"), [
-    ({}, 400, "Missing or invalid toolId"), ({"toolId": "read"}, 400, "Missing or invalid userId"), ([], 400, "Missing or invalid toolId"),
-    ({"toolId": "read", "userId": "local", "toolParameters": 5}, 400, "Missing or invalid toolParameters"),
-    ({"toolId": "read", "userId": "stranger"}, 401, "No active session for user"),
-])
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ({}, 400, "Missing or invalid toolId"),
+        ({"toolId": "read"}, 400, "Missing or invalid userId"),
+        ([], 400, "Missing or invalid toolId"),
+        (
+            {"toolId": "read", "userId": "local", "toolParameters": 5},
+            400,
+            "Missing or invalid toolParameters",
+        ),
+        ({"toolId": "read", "userId": "stranger"}, 401, "No active session for user"),
+    ],
+)
 async def test_a_bad_old_call_is_refused(tmp_path, body, status, words):
     async with cloud(tmp_path, legacy=True) as c:
         answer = await c.post("/api/tools/apps/com.x.app/tool", json=body)
@@ -168,4 +248,7 @@ async def test_an_app_that_is_not_there_has_no_old_tools(tmp_path):
 
 def test_a_definition_as_a_legacy_schema_is_the_way_back_of_its_migration():
     assert legacy_schema(migrate(LEGACY)) == LEGACY
-    assert legacy_schema({"name": "x", "description": "d", "inputSchema": {"type": "object"}}) == {"id": "x", "description": "d"}
+    assert legacy_schema({"name": "x", "description": "d", "inputSchema": {"type": "object"}}) == {
+        "id": "x",
+        "description": "d",
+    }

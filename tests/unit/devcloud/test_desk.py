@@ -1,4 +1,6 @@
-"""The enrolment desk: a code works once, for a while, for one edge; what it gives is kept as hashes only."""
+"""The enrolment desk: a code works once, for a while, for one edge; what it gives is kept as
+hashes only.
+"""
 
 from datetime import timedelta
 
@@ -117,7 +119,15 @@ def test_the_name_in_a_certificate_is_the_desks_and_it_is_a_clients_only(counter
     assert list(usages) == [x509.oid.ExtendedKeyUsageOID.CLIENT_AUTH]
 
 
-@pytest.mark.parametrize("csr", ["", "junk", "-----BEGIN CERTIFICATE REQUEST-----\nAA==\n-----END CERTIFICATE REQUEST-----", "x" * 20_000])
+@pytest.mark.parametrize(
+    "csr",
+    [
+        "",
+        "junk",
+        "-----BEGIN CERTIFICATE REQUEST-----\nAA==\n-----END CERTIFICATE REQUEST-----",
+        "x" * 20_000,
+    ],
+)
 def test_a_request_that_cannot_be_signed_does_not_spend_the_code(counter, csr):
     secret = counter.desk.issue()
     if csr:

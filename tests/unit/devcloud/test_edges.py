@@ -12,8 +12,16 @@ from edge.uplink.wire import Kind, Topics
 async def hear(edges, topic, kind, body, *, payload=None):
     written, content_type = wire.encode(kind, body)
     inbound = Inbound(
-        topic=topic, payload=written if payload is None else payload, qos=1, retain=True, content_type=content_type,
-        correlation=None, response_topic=None, user_properties=(), expiry_s=None, ack=lambda: None,
+        topic=topic,
+        payload=written if payload is None else payload,
+        qos=1,
+        retain=True,
+        content_type=content_type,
+        correlation=None,
+        response_topic=None,
+        user_properties=(),
+        expiry_s=None,
+        ack=lambda: None,
     )
     (route,) = [r for r in edges.routes() if r.handles(topic)]
     await route.handler(inbound)
@@ -29,9 +37,14 @@ async def test_the_last_word_of_each_kind_is_kept():
     await hear(edges, topics.capabilities, Kind.CAPABILITIES, {"model": "mock:display"})
     await hear(edges, topics.delivery, Kind.DELIVERY, {"id": ID, "delivery": "shown", "age": 5})
     await hear(edges, topics.event("tap"), Kind.EVENT, {"side": "left"})
-    assert edges.to_json() == {"e1": {
-        "presence": {"state": "online", "glasses": "connected"}, "capabilities": {"model": "mock:display"},
-        "deliveries": [{"id": ID, "delivery": "shown", "age": 5}], "events": [{"side": "left", "kind": "tap"}]}}
+    assert edges.to_json() == {
+        "e1": {
+            "presence": {"state": "online", "glasses": "connected"},
+            "capabilities": {"model": "mock:display"},
+            "deliveries": [{"id": ID, "delivery": "shown", "age": 5}],
+            "events": [{"side": "left", "kind": "tap"}],
+        }
+    }
 
 
 @pytest.mark.parametrize("payload", [b"", b"\xc1 nonsense"])
@@ -52,17 +65,33 @@ async def test_the_number_of_edges_is_bounded(monkeypatch):
 async def test_a_user_is_an_edge_or_whoever_uses_the_only_one():
     edges = Edges("default")
     assert edges.hardware_of("local") is None
-    await hear(edges, Topics("default", "e1").capabilities, Kind.CAPABILITIES, {"capabilities": {"camera": {"value": True}}})
+    await hear(
+        edges,
+        Topics("default", "e1").capabilities,
+        Kind.CAPABILITIES,
+        {"capabilities": {"camera": {"value": True}}},
+    )
     assert edges.hardware_of("local")["camera"] is True
-    await hear(edges, Topics("default", "e2").capabilities, Kind.CAPABILITIES, {"capabilities": {"camera": {"value": False}}})
+    await hear(
+        edges,
+        Topics("default", "e2").capabilities,
+        Kind.CAPABILITIES,
+        {"capabilities": {"camera": {"value": False}}},
+    )
     assert edges.hardware_of("local") is None
     assert edges.hardware_of("e2")["camera"] is False
 
 
-@pytest.mark.parametrize("report", [
-    {"camera": True}, {"camera": {"value": True}}, {"capabilities": {"camera": {"value": True, "origin": "firmware"}}},
-    {"report": {"camera": {"value": True}}}, {"record": {"camera": True}},
-])
+@pytest.mark.parametrize(
+    "report",
+    [
+        {"camera": True},
+        {"camera": {"value": True}},
+        {"capabilities": {"camera": {"value": True, "origin": "firmware"}}},
+        {"report": {"camera": {"value": True}}},
+        {"record": {"camera": True}},
+    ],
+)
 def test_flags_are_read_wherever_the_report_puts_them(report):
     assert flags(report)["camera"] is True
     assert flags(report)["display"] is False

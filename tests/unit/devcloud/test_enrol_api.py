@@ -38,10 +38,14 @@ async def test_a_code_is_not_made_while_another_one_is_redeemed():
         return None
 
     routes = EnrolApi(desk, PLACE, code=code, joined=joined).routes()
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(Starlette(routes=routes)), base_url="http://c") as client:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(Starlette(routes=routes)), base_url="http://c"
+    ) as client:
         redeeming = asyncio.create_task(client.post("/enrol/v1/redeem", json=REDEEM))
         assert await asyncio.to_thread(desk.entered.wait, 30)
-        making = asyncio.create_task(client.post("/devcloud/codes", json={"life_s": 60, "edge_id": "edge-2"}))
+        making = asyncio.create_task(
+            client.post("/devcloud/codes", json={"life_s": 60, "edge_id": "edge-2"})
+        )
         for _ in range(100):  # all the turns it needs to be there, were nobody at the desk
             await asyncio.sleep(0)
         desk.go.set()

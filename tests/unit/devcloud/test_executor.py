@@ -1,4 +1,6 @@
-"""The worker with a fake link below it: what it says, in which order, and what it never does twice."""
+"""The worker with a fake link below it: what it says, in which order, and what it never does
+twice.
+"""
 
 import asyncio
 import contextlib
@@ -42,26 +44,57 @@ class FakeLink:
 
 class Worker:
     def __init__(self, executor, link, journal, app, tasks):
-        self.executor, self.link, self.journal, self.app, self.acks, self.tasks = executor, link, journal, app, [], tasks
+        self.executor, self.link, self.journal, self.app, self.acks, self.tasks = (
+            executor,
+            link,
+            journal,
+            app,
+            [],
+            tasks,
+        )
         self.expiry_s = None
         self.on_call, self.on_cancel = (route.handler for route in executor.routes())
 
-    async def call(self, tool="com.x.app:read", *, edge="e1", reply=None, json=False, body=None, content_type=None, **more):
+    async def call(
+        self,
+        tool="com.x.app:read",
+        *,
+        edge="e1",
+        reply=None,
+        json=False,
+        body=None,
+        content_type=None,
+        **more,
+    ):
         call = a_call(tool, **{"n": 1, **more})
         payload, written = wire.encode(Kind.CALL, wire.call_to_body(call), json=json)
-        await self.on_call(self.inbound(
-            f"glassd/v1/default/e/{edge}/call/tools", body or payload, content_type or written, call.call_id,
-            reply or f"glassd/v1/default/e/{edge}/result",
-        ))
+        await self.on_call(
+            self.inbound(
+                f"glassd/v1/default/e/{edge}/call/tools",
+                body or payload,
+                content_type or written,
+                call.call_id,
+                reply or f"glassd/v1/default/e/{edge}/result",
+            )
+        )
 
     async def cancel(self, call_id=ID, edge="e1"):
         payload, written = wire.encode(Kind.CANCEL, {"id": call_id, "reason": "wearer\nleft"})
-        await self.on_cancel(self.inbound(f"glassd/v1/default/e/{edge}/cancel", payload, written, call_id, None))
+        await self.on_cancel(
+            self.inbound(f"glassd/v1/default/e/{edge}/cancel", payload, written, call_id, None)
+        )
 
     def inbound(self, topic, payload, content_type, call_id, reply):
         return Inbound(
-            topic=topic, payload=payload, qos=1, retain=False, content_type=content_type, user_properties=(),
-            correlation=wire.correlation_of(call_id), response_topic=reply, expiry_s=self.expiry_s,
+            topic=topic,
+            payload=payload,
+            qos=1,
+            retain=False,
+            content_type=content_type,
+            user_properties=(),
+            correlation=wire.correlation_of(call_id),
+            response_topic=reply,
+            expiry_s=self.expiry_s,
             ack=lambda: self.acks.append(self.link.said.qsize()),
         )
 
@@ -104,7 +137,9 @@ async def test_a_call_is_accepted_then_answered_once_on_its_response_topic(tmp_p
 async def test_a_call_is_acknowledged_after_it_is_stored_and_before_it_is_answered(tmp_path):
     async with a_worker(tmp_path) as w:
         seen = []
-        w.acks = type("Acks", (), {"append": lambda self, n: seen.append((n, w.executor.running))})()
+        w.acks = type(
+            "Acks", (), {"append": lambda self, n: seen.append((n, w.executor.running))}
+        )()
         stored = []
         take = w.journal.take
 
@@ -164,34 +199,56 @@ async def test_the_same_id_from_another_edge_is_not_shown_this_ones_answer(tmp_p
         assert len(w.app.requests) == 2
 
 
-@pytest.mark.parametrize("reply", ["glassd/v1/default/e/e2/result", "glassd/v1/default/e/e1/presence", "glassd/v1/default/e/e1/",
-                                   "elsewhere", "glassd/v1/default/e/e1/../e2/+"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "glassd/v1/default/e/e2/result",
+        "glassd/v1/default/e/e1/presence",
+        "glassd/v1/default/e/e1/",
+        "elsewhere",
+        "glassd/v1/default/e/e1/../e2/+",
+    ],
+)
 @pytest.mark.requirement("K4-prefix")
 async def test_a_response_topic_outside_the_edges_own_is_refused_and_nothing_runs(tmp_path, reply):
     async with a_worker(tmp_path) as w:
         await w.call(reply=reply)
         (said,) = await w.link.next()
         assert said[0] == EDGE.result
-        assert (response_of(said).error.code, response_of(said).error.details["field"]) == (ErrorCode.INVALID_REQUEST, "response topic")
+        assert (response_of(said).error.code, response_of(said).error.details["field"]) == (
+            ErrorCode.INVALID_REQUEST,
+            "response topic",
+        )
         assert (w.app.requests, len(w.acks)) == ([], 1)
 
 
-@pytest.mark.parametrize(("more", "reason"), [
-    ({"body": b"\xc1"}, "malformed"), ({"content_type": "text/plain"}, "unsupported_content"),
-    ({"body": b'{"v":2}', "content_type": wire.JSON}, "unsupported_version"),
-    ({"body": b"x" * (wire.MAX_BODY + 1)}, "too_large"),
-])
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"body": b"\xc1"}, "malformed"),
+        ({"content_type": "text/plain"}, "unsupported_content"),
+        ({"body": b'{"v":2}', "content_type": wire.JSON}, "unsupported_version"),
+        ({"body": b"x" * (wire.MAX_BODY + 1)}, "too_large"),
+    ],
+)
 async def test_a_call_that_cannot_be_read_is_answered_by_its_correlation(tmp_path, more, reason):
     async with a_worker(tmp_path) as w:
         await w.call(**more)
         (said,) = await w.link.next()
         error = response_of(said).error
-        assert (said[0], said[2]["id"], error.code, error.details["reason"]) == (EDGE.result, ID, "INVALID_REQUEST", reason)
+        assert (said[0], said[2]["id"], error.code, error.details["reason"]) == (
+            EDGE.result,
+            ID,
+            "INVALID_REQUEST",
+            reason,
+        )
         assert len(w.acks) == 1
 
 
 async def test_progress_stands_between_accepted_and_result(tmp_path):
-    async with a_worker(tmp_path, stream({"progress": "a"}, {"progress": "b"}, {"result": {"data": 1}})) as w:
+    async with a_worker(
+        tmp_path, stream({"progress": "a"}, {"progress": "b"}, {"result": {"data": 1}})
+    ) as w:
         await w.call()
         said = await w.link.next(4)
         assert kinds(said) == [Kind.ACCEPTED, Kind.PROGRESS, Kind.PROGRESS, Kind.RESULT]
@@ -199,7 +256,10 @@ async def test_progress_stands_between_accepted_and_result(tmp_path):
 
 
 async def test_a_chatty_tool_is_thinned_out(tmp_path):
-    async with a_worker(tmp_path, stream(*[{"progress": str(i)} for i in range(500)], {"result": {"data": 1}}, cut=4096)) as w:
+    async with a_worker(
+        tmp_path,
+        stream(*[{"progress": str(i)} for i in range(500)], {"result": {"data": 1}}, cut=4096),
+    ) as w:
         await w.call()
         said = []
         while not said or said[-1][1] is not Kind.RESULT:
@@ -224,7 +284,11 @@ async def test_a_cancelled_call_is_broken_off_and_says_so(tmp_path):
         await w.cancel()
         error = response_of((await w.link.next(2))[1]).error
         assert broken_off.is_set()
-        assert (error.code, error.message, error.partial_side_effects) == ("CANCELLED", "Cancelled: wearer left", True)
+        assert (error.code, error.message, error.partial_side_effects) == (
+            "CANCELLED",
+            "Cancelled: wearer left",
+            True,
+        )
         await w.call("com.x.app:write")
         assert response_of((await w.link.next())[0]).error.code is ErrorCode.CANCELLED
 
@@ -251,7 +315,9 @@ async def idle(worker):
             await asyncio.sleep(0)
 
 
-async def test_when_every_place_is_taken_a_new_call_is_told_to_come_back_and_is_not_stored(tmp_path):
+async def test_when_every_place_is_taken_a_new_call_is_told_to_come_back_and_is_not_stored(
+    tmp_path,
+):
     go_on = asyncio.Event()
 
     async def reply(_):
@@ -336,7 +402,11 @@ async def test_after_a_restart_a_writing_tool_that_was_asked_is_not_asked_again(
     async with a_worker(tmp_path) as w:
         (said,) = await w.link.next()
         error = response_of(said).error
-        assert (error.code, error.retryable, error.partial_side_effects) == ("INTERRUPTED", True, True)
+        assert (error.code, error.retryable, error.partial_side_effects) == (
+            "INTERRUPTED",
+            True,
+            True,
+        )
         assert w.app.requests == []
         await w.call("com.x.app:write")
         assert response_of((await w.link.next())[0]).error.code is ErrorCode.INTERRUPTED
@@ -389,8 +459,14 @@ def test_the_envelope_of_a_cancelled_call_names_it():
         def repeatable(self, tool):
             return True
 
-    made: ToolResponse = _cancelled(_Work(Job("e1", a_call(), EDGE.result, False, 0.0), sent=True), Repeats())
-    assert (made.error.message, made.error.partial_side_effects, made.meta["callId"]) == ("Cancelled", False, ID)
+    made: ToolResponse = _cancelled(
+        _Work(Job("e1", a_call(), EDGE.result, False, 0.0), sent=True), Repeats()
+    )
+    assert (made.error.message, made.error.partial_side_effects, made.meta["callId"]) == (
+        "Cancelled",
+        False,
+        ID,
+    )
 
 
 async def test_calls_that_may_wait_are_taken_beyond_the_places_and_run_in_turn(tmp_path):

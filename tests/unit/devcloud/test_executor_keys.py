@@ -1,4 +1,6 @@
-"""The worker with a fake link below it: one key, one execution; and calls whose result is handed in later."""
+"""The worker with a fake link below it: one key, one execution; and calls whose result is
+handed in later.
+"""
 
 import asyncio
 import contextlib
@@ -14,11 +16,26 @@ from edge.devcloud.registry import App
 from edge.uplink import wire
 from edge.uplink.wire import Kind
 from tests.unit.devcloud.parts import APP, SCHEMA, FakeApp, a_call, a_runner
-from tests.unit.devcloud.test_executor import EDGE, ID, FakeLink, Worker, a_worker, idle, kinds, response_of
+from tests.unit.devcloud.test_executor import (
+    EDGE,
+    ID,
+    FakeLink,
+    Worker,
+    a_worker,
+    idle,
+    kinds,
+    response_of,
+)
 from tests.unit.devcloud.test_runner import stream
 from tools_cache.tool import CallOrigin, ErrorCode, ToolCall
 
-LATER = {"name": "later", "description": "later", "inputSchema": SCHEMA, "executionType": "external", "version": "3"}
+LATER = {
+    "name": "later",
+    "description": "later",
+    "inputSchema": SCHEMA,
+    "executionType": "external",
+    "version": "3",
+}
 ASKED = {**LATER, "name": "asked", "executionType": "space", "idempotent": True}
 REMOTE = {**LATER, "name": "remote", "execution": {"webhookUrl": "http://elsewhere"}}
 SLOW = App("com.x.slow", "Slow", (LATER, ASKED, REMOTE), public_url="http://app")
@@ -34,8 +51,17 @@ async def a_cloud(tmp_path, reply=None, *, workers=1, wall=None, **limits):
     async with a_runner(tmp_path, FakeApp(reply), apps=(APP, SLOW)) as (runner, app):
         journal = await Journal.open(tmp_path / "j.db", **({"wall": wall} if wall else {}))
         link = FakeLink()
-        executors = [Executor(journal, runner, tenant="default", pool="tools", **limits, **({"wall": wall} if wall else {}))
-                     for _ in range(workers)]  # fmt: skip
+        executors = [
+            Executor(
+                journal,
+                runner,
+                tenant="default",
+                pool="tools",
+                **limits,
+                **({"wall": wall} if wall else {}),
+            )
+            for _ in range(workers)
+        ]
         try:
             async with asyncio.TaskGroup() as tasks:
                 running = [tasks.create_task(e.run(link)) for e in executors]
@@ -50,12 +76,37 @@ async def a_cloud(tmp_path, reply=None, *, workers=1, wall=None, **limits):
 class Keyed(Worker):
     """A worker that is sent calls with keys."""
 
-    async def ask(self, tool="com.x.app:write", *, key=None, call_id=ID, edge="e1", json=False, ttl_s=5.0, **args):
-        call = ToolCall(call_id=call_id, tool=tool, args={"n": 1, **args}, origin=CallOrigin.CLOUD, user_id="u", ttl_s=ttl_s,
-                        turn_id="t", idempotency_key=key)  # fmt: skip
+    async def ask(
+        self,
+        tool="com.x.app:write",
+        *,
+        key=None,
+        call_id=ID,
+        edge="e1",
+        json=False,
+        ttl_s=5.0,
+        **args,
+    ):
+        call = ToolCall(
+            call_id=call_id,
+            tool=tool,
+            args={"n": 1, **args},
+            origin=CallOrigin.CLOUD,
+            user_id="u",
+            ttl_s=ttl_s,
+            turn_id="t",
+            idempotency_key=key,
+        )
         payload, written = wire.encode(Kind.CALL, wire.call_to_body(call), json=json)
-        await self.on_call(self.inbound(f"glassd/v1/default/e/{edge}/call/tools", payload, written, call_id,
-                                        f"glassd/v1/default/e/{edge}/result"))
+        await self.on_call(
+            self.inbound(
+                f"glassd/v1/default/e/{edge}/call/tools",
+                payload,
+                written,
+                call_id,
+                f"glassd/v1/default/e/{edge}/result",
+            )
+        )
 
 
 class Gate:
@@ -87,7 +138,9 @@ async def test_a_second_call_with_a_known_key_gets_the_first_ones_answer_and_run
         assert len(w.app.requests) == 1
 
 
-async def test_a_second_call_while_the_first_runs_is_accepted_at_once_and_answered_with_it(tmp_path):
+async def test_a_second_call_while_the_first_runs_is_accepted_at_once_and_answered_with_it(
+    tmp_path,
+):
     gate = Gate({"data": 1})
     async with a_cloud(tmp_path, gate) as (w,):
         await w.ask(key="k")
@@ -114,7 +167,10 @@ async def test_when_the_first_fails_retryably_the_one_that_waits_runs(tmp_path):
         await w.link.next(2)
         gate.open.set()
         said = await w.link.next(3)
-        assert (kinds(said), ids(said)) == ([Kind.RESULT, Kind.ACCEPTED, Kind.RESULT], [ID, other(2), other(2)])
+        assert (kinds(said), ids(said)) == (
+            [Kind.RESULT, Kind.ACCEPTED, Kind.RESULT],
+            [ID, other(2), other(2)],
+        )
         assert (response_of(said[0]).error.code, response_of(said[2]).data) == ("RATE_LIMIT", 2)
         assert "_idempotent_cache_hit" not in response_of(said[2]).meta
         await w.ask(key="k", call_id=other(3))
@@ -146,10 +202,19 @@ async def test_two_workers_that_share_a_journal_run_a_duplicate_once(tmp_path):
 
 
 @pytest.mark.requirement("S3-38")
-async def test_with_a_key_two_words_of_progress_and_one_result_come_and_the_replay_is_the_result_alone(tmp_path):
-    async with a_cloud(tmp_path, stream({"progress": "a"}, {"progress": "b"}, {"result": {"data": 3}})) as (w,):
+async def test_a_keyed_call_sends_two_progress_messages_and_a_result_and_replays_the_result(
+    tmp_path,
+):
+    async with a_cloud(
+        tmp_path, stream({"progress": "a"}, {"progress": "b"}, {"result": {"data": 3}})
+    ) as (w,):
         await w.ask(key="k")
-        assert kinds(await w.link.next(4)) == [Kind.ACCEPTED, Kind.PROGRESS, Kind.PROGRESS, Kind.RESULT]
+        assert kinds(await w.link.next(4)) == [
+            Kind.ACCEPTED,
+            Kind.PROGRESS,
+            Kind.PROGRESS,
+            Kind.RESULT,
+        ]
         await w.ask(key="k", call_id=other(2))
         assert kinds(await w.link.next()) == [Kind.RESULT]
         assert w.link.said.empty()
@@ -187,7 +252,9 @@ async def test_of_two_workers_that_both_think_a_call_is_theirs_one_runs_it(tmp_p
     async with a_cloud(tmp_path, workers=2) as (a, b):
         job = Job("e1", a_call("com.x.app:write", n=1), EDGE.result, False, b.journal._wall() + 5)
         taken = await a.journal.take(job)
-        b.executor._go_on(job, Taken(False))  # the duplicate is faster than the worker that stored the call
+        b.executor._go_on(
+            job, Taken(False)
+        )  # the duplicate is faster than the worker that stored the call
         a.executor._go_on(job, taken)
         said = await a.link.next(3)
         assert sorted(kinds(said)) == [Kind.ACCEPTED, Kind.ACCEPTED, Kind.RESULT]
@@ -197,7 +264,10 @@ async def test_of_two_workers_that_both_think_a_call_is_theirs_one_runs_it(tmp_p
 
 
 async def test_an_heir_that_is_offered_again_at_that_very_moment_runs_once(tmp_path):
-    gate = Gate({"success": False, "error": {"code": "RATE_LIMIT", "message": "m", "retryable": True}}, {"data": 2})
+    gate = Gate(
+        {"success": False, "error": {"code": "RATE_LIMIT", "message": "m", "retryable": True}},
+        {"data": 2},
+    )
     async with a_cloud(tmp_path, gate) as (w,):
         await w.ask(key="k")
         await w.ask(key="k", call_id=other(2))
@@ -250,7 +320,10 @@ async def test_after_a_restart_the_first_call_goes_on_and_whoever_waited_gets_it
             await gate.asked.wait()
     async with a_cloud(tmp_path) as (w,):
         said = await w.link.next(3)
-        assert (kinds(said), ids(said)) == ([Kind.ACCEPTED, Kind.RESULT, Kind.RESULT], [ID, ID, other(2)])
+        assert (kinds(said), ids(said)) == (
+            [Kind.ACCEPTED, Kind.RESULT, Kind.RESULT],
+            [ID, ID, other(2)],
+        )
 
 
 async def test_after_a_restart_a_write_that_was_asked_is_run_for_nobody(tmp_path):
@@ -278,7 +351,10 @@ async def test_a_waiting_call_whose_life_is_over_is_answered_so(tmp_path):
         await w.ask(key="k", call_id=other(2), ttl_s=0.2)
         await w.link.next(2)
         (said,) = await w.link.next()
-        assert (ids([said]), response_of(said).error.code) == ([other(2)], ErrorCode.DEADLINE_EXPIRED)
+        assert (ids([said]), response_of(said).error.code) == (
+            [other(2)],
+            ErrorCode.DEADLINE_EXPIRED,
+        )
         gate.open.set()
         assert ids(await w.link.next()) == [ID]
 
@@ -288,18 +364,33 @@ async def test_a_waiting_call_whose_life_is_over_is_answered_so(tmp_path):
 
 @pytest.mark.requirement("S3-26")
 @pytest.mark.parametrize("tool", ["later", "asked"])
-async def test_a_deferred_call_is_accepted_asks_nobody_and_is_answered_once_when_its_result_is_handed_in(tmp_path, tool):
+async def test_a_deferred_call_is_accepted_and_answered_once_when_its_result_is_submitted(
+    tmp_path, tool
+):
     async with a_cloud(tmp_path) as (w,):
         await w.ask(f"com.x.slow:{tool}")
         assert kinds(await w.link.next()) == [Kind.ACCEPTED]
         await idle(w)
         assert [(p["id"], p["args"]) for p in await w.journal.pending(10)] == [(ID, {"n": 1})]
-        envelope = {"ok": True, "data": {"chosen": 2}, "render": {"display": {"layout": "text_wall", "text": "Two"}}, "meta": {"x": 1}}
+        envelope = {
+            "ok": True,
+            "data": {"chosen": 2},
+            "render": {"display": {"layout": "text_wall", "text": "Two"}},
+            "meta": {"x": 1},
+        }
         assert await w.executor.deferred.submit("e1", ID, envelope) is Submitted.TAKEN
         (said,) = await w.link.next()
         response = response_of(said)
-        assert (said[0], response.data, response.render["display"]["text"]) == (EDGE.result, {"chosen": 2}, "Two")
-        assert (response.meta["tool"], response.meta["callId"], response.meta["toolVersion"]) == (f"com.x.slow:{tool}", ID, "3")
+        assert (said[0], response.data, response.render["display"]["text"]) == (
+            EDGE.result,
+            {"chosen": 2},
+            "Two",
+        )
+        assert (response.meta["tool"], response.meta["callId"], response.meta["toolVersion"]) == (
+            f"com.x.slow:{tool}",
+            ID,
+            "3",
+        )
         assert (w.link.said.empty(), w.app.requests) == (True, [])
 
 
@@ -342,7 +433,9 @@ async def test_a_result_that_is_none_is_refused_and_the_call_goes_on_waiting(tmp
         with pytest.raises(ValueError, match=r"\w+: "):
             await w.executor.deferred.submit("e1", ID, result)
         assert len(await w.journal.pending(10)) == 1
-        assert await w.executor.deferred.submit("e1", ID, {"ok": False, "error": {"type": "CONFLICT", "message": "taken"}})
+        assert await w.executor.deferred.submit(
+            "e1", ID, {"ok": False, "error": {"type": "CONFLICT", "message": "taken"}}
+        )
         assert response_of((await w.link.next())[0]).error.code is ErrorCode.CONFLICT
 
 
@@ -374,7 +467,9 @@ async def test_a_deferred_call_survives_a_restart_and_a_duplicate_of_it_is_only_
 
 
 @pytest.mark.requirement("S3-29")
-async def test_a_deferred_call_whose_life_is_over_expires_with_one_answer_even_after_a_restart(tmp_path):
+async def test_a_deferred_call_whose_life_is_over_expires_with_one_answer_even_after_a_restart(
+    tmp_path,
+):
     class Wall:
         now = 1_000_000.0
 
@@ -389,7 +484,11 @@ async def test_a_deferred_call_whose_life_is_over_expires_with_one_answer_even_a
     wall.now += 3600.0
     async with a_cloud(tmp_path, wall=wall) as (w,):
         error = response_of((await w.link.next())[0]).error
-        assert (error.code, error.retryable, error.partial_side_effects) == (ErrorCode.DEADLINE_EXPIRED, True, False)
+        assert (error.code, error.retryable, error.partial_side_effects) == (
+            ErrorCode.DEADLINE_EXPIRED,
+            True,
+            False,
+        )
         assert await w.executor.deferred.submit("e1", ID, "late") is Submitted.OVER
         assert w.link.said.empty()
 

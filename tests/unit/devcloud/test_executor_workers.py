@@ -1,4 +1,6 @@
-"""A worker beside others over one file: what it takes over from one that died, and leaves to one that lives."""
+"""A worker beside others over one file: what it takes over from one that died, and leaves to
+one that lives.
+"""
 
 import asyncio
 import contextlib
@@ -23,12 +25,21 @@ def a_job(tool="com.x.app:read"):
 
 @contextlib.asynccontextmanager
 async def beside(tmp_path, *, prepare, refresh=None, look_s=0.01):
-    """A worker, and the journal of another one that `prepare` does something with before this one starts to look."""
+    """A worker, and the journal of another one that `prepare` does something with before this
+    one starts to look.
+    """
     async with desks(tmp_path) as (other, mine), a_runner(tmp_path, FakeApp()) as (runner, app):
         await prepare(other.journal)
         link = FakeLink()
-        executor = Executor(mine.journal, runner, tenant="default", pool="tools", look_s=look_s, wall=lambda: 1_000_000.0,
-                            **({"refresh": refresh} if refresh else {}))
+        executor = Executor(
+            mine.journal,
+            runner,
+            tenant="default",
+            pool="tools",
+            look_s=look_s,
+            wall=lambda: 1_000_000.0,
+            **({"refresh": refresh} if refresh else {}),
+        )
         async with asyncio.TaskGroup() as tasks:
             running = tasks.create_task(executor.run(link))
             async with asyncio.timeout(40):
@@ -73,7 +84,11 @@ async def test_what_a_dead_worker_had_answered_and_told_nobody_is_told(tmp_path)
     async with beside(tmp_path, prepare=prepare) as (w, other):
         other.die()
         said = await w.link.next()
-        assert (kinds(said), response_of(said[0]).data, w.app.requests) == ([Kind.RESULT], "before", [])
+        assert (kinds(said), response_of(said[0]).data, w.app.requests) == (
+            [Kind.RESULT],
+            "before",
+            [],
+        )
 
 
 async def test_a_duplicate_of_a_call_that_another_worker_runs_is_accepted_and_no_more(tmp_path):
@@ -83,7 +98,11 @@ async def test_a_duplicate_of_a_call_that_another_worker_runs_is_accepted_and_no
         await other.journal.finish(a_job(), ToolResponse(data="theirs"))
         await w.call()
         said = await w.link.next()
-        assert (kinds(said), response_of(said[0]).data, w.app.requests) == ([Kind.RESULT], "theirs", [])
+        assert (kinds(said), response_of(said[0]).data, w.app.requests) == (
+            [Kind.RESULT],
+            "theirs",
+            [],
+        )
 
 
 async def test_a_duplicate_that_comes_before_the_death_is_noticed_takes_the_call_over(tmp_path):
@@ -105,7 +124,9 @@ async def test_a_tool_that_another_process_was_told_of_is_known_before_the_call_
         return None
 
     async with beside(tmp_path, prepare=nothing, refresh=refresh) as (w, _):
-        w.executor._runner._registry.find = lambda name, find=w.executor._runner._registry.find: order.append("asked") or find(name)
+        w.executor._runner._registry.find = lambda name, find=w.executor._runner._registry.find: (
+            order.append("asked") or find(name)
+        )
         await w.call()
         await w.link.next(2)
         assert order[0] == "refreshed"
@@ -152,7 +173,9 @@ async def test_a_store_that_is_locked_at_the_start_is_asked_again(tmp_path):
         await sent_with("com.x.app:read")(other.journal)
         other.die()
         journal, link = Stumbling(mine.journal, "left", 2), FakeLink()
-        executor = Executor(journal, runner, tenant="default", pool="tools", look_s=0.01, wall=lambda: 1_000_000.0)
+        executor = Executor(
+            journal, runner, tenant="default", pool="tools", look_s=0.01, wall=lambda: 1_000_000.0
+        )
         running = asyncio.create_task(executor.run(link))
         assert kinds(await link.next(2)) == [Kind.ACCEPTED, Kind.RESULT]
         assert journal.left_to_fail == 0
@@ -160,7 +183,9 @@ async def test_a_store_that_is_locked_at_the_start_is_asked_again(tmp_path):
         await asyncio.wait({running})
 
 
-async def test_a_store_that_is_locked_does_not_end_the_worker_that_gives_a_dead_ones_call_up(tmp_path):
+async def test_a_store_that_is_locked_does_not_end_the_worker_that_gives_a_dead_ones_call_up(
+    tmp_path,
+):
     async with beside(tmp_path, prepare=sent_with("com.x.app:write")) as (w, other):
         w.executor._journal = Stumbling(w.journal, "finish", 1)
         other.die()

@@ -64,13 +64,27 @@ async def test_executions_are_counted(journal):
     assert (await journal.recent(10))[0]["runs"] == 0
     await journal.sending(a_job())
     (row,) = await journal.recent(10)
-    assert (row["runs"], row["state"], row["edge"], row["tool"]) == (1, SENT, "e1", "com.x.app:read")
+    assert (row["runs"], row["state"], row["edge"], row["tool"]) == (
+        1,
+        SENT,
+        "e1",
+        "com.x.app:read",
+    )
     assert await journal.totals() == {"calls": 1, "runs": 1}
 
 
 async def test_what_was_left_undone_is_whole_after_a_restart(journal, tmp_path):
-    call = ToolCall(call_id=a_call().call_id, tool="com.x.app:write", args={"a": [1, {"b": "ü"}]}, origin=CallOrigin.VOICE,
-                    mode=Mode.VOICE, turn_id="t", user_id="u", ttl_s=40.0, idempotency_key="k")
+    call = ToolCall(
+        call_id=a_call().call_id,
+        tool="com.x.app:write",
+        args={"a": [1, {"b": "ü"}]},
+        origin=CallOrigin.VOICE,
+        mode=Mode.VOICE,
+        turn_id="t",
+        user_id="u",
+        ttl_s=40.0,
+        idempotency_key="k",
+    )
     job = Job("e1", call, "glassd/v1/default/e/e1/reply/x", True, 1_000_040.0)
     await journal.take(job)
     await journal.sending(job)

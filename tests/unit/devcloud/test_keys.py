@@ -1,4 +1,6 @@
-"""Idempotency keys in the worker's memory, on a real SQLite file: one execution, one answer, known limits."""
+"""Idempotency keys in the worker's memory, on a real SQLite file: one execution, one answer,
+known limits.
+"""
 
 import asyncio
 import json
@@ -17,9 +19,19 @@ from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, ToolCall, ToolErr
 GOOD = ToolResponse(data="done", meta={"callId": "first", "toolVersion": "2"})
 
 
-def a_job(n, key="k", *, edge="e1", user="u", session="", tool="com.x.app:write", turn="t1", ends_in=40.0):
-    call = ToolCall(call_id=f"01890000-0000-7000-8000-{n:012d}", tool=tool, args={"n": 1}, origin=CallOrigin.CLOUD, turn_id=turn,
-                    user_id=user, session=session, idempotency_key=key)  # fmt: skip
+def a_job(
+    n, key="k", *, edge="e1", user="u", session="", tool="com.x.app:write", turn="t1", ends_in=40.0
+):
+    call = ToolCall(
+        call_id=f"01890000-0000-7000-8000-{n:012d}",
+        tool=tool,
+        args={"n": 1},
+        origin=CallOrigin.CLOUD,
+        turn_id=turn,
+        user_id=user,
+        session=session,
+        idempotency_key=key,
+    )
     return Job(edge, call, f"glassd/v1/default/e/{edge}/result", False, 1_000_000.0 + ends_in)
 
 
@@ -41,9 +53,16 @@ async def done(journal, job, response=GOOD, **more):
 async def test_a_second_call_with_the_key_of_a_finished_one_gets_its_answer_marked(journal):
     await done(journal, a_job(1))
     again = await journal.take(a_job(2, turn="t2"))
-    assert (again.state, again.response.data, again.response.meta["toolVersion"]) == (DONE, "done", "2")
+    assert (again.state, again.response.data, again.response.meta["toolVersion"]) == (
+        DONE,
+        "done",
+        "2",
+    )
     assert again.response.meta["_idempotent_cache_hit"] is True
-    assert (again.response.meta["_original_turn"], again.response.meta["callId"]) == ("t1", a_job(2).call.call_id)
+    assert (again.response.meta["_original_turn"], again.response.meta["callId"]) == (
+        "t1",
+        a_job(2).call.call_id,
+    )
     assert await journal.totals() == {"calls": 2, "runs": 1}
 
 
@@ -70,7 +89,11 @@ async def test_calls_without_a_key_are_each_their_own(journal):
 async def test_a_key_of_another_tool_is_a_conflict_and_nothing_runs(journal):
     await done(journal, a_job(1))
     taken = await journal.take(a_job(2, tool="com.x.app:read"))
-    assert (taken.state, taken.response.error.code, taken.response.data) == (DONE, ErrorCode.CONFLICT, None)
+    assert (taken.state, taken.response.error.code, taken.response.data) == (
+        DONE,
+        ErrorCode.CONFLICT,
+        None,
+    )
 
 
 async def test_of_many_deliveries_at_once_exactly_one_runs_and_the_rest_wait_for_it(journal):
@@ -100,44 +123,70 @@ async def test_an_answer_for_a_call_that_waits_is_not_given_to_one_that_runs_by_
 
 
 FAILURES = [
-    (ErrorCode.TIMEOUT, {}), (ErrorCode.RATE_LIMIT, {}), (ErrorCode.INVALID_ARGUMENTS, {}), (ErrorCode.BUDGET_EXCEEDED, {}),
-    (ErrorCode.MODE_RESTRICTED, {}), (ErrorCode.CONFIRMATION_REQUIRED, {}), (ErrorCode.EXPIRED, {}),
-    (ErrorCode.CONFLICT, {"retryable": True}), (ErrorCode.NETWORK_ERROR, {"retryable": False}),
-]  # fmt: skip
+    (ErrorCode.TIMEOUT, {}),
+    (ErrorCode.RATE_LIMIT, {}),
+    (ErrorCode.INVALID_ARGUMENTS, {}),
+    (ErrorCode.BUDGET_EXCEEDED, {}),
+    (ErrorCode.MODE_RESTRICTED, {}),
+    (ErrorCode.CONFIRMATION_REQUIRED, {}),
+    (ErrorCode.EXPIRED, {}),
+    (ErrorCode.CONFLICT, {"retryable": True}),
+    (ErrorCode.NETWORK_ERROR, {"retryable": False}),
+]
 
 
 @pytest.mark.requirement("C-15")
 @pytest.mark.parametrize(("code", "more"), FAILURES)
-async def test_after_a_failure_that_is_worth_a_retry_the_second_call_runs_and_has_the_key(journal, code, more):
+async def test_after_a_failure_that_is_worth_a_retry_the_second_call_runs_and_has_the_key(
+    journal, code, more
+):
     await done(journal, a_job(1), ToolResponse.failure(code, "m", **more))
     await done(journal, a_job(2), ToolResponse(data="second"))
     assert (await journal.take(a_job(3))).response.data == "second"
 
 
 @pytest.mark.requirement("C-15")
-@pytest.mark.parametrize("code", [ErrorCode.TOOL_UNAVAILABLE, ErrorCode.AUTH, ErrorCode.CONFLICT, ErrorCode.INTERNAL,
-                                  ErrorCode.TOOL_NOT_FOUND, ErrorCode.CANCELLED])  # fmt: skip
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.TOOL_UNAVAILABLE,
+        ErrorCode.AUTH,
+        ErrorCode.CONFLICT,
+        ErrorCode.INTERNAL,
+        ErrorCode.TOOL_NOT_FOUND,
+        ErrorCode.CANCELLED,
+    ],
+)
 async def test_a_final_failure_is_the_answer_of_its_key(journal, code):
     await done(journal, a_job(1), ToolResponse.failure(code, "m"))
     assert (await journal.take(a_job(2))).response.error.code is code
 
 
-async def test_when_the_first_fails_retryably_the_eldest_who_waits_runs_and_the_others_wait_for_it(journal):
+async def test_when_the_first_fails_retryably_the_eldest_who_waits_runs_and_the_others_wait_for_it(
+    journal,
+):
     for n in (1, 2, 3):
         await journal.take(a_job(n))
     ended = await journal.finish(a_job(1), ToolResponse.failure(ErrorCode.NETWORK_ERROR, "m"))
     assert (ended.heir.call.call_id, ended.followers) == (a_job(2).call.call_id, ())
     assert ended.heir.call.args == {"n": 1}
-    assert ((await journal.take(a_job(2))).state, (await journal.take(a_job(3))).state) == (TAKEN, WAITS)
+    assert ((await journal.take(a_job(2))).state, (await journal.take(a_job(3))).state) == (
+        TAKEN,
+        WAITS,
+    )
     assert (await journal.take(a_job(4))).state == WAITS
     ended = await journal.finish(a_job(2), ToolResponse(data="second"))
-    assert [left.job.call.call_id for left in ended.followers] == [a_job(n).call.call_id for n in (3, 4)]
+    assert [left.job.call.call_id for left in ended.followers] == [
+        a_job(n).call.call_id for n in (3, 4)
+    ]
 
 
 MAYBE = ToolResponse.failure(ErrorCode.TIMEOUT, "m", partial_side_effects=True)
 
 
-async def test_what_may_have_been_done_and_must_not_be_done_twice_is_not_run_again_under_its_key(journal):
+async def test_what_may_have_been_done_and_must_not_be_done_twice_is_not_run_again_under_its_key(
+    journal,
+):
     await done(journal, a_job(1), MAYBE)
     again = (await journal.take(a_job(2))).response
     assert (again.error.code, again.error.partial_side_effects) == (ErrorCode.TIMEOUT, True)
@@ -149,7 +198,15 @@ async def test_what_may_be_asked_twice_is_run_again_however_it_failed(journal):
 
 
 def test_every_error_type_is_kept_or_not_by_the_rule():
-    never = {"VALIDATION", "BUDGET_EXCEEDED", "MODE_RESTRICTED", "CONFIRMATION_REQUIRED", "CONFIRMATION_EXPIRED", "TRANSIENT", "RATE_LIMIT"}
+    never = {
+        "VALIDATION",
+        "BUDGET_EXCEEDED",
+        "MODE_RESTRICTED",
+        "CONFIRMATION_REQUIRED",
+        "CONFIRMATION_EXPIRED",
+        "TRANSIENT",
+        "RATE_LIMIT",
+    }
     for kind in ErrorType:
         error = ToolError(code=ErrorCode.INTERNAL, message="m", type=kind, retryable=False)
         assert keeps(ToolResponse(error=error), repeatable=True) is (kind.value not in never), kind
@@ -186,7 +243,9 @@ async def test_a_key_whose_call_still_runs_never_leaves(journal):
 
 @pytest.mark.requirement("C-26")
 @pytest.mark.parametrize(("repeatable", "kept_s"), [(False, WRITES_KEEP_S), (True, 40.0 + KEEP_S)])
-async def test_a_key_is_kept_a_day_for_what_writes_and_else_as_long_as_its_answer(journal, repeatable, kept_s):
+async def test_a_key_is_kept_a_day_for_what_writes_and_else_as_long_as_its_answer(
+    journal, repeatable, kept_s
+):
     await done(journal, a_job(1), repeatable=repeatable)
     journal._wall.now += kept_s - 1
     assert (await journal.take(a_job(2, ends_in=WRITES_KEEP_S + 40))).state == DONE
@@ -232,7 +291,9 @@ async def test_keys_and_who_waits_survive_a_restart(journal, tmp_path):
     await journal.close()
     second = await Journal.open(tmp_path / "j.db", wall=Wall())
     assert (await second.take(a_job(9, "old"))).state == DONE
-    assert [(left.job.call.call_id, left.state) for left in await second.left() if left.response is None] == [(a_job(2).call.call_id, SENT)]
+    assert [
+        (left.job.call.call_id, left.state) for left in await second.left() if left.response is None
+    ] == [(a_job(2).call.call_id, SENT)]
     ended = await second.finish(a_job(2), GOOD)
     assert [left.job for left in ended.followers] == [a_job(3).refreshed(1_000_000.0)]
     await second.close()
@@ -243,7 +304,11 @@ async def test_what_is_held_is_found_overdue_when_its_life_is_over(journal):
     assert await journal.hold(a_job(1), {"n": 1, "filled": True}) is True
     assert await journal.overdue() == ([], 5.0)
     ((pending,)) = await journal.pending(10)
-    assert (pending["args"], pending["leftS"], pending["edge"]) == ({"n": 1, "filled": True}, 5.0, "e1")
+    assert (pending["args"], pending["leftS"], pending["edge"]) == (
+        {"n": 1, "filled": True},
+        5.0,
+        "e1",
+    )
     journal._wall.now += 5.0
     ((late,), next_s) = await journal.overdue()
     assert (late.state, late.job.call.call_id, next_s) == (PENDING, a_job(1).call.call_id, None)
@@ -254,13 +319,29 @@ async def test_a_file_of_an_older_worker_brings_the_keys_of_its_open_calls_along
     with sqlite3.connect(path) as old:
         old.executescript(MIGRATIONS[0])
         old.execute("PRAGMA user_version = 1")
-        for n, state, key in ((1, SENT, "open"), (2, DONE, "over"), (3, TAKEN, None), (4, TAKEN, "open")):
+        for n, state, key in (
+            (1, SENT, "open"),
+            (2, DONE, "over"),
+            (3, TAKEN, None),
+            (4, TAKEN, "open"),
+        ):
             job = a_job(n, key)
             asked = json.loads(job.text())
             del asked["session"]
             answer = json.dumps(GOOD.to_json()) if state == DONE else None
-            old.execute("INSERT INTO calls (edge, id, tool, state, request, response, ends_wall, taken_wall) VALUES (?,?,?,?,?,?,?,?)",
-                        (*job.key, job.call.tool, state, json.dumps(asked), answer, job.ends_wall, 1_000_000.0 + n))  # fmt: skip
+            old.execute(
+                "INSERT INTO calls (edge, id, tool, state, request, response, "
+                "ends_wall, taken_wall) VALUES (?,?,?,?,?,?,?,?)",
+                (
+                    *job.key,
+                    job.call.tool,
+                    state,
+                    json.dumps(asked),
+                    answer,
+                    job.ends_wall,
+                    1_000_000.0 + n,
+                ),
+            )
     old.close()
     for _ in range(2):  # brought up to date once, opened twice
         journal = await Journal.open(path, wall=Wall())

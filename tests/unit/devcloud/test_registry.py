@@ -11,12 +11,19 @@ from edge.devcloud.definitions import check_submission
 from edge.devcloud.registry import App, Registry
 from tools_cache.errors import BadDefinition, BadToolName
 
-TOOL = {"name": "go", "description": "goes", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+TOOL = {
+    "name": "go",
+    "description": "goes",
+    "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}},
+}
 CAMERA = ({"type": "CAMERA", "level": "REQUIRED"},)
 
 
 def two_apps():
-    return [App("com.z.last", "Z", (TOOL,), public_url="http://z", api_key_hash="hush"), App("com.a.first", "A", (TOOL,), CAMERA)]
+    return [
+        App("com.z.last", "Z", (TOOL,), public_url="http://z", api_key_hash="hush"),
+        App("com.a.first", "A", (TOOL,), CAMERA),
+    ]
 
 
 def test_the_version_is_the_start_of_the_hash_over_canonical_apps():
@@ -45,20 +52,33 @@ def test_a_tool_is_found_by_its_full_name_only():
 
 
 def test_the_listing_names_tools_fully_and_changes_nothing_else():
-    assert Registry(two_apps()).listing(None) == [{**TOOL, "name": "com.a.first:go"}, {**TOOL, "name": "com.z.last:go"}]
+    assert Registry(two_apps()).listing(None) == [
+        {**TOOL, "name": "com.a.first:go"},
+        {**TOOL, "name": "com.z.last:go"},
+    ]
 
 
 @pytest.mark.requirement("S0-10", "S0-12")
-@pytest.mark.parametrize(("has", "packages"), [
-    (None, ["com.a.first", "com.z.last"]), ({"camera": True}, ["com.a.first", "com.z.last"]),
-    ({"camera": False}, ["com.z.last"]), ({}, ["com.z.last"]),
-])
+@pytest.mark.parametrize(
+    ("has", "packages"),
+    [
+        (None, ["com.a.first", "com.z.last"]),
+        ({"camera": True}, ["com.a.first", "com.z.last"]),
+        ({"camera": False}, ["com.z.last"]),
+        ({}, ["com.z.last"]),
+    ],
+)
 def test_an_app_that_lacks_its_hardware_is_left_out_whole(has, packages):
     assert [t["name"].partition(":")[0] for t in Registry(two_apps()).listing(has)] == packages
 
 
 def test_optional_hardware_and_exist_hide_nothing():
-    app = App("com.a.b", "A", (TOOL,), ({"type": "CAMERA", "level": "OPTIONAL"}, {"type": "EXIST", "level": "REQUIRED"}))
+    app = App(
+        "com.a.b",
+        "A",
+        (TOOL,),
+        ({"type": "CAMERA", "level": "OPTIONAL"}, {"type": "EXIST", "level": "REQUIRED"}),
+    )
     assert app.lacks({}) == ()
 
 
@@ -82,7 +102,9 @@ def test_an_update_keeps_what_it_does_not_say():
 def test_an_app_with_an_address_of_its_own_is_not_started_by_us():
     registry = Registry([App("com.z.last", "Z", (TOOL,), command=("run", "it"))])
     assert registry.merged(check_submission("com.z.last", [TOOL])).command == ("run", "it")
-    moved = registry.merged(check_submission("com.z.last", {"tools": [TOOL], "publicUrl": "http://mine/"}))
+    moved = registry.merged(
+        check_submission("com.z.last", {"tools": [TOOL], "publicUrl": "http://mine/"})
+    )
     assert (moved.command, moved.public_url) == ((), "http://mine")
 
 
@@ -100,8 +122,13 @@ def test_what_a_listing_gives_away_is_a_copy():
     listed = registry.listing(None)
     listed[0]["inputSchema"]["properties"].clear()
     listed[0]["description"] = "mine"
-    assert (registry.body, registry.listing(None)[0]["inputSchema"]) == (before, {"type": "object", "properties": {"n": {"type": "integer"}}})
+    assert (registry.body, registry.listing(None)[0]["inputSchema"]) == (
+        before,
+        {"type": "object", "properties": {"n": {"type": "integer"}}},
+    )
 
 
 def test_what_a_user_took_off_is_not_listed():
-    assert [t["name"] for t in Registry(two_apps()).listing(None, installed="com.z.last".__eq__)] == ["com.z.last:go"]
+    assert [
+        t["name"] for t in Registry(two_apps()).listing(None, installed="com.z.last".__eq__)
+    ] == ["com.z.last:go"]

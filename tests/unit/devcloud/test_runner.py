@@ -1,4 +1,6 @@
-"""One call through the cloud, the app's network faked: what is sent, and what each way of failing becomes."""
+"""One call through the cloud, the app's network faked: what is sent, and what each way of
+failing becomes.
+"""
 
 import asyncio
 import json
@@ -40,7 +42,12 @@ async def test_the_key_is_never_logged(tmp_path, caplog):
 async def test_the_envelope_carries_its_meta(tmp_path):
     response, _ = await answer_of(tmp_path, a_call(n=3))
     meta = response.meta
-    assert (meta["tool"], meta["toolVersion"], meta["route"], meta["activatedForTool"]) == ("com.x.app:read", "2.1.0", "cloud", False)
+    assert (meta["tool"], meta["toolVersion"], meta["route"], meta["activatedForTool"]) == (
+        "com.x.app:read",
+        "2.1.0",
+        "cloud",
+        False,
+    )
     assert meta["callId"] == a_call().call_id
     assert meta["registryVersion"].startswith("1.0.")
     assert isinstance(meta["duration"], int)
@@ -52,7 +59,12 @@ async def test_each_call_leaves_one_line(tmp_path, caplog):
     caplog.set_level("INFO")
     await answer_of(tmp_path, a_call(n=3))
     (line,) = [r for r in caplog.records if r.getMessage() == "Tool executed"]
-    assert (line.tool, line.userId, line.success, type(line.duration)) == ("com.x.app:read", "u", True, int)
+    assert (line.tool, line.userId, line.success, type(line.duration)) == (
+        "com.x.app:read",
+        "u",
+        True,
+        int,
+    )
 
 
 async def test_defaults_are_filled_before_the_check(tmp_path):
@@ -61,16 +73,31 @@ async def test_defaults_are_filled_before_the_check(tmp_path):
 
 
 @pytest.mark.requirement("S0-49")
-@pytest.mark.parametrize(("tool", "code", "message"), [
-    ("nocolon", "INVALID_TOOL_NAME", "Invalid tool name format: nocolon. Expected format: packageName:toolName"),
-    (":x", "INVALID_TOOL_NAME", "Invalid tool name format: :x. Expected format: packageName:toolName"),
-    ("com.x.app:gone", "TOOL_NOT_FOUND", "Tool com.x.app:gone not found"),
-    ("com.x.gone:read", "TOOL_NOT_FOUND", "Tool com.x.gone:read not found"),
-    ("com.x.nowhere:read", "APP_NOT_AVAILABLE", "App com.x.nowhere has no public URL"),
-])
+@pytest.mark.parametrize(
+    ("tool", "code", "message"),
+    [
+        (
+            "nocolon",
+            "INVALID_TOOL_NAME",
+            "Invalid tool name format: nocolon. Expected format: packageName:toolName",
+        ),
+        (
+            ":x",
+            "INVALID_TOOL_NAME",
+            "Invalid tool name format: :x. Expected format: packageName:toolName",
+        ),
+        ("com.x.app:gone", "TOOL_NOT_FOUND", "Tool com.x.app:gone not found"),
+        ("com.x.gone:read", "TOOL_NOT_FOUND", "Tool com.x.gone:read not found"),
+        ("com.x.nowhere:read", "APP_NOT_AVAILABLE", "App com.x.nowhere has no public URL"),
+    ],
+)
 async def test_what_cannot_be_routed_is_said_and_asks_nobody(tmp_path, tool, code, message):
     response, app = await answer_of(tmp_path, a_call(tool, n=1))
-    assert (response.error.code, response.error.message, response.error.retryable) == (code, message, False)
+    assert (response.error.code, response.error.message, response.error.retryable) == (
+        code,
+        message,
+        False,
+    )
     assert app.requests == []
 
 
@@ -93,7 +120,9 @@ async def test_invalid_arguments_are_said_before_a_missing_route(tmp_path):
 @pytest.mark.requirement("S0-58")
 @pytest.mark.parametrize(("status", "retryable"), [(404, False), (503, True)])
 async def test_an_http_error_keeps_status_and_text(tmp_path, status, retryable):
-    response, _ = await answer_of(tmp_path, a_call(n=1), lambda r: httpx.Response(status, text="sorry"))
+    response, _ = await answer_of(
+        tmp_path, a_call(n=1), lambda r: httpx.Response(status, text="sorry")
+    )
     assert (response.error.code, response.error.message) == ("HTTP_ERROR", f"HTTP {status}: sorry")
     assert response.error.retryable is retryable
 
@@ -105,27 +134,44 @@ async def forever(_):
 @pytest.mark.requirement("S0-57")
 @pytest.mark.parametrize(("tool", "maybe_done"), [("read", False), ("write", True)])
 async def test_a_slow_tool_times_out_and_a_writing_one_may_have_written(tmp_path, tool, maybe_done):
-    response, _ = await answer_of(tmp_path, a_call(f"com.x.app:{tool}", n=1), forever, tool_timeout_s=0.05)
+    response, _ = await answer_of(
+        tmp_path, a_call(f"com.x.app:{tool}", n=1), forever, tool_timeout_s=0.05
+    )
     error = response.error
-    assert (error.code, error.message, error.retryable) == ("TIMEOUT", "Tool execution timeout after 50ms", True)
+    assert (error.code, error.message, error.retryable) == (
+        "TIMEOUT",
+        "Tool execution timeout after 50ms",
+        True,
+    )
     assert error.partial_side_effects is maybe_done
 
 
 async def test_a_tool_may_ask_for_less_time_but_never_for_more(tmp_path):
-    response, _ = await answer_of(tmp_path, a_call("com.x.app:quick", n=1), forever, tool_timeout_s=30.0)
+    response, _ = await answer_of(
+        tmp_path, a_call("com.x.app:quick", n=1), forever, tool_timeout_s=30.0
+    )
     assert response.error.message == "Tool execution timeout after 50ms"
-    response, _ = await answer_of(tmp_path, a_call("com.x.app:quick", n=1), forever, tool_timeout_s=0.02)
+    response, _ = await answer_of(
+        tmp_path, a_call("com.x.app:quick", n=1), forever, tool_timeout_s=0.02
+    )
     assert response.error.message == "Tool execution timeout after 20ms"
 
 
 async def test_the_calls_own_end_comes_first(tmp_path):
     response, _ = await answer_of(tmp_path, a_call("com.x.app:write", n=1, ttl_s=0.05), forever)
-    assert (response.error.code, response.error.partial_side_effects) == (ErrorCode.DEADLINE_EXPIRED, True)
+    assert (response.error.code, response.error.partial_side_effects) == (
+        ErrorCode.DEADLINE_EXPIRED,
+        True,
+    )
 
 
 async def test_a_call_that_is_over_already_asks_nobody(tmp_path):
     response, app = await answer_of(tmp_path, a_call(n=1, ttl_s=0.0))
-    assert (response.error.code, response.error.partial_side_effects, app.requests) == (ErrorCode.DEADLINE_EXPIRED, False, [])
+    assert (response.error.code, response.error.partial_side_effects, app.requests) == (
+        ErrorCode.DEADLINE_EXPIRED,
+        False,
+        [],
+    )
 
 
 def broken(error):
@@ -136,25 +182,43 @@ def broken(error):
 
 
 @pytest.mark.requirement("S0-59")
-@pytest.mark.parametrize(("error", "code", "retryable", "maybe_done"), [
-    (httpx.ConnectError, "NETWORK_ERROR", True, False), (httpx.ConnectTimeout, "TIMEOUT", True, False),
-    (httpx.ReadError, "NETWORK_ERROR", True, True), (httpx.RemoteProtocolError, "NETWORK_ERROR", True, True),
-    (httpx.TooManyRedirects, "EXECUTION_ERROR", False, False),
-])
-async def test_a_broken_connection_is_classified_by_its_kind(tmp_path, error, code, retryable, maybe_done):
+@pytest.mark.parametrize(
+    ("error", "code", "retryable", "maybe_done"),
+    [
+        (httpx.ConnectError, "NETWORK_ERROR", True, False),
+        (httpx.ConnectTimeout, "TIMEOUT", True, False),
+        (httpx.ReadError, "NETWORK_ERROR", True, True),
+        (httpx.RemoteProtocolError, "NETWORK_ERROR", True, True),
+        (httpx.TooManyRedirects, "EXECUTION_ERROR", False, False),
+    ],
+)
+async def test_a_broken_connection_is_classified_by_its_kind(
+    tmp_path, error, code, retryable, maybe_done
+):
     response, _ = await answer_of(tmp_path, a_call("com.x.app:write", n=1), broken(error))
     found = response.error
-    assert (found.code, found.retryable, found.partial_side_effects) == (code, retryable, maybe_done)
+    assert (found.code, found.retryable, found.partial_side_effects) == (
+        code,
+        retryable,
+        maybe_done,
+    )
 
 
-@pytest.mark.parametrize(("reply", "words"), [
-    (httpx.Response(200, content=b"{"), "not JSON"), (httpx.Response(200, content=b"[" * 100_000), "not JSON"),
-    (httpx.Response(200, json=[1]), "Invalid result structure"),
-    (httpx.Response(200, content=b"x" * (runner_module.MAX_ANSWER + 1)), "more than 240 KiB"),
-])
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        (httpx.Response(200, content=b"{"), "not JSON"),
+        (httpx.Response(200, content=b"[" * 100_000), "not JSON"),
+        (httpx.Response(200, json=[1]), "Invalid result structure"),
+        (httpx.Response(200, content=b"x" * (runner_module.MAX_ANSWER + 1)), "more than 240 KiB"),
+    ],
+)
 async def test_an_unreadable_answer_is_an_execution_error(tmp_path, reply, words):
     response, _ = await answer_of(tmp_path, a_call(n=1), lambda r: reply)
-    assert (response.error.code, response.error.type) == (ErrorCode.EXECUTION_ERROR, ErrorType.INTERNAL)
+    assert (response.error.code, response.error.type) == (
+        ErrorCode.EXECUTION_ERROR,
+        ErrorType.INTERNAL,
+    )
     assert words in response.error.message
 
 
@@ -163,21 +227,28 @@ async def test_a_fault_of_our_own_is_internal_and_keeps_its_words_to_the_log(tmp
         raise RuntimeError("secret of ours")
 
     response, _ = await answer_of(tmp_path, a_call(n=1), answer)
-    assert (response.error.code, response.error.message) == ("INTERNAL", "Internal error executing com.x.app:read")
+    assert (response.error.code, response.error.message) == (
+        "INTERNAL",
+        "Internal error executing com.x.app:read",
+    )
     assert (response.error.retryable, response.error.partial_side_effects) == (False, True)
     assert "secret" in caplog.text
 
 
 def stream(*lines, cut=7):
     """NDJSON that arrives in pieces that respect no line."""
-    whole = b"".join(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines)
+    whole = b"".join(
+        line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines
+    )
 
     class Pieces(httpx.AsyncByteStream):
         async def __aiter__(self):
             for i in range(0, len(whole), cut):
                 yield whole[i : i + cut]
 
-    return lambda r: httpx.Response(200, headers={"content-type": "application/x-ndjson"}, stream=Pieces())
+    return lambda r: httpx.Response(
+        200, headers={"content-type": "application/x-ndjson"}, stream=Pieces()
+    )
 
 
 async def streamed(tmp_path, reply):
@@ -191,15 +262,25 @@ async def streamed(tmp_path, reply):
 
 
 async def test_progress_is_passed_on_in_order_and_the_result_ends_it(tmp_path):
-    reply = stream({"progress": "one"}, b"\n", {"progress": "zwölf\n"}, {"result": {"data": 3}}, {"progress": "late"})
+    reply = stream(
+        {"progress": "one"},
+        b"\n",
+        {"progress": "zwölf\n"},
+        {"result": {"data": 3}},
+        {"progress": "late"},
+    )
     response, words = await streamed(tmp_path, reply)
     assert (words, response.data) == (["one", "zwölf"], 3)
 
 
-@pytest.mark.parametrize(("lines", "words"), [
-    (({"progress": "one"},), "ended without a result"), ((b"nonsense\n",), "not JSON"),
-    ((b"x" * (runner_module.MAX_ANSWER + 8),), "more than 240 KiB"),
-])
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (({"progress": "one"},), "ended without a result"),
+        ((b"nonsense\n",), "not JSON"),
+        ((b"x" * (runner_module.MAX_ANSWER + 8),), "more than 240 KiB"),
+    ],
+)
 async def test_a_stream_that_breaks_its_form_is_an_execution_error(tmp_path, lines, words):
     response, _ = await streamed(tmp_path, stream(*lines, cut=4096))
     assert response.error.code is ErrorCode.EXECUTION_ERROR
@@ -228,27 +309,49 @@ async def test_asking_twice_is_safe_only_when_the_tool_says_so(tmp_path):
         assert runner.repeatable("nocolon") is True
 
 
-AGENT = {**READ, "name": "agent", "execution": {"agentConfig": {"prompt": "p", "includeContext": True}, "timeout": 60_000}}
-IMAGE = {**READ, "name": "image", "execution": {"provider": "p", "model": "m", "size": "64x64", "quality": "low"}}
+AGENT = {
+    **READ,
+    "name": "agent",
+    "execution": {"agentConfig": {"prompt": "p", "includeContext": True}, "timeout": 60_000},
+}
+IMAGE = {
+    **READ,
+    "name": "image",
+    "execution": {"provider": "p", "model": "m", "size": "64x64", "quality": "low"},
+}
 
 
 @pytest.mark.requirement("S3-15")
 @pytest.mark.parametrize(("tool", "needs"), [(AGENT, "a sub-agent"), (IMAGE, "an image model")])
-async def test_a_tool_that_needs_a_model_is_unsupported_unless_its_app_runs_one(tmp_path, tool, needs):
+async def test_a_tool_that_needs_a_model_is_unsupported_unless_its_app_runs_one(
+    tmp_path, tool, needs
+):
     bitmap = {"layout": "bitmap_view", "width": 8, "height": 1, "data": "/w=="}
-    reply = FakeApp(lambda r: httpx.Response(200, json={"data": "drawn", "render": {"display": bitmap}}))
-    apps = [App("com.x.none", "N", (tool,)), App("com.x.app", "X", (tool,), public_url="http://app")]
+    reply = FakeApp(
+        lambda r: httpx.Response(200, json={"data": "drawn", "render": {"display": bitmap}})
+    )
+    apps = [
+        App("com.x.none", "N", (tool,)),
+        App("com.x.app", "X", (tool,), public_url="http://app"),
+    ]
     async with a_runner(tmp_path, reply, apps=apps) as (runner, app):
         error = (await runner.run(a_call(f"com.x.none:{tool['name']}", n=1))).error
         assert (error.code, error.retryable) == ("UNSUPPORTED", False)
-        assert error.message.startswith(f"com.x.none:{tool['name']} needs {needs}, which this cloud does not run")
+        assert error.message.startswith(
+            f"com.x.none:{tool['name']} needs {needs}, which this cloud does not run"
+        )
         assert app.requests == []
         response = await runner.run(a_call(f"com.x.app:{tool['name']}", n=1))
         assert (response.data, response.render) == ("drawn", {"display": bitmap})
 
 
 async def test_a_tool_that_its_user_took_off_is_not_found(tmp_path):
-    async with a_runner(tmp_path, installed=lambda user, package: (user, package) != ("u", "com.x.app")) as (runner, app):
+    async with a_runner(
+        tmp_path, installed=lambda user, package: (user, package) != ("u", "com.x.app")
+    ) as (runner, app):
         response = await runner.run(a_call(n=1))
-        assert (response.error.code, response.error.message) == ("TOOL_NOT_FOUND", "Tool com.x.app:read not found")
+        assert (response.error.code, response.error.message) == (
+            "TOOL_NOT_FOUND",
+            "Tool com.x.app:read not found",
+        )
         assert app.requests == []

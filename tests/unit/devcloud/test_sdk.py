@@ -37,8 +37,10 @@ def test_a_tool_name_may_be_registered_once():
         app.register_tool(create_tool("a", "other", SCHEMA, nothing))
 
 
-@pytest.mark.parametrize(("schema", "category", "named"), [({"type": "array"}, "utility", "inputSchema.type"),
-                                                           (SCHEMA, "games", "category")])
+@pytest.mark.parametrize(
+    ("schema", "category", "named"),
+    [({"type": "array"}, "utility", "inputSchema.type"), (SCHEMA, "games", "category")],
+)
 def test_a_bad_tool_is_refused_with_the_field_named(schema, category, named):
     with pytest.raises(BadDefinition, match=named):
         create_tool("a", "d", schema, nothing, category=category)
@@ -58,66 +60,133 @@ def test_definitions_come_out_in_the_order_of_registration():
 
 
 def test_a_definition_carries_mcp_fields_and_our_policy():
-    made = create_tool("a", "does a", SCHEMA, nothing, activation_phrases=["do a"], side_effects="read_only",
-                       idempotent=True, queueable=True, queue_ttl_s=60, timeout_s=5, category="media").definition()
+    made = create_tool(
+        "a",
+        "does a",
+        SCHEMA,
+        nothing,
+        activation_phrases=["do a"],
+        side_effects="read_only",
+        idempotent=True,
+        queueable=True,
+        queue_ttl_s=60,
+        timeout_s=5,
+        category="media",
+    ).definition()
     assert made == {
-        "name": "a", "description": "does a", "inputSchema": SCHEMA, "version": "1.0.0", "category": "media",
-        "sideEffects": "read_only", "idempotent": True, "queueable": True, "queue_ttl_s": 60, "timeoutS": 5,
+        "name": "a",
+        "description": "does a",
+        "inputSchema": SCHEMA,
+        "version": "1.0.0",
+        "category": "media",
+        "sideEffects": "read_only",
+        "idempotent": True,
+        "queueable": True,
+        "queue_ttl_s": 60,
+        "timeoutS": 5,
         "mentraExtensions": {"activationPhrases": ["do a"], "category": "media"},
     }
 
 
 def test_the_manifest_names_the_hardware_the_app_needs():
-    app = AppServer("com.x.y", name="Y", hardware_requirements=[{"type": "CAMERA", "level": "REQUIRED"}])
-    assert app.manifest() == {"packageName": "com.x.y", "name": "Y", "tools": [],
-                              "hardwareRequirements": [{"type": "CAMERA", "level": "REQUIRED"}]}
+    app = AppServer(
+        "com.x.y", name="Y", hardware_requirements=[{"type": "CAMERA", "level": "REQUIRED"}]
+    )
+    assert app.manifest() == {
+        "packageName": "com.x.y",
+        "name": "Y",
+        "tools": [],
+        "hardwareRequirements": [{"type": "CAMERA", "level": "REQUIRED"}],
+    }
 
 
 def test_a_reply_says_what_to_show_and_what_to_say():
     assert reply(1) == {"data": 1}
     assert reply(1, show="x")["render"] == {"display": {"layout": "text_wall", "text": "x"}}
-    assert reply(1, show="x", title="t")["render"]["display"] == {"layout": "reference_card", "title": "t", "text": "x"}
+    assert reply(1, show="x", title="t")["render"]["display"] == {
+        "layout": "reference_card",
+        "title": "t",
+        "text": "x",
+    }
     assert reply(1, say="hi")["render"] == {"audio": {"text": "hi"}}
-    assert reply(1, say="hi", silent=True)["render"]["audio"] == {"text": "hi", "suppressVoiceResponse": True}
+    assert reply(1, say="hi", silent=True)["render"]["audio"] == {
+        "text": "hi",
+        "suppressVoiceResponse": True,
+    }
     assert reply(1, follow_ups=["more?"])["render"] == {"suggestedFollowUps": ["more?"]}
 
 
 def test_a_failure_is_in_the_wires_own_shape():
-    assert failure("X", "no", retryable=True) == {"success": False, "error": {"code": "X", "message": "no", "retryable": True}}
+    assert failure("X", "no", retryable=True) == {
+        "success": False,
+        "error": {"code": "X", "message": "no", "retryable": True},
+    }
 
 
 def test_a_context_is_read_however_little_of_it_there_is():
     assert CallContext.from_json(None) == CallContext()
-    assert CallContext.from_json({"userId": "u", "timestamp": "t", "activatedForTool": True}) == CallContext("u", "t", True)
+    assert CallContext.from_json(
+        {"userId": "u", "timestamp": "t", "activatedForTool": True}
+    ) == CallContext("u", "t", True)
 
 
 def test_how_a_tool_is_run_stands_in_its_definition_only_when_said():
-    made = create_tool("a", "does a", SCHEMA, nothing, side_effects="read_only", category="retrieval", cache_ttl_s=60,
-                       requires_confirmation="always", rate_limit=RateLimit(2, 30.0), pending_ttl_s=5, activation_phrases=["a"],
-                       execution_type="internal").definition()  # fmt: skip
-    more = {"requiresConfirmation": "always", "executionType": "internal", "pendingTtlS": 5, "cacheTtlS": 60,
-            "rateLimit": {"calls": 2, "window": 30.0}}  # fmt: skip
+    made = create_tool(
+        "a",
+        "does a",
+        SCHEMA,
+        nothing,
+        side_effects="read_only",
+        category="retrieval",
+        cache_ttl_s=60,
+        requires_confirmation="always",
+        rate_limit=RateLimit(2, 30.0),
+        pending_ttl_s=5,
+        activation_phrases=["a"],
+        execution_type="internal",
+    ).definition()
+    more = {
+        "requiresConfirmation": "always",
+        "executionType": "internal",
+        "pendingTtlS": 5,
+        "cacheTtlS": 60,
+        "rateLimit": {"calls": 2, "window": 30.0},
+    }
     assert {k: v for k, v in made.items() if k in more} == more
-    assert (made["category"], made["mentraExtensions"]) == ("retrieval", {"activationPhrases": ["a"]})
+    assert (made["category"], made["mentraExtensions"]) == (
+        "retrieval",
+        {"activationPhrases": ["a"]},
+    )
     assert not set(more) & set(create_tool("a", "does a", SCHEMA, nothing).definition())
     assert definition("com.x.y", made, source=Source.CLOUD).cache_ttl_s == 60.0
 
 
-@pytest.mark.parametrize(("more", "named"), [
-    ({"cache_ttl_s": 60}, "a: cacheTtlS: only a tool that writes nothing"), ({"requires_confirmation": "maybe"}, "a: requiresConfirmation: "),
-    ({"execution_type": "remote"}, "a: executionType: "), ({"pending_ttl_s": 0}, "a: pendingTtlS: "), ({"side_effects": "some"}, "a: sideEffects: "),
-])
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        ({"cache_ttl_s": 60}, "a: cacheTtlS: only a tool that writes nothing"),
+        ({"requires_confirmation": "maybe"}, "a: requiresConfirmation: "),
+        ({"execution_type": "remote"}, "a: executionType: "),
+        ({"pending_ttl_s": 0}, "a: pendingTtlS: "),
+        ({"side_effects": "some"}, "a: sideEffects: "),
+    ],
+)
 def test_a_tool_the_edge_would_refuse_cannot_be_made(more, named):
     with pytest.raises(BadDefinition, match=f"^{named}"):
         create_tool("a", "d", SCHEMA, nothing, **more)
 
 
 def test_starting_an_app_does_not_load_what_only_the_cloud_needs():
-    code = "import sys, edge.devcloud.apps.calendar; sys.exit('pydantic' in sys.modules or 'httpx' in sys.modules)"
+    code = (
+        "import sys, edge.devcloud.apps.calendar; "
+        "sys.exit('pydantic' in sys.modules or 'httpx' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-@pytest.mark.parametrize(("kind", "good"), [("external", True), ("space", True), ("gateway", False), ("internal", False)])
+@pytest.mark.parametrize(
+    ("kind", "good"), [("external", True), ("space", True), ("gateway", False), ("internal", False)]
+)
 def test_only_a_tool_that_is_answered_later_may_be_without_a_handler(kind, good):
     if good:
         made = create_tool("a", "d", SCHEMA, execution_type=kind)

@@ -1,4 +1,6 @@
-"""Several workers over one file, as several processes have it: whose a call is, who lives, and what a dead one leaves."""
+"""Several workers over one file, as several processes have it: whose a call is, who lives, and
+what a dead one leaves.
+"""
 
 import asyncio
 import contextlib
@@ -42,7 +44,12 @@ async def desks(tmp_path, count=2):
         made = []
         for number in range(count):
             roster = stack.enter_context(Roster(tmp_path, f"w{number}"))
-            journal = Journal(await open_shared(tmp_path / "j.db"), wall=Wall(), me=roster.name, alive=roster.alive)
+            journal = Journal(
+                await open_shared(tmp_path / "j.db"),
+                wall=Wall(),
+                me=roster.name,
+                alive=roster.alive,
+            )
             stack.push_async_callback(journal.close)
             made.append(Desk(journal, roster))
         yield made
@@ -54,15 +61,28 @@ async def desks(tmp_path, count=2):
 def test_a_worker_lives_until_it_leaves(tmp_path):
     with Roster(tmp_path, "other") as other:
         with Roster(tmp_path, "me") as me:
-            assert (me.alive("me"), me.alive("other"), other.alive("me"), me.alive("nobody"), me.alive("")) == (True, True, True, False, False)
+            assert (
+                me.alive("me"),
+                me.alive("other"),
+                other.alive("me"),
+                me.alive("nobody"),
+                me.alive(""),
+            ) == (True, True, True, False, False)
         assert (other.alive("me"), me.alive("me")) == (False, False)
 
 
 def test_a_killed_worker_is_known_at_once(tmp_path):
-    code = ("import sys, pathlib; sys.path.insert(0, sys.argv[2]); from edge.devcloud.roster import Roster\n"
-            "with Roster(pathlib.Path(sys.argv[1]), 'child'): print('in', flush=True); sys.stdin.read()")
+    code = (
+        "import sys, pathlib; sys.path.insert(0, sys.argv[2]); "
+        "from edge.devcloud.roster import Roster\n"
+        "with Roster(pathlib.Path(sys.argv[1]), 'child'): print('in', flush=True); sys.stdin.read()"
+    )
     with Roster(tmp_path, "me") as me:
-        child = subprocess.Popen([sys.executable, "-c", code, str(tmp_path), str(Path.cwd())], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        child = subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path), str(Path.cwd())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         with child:
             assert child.stdout.readline() == b"in\n"
             assert me.alive("child") is True
@@ -72,7 +92,11 @@ def test_a_killed_worker_is_known_at_once(tmp_path):
 
 
 def test_a_name_is_taken_once(tmp_path):
-    with Roster(tmp_path, "me"), pytest.raises(OSError, match="another worker has this name"), Roster(tmp_path, "me"):
+    with (
+        Roster(tmp_path, "me"),
+        pytest.raises(OSError, match="another worker has this name"),
+        Roster(tmp_path, "me"),
+    ):
         pass
 
 
@@ -98,7 +122,9 @@ async def test_openings_do_not_cross(tmp_path):
 
 async def test_many_may_open_at_once(tmp_path):
     opened = await asyncio.gather(*(open_shared(tmp_path / "j.db") for _ in range(4)))
-    assert [await db.read(lambda c: c.execute("PRAGMA user_version").fetchone()[0]) for db in opened] == [len(MIGRATIONS)] * 4
+    assert [
+        await db.read(lambda c: c.execute("PRAGMA user_version").fetchone()[0]) for db in opened
+    ] == [len(MIGRATIONS)] * 4
     for db in opened:
         await db.close()
 
@@ -106,8 +132,12 @@ async def test_many_may_open_at_once(tmp_path):
 async def test_a_file_of_a_newer_cloud_is_said_in_words(tmp_path):
     newer = await Database.open(tmp_path / "devcloud.db", (*MIGRATIONS, "CREATE TABLE later (x);"))
     await newer.close()
-    with pytest.raises(OSError, match=r"devcloud\.db: the database is of schema 4, this program knows 3"):
-        async with a_worker([], state_dir=tmp_path, tenant="default", pool="tools", limits=Limits()):
+    with pytest.raises(
+        OSError, match=r"devcloud\.db: the database is of schema 4, this program knows 3"
+    ):
+        async with a_worker(
+            [], state_dir=tmp_path, tenant="default", pool="tools", limits=Limits()
+        ):
             pass
 
 
@@ -143,9 +173,14 @@ async def test_of_a_dead_workers_estate_each_call_goes_to_exactly_one(tmp_path):
         assert await b.journal.inherited() == [], "it lives"
         a.die()
         found = await b.journal.inherited()
-        assert [(left.job.edge, left.state, left.response and left.response.data) for left in found] == [
-            ("e1", TAKEN, None), ("e2", "done", "done")]
-        assert (await b.journal.inherited(), await c.journal.inherited(), await c.journal.left()) == ([], [], [])
+        assert [
+            (left.job.edge, left.state, left.response and left.response.data) for left in found
+        ] == [("e1", TAKEN, None), ("e2", "done", "done")]
+        assert (
+            await b.journal.inherited(),
+            await c.journal.inherited(),
+            await c.journal.left(),
+        ) == ([], [], [])
         assert len(await b.journal.left()) == 2
 
 
@@ -180,7 +215,9 @@ async def test_the_heir_of_a_key_runs_where_its_first_call_ended(tmp_path):
         first, second = keyed(1), keyed(2)
         await a.journal.take(first)
         await b.journal.take(second)
-        ended = await a.journal.finish(first, ToolResponse.failure(ErrorCode.RATE_LIMIT, "m", retryable=True))
+        ended = await a.journal.finish(
+            first, ToolResponse.failure(ErrorCode.RATE_LIMIT, "m", retryable=True)
+        )
         assert ended.heir.key == second.key
         assert (await b.journal.take(second)).state == ELSEWHERE
 
@@ -195,7 +232,10 @@ async def test_two_that_write_at_once_wait_for_each_other(tmp_path):
 
 async def test_a_file_of_one_workers_time_is_taken_over(tmp_path):
     old = await Database.open(tmp_path / "j.db", MIGRATIONS[:2])
-    insert = ("INSERT INTO calls (edge, id, tool, state, request, ends_wall, taken_wall) VALUES ('e1', ?, 'com.x.app:read', 'taken', ?, 1, 1)")
+    insert = (
+        "INSERT INTO calls (edge, id, tool, state, request, ends_wall, "
+        "taken_wall) VALUES ('e1', ?, 'com.x.app:read', 'taken', ?, 1, 1)"
+    )
     await old.write(lambda db: db.execute(insert, (a_job().call.call_id, a_job().text())).rowcount)
     await old.close()
     async with desks(tmp_path, 1) as (a,):

@@ -10,7 +10,9 @@ from tests.unit.doctor.house import Sandbox
 
 @pytest.fixture
 def sandbox():
-    """Not in pytest's own folder: some tests go on as nobody, who may not even pass through that one."""
+    """Not in pytest's own folder: some tests go on as nobody, who may not even pass through
+    that one.
+    """
     with tempfile.TemporaryDirectory(prefix="glassd-doctor-") as folder:
         Path(folder).chmod(0o755)
         place = Sandbox(Path(folder))

@@ -1,6 +1,8 @@
-"""org.bluez on a private bus, below the code that asks it: one adapter whose power can be switched, and paired devices.
+"""org.bluez on a private bus, below the code that asks it: one adapter whose power can be switched,
+and paired devices.
 
-Run: fake_bluez.py BUS_ADDRESS [--off] [--no-adapter] [--device ADDRESS…]. Says "ready" when it owns its name.
+Run: fake_bluez.py BUS_ADDRESS [--off] [--no-adapter] [--device ADDRESS…]. Says "ready" when it owns
+its name.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""Something on the control socket that answers with the status document in a file. Run: fake_daemon.py SOCKET STATUS_FILE."""
+"""Something on the control socket that answers with the status document in a file. Run:
+fake_daemon.py SOCKET STATUS_FILE.
+"""
 
 import socketserver
 import sys

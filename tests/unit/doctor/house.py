@@ -1,6 +1,8 @@
-"""A small machine to examine: its files below a folder, its programs a shim, everything a check asks really asked.
+"""A small machine to examine: its files below a folder, its programs a shim, everything a check
+asks really asked.
 
-`Sandbox.sees(id)` climbs the ladder as far as one check needs; `Sandbox.cures(finding)` runs the printed fix as printed.
+`Sandbox.sees(id)` climbs the ladder as far as one check needs; `Sandbox.cures(finding)` runs the
+printed fix as printed.
 """
 
 import asyncio
@@ -23,14 +25,39 @@ from tests.system import program
 
 SHIM = Path(__file__).with_name("shim.sh")
 FAKE_BLUEZ = Path(__file__).with_name("fake_bluez.py")
-PROGRAMS = ("sudo", "service", "systemctl", "sysctl", "apt-get", "reboot", "bluetoothctl", "date", "timedatectl", "journalctl", "usermod", "udevadm", "systemd-sysusers")
+PROGRAMS = (
+    "sudo",
+    "service",
+    "systemctl",
+    "sysctl",
+    "apt-get",
+    "reboot",
+    "bluetoothctl",
+    "date",
+    "timedatectl",
+    "journalctl",
+    "usermod",
+    "udevadm",
+    "systemd-sysusers",
+)
 UNIT = {
-    "LoadState": "loaded", "ActiveState": "active", "SubState": "running", "Result": "success", "User": "glassd", "NRestarts": "0",
-    "WatchdogUSec": "30s", "UnitFileState": "enabled", "StateDirectory": "glassd", "RuntimeDirectory": "glassd", "Environment": "",
-    "NeedDaemonReload": "no", "MainPID": "1", "PrivateDevices": "yes",
-}  # fmt: skip
+    "LoadState": "loaded",
+    "ActiveState": "active",
+    "SubState": "running",
+    "Result": "success",
+    "User": "glassd",
+    "NRestarts": "0",
+    "WatchdogUSec": "30s",
+    "UnitFileState": "enabled",
+    "StateDirectory": "glassd",
+    "RuntimeDirectory": "glassd",
+    "Environment": "",
+    "NeedDaemonReload": "no",
+    "MainPID": "1",
+    "PrivateDevices": "yes",
+}
 BUS = """<busconfig><type>system</type><listen>{address}</listen>
-<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/><allow user="*"/></policy></busconfig>"""
+<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/><allow user="*"/></policy></busconfig>"""  # noqa: E501
 NOW = 1_790_000_000.0
 """A wall clock of September 2026."""
 
@@ -69,7 +96,9 @@ class Sandbox:
     def unit(self, name: str, **properties) -> None:
         """systemd runs this machine and has this unit."""
         (self.root / "run/systemd/system").mkdir(parents=True, exist_ok=True)
-        (self.folder / "units" / name).write_text("".join(f"{k}={v}\n" for k, v in {**UNIT, **properties}.items()))
+        (self.folder / "units" / name).write_text(
+            "".join(f"{k}={v}\n" for k, v in {**UNIT, **properties}.items())
+        )
 
     def write(self, path: str, text: str) -> Path:
         file = self.root / path.lstrip("/")
@@ -85,19 +114,34 @@ class Sandbox:
     @property
     def env(self) -> dict[str, str]:
         return {
-            "PATH": f"{self.bin}:/usr/bin:/bin", "SANDBOX": str(self.folder), "HOME": str(self.folder / "home"),
-            "DBUS_SYSTEM_BUS_ADDRESS": self.bus, "PYTHONPATH": str(Path.cwd()),
-        }  # fmt: skip
+            "PATH": f"{self.bin}:/usr/bin:/bin",
+            "SANDBOX": str(self.folder),
+            "HOME": str(self.folder / "home"),
+            "DBUS_SYSTEM_BUS_ADDRESS": self.bus,
+            "PYTHONPATH": str(Path.cwd()),
+        }
 
     @property
     def machine(self) -> Machine:
         me = Who(os.getuid(), "wearer", frozenset({os.getgid()}))
         wall = self.folder / "wall"
-        return Machine(**{
-            "env": self.env, "me": me, "sockets": (self.folder / "c.sock",), "root": self.root, "release": "6.12.0", "word": "w0rd",
-            "clock": Clock(wall=lambda: float(wall.read_text())), "version": "0.1.0", "user": lambda _name: me, "python": sys.version_info[:3],
-            "clock_is_set": (self.folder / "synchronised").exists, "registry": Path(), **self.changed,
-        })  # fmt: skip
+        return Machine(
+            **{
+                "env": self.env,
+                "me": me,
+                "sockets": (self.folder / "c.sock",),
+                "root": self.root,
+                "release": "6.12.0",
+                "word": "w0rd",
+                "clock": Clock(wall=lambda: float(wall.read_text())),
+                "version": "0.1.0",
+                "user": lambda _name: me,
+                "python": sys.version_info[:3],
+                "clock_is_set": (self.folder / "synchronised").exists,
+                "registry": Path(),
+                **self.changed,
+            }
+        )
 
     @property
     def ran(self) -> str:
@@ -118,7 +162,14 @@ class Sandbox:
         needs_dbus()
         file = self.folder / "bus.conf"
         file.write_text(config.format(address=self.bus))
-        return self.start("dbus-daemon", f"--config-file={file}", "--nofork", "--print-address=1", "--nosyslog", ready=self.bus)
+        return self.start(
+            "dbus-daemon",
+            f"--config-file={file}",
+            "--nofork",
+            "--print-address=1",
+            "--nosyslog",
+            ready=self.bus,
+        )
 
     def start_bluez(self, *words: str) -> subprocess.Popen:
         return self.start(sys.executable, str(FAKE_BLUEZ), self.bus, *words, ready="ready")
@@ -167,12 +218,20 @@ class Sandbox:
         """Run the printed command, in a shell, as a reader of the report does."""
         assert finding.fix.kind is Kind.RUN, finding
         process = await asyncio.create_subprocess_exec(
-            "bash", "-c", finding.fix.text, env=self.env, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)  # fmt: skip
+            "bash",
+            "-c",
+            finding.fix.text,
+            env=self.env,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
         said, _ = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode == 0, (finding.fix.text, said.decode())
 
     async def fails_until_cured(self, name: str, *words: str, mark: Mark = Mark.FAIL):
-        """The whole promise: a fault is found and named, and its printed fix, run as printed, turns it OK."""
+        """The whole promise: a fault is found and named, and its printed fix, run as printed,
+        turns it OK.
+        """
         finding = await self.sees(name)
         assert finding.mark is mark, finding
         for word in words:
@@ -183,8 +242,9 @@ class Sandbox:
         return finding
 
     def edits(self, finding, **known) -> None:
-        """Do what the printed edit says, to the file it names; `known` is what only the owner knows, one value for each
-        <place> that it leaves for him. Anything that cannot be read as an edit fails.
+        """Do what the printed edit says, to the file it names; `known` is what only the owner
+        knows, one value for each <place> that it leaves for him. Anything that cannot be read as an
+        edit fails.
         """
         assert finding.fix.kind is Kind.EDIT, finding
         file, section, change = re.fullmatch(r"in (\S+): \[(\w+)\] (.+)", finding.fix.text).groups()
@@ -196,7 +256,9 @@ class Sandbox:
             return
         said = re.sub(r" \(.*\)$", "", change)
         pairs = _PAIR.findall(said)
-        assert ", ".join(f"{key} = {value}" for key, value in pairs) == said, f"nobody can do this edit as it stands: {said}"
+        assert ", ".join(f"{key} = {value}" for key, value in pairs) == said, (
+            f"nobody can do this edit as it stands: {said}"
+        )
         for key, value in pairs:
             _write(Path(file), section, key, _toml(known.pop(key)) if "<" in value else value)
         assert not known, f"the edit leaves no place for {known}"
@@ -205,7 +267,9 @@ class Sandbox:
         """Run the command that an instruction for hands ends with."""
         assert finding.fix.kind is Kind.DO, finding
         command = finding.fix.text.rpartition(": ")[2]
-        process = await asyncio.create_subprocess_exec("bash", "-c", command, env=self.env, cwd=self.folder, stdout=asyncio.subprocess.PIPE)
+        process = await asyncio.create_subprocess_exec(
+            "bash", "-c", command, env=self.env, cwd=self.folder, stdout=asyncio.subprocess.PIPE
+        )
         said, _ = await asyncio.wait_for(process.communicate(), 60)
         assert process.returncode == ends, command
         return said.decode()
@@ -234,7 +298,13 @@ def _write(file: Path, section: str, key: str, value: str) -> None:
 
 
 def _toml(value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value) if isinstance(value, int) else f'"{value}"'
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+        if isinstance(value, int)
+        else f'"{value}"'
+    )
 
 
 def needs_dbus() -> None:

@@ -1,5 +1,5 @@
-"""Runs inside a mount namespace of its own: mounts small file systems, fills each in another way, sees the check of free
-space, does its printed fix, sees it again; prints all of it as JSON.
+"""Runs inside a mount namespace of its own: mounts small file systems, fills each in another way,
+sees the check of free space, does its printed fix, sees it again; prints all of it as JSON.
 """
 
 import asyncio
@@ -83,7 +83,14 @@ async def seen(folder, way):
 
 
 async def main(folder):
-    sys.stdout.write(json.dumps({way.__name__: await seen(folder / way.__name__, way) for way in (aside, journal, own, readonly, inodes)}))
+    sys.stdout.write(
+        json.dumps(
+            {
+                way.__name__: await seen(folder / way.__name__, way)
+                for way in (aside, journal, own, readonly, inodes)
+            }
+        )
+    )
 
 
 asyncio.run(main(Path(sys.argv[1])))

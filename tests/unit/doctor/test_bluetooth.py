@@ -24,8 +24,10 @@ def radio(sandbox):
 
 def serves(radio, *words):
     """What bluetoothd does when it starts."""
-    return (f"{sys.executable} {FAKE_BLUEZ} {radio.bus} {' '.join(words)} > {radio.folder}/said 2>&1 & echo $! > {radio.folder}/bluez.pid; "
-            + WAIT.format(f"grep -q ready {radio.folder}/said"))  # fmt: skip
+    return (
+        f"{sys.executable} {FAKE_BLUEZ} {radio.bus} {' '.join(words)} > "
+        f"{radio.folder}/said 2>&1 & echo $! > {radio.folder}/bluez.pid; "
+    ) + WAIT.format(f"grep -q ready {radio.folder}/said")
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
@@ -66,7 +68,9 @@ async def test_a_machine_without_bluetooth_is_told_so_and_what_else_there_is(san
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_raspberry_pi_whose_bluetooth_was_given_away_gets_it_back(sandbox):
     sandbox.write("/boot/firmware/config.txt", "dtparam=audio=on\ndtoverlay=disable-bt\n")
-    finding = await sandbox.fails_until_cured("adapter", "switched off in /boot/firmware/config.txt")
+    finding = await sandbox.fails_until_cured(
+        "adapter", "switched off in /boot/firmware/config.txt"
+    )
     assert finding.fix.text.endswith("reboot")
     assert (sandbox.root / "boot/firmware/config.txt").read_text() == "dtparam=audio=on\n"
 
@@ -112,7 +116,11 @@ async def test_a_bus_that_does_not_run_is_started(radio):
     config = radio.folder / "bus.conf"
     config.write_text(BUS.format(address=radio.bus))
     radio.unit("dbus", ActiveState="inactive")
-    radio.hook("dbus-started", f"dbus-daemon --config-file={config} --fork --nosyslog --print-pid=3 3>{radio.folder}/bus.pid")
+    radio.hook(
+        "dbus-started",
+        f"dbus-daemon --config-file={config} --fork --nosyslog "
+        f"--print-pid=3 3>{radio.folder}/bus.pid",
+    )
     finding = await radio.fails_until_cured("bus", "cannot be reached")
     assert "systemctl enable --now dbus" in finding.fix.text
 
@@ -170,7 +178,9 @@ async def test_an_adapter_that_bluez_does_not_show_makes_it_start_again(radio):
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_whom_bluez_does_not_talk_to_joins_its_group(radio):
     """The bus refuses for real, by its policy; a login with the new group is another policy."""
-    policy = radio.start_bus(BUS.replace("</policy>", '<deny send_destination="org.bluez"/></policy>'))
+    policy = radio.start_bus(
+        BUS.replace("</policy>", '<deny send_destination="org.bluez"/></policy>')
+    )
     radio.start_bluez()
     finding = await radio.sees("bluez")
     assert finding.mark is Mark.FAIL
@@ -198,12 +208,25 @@ async def test_the_receive_buffer_is_made_large_enough(radio):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_what_the_files_of_the_package_hold_is_what_the_fixes_write(radio):
-    """The drop-ins of `make install` and the printed commands must not fight over the same names."""
+    """The drop-ins of `make install` and the printed commands must not fight over the same
+    names.
+    """
     from pathlib import Path
 
     await radio.cures(await radio.sees("restart"))
-    ours = {line for line in Path("systemd/bluetooth.conf").read_text().splitlines() if line and line[0] != "#"}
-    assert set((radio.root / "etc/systemd/system/bluetooth.service.d/glassd.conf").read_text().splitlines()) == ours
+    ours = {
+        line
+        for line in Path("systemd/bluetooth.conf").read_text().splitlines()
+        if line and line[0] != "#"
+    }
+    assert (
+        set(
+            (radio.root / "etc/systemd/system/bluetooth.service.d/glassd.conf")
+            .read_text()
+            .splitlines()
+        )
+        == ours
+    )
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
@@ -226,8 +249,15 @@ async def test_asking_never_starts_bluetoothd(radio):
     """D-Bus starts whoever is asked when that is activatable; the doctor only looks."""
     services = radio.folder / "services"
     services.mkdir()
-    (services / "org.bluez.service").write_text(f"[D-BUS Service]\nName=org.bluez\nExec=/usr/bin/touch {radio.folder}/activated\nUser=root\n")
-    radio.start_bus(BUS.replace("<type>system</type>", f"<type>session</type><servicedir>{services}</servicedir>"))
+    (services / "org.bluez.service").write_text(
+        "[D-BUS Service]\nName=org.bluez\nExec=/usr/bin/touch "
+        f"{radio.folder}/activated\nUser=root\n"
+    )
+    radio.start_bus(
+        BUS.replace(
+            "<type>system</type>", f"<type>session</type><servicedir>{services}</servicedir>"
+        )
+    )
     finding = await radio.sees("bluez")
     assert "does not run" in finding.said
     assert not (radio.folder / "activated").exists()
@@ -236,4 +266,7 @@ async def test_asking_never_starts_bluetoothd(radio):
 @pytest.mark.requirement("I4-doctor-fixes")
 def test_the_user_named_in_a_fix_is_the_one_who_asks(sandbox):
     sandbox.changed = {"me": Who(4711, "ada")}
-    assert sandbox.machine.as_root(f"usermod -aG bluetooth {sandbox.machine.me.name}").text == "sudo usermod -aG bluetooth ada"
+    assert (
+        sandbox.machine.as_root(f"usermod -aG bluetooth {sandbox.machine.me.name}").text
+        == "sudo usermod -aG bluetooth ada"
+    )

@@ -1,4 +1,6 @@
-"""The broker's ladder on a real Mosquitto: every rung failing, by a real fault, and mended as printed."""
+"""The broker's ladder on a real Mosquitto: every rung failing, by a real fault, and mended as
+printed.
+"""
 
 import asyncio
 import json
@@ -16,8 +18,9 @@ from tests.unit.doctor.certificates import Authority
 from tests.unit.doctor.test_service import FAKE_DAEMON, STATUS, answers
 
 pytestmark = [
-    pytest.mark.enable_socket, needs("mosquitto"),
-]  # fmt: skip
+    pytest.mark.enable_socket,
+    needs("mosquitto"),
+]
 RUNGS = ("dns", "tcp", "tls", "connack", "suback", "trip")
 
 
@@ -40,7 +43,9 @@ async def only_fails(sandbox, rung):
     """The rungs below are OK, this one fails, those above were not reached."""
     findings = {name: await sandbox.sees(name) for name in RUNGS}
     at = RUNGS.index(rung)
-    assert [findings[name].mark for name in RUNGS] == [Mark.OK] * at + [Mark.FAIL] + [Mark.SKIP] * (len(RUNGS) - at - 1), findings
+    assert [findings[name].mark for name in RUNGS] == [Mark.OK] * at + [Mark.FAIL] + [Mark.SKIP] * (
+        len(RUNGS) - at - 1
+    ), findings
     return findings[rung]
 
 
@@ -69,15 +74,21 @@ async def test_a_good_broker_is_ok_on_every_rung(sandbox):
         sandbox.configure(uplink={"host": "127.0.0.1", "port": broker.port, "tls": False})
         await all_ok(sandbox)
         said = (await sandbox.sees("suback")).said
-    assert "glassd/v1/default/e/edge-doctored/reply/doctor-w0rd" in said, "inside the edge's own prefix"
-    assert "as edge-doctored-doctor-w0rd (" in broker.log.read_text(), "another client id than the edge's"
+    assert "glassd/v1/default/e/edge-doctored/reply/doctor-w0rd" in said, (
+        "inside the edge's own prefix"
+    )
+    assert "as edge-doctored-doctor-w0rd (" in broker.log.read_text(), (
+        "another client id than the edge's"
+    )
     assert "as edge-doctored (" not in broker.log.read_text()
 
 
 @pytest.mark.requirement("I4-doctor-broker")
 async def test_a_name_nobody_knows(sandbox):
     with mosquitto(sandbox.folder) as broker:
-        sandbox.configure(uplink={"host": "no-such-host.invalid", "port": broker.port, "tls": False})
+        sandbox.configure(
+            uplink={"host": "no-such-host.invalid", "port": broker.port, "tls": False}
+        )
         finding = await only_fails(sandbox, "dns")
         sandbox.edits(finding, host="localhost")
         await all_ok(sandbox)
@@ -101,9 +112,16 @@ async def test_a_broker_of_this_machine_that_does_not_run_is_started(sandbox, mo
     for name in ("PLAIN", "SECURE"):
         monkeypatch.setattr(f"edge.doctor.broker.{name}", port)
     config = sandbox.folder / "mosquitto.conf"
-    config.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nuser root\npid_file {sandbox.folder}/mosquitto.pid\n")
+    config.write_text(
+        f"listener {port} 127.0.0.1\nallow_anonymous true\nuser root\n"
+        f"pid_file {sandbox.folder}/mosquitto.pid\n"
+    )
     sandbox.unit("mosquitto", ActiveState="inactive")
-    sandbox.hook("mosquitto-started", f"{MOSQUITTO} -d -c {config}; for _ in $(seq 4000); do (echo > /dev/tcp/127.0.0.1/{port}) 2>/dev/null && exit 0; sleep 0.01; done; exit 1")
+    sandbox.hook(
+        "mosquitto-started",
+        f"{MOSQUITTO} -d -c {config}; for _ in $(seq 4000); "
+        f"do (echo > /dev/tcp/127.0.0.1/{port}) 2>/dev/null && exit 0; sleep 0.01; done; exit 1",
+    )
     sandbox.configure(uplink={"host": "127.0.0.1", "port": port, "tls": False})
     await sandbox.fails_until_cured("tcp", "Connection refused")
     await all_ok(sandbox)
@@ -122,7 +140,9 @@ async def test_an_authority_that_is_not_trusted(sandbox, secured):
 @pytest.mark.requirement("I4-doctor-broker")
 async def test_a_certificate_for_another_name_says_which(sandbox, secured):
     with secured("localhost") as broker:
-        sandbox.configure(uplink={"host": "127.0.0.1", "port": broker.port, "ca_file": secured.authority.ca})
+        sandbox.configure(
+            uplink={"host": "127.0.0.1", "port": broker.port, "ca_file": secured.authority.ca}
+        )
         finding = await only_fails(sandbox, "tls")
         assert finding.fix.text.endswith('host = "localhost"')
         sandbox.edits(finding)
@@ -132,7 +152,9 @@ async def test_a_certificate_for_another_name_says_which(sandbox, secured):
 @pytest.mark.requirement("I4-doctor-broker")
 async def test_a_certificate_past_its_day_is_renewed(sandbox, secured):
     with secured("localhost", ends=-1) as broker:
-        sandbox.configure(uplink={"host": "localhost", "port": broker.port, "ca_file": secured.authority.ca})
+        sandbox.configure(
+            uplink={"host": "localhost", "port": broker.port, "ca_file": secured.authority.ca}
+        )
         finding = await only_fails(sandbox, "tls")
         assert "expired" in finding.said
         assert finding.fix.text.startswith("renew the broker's certificate")
@@ -149,7 +171,9 @@ async def test_a_certificate_that_ends_soon_is_a_warning(sandbox, secured):
 
     (sandbox.folder / "wall").write_text(str(time.time()))
     with secured("localhost", ends=5) as broker:
-        sandbox.configure(uplink={"host": "localhost", "port": broker.port, "ca_file": secured.authority.ca})
+        sandbox.configure(
+            uplink={"host": "localhost", "port": broker.port, "ca_file": secured.authority.ca}
+        )
         finding = await sandbox.sees("tls")
         assert finding.mark is Mark.WARN
         assert (await sandbox.sees("trip")).mark is Mark.OK, "a warning does not stop the climb"
@@ -172,9 +196,15 @@ async def test_tls_towards_a_plain_port(sandbox):
 @pytest.mark.requirement("I4-doctor-broker")
 async def test_a_broker_that_wants_a_password(sandbox):
     passwords, ours = sandbox.folder / "passwords", sandbox.folder / "ours"
-    subprocess.run([program("mosquitto_passwd"), "-c", "-b", str(passwords), "edge", "hunter2hunter2"], check=True, capture_output=True)
+    subprocess.run(
+        [program("mosquitto_passwd"), "-c", "-b", str(passwords), "edge", "hunter2hunter2"],
+        check=True,
+        capture_output=True,
+    )
     ours.write_text("hunter2hunter2\n")
-    with mosquitto(sandbox.folder, extra=f"allow_anonymous false\npassword_file {passwords}") as broker:
+    with mosquitto(
+        sandbox.folder, extra=f"allow_anonymous false\npassword_file {passwords}"
+    ) as broker:
         sandbox.configure(uplink={"host": "127.0.0.1", "port": broker.port, "tls": False})
         finding = await only_fails(sandbox, "connack")
         sandbox.edits(finding, username="edge", password_file=ours)
@@ -183,7 +213,9 @@ async def test_a_broker_that_wants_a_password(sandbox):
 
 @pytest.mark.requirement("I4-doctor-broker")
 async def test_a_broker_that_forbids_reading(sandbox):
-    """Mosquitto's access list never refuses a SUBSCRIBE, others' do: a broker of a few bytes says 0x87, then 0x01."""
+    """Mosquitto's access list never refuses a SUBSCRIBE, others' do: a broker of a few bytes
+    says 0x87, then 0x01.
+    """
     code = bytearray(b"\x87")
 
     async def broker(reader, writer):
@@ -209,7 +241,9 @@ async def test_a_broker_that_forbids_writing(sandbox):
     with mosquitto(sandbox.folder, extra=f"acl_file {rights}") as broker:
         sandbox.configure(uplink={"host": "127.0.0.1", "port": broker.port, "tls": False})
         finding = await only_fails(sandbox, "trip")
-        topic = re.match(r"let this edge read and write (\S+) in the broker's access list", finding.fix.text)[1]
+        topic = re.match(
+            r"let this edge read and write (\S+) in the broker's access list", finding.fix.text
+        )[1]
         rights.write_text(f"topic readwrite {topic}\n")
         sandbox.hook("mosquitto-reloaded", f"kill -HUP {broker.process.pid}")
         await sandbox.does(finding)
@@ -221,8 +255,16 @@ async def test_a_refusal_that_is_meant_for_the_doctors_name_only_is_a_warning(sa
     """Access lists by client id know the edge, not its doctor; the daemon itself is connected."""
     rights = sandbox.folder / "acl"
     rights.write_text("pattern readwrite glassd/v1/default/e/%c/#\n")
-    (sandbox.folder / "status.json").write_text(json.dumps({**STATUS, "uplink": {"state": "up", "broker": "b"}, "outbox": {"waiting": 2}}))
-    sandbox.start(sys.executable, str(FAKE_DAEMON), str(sandbox.folder / "c.sock"), str(sandbox.folder / "status.json"), ready="ready")
+    (sandbox.folder / "status.json").write_text(
+        json.dumps({**STATUS, "uplink": {"state": "up", "broker": "b"}, "outbox": {"waiting": 2}})
+    )
+    sandbox.start(
+        sys.executable,
+        str(FAKE_DAEMON),
+        str(sandbox.folder / "c.sock"),
+        str(sandbox.folder / "status.json"),
+        ready="ready",
+    )
     with mosquitto(sandbox.folder, extra=f"acl_file {rights}") as broker:
         sandbox.configure(uplink={"host": "127.0.0.1", "port": broker.port, "tls": False})
         finding = await sandbox.sees("trip")
@@ -250,24 +292,45 @@ async def test_a_daemon_started_before_its_configuration_is_restarted(sandbox):
     (sandbox.root / "var/lib/glassd").mkdir(parents=True, mode=0o700)
     answers(sandbox, uplink={"state": "not configured", "since_s": 2.0})
     sandbox.configure(uplink={"host": "127.0.0.1", "port": free_port(), "tls": False})
-    after = json.dumps({**STATUS, "uplink": {"state": "up", "broker": "b"}, "outbox": {"waiting": 0}})
+    after = json.dumps(
+        {**STATUS, "uplink": {"state": "up", "broker": "b"}, "outbox": {"waiting": 0}}
+    )
     sandbox.hook("glassd-started", f"echo '{after}' > {sandbox.folder}/status.json")
     await sandbox.fails_until_cured("uplink", "before [uplink] was written", mark=Mark.WARN)
 
 
-@pytest.mark.parametrize(("layer", "mark", "word"), [
-    ({"state": "down", "since_s": 300.0, "reason": "not authorised"}, Mark.FAIL, "not authorised"),
-    ({"state": "down", "since_s": 2.0, "reason": "connecting"}, Mark.WARN, "connecting since 2 s"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("layer", "mark", "word"),
+    [
+        (
+            {"state": "down", "since_s": 300.0, "reason": "not authorised"},
+            Mark.FAIL,
+            "not authorised",
+        ),
+        (
+            {"state": "down", "since_s": 2.0, "reason": "connecting"},
+            Mark.WARN,
+            "connecting since 2 s",
+        ),
+    ],
+)
 @pytest.mark.requirement("I4-doctor-broker")
 async def test_the_daemons_own_connection_is_told_too(sandbox, layer, mark, word):
     (sandbox.folder / "status.json").write_text(json.dumps({**STATUS, "uplink": layer}))
-    sandbox.start(sys.executable, str(FAKE_DAEMON), str(sandbox.folder / "c.sock"), str(sandbox.folder / "status.json"), ready="ready")
+    sandbox.start(
+        sys.executable,
+        str(FAKE_DAEMON),
+        str(sandbox.folder / "c.sock"),
+        str(sandbox.folder / "status.json"),
+        ready="ready",
+    )
     sandbox.configure(uplink={"host": "127.0.0.1", "port": free_port(), "tls": False})
     finding = await sandbox.sees("uplink")
     assert finding.mark is mark
     assert word in finding.said
-    (sandbox.folder / "status.json").write_text(json.dumps({**STATUS, "uplink": {"state": "up", "broker": "b"}}))
+    (sandbox.folder / "status.json").write_text(
+        json.dumps({**STATUS, "uplink": {"state": "up", "broker": "b"}})
+    )
     assert (await sandbox.sees("uplink")).mark is Mark.OK, "it came by itself, as the fix says"
 
 

@@ -1,4 +1,5 @@
-"""Every fix the doctor prints: done in a test as it is printed, or named here with why it cannot be.
+"""Every fix the doctor prints: done in a test as it is printed, or named here with why it cannot
+be.
 
 The text of each fix is read from the doctor's own source, so that a new one cannot be forgotten.
 """
@@ -17,12 +18,20 @@ FOLDER = Path(edge.doctor.__file__).parent
 TESTS = Path(__file__).parents[2]
 
 DONE = {
-    "start the mock, in a terminal of its own": "test_a_mock_that_does_not_run_is_started_in_a_terminal_of_its_own",
-    "plug in a USB Bluetooth adapter": "test_a_machine_without_bluetooth_is_told_so_and_what_else_there_is",
+    "start the mock, in a terminal of its own": (
+        "test_a_mock_that_does_not_run_is_started_in_a_terminal_of_its_own"
+    ),
+    "plug in a USB Bluetooth adapter": (
+        "test_a_machine_without_bluetooth_is_told_so_and_what_else_there_is"
+    ),
     "plug the dongle in, or count again": "test_a_dongle_of_our_own_is_counted_without_opening_it",
     'host = "<a name that this machine can look up': "test_a_name_nobody_knows",
-    "port = {}, tls = {} (a broker listens there)": "test_a_port_where_nobody_listens_and_the_usual_one_is_named",
-    'host = "<where the broker is>", port = <its port> (nothing listens here': "test_a_place_where_nobody_listens_is_corrected",
+    "port = {}, tls = {} (a broker listens there)": (
+        "test_a_port_where_nobody_listens_and_the_usual_one_is_named"
+    ),
+    'host = "<where the broker is>", port = <its port> (nothing listens here': (
+        "test_a_place_where_nobody_listens_is_corrected"
+    ),
     "renew the broker's certificate before": "test_a_certificate_that_ends_soon_is_a_warning",
     "renew the broker's certificate (Mosquitto": "test_a_certificate_past_its_day_is_renewed",
     'host = "{}"': "test_a_certificate_for_another_name_says_which",
@@ -34,48 +43,86 @@ DONE = {
     "correct the rung above that failed": "test_the_daemons_own_connection_is_told_too",
     "delete what you do not need on": "test_on_small_disks",
     "give {} more room": "test_on_small_disks",
-    "stop glassd run, and start it again: it puts": "test_a_damaged_database_of_a_daemon_in_a_terminal_is_put_aside_by_starting_it_again",
-    "take that side of the glasses out": "test_what_the_doctor_says_of_glasses_is_done_by_their_wearer",
+    "stop glassd run, and start it again: it puts": (
+        "test_a_damaged_database_of_a_daemon_in_a_terminal_is_put_aside_by_starting_it_again"
+    ),
+    "take that side of the glasses out": (
+        "test_what_the_doctor_says_of_glasses_is_done_by_their_wearer"
+    ),
     "switch the glasses off and on": "test_what_the_doctor_says_of_glasses_is_done_by_their_wearer",
-    "tell us: glassd doctor --bundle": "test_a_check_that_stumbles_asks_for_a_bundle_and_the_printed_command_makes_one",
+    "tell us: glassd doctor --bundle": (
+        "test_a_check_that_stumbles_asks_for_a_bundle_and_the_printed_command_makes_one"
+    ),
     '[cloud] url = "<the address': "test_a_cloud_that_is_not_there",
     "[cloud] token_file": "test_a_cloud_that_wants_a_token",
     '[cloud] url = "{}"': "test_a_cloud_that_moved_says_where",
     "the cloud has a problem of its own": "test_a_cloud_with_a_problem_of_its_own",
-    "it comes by itself when the cloud is reached": "test_what_is_kept_of_the_cloud_comes_by_itself_when_glassd_runs",
-    "it is fetched again by itself": "test_what_is_kept_of_the_cloud_comes_by_itself_when_glassd_runs",
-    "correct {}, then: systemctl reload glassd": "test_a_slip_in_a_tool_of_ones_own_is_corrected_in_the_file_that_is_named",
+    "it comes by itself when the cloud is reached": (
+        "test_what_is_kept_of_the_cloud_comes_by_itself_when_glassd_runs"
+    ),
+    "it is fetched again by itself": (
+        "test_what_is_kept_of_the_cloud_comes_by_itself_when_glassd_runs"
+    ),
+    "correct {}, then: systemctl reload glassd": (
+        "test_a_slip_in_a_tool_of_ones_own_is_corrected_in_the_file_that_is_named"
+    ),
     "give it what it waits for": "test_a_tool_that_waits_for_a_secret_is_given_it",
-    "install {}, or write its whole path": "test_a_server_whose_program_is_not_there_is_named_with_what_to_do",
+    "install {}, or write its whole path": (
+        "test_a_server_whose_program_is_not_there_is_named_with_what_to_do"
+    ),
     "put the secret into {}": "test_a_server_whose_secret_cannot_be_read_is_given_it",
     "name what you use of {}": "test_a_server_of_which_nothing_is_allowed_says_so",
     "see to it ({})": "test_a_server_that_is_away_is_looked_at_anew",
-    "start it, in a terminal of its own": "test_a_daemon_of_nobody_is_started_in_a_terminal_of_its_own",
-    "examine what it was started with": "test_a_daemon_of_another_configuration_is_examined_by_its_own_radio",
+    "start it, in a terminal of its own": (
+        "test_a_daemon_of_nobody_is_started_in_a_terminal_of_its_own"
+    ),
+    "examine what it was started with": (
+        "test_a_daemon_of_another_configuration_is_examined_by_its_own_radio"
+    ),
     "correct the line it names": "test_toml_that_does_not_parse_names_its_line",
     "[{}] write {} instead of {}": "test_a_wrong_key_is_named_with_the_right_one",
 }
-"""The head of a fix for an editor or for hands ({} is what is filled in) → the test that does it."""
+"""The head of a fix for an editor or for hands ({} is what is filled in) → the test that does
+it.
+"""
 ELSEWHERE = {
-    "ask your cloud for a new code, then: glassd up CODE": "test_the_devcloud_shows_a_code_and_glassd_up_takes_it",
+    "ask your cloud for a new code, then: glassd up CODE": (
+        "test_the_devcloud_shows_a_code_and_glassd_up_takes_it"
+    ),
     "a code of your cloud makes it one's": "test_the_devcloud_shows_a_code_and_glassd_up_takes_it",
-    "keep the daemon running and online: it renews": "test_a_certificate_is_renewed_over_itself_and_the_next_connection_shows_it",
+    "keep the daemon running and online: it renews": (
+        "test_a_certificate_is_renewed_over_itself_and_the_next_connection_shows_it"
+    ),
 }
 """Done as printed by a story of another part, which needs a whole cloud."""
 HANDS = {
-    "switch Bluetooth on: by the switch": "a key of the machine; the test moves the kernel's own word for it",
+    "switch Bluetooth on: by the switch": (
+        "a key of the machine; the test moves the kernel's own word for it"
+    ),
     "let TCP to {} through": "somebody's firewall, Wi-Fi or VPN",
     "see the broker's log": "it says where to look; what is wrong stands there",
-    'host = "<the name in the certificate': "a certificate without any name that can be read: no authority of a test makes one",
-    'host = "<where the broker is>", port = <its port> (as said)': "a host that is no host: settings and enrolment let none through",
+    'host = "<the name in the certificate': (
+        "a certificate without any name that can be read: no authority of a test makes one"
+    ),
+    'host = "<where the broker is>", port = <its port> (as said)': (
+        "a host that is no host: settings and enrolment let none through"
+    ),
     "install the newer glassd again": "there is no newer glassd yet",
     "a slow disk; look again": "a disk that becomes idle",
-    "look for errors of {} with dmesg": "it says where to look; a disk that fails while it is written",
-    "run it again; when it stays": "it says where to look; a check that hung once and a kernel's log of why",
+    "look for errors of {} with dmesg": (
+        "it says where to look; a disk that fails while it is written"
+    ),
+    "run it again; when it stays": (
+        "it says where to look; a check that hung once and a kernel's log of why"
+    ),
     "install it: sudo make install": "tests/vm/install.py does it, on machines of its own",
     "log out and in again": "a login; the kernel gives groups at no other time",
-    "stop glassd run, and start it again": "done as its neighbour, `start it, in a terminal of its own`, and Ctrl-C before it",
-    "check the clock first": "the cloud's operator renews a certificate; the clock's own check does the first half",
+    "stop glassd run, and start it again": (
+        "done as its neighbour, `start it, in a terminal of its own`, and Ctrl-C before it"
+    ),
+    "check the clock first": (
+        "the cloud's operator renews a certificate; the clock's own check does the first half"
+    ),
     "install glassd on a 64-bit Linux": "another operating system",
     "install a 64-bit system": "another operating system",
     "let a time server keep it": "a container's host",
@@ -90,11 +137,23 @@ def printed():
         if file.name == "words.py":
             continue
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and _CALLS.get(ast.unparse(node.func)) is not None and node.args:
-                kind, given = ast.unparse(node.func), node.args[min(_CALLS[ast.unparse(node.func)], len(node.args) - 1)]
+            if (
+                isinstance(node, ast.Call)
+                and _CALLS.get(ast.unparse(node.func)) is not None
+                and node.args
+            ):
+                kind, given = (
+                    ast.unparse(node.func),
+                    node.args[min(_CALLS[ast.unparse(node.func)], len(node.args) - 1)],
+                )
                 if kind != "Fix" or "DO" in ast.unparse(node.args[0]):
                     yield from ((file.name, text) for text in _texts(given))
-            elif isinstance(node, ast.Return) and file.name == "system.py" and isinstance(node.value, ast.IfExp) and "instead of" in ast.unparse(node):
+            elif (
+                isinstance(node, ast.Return)
+                and file.name == "system.py"
+                and isinstance(node.value, ast.IfExp)
+                and "instead of" in ast.unparse(node)
+            ):
                 yield from ((file.name, text) for text in _texts(node.value.body))
 
 
@@ -106,7 +165,9 @@ def _texts(node):
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return [node.value]
     if isinstance(node, ast.JoinedStr):
-        return ["".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)]
+        return [
+            "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        ]
     return []  # a name: what it stands for is read where it is written
 
 
@@ -115,15 +176,23 @@ def test_every_fix_for_an_editor_or_for_hands_is_done_in_a_test_or_says_why_not(
     known = {**DONE, **ELSEWHERE, **HANDS}
     found = [(file, text) for file, text in printed() if text not in {"[uplink] {}", ""}]
     assert len(found) > 40
-    forgotten = [(file, text) for file, text in found if not any(text.startswith(head) for head in known)]
-    assert not forgotten, "do it in a test as it is printed, and name the test here; or say why nobody can"
+    forgotten = [
+        (file, text) for file, text in found if not any(text.startswith(head) for head in known)
+    ]
+    assert not forgotten, (
+        "do it in a test as it is printed, and name the test here; or say why nobody can"
+    )
     gone = [head for head in known if not any(text.startswith(head) for _, text in found)]
     assert not gone, "no such fix is printed any more"
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
 def test_the_tests_that_do_them_are_there():
-    there = {name for file in TESTS.rglob("test_*.py") for name in re.findall(r"def (test_\w+)", file.read_text(encoding="utf-8"))}
+    there = {
+        name
+        for file in TESTS.rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)", file.read_text(encoding="utf-8"))
+    }
     assert not {*DONE.values(), *ELSEWHERE.values()} - there
 
 

@@ -1,4 +1,6 @@
-"""The glasses: what we keep of them against what BlueZ keeps, and what the daemon says of the link."""
+"""The glasses: what we keep of them against what BlueZ keeps, and what the daemon says of the
+link.
+"""
 
 import json
 
@@ -11,8 +13,17 @@ from tests.unit.doctor.test_bluetooth import serves
 from tests.unit.doctor.test_service import STATUS, answers
 
 LEFT, RIGHT = "C0:FF:EE:00:00:01", "C0:FF:EE:00:00:02"
-BOND = Bond(id="Even G1_7", model="even_g1", name="Even G1_7", addresses={"left": LEFT, "right": RIGHT}, how="passkey", paired_at=1.0)
-NO_KEYS = Bond(id=LEFT, model="mock:display", name="mock", addresses={"": LEFT}, how="none", paired_at=1.0)
+BOND = Bond(
+    id="Even G1_7",
+    model="even_g1",
+    name="Even G1_7",
+    addresses={"left": LEFT, "right": RIGHT},
+    how="passkey",
+    paired_at=1.0,
+)
+NO_KEYS = Bond(
+    id=LEFT, model="mock:display", name="mock", addresses={"": LEFT}, how="none", paired_at=1.0
+)
 
 
 @pytest.fixture
@@ -57,7 +68,11 @@ async def test_both_sides_of_a_pair_are_known_to_bluez(radio):
 async def test_a_side_that_bluez_forgot_is_paired_again(radio):
     there = radio.start_bluez("--device", LEFT)
     keep(radio, BOND)
-    pairs(radio, f"[ \"$2\" = 'Even G1_7' ] || exit 2; kill {there.pid}; {serves(radio, '--device', LEFT, RIGHT)}")
+    pairs(
+        radio,
+        f"[ \"$2\" = 'Even G1_7' ] || exit 2; kill {there.pid}; "
+        f"{serves(radio, '--device', LEFT, RIGHT)}",
+    )
     finding = await radio.fails_until_cured("bond", RIGHT)
     assert LEFT not in finding.said
     assert finding.fix.text == "glassd pair 'Even G1_7'"
@@ -97,16 +112,24 @@ async def test_a_key_the_glasses_forgot_is_made_anew(sandbox):
     await sandbox.fails_until_cured("bond", "do not know our key")
 
 
-@pytest.mark.parametrize("sections", [
-    {"glasses": {"address": LEFT}}, {"glasses": {"connect": "any"}}, {"glasses": {"radio": "inproc"}},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"glasses": {"address": LEFT}},
+        {"glasses": {"connect": "any"}},
+        {"glasses": {"radio": "inproc"}},
+    ],
+)
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_who_needs_no_bond_is_not_asked_for_one(sandbox, sections):
     sandbox.configure(**sections)
     assert (await sandbox.sees("bond")).mark is Mark.OK
 
 
-READY = {"link": {"state": "READY"}, "glasses": {"model": "even_g1", "firmware": "1.5.6", "transport": "bluez", "mtu": 247}}
+READY = {
+    "link": {"state": "READY"},
+    "glasses": {"model": "even_g1", "firmware": "1.5.6", "transport": "bluez", "mtu": 247},
+}
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
@@ -118,7 +141,14 @@ async def test_a_link_that_is_up_is_ok(sandbox):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_glasses_that_are_away_are_a_warning_in_the_daemons_words(sandbox):
-    answers(sandbox, link={"state": "RESTING", "reason": "not heard", "hint": "switch the glasses on and bring them near"})
+    answers(
+        sandbox,
+        link={
+            "state": "RESTING",
+            "reason": "not heard",
+            "hint": "switch the glasses on and bring them near",
+        },
+    )
     finding = await sandbox.sees("link")
     assert finding.mark is Mark.WARN
     assert finding.fix.text == "switch the glasses on and bring them near"
@@ -127,7 +157,17 @@ async def test_glasses_that_are_away_are_a_warning_in_the_daemons_words(sandbox)
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_one_side_that_is_away_is_named(sandbox):
-    answers(sandbox, link={"state": "READY"}, glasses={**READY["glasses"], "sides": {"left": {"state": "up"}, "right": {"state": "lost", "reason": "out of reach"}}})
+    answers(
+        sandbox,
+        link={"state": "READY"},
+        glasses={
+            **READY["glasses"],
+            "sides": {
+                "left": {"state": "up"},
+                "right": {"state": "lost", "reason": "out of reach"},
+            },
+        },
+    )
     finding = await sandbox.sees("link")
     assert finding.mark is Mark.WARN
     assert "right (out of reach)" in finding.said
@@ -141,5 +181,3 @@ async def test_small_packets_are_a_warning(sandbox):
     assert finding.mark is Mark.WARN
     (sandbox.folder / "status.json").write_text(json.dumps({**STATUS, **READY}))
     assert (await sandbox.sees("mtu")).mark is Mark.OK
-
-

@@ -50,16 +50,29 @@ async def test_checks_that_need_nothing_of_each_other_run_at_once_and_are_told_i
 @pytest.mark.requirement("I4-doctor-bounded")
 async def test_what_needs_a_rung_that_failed_is_not_climbed():
     entries = await climbed(
-        check("a", gives(fail("broken", do("mend it")))), check("b", gives(ok("never")), needs=("a",)), check("c", gives(ok("never")), needs=("b",)),
-        check("d", gives(ok("all the same")), after=("a",)), check("e", gives(ok("a warning holds")), needs=("w",)), check("w", gives(warn("hm", do("it")))),
-    )  # fmt: skip
-    assert [e.finding.mark for e in entries] == [Mark.FAIL, Mark.SKIP, Mark.SKIP, Mark.OK, Mark.OK, Mark.WARN]
+        check("a", gives(fail("broken", do("mend it")))),
+        check("b", gives(ok("never")), needs=("a",)),
+        check("c", gives(ok("never")), needs=("b",)),
+        check("d", gives(ok("all the same")), after=("a",)),
+        check("e", gives(ok("a warning holds")), needs=("w",)),
+        check("w", gives(warn("hm", do("it")))),
+    )
+    assert [e.finding.mark for e in entries] == [
+        Mark.FAIL,
+        Mark.SKIP,
+        Mark.SKIP,
+        Mark.OK,
+        Mark.OK,
+        Mark.WARN,
+    ]
     assert entries[1].finding.said == "not reached: see 1 (a)"
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
 async def test_a_check_that_hangs_fails_at_its_own_deadline():
-    entries = await climbed(check("slow", for_ever, deadline_s=0.05), check("quick", gives(ok("here"))))
+    entries = await climbed(
+        check("slow", for_ever, deadline_s=0.05), check("quick", gives(ok("here")))
+    )
     assert [e.finding.mark for e in entries] == [Mark.FAIL, Mark.OK]
     assert "no answer within 0.05 s" in entries[0].finding.said
 
@@ -67,7 +80,9 @@ async def test_a_check_that_hangs_fails_at_its_own_deadline():
 @pytest.mark.requirement("I4-doctor-bounded")
 async def test_the_whole_ladder_has_an_end():
     began = time.monotonic()
-    entries = await climbed(*(check(f"n{n}", for_ever, deadline_s=60.0) for n in range(30)), whole_s=0.1)
+    entries = await climbed(
+        *(check(f"n{n}", for_ever, deadline_s=60.0) for n in range(30)), whole_s=0.1
+    )
     assert time.monotonic() - began < 20
     assert {e.finding.mark for e in entries} == {Mark.SKIP}
 
@@ -124,26 +139,43 @@ async def main():
 
 asyncio.run(main())
 """
-"""As `glassd doctor` ends when its output cannot be written, while pydantic checks a registry in a thread."""
+"""As `glassd doctor` ends when its output cannot be written, while pydantic checks a registry
+in a thread.
+"""
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
 def test_a_thread_that_nobody_waits_for_does_not_abort_the_process_at_its_end():
-    ended = subprocess.run([sys.executable, "-c", ENDS_BEFORE_A_THREAD], capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDS_BEFORE_A_THREAD],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert (ended.returncode, ended.stderr) == (3, "")
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
 def test_a_thread_that_hangs_keeps_the_process_for_a_moment_only():
-    hangs = ENDS_BEFORE_A_THREAD.replace("numbers.validate_python([1] * 30)", "(began.set(), time.sleep(600))")
-    ended = subprocess.run([sys.executable, "-c", hangs], capture_output=True, text=True, timeout=120, check=False)
+    hangs = ENDS_BEFORE_A_THREAD.replace(
+        "numbers.validate_python([1] * 30)", "(began.set(), time.sleep(600))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", hangs], capture_output=True, text=True, timeout=120, check=False
+    )
     assert (ended.returncode, ended.stderr) == (3, "")
 
 
 @pytest.mark.requirement("I4-doctor-bounded")
 async def test_a_program_that_hangs_is_killed(tmp_path):
     pid = tmp_path / "pid"
-    hanging = asyncio.ensure_future(program(["sh", "-c", f"echo $$ > {pid}.half; mv {pid}.half {pid}; exec sleep 600"], {"PATH": "/usr/bin:/bin"}))
+    hanging = asyncio.ensure_future(
+        program(
+            ["sh", "-c", f"echo $$ > {pid}.half; mv {pid}.half {pid}; exec sleep 600"],
+            {"PATH": "/usr/bin:/bin"},
+        )
+    )
     async with asyncio.timeout(40):
         while not pid.exists():
             await asyncio.sleep(0.01)

@@ -1,6 +1,6 @@
-"""An enrolled edge: what is kept of the enrolment, and that the ladder climbs to the broker it names."""
-
-
+"""An enrolled edge: what is kept of the enrolment, and that the ladder climbs to the broker it
+names.
+"""
 
 import pytest
 
@@ -13,8 +13,17 @@ from tests.unit.doctor.house import NOW
 
 
 def enrolled(sandbox, **more):
-    kept = {"edge_id": "edge-doctored", "tenant": "home", "host": "localhost", "port": 8883, "ca_pem": "x", "enrol_host": "h", "enrol_port": 1,
-            "enrol_ca_pem": "x", **more}  # fmt: skip
+    kept = {
+        "edge_id": "edge-doctored",
+        "tenant": "home",
+        "host": "localhost",
+        "port": 8883,
+        "ca_pem": "x",
+        "enrol_host": "h",
+        "enrol_port": 1,
+        "enrol_ca_pem": "x",
+        **more,
+    }
     EnrolmentFiles(sandbox.state).save(Enrolled(**kept))
 
 
@@ -26,7 +35,10 @@ async def test_an_edge_of_no_cloud_is_told_how_to_join_one(sandbox):
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-@pytest.mark.parametrize(("days", "mark", "word"), [(-1, Mark.FAIL, "past its end"), (5, Mark.WARN, "ends in 5.0 days"), (80, Mark.OK, "80 days")])
+@pytest.mark.parametrize(
+    ("days", "mark", "word"),
+    [(-1, Mark.FAIL, "past its end"), (5, Mark.WARN, "ends in 5.0 days"), (80, Mark.OK, "80 days")],
+)
 async def test_how_long_our_certificate_lives(sandbox, days, mark, word):
     enrolled(sandbox, identity="identity-x.pem", ends=NOW + days * 86400)
     finding = await sandbox.sees("enrolment")
@@ -53,7 +65,9 @@ async def test_the_ladder_climbs_to_the_broker_of_the_enrolment(sandbox):
     certificate, key = authority.server("localhost")
     rights = sandbox.folder / "acl"
     rights.write_text("topic readwrite glassd/v1/home/e/edge-doctored/#\n")
-    with mosquitto(sandbox.folder, extra=f"certfile {certificate}\nkeyfile {key}\nacl_file {rights}") as broker:
+    with mosquitto(
+        sandbox.folder, extra=f"certfile {certificate}\nkeyfile {key}\nacl_file {rights}"
+    ) as broker:
         enrolled(sandbox, port=broker.port, ca_pem="", username="edge", password="hunter2hunter2")
         finding = await sandbox.sees("tls")
         assert finding.mark is Mark.FAIL
@@ -77,5 +91,3 @@ async def test_a_clock_before_this_program_is_named_before_any_certificate(sandb
         assert "the clock says 2001" in finding.said
         await sandbox.cures(finding)
         assert "the clock says" not in (await sandbox.sees("tls")).said
-
-

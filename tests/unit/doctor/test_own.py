@@ -1,4 +1,6 @@
-"""The tools an owner made: a slip is corrected where the doctor says, what a tool waits for is given to it."""
+"""The tools an owner made: a slip is corrected where the doctor says, what a tool waits for is
+given to it.
+"""
 
 import json
 import os
@@ -42,11 +44,19 @@ async def test_a_slip_in_a_tool_of_ones_own_is_corrected_in_the_file_that_is_nam
 async def test_a_tool_that_waits_for_a_secret_is_given_it(sandbox):
     (sandbox.folder / "tools.d").mkdir()
     (sandbox.folder / "tools.d" / "weather.toml").write_text(WEATHER.replace("methd", "method"))
-    answers(sandbox, registry={"own": {"withheld": {"my:weather": "the secret WEATHER_TOKEN is not there"}}})
+    answers(
+        sandbox,
+        registry={"own": {"withheld": {"my:weather": "the secret WEATHER_TOKEN is not there"}}},
+    )
     finding = await sandbox.sees("own")
     assert finding.mark is Mark.WARN
-    assert finding.fix.text == "give it what it waits for (the secret WEATHER_TOKEN is not there), then restart glassd"
-    (sandbox.folder / "status.json").write_text(json.dumps(STATUS))  # what a daemon says that was started with it
+    assert (
+        finding.fix.text
+        == "give it what it waits for (the secret WEATHER_TOKEN is not there), then restart glassd"
+    )
+    (sandbox.folder / "status.json").write_text(
+        json.dumps(STATUS)
+    )  # what a daemon says that was started with it
     assert (await sandbox.sees("own")).mark is Mark.OK
 
 
@@ -60,13 +70,20 @@ async def test_python_tools_that_belong_to_the_daemons_user_are_all_right(sandbo
         os.chown(path, daemon.uid, -1)
     sandbox.changed["user"] = lambda _name: daemon
     settings = Settings(tools=Tools(packages=(str(package),)))
-    patient = Patient(sandbox.machine, settings=settings, env=sandbox.machine.env, unit=Unit("systemctl", {"User": "glassd"}))
+    patient = Patient(
+        sandbox.machine,
+        settings=settings,
+        env=sandbox.machine.env,
+        unit=Unit("systemctl", {"User": "glassd"}),
+    )
     finding = await OwnTools(patient)._own()
     assert (finding.mark, finding.said) == (Mark.OK, f"1 tools in {package}")
 
 
 @pytest.mark.requirement("I4-doctor-fixes", "I11-folder-said")
-@pytest.mark.parametrize(("section", "key"), [("kb", "folder"), ("calendar", "folder"), ("tools", "folders")])
+@pytest.mark.parametrize(
+    ("section", "key"), [("kb", "folder"), ("calendar", "folder"), ("tools", "folders")]
+)
 async def test_a_named_folder_that_is_not_there_is_made(sandbox, section, key):
     stick = sandbox.folder / "stick"
     written = [str(stick)] if key == "folders" else str(stick)
@@ -75,7 +92,9 @@ async def test_a_named_folder_that_is_not_there_is_made(sandbox, section, key):
     finding = await sandbox.sees("folders")
     assert finding.mark is Mark.FAIL
     assert finding.said == f"[{section}] {key} {stick}: there is no such folder"
-    assert finding.fix.text.startswith(f"make or mount {stick}, or correct [{section}] {key} in {sandbox.config}")
+    assert finding.fix.text.startswith(
+        f"make or mount {stick}, or correct [{section}] {key} in {sandbox.config}"
+    )
     stick.write_text("")
     assert "this is a file, not a folder" in (await sandbox.sees("folders")).said
     stick.unlink()

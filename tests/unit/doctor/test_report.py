@@ -1,4 +1,6 @@
-"""How an examination is told: lines for people, one document for programs, one thing to do first."""
+"""How an examination is told: lines for people, one document for programs, one thing to do
+first.
+"""
 
 import argparse
 import io
@@ -15,7 +17,12 @@ from edge.verbs.screen import Screen
 
 
 def entry(number, finding, *, title="x", layer="radio", effect=False, ms=0.0):
-    return Entry(number, Check(id=f"c{number}", layer=layer, title=title, examine=None, effect=effect), finding, ms)
+    return Entry(
+        number,
+        Check(id=f"c{number}", layer=layer, title=title, examine=None, effect=effect),
+        finding,
+        ms,
+    )
 
 
 @pytest.mark.requirement("I4-doctor-good")
@@ -29,7 +36,10 @@ def test_one_failure_makes_the_whole_not_ok_and_a_warning_does_not():
 
 def test_the_next_thing_to_do_is_the_lowest_cause_of_the_worst():
     daemon = entry(1, fail("not running", do("start it")), title="daemon", effect=True)
-    disk, clock = entry(3, fail("full", run("rm x")), title="disk"), entry(4, fail("wrong", run("date")), title="clock")
+    disk, clock = (
+        entry(3, fail("full", run("rm x")), title="disk"),
+        entry(4, fail("wrong", run("date")), title="clock"),
+    )
     small = entry(2, warn("small", run("grow")), title="buffer")
     assert next_action([daemon, small, disk, clock]) == "rm x  (3, disk)"
     assert next_action([daemon, small]) == "start it  (1, daemon)"
@@ -38,22 +48,37 @@ def test_the_next_thing_to_do_is_the_lowest_cause_of_the_worst():
 
 
 def test_a_line_bears_its_latency_and_the_fix_stands_below():
-    assert lines(entry(1, fail("two\nlines", run("mend")), ms=12.4)) == ["two · 12 ms", "lines", "run: mend"]
+    assert lines(entry(1, fail("two\nlines", run("mend")), ms=12.4)) == [
+        "two · 12 ms",
+        "lines",
+        "run: mend",
+    ]
     assert lines(entry(1, ok("quick"), ms=0.3)) == ["quick"]
 
 
 def test_what_was_not_reached_for_one_reason_takes_one_line():
     out = io.StringIO()
     told = _Lines(Screen(out, out, {}, as_json=False), lines)
-    for e in (entry(8, fail("off", run("on")), title="bus"), entry(9, skip("not reached: see 8 (bus)"), title="BlueZ"),
-              entry(10, skip("not reached: see 9 (BlueZ)"), title="power"), entry(11, ok("fine"), title="space", layer="disk")):  # fmt: skip
+    for e in (
+        entry(8, fail("off", run("on")), title="bus"),
+        entry(9, skip("not reached: see 8 (bus)"), title="BlueZ"),
+        entry(10, skip("not reached: see 9 (BlueZ)"), title="power"),
+        entry(11, ok("fine"), title="space", layer="disk"),
+    ):
         told.show(e)
     told.flush()
     assert out.getvalue().splitlines() == [
-        "radio", "    8  FAIL  bus               off", "             run: on",
-        " 9-10  SKIP  BlueZ             not reached: see 8 (bus), for power too", "", "disk", "   11  OK    space             fine",
-    ]  # fmt: skip
-    assert summary([entry(1, ok("a")), entry(2, skip("b"))], 0.25) == "2 checks in 0.2 s: 1 OK, 1 SKIP"
+        "radio",
+        "    8  FAIL  bus               off",
+        "             run: on",
+        " 9-10  SKIP  BlueZ             not reached: see 8 (bus), for power too",
+        "",
+        "disk",
+        "   11  OK    space             fine",
+    ]
+    assert (
+        summary([entry(1, ok("a")), entry(2, skip("b"))], 0.25) == "2 checks in 0.2 s: 1 OK, 1 SKIP"
+    )
 
 
 def told_by(*words):
@@ -65,9 +90,13 @@ def told_by(*words):
 
 @pytest.mark.requirement("I4-doctor-good")
 def test_the_verb_on_this_very_machine(tmp_path, monkeypatch):
-    """Whatever machine this is, nobody runs a daemon on that socket: the report says so, in both forms, with exit code 1."""
+    """Whatever machine this is, nobody runs a daemon on that socket: the report says so, in
+    both forms, with exit code 1.
+    """
     config = tmp_path / "c.toml"
-    config.write_text(f'version = 1\n[edge]\nstate_dir = "{tmp_path}/state"\n[glasses]\nradio = "inproc"\n')
+    config.write_text(
+        f'version = 1\n[edge]\nstate_dir = "{tmp_path}/state"\n[glasses]\nradio = "inproc"\n'
+    )
     words = ("--config", str(config), "--socket", str(tmp_path / "none.sock"))
     code, out, err = told_by(*words)
     assert (code, err) == (1, "")
@@ -83,7 +112,9 @@ def test_the_verb_on_this_very_machine(tmp_path, monkeypatch):
 
 
 def test_a_bundle_that_cannot_be_written_is_said(tmp_path):
-    code, _, err = told_by("--config", str(tmp_path / "none.toml"), "--bundle", str(tmp_path / "no" / "b.tgz"))
+    code, _, err = told_by(
+        "--config", str(tmp_path / "none.toml"), "--bundle", str(tmp_path / "no" / "b.tgz")
+    )
     assert code == 1
     assert "cannot be written" in err
     assert "Traceback" not in err

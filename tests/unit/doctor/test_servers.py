@@ -1,4 +1,6 @@
-"""The other MCP servers: each thing that keeps one away is told with the fix, and the fix turns it OK."""
+"""The other MCP servers: each thing that keeps one away is told with the fix, and the fix turns
+it OK.
+"""
 
 import json
 
@@ -16,8 +18,16 @@ def configured(sandbox, **more):
     program = sandbox.write("bin/papers", "#!/bin/sh\n")
     program.chmod(0o755)
     server = {"id": "papers", "command": str(program), "allowed_tools": ["read"], **more}
-    rows = "\n".join(f"{key} = {json.dumps(value)}" for key, value in server.items() if not isinstance(value, dict))
-    rows += "".join(f"\n{key} = {{ " + ", ".join(f"{k} = {json.dumps(v)}" for k, v in value.items()) + " }" for key, value in server.items() if isinstance(value, dict))
+    rows = "\n".join(
+        f"{key} = {json.dumps(value)}"
+        for key, value in server.items()
+        if not isinstance(value, dict)
+    )
+    rows += "".join(
+        f"\n{key} = {{ " + ", ".join(f"{k} = {json.dumps(v)}" for k, v in value.items()) + " }"
+        for key, value in server.items()
+        if isinstance(value, dict)
+    )
     head = sandbox.config.read_text().partition("[[mcp.servers]]")[0]
     sandbox.config.write_text(f"{head}\n[[mcp.servers]]\n{rows}\n")
 
@@ -30,7 +40,10 @@ async def test_where_there_are_none_nothing_is_asked_for(sandbox):
 async def test_a_server_whose_program_is_not_there_is_named_with_what_to_do(sandbox):
     configured(sandbox, command="/nowhere/papers")
     finding = await sandbox.sees("servers")
-    assert (finding.mark, "papers: there is no program /nowhere/papers" in finding.said) == (Mark.FAIL, True)
+    assert (finding.mark, "papers: there is no program /nowhere/papers" in finding.said) == (
+        Mark.FAIL,
+        True,
+    )
     configured(sandbox)
     await sandbox.does(finding)
     assert RELOAD in sandbox.ran
@@ -65,7 +78,9 @@ async def test_a_server_that_is_away_is_looked_at_anew(sandbox):
     finding = await sandbox.sees("servers")
     assert (finding.mark, finding.said) == (Mark.WARN, "papers is away: it ended with 3")
     assert finding.fix.text == "see to it (it ended with 3), then: glassd servers refresh papers"
-    (sandbox.folder / "status.json").write_text(json.dumps(STATUS))  # what a daemon says whose server is back
+    (sandbox.folder / "status.json").write_text(
+        json.dumps(STATUS)
+    )  # what a daemon says whose server is back
     assert (await sandbox.sees("servers")).mark is Mark.OK
 
 
@@ -73,9 +88,15 @@ async def test_a_server_that_is_away_is_looked_at_anew(sandbox):
 async def test_the_library_that_speaks_with_them_is_installed_by_the_printed_command(sandbox):
     configured(sandbox)
     python = sandbox.folder / "python"
-    python.write_text(f"#!/bin/bash\n[ \"$*\" = '-m pip install --upgrade glassd[mcp]' ] && touch {sandbox.folder}/installed\n")
+    python.write_text(
+        "#!/bin/bash\n[ \"$*\" = '-m pip install --upgrade glassd[mcp]' "
+        f"] && touch {sandbox.folder}/installed\n"
+    )
     python.chmod(0o755)
-    sandbox.changed = {"has": lambda name: name != "mcp" or (sandbox.folder / "installed").exists(), "interpreter": str(python)}
+    sandbox.changed = {
+        "has": lambda name: name != "mcp" or (sandbox.folder / "installed").exists(),
+        "interpreter": str(python),
+    }
     await sandbox.fails_until_cured("servers", "not installed")
 
 

@@ -1,4 +1,6 @@
-"""The service: its unit as systemd shows it, the daemon behind the control socket, whose its files are."""
+"""The service: its unit as systemd shows it, the daemon behind the control socket, whose its
+files are.
+"""
 
 import json
 import os
@@ -14,12 +16,19 @@ from edge.doctor.words import Kind, Mark
 from tests.unit.doctor.house import closed, forbidden
 
 FAKE_DAEMON = Path(__file__).with_name("fake_daemon.py")
-STATUS = {"version": "0.1.0", "edge_id": "edge-doctored", "services": [{"name": "link", "state": "running", "error": ""}], "alarms": {}}
+STATUS = {
+    "version": "0.1.0",
+    "edge_id": "edge-doctored",
+    "services": [{"name": "link", "state": "running", "error": ""}],
+    "alarms": {},
+}
 
 
 @pytest.fixture
 def service(sandbox):
-    """A machine on which glassd is installed as a service; its files are ours, so that we can look at them."""
+    """A machine on which glassd is installed as a service; its files are ours, so that we can
+    look at them.
+    """
     sandbox.unit("glassd")
     sandbox.write("/etc/glassd/glassd.toml", "version = 1\n")
     sandbox.config = None
@@ -31,30 +40,56 @@ def service(sandbox):
 def answers(sandbox, **status):
     """A daemon that says this of itself."""
     (sandbox.folder / "status.json").write_text(json.dumps({**STATUS, **status}))
-    sandbox.start(sys.executable, str(FAKE_DAEMON), str(sandbox.folder / "c.sock"), str(sandbox.folder / "status.json"), ready="ready")
+    sandbox.start(
+        sys.executable,
+        str(FAKE_DAEMON),
+        str(sandbox.folder / "c.sock"),
+        str(sandbox.folder / "status.json"),
+        ready="ready",
+    )
 
 
 def comes_up(service):
     """What the service does when it starts."""
     (service.folder / "status.json").write_text(json.dumps(STATUS))
     said = service.folder / "said"
-    return (f"{sys.executable} {FAKE_DAEMON} {service.folder}/c.sock {service.folder}/status.json > {said} 2>&1 & echo $! > {service.folder}/glassd.pid; "
-            f"for _ in $(seq 4000); do grep -q ready {said} && exit 0; sleep 0.01; done; exit 1")  # fmt: skip
+    return (
+        f"{sys.executable} {FAKE_DAEMON} {service.folder}/c.sock "
+        f"{service.folder}/status.json > {said} 2>&1 & echo $! > {service.folder}/glassd.pid; "
+        f"for _ in $(seq 4000); do grep -q ready {said} && exit 0; sleep 0.01; done; exit 1"
+    )
 
 
 # ------------------------------------------------------------------ unit
 
 
-@pytest.mark.parametrize(("properties", "word", "mark"), [
-    ({"ActiveState": "failed", "SubState": "failed", "Result": "exit-code", "NRestarts": "7"}, "exit-code, restarted 7 times", Mark.FAIL),
-    ({"ActiveState": "activating", "SubState": "auto-restart", "Result": "watchdog"}, "watchdog", Mark.FAIL),
-    ({"ActiveState": "inactive", "SubState": "dead"}, "not running", Mark.FAIL),
-    ({"LoadState": "masked"}, "masked", Mark.FAIL),
-    ({"NeedDaemonReload": "yes"}, "changed since", Mark.WARN),
-    ({"WatchdogUSec": "infinity"}, "hangs is not restarted", Mark.WARN),
-    ({"User": "root"}, "needs no root", Mark.WARN),
-    ({"UnitFileState": "disabled"}, "does not start with the machine", Mark.WARN),
-], ids=lambda v: v if isinstance(v, str) else "")  # fmt: skip
+@pytest.mark.parametrize(
+    ("properties", "word", "mark"),
+    [
+        (
+            {
+                "ActiveState": "failed",
+                "SubState": "failed",
+                "Result": "exit-code",
+                "NRestarts": "7",
+            },
+            "exit-code, restarted 7 times",
+            Mark.FAIL,
+        ),
+        (
+            {"ActiveState": "activating", "SubState": "auto-restart", "Result": "watchdog"},
+            "watchdog",
+            Mark.FAIL,
+        ),
+        ({"ActiveState": "inactive", "SubState": "dead"}, "not running", Mark.FAIL),
+        ({"LoadState": "masked"}, "masked", Mark.FAIL),
+        ({"NeedDaemonReload": "yes"}, "changed since", Mark.WARN),
+        ({"WatchdogUSec": "infinity"}, "hangs is not restarted", Mark.WARN),
+        ({"User": "root"}, "needs no root", Mark.WARN),
+        ({"UnitFileState": "disabled"}, "does not start with the machine", Mark.WARN),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_unit_that_is_not_as_it_should_be_is_put_right(service, properties, word, mark):
     service.unit("glassd", **properties)
@@ -130,9 +165,15 @@ async def test_a_daemon_that_hangs_is_told_apart_from_one_that_is_not_there(serv
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_daemon_of_nobody_is_started_in_a_terminal_of_its_own(sandbox):
     sandbox.install()
-    sandbox.configure(glasses={"radio": "tcp:127.0.0.1:1"}, control={"socket": sandbox.folder / "c.sock", "group": ""})
+    sandbox.configure(
+        glasses={"radio": "tcp:127.0.0.1:1"},
+        control={"socket": sandbox.folder / "c.sock", "group": ""},
+    )
     finding = await sandbox.sees("daemon")
-    assert finding.fix.text == f"start it, in a terminal of its own: glassd run --config {sandbox.config}"
+    assert (
+        finding.fix.text
+        == f"start it, in a terminal of its own: glassd run --config {sandbox.config}"
+    )
     sandbox.changed = {"version": __version__}
     sandbox.starts(finding)
     assert "edge edge-doctored" in (await sandbox.comes_to_see("daemon")).said
@@ -149,10 +190,17 @@ async def test_a_daemon_of_the_version_before_is_restarted(service):
     assert (await service.sees("daemon")).mark is Mark.OK
 
 
-@pytest.mark.parametrize(("status", "word", "mark"), [
-    ({"services": [{"name": "link", "state": "crashed", "error": "OSError"}]}, "service link keeps failing: OSError", Mark.FAIL),
-    ({"alarms": {"database": "it was damaged"}}, "it was damaged", Mark.WARN),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("status", "word", "mark"),
+    [
+        (
+            {"services": [{"name": "link", "state": "crashed", "error": "OSError"}]},
+            "service link keeps failing: OSError",
+            Mark.FAIL,
+        ),
+        ({"alarms": {"database": "it was damaged"}}, "it was damaged", Mark.WARN),
+    ],
+)
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_what_the_daemon_complains_of_is_told(service, status, word, mark):
     answers(service, **status)
@@ -167,7 +215,11 @@ async def test_what_the_daemon_complains_of_is_told(service, status, word, mark)
 async def test_a_daemon_of_another_configuration_is_examined_by_its_own_radio(sandbox):
     sandbox.configure()
     answers(sandbox, adapter={"radio": "inproc"})
-    daemon, adapter, bus = await sandbox.sees("daemon"), await sandbox.sees("adapter"), await sandbox.sees("bus")
+    daemon, adapter, bus = (
+        await sandbox.sees("daemon"),
+        await sandbox.sees("adapter"),
+        await sandbox.sees("bus"),
+    )
     assert daemon.mark is Mark.WARN
     assert "its radio is inproc, the configuration examined here says bluez" in daemon.said
     assert daemon.fix.text.endswith("glassd doctor --config FILE")
@@ -184,12 +236,18 @@ async def test_a_daemon_whose_unit_does_not_run_is_not_asked(service):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_who_may_not_use_the_socket_joins_its_group(sandbox):
-    """The kernel refuses for real: as root we go on as nobody, as anybody else we take our own right away."""
+    """The kernel refuses for real: as root we go on as nobody, as anybody else we take our own
+    right away.
+    """
     answers(sandbox)
     folder, root = sandbox.folder / "run", os.getuid() == 0
     folder.mkdir()
     (sandbox.folder / "c.sock").rename(folder / "c.sock")
-    sandbox.changed = {"sockets": (folder / "c.sock",), "me": Who(os.getuid() or 65534, "ada", frozenset()), "user": lambda name: Who(1, name)}
+    sandbox.changed = {
+        "sockets": (folder / "c.sock",),
+        "me": Who(os.getuid() or 65534, "ada", frozenset()),
+        "user": lambda name: Who(1, name),
+    }
     with forbidden(folder, groups=()) if root else closed(folder):
         finding = await sandbox.sees("daemon")
     assert finding.mark is Mark.FAIL
@@ -212,10 +270,22 @@ def test_who_is_in_the_group_already_logs_in_again(sandbox):
     from edge.doctor.patient import Patient
     from edge.doctor.service import Service
 
-    refused = ControlError("PERMISSION", "you may not", "join the group: sudo usermod -aG glassd $USER, then log in again", exit_code=3)
+    refused = ControlError(
+        "PERMISSION",
+        "you may not",
+        "join the group: sudo usermod -aG glassd $USER, then log in again",
+        exit_code=3,
+    )
     me = Who(1000, "ada", frozenset({1000}))
-    for groups, kind, word in ((frozenset({1000}), Kind.RUN, "sudo usermod -aG glassd ada"), (frozenset({1000, 990}), Kind.DO, "newgrp glassd")):
-        sandbox.changed = {"me": me, "gid": {"glassd": 990}.get, "user": lambda name, g=groups: Who(1000, name, g)}
+    for groups, kind, word in (
+        (frozenset({1000}), Kind.RUN, "sudo usermod -aG glassd ada"),
+        (frozenset({1000, 990}), Kind.DO, "newgrp glassd"),
+    ):
+        sandbox.changed = {
+            "me": me,
+            "gid": {"glassd": 990}.get,
+            "user": lambda name, g=groups: Who(1000, name, g),
+        }
         finding = Service(Patient(sandbox.machine), named=True)._no_answer(refused)
         assert finding.fix.kind is kind
         assert word in finding.fix.text
@@ -305,12 +375,19 @@ async def test_the_key_of_an_enrolment_is_a_secret_too(sandbox):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_what_an_ordinary_user_may_not_see_is_skipped_with_the_word_sudo(sandbox):
-    """The service's files are its own: for everybody else that is no fault, and the report says how to see more."""
+    """The service's files are its own: for everybody else that is no fault, and the report says
+    how to see more.
+    """
     (sandbox.state / "glassd").mkdir()
-    sandbox.configure(edge={"id": "e", "state_dir": sandbox.state / "glassd"}, cloud={"url": "http://127.0.0.1:1"})
+    sandbox.configure(
+        edge={"id": "e", "state_dir": sandbox.state / "glassd"}, cloud={"url": "http://127.0.0.1:1"}
+    )
     sandbox.changed = {"me": Who(os.getuid() or 65534, "ada")}
     with forbidden(sandbox.state, groups=()) if os.getuid() == 0 else closed(sandbox.state):
-        found = {name: await sandbox.sees(name) for name in ("state", "space", "database", "registry", "bond", "enrolment")}
+        found = {
+            name: await sandbox.sees(name)
+            for name in ("state", "space", "database", "registry", "bond", "enrolment")
+        }
     assert {name: f.mark for name, f in found.items() if f.mark is not Mark.SKIP} == {}
     assert {f.fix.text for f in found.values()} == {"sudo glassd doctor"}
 
@@ -320,7 +397,10 @@ async def test_a_secret_only_the_service_may_read_is_no_fault_of_the_configurati
     keep = service.folder / "keep"
     keep.mkdir()
     (keep / "password").touch()
-    service.write("/etc/glassd/glassd.toml", f'version = 1\n[uplink]\nhost = "h"\nusername = "u"\npassword_file = "{keep}/password"\n')
+    service.write(
+        "/etc/glassd/glassd.toml",
+        f'version = 1\n[uplink]\nhost = "h"\nusername = "u"\npassword_file = "{keep}/password"\n',
+    )
     service.changed = {"me": Who(os.getuid() or 65534, "ada"), "user": lambda name: Who(990, name)}
     with forbidden(keep, groups=()) if os.getuid() == 0 else closed(keep):
         finding = await service.sees("config")
@@ -341,7 +421,12 @@ async def test_who_may_call_and_not_decide_is_told_the_second_group(sandbox, mon
 
     def shut(client, method, path, *more, **how):
         if path == "/v1/confirm":
-            raise ControlError("PERMISSION", "you may not use owner.sock", "join the group: sudo usermod -aG glassd-owner $USER, then log in again", exit_code=3)
+            raise ControlError(
+                "PERMISSION",
+                "you may not use owner.sock",
+                "join the group: sudo usermod -aG glassd-owner $USER, then log in again",
+                exit_code=3,
+            )
         return request(client, method, path, *more, **how)
 
     monkeypatch.setattr(ControlClient, "request", shut)

@@ -14,7 +14,12 @@ from edge.status_look import StatusLook
 from firmware_bridge.capabilities import Capabilities, Origin
 from tests.e2e.broker import free_port
 
-UNPAIRED = GlassesStatus(state="RESTING", reason="no glasses are paired with this edge", issue="not_paired", hint="find and pair them: glassd up")
+UNPAIRED = GlassesStatus(
+    state="RESTING",
+    reason="no glasses are paired with this edge",
+    issue="not_paired",
+    hint="find and pair them: glassd up",
+)
 FAR = replace(UNPAIRED, issue="not_found", hint="bring them near")
 CAPS = Capabilities.of("mock:display", {"display": True}, origin=Origin.FIRMWARE, now=1.0)
 
@@ -23,14 +28,29 @@ async def status(sandbox, glasses=UNPAIRED, *, radio_open=False):
     """What `GET /v1/status` answers on this machine while the link stands like this."""
     settings = load(sandbox.config, {"HOME": "/nonexistent"})
     look = StatusLook(
-        lambda: settings, sandbox.env, glasses=lambda: glasses, radio_open=lambda: radio_open, clock=Clock.system(),
+        lambda: settings,
+        sandbox.env,
+        glasses=lambda: glasses,
+        radio_open=lambda: radio_open,
+        clock=Clock.system(),
         machine=lambda _env: sandbox.machine,
-    )  # fmt: skip
+    )
     await look.look()
-    return document(Layers(
-        version="0", edge_id="e", radio=settings.glasses.radio, glasses=glasses, uplink=UplinkStatus(), registry={}, calls={}, audio={},
-        services=(), seen=look.seen,
-    ), now=2.0)  # fmt: skip
+    return document(
+        Layers(
+            version="0",
+            edge_id="e",
+            radio=settings.glasses.radio,
+            glasses=glasses,
+            uplink=UplinkStatus(),
+            registry={},
+            calls={},
+            audio={},
+            services=(),
+            seen=look.seen,
+        ),
+        now=2.0,
+    )
 
 
 async def agrees(sandbox, check, issue):
@@ -39,7 +59,12 @@ async def agrees(sandbox, check, issue):
     assert finding.mark is Mark.FAIL
     shown = await status(sandbox)
     assert shown["adapter"] == {
-        "radio": shown["adapter"]["radio"], "state": "failing", "issue": issue, "reason": finding.said, "hint": finding.fix.text}
+        "radio": shown["adapter"]["radio"],
+        "state": "failing",
+        "issue": issue,
+        "reason": finding.said,
+        "hint": finding.fix.text,
+    }
     assert shown["next_action"] == finding.fix.text
 
 
@@ -111,17 +136,31 @@ async def test_a_virtual_radio_that_nobody_serves_is_named_in_the_status(sandbox
     await agrees(sandbox, "adapter", "no_adapter")
 
 
-@pytest.mark.parametrize("glasses", [replace(UNPAIRED, state="READY", ready=True, issue="", hint="", capabilities=CAPS), FAR])
+@pytest.mark.parametrize(
+    "glasses",
+    [replace(UNPAIRED, state="READY", ready=True, issue="", hint="", capabilities=CAPS), FAR],
+)
 async def test_a_link_that_used_the_radio_shows_that_it_works(sandbox, glasses):
-    assert (await status(sandbox, glasses))["adapter"]["state"] == "ok", "the machine was not looked at"
+    assert (await status(sandbox, glasses))["adapter"]["state"] == "ok", (
+        "the machine was not looked at"
+    )
 
 
 async def test_a_fault_that_only_the_link_can_find_stays_while_it_tries_again(radio):
     radio.start_bus()
     radio.start_bluez()
-    deaf = GlassesStatus(state="SEEKING", issue="deaf", reason="nothing was heard", hint="systemctl restart bluetooth")
+    deaf = GlassesStatus(
+        state="SEEKING",
+        issue="deaf",
+        reason="nothing was heard",
+        hint="systemctl restart bluetooth",
+    )
     shown = await status(radio, deaf)
-    assert (shown["adapter"]["state"], shown["adapter"]["issue"], shown["next_action"]) == ("failing", "deaf", deaf.hint)
+    assert (shown["adapter"]["state"], shown["adapter"]["issue"], shown["next_action"]) == (
+        "failing",
+        "deaf",
+        deaf.hint,
+    )
 
 
 @pytest.mark.enable_socket
@@ -130,7 +169,13 @@ async def test_a_virtual_radio_that_the_link_may_be_connecting_to_is_left_alone(
         sandbox.configure(glasses={"radio": f"tcp:127.0.0.1:{mock.getsockname()[1]}"})
         seeking = GlassesStatus(state="SEEKING")
         assert (await status(sandbox, seeking))["adapter"]["state"] == "unknown"
-        failed = replace(seeking, state="RESTING", issue="no_adapter", reason="nobody is there", hint="start the mock")
+        failed = replace(
+            seeking,
+            state="RESTING",
+            issue="no_adapter",
+            reason="nobody is there",
+            hint="start the mock",
+        )
         assert (await status(sandbox, failed))["adapter"]["reason"] == "nobody is there"
         mock.setblocking(False)
         with pytest.raises(BlockingIOError):

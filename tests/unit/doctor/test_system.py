@@ -19,7 +19,9 @@ async def test_this_very_system_is_fit_for_glassd(sandbox):
     assert f"Linux 6.12.0 {platform.machine()}" in finding.said
 
 
-@pytest.mark.parametrize(("change", "word"), [({"bits": 32}, "32 bits"), ({"system": "Darwin"}, "needs Linux")])
+@pytest.mark.parametrize(
+    ("change", "word"), [({"bits": 32}, "32 bits"), ({"system": "Darwin"}, "needs Linux")]
+)
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_system_that_cannot_carry_glassd_is_told_what_to_install(sandbox, change, word):
     sandbox.changed = change
@@ -29,13 +31,28 @@ async def test_a_system_that_cannot_carry_glassd_is_told_what_to_install(sandbox
     assert finding.fix.text.startswith("install ")
 
 
-@pytest.mark.parametrize(("before", "after", "word", "ran"), [
-    ({"python": (3, 9, 2)}, {"python": (3, 11, 2)}, "Python 3.11", "apt-get install -y python3.11 python3.11-venv"),
-    ({"release": "4.19.0-27-arm64"}, {"release": "6.1.0-35-arm64"}, "older than 5.10", "apt-get full-upgrade -y\n"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("before", "after", "word", "ran"),
+    [
+        (
+            {"python": (3, 9, 2)},
+            {"python": (3, 11, 2)},
+            "Python 3.11",
+            "apt-get install -y python3.11 python3.11-venv",
+        ),
+        (
+            {"release": "4.19.0-27-arm64"},
+            {"release": "6.1.0-35-arm64"},
+            "older than 5.10",
+            "apt-get full-upgrade -y\n",
+        ),
+    ],
+)
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_an_old_system_is_renewed_by_the_printed_commands(sandbox, before, after, word, ran):
-    """The commands run; what they bring is another interpreter, another kernel: the next doctor runs on it."""
+    """The commands run; what they bring is another interpreter, another kernel: the next doctor
+    runs on it.
+    """
     sandbox.changed = before
     finding = await sandbox.sees("os")
     assert word in finding.said
@@ -48,7 +65,10 @@ async def test_an_old_system_is_renewed_by_the_printed_commands(sandbox, before,
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_missing_library_is_installed_by_the_printed_command(sandbox):
     python = sandbox.folder / "python"
-    python.write_text(f"#!/bin/bash\n[ \"$*\" = '-m pip install --upgrade glassd' ] && touch {sandbox.folder}/installed\n")
+    python.write_text(
+        "#!/bin/bash\n[ \"$*\" = '-m pip install --upgrade glassd' ] "
+        f"&& touch {sandbox.folder}/installed\n"
+    )
     python.chmod(0o755)
     has = lambda name: name != "bleak" or (sandbox.folder / "installed").exists()  # noqa: E731
     sandbox.changed = {"has": has, "interpreter": str(python)}
@@ -82,12 +102,18 @@ async def test_a_wrong_key_is_named_with_the_right_one(sandbox):
     assert (await sandbox.sees("config")).mark is Mark.OK
 
 
-async def test_a_tool_that_its_settings_cost_is_a_warning_and_one_that_was_switched_off_is_none(sandbox):
+async def test_a_tool_that_its_settings_cost_is_a_warning_and_one_that_was_switched_off_is_none(
+    sandbox,
+):
     whole = sandbox.config.read_text()
-    sandbox.config.write_text(whole + '[tool.notes.add]\nenabled = false\n[tool.clock.now]\ntimezone = "Mars"\n')
+    sandbox.config.write_text(
+        whole + '[tool.notes.add]\nenabled = false\n[tool.clock.now]\ntimezone = "Mars"\n'
+    )
     finding = await sandbox.sees("config")
     assert finding.mark is Mark.WARN
-    assert finding.said.startswith("clock:now is off: its settings are wrong ([tool.clock.now] timezone: ")
+    assert finding.said.startswith(
+        "clock:now is off: its settings are wrong ([tool.clock.now] timezone: "
+    )
     assert finding.fix.text == f"correct {sandbox.config}, then: systemctl reload glassd"
     sandbox.config.write_text(whole + "[tool.notes.add]\nenabled = false\n")
     assert (await sandbox.sees("config")).mark is Mark.OK
@@ -125,10 +151,16 @@ async def test_a_clock_nobody_keeps_true_is_a_warning(sandbox):
     await sandbox.fails_until_cured("clock", "nothing keeps it true", mark=Mark.WARN)
 
 
-@pytest.mark.parametrize(("told", "command"), [
-    ("CanNTP=no\nNTP=no\n", "apt-get install -y systemd-timesyncd && sudo timedatectl set-ntp true"),
-    ("CanNTP=yes\nNTP=yes\n", "systemctl restart systemd-timesyncd"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("told", "command"),
+    [
+        (
+            "CanNTP=no\nNTP=no\n",
+            "apt-get install -y systemd-timesyncd && sudo timedatectl set-ntp true",
+        ),
+        ("CanNTP=yes\nNTP=yes\n", "systemctl restart systemd-timesyncd"),
+    ],
+)
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_the_way_to_a_time_server_is_this_machines_own(sandbox, told, command):
     (sandbox.folder / "synchronised").unlink()

@@ -1,4 +1,6 @@
-"""What can be called and where it is kept: the registry's files, the cloud over HTTP, room on the disk, the database."""
+"""What can be called and where it is kept: the registry's files, the cloud over HTTP, room on
+the disk, the database.
+"""
 
 import json
 import os
@@ -47,11 +49,15 @@ async def test_a_damaged_registry_of_this_installation_is_built_again(sandbox):
 
 @contextmanager
 def cloud(status=200, *, now=NOW, headers=()):
-    """Run a cloud's HTTP door: it wants a token where `status` is 401, and has its own idea of the time."""
+    """Run a cloud's HTTP door: it wants a token where `status` is 401, and has its own idea of
+    the time.
+    """
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self):
-            welcome = self.headers.get("Authorization") == "Bearer t0ken-t0ken" or not self.path.endswith("/api/registry")
+            welcome = self.headers.get(
+                "Authorization"
+            ) == "Bearer t0ken-t0ken" or not self.path.endswith("/api/registry")
             self.send_response_only(200 if welcome else status)
             for name, value in (("Date", formatdate(now, usegmt=True)), *headers):
                 self.send_header(name, value)
@@ -117,7 +123,10 @@ async def test_a_cloud_with_a_problem_of_its_own(sandbox):
         sandbox.configure(cloud={"url": url})
         finding = await sandbox.sees("cloud")
         assert "answers 500" in finding.said
-        assert finding.fix.text == "the cloud has a problem of its own; glassd goes on asking by itself"
+        assert (
+            finding.fix.text
+            == "the cloud has a problem of its own; glassd goes on asking by itself"
+        )
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
@@ -146,7 +155,9 @@ async def test_a_damaged_copy_of_the_clouds_registry_is_removed(sandbox):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_an_old_copy_is_told_with_its_age(sandbox):
-    Generations(sandbox.state / "registry").save(Generation(b"{}", "http://c", fetched_wall=NOW - 3 * 86400))
+    Generations(sandbox.state / "registry").save(
+        Generation(b"{}", "http://c", fetched_wall=NOW - 3 * 86400)
+    )
     sandbox.configure(cloud={"url": f"http://127.0.0.1:{free_port()}"})
     finding = await sandbox.sees("registry")
     assert finding.mark is Mark.WARN
@@ -164,20 +175,28 @@ async def test_room_on_this_disk_is_told(sandbox):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 def test_on_small_disks(tmp_path):
-    """6 MiB of their own, really full: what is ours and not needed goes first; afterwards they are tight, no longer full."""
+    """6 MiB of their own, really full: what is ours and not needed goes first; afterwards they
+    are tight, no longer full.
+    """
     run = subprocess.run(
         ["unshare", "-Urm", sys.executable, "-m", "tests.unit.doctor.on_small_disk", str(tmp_path)],
-        check=False, capture_output=True, text=True, timeout=60, env=dict(os.environ, PYTHONPATH=str(Path.cwd())),
-    )  # fmt: skip
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=dict(os.environ, PYTHONPATH=str(Path.cwd())),
+    )
     if "Operation not permitted" in run.stderr or "mount:" in run.stderr:
         pytest.skip("this machine lets nobody mount a small file system")
     assert run.returncode == 0, run.stderr
     told = json.loads(run.stdout)
     for way, word, fix, after in (
-        ("aside", "takes no new calls", "rm -r", Mark.WARN), ("journal", "takes no new calls", "journalctl --vacuum-size=50M", Mark.WARN),
+        ("aside", "takes no new calls", "rm -r", Mark.WARN),
+        ("journal", "takes no new calls", "journalctl --vacuum-size=50M", Mark.WARN),
         ("own", "takes no new calls", "it has 6 MiB in all, glassd may need 128", Mark.WARN),
-        ("readonly", "read-only", "mount -o remount,rw", Mark.WARN), ("inodes", "inodes free", "du --inodes", Mark.WARN),
-    ):  # fmt: skip
+        ("readonly", "read-only", "mount -o remount,rw", Mark.WARN),
+        ("inodes", "inodes free", "du --inodes", Mark.WARN),
+    ):
         mark, said, text, then, _ = told[way]
         assert (mark, then) == (Mark.FAIL, after), (way, told[way])
         assert word in said
@@ -186,9 +205,21 @@ def test_on_small_disks(tmp_path):
 
 @pytest.mark.requirement("I11-disk-alarm")
 async def test_a_disk_that_only_a_write_finds_broken_is_what_the_daemon_says(sandbox):
-    answers(sandbox, alarms={"storage": "Nothing new can be stored in /x: disk I/O error. Next: look for disk errors with dmesg"})
+    answers(
+        sandbox,
+        alarms={
+            "storage": (
+                "Nothing new can be stored in /x: disk I/O error. Next: "
+                "look for disk errors with dmesg"
+            )
+        },
+    )
     finding = await sandbox.sees("space")
-    assert (finding.mark, finding.code, "disk I/O error" in finding.said) == (Mark.FAIL, "STORAGE_UNAVAILABLE", True)
+    assert (finding.mark, finding.code, "disk I/O error" in finding.said) == (
+        Mark.FAIL,
+        "STORAGE_UNAVAILABLE",
+        True,
+    )
 
 
 # ------------------------------------------------------------------ database
@@ -198,7 +229,14 @@ async def test_a_disk_that_only_a_write_finds_broken_is_what_the_daemon_says(san
 async def database(sandbox):
     path = sandbox.state / "glassd.db"
     db = await Database.open(path, (*MIGRATIONS,))
-    await db.write(lambda c: c.execute("CREATE TABLE big(t)") and c.executemany("INSERT INTO big VALUES (?)", [(f"row {n} " * 20,) for n in range(2000)]).rowcount)
+    await db.write(
+        lambda c: (
+            c.execute("CREATE TABLE big(t)")
+            and c.executemany(
+                "INSERT INTO big VALUES (?)", [(f"row {n} " * 20,) for n in range(2000)]
+            ).rowcount
+        )
+    )
     await db.close()
     return path
 
@@ -234,7 +272,9 @@ async def test_a_damaged_page_is_found_and_the_file_put_away(sandbox, database):
 
 @pytest.mark.requirement("I4-doctor-fixes")
 async def test_a_file_that_is_no_database_is_put_away(sandbox):
-    (sandbox.state / "glassd.db").write_bytes(b"not a database at all, and long enough to have a header of its own" * 100)
+    (sandbox.state / "glassd.db").write_bytes(
+        b"not a database at all, and long enough to have a header of its own" * 100
+    )
     await sandbox.fails_until_cured("database", "damaged")
 
 
@@ -247,20 +287,29 @@ async def test_a_damaged_database_of_the_service_is_put_aside_by_a_restart(sandb
     path = sandbox.state / "glassd.db"
     path.write_bytes(b"not a database at all, and long enough to have a header of its own" * 100)
     script = sandbox.folder / "open.py"
-    script.write_text("import asyncio, sys, pathlib\nfrom edge.store.db import Database\nfrom edge.store.migrations import MIGRATIONS\n"
-                      "async def main():\n    await (await Database.open(pathlib.Path(sys.argv[1]), MIGRATIONS)).close()\nasyncio.run(main())\n")  # fmt: skip
+    script.write_text(
+        "import asyncio, sys, pathlib\nfrom edge.store.db import Database\n"
+        "from edge.store.migrations import MIGRATIONS\n"
+        "async def main():\n    await (await "
+        "Database.open(pathlib.Path(sys.argv[1]), MIGRATIONS)).close()\nasyncio.run(main())\n"
+    )
     sandbox.hook("glassd-started", f"exec {sys.executable} {script} {path}")
     finding = await sandbox.fails_until_cured("database", "damaged")
     assert finding.fix.text.endswith("systemctl restart glassd")
 
 
 @pytest.mark.requirement("I4-doctor-fixes")
-async def test_a_damaged_database_of_a_daemon_in_a_terminal_is_put_aside_by_starting_it_again(sandbox):
+async def test_a_damaged_database_of_a_daemon_in_a_terminal_is_put_aside_by_starting_it_again(
+    sandbox,
+):
     answers(sandbox)
     path = sandbox.state / "glassd.db"
     path.write_bytes(b"not a database at all, and long enough to have a header of its own" * 100)
     finding = await sandbox.sees("database")
-    assert finding.fix.text == "stop glassd run, and start it again: it puts the file aside and begins a fresh one"
+    assert (
+        finding.fix.text
+        == "stop glassd run, and start it again: it puts the file aside and begins a fresh one"
+    )
     await (await Database.open(path, MIGRATIONS)).close()  # what a daemon that starts does
     assert (await sandbox.sees("database")).mark is Mark.OK
 
@@ -295,16 +344,23 @@ def test_a_check_of_every_page_is_given_up_in_time(tmp_path):
 
 
 @pytest.mark.requirement("S3-11")
-async def test_a_slip_in_a_tool_of_the_owners_is_named_with_its_file_and_what_waits_for_a_secret_too(sandbox):
+async def test_an_error_in_an_owners_tool_names_its_file_and_so_does_a_missing_secret(sandbox):
     folder = sandbox.config.parent / "tools.d"
     assert (await sandbox.sees("own")).mark is Mark.SKIP
     folder.mkdir()
-    tool = {"name": "my:lamp", "description": "d", "execution": {"url": "https://h.example/${env.LAMP}"}}
+    tool = {
+        "name": "my:lamp",
+        "description": "d",
+        "execution": {"url": "https://h.example/${env.LAMP}"},
+    }
     (folder / "lamp.json").write_text(json.dumps(tool))
     assert (await sandbox.sees("own")).mark is Mark.OK
     (folder / "oops.json").write_text(json.dumps({**tool, "exection": {}}))
     finding = await sandbox.sees("own")
-    assert (finding.mark, finding.said) == (Mark.WARN, "oops.json (my:lamp): exection: there is no such field; did you mean execution?")
+    assert (finding.mark, finding.said) == (
+        Mark.WARN,
+        "oops.json (my:lamp): exection: there is no such field; did you mean execution?",
+    )
     assert f"correct {folder / 'oops.json'}, then: systemctl reload glassd" in finding.fix.text
     (folder / "oops.json").unlink()
     assert (await sandbox.sees("own")).mark is Mark.OK
@@ -312,10 +368,16 @@ async def test_a_slip_in_a_tool_of_the_owners_is_named_with_its_file_and_what_wa
 
 async def test_what_waits_for_a_secret_is_told_as_the_running_daemon_says_it(tmp_path):
     (tmp_path / "tools.d").mkdir()
-    (tmp_path / "tools.d" / "lamp.json").write_text(json.dumps({"name": "my:lamp", "description": "d", "execution": {"url": "https://h/${env.L}"}}))
+    (tmp_path / "tools.d" / "lamp.json").write_text(
+        json.dumps(
+            {"name": "my:lamp", "description": "d", "execution": {"url": "https://h/${env.L}"}}
+        )
+    )
     settings = replace(Settings(), source=tmp_path / "glassd.toml")
     status = {"registry": {"own": {"tools": 1, "withheld": {"my:lamp": "${env.L} is not set"}}}}
-    finding = await OwnTools(Patient(Machine(env={}, me=Who(1000, "u"), sockets=()), settings=settings, status=status))._own()
+    finding = await OwnTools(
+        Patient(Machine(env={}, me=Who(1000, "u"), sockets=()), settings=settings, status=status)
+    )._own()
     assert (finding.mark, finding.said) == (Mark.WARN, "my:lamp is hidden: ${env.L} is not set")
     assert "then restart glassd" in finding.fix.text
 
@@ -330,7 +392,9 @@ async def test_a_directory_in_the_databases_place_is_moved_away(sandbox):
 @pytest.mark.parametrize("harm", ["missing", "empty"])
 async def test_a_database_that_is_gone_though_there_was_one_is_put_away(sandbox, harm):
     path = sandbox.state / "glassd.db"
-    await (await Database.open(path, MIGRATIONS, promises=CallPromises(edge_id="e", boot_id="b"))).close()
+    await (
+        await Database.open(path, MIGRATIONS, promises=CallPromises(edge_id="e", boot_id="b"))
+    ).close()
     path.unlink()
     if harm == "empty":
         path.touch()

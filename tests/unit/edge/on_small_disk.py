@@ -1,4 +1,5 @@
-"""Runs inside a mount namespace of its own: a daemon whose state is on a small file system that fills up or fails.
+"""Runs inside a mount namespace of its own: a daemon whose state is on a small file system that
+fills up or fails.
 
 Prints as JSON what callers, `status` and `glassd doctor` say before, meanwhile and after.
 """
@@ -45,7 +46,9 @@ def abort(state):
 
 
 async def note(daemon, text):
-    call = ToolCall(call_id=f"c-{text}", tool="notes:add", args={"text": text}, origin=CallOrigin.CLI)
+    call = ToolCall(
+        call_id=f"c-{text}", tool="notes:add", args={"text": text}, origin=CallOrigin.CLI
+    )
     return (await daemon.calls.call(call)).to_json()
 
 
@@ -56,9 +59,13 @@ async def until(true):
 
 
 async def story(state, harm, heal):
-    settings = formed({
-        "edge": {"state_dir": str(state), "id": "edge-small"}, "control": {"socket": str(state.parent / "c.sock"), "group": ""}, "glasses": {"radio": "inproc"},
-    })  # fmt: skip
+    settings = formed(
+        {
+            "edge": {"state_dir": str(state), "id": "edge-small"},
+            "control": {"socket": str(state.parent / "c.sock"), "group": ""},
+            "glasses": {"radio": "inproc"},
+        }
+    )
     told = {}
     async with AsyncExitStack() as stack:
         daemon = Daemon(settings, {})
@@ -83,7 +90,9 @@ async def story(state, harm, heal):
 async def main(folder, way):
     state = folder / "state"
     mount(state, "tmpfs" if way == "full" else "ext4")
-    harm, heal = (fill, lambda place: (place / "filler").unlink()) if way == "full" else (abort, None)
+    harm, heal = (
+        (fill, lambda place: (place / "filler").unlink()) if way == "full" else (abort, None)
+    )
     sys.stdout.write(json.dumps(await story(state, harm, heal)))
 
 

@@ -1,4 +1,6 @@
-"""An orchestrator with the real store, the real stage and real validation; below: fake glasses, uplink and tools."""
+"""An orchestrator with the real store, the real stage and real validation; below: fake glasses,
+uplink and tools.
+"""
 
 import asyncio
 import contextlib
@@ -15,7 +17,16 @@ from edge.core.call_state import check
 from edge.core.idempotency import replayable
 from edge.core.ids import new_call_id
 from edge.orchestrator import CallPorts, Limits, Orchestrator, Shelves
-from edge.ports import Entry, Invoked, NobodyToAsk, Progress, Question, UplinkBusy, UplinkMessage, UplinkStatus
+from edge.ports import (
+    Entry,
+    Invoked,
+    NobodyToAsk,
+    Progress,
+    Question,
+    UplinkBusy,
+    UplinkMessage,
+    UplinkStatus,
+)
 from edge.render.stage import Stage
 from edge.store.calls import CallStore
 from edge.store.confirmations import Confirmations
@@ -42,18 +53,35 @@ from tools_cache.tool import (
 )
 
 CLOCK = Clock.system()
-QUICK = Limits(accept_s=0.1, run_s=0.4, working_s=0.05, voice_inline_s=0.15, retry_pause_s=0.0, life_s=0.6)
-SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}, "top_k": {"type": "integer", "default": 5}}}
+QUICK = Limits(
+    accept_s=0.1, run_s=0.4, working_s=0.05, voice_inline_s=0.15, retry_pause_s=0.0, life_s=0.6
+)
+SCHEMA = {
+    "type": "object",
+    "properties": {"text": {"type": "string"}, "top_k": {"type": "integer", "default": 5}},
+}
 
 
 def tool(name: str, source: Source = Source.LOCAL, **more: Any) -> ToolDefinition:
     more.setdefault("version", "1.2.3")
-    return ToolDefinition(name=name, description="d", input_schema=more.pop("schema", SCHEMA), source=source, **more)
+    return ToolDefinition(
+        name=name, description="d", input_schema=more.pop("schema", SCHEMA), source=source, **more
+    )
 
 
 TOOLS = (
-    tool("notes:add", activation_phrases=("take a note",), open_to_cloud=True, schema={**SCHEMA, "required": ["text"]}),
-    tool("notes:list", side_effects=SideEffects.READ_ONLY, idempotent=True, activation_phrases=("my notes",)),
+    tool(
+        "notes:add",
+        activation_phrases=("take a note",),
+        open_to_cloud=True,
+        schema={**SCHEMA, "required": ["text"]},
+    ),
+    tool(
+        "notes:list",
+        side_effects=SideEffects.READ_ONLY,
+        idempotent=True,
+        activation_phrases=("my notes",),
+    ),
     tool("find:one", category="retrieval", side_effects=SideEffects.READ_ONLY),
     tool("danger:erase", requires_confirmation="always", open_to_cloud=True),
     tool("diary:read", requires_confirmation="always"),
@@ -63,8 +91,20 @@ TOOLS = (
     tool("shop:buy", Source.CLOUD),
     tool("shop:look", Source.CLOUD, side_effects=SideEffects.READ_ONLY),
     tool("mail:send", Source.CLOUD, queueable=True, queue_ttl_s=30.0),
-    tool("sky:now", Source.CLOUD, side_effects=SideEffects.READ_ONLY, idempotent=True, cache_ttl_s=3600.0),
-    tool("ask:wearer", Source.GLASSES, execution_type=ExecutionType.SPACE, pending_ttl_s=60.0, schema={"type": "object"}),
+    tool(
+        "sky:now",
+        Source.CLOUD,
+        side_effects=SideEffects.READ_ONLY,
+        idempotent=True,
+        cache_ttl_s=3600.0,
+    ),
+    tool(
+        "ask:wearer",
+        Source.GLASSES,
+        execution_type=ExecutionType.SPACE,
+        pending_ttl_s=60.0,
+        schema={"type": "object"},
+    ),
     tool("job:local", execution_type=ExecutionType.EXTERNAL, pending_ttl_s=60.0),
     tool("job:cloud", Source.CLOUD, execution_type=ExecutionType.EXTERNAL, pending_ttl_s=60.0),
     tool("files:read", Source.UPSTREAM, side_effects=SideEffects.READ_ONLY, idempotent=True),
@@ -102,15 +142,23 @@ class FakeRegistry:
     async def catch_up(self) -> None:
         self.entries.update(self.announced)
 
-    def check_args(self, definition: ToolDefinition, args: Any) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    def check_args(
+        self, definition: ToolDefinition, args: Any
+    ) -> tuple[dict[str, Any], list[dict[str, str]]]:
         properties = definition.input_schema.get("properties", {})
         filled = {**{k: s["default"] for k, s in properties.items() if "default" in s}, **args}
         self.checked.append(filled)
         kinds = {"string": str, "integer": int}
-        bad = [{"path": "", "problem": f'"{k}" is required'}
-               for k in definition.input_schema.get("required", ()) if k not in filled]  # fmt: skip
-        bad += [{"path": f"/{k}", "problem": f"must be {properties[k]['type']}"} for k, v in filled.items()
-                if k in properties and not isinstance(v, kinds[properties[k]["type"]])]  # fmt: skip
+        bad = [
+            {"path": "", "problem": f'"{k}" is required'}
+            for k in definition.input_schema.get("required", ())
+            if k not in filled
+        ]
+        bad += [
+            {"path": f"/{k}", "problem": f"must be {properties[k]['type']}"}
+            for k, v in filled.items()
+            if k in properties and not isinstance(v, kinds[properties[k]["type"]])
+        ]
         return filled, bad
 
 
@@ -156,7 +204,9 @@ class FakeUplink:
         self.changed = asyncio.Condition()
 
     def status(self) -> UplinkStatus:
-        return UplinkStatus(configured=self.configured, up=self.up, reason="" if self.up else "broker unreachable")
+        return UplinkStatus(
+            configured=self.configured, up=self.up, reason="" if self.up else "broker unreachable"
+        )
 
     def say(self, message: UplinkMessage) -> None:
         self._inbox.put_nowait(message)
@@ -202,7 +252,9 @@ class FakeUplink:
 
 
 class FakeAsk:
-    """`AskPort`: the wearer. `say` answers the question that is open; `nobody` is glasses that cannot ask."""
+    """`AskPort`: the wearer. `say` answers the question that is open; `nobody` is glasses that
+    cannot ask.
+    """
 
     def __init__(self) -> None:
         self.asked: list[Question] = []
@@ -255,7 +307,9 @@ class House:
     sessions: Sessions
     heard: list[Any] = field(default_factory=list)
 
-    async def call(self, name: Any, args: dict[str, Any] | None = None, **more: Any) -> ToolResponse:
+    async def call(
+        self, name: Any, args: dict[str, Any] | None = None, **more: Any
+    ) -> ToolResponse:
         progress, wait = more.pop("progress", None), more.pop("wait", None)
         extra = {"wait": wait} if wait else {}
         return await self.orchestrator.call(make(name, args, **more), progress=progress, **extra)
@@ -289,10 +343,17 @@ def make(name: Any, args: dict[str, Any] | None = None, **more: Any) -> ToolCall
 
 @asynccontextmanager
 async def house(
-    path: Path, *, facts: dict[str, Any] | None = None, limits: Limits = QUICK, clock: Clock = CLOCK,
-    tools: FakeTools | None = None, uplink: FakeUplink | None = None, wearer: FakeAsk | None = None,
-    registry: FakeRegistry | None = None, **more: Any,
-) -> AsyncIterator[House]:  # fmt: skip
+    path: Path,
+    *,
+    facts: dict[str, Any] | None = None,
+    limits: Limits = QUICK,
+    clock: Clock = CLOCK,
+    tools: FakeTools | None = None,
+    uplink: FakeUplink | None = None,
+    wearer: FakeAsk | None = None,
+    registry: FakeRegistry | None = None,
+    **more: Any,
+) -> AsyncIterator[House]:
     """Open a daemon's middle on a state directory; leaving it is a stop, not a crash."""
     bus = Bus()
     glasses = FakeGlasses(bus, DISPLAY if facts is None else facts)
@@ -302,18 +363,48 @@ async def house(
     confirmations, sessions = Confirmations(db, clock, check), Sessions(db, clock, lambda: "e" * 16)
     wearer = wearer or FakeAsk()
     stage = Stage(glasses=glasses, bus=bus, clock=clock, notes=Notes(db), min_gap_s=0.0)
-    registry, tools, uplink = registry or FakeRegistry(), tools or FakeTools(), uplink or FakeUplink()
+    registry, tools, uplink = (
+        registry or FakeRegistry(),
+        tools or FakeTools(),
+        uplink or FakeUplink(),
+    )
 
     async def on_registry(notice: Any) -> None:
         notices.append(notice)
 
     ports = CallPorts(
-        registry=registry, local=tools, shelves=shelves, confirmations=confirmations, sessions=sessions, notes=Notes(db),
-        uplink=uplink, glasses=glasses, stage=stage, ask=wearer, bus=bus, clock=clock, on_registry=on_registry,
+        registry=registry,
+        local=tools,
+        shelves=shelves,
+        confirmations=confirmations,
+        sessions=sessions,
+        notes=Notes(db),
+        uplink=uplink,
+        glasses=glasses,
+        stage=stage,
+        ask=wearer,
+        bus=bus,
+        clock=clock,
+        on_registry=on_registry,
         audit=audit.append,
-    )  # fmt: skip
+    )
     orchestrator = Orchestrator(ports, limits=limits, **more)
-    inside = House(orchestrator, registry, tools, uplink, glasses, stage, store, bus, audit, notices, wearer, shelves, confirmations, sessions)
+    inside = House(
+        orchestrator,
+        registry,
+        tools,
+        uplink,
+        glasses,
+        stage,
+        store,
+        bus,
+        audit,
+        notices,
+        wearer,
+        shelves,
+        confirmations,
+        sessions,
+    )
     opened = asyncio.Event()
     try:
         async with asyncio.TaskGroup() as services:

@@ -92,7 +92,10 @@ async def test_pending_says_what_is_left_soonest_first(storage):
     await clock.set(60, "b")
     await clock.set(30, "a")
     hands.pass_(20)
-    assert await clock.pending() == [{"id": 2, "text": "a", "remaining_s": 10.0}, {"id": 1, "text": "b", "remaining_s": 40.0}]
+    assert await clock.pending() == [
+        {"id": 2, "text": "a", "remaining_s": 10.0},
+        {"id": 1, "text": "b", "remaining_s": 40.0},
+    ]
 
 
 async def test_nothing_is_pending_on_a_new_disk_and_asking_writes_nothing(storage):
@@ -168,7 +171,9 @@ async def test_after_a_reboot_it_runs_on_this_boots_clock(storage):
 
 async def test_without_a_boot_id_every_start_counts_as_a_reboot(storage):
     await alarms(storage, Hands(boot_id="")).set(600, "tea")
-    assert (await alarms(storage, Hands(boot=5.0, wall=NOW + 100, boot_id="")).pending())[0]["remaining_s"] == 500.0
+    assert (await alarms(storage, Hands(boot=5.0, wall=NOW + 100, boot_id="")).pending())[0][
+        "remaining_s"
+    ] == 500.0
 
 
 async def test_an_alarm_whose_telling_was_cut_short_is_told_again(storage):

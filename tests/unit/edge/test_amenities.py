@@ -1,4 +1,6 @@
-"""Settings, notifications and the dashboard of finished glasses: what is told to them, and what comes of a refusal."""
+"""Settings, notifications and the dashboard of finished glasses: what is told to them, and what
+comes of a refusal.
+"""
 
 import pytest
 
@@ -9,11 +11,20 @@ from edge.render.beside import Beside
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.errors import CommandRefused, CommandTimeout
-from firmware_bridge.messages import AllowApps, Done, ExitToDashboard, SetBrightness, SetSilentMode, ShowNotification
+from firmware_bridge.messages import (
+    AllowApps,
+    Done,
+    ExitToDashboard,
+    SetBrightness,
+    SetSilentMode,
+    ShowNotification,
+)
 from tools_cache.tool import ErrorCode, ToolFailure
 
 CLOCK = Clock(wall=lambda: 1_795_257_000.9)
-G1 = Capabilities.of("even_g1", catalog.find("even_g1").capabilities, origin=Origin.CATALOGUE, now=0.0)
+G1 = Capabilities.of(
+    "even_g1", catalog.find("even_g1").capabilities, origin=Origin.CATALOGUE, now=0.0
+)
 NOTE = {"title": "Door", "text": "Somebody is there", "app": "Doorbell"}
 
 
@@ -40,14 +51,17 @@ def amenities(glasses):
     return Amenities(glasses, CLOCK, lambda: Beside(glasses, CLOCK, lambda: False))
 
 
-@pytest.mark.parametrize(("deed", "details", "command"), [
-    ("brightness", {"level": 40, "auto": False}, SetBrightness(40)),
-    ("brightness", {"level": None, "auto": True}, SetBrightness(None, auto=True)),
-    ("brightness", {"level": 0}, SetBrightness(0)),
-    ("silent", {"on": True}, SetSilentMode(on=True)),
-    ("silent", {"on": False}, SetSilentMode(on=False)),
-    ("dashboard", {}, ExitToDashboard()),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("deed", "details", "command"),
+    [
+        ("brightness", {"level": 40, "auto": False}, SetBrightness(40)),
+        ("brightness", {"level": None, "auto": True}, SetBrightness(None, auto=True)),
+        ("brightness", {"level": 0}, SetBrightness(0)),
+        ("silent", {"on": True}, SetSilentMode(on=True)),
+        ("silent", {"on": False}, SetSilentMode(on=False)),
+        ("dashboard", {}, ExitToDashboard()),
+    ],
+)
 async def test_each_deed_is_one_command(deed, details, command):
     glasses = Glasses()
     await amenities(glasses)(deed, details)
@@ -61,7 +75,12 @@ async def test_whom_a_notification_is_from_is_allowed_first_and_once():
     allowed, shown = glasses.told
     assert isinstance(allowed, AllowApps)
     assert allowed.apps == (shown.app,)
-    assert (shown.app.name, shown.title, shown.text, shown.at) == ("Doorbell", "Door", "Somebody is there", 1_795_257_000)
+    assert (shown.app.name, shown.title, shown.text, shown.at) == (
+        "Doorbell",
+        "Door",
+        "Somebody is there",
+        1_795_257_000,
+    )
     assert len(shown.app.id) <= 31
     await do("notify", NOTE)
     await do("notify", {**NOTE, "app": "Küche"})
@@ -101,12 +120,15 @@ async def test_a_name_that_was_not_allowed_is_told_again_the_next_time():
     assert [type(c) for c in glasses.told] == [AllowApps, ShowNotification]
 
 
-@pytest.mark.parametrize(("fault", "code", "unsure"), [
-    (GlassesAway("gone"), ErrorCode.SESSION_INACTIVE, False),
-    (CommandTimeout("silence"), ErrorCode.TIMEOUT, True),
-    (CommandRefused("unsupported", "no word for it"), ErrorCode.UNSUPPORTED, False),
-    (CommandRefused("busy", "the left side is away"), ErrorCode.NOT_ACCEPTED, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fault", "code", "unsure"),
+    [
+        (GlassesAway("gone"), ErrorCode.SESSION_INACTIVE, False),
+        (CommandTimeout("silence"), ErrorCode.TIMEOUT, True),
+        (CommandRefused("unsupported", "no word for it"), ErrorCode.UNSUPPORTED, False),
+        (CommandRefused("busy", "the left side is away"), ErrorCode.NOT_ACCEPTED, False),
+    ],
+)
 async def test_what_the_glasses_do_with_it_is_told_in_words(fault, code, unsure):
     with pytest.raises(ToolFailure) as failed:
         await amenities(Glasses(fault=fault))("silent", {"on": True})
@@ -115,12 +137,19 @@ async def test_what_the_glasses_do_with_it_is_told_in_words(fault, code, unsure)
 
 
 @pytest.mark.requirement("I4-amenities")
-@pytest.mark.parametrize(("deed", "said"), [
-    ("brightness", "These glasses do not let their brightness be set"), ("silent", "These glasses know no silent mode"),
-    ("notify", "These glasses know no notifications of their own"), ("dashboard", "These glasses have no dashboard of their own"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("deed", "said"),
+    [
+        ("brightness", "These glasses do not let their brightness be set"),
+        ("silent", "These glasses know no silent mode"),
+        ("notify", "These glasses know no notifications of their own"),
+        ("dashboard", "These glasses have no dashboard of their own"),
+    ],
+)
 async def test_glasses_that_lack_it_are_not_even_asked(deed, said):
-    mock = Capabilities.of("mock:display", catalog.find("mock:display").capabilities, origin=Origin.CATALOGUE, now=0.0)
+    mock = Capabilities.of(
+        "mock:display", catalog.find("mock:display").capabilities, origin=Origin.CATALOGUE, now=0.0
+    )
     glasses = Glasses(mock)
     with pytest.raises(ToolFailure, match=said) as failed:
         await amenities(glasses)(deed, {"on": True, **NOTE})

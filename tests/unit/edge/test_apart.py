@@ -1,4 +1,6 @@
-"""Work in a forked child: its result or its error comes over, what it imported and changed does not."""
+"""Work in a forked child: its result or its error comes over, what it imported and changed does
+not.
+"""
 
 import os
 import sys
@@ -79,4 +81,6 @@ def test_half_an_answer_of_a_child_that_hangs_counts_for_nothing():
         def __reduce__(self):
             never.wait()
 
-    assert Apart(lambda: Slow() if os.getpid() != parent else "whole").result(limit_s=0.05) == "whole"
+    assert (
+        Apart(lambda: Slow() if os.getpid() != parent else "whole").result(limit_s=0.05) == "whole"
+    )

@@ -1,4 +1,6 @@
-"""The audit log: every key on every line, bounded files, whole lines whatever ends the process or fills the disk."""
+"""The audit log: every key on every line, bounded files, whole lines whatever ends the process
+or fills the disk.
+"""
 
 import json
 import logging
@@ -20,13 +22,30 @@ DEADLINE_S = 40.0
 WALL = 1_795_000_000.25
 CLOCK = Clock(wall=lambda: WALL)
 RECORD = {
-    "callId": "c1", "toolId": "notes:add", "version": "1.2.0", "registryVersion": "r7", "category": "productivity",
-    "mode": "voice", "turnId": "t9", "idempotencyKey": "k9", "argsHash": "0123456789abcdef", "origin": "glasses",
-    "route": "local", "duration": 12, "outcome": "answered", "ok": True, "errorType": None, "errorCode": None,
-    "reason": "lives on this edge", "delivery": "shown", "attempts": 1, "overBudget": False, "turnOverBudget": False,
+    "callId": "c1",
+    "toolId": "notes:add",
+    "version": "1.2.0",
+    "registryVersion": "r7",
+    "category": "productivity",
+    "mode": "voice",
+    "turnId": "t9",
+    "idempotencyKey": "k9",
+    "argsHash": "0123456789abcdef",
+    "origin": "glasses",
+    "route": "local",
+    "duration": 12,
+    "outcome": "answered",
+    "ok": True,
+    "errorType": None,
+    "errorCode": None,
+    "reason": "lives on this edge",
+    "delivery": "shown",
+    "attempts": 1,
+    "overBudget": False,
+    "turnOverBudget": False,
     "defaultsApplied": "/limit",
     "stages": "configured built executed posted",
-}  # fmt: skip
+}
 
 
 def log_at(path, **more):
@@ -93,7 +112,10 @@ def test_long_arguments_are_told_by_their_length_only(tmp_path):
 
 @pytest.mark.requirement("S0-60")
 def test_the_duration_is_whole_milliseconds(tmp_path):
-    shown = [line["duration"] for line in written(tmp_path / "a", *({"duration": ms} for ms in (12, 12.6, 0.2)))]
+    shown = [
+        line["duration"]
+        for line in written(tmp_path / "a", *({"duration": ms} for ms in (12, 12.6, 0.2)))
+    ]
     assert shown == [12, 13, 0]
     assert all(type(ms) is int for ms in shown)
 
@@ -101,16 +123,28 @@ def test_the_duration_is_whole_milliseconds(tmp_path):
 def test_text_from_elsewhere_is_bounded_and_cannot_break_a_line(tmp_path):
     evil = 'a\nb\r\x00\x1b[2J\u2028\x85\ud800"\\'
     path = tmp_path / "a"
-    bounded, delivered = written(path, {"reason": evil * 100}, {"delivery": {"state": "dropped", "reason": evil * 100}})
+    bounded, delivered = written(
+        path, {"reason": evil * 100}, {"delivery": {"state": "dropped", "reason": evil * 100}}
+    )
     assert bounded["reason"] == (evil * 100)[:MAX_TEXT]
     assert delivered["delivery"] == {"state": "dropped", "reason": (evil * 100)[:MAX_TEXT]}
     assert re.fullmatch(rb"[ -~\n]+", path.read_bytes())
 
 
-@pytest.mark.parametrize(("key", "value"), [
-    ("reason", object()), ("attempts", 2**63), ("duration", float("nan")), ("mode", b"voice"), ("delivery", {"a": {"b": 1}}),
-    ("delivery", {str(n): n for n in range(9)}), ("toolId", ["x"]), ("args", {"x": object()}), ("args", float("inf")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("reason", object()),
+        ("attempts", 2**63),
+        ("duration", float("nan")),
+        ("mode", b"voice"),
+        ("delivery", {"a": {"b": 1}}),
+        ("delivery", {str(n): n for n in range(9)}),
+        ("toolId", ["x"]),
+        ("args", {"x": object()}),
+        ("args", float("inf")),
+    ],
+)
 def test_what_cannot_be_written_is_named_and_the_rest_is_written(tmp_path, key, value):
     (line,) = written(tmp_path / "a", {**RECORD, key: value}, with_args=True)
     assert line["unserialisable"] == [key]
@@ -142,12 +176,17 @@ def test_a_clock_out_of_its_mind_costs_the_time_only(tmp_path):
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3), max_leaves=8,
-)  # fmt: skip
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.dictionaries(st.sampled_from([*KEYS, "args", "other"]), JSON, max_size=8), max_size=5))
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from([*KEYS, "args", "other"]), JSON, max_size=8), max_size=5
+    )
+)
 def test_every_record_is_exactly_one_line_with_every_key(tmp_path_factory, records):
     found = written(tmp_path_factory.mktemp("audit") / "a", *records, with_args=True)
     assert len(found) == len(records)
@@ -181,7 +220,9 @@ def test_files_are_rotated_by_size_and_no_line_falls_between_them(tmp_path):
     names = sorted(p.name for p in tmp_path.iterdir())
     assert names == ["a", "a.1", "a.2", "a.3"]
     assert all(p.stat().st_size <= 4000 for p in tmp_path.iterdir())
-    told = [line["callId"] for name in ("a.3", "a.2", "a.1", "a") for line in lines(tmp_path / name)]
+    told = [
+        line["callId"] for name in ("a.3", "a.2", "a.1", "a") for line in lines(tmp_path / name)
+    ]
     assert told == [f"c{n}" for n in range(40 - len(told), 40)]
     assert len(told) > 20
 
@@ -200,7 +241,10 @@ def test_files_from_a_time_when_more_were_kept_go(tmp_path):
 def test_a_line_longer_than_a_file_may_be_is_written_all_the_same(tmp_path):
     written(tmp_path / "a", RECORD, {"callId": "c2"}, max_bytes=10, keep=5)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "a.1"]
-    assert [line["callId"] for name in ("a.1", "a") for line in lines(tmp_path / name)] == ["c1", "c2"]
+    assert [line["callId"] for name in ("a.1", "a") for line in lines(tmp_path / name)] == [
+        "c1",
+        "c2",
+    ]
 
 
 def test_a_file_that_was_moved_away_or_emptied_is_noticed(tmp_path):
@@ -252,10 +296,27 @@ def test_the_daemons_start_mends_the_file_before_any_call_comes(tmp_path, caplog
     assert "was cut short" in caplog.text
 
 
-@pytest.mark.parametrize("rest", [
-    b"\x00" * 5000, b"\xff\xfe\x00", b"5", b"x" * 300_000, b"[" * 70_000, b'{"a": "' + b"x" * 70_000 + b'"}',
-    b'{"a":"' + b"x" * (65_536 - 8) + b'"}}',
-], ids=["zeros", "binary", "a number", "endless", "deep", "a record of somebody else", "as long as we look"])  # fmt: skip
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"\x00" * 5000,
+        b"\xff\xfe\x00",
+        b"5",
+        b"x" * 300_000,
+        b"[" * 70_000,
+        b'{"a": "' + b"x" * 70_000 + b'"}',
+        b'{"a":"' + b"x" * (65_536 - 8) + b'"}}',
+    ],
+    ids=[
+        "zeros",
+        "binary",
+        "a number",
+        "endless",
+        "deep",
+        "a record of somebody else",
+        "as long as we look",
+    ],
+)
 def test_whatever_stands_behind_the_last_line_the_file_becomes_lines_again(tmp_path, rest):
     path = tmp_path / "a"
     path.write_bytes(b'{"callId":"c1"}\n' + rest)
@@ -276,21 +337,28 @@ for n in itertools.count():
     if not n % 50:
         print(n, flush=True)
         time.sleep(0.001)  # the writer is a thread: one that never rests would only make it lose lines
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.requirement("S2-101")
 @pytest.mark.parametrize("after", [2, 5, 11])
 def test_a_kill_at_any_instant_leaves_files_of_whole_lines(tmp_path, after):
     path = tmp_path / "a"
-    with subprocess.Popen([sys.executable, "-c", CHILD, str(path)], stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(path)], stdout=subprocess.PIPE, text=True
+    ) as child:
         for _ in range(after):
             child.stdout.readline()
         until(lambda: any(b'"callId":"c' in file.read_bytes() for file in tmp_path.iterdir()))
         child.kill()
     written(path, {"callId": "after"})
     files = sorted(tmp_path.iterdir(), reverse=True)
-    told = [line["callId"] for p in files for line in lines(p) if "torn" not in line and "lost" not in line]
+    told = [
+        line["callId"]
+        for p in files
+        for line in lines(p)
+        if "torn" not in line and "lost" not in line
+    ]
     numbers = [int(name[1:]) for name in told[:-1]]
     assert told[-1] == "after"
     assert numbers == sorted(set(numbers))
@@ -300,7 +368,9 @@ def test_a_kill_at_any_instant_leaves_files_of_whole_lines(tmp_path, after):
 # ------------------------------------------------------------------ what loses lines
 
 
-def test_lines_that_wait_are_bounded_the_oldest_go_first_and_their_number_is_written(tmp_path, caplog):
+def test_lines_that_wait_are_bounded_the_oldest_go_first_and_their_number_is_written(
+    tmp_path, caplog
+):
     log = log_at(tmp_path / "a", waiting_bytes=5000)
     for n in range(100):
         log({"callId": f"c{n}"})
@@ -383,7 +453,13 @@ log.close()
 def test_a_full_disk_costs_lines_never_half_of_one_and_is_told_once(tmp_path):
     """Past its limit a file takes part of a write and then none: what a full disk does, too."""
     path = tmp_path / "a"
-    ran = subprocess.run([sys.executable, "-c", FULL, str(path)], capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", FULL, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
     found = lines(path)
     assert [line["callId"] for line in found] == ["c0", None, "c51", "c52", "c53"]
     assert found[1]["lost"] == 50
@@ -404,7 +480,10 @@ def test_a_place_that_cannot_be_is_told_once_and_calls_go_on(tmp_path, caplog):
     (tmp_path / "file").unlink()
     log({"callId": "c5"})
     log.close()
-    assert [(line["callId"], line.get("lost")) for line in lines(tmp_path / "file" / "a")] == [(None, 5), ("c5", None)]
+    assert [(line["callId"], line.get("lost")) for line in lines(tmp_path / "file" / "a")] == [
+        (None, 5),
+        ("c5", None),
+    ]
     assert [r.levelname for r in caplog.records] == ["WARNING", "INFO", "INFO"]
 
 
@@ -428,6 +507,12 @@ def test_a_log_that_was_never_opened_can_be_closed(tmp_path):
 
 @pytest.mark.requirement("S0-13")
 def test_what_glasses_leave_out_is_a_line_of_its_own(tmp_path):
-    (line,) = written(tmp_path / "a", filtered_line({"photo": ("CAMERA", "LIGHT"), "music": ("SPEAKER",)}, 2))
-    assert (line["outcome"], line["errorCode"], line["callId"]) == ("tools_filtered", "HARDWARE_MISSING", None)
+    (line,) = written(
+        tmp_path / "a", filtered_line({"photo": ("CAMERA", "LIGHT"), "music": ("SPEAKER",)}, 2)
+    )
+    assert (line["outcome"], line["errorCode"], line["callId"]) == (
+        "tools_filtered",
+        "HARDWARE_MISSING",
+        None,
+    )
     assert line["reason"] == "2 apps: photo lacks CAMERA, LIGHT; music lacks SPEAKER"

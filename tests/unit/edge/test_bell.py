@@ -63,7 +63,9 @@ class Times:
 async def ringing(alarms, glasses, stage, times=Times):
     bus = Bus()
     clock = Clock(boot=lambda: times.now, wall=lambda: 0.0)
-    running = asyncio.ensure_future(Bell(alarms, stage=stage, glasses=glasses, bus=bus, clock=clock).run())
+    running = asyncio.ensure_future(
+        Bell(alarms, stage=stage, glasses=glasses, bus=bus, clock=clock).run()
+    )
     try:
         yield bus
     finally:
@@ -79,7 +81,10 @@ async def until(condition):
 
 async def test_alarms_are_told_in_order_and_a_late_one_says_so():
     glasses = Glasses(READY)
-    stage, alarms = Stage(glasses), Alarms(Alarm(1, "tea", 5, 0), Alarm(2, "eggs", 5, 0, late_s=30.4))
+    stage, alarms = (
+        Stage(glasses),
+        Alarms(Alarm(1, "tea", 5, 0), Alarm(2, "eggs", 5, 0, late_s=30.4)),
+    )
     async with ringing(alarms, glasses, stage):
         await until(lambda: len(stage.told) == 2)
     assert stage.told == [("alarm-1", "tea"), ("alarm-2", "eggs (30 s late)")]
@@ -104,6 +109,9 @@ async def test_an_alarm_waits_on_disk_for_glasses_that_are_away_and_says_how_lat
 
 async def test_glasses_that_can_neither_show_nor_speak_do_not_hold_the_bell():
     glasses = Glasses(READY)
-    stage, alarms = Stage(glasses, refuses=True), Alarms(Alarm(1, "tea", 5, 0), Alarm(2, "eggs", 5, 0))
+    stage, alarms = (
+        Stage(glasses, refuses=True),
+        Alarms(Alarm(1, "tea", 5, 0), Alarm(2, "eggs", 5, 0)),
+    )
     async with ringing(alarms, glasses, stage):
         await until(lambda: len(stage.told) == 2)

@@ -15,11 +15,22 @@ from edge.pairing_ports import Bond
 
 def bond(number=1, **more):
     address = f"F0:00:00:00:00:{number:02X}"
-    kept = {"id": address, "model": "mock:display", "name": "MOCK-DSP", "addresses": MappingProxyType({"": address}), "how": "passkey", "paired_at": 1.5}
+    kept = {
+        "id": address,
+        "model": "mock:display",
+        "name": "MOCK-DSP",
+        "addresses": MappingProxyType({"": address}),
+        "how": "passkey",
+        "paired_at": 1.5,
+    }
     return Bond(**{**kept, **more})
 
 
-PAIR = bond(id="G1_45", model="even_g1", addresses=MappingProxyType({"left": "F0:00:00:00:00:0A", "right": "F0:00:00:00:00:0B"}))
+PAIR = bond(
+    id="G1_45",
+    model="even_g1",
+    addresses=MappingProxyType({"left": "F0:00:00:00:00:0A", "right": "F0:00:00:00:00:0B"}),
+)
 
 
 def loaded(path):
@@ -49,7 +60,9 @@ async def test_pairing_again_replaces_whatever_shares_an_address(tmp_path):
     bonds = loaded(tmp_path / "bonds.json")
     await bonds.add(bond())
     await bonds.add(PAIR)
-    await bonds.add(bond(id="F0:00:00:00:00:0B", addresses=MappingProxyType({"": "F0:00:00:00:00:0b"})))
+    await bonds.add(
+        bond(id="F0:00:00:00:00:0B", addresses=MappingProxyType({"": "F0:00:00:00:00:0b"}))
+    )
     assert [b.id for b in bonds.all()] == ["F0:00:00:00:00:01", "F0:00:00:00:00:0B"]
     await bonds.remove("F0:00:00:00:00:01")
     await bonds.remove("nobody")
@@ -74,7 +87,9 @@ async def test_the_oldest_goes_when_there_are_too_many(tmp_path):
 async def test_changes_at_the_same_time_lose_nothing(tmp_path):
     bonds = loaded(tmp_path / "bonds.json")
     await asyncio.gather(*(bonds.add(bond(number)) for number in range(8)))
-    assert {b.id for b in loaded(tmp_path / "bonds.json").all()} == {bond(number).id for number in range(8)}
+    assert {b.id for b in loaded(tmp_path / "bonds.json").all()} == {
+        bond(number).id for number in range(8)
+    }
 
 
 async def test_a_bond_that_cannot_be_written_is_none(tmp_path):
@@ -93,12 +108,32 @@ def spoiled(**more):
 
 
 @pytest.mark.requirement("I4-bonds-file")
-@pytest.mark.parametrize("raw", [
-    b"", b"{", b"[]", b"\xff\xfe", encoded([bond()])[:-9], b'{"version": 2, "bonds": []}', b'{"version": 1}', b"[" * 100_000,
-    json.dumps({"version": 1, "bonds": [1]}).encode(), json.dumps({"version": 1, "bonds": GOOD["bonds"] * 40}).encode(),
-    spoiled(id=5), spoiled(name="x" * 65), spoiled(how=None), spoiled(addresses=[]), spoiled(addresses={}), spoiled(addresses={"": 1}),
-    spoiled(addresses={"a": "b", "c": "d", "e": "f"}), spoiled(paired_at="now"), spoiled(paired_at=True), encoded([bond()]) + b" " * 65536,
-], ids=range(20))  # fmt: skip
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff\xfe",
+        encoded([bond()])[:-9],
+        b'{"version": 2, "bonds": []}',
+        b'{"version": 1}',
+        b"[" * 100_000,
+        json.dumps({"version": 1, "bonds": [1]}).encode(),
+        json.dumps({"version": 1, "bonds": GOOD["bonds"] * 40}).encode(),
+        spoiled(id=5),
+        spoiled(name="x" * 65),
+        spoiled(how=None),
+        spoiled(addresses=[]),
+        spoiled(addresses={}),
+        spoiled(addresses={"": 1}),
+        spoiled(addresses={"a": "b", "c": "d", "e": "f"}),
+        spoiled(paired_at="now"),
+        spoiled(paired_at=True),
+        encoded([bond()]) + b" " * 65536,
+    ],
+    ids=range(20),
+)
 async def test_a_damaged_file_is_put_aside_with_a_word_and_pairing_clears_it(tmp_path, caplog, raw):
     with pytest.raises(Damaged):
         parsed(raw)
@@ -124,14 +159,19 @@ def test_an_unreadable_file_is_told_and_left_alone(tmp_path):
 
 
 @pytest.mark.requirement("I4-only-ours")
-@pytest.mark.parametrize(("connect", "radio", "address", "before", "after"), [
-    ("auto", "bluez", "", frozenset(), frozenset({"F0:00:00:00:00:01"})),
-    ("auto", "usb:0", "", frozenset(), frozenset({"F0:00:00:00:00:01"})),
-    ("auto", "tcp:h:1", "", None, frozenset({"F0:00:00:00:00:01"})),
-    ("auto", "inproc", "", None, frozenset({"F0:00:00:00:00:01"})),
-    ("paired", "inproc", "", frozenset(), frozenset({"F0:00:00:00:00:01"})),
-    ("any", "bluez", "", None, None), ("any", "inproc", "", None, None), ("auto", "bluez", "F0:00:00:00:00:09", None, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("connect", "radio", "address", "before", "after"),
+    [
+        ("auto", "bluez", "", frozenset(), frozenset({"F0:00:00:00:00:01"})),
+        ("auto", "usb:0", "", frozenset(), frozenset({"F0:00:00:00:00:01"})),
+        ("auto", "tcp:h:1", "", None, frozenset({"F0:00:00:00:00:01"})),
+        ("auto", "inproc", "", None, frozenset({"F0:00:00:00:00:01"})),
+        ("paired", "inproc", "", frozenset(), frozenset({"F0:00:00:00:00:01"})),
+        ("any", "bluez", "", None, None),
+        ("any", "inproc", "", None, None),
+        ("auto", "bluez", "F0:00:00:00:00:09", None, None),
+    ],
+)
 async def test_whom_the_link_may_connect_to(tmp_path, connect, radio, address, before, after):
     bonds = loaded(tmp_path / "bonds.json")
     ours = allowed(bonds, connect=connect, radio=radio, address=address)
@@ -143,13 +183,22 @@ async def test_whom_the_link_may_connect_to(tmp_path, connect, radio, address, b
 def test_the_table_of_a_window():
     assert set(STEPS) == set(S)
     assert check(S.SCANNING, S.CHOSEN) is S.CHOSEN
-    for old, new in [(S.IDLE, S.PAIRED), (S.SCANNING, S.PAIRED), (S.CHOSEN, S.ASKING), (S.FAILED, S.PAIRED), (S.ASKING, S.PAIRED), (S.PAIRED, S.FAILED)]:
+    for old, new in [
+        (S.IDLE, S.PAIRED),
+        (S.SCANNING, S.PAIRED),
+        (S.CHOSEN, S.ASKING),
+        (S.FAILED, S.PAIRED),
+        (S.ASKING, S.PAIRED),
+        (S.PAIRED, S.FAILED),
+    ]:
         with pytest.raises(IllegalStep):
             check(old, new)
 
 
 @pytest.mark.requirement("I4-bonds-file")
-async def test_a_change_that_is_called_off_while_it_is_written_is_done_whole_before_the_next(tmp_path, monkeypatch):
+async def test_a_change_that_is_called_off_while_it_is_written_is_done_whole_before_the_next(
+    tmp_path, monkeypatch
+):
     bonds = loaded(tmp_path / "bonds.json")
     writing, may_go_on, at_work = threading.Event(), threading.Event(), []
 

@@ -1,9 +1,19 @@
-"""The bus: nobody waits, nobody misses what came after they began to listen, a laggard loses its oldest."""
+"""The bus: nobody waits, nobody misses what came after they began to listen, a laggard loses
+its oldest.
+"""
 
 import asyncio
 
 from edge.bus import Bus
-from edge.events import CallAnswered, CallReceived, GlassesLost, LinkChanged, LoaderMoved, UplinkChanged, as_json
+from edge.events import (
+    CallAnswered,
+    CallReceived,
+    GlassesLost,
+    LinkChanged,
+    LoaderMoved,
+    UplinkChanged,
+    as_json,
+)
 from tools_cache.tool import Delivery, DeliveryReport
 
 
@@ -55,8 +65,11 @@ async def test_a_listener_that_left_is_forgotten():
 
 def test_a_happening_becomes_json_with_its_wire_name():
     assert as_json(UplinkChanged(up=False, broker="b:1", reason="refused")) == {
-        "event": "uplink.down", "up": False, "broker": "b:1", "reason": "refused",
-    }  # fmt: skip
+        "event": "uplink.down",
+        "up": False,
+        "broker": "b:1",
+        "reason": "refused",
+    }
     report = DeliveryReport(Delivery.SPOKEN, downgrade="display→speech")
     assert as_json(LinkChanged("READY"))["state"] == "READY"
     assert report.to_json() == {"state": "spoken", "downgrade": "display→speech"}
@@ -66,9 +79,17 @@ def test_a_happening_becomes_json_with_its_wire_name():
 async def test_who_does_not_watch_calls_is_not_woken_by_them():
     bus = Bus()
     with bus.listen(calls=False) as quiet, bus.listen() as watching:
-        for happening in (CallReceived("1", "a:b", "cli"), CallAnswered("1", "a:b", True, "local", "none"), LinkChanged("x")):
+        for happening in (
+            CallReceived("1", "a:b", "cli"),
+            CallAnswered("1", "a:b", True, "local", "none"),
+            LinkChanged("x"),
+        ):
             bus.publish(happening)
-        assert [type(one).__name__ for one in await _take(watching, 3)] == ["CallReceived", "CallAnswered", "LinkChanged"]
+        assert [type(one).__name__ for one in await _take(watching, 3)] == [
+            "CallReceived",
+            "CallAnswered",
+            "LinkChanged",
+        ]
         assert await _take(quiet, 1) == [LinkChanged("x")]
 
 

@@ -1,4 +1,6 @@
-"""The command line as a program sees it: exit codes, pure JSON on stdout, errors in words, no traceback ever."""
+"""The command line as a program sees it: exit codes, pure JSON on stdout, errors in words, no
+traceback ever.
+"""
 
 import asyncio
 import json
@@ -35,19 +37,31 @@ class Ran:
 
 
 def environment(**more):
-    kept = {k: v for k, v in os.environ.items() if k in {"PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTHONPATH"}}
+    kept = {
+        k: v
+        for k, v in os.environ.items()
+        if k in {"PATH", "LANG", "LC_ALL", "VIRTUAL_ENV", "PYTHONPATH"}
+    }
     return {**kept, "HOME": "/nonexistent", "PYTHONIOENCODING": "utf-8", **more}
 
 
 async def start(*words, stdin=None, **env):
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "edge.cli", *words, env=environment(**env), stdin=stdin or asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "edge.cli",
+        *words,
+        env=environment(**env),
+        stdin=stdin or asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
 
 
 async def glassd(*words, stdin: bytes | None = None, **env) -> Ran:
-    process = await start(*words, stdin=asyncio.subprocess.PIPE if stdin is not None else None, **env)
+    process = await start(
+        *words, stdin=asyncio.subprocess.PIPE if stdin is not None else None, **env
+    )
     async with asyncio.timeout(DEADLINE_S):
         out, err = await process.communicate(stdin)
     assert b"Traceback" not in err, err.decode()
@@ -70,19 +84,35 @@ async def test_no_verb_at_all_shows_the_verbs_and_is_wrong_usage():
     assert "status" in ran.err
 
 
-@pytest.mark.parametrize(("words", "said"), [
-    (("statsu",), "did you mean status?"), (("call",), "required: TOOL\n"), (("calls", "--limit", "0"), "from 1 to 1000"),
-    (("call", "a:b", "--ttl", "x"), "--ttl"), (("status", "--nope"), "unrecognized arguments: --nope"),
-    (("completion", "tcsh"), "invalid choice"), (("registry",), "required: ACTION"), (("status", "--js"), "--js"),
-    (("call", "a:b", "novalue"), "neither JSON nor key=value"), (("call", "a:b", "{"), "is not JSON"),
-    (("run", "--config", "/nonexistent.toml"), "there is no such file"),
-    (("pair", "--code", "12345"), "'12345' is no code; it has six digits"), (("up", "--code", "secret"), "six digits"),
-    (("confirm", "--always"), "the answer is typed at the terminal"), (("confirm", "t", "--always", "--never"), "not allowed with"),
-    (("confirm", "t", "--deny", "--always"), "--deny and --always exclude each other"),
-    (("grants", "--always", "a:b", "--revoke", "a:b"), "not allowed with"), (("cancel",), "required: ID"),
-    (("call", "a:b", "--no-wait", "--confirm", "t"), "--confirm and --no-wait exclude each other"),
-    (("answer", "c1", "[1"), "is not JSON"), (("answer", "c1", "two", "words"), "neither JSON nor key=value"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("statsu",), "did you mean status?"),
+        (("call",), "required: TOOL\n"),
+        (("calls", "--limit", "0"), "from 1 to 1000"),
+        (("call", "a:b", "--ttl", "x"), "--ttl"),
+        (("status", "--nope"), "unrecognized arguments: --nope"),
+        (("completion", "tcsh"), "invalid choice"),
+        (("registry",), "required: ACTION"),
+        (("status", "--js"), "--js"),
+        (("call", "a:b", "novalue"), "neither JSON nor key=value"),
+        (("call", "a:b", "{"), "is not JSON"),
+        (("run", "--config", "/nonexistent.toml"), "there is no such file"),
+        (("pair", "--code", "12345"), "'12345' is no code; it has six digits"),
+        (("up", "--code", "secret"), "six digits"),
+        (("confirm", "--always"), "the answer is typed at the terminal"),
+        (("confirm", "t", "--always", "--never"), "not allowed with"),
+        (("confirm", "t", "--deny", "--always"), "--deny and --always exclude each other"),
+        (("grants", "--always", "a:b", "--revoke", "a:b"), "not allowed with"),
+        (("cancel",), "required: ID"),
+        (
+            ("call", "a:b", "--no-wait", "--confirm", "t"),
+            "--confirm and --no-wait exclude each other",
+        ),
+        (("answer", "c1", "[1"), "is not JSON"),
+        (("answer", "c1", "two", "words"), "neither JSON nor key=value"),
+    ],
+)
 async def test_wrong_usage_is_exit_2_in_words(words, said):
     ran = await glassd(*words)
     assert (ran.code, ran.out) == (2, "")
@@ -95,11 +125,31 @@ async def test_wrong_usage_with_json_is_one_document_too():
     assert (ran.code, ran.err, ran.json["error"]["code"]) == (2, "", "USAGE")
 
 
-@pytest.mark.parametrize("verb", [
-    "status", "tools", "calls", "lens", "events", "say hello", "call a:b", "call a:b --no-wait",
-    "confirm t", "grants", "cancel c1", "answer c1 yes", "metrics", "scan", "pair", "unpair", "up",
-])  # fmt: skip
-async def test_without_the_daemon_every_client_verb_is_exit_3_and_says_how_to_start_it(tmp_path, verb):
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "status",
+        "tools",
+        "calls",
+        "lens",
+        "events",
+        "say hello",
+        "call a:b",
+        "call a:b --no-wait",
+        "confirm t",
+        "grants",
+        "cancel c1",
+        "answer c1 yes",
+        "metrics",
+        "scan",
+        "pair",
+        "unpair",
+        "up",
+    ],
+)
+async def test_without_the_daemon_every_client_verb_is_exit_3_and_says_how_to_start_it(
+    tmp_path, verb
+):
     words = (*verb.split(), "--socket", str(tmp_path / "none.sock"))
     people, program = await asyncio.gather(glassd(*words), glassd(*words, "--json"))
     assert (people.code, people.out, program.code, program.err) == (3, "", 3, "")
@@ -124,19 +174,29 @@ async def test_the_socket_is_found_by_variable_and_runtime_directory(tmp_path):
     (tmp_path / "glassd").mkdir()
     async with open_house(tmp_path / "glassd") as house:
         by_variable, by_runtime = await asyncio.gather(
-            glassd("status", "--json", GLASSD_SOCKET=str(house.path)), glassd("status", "--json", XDG_RUNTIME_DIR=str(tmp_path))
+            glassd("status", "--json", GLASSD_SOCKET=str(house.path)),
+            glassd("status", "--json", XDG_RUNTIME_DIR=str(tmp_path)),
         )
         assert by_variable.json == by_runtime.json == house.status
 
 
 async def test_status_has_a_line_a_layer_and_the_next_action(tmp_path):
     async with open_house(tmp_path) as house:
-        house.status.update({
-            "edge_id": "edge-1", "link": {"state": "RESTING", "reason": "not found", "attempts": 3},
-            "uplink": {"state": "up", "broker": "b:8883", "since_s": 180.0}, "outbox": {"waiting": 3, "oldest_s": 125.0}, "calls": {"running": 1, "pending": 3},
-            "services": [{"name": "uplink", "state": "crashed", "error": "boom"}, {"name": "link", "state": "running"}],
-            "alarms": {"disk": "the disk is full"}, "next_action": "Switch your glasses on",
-        })  # fmt: skip
+        house.status.update(
+            {
+                "edge_id": "edge-1",
+                "link": {"state": "RESTING", "reason": "not found", "attempts": 3},
+                "uplink": {"state": "up", "broker": "b:8883", "since_s": 180.0},
+                "outbox": {"waiting": 3, "oldest_s": 125.0},
+                "calls": {"running": 1, "pending": 3},
+                "services": [
+                    {"name": "uplink", "state": "crashed", "error": "boom"},
+                    {"name": "link", "state": "running"},
+                ],
+                "alarms": {"disk": "the disk is full"},
+                "next_action": "Switch your glasses on",
+            }
+        )
         ran = await glassd("status", "--socket", str(house.path))
     lines = ran.out.splitlines()
     assert lines[0] == "glassd 0.1.0  edge-1"
@@ -152,24 +212,41 @@ async def test_status_has_a_line_a_layer_and_the_next_action(tmp_path):
 
 async def test_status_has_a_line_a_side_and_says_nothing_twice(tmp_path):
     async with open_house(tmp_path) as house:
-        house.status.update({
-            "link": {"state": "RESTING", "reason": "not paired", "hint": "pair them: glassd pair"}, "next_action": "pair them: glassd pair",
-            "glasses": {"state": "ready", "mtu": 251, "sides": {
-                "left": {"state": "up", "battery": 87, "reason": ""}, "right": {"state": "lost", "battery": 60, "reason": "lost"},
-            }},
-        })  # fmt: skip
+        house.status.update(
+            {
+                "link": {
+                    "state": "RESTING",
+                    "reason": "not paired",
+                    "hint": "pair them: glassd pair",
+                },
+                "next_action": "pair them: glassd pair",
+                "glasses": {
+                    "state": "ready",
+                    "mtu": 251,
+                    "sides": {
+                        "left": {"state": "up", "battery": 87, "reason": ""},
+                        "right": {"state": "lost", "battery": 60, "reason": "lost"},
+                    },
+                },
+            }
+        )
         lines = (await glassd("status", "--socket", str(house.path))).out.splitlines()
     glasses = lines.index("glasses   ready          mtu 251")
-    assert lines[glasses + 1 : glasses + 3] == ["  left    up             battery 87", "  right   lost           battery 60"]
+    assert lines[glasses + 1 : glasses + 3] == [
+        "  left    up             battery 87",
+        "  right   lost           battery 60",
+    ]
     assert "link      RESTING        reason not paired" in lines
 
 
 async def test_tools_are_a_table_and_hidden_ones_say_why(tmp_path):
     async with open_house(tmp_path) as house:
-        shown, everything, none, document = await asyncio.gather(*(
-            glassd("tools", "--socket", str(house.path), *more)
-            for more in ((), ("--all",), ("--category", "nope"), ("--all", "--json"))
-        ))  # fmt: skip
+        shown, everything, none, document = await asyncio.gather(
+            *(
+                glassd("tools", "--socket", str(house.path), *more)
+                for more in ((), ("--all",), ("--category", "nope"), ("--all", "--json"))
+            )
+        )
     assert shown.out.splitlines() == ["notes:add  utility  local  Does it"]
     assert "hidden: needs a camera" in everything.out
     assert (none.code, shown.code) == (4, 0)
@@ -186,17 +263,24 @@ async def test_a_call_prints_the_result_and_how_it_reached_the_wearer(tmp_path):
     assert people.code == program.code == 0
     assert json.loads(people.out.rsplit("\n", 2)[0]) == {"id": 1, "text": "milk"}
     assert people.out.splitlines()[-1] == "route local · 3 ms · delivery shown"
-    assert (program.json["ok"], program.json["meta"]["delivery"], program.err) == (True, "shown", "")
+    assert (program.json["ok"], program.json["meta"]["delivery"], program.err) == (
+        True,
+        "shown",
+        "",
+    )
 
 
 async def test_arguments_come_as_pairs_as_json_and_on_stdin(tmp_path):
     async with open_house(tmp_path) as house:
         where = ("--socket", str(house.path), "--json")
-        await glassd("call", "notes:add", '{"a": 1, "b": 2}', "b=3", "c=x y", "d=[1]", 'e="5"', "f==", *where)
+        await glassd(
+            "call", "notes:add", '{"a": 1, "b": 2}', "b=3", "c=x y", "d=[1]", 'e="5"', "f==", *where
+        )
         await glassd("call", "notes:add", "-", "z=true", *where, stdin='{"text": "Käse"}'.encode())
         assert [dict(call.args) for call, _ in house.calls.seen] == [
-            {"a": 1, "b": 3, "c": "x y", "d": [1], "e": "5", "f": "="}, {"text": "Käse", "z": True},
-        ]  # fmt: skip
+            {"a": 1, "b": 3, "c": "x y", "d": [1], "e": "5", "f": "="},
+            {"text": "Käse", "z": True},
+        ]
 
 
 @pytest.mark.parametrize("content", [b"x" * 300_000, b"[]", b"", b"\xff"])
@@ -207,7 +291,20 @@ async def test_stdin_that_is_no_object_or_too_large_is_wrong_usage(tmp_path, con
 
 async def test_options_of_a_call_reach_the_daemon(tmp_path):
     async with open_house(tmp_path) as house:
-        await glassd("call", "notes:add", "--mode", "voice", "--wait", "delivery", "--key", "k", "--ttl", "7", "--socket", str(house.path))
+        await glassd(
+            "call",
+            "notes:add",
+            "--mode",
+            "voice",
+            "--wait",
+            "delivery",
+            "--key",
+            "k",
+            "--ttl",
+            "7",
+            "--socket",
+            str(house.path),
+        )
         ((call, wait),) = house.calls.seen
     assert (call.mode, wait, call.idempotency_key, call.ttl_s) == ("voice", "delivery", "k", 7.0)
 
@@ -215,7 +312,9 @@ async def test_options_of_a_call_reach_the_daemon(tmp_path):
 async def test_no_wait_prints_the_id_once_it_is_on_disk(tmp_path):
     async with open_house(tmp_path) as house:
         people = await glassd("call", "notes:add", "--no-wait", "--socket", str(house.path))
-        program = await glassd("call", "notes:add", "--no-wait", "--socket", str(house.path), "--json")
+        program = await glassd(
+            "call", "notes:add", "--no-wait", "--socket", str(house.path), "--json"
+        )
         first, second = (call.call_id for call in house.calls.begun)
         assert not house.calls.seen
     assert (people.code, people.out) == (0, f"{first}\n")
@@ -223,10 +322,15 @@ async def test_no_wait_prints_the_id_once_it_is_on_disk(tmp_path):
 
 
 FAILURES = [
-    (ErrorCode.TOOL_NOT_FOUND, {}, 4), (ErrorCode.TIMEOUT, {}, 5), (ErrorCode.DEADLINE_EXPIRED, {}, 5),
-    (ErrorCode.NOT_ACCEPTED, {}, 5), (ErrorCode.APP_ACTIVATION_TIMEOUT, {}, 5), (ErrorCode.OFFLINE, {}, 1),
-    (ErrorCode.HARDWARE_MISSING, {}, 1), (ErrorCode.DENIED, {"type": ErrorType.PERMANENT}, 1),
-]  # fmt: skip
+    (ErrorCode.TOOL_NOT_FOUND, {}, 4),
+    (ErrorCode.TIMEOUT, {}, 5),
+    (ErrorCode.DEADLINE_EXPIRED, {}, 5),
+    (ErrorCode.NOT_ACCEPTED, {}, 5),
+    (ErrorCode.APP_ACTIVATION_TIMEOUT, {}, 5),
+    (ErrorCode.OFFLINE, {}, 1),
+    (ErrorCode.HARDWARE_MISSING, {}, 1),
+    (ErrorCode.DENIED, {"type": ErrorType.PERMANENT}, 1),
+]
 
 
 @pytest.mark.parametrize(("code", "more", "exit_code"), FAILURES)
@@ -238,21 +342,32 @@ def test_every_kind_of_failure_has_its_exit_code(code, more, exit_code):
 async def test_a_failed_call_says_why_and_what_next_on_stderr(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.answers["cam:shot"] = ToolResponse.failure(
-            ErrorCode.INVALID_ARGUMENTS, "Bad arguments", suggestion="look at the schema",
+            ErrorCode.INVALID_ARGUMENTS,
+            "Bad arguments",
+            suggestion="look at the schema",
             details=[{"path": "zoom", "problem": "must be a number"}],
-        )  # fmt: skip
+        )
         people = await glassd("call", "cam:shot", "--socket", str(house.path))
         program = await glassd("call", "cam:shot", "--socket", str(house.path), "--json")
     assert (people.code, people.out) == (1, "")
     assert people.err == (
-        "error: Bad arguments (INVALID_ARGUMENTS)\n  zoom: must be a number\nnext:  look at the schema\n"
+        "error: Bad arguments (INVALID_ARGUMENTS)\n  zoom: "
+        "must be a number\nnext:  look at the schema\n"
     )
-    assert (program.code, program.err, program.json["error"]["code"]) == (1, "", "INVALID_ARGUMENTS")
+    assert (program.code, program.err, program.json["error"]["code"]) == (
+        1,
+        "",
+        "INVALID_ARGUMENTS",
+    )
 
 
 async def test_details_that_are_no_faults_of_arguments_cost_no_empty_line(tmp_path):
     async with open_house(tmp_path) as house:
-        house.calls.answers["registry:load"] = ToolResponse.failure(ErrorCode.TOOL_NOT_FOUND, "Nothing was loaded", details=[{"tool": "a:b", "reason": "no such tool"}])
+        house.calls.answers["registry:load"] = ToolResponse.failure(
+            ErrorCode.TOOL_NOT_FOUND,
+            "Nothing was loaded",
+            details=[{"tool": "a:b", "reason": "no such tool"}],
+        )
         ran = await glassd("call", "registry:load", "--socket", str(house.path))
     assert ran.err == "error: Nothing was loaded (TOOL_NOT_FOUND)\n"
 
@@ -285,9 +400,15 @@ async def test_the_lens_is_drawn_as_a_picture_of_these_glasses_size(tmp_path):
     from PIL import Image
 
     async with open_house(tmp_path) as house:
-        house.status["glasses"] = {"capabilities": {"display.width": {"value": 300}, "display.height": {"value": 60}}}
-        ran = await glassd("lens", "--png", str(tmp_path / "lens.png"), "--socket", str(house.path), "--json")
-        blocked = await glassd("lens", "--png", "/nonexistent/lens.png", "--socket", str(house.path))
+        house.status["glasses"] = {
+            "capabilities": {"display.width": {"value": 300}, "display.height": {"value": 60}}
+        }
+        ran = await glassd(
+            "lens", "--png", str(tmp_path / "lens.png"), "--socket", str(house.path), "--json"
+        )
+        blocked = await glassd(
+            "lens", "--png", "/nonexistent/lens.png", "--socket", str(house.path)
+        )
     assert ran.code == 0
     with Image.open(tmp_path / "lens.png") as picture:
         assert picture.size == (300, 60)
@@ -313,7 +434,9 @@ async def test_watching_the_lens_shows_each_change(tmp_path):
 
 async def test_events_are_one_json_object_a_line_and_can_be_counted_and_chosen(tmp_path):
     async with open_house(tmp_path) as house:
-        process = await start("events", "--kind", "call", "--count", "2", "--socket", str(house.path))
+        process = await start(
+            "events", "--kind", "call", "--count", "2", "--socket", str(house.path)
+        )
         async with asyncio.timeout(DEADLINE_S):
             while not house.server.streams:
                 await asyncio.sleep(0.01)
@@ -322,7 +445,10 @@ async def test_events_are_one_json_object_a_line_and_can_be_counted_and_chosen(t
             house.bus.publish(CallReceived("c2", "a:b", "cli"))
             out, err = await process.communicate()
     lines = [json.loads(line) for line in out.decode().splitlines()]
-    assert [(line["event"], line["call_id"]) for line in lines] == [("call.received", "c1"), ("call.received", "c2")]
+    assert [(line["event"], line["call_id"]) for line in lines] == [
+        ("call.received", "c1"),
+        ("call.received", "c2"),
+    ]
     assert lines[0]["id"].endswith("-1")
     assert (process.returncode, err) == (0, b"")
 
@@ -355,9 +481,13 @@ def test_a_reader_that_has_seen_enough_is_no_error():
     os.close(reading)
     try:
         ran = subprocess.run(
-            [sys.executable, "-m", "edge.cli", "completion", "bash"], stdout=writing, stderr=subprocess.PIPE,
-            env=environment(), timeout=DEADLINE_S, check=False,
-        )  # fmt: skip
+            [sys.executable, "-m", "edge.cli", "completion", "bash"],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            timeout=DEADLINE_S,
+            check=False,
+        )
     finally:
         os.close(writing)
     assert (ran.returncode, ran.stderr) == (0, b"")
@@ -373,9 +503,12 @@ async def test_the_registry_is_built_checked_and_shown(tmp_path):
     stale = await glassd("registry", "check", "--file", str(tmp_path / "old.json"), "--json")
     missing = await glassd("registry", "show", "--file", file)
     built = await glassd("registry", "build", "--file", file, "--json")
-    checked, shown, document = await asyncio.gather(*(
-        glassd("registry", *words, "--file", file) for words in (("check",), ("show",), ("show", "--json"))
-    ))
+    checked, shown, document = await asyncio.gather(
+        *(
+            glassd("registry", *words, "--file", file)
+            for words in (("check",), ("show",), ("show", "--json"))
+        )
+    )
     assert (unbuilt.code, unbuilt.json["error"]["code"]) == (1, "NOT_BUILT")
     assert (stale.code, stale.json["error"]["code"], missing.code) == (1, "NOT_UP_TO_DATE", 4)
     assert (built.code, checked.code) == (0, 0)
@@ -385,8 +518,16 @@ async def test_the_registry_is_built_checked_and_shown(tmp_path):
     assert (await glassd("registry", "show", "--file", file)).code == 1
 
 
-@pytest.mark.parametrize("words", [("sim", "mock:nope"), ("sim", "mock:display", "--mtu", "5"), ("devcloud", "--http", "nonsense"),
-                                   ("devcloud", "--worker", "--broker", "127.0.0.1:1"), ("devcloud", "--worker", "--state", "nowhere")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sim", "mock:nope"),
+        ("sim", "mock:display", "--mtu", "5"),
+        ("devcloud", "--http", "nonsense"),
+        ("devcloud", "--worker", "--broker", "127.0.0.1:1"),
+        ("devcloud", "--worker", "--state", "nowhere"),
+    ],
+)
 async def test_a_simulator_or_cloud_that_cannot_be_is_wrong_usage(words):
     ran = await glassd(*words)
     assert (ran.code, ran.out) == (2, "")
@@ -432,7 +573,9 @@ async def test_the_daemon_tells_systemd_when_it_serves_and_ends_cleanly(tmp_path
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
         systemd.bind(str(tmp_path / "notify"))
         systemd.settimeout(DEADLINE_S)
-        process = await start("run", "--config", config_in(tmp_path), NOTIFY_SOCKET=str(tmp_path / "notify"))
+        process = await start(
+            "run", "--config", config_in(tmp_path), NOTIFY_SOCKET=str(tmp_path / "notify")
+        )
         assert "READY=1" in (await asyncio.to_thread(systemd.recv, 4096)).decode().split("\n")
         ran = await glassd("status", "--json", "--socket", str(tmp_path / "control.sock"))
         second = await glassd("run", "--config", config_in(tmp_path))
@@ -469,7 +612,9 @@ def test_a_service_that_does_not_stay_up_is_told_in_words():
     from edge.supervisor import TooManyCrashes
     from edge.verbs.run import _crashed
 
-    told = _crashed(ExceptionGroup("a", [ExceptionGroup("b", [TooManyCrashes("uplink crashed 5 times")])]))
+    told = _crashed(
+        ExceptionGroup("a", [ExceptionGroup("b", [TooManyCrashes("uplink crashed 5 times")])])
+    )
     assert (type(told), str(told)) == (CliError, "uplink crashed 5 times")
     bug = ExceptionGroup("a", [KeyError("x")])
     assert _crashed(bug) is bug
@@ -492,8 +637,13 @@ def complete(*words):
     """What bash offers at the end of `glassd words…`."""
     script = completion.bash(completion.verbs_of(build_parser()))
     line = " ".join(f"'{word}'" for word in ("glassd", *words))
-    ask = f'{script}\nCOMP_WORDBREAKS=:; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _glassd; printf "%s\\n" "${{COMPREPLY[@]}}"'
-    ran = subprocess.run(["bash", "-u"], input=ask, capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    ask = (
+        f"{script}\nCOMP_WORDBREAKS=:; COMP_WORDS=({line}); "
+        f'COMP_CWORD={len(words)}; _glassd; printf "%s\\n" "${{COMPREPLY[@]}}"'
+    )
+    ran = subprocess.run(
+        ["bash", "-u"], input=ask, capture_output=True, text=True, timeout=DEADLINE_S, check=True
+    )
     assert ran.stderr == ""
     return set(ran.stdout.split())
 
@@ -510,7 +660,9 @@ def test_bash_completes_verbs_options_and_values():
 def test_bash_completes_the_models_of_mocks_which_it_takes_for_three_words():
     assert complete("sim", "") >= {"mock:display", "mock:audio", "mock:full", "sim:even_g1"}
     assert complete("sim", "mock") == {"mock:display", "mock:audio", "mock:full"}
-    assert complete("sim", "mock", ":") == {"display", "audio", "full"}, "bash puts what it offers behind the last colon"
+    assert complete("sim", "mock", ":") == {"display", "audio", "full"}, (
+        "bash puts what it offers behind the last colon"
+    )
     assert complete("sim", "mock", ":", "d") == {"display"}
     assert complete("demo", "--glasses", "sim", ":") == {"even_g1"}
     assert "--radio" in complete("sim", "mock", ":", "full", "--")
@@ -535,4 +687,12 @@ def test_every_verb_has_its_module_and_its_json():
 
 
 def test_exit_codes_are_the_contracts():
-    assert (cli.DONE, cli.FAILED, cli.USAGE, cli.NOT_RUNNING, cli.NOTHING, cli.TIMED_OUT, cli.INTERRUPTED) == (0, 1, 2, 3, 4, 5, 130)
+    assert (
+        cli.DONE,
+        cli.FAILED,
+        cli.USAGE,
+        cli.NOT_RUNNING,
+        cli.NOTHING,
+        cli.TIMED_OUT,
+        cli.INTERRUPTED,
+    ) == (0, 1, 2, 3, 4, 5, 130)

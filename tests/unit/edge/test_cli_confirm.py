@@ -1,4 +1,6 @@
-"""A yes at a terminal: everything is shown, only what a person types there afterwards counts, and the right socket is used."""
+"""A yes at a terminal: everything is shown, only what a person types there afterwards counts,
+and the right socket is used.
+"""
 
 import asyncio
 import os
@@ -19,7 +21,13 @@ from tools_cache.tool import ToolResponse
 pytestmark = pytest.mark.enable_socket
 
 WITHIN_S = 60.0
-ARGS = {"note": "thanks", "amount": 99999, "to": ["evil@example.org"], "express": True, "a\nkey": "b\u202ec"}
+ARGS = {
+    "note": "thanks",
+    "amount": 99999,
+    "to": ["evil@example.org"],
+    "express": True,
+    "a\nkey": "b\u202ec",
+}
 
 
 class Person:
@@ -30,7 +38,11 @@ class Person:
         if self.pid == 0:
             if lines:
                 termios.tcsetwinsize(0, (lines, 80))
-            os.execve(sys.executable, [sys.executable, "-m", "edge.cli", *words], environment(COLUMNS="300"))
+            os.execve(
+                sys.executable,
+                [sys.executable, "-m", "edge.cli", *words],
+                environment(COLUMNS="300"),
+            )
         self.seen = ""
 
     def reads(self, text):
@@ -47,7 +59,9 @@ class Person:
     def end(self):
         """The exit code, once it is over."""
         end = time.monotonic() + WITHIN_S
-        while time.monotonic() < end and (not select.select([self.fd], [], [], 0.2)[0] or self._more()):
+        while time.monotonic() < end and (
+            not select.select([self.fd], [], [], 0.2)[0] or self._more()
+        ):
             pass
         if time.monotonic() >= end:
             os.kill(self.pid, signal.SIGKILL)
@@ -73,12 +87,24 @@ def at_terminal(work, *words, lines=0):
 
 async def ask_about(house, args=ARGS):
     house.calls.asked["cal:add"] = ASKED
-    await house.ask("POST", "/v1/call", {"tool": "cal:add", "args": args, "ask": "return", "origin": "mcp"})
+    await house.ask(
+        "POST", "/v1/call", {"tool": "cal:add", "args": args, "ask": "return", "origin": "mcp"}
+    )
 
 
 @pytest.mark.requirement("CONSENT-terminal")
-@pytest.mark.parametrize(("typed", "decided", "code"), [("yes", ("id-1", True, "once"), 0), ("always", ("id-1", True, "always"), 0), ("no", ("id-1", False, "once"), 0), ("never", ("id-1", False, "never"), 0)])
-async def test_all_of_a_question_is_shown_and_the_typed_answer_decides(tmp_path, typed, decided, code):
+@pytest.mark.parametrize(
+    ("typed", "decided", "code"),
+    [
+        ("yes", ("id-1", True, "once"), 0),
+        ("always", ("id-1", True, "always"), 0),
+        ("no", ("id-1", False, "once"), 0),
+        ("never", ("id-1", False, "never"), 0),
+    ],
+)
+async def test_all_of_a_question_is_shown_and_the_typed_answer_decides(
+    tmp_path, typed, decided, code
+):
     def answer(person):
         person.reads("Run it?")
         person.types(typed)
@@ -88,7 +114,16 @@ async def test_all_of_a_question_is_shown_and_the_typed_answer_decides(tmp_path,
         ended, seen = await at_terminal(answer, "confirm", "--socket", str(house.path))
         ((call_id, allow, grant, _),) = house.calls.decided
     assert (ended, (call_id, allow, grant.value)) == (code, decided)
-    for shown in ("cal:add", "asked by   mcp", "amount (not declared): 99999", "to (1) (not declared): evil@example.org", "express (not declared): true", '"a\\nkey" (not declared): "b\\u202ec"', "Execute cal:add", "From "):
+    for shown in (
+        "cal:add",
+        "asked by   mcp",
+        "amount (not declared): 99999",
+        "to (1) (not declared): evil@example.org",
+        "express (not declared): true",
+        '"a\\nkey" (not declared): "b\\u202ec"',
+        "Execute cal:add",
+        "From ",
+    ):
         assert shown in seen
 
 
@@ -160,8 +195,17 @@ async def test_a_call_at_a_terminal_asks_there_and_prints_its_answer(tmp_path):
 
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = ASKED
-        house.store.rows["id-1"] = row("id-1", tool="cal:add", state="AWAITING_CONFIRMATION", ok=None, delivery=None, response=None)
-        code, seen = await at_terminal(answer, "call", "cal:add", "title=x", "--socket", str(house.path))
+        house.store.rows["id-1"] = row(
+            "id-1",
+            tool="cal:add",
+            state="AWAITING_CONFIRMATION",
+            ok=None,
+            delivery=None,
+            response=None,
+        )
+        code, seen = await at_terminal(
+            answer, "call", "cal:add", "title=x", "--socket", str(house.path)
+        )
         ((call_id, allow, _, _),) = house.calls.decided
     assert (code, call_id, allow) == (0, "id-1", True)
     assert "title (not declared): x" in seen
@@ -170,7 +214,14 @@ async def test_a_call_at_a_terminal_asks_there_and_prints_its_answer(tmp_path):
 async def test_an_answer_from_elsewhere_ends_the_question_at_the_terminal(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = ASKED
-        house.store.rows["id-1"] = row("id-1", tool="cal:add", state="AWAITING_CONFIRMATION", ok=None, delivery=None, response=None)
+        house.store.rows["id-1"] = row(
+            "id-1",
+            tool="cal:add",
+            state="AWAITING_CONFIRMATION",
+            ok=None,
+            delivery=None,
+            response=None,
+        )
         loop = asyncio.get_running_loop()
 
         def tapped():
@@ -191,13 +242,27 @@ async def test_an_answer_from_elsewhere_ends_the_question_at_the_terminal(tmp_pa
 
 
 @pytest.mark.requirement("CONSENT-roles")
-@pytest.mark.parametrize("words", [("confirm", "tok-1"), ("confirm",), ("grants", "--always", "cal:add"), ("say", "hello"), ("tools", "disable", "notes:add"), ("pair", "--cancel"), ("unpair",), ("up", "-")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("confirm", "tok-1"),
+        ("confirm",),
+        ("grants", "--always", "cal:add"),
+        ("say", "hello"),
+        ("tools", "disable", "notes:add"),
+        ("pair", "--cancel"),
+        ("unpair",),
+        ("up", "-"),
+    ],
+)
 async def test_a_verb_that_decides_names_the_group_it_needs(tmp_path, words):
     """`owner.sock` cannot be opened; `control.sock` can."""
     async with open_house(tmp_path) as house:
         owners = tmp_path / "shut.sock"
         owners.symlink_to("/proc/1/root/owner.sock" if os.geteuid() else "/nonexistent/owner.sock")
-        ran = await glassd(*words, "--socket", str(house.path), stdin=b"CODE\n", GLASSD_OWNER_SOCKET=str(owners))
+        ran = await glassd(
+            *words, "--socket", str(house.path), stdin=b"CODE\n", GLASSD_OWNER_SOCKET=str(owners)
+        )
         assert (ran.code, house.calls.decided, house.said) == (3, [], [])
     assert "shut.sock" in ran.err
 
@@ -205,7 +270,14 @@ async def test_a_verb_that_decides_names_the_group_it_needs(tmp_path, words):
 async def test_a_caller_still_calls_and_is_told_where_to_confirm(tmp_path):
     async with open_house(tmp_path) as house:
         house.calls.asked["cal:add"] = ASKED
-        ran = await glassd("call", "cal:add", "--no-wait", "--socket", str(house.path), GLASSD_OWNER_SOCKET=str(tmp_path / "none.sock"))
+        ran = await glassd(
+            "call",
+            "cal:add",
+            "--no-wait",
+            "--socket",
+            str(house.path),
+            GLASSD_OWNER_SOCKET=str(tmp_path / "none.sock"),
+        )
     assert ran.code == 0
     assert "tok-1" not in ran.out + ran.err
     assert ran.out.rstrip().endswith("or: glassd confirm")

@@ -25,7 +25,11 @@ def option_words(action):
     name = action.option_strings[-1]
     if action.nargs == 0:
         return [name]
-    value = action.choices[0] if action.choices else VALUES.get(getattr(action.type, "__name__", ""), "v")
+    value = (
+        action.choices[0]
+        if action.choices
+        else VALUES.get(getattr(action.type, "__name__", ""), "v")
+    )
     return [name, value]
 
 
@@ -36,8 +40,15 @@ def cases():
         words += words[-1:] if any(a.nargs in ("*", "+") for a in places) else []
         options = [a for a in parser._actions if a.option_strings and a.dest != "help"]
         if words:
-            assert all(a.nargs in (None, 0) for a in options), "only an option with one value or none can stand before other words"
-            yield from (pytest.param(path, words, option_words(a), id=f"{' '.join(path)} {a.option_strings[-1]}") for a in options)
+            assert all(a.nargs in (None, 0) for a in options), (
+                "only an option with one value or none can stand before other words"
+            )
+            yield from (
+                pytest.param(
+                    path, words, option_words(a), id=f"{' '.join(path)} {a.option_strings[-1]}"
+                )
+                for a in options
+            )
 
 
 @pytest.mark.parametrize(("path", "words", "option"), list(cases()))
@@ -50,28 +61,48 @@ def test_an_option_means_the_same_wherever_it_stands(path, words, option):
 
 
 @pytest.mark.requirement("I12-options-anywhere")
-@pytest.mark.parametrize(("words", "tool", "args", "key"), [
-    (["notes:add", "--key", "k1", "text=milk"], "notes:add", ["text=milk"], "k1"),
-    (["notes:add", "--key=k1", "text=milk", "--json"], "notes:add", ["text=milk"], "k1"),
-    (["--json", "notes:add", "a=1", "--key", "k1", "b=2"], "notes:add", ["a=1", "b=2"], "k1"),
-    (["notes:add", "--key", "k1", "--", "--text=milk", "--key"], "notes:add", ["--text=milk", "--key"], "k1"),
-    (["notes:add", "text=milk", "--key", "k1", "--", "b=2"], "notes:add", ["text=milk", "b=2"], "k1"),
-    (["--", "notes:add", "--json"], "notes:add", ["--json"], None),
-    (["notes:add", "--key", "k1", "-"], "notes:add", ["-"], "k1"), (["notes:add", "--key", "k1", "-5"], "notes:add", ["-5"], "k1"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "tool", "args", "key"),
+    [
+        (["notes:add", "--key", "k1", "text=milk"], "notes:add", ["text=milk"], "k1"),
+        (["notes:add", "--key=k1", "text=milk", "--json"], "notes:add", ["text=milk"], "k1"),
+        (["--json", "notes:add", "a=1", "--key", "k1", "b=2"], "notes:add", ["a=1", "b=2"], "k1"),
+        (
+            ["notes:add", "--key", "k1", "--", "--text=milk", "--key"],
+            "notes:add",
+            ["--text=milk", "--key"],
+            "k1",
+        ),
+        (
+            ["notes:add", "text=milk", "--key", "k1", "--", "b=2"],
+            "notes:add",
+            ["text=milk", "b=2"],
+            "k1",
+        ),
+        (["--", "notes:add", "--json"], "notes:add", ["--json"], None),
+        (["notes:add", "--key", "k1", "-"], "notes:add", ["-"], "k1"),
+        (["notes:add", "--key", "k1", "-5"], "notes:add", ["-5"], "k1"),
+    ],
+)
 def test_what_stands_behind_two_dashes_is_no_option(words, tool, args, key):
     found = build_parser().parse_args(["call", *words])
     assert (found.tool, found.args, found.key) == (tool, args, key)
 
 
 @pytest.mark.requirement("I12-options-anywhere")
-@pytest.mark.parametrize(("words", "said"), [
-    (["call", "a:b", "--key"], "argument --key: expected one argument"), (["call", "a:b", "--key", "--json", "c=1"], "argument --key: expected one argument"),
-    (["call", "a:b", "--key", "--", "c=1"], "argument --key: expected one argument"),
-    (["call", "a:b", "--nope", "c=1"], "unrecognized arguments: --nope"), (["status", "more", "--json"], "unrecognized arguments: more"),
-    (["call", "--json"], "the following arguments are required: TOOL"), (["call", "a:b", "--mode", "loud", "c=1"], "invalid choice: 'loud'"),
-    (["confirm", "--always", "ab12", "--never"], "not allowed with argument --always"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["call", "a:b", "--key"], "argument --key: expected one argument"),
+        (["call", "a:b", "--key", "--json", "c=1"], "argument --key: expected one argument"),
+        (["call", "a:b", "--key", "--", "c=1"], "argument --key: expected one argument"),
+        (["call", "a:b", "--nope", "c=1"], "unrecognized arguments: --nope"),
+        (["status", "more", "--json"], "unrecognized arguments: more"),
+        (["call", "--json"], "the following arguments are required: TOOL"),
+        (["call", "a:b", "--mode", "loud", "c=1"], "invalid choice: 'loud'"),
+        (["confirm", "--always", "ab12", "--never"], "not allowed with argument --always"),
+    ],
+)
 def test_wrong_options_are_refused_as_before(words, said):
     with pytest.raises(CliError, match=said.replace("(", r"\(")):
         build_parser().parse_args(words)

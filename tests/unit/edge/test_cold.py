@@ -47,7 +47,9 @@ class Machine:
 
     def keep(self, *apps, at=0.0, base=CLOUD, refused=None, **head):
         body = json.dumps(document(*apps, **head)).encode()
-        Generations(self.state / "registry").save(Generation(body, base, fetched_wall=at, refused=refused or {}))
+        Generations(self.state / "registry").save(
+            Generation(body, base, fetched_wall=at, refused=refused or {})
+        )
 
     def read(self, now=DAY_S, **env):
         return cold.read({**self.env, **env}, now=now)
@@ -68,7 +70,10 @@ def of_the_cloud(found):
 async def test_without_a_daemon_the_tools_are_told_from_disk_with_their_age(tmp_path):
     machine = Machine(tmp_path)
     machine.keep(app("com.calc", "add"), at=0.0)
-    people, program = await glassd("tools", **machine.env), await glassd("tools", "--json", **machine.env)
+    people, program = (
+        await glassd("tools", **machine.env),
+        await glassd("tools", "--json", **machine.env),
+    )
     assert (people.code, program.code, program.err) == (0, 0, "")
     assert "com.calc:add" in people.out
     assert "registry v1: the copy kept on disk, " in people.out
@@ -86,18 +91,33 @@ async def test_a_category_without_tools_is_exit_4_from_disk_too(tmp_path):
 @pytest.mark.requirement("S2-130")
 async def test_what_a_voice_is_offered_is_told_from_disk_too(tmp_path):
     env = Machine(tmp_path).env
-    voice, whole = await glassd("tools", "--mode", "voice", "--json", **env), await glassd("tools", "--mode", "voice", "--all", "--json", **env)
+    voice, whole = (
+        await glassd("tools", "--mode", "voice", "--json", **env),
+        await glassd("tools", "--mode", "voice", "--all", "--json", **env),
+    )
     assert "voice:start" not in (offered := {t["name"] for t in voice.json["tools"]})
     assert "voice:end" in offered
-    assert {t["hidden"] for t in whole.json["tools"] if t["name"] == "voice:start"} == {"not for voice mode"}
+    assert {t["hidden"] for t in whole.json["tools"] if t["name"] == "voice:start"} == {
+        "not for voice mode"
+    }
 
 
 @pytest.mark.requirement("I5-cold-tools")
 async def test_a_running_daemon_says_how_old_its_tools_are(tmp_path):
     async with open_house(tmp_path) as house:
-        house.status["registry"] = {"version": "1.0.7", "origin": "disk", "age_s": 7200.0, "cloud": {"error": "the cloud cannot be reached"}}
-        people, program = await glassd("tools", "--socket", str(house.path)), await glassd("tools", "--json", "--socket", str(house.path))
-    assert people.out.splitlines()[-1].endswith("the copy kept on disk, 2 h old; the cloud cannot be reached")
+        house.status["registry"] = {
+            "version": "1.0.7",
+            "origin": "disk",
+            "age_s": 7200.0,
+            "cloud": {"error": "the cloud cannot be reached"},
+        }
+        people, program = (
+            await glassd("tools", "--socket", str(house.path)),
+            await glassd("tools", "--json", "--socket", str(house.path)),
+        )
+    assert people.out.splitlines()[-1].endswith(
+        "the copy kept on disk, 2 h old; the cloud cannot be reached"
+    )
     assert (program.json["running"], program.json["registry"]["age_s"]) == (True, 7200.0)
 
 
@@ -119,8 +139,20 @@ async def test_a_daemon_that_died_and_left_its_socket_is_no_daemon(tmp_path):
 
 
 def test_reading_the_disk_loads_no_library_that_costs():
-    code = "import os; from edge import cold; assert cold.read({'HOME': '/nonexistent'}, now=0.0).tools"
-    assert not loaded(code) & {"pydantic", "dataclasses", "asyncio", "http", "tomllib", "logging", "sqlite3", "hashlib"}
+    code = (
+        "import os; from edge import cold; assert "
+        "cold.read({'HOME': '/nonexistent'}, now=0.0).tools"
+    )
+    assert not loaded(code) & {
+        "pydantic",
+        "dataclasses",
+        "asyncio",
+        "http",
+        "tomllib",
+        "logging",
+        "sqlite3",
+        "hashlib",
+    }
 
 
 # ------------------------------------------------------------------ what is read
@@ -129,21 +161,36 @@ def test_reading_the_disk_loads_no_library_that_costs():
 def test_it_lists_what_the_daemon_would_list(tmp_path):
     machine = Machine(tmp_path)
     apps = (
-        app("com.calc", "add", "sub", needs=["DISPLAY"], category="nonsense", mentraExtensions={"activationPhrases": ["add up"]}),
-        app("com.bad", "a:b"), {"packageName": "com.none"}, app("notes", "add"),
-    )  # fmt: skip
+        app(
+            "com.calc",
+            "add",
+            "sub",
+            needs=["DISPLAY"],
+            category="nonsense",
+            mentraExtensions={"activationPhrases": ["add up"]},
+        ),
+        app("com.bad", "a:b"),
+        {"packageName": "com.none"},
+        app("notes", "add"),
+    )
     machine.keep(*apps, refused={"com.calc:sub": "its schema does not compile"})
     ours = named(machine.read())
     local = manifest.load(BUILTIN.read_bytes(), source=Source.LOCAL, trusted=True)
     remote = manifest.load(json.dumps(document(*apps)).encode())
-    union = Union.of(local.apps, remote.apps).snapshot("v", None, stale=False, unusable={"com.calc:sub": "its schema does not compile"})
+    union = Union.of(local.apps, remote.apps).snapshot(
+        "v", None, stale=False, unusable={"com.calc:sub": "its schema does not compile"}
+    )
     theirs = {row["name"]: row for row in (listed(e, unchosen(e)) for e in union.entries())}
     assert ours.keys() == theirs.keys()
     for name, row in ours.items():
         same = {key: value for key, value in row.items() if key not in {"needs", "hidden"}}
         assert same == {key: theirs[name][key] for key in same}, name
         assert set(row["needs"]) == set(theirs[name]["missing"]) or row["hidden"]
-    assert ours["com.calc:sub"]["hidden"] == theirs["com.calc:sub"]["hidden"] == "its schema does not compile"
+    assert (
+        ours["com.calc:sub"]["hidden"]
+        == theirs["com.calc:sub"]["hidden"]
+        == "its schema does not compile"
+    )
     assert ours["glasses:say"]["needs"] == ["SPEAKER"]
     assert (cold.HARDWARE_KEY, cold.OFF, cold.SWITCHED_OFF) == (HARDWARE_KEY, DISABLED, BY_USER)
 
@@ -151,31 +198,76 @@ def test_it_lists_what_the_daemon_would_list(tmp_path):
 TOOL = {"name": "x", "description": "d", "inputSchema": {"type": "object"}}
 
 
-@pytest.mark.parametrize("bad", [
-    {"packageName": "b", "tools": [{**TOOL, "mentraExtensions": "abc"}]}, {"packageName": "b", "tools": 5}, {"packageName": "b:b", "tools": [TOOL]},
-    {"packageName": "b", "hardwareRequirements": "CAMERA", "tools": [TOOL]}, {"packageName": "b", "hardwareRequirements": [{}], "tools": [TOOL]},
-    {"packageName": "b", "tools": [{**TOOL, "category": ["x"]}, {**TOOL, "allowedModes": None}, {**TOOL, "name": "a b"}, 7]}, [], "b",
-])  # fmt: skip
-def test_what_the_daemon_left_out_of_a_stored_copy_costs_the_others_nothing_here_either(tmp_path, bad):
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"packageName": "b", "tools": [{**TOOL, "mentraExtensions": "abc"}]},
+        {"packageName": "b", "tools": 5},
+        {"packageName": "b:b", "tools": [TOOL]},
+        {"packageName": "b", "hardwareRequirements": "CAMERA", "tools": [TOOL]},
+        {"packageName": "b", "hardwareRequirements": [{}], "tools": [TOOL]},
+        {
+            "packageName": "b",
+            "tools": [
+                {**TOOL, "category": ["x"]},
+                {**TOOL, "allowedModes": None},
+                {**TOOL, "name": "a b"},
+                7,
+            ],
+        },
+        [],
+        "b",
+    ],
+)
+def test_what_the_daemon_left_out_of_a_stored_copy_costs_the_others_nothing_here_either(
+    tmp_path, bad
+):
     machine = Machine(tmp_path)
     apps = (bad, app("com.calc", "add"))
     machine.keep(*apps)
     theirs = manifest.load(json.dumps(document(*apps)).encode(), trusted=True)
-    assert of_the_cloud(machine.read()) == [tool.name for found in theirs.apps for tool in found.tools] == ["com.calc:add"]
+    assert (
+        of_the_cloud(machine.read())
+        == [tool.name for found in theirs.apps for tool in found.tools]
+        == ["com.calc:add"]
+    )
 
 
 def test_the_environment_wins_here_too_and_what_is_set_off_is_told_with_its_reason(tmp_path):
-    folder, text = tmp_path / "more", "version = 1\n[policy]\ntools_enabled = false\n[tool.clock.now]\nenabled = false\n[tool.timer]\nlist = 5\n"
+    folder, text = (
+        tmp_path / "more",
+        (
+            "version = 1\n[policy]\ntools_enabled = false\n[tool.clock.now]\n"
+            "enabled = false\n[tool.timer]\nlist = 5\n"
+        ),
+    )
     folder.mkdir()
     (folder / "t.json").write_text(json.dumps(OWN))
     machine = Machine(tmp_path, config=text)
     (machine.state).mkdir(parents=True)
     (machine.state / "tools_off.json").write_text('{"ann": ["timer:list"]}')
-    env = {"GLASSD_POLICY__TOOLS_ENABLED": "on", "GLASSD_EDGE__USER_ID": "ann", "GLASSD_TOOLS__FOLDERS": str(folder)}
+    env = {
+        "GLASSD_POLICY__TOOLS_ENABLED": "on",
+        "GLASSD_EDGE__USER_ID": "ann",
+        "GLASSD_TOOLS__FOLDERS": str(folder),
+    }
     for listed_so in ("notes:*, kb:get", '["notes:*", "kb:get"]'):
-        found = {name: row["hidden"] for name, row in named(machine.read(**env, GLASSD_POLICY__DISABLED_TOOLS=listed_so)).items()}
-        assert {name for name, why in found.items() if why == DISABLED} == {"notes:add", "notes:list", "notes:search", "kb:get"}
-    assert (found["clock:now"], found["timer:list"]) == ("switched off ([tool.clock.now] enabled = false)", BY_USER.format(name="timer:list"))
+        found = {
+            name: row["hidden"]
+            for name, row in named(
+                machine.read(**env, GLASSD_POLICY__DISABLED_TOOLS=listed_so)
+            ).items()
+        }
+        assert {name for name, why in found.items() if why == DISABLED} == {
+            "notes:add",
+            "notes:list",
+            "notes:search",
+            "kb:get",
+        }
+    assert (found["clock:now"], found["timer:list"]) == (
+        "switched off ([tool.clock.now] enabled = false)",
+        BY_USER.format(name="timer:list"),
+    )
     assert found["my:lamp"] == ""
     assert all(row["hidden"] for row in machine.read(GLASSD_POLICY__TOOLS_ENABLED="no").tools)
 
@@ -197,7 +289,9 @@ async def test_what_a_user_switched_off_is_told_as_off(tmp_path):
 
 
 @pytest.mark.requirement("I5-cold-damaged")
-@pytest.mark.parametrize("damage", [b"", b"{", b'{"format": 1}\n{}', None], ids=["empty", "cut", "headless", "flipped"])
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b'{"format": 1}\n{}', None], ids=["empty", "cut", "headless", "flipped"]
+)
 def test_a_corrupt_newest_copy_changes_nothing_but_a_warning(tmp_path, damage):
     machine = Machine(tmp_path)
     machine.keep(app("com.calc", "add"))
@@ -217,8 +311,14 @@ def test_the_cloud_in_force_is_the_one_whose_copy_counts(tmp_path):
     machine = Machine(tmp_path)
     machine.keep(app("com.calc", "add"), base="http://another.example")
     found = machine.read()
-    assert (of_the_cloud(found), found.registry["origin"], found.registry["age_s"]) == ([], "local", None)
-    assert of_the_cloud(machine.read(GLASSD_CLOUD__URL="http://another.example")) == ["com.calc:add"]
+    assert (of_the_cloud(found), found.registry["origin"], found.registry["age_s"]) == (
+        [],
+        "local",
+        None,
+    )
+    assert of_the_cloud(machine.read(GLASSD_CLOUD__URL="http://another.example")) == [
+        "com.calc:add"
+    ]
 
 
 @pytest.mark.requirement("I5-cold-enrolled")
@@ -226,27 +326,54 @@ def test_an_enrolled_edge_begins_with_the_copy_of_its_clouds_tools(tmp_path):
     machine = Machine(tmp_path, config="")
     machine.keep(app("com.calc", "add"))
     assert (of_the_cloud(machine.read()), begin(None, machine.env).shelf.remote) == ([], None)
-    EnrolmentFiles(machine.state).save(Enrolled(
-        edge_id="e", tenant="t", host="b.example", port=8883, ca_pem="", enrol_host="b.example", enrol_port=1, enrol_ca_pem="", cloud_url=CLOUD))  # fmt: skip
+    EnrolmentFiles(machine.state).save(
+        Enrolled(
+            edge_id="e",
+            tenant="t",
+            host="b.example",
+            port=8883,
+            ca_pem="",
+            enrol_host="b.example",
+            enrol_port=1,
+            enrol_ca_pem="",
+            cloud_url=CLOUD,
+        )
+    )
     assert of_the_cloud(machine.read()) == ["com.calc:add"]
     assert [a.package for a in begin(None, machine.env).shelf.remote.apps] == ["com.calc"]
     own_broker = {"GLASSD_UPLINK__HOST": "mine.example"}
-    assert (of_the_cloud(machine.read(**own_broker)), begin(None, {**machine.env, **own_broker}).shelf.remote) == ([], None)
+    assert (
+        of_the_cloud(machine.read(**own_broker)),
+        begin(None, {**machine.env, **own_broker}).shelf.remote,
+    ) == ([], None)
 
 
 def test_the_owners_switches_and_directories_are_read(tmp_path):
     state = tmp_path / "elsewhere"
-    config = f'version = 1\n[edge]\nstate_dir = "{state}"\n[cloud]\nurl = "{CLOUD}"\n[policy]\ndisabled_tools = ["notes:*", "com.calc:add"]\n'
+    config = (
+        f'version = 1\n[edge]\nstate_dir = "{state}"\n[cloud]\nurl = "{CLOUD}"\n'
+        '[policy]\ndisabled_tools = ["notes:*", "com.calc:add"]\n'
+    )
     machine = Machine(tmp_path, config=config)
     machine.state = state
     machine.keep(app("com.calc", "add", "sub"))
     off = {name for name, row in named(machine.read()).items() if row["hidden"] == DISABLED}
     assert off == {"notes:add", "notes:list", "notes:search", "com.calc:add"}
-    (tmp_path / ".config" / "glassd" / "glassd.toml").write_text("version = 1\n[policy]\ntools_enabled = false\n")
+    (tmp_path / ".config" / "glassd" / "glassd.toml").write_text(
+        "version = 1\n[policy]\ntools_enabled = false\n"
+    )
     assert all(row["hidden"] for row in machine.read().tools)
 
 
-@pytest.mark.parametrize("text", ["x = " + "[" * 5000, "[cloud", '[cloud]\nurl = 3\n[policy]\ndisabled_tools = "x"\n', "policy = 1\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = " + "[" * 5000,
+        "[cloud",
+        '[cloud]\nurl = 3\n[policy]\ndisabled_tools = "x"\n',
+        "policy = 1\n",
+    ],
+)
 def test_a_broken_configuration_is_said_and_stops_no_listing(tmp_path, text):
     found = Machine(tmp_path, config=text).read()
     assert named(found)["clock:now"]["hidden"] == ""
@@ -271,7 +398,10 @@ def test_a_registry_that_is_not_ours_to_read_is_said(tmp_path, monkeypatch):
 
 def test_a_missing_built_in_registry_is_said_with_its_cure(tmp_path):
     found = cold.read(Machine(tmp_path).env, now=0.0, builtin=tmp_path / "none.json")
-    assert (found.tools, found.warnings) == ([], ["the built-in tools cannot be read: run glassd registry build"])
+    assert (found.tools, found.warnings) == (
+        [],
+        ["the built-in tools cannot be read: run glassd registry build"],
+    )
 
 
 def test_the_systems_state_is_read_where_this_user_has_none(tmp_path, monkeypatch):
@@ -287,31 +417,70 @@ def test_the_systems_state_is_read_where_this_user_has_none(tmp_path, monkeypatc
 # ------------------------------------------------------------------ tools the owner made
 
 
-OWN = {"name": "my:lamp", "description": "Switch it.", "execution": {"url": "https://h/x"}, "activationPhrases": ["lamp"]}
+OWN = {
+    "name": "my:lamp",
+    "description": "Switch it.",
+    "execution": {"url": "https://h/x"},
+    "activationPhrases": ["lamp"],
+}
 
 
 def test_the_owners_own_tools_are_told_as_a_daemon_would_list_them(tmp_path):
     machine, folder = Machine(tmp_path), tmp_path / ".config" / "glassd" / "tools.d"
     folder.mkdir()
-    weather = {"name": "my:weather", "description": "Now.", "execution": {"url": "https://h/{{input.town}}", "method": "GET"},
-               "inputSchema": {"type": "object", "properties": {"town": {"type": "string"}}}, "sideEffects": "none"}  # fmt: skip
+    weather = {
+        "name": "my:weather",
+        "description": "Now.",
+        "execution": {"url": "https://h/{{input.town}}", "method": "GET"},
+        "inputSchema": {"type": "object", "properties": {"town": {"type": "string"}}},
+        "sideEffects": "none",
+    }
     (folder / "b.json").write_text(json.dumps({"tools": [OWN, weather]}))
-    (folder / "read.toml").write_text('name = "my:read"\ndescription = "Reads."\n[execution]\nmethod = "GET"\nurl = "https://h"\n')
+    (folder / "read.toml").write_text(
+        'name = "my:read"\ndescription = "Reads."\n[execution]\nmethod = "GET"\nurl = "https://h"\n'
+    )
     found = named(machine.read())
     apps = {tool.name: tool for tool in own_reading.read([folder]).tools}
-    assert set(apps) == {name for name in found if name.startswith("my:")} == {"my:lamp", "my:weather", "my:read"}
+    assert (
+        set(apps)
+        == {name for name in found if name.startswith("my:")}
+        == {"my:lamp", "my:weather", "my:read"}
+    )
     for name, tool in apps.items():
         row = found[name]
-        assert (row["description"], row["inputSchema"], row["sideEffects"]) == (tool.description, tool.input_schema, tool.side_effects)
-        assert (row["source"], row["app"], row["category"], row["hidden"]) == ("local", "my", tool.category, "")
+        assert (row["description"], row["inputSchema"], row["sideEffects"]) == (
+            tool.description,
+            tool.input_schema,
+            tool.side_effects,
+        )
+        assert (row["source"], row["app"], row["category"], row["hidden"]) == (
+            "local",
+            "my",
+            tool.category,
+            "",
+        )
         assert tuple(row["activationPhrases"]) == tool.activation_phrases
 
 
-@pytest.mark.parametrize("content", ["{", "[1]", '{"tools": 5}', '{"tools": [5, {"name": 5}]}', '{"name": "x", "description": "d"}',
-                                     '{"name": ":x", "description": "d"}', '{"name": "clock:now", "description": "Mine."}',
-                                     '{"name": "my:x", "description": "d", "activationPhrases": 5, "execution": 5, "inputSchema": 5}',
-                                     '{"name": "my:x", "description": "d", "category": ["x"]}', '{"name": "my:x", "description": "d", "_meta": 5}',
-                                     '{"name": "my:x", "description": "d", "_meta": {"io.glassd/hardware": [{}]}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{",
+        "[1]",
+        '{"tools": 5}',
+        '{"tools": [5, {"name": 5}]}',
+        '{"name": "x", "description": "d"}',
+        '{"name": ":x", "description": "d"}',
+        '{"name": "clock:now", "description": "Mine."}',
+        (
+            '{"name": "my:x", "description": "d", "activationPhrases": '
+            '5, "execution": 5, "inputSchema": 5}'
+        ),
+        '{"name": "my:x", "description": "d", "category": ["x"]}',
+        '{"name": "my:x", "description": "d", "_meta": 5}',
+        '{"name": "my:x", "description": "d", "_meta": {"io.glassd/hardware": [{}]}}',
+    ],
+)
 def test_what_is_no_tool_of_the_owners_is_passed_by(tmp_path, content):
     machine, folder = Machine(tmp_path), tmp_path / ".config" / "glassd" / "tools.d"
     folder.mkdir()
@@ -325,5 +494,11 @@ def test_folders_the_settings_name_are_looked_into_too_and_what_is_off_is_hidden
     folder = tmp_path / "more"
     folder.mkdir()
     (folder / "t.json").write_text(json.dumps(OWN))
-    machine = Machine(tmp_path, config=f'version = 1\n[tools]\nfolders = ["{folder}", "/nowhere"]\n[policy]\ndisabled_tools = ["my:*"]\n')
+    machine = Machine(
+        tmp_path,
+        config=(
+            f'version = 1\n[tools]\nfolders = ["{folder}", '
+            '"/nowhere"]\n[policy]\ndisabled_tools = ["my:*"]\n'
+        ),
+    )
     assert named(machine.read())["my:lamp"]["hidden"] == DISABLED

@@ -16,9 +16,15 @@ def need(*types, required=True):
     return [Requirement(t, required) for t in types]
 
 
-@pytest.mark.parametrize(("needs", "compatible"), [
-    ([], True), (need("CAMERA"), False), (need("SPEAKER"), True), (need("CAMERA", "GPS"), False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("needs", "compatible"),
+    [
+        ([], True),
+        (need("CAMERA"), False),
+        (need("SPEAKER"), True),
+        (need("CAMERA", "GPS"), False),
+    ],
+)
 @pytest.mark.requirement("S0-11")
 def test_the_worked_matrix_of_the_seed(needs, compatible):
     assert judge(needs, G1, stale=False).compatible is compatible
@@ -26,7 +32,12 @@ def test_the_worked_matrix_of_the_seed(needs, compatible):
 
 def test_optional_hardware_is_named_and_excludes_nothing():
     verdict = judge([*need("DISPLAY"), *need("CAMERA", required=False)], G1, stale=False)
-    assert (verdict.compatible, verdict.missing_required, verdict.missing_optional, verdict.reason) == (True, (), ("CAMERA",), "")
+    assert (
+        verdict.compatible,
+        verdict.missing_required,
+        verdict.missing_optional,
+        verdict.reason,
+    ) == (True, (), ("CAMERA",), "")
 
 
 @pytest.mark.parametrize("hardware", [h for h in Hardware if h is not Hardware.EXIST])
@@ -44,7 +55,9 @@ def test_what_glasses_say_of_themselves_is_one_printable_line_in_a_reason():
 
 def test_any_glasses_satisfy_exist_and_no_glasses_do_not():
     assert judge(need("EXIST"), glasses(), stale=False).compatible
-    assert judge(need("EXIST"), None, stale=False).reason == "needs glasses; no glasses are known yet"
+    assert (
+        judge(need("EXIST"), None, stale=False).reason == "needs glasses; no glasses are known yet"
+    )
 
 
 @pytest.mark.requirement("S0-12")
@@ -54,14 +67,20 @@ def test_never_known_glasses_have_nothing():
     assert judge([], None, stale=False).compatible
 
 
-@pytest.mark.parametrize(("types", "reason"), [
-    (["CAMERA"], "needs a camera; these glasses have none"),
-    (["CAMERA", "LIGHT"], "needs a camera and a light; these glasses have neither"),
-    (["CAMERA", "LIGHT", "WIFI"], "needs a camera, a light and Wi-Fi; these glasses have none of them"),
-    (["CAMERA", "DISPLAY"], "needs a camera; these glasses have none"),
-    (["CAMERA", "CAMERA"], "needs a camera; these glasses have none"),
-    (["GPS"], "needs GPS; this version cannot tell whether glasses have GPS"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("types", "reason"),
+    [
+        (["CAMERA"], "needs a camera; these glasses have none"),
+        (["CAMERA", "LIGHT"], "needs a camera and a light; these glasses have neither"),
+        (
+            ["CAMERA", "LIGHT", "WIFI"],
+            "needs a camera, a light and Wi-Fi; these glasses have none of them",
+        ),
+        (["CAMERA", "DISPLAY"], "needs a camera; these glasses have none"),
+        (["CAMERA", "CAMERA"], "needs a camera; these glasses have none"),
+        (["GPS"], "needs GPS; this version cannot tell whether glasses have GPS"),
+    ],
+)
 def test_the_reason_is_words_for_a_person(types, reason):
     assert judge(need(*types), G1, stale=False).reason == reason
 
@@ -82,23 +101,59 @@ def display(*details, required=True):
     return [Requirement("DISPLAY", required, details=details)]
 
 
-LENS = glasses(display=True, **{"display.lines": 5, "display.bitmap": False, "display.color": "green", "microphone": True,
-                                "microphone.codecs": "lc3,opus", "imu": True})  # fmt: skip
+LENS = glasses(
+    display=True,
+    **{
+        "display.lines": 5,
+        "display.bitmap": False,
+        "display.color": "green",
+        "microphone": True,
+        "microphone.codecs": "lc3,opus",
+        "imu": True,
+    },
+)
 
 
-@pytest.mark.parametrize(("wanted", "reason"), [
-    (Detail("maxTextLines", least=5), ""),
-    (Detail("lines", least=5), ""),
-    (Detail("maxTextLines", least=6), "needs a display with at least 6 lines of text; these glasses have 5"),
-    (Detail("maxTextLines", most=4), "needs a display with at most 4 lines of text; these glasses have 5"),
-    (Detail("canDisplayBitmap", equal=True), "needs a display that shows pictures; these glasses have no such display"),
-    (Detail("canDisplayBitmap", equal=False), ""),
-    (Detail("adjustBrightness", equal=True), "needs a display that lets its brightness be set; these glasses do not say so of their display"),
-    (Detail("color", equal="GREEN"), ""),
-    (Detail("color", equal="full_color"), "needs a display that has full_color as its color; these glasses have green"),
-    (Detail("lines", equal=True), "needs a display that has true as its lines; these glasses have 5"),
-    (Detail("bitmap", least=0), "needs a display with at least 0 as its bitmap; these glasses have no such display"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        (Detail("maxTextLines", least=5), ""),
+        (Detail("lines", least=5), ""),
+        (
+            Detail("maxTextLines", least=6),
+            "needs a display with at least 6 lines of text; these glasses have 5",
+        ),
+        (
+            Detail("maxTextLines", most=4),
+            "needs a display with at most 4 lines of text; these glasses have 5",
+        ),
+        (
+            Detail("canDisplayBitmap", equal=True),
+            "needs a display that shows pictures; these glasses have no such display",
+        ),
+        (Detail("canDisplayBitmap", equal=False), ""),
+        (
+            Detail("adjustBrightness", equal=True),
+            (
+                "needs a display that lets its brightness be set; "
+                "these glasses do not say so of their display"
+            ),
+        ),
+        (Detail("color", equal="GREEN"), ""),
+        (
+            Detail("color", equal="full_color"),
+            "needs a display that has full_color as its color; these glasses have green",
+        ),
+        (
+            Detail("lines", equal=True),
+            "needs a display that has true as its lines; these glasses have 5",
+        ),
+        (
+            Detail("bitmap", least=0),
+            "needs a display with at least 0 as its bitmap; these glasses have no such display",
+        ),
+    ],
+)
 @pytest.mark.requirement("I5-hardware-below")
 def test_what_lies_below_a_flag_is_compared_and_what_is_unknown_does_not_fit(wanted, reason):
     assert judge(display(wanted), LENS, stale=False).reason == reason
@@ -114,20 +169,39 @@ def test_a_list_fits_when_it_holds_the_word_and_no_part_of_one():
 def test_details_of_hardware_that_is_not_there_are_left_over_and_count_for_nothing():
     none = glasses(display=False, **{"display.lines": 5})
     verdict = judge(display(Detail("lines", least=5)), none, stale=False)
-    assert (verdict.missing_required, verdict.reason) == (("DISPLAY",), "needs a display; these glasses have none")
+    assert (verdict.missing_required, verdict.reason) == (
+        ("DISPLAY",),
+        "needs a display; these glasses have none",
+    )
     assert none.detail(Hardware.DISPLAY, "lines") is None
 
 
 def test_a_flag_without_details_is_there_and_nothing_more_is_known_of_it():
     assert judge(need("IMU"), LENS, stale=False).compatible
-    assert judge([Requirement("IMU", details=(Detail("axisCount", least=6),))], LENS, stale=False).reason == (
-        "needs a motion sensor with at least 6 axes; these glasses do not say so of their motion sensor")
+    assert judge(
+        [Requirement("IMU", details=(Detail("axisCount", least=6),))], LENS, stale=False
+    ).reason == (
+        "needs a motion sensor with at least 6 axes; "
+        "these glasses do not say so of their motion sensor"
+    )
 
 
 def test_more_than_one_thing_below_flags_is_told_as_one_reason():
-    verdict = judge(display(Detail("maxTextLines", least=6), Detail("canDisplayBitmap", equal=True)) + need("CAMERA"), LENS, stale=False)
-    assert verdict.missing_required == ("DISPLAY.maxTextLines", "DISPLAY.canDisplayBitmap", "CAMERA")
-    assert verdict.reason == "needs a display with at least 6 lines of text that shows pictures, and a camera; these glasses lack that"
+    verdict = judge(
+        display(Detail("maxTextLines", least=6), Detail("canDisplayBitmap", equal=True))
+        + need("CAMERA"),
+        LENS,
+        stale=False,
+    )
+    assert verdict.missing_required == (
+        "DISPLAY.maxTextLines",
+        "DISPLAY.canDisplayBitmap",
+        "CAMERA",
+    )
+    assert verdict.reason == (
+        "needs a display with at least 6 lines of text that shows "
+        "pictures, and a camera; these glasses lack that"
+    )
 
 
 def test_every_name_of_mentraos_leads_to_one_of_our_keys():
@@ -149,18 +223,28 @@ def test_the_reason_names_the_glasses():
 
 
 def test_a_word_from_outside_is_one_short_line():
-    assert judge(need("GPS\x1b[2J\n" + "x" * 200), G1, stale=False).reason.startswith("needs GPS [2J xxx")
+    assert judge(need("GPS\x1b[2J\n" + "x" * 200), G1, stale=False).reason.startswith(
+        "needs GPS [2J xxx"
+    )
     assert len(judge(need("X" * 200), G1, stale=False).reason) < 250
 
 
 def test_what_is_in_force_can_carry_warnings():
-    verdict = judge([*need("DISPLAY"), *need("LIGHT", required=False)], G1, stale=True, title="Even Realities G1")
+    verdict = judge(
+        [*need("DISPLAY"), *need("LIGHT", required=False)],
+        G1,
+        stale=True,
+        title="Even Realities G1",
+    )
     assert verdict.missing_optional == ("LIGHT",)
     assert verdict.warnings == (
         "works without a light: the glasses last seen (Even Realities G1) have none",
         "judged by what the glasses last seen could do",
     )
-    assert judge(need("LIGHT", required=False), None, stale=False).warnings == ("works without a light: no glasses are known yet",)
+    assert judge(need("LIGHT", required=False), None, stale=False).warnings == (
+        "works without a light: no glasses are known yet",
+    )
     assert judge(need("DISPLAY"), G1, stale=False).warnings == ()
-    assert judge(display(Detail("maxTextLines", least=6), required=False), LENS, stale=False).warnings == (
-        "works without a display with at least 6 lines of text: these glasses have 5",)
+    assert judge(
+        display(Detail("maxTextLines", least=6), required=False), LENS, stale=False
+    ).warnings == ("works without a display with at least 6 lines of text: these glasses have 5",)

@@ -1,4 +1,6 @@
-"""Waiting for the wearer: what counts, what is told of it, and that nothing between two waits is lost."""
+"""Waiting for the wearer: what counts, what is told of it, and that nothing between two waits
+is lost.
+"""
 
 import asyncio
 
@@ -30,12 +32,19 @@ async def waiting(doings, *events, after=None, timeout_s=30.0):
 
 
 @pytest.mark.requirement("I6-wait")
-@pytest.mark.parametrize(("said", "told"), [
-    *((Gestured(gesture), {"event": gesture.value}) for gesture in Gesture),
-    (WornChanged(worn=True), {"event": "worn"}), (WornChanged(worn=False), {"event": "not_worn"}),
-    (BatteryChanged(12, charging=True), {"event": "battery", "level": 12, "charging": True}),
-    (BatteryChanged(12, side=Side.LEFT), {"event": "battery", "level": 12, "charging": False, "side": Side.LEFT.value}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        *((Gestured(gesture), {"event": gesture.value}) for gesture in Gesture),
+        (WornChanged(worn=True), {"event": "worn"}),
+        (WornChanged(worn=False), {"event": "not_worn"}),
+        (BatteryChanged(12, charging=True), {"event": "battery", "level": 12, "charging": True}),
+        (
+            BatteryChanged(12, side=Side.LEFT),
+            {"event": "battery", "level": 12, "charging": False, "side": Side.LEFT.value},
+        ),
+    ],
+)
 async def test_whatever_the_wearer_does_ends_a_wait_and_says_which_it_was(doings, said, told):
     task = await waiting(doings)
     doings.note(said)
@@ -43,7 +52,11 @@ async def test_whatever_the_wearer_does_ends_a_wait_and_says_which_it_was(doings
 
 
 async def test_only_what_was_named_counts_and_everybody_who_waits_hears_it(doings):
-    tap, nod, either = await waiting(doings, "tap"), await waiting(doings, "nod"), await waiting(doings, "nod", "tap")
+    tap, nod, either = (
+        await waiting(doings, "tap"),
+        await waiting(doings, "nod"),
+        await waiting(doings, "nod", "tap"),
+    )
     doings.note(NOD)
     assert [(await task)["event"] for task in (nod, either)] == ["nod", "nod"]
     assert not tap.done()
@@ -57,25 +70,42 @@ async def test_what_the_wearer_says_is_nobodys_to_look_up(doings):
 
 
 @pytest.mark.requirement("I6-wait")
-async def test_silence_says_from_where_to_go_on_and_nothing_is_missed_between_two_waits(doings, boot):
+async def test_silence_says_from_where_to_go_on_and_nothing_is_missed_between_two_waits(
+    doings, boot
+):
     doings.note(TAP)
-    assert await doings.next(None, after=None, timeout_s=0.01) == {"event": None, "after": 1}, "only what comes from now on"
+    assert await doings.next(None, after=None, timeout_s=0.01) == {"event": None, "after": 1}, (
+        "only what comes from now on"
+    )
     doings.note(NOD)
     doings.note(TAP)
     boot[0] += 2.0
-    assert await doings.next(None, after=1, timeout_s=30) == {"event": "nod", "age_s": 2.0, "after": 2}
+    assert await doings.next(None, after=1, timeout_s=30) == {
+        "event": "nod",
+        "age_s": 2.0,
+        "after": 2,
+    }
     assert (await doings.next(None, after=2, timeout_s=30))["event"] == "tap"
 
 
 async def test_what_is_too_long_ago_is_counted(doings):
     for _ in range(KEPT + 5):
         doings.note(TAP)
-    assert await doings.next(None, after=2, timeout_s=30) == {"event": "tap", "age_s": 0.0, "after": 6, "missed": 3}
+    assert await doings.next(None, after=2, timeout_s=30) == {
+        "event": "tap",
+        "age_s": 0.0,
+        "after": 6,
+        "missed": 3,
+    }
 
 
 async def test_a_number_of_an_earlier_daemon_hides_nothing(doings):
     doings.note(TAP)
-    assert await doings.next(None, after=900, timeout_s=1) == {"event": "tap", "age_s": 0.0, "after": 1}
+    assert await doings.next(None, after=900, timeout_s=1) == {
+        "event": "tap",
+        "age_s": 0.0,
+        "after": 1,
+    }
 
 
 async def test_a_wait_that_is_called_off_leaves_the_others_alone(doings):

@@ -1,4 +1,6 @@
-"""An edge at a cloud's counter: what it tells whom, what it makes of every answer, and when it renews."""
+"""An edge at a cloud's counter: what it tells whom, what it makes of every answer, and when it
+renews.
+"""
 
 import asyncio
 import json
@@ -35,14 +37,21 @@ def quick_keys(monkeypatch):
 
 
 GOOD = {
-    "v": 1, "edge_id": "edge-1", "tenant": "acme", "broker": {"host": "mqtt.example", "port": 8883}, "username": "edge-1",
-    "password": "hunter2", "cloud": {"url": "https://cloud.example", "token": "t0ken"}, "new_in_version_9": True,
-}  # fmt: skip
+    "v": 1,
+    "edge_id": "edge-1",
+    "tenant": "acme",
+    "broker": {"host": "mqtt.example", "port": 8883},
+    "username": "edge-1",
+    "password": "hunter2",
+    "cloud": {"url": "https://cloud.example", "token": "t0ken"},
+    "new_in_version_9": True,
+}
 
 
 class Counter:
-    """A cloud's endpoint that says what a test tells it; an answer that is bytes is written as it is, None hangs up
-    (as one does that ends within its JSON)."""
+    """A cloud's endpoint that says what a test tells it; an answer that is bytes is written as it
+    is, None hangs up (as one does that ends within its JSON).
+    """
 
     def __init__(self, folder, **server):
         self.ca = Authority(folder)
@@ -64,7 +73,14 @@ class Counter:
     async def _serve(self, reader, writer):
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         path = head.split()[1].rpartition("/")[2]
-        length = next((int(line.split(":")[1]) for line in head.split("\r\n") if line.lower().startswith("content-length")), 0)
+        length = next(
+            (
+                int(line.split(":")[1])
+                for line in head.split("\r\n")
+                if line.lower().startswith("content-length")
+            ),
+            0,
+        )
         body = json.loads(await reader.readexactly(length)) if length else None
         peer = writer.get_extra_info("peercert")
         self.asked.append((path, body, peer))
@@ -76,7 +92,11 @@ class Counter:
         if not isinstance(answer, bytes):
             status, content = answer
             content = content if isinstance(content, bytes) else json.dumps(content).encode()
-            answer = b"HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n%s" % (status, len(content), content)
+            answer = b"HTTP/1.1 %d x\r\nContent-Length: %d\r\n\r\n%s" % (
+                status,
+                len(content),
+                content,
+            )
         writer.write(answer)
         await writer.drain()
         if not cut:
@@ -89,8 +109,15 @@ class Counter:
         return waiting.pop(0) if isinstance(waiting, list) else waiting
 
     def code(self, **changes):
-        offer = Offer(broker_host=HOST, broker_port=1, enrol_host=HOST, enrol_port=self.port, tenant="acme",
-                      ca_sha256=sha256(self.ca.der).digest(), secret=b"0123456789abcdef")  # fmt: skip
+        offer = Offer(
+            broker_host=HOST,
+            broker_port=1,
+            enrol_host=HOST,
+            enrol_port=self.port,
+            tenant="acme",
+            ca_sha256=sha256(self.ca.der).digest(),
+            secret=b"0123456789abcdef",
+        )
         return encode(replace(offer, **changes))
 
     def paths(self):
@@ -115,10 +142,18 @@ class Here:
         self.bus = Bus()
         self.files = EnrolmentFiles(folder)
         self.enrolment = Enrolment(
-            self.files, edge_id="edge-1", version="1", bus=self.bus, chance=random.random, hide=self.hidden.append,
-            clock=Clock(boot=real.boot, wall=lambda: self._look() or self.wall or real.wall(), boot_id=""), with_keys=with_keys,
+            self.files,
+            edge_id="edge-1",
+            version="1",
+            bus=self.bus,
+            chance=random.random,
+            hide=self.hidden.append,
+            clock=Clock(
+                boot=real.boot, wall=lambda: self._look() or self.wall or real.wall(), boot_id=""
+            ),
+            with_keys=with_keys,
             retry_s=(0.02, 0.05),
-        )  # fmt: skip
+        )
         self.enrolment.load()
 
     def _look(self):
@@ -157,18 +192,35 @@ async def test_what_a_cloud_grants_is_kept_and_its_secrets_are_hidden_from_the_l
     async with counter(tmp_path) as there:
         there.answers["redeem"] = 200, GOOD
         kept = await here.enrolment.enrol(there.code())
-    assert (kept.host, kept.port, kept.tenant, kept.username, kept.how) == ("mqtt.example", 8883, "acme", "edge-1", "password")
+    assert (kept.host, kept.port, kept.tenant, kept.username, kept.how) == (
+        "mqtt.example",
+        8883,
+        "acme",
+        "edge-1",
+        "password",
+    )
     assert kept.ca_pem == there.ca.pem.decode()  # none was named: the code's
     assert here.files.load() == kept
     assert {"hunter2", "t0ken"} < set(here.hidden)
     (_, body, _) = there.asked[1]
-    assert (body["secret"], body["edge_id"], body["csr"], body["proof"]) == (b"0123456789abcdef".hex(), "edge-1", None, "")
+    assert (body["secret"], body["edge_id"], body["csr"], body["proof"]) == (
+        b"0123456789abcdef".hex(),
+        "edge-1",
+        None,
+        "",
+    )
 
 
-async def test_an_answer_lost_on_the_way_is_asked_for_again_by_the_same_request(tmp_path, here, monkeypatch):
+async def test_an_answer_lost_on_the_way_is_asked_for_again_by_the_same_request(
+    tmp_path, here, monkeypatch
+):
     monkeypatch.setattr("edge.enrol.AGAIN_S", 0.01)
     async with counter(tmp_path) as there:
-        there.answers["redeem"] = [None, b"HTTP/1.1 200 x\r\nContent-Length: 999\r\n\r\n{", (200, GOOD)]
+        there.answers["redeem"] = [
+            None,
+            b"HTTP/1.1 200 x\r\nContent-Length: 999\r\n\r\n{",
+            (200, GOOD),
+        ]
         await here.enrolment.enrol(there.code())
         asked = [body["request_id"] for path, body, _ in there.asked if path == "redeem"]
         assert len(asked) == 3
@@ -178,29 +230,52 @@ async def test_an_answer_lost_on_the_way_is_asked_for_again_by_the_same_request(
         assert there.paths().count("redeem") == 6
 
 
-@pytest.mark.parametrize(("answer", "code", "says"), [
-    ((410, {"error": {"code": "CODE_USED", "message": "m"}}), "CODE_USED", "used already"),
-    ((410, {"error": {"code": "CODE_EXPIRED"}}), "CODE_EXPIRED", "too old"),
-    ((404, {"error": {"code": "CODE_UNKNOWN"}}), "CODE_UNKNOWN", "does not know this code"),
-    ((500, {"error": {"code": "OOPS", "message": "a\x1b[31m b"}}), "OOPS", r"refuses \(500\): a\[31m b"),
-    ((502, {"error": "no table"}), "REFUSED", "refuses"), ((502, b"<html>"), "BAD_ANSWER", "not JSON"),
-    ((200, []), "BAD_ANSWER", "not a JSON object"), ((200, {**GOOD, "v": 2}), "BAD_ANSWER", "v: must be 1"),
-    ((200, {**GOOD, "edge_id": "edge-2"}), "BAD_ANSWER", "for another edge"),
-    ((200, {**GOOD, "broker": {"host": "h", "port": "8883"}}), "BAD_ANSWER", "broker.port"),
-    ((200, {**GOOD, "broker": 3}), "BAD_ANSWER", "broker: must be an object"),
-    ((200, {**GOOD, "password": ""}), "BAD_ANSWER", "are missing"),
-    ((200, {**GOOD, "tenant": "x" * 600}), "BAD_ANSWER", "tenant: must be text"),
-    ((200, {**GOOD, "tenant": "a\nb"}), "BAD_ANSWER", "tenant: must be printable"),
-    ((200, {**GOOD, "tenant": "a/b"}), "BAD_ANSWER", "tenant: may hold letters"),
-    ((200, {**GOOD, "pool": "+"}), "BAD_ANSWER", "pool: may hold letters"),
-    ((200, {**GOOD, "broker": {"host": "mqtt://h", "port": 8883}}), "BAD_ANSWER", "broker.host: must be a host"),
-    ((200, {**GOOD, "cloud": {"url": "file:///etc"}}), "BAD_ANSWER", "cloud.url: must begin with https"),
-    ((200, {**GOOD, "cloud": {"url": "https://h:x"}}), "BAD_ANSWER", "cloud.url: must begin with https"),
-    ((200, b" " * (MAX_ANSWER + 1)), "BAD_ANSWER", "more than 64 KiB"),
-    (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "BAD_ANSWER", "does not speak HTTP"),
-    (b"HTTP/1.1 200 x\r\nX: " + b"y" * 20_000, "BAD_ANSWER", "does not speak HTTP"),
-])  # fmt: skip
-async def test_every_answer_that_is_no_grant_is_told_and_nothing_is_kept(tmp_path, here, answer, code, says):
+@pytest.mark.parametrize(
+    ("answer", "code", "says"),
+    [
+        ((410, {"error": {"code": "CODE_USED", "message": "m"}}), "CODE_USED", "used already"),
+        ((410, {"error": {"code": "CODE_EXPIRED"}}), "CODE_EXPIRED", "too old"),
+        ((404, {"error": {"code": "CODE_UNKNOWN"}}), "CODE_UNKNOWN", "does not know this code"),
+        (
+            (500, {"error": {"code": "OOPS", "message": "a\x1b[31m b"}}),
+            "OOPS",
+            r"refuses \(500\): a\[31m b",
+        ),
+        ((502, {"error": "no table"}), "REFUSED", "refuses"),
+        ((502, b"<html>"), "BAD_ANSWER", "not JSON"),
+        ((200, []), "BAD_ANSWER", "not a JSON object"),
+        ((200, {**GOOD, "v": 2}), "BAD_ANSWER", "v: must be 1"),
+        ((200, {**GOOD, "edge_id": "edge-2"}), "BAD_ANSWER", "for another edge"),
+        ((200, {**GOOD, "broker": {"host": "h", "port": "8883"}}), "BAD_ANSWER", "broker.port"),
+        ((200, {**GOOD, "broker": 3}), "BAD_ANSWER", "broker: must be an object"),
+        ((200, {**GOOD, "password": ""}), "BAD_ANSWER", "are missing"),
+        ((200, {**GOOD, "tenant": "x" * 600}), "BAD_ANSWER", "tenant: must be text"),
+        ((200, {**GOOD, "tenant": "a\nb"}), "BAD_ANSWER", "tenant: must be printable"),
+        ((200, {**GOOD, "tenant": "a/b"}), "BAD_ANSWER", "tenant: may hold letters"),
+        ((200, {**GOOD, "pool": "+"}), "BAD_ANSWER", "pool: may hold letters"),
+        (
+            (200, {**GOOD, "broker": {"host": "mqtt://h", "port": 8883}}),
+            "BAD_ANSWER",
+            "broker.host: must be a host",
+        ),
+        (
+            (200, {**GOOD, "cloud": {"url": "file:///etc"}}),
+            "BAD_ANSWER",
+            "cloud.url: must begin with https",
+        ),
+        (
+            (200, {**GOOD, "cloud": {"url": "https://h:x"}}),
+            "BAD_ANSWER",
+            "cloud.url: must begin with https",
+        ),
+        ((200, b" " * (MAX_ANSWER + 1)), "BAD_ANSWER", "more than 64 KiB"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", "BAD_ANSWER", "does not speak HTTP"),
+        (b"HTTP/1.1 200 x\r\nX: " + b"y" * 20_000, "BAD_ANSWER", "does not speak HTTP"),
+    ],
+)
+async def test_every_answer_that_is_no_grant_is_told_and_nothing_is_kept(
+    tmp_path, here, answer, code, says
+):
     async with counter(tmp_path) as there:
         there.answers["redeem"] = answer
         e = await here.refused(there.code())
@@ -210,10 +285,14 @@ async def test_every_answer_that_is_no_grant_is_told_and_nothing_is_kept(tmp_pat
 
 
 @pytest.mark.requirement("I4-enrol-pinned")
-@pytest.mark.parametrize(("server", "code"), [
-    ({"names": ("other.example",)}, "TLS_NAME"), ({"begins": now() - 9 * DAY, "ends": now() - DAY}, "TLS_EXPIRED"),
-    ({"begins": now() + DAY}, "TLS_EARLY"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("server", "code"),
+    [
+        ({"names": ("other.example",)}, "TLS_NAME"),
+        ({"begins": now() - 9 * DAY, "ends": now() - DAY}, "TLS_EXPIRED"),
+        ({"begins": now() + DAY}, "TLS_EARLY"),
+    ],
+)
 async def test_the_secret_is_sent_to_a_verified_server_only(tmp_path, here, server, code):
     server = {"ends": now() + 9 * DAY} | server
     async with counter(tmp_path, **server) as there:
@@ -223,7 +302,9 @@ async def test_the_secret_is_sent_to_a_verified_server_only(tmp_path, here, serv
 
 
 @pytest.mark.requirement("I4-enrol-pinned")
-@pytest.mark.parametrize("shown", [b"junk", b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n", b"\xff"])
+@pytest.mark.parametrize(
+    "shown", [b"junk", b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n", b"\xff"]
+)
 async def test_an_authority_that_is_none_gets_nothing(tmp_path, here, shown):
     async with counter(tmp_path) as there:
         there.answers["ca"] = 200, shown
@@ -240,14 +321,25 @@ async def test_with_a_clock_that_was_never_set_nobody_is_asked(tmp_path, here):
     async with counter(tmp_path) as there:
         here.wall = CLOCK_FLOOR - 1
         e = await here.refused(there.code())
-        assert (e.code, str(e)) == ("CLOCK", "the clock says 2025-12-31 23:59 UTC: waiting for time sync")
+        assert (e.code, str(e)) == (
+            "CLOCK",
+            "the clock says 2025-12-31 23:59 UTC: waiting for time sync",
+        )
         assert there.asked == []
 
 
 async def test_nobody_there_is_said(here):
     from tests.e2e.broker import free_port
 
-    offer = Offer(broker_host="b", broker_port=1, enrol_host=HOST, enrol_port=free_port(), tenant="t", ca_sha256=bytes(32), secret=bytes(16))
+    offer = Offer(
+        broker_host="b",
+        broker_port=1,
+        enrol_host=HOST,
+        enrol_port=free_port(),
+        tenant="t",
+        ca_sha256=bytes(32),
+        secret=bytes(16),
+    )
     assert (await here.refused(encode(offer))).code == "REFUSED"
 
 
@@ -259,7 +351,15 @@ async def test_a_server_that_never_answers_is_given_up(tmp_path, here, monkeypat
 
     monkeypatch.setattr(enrol, "request", partial(request, limit_s=0.3))
     async with serving(lambda reader, _writer: reader.read()) as port:
-        offer = Offer(broker_host="b", broker_port=1, enrol_host=HOST, enrol_port=port, tenant="t", ca_sha256=bytes(32), secret=bytes(16))
+        offer = Offer(
+            broker_host="b",
+            broker_port=1,
+            enrol_host=HOST,
+            enrol_port=port,
+            tenant="t",
+            ca_sha256=bytes(32),
+            secret=bytes(16),
+        )
         assert (await here.refused(encode(offer))).code == "TIMEOUT"
 
 
@@ -300,7 +400,10 @@ async def test_an_alarm_of_what_was_damaged_is_over_with_the_next_enrolment(tmp_
     here = Here(tmp_path / "state")
     async with counter(tmp_path) as there, here.running():
         await until(lambda: here.alarms, what="an alarm")
-        there.answers["redeem"] = 200, GOOD  # a password: there is no renewal that would take it back
+        there.answers["redeem"] = (
+            200,
+            GOOD,
+        )  # a password: there is no renewal that would take it back
         await here.enrolment.enrol(there.code())
         await until(lambda: here.alarms[-1].over, what="the alarm over")
 
@@ -318,7 +421,9 @@ class Signing(Counter):
             return super()._answer(path)
         (_, body, _) = self.asked[-1]
         pem = self.signed(body["csr"])
-        return 200, ({**GOOD, "certificate": pem} if path == "redeem" else {"v": 1, "certificate": pem})
+        return 200, (
+            {**GOOD, "certificate": pem} if path == "redeem" else {"v": 1, "certificate": pem}
+        )
 
     def signed(self, csr_pem):
         from cryptography import x509
@@ -329,11 +434,19 @@ class Signing(Counter):
 
         csr = x509.load_pem_x509_csr(csr_pem.encode())
         cert = (
-            x509.CertificateBuilder().subject_name(name("edge-1")).issuer_name(self.ca.x509.subject).public_key(csr.public_key())
-            .serial_number(x509.random_serial_number()).not_valid_before(now()).not_valid_after(now() + self.life)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.ca.key.public_key()), critical=False)
+            x509.CertificateBuilder()
+            .subject_name(name("edge-1"))
+            .issuer_name(self.ca.x509.subject)
+            .public_key(csr.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now())
+            .not_valid_after(now() + self.life)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self.ca.key.public_key()),
+                critical=False,
+            )
             .sign(self.ca.key, hashes.SHA256())
-        )  # fmt: skip
+        )
         return cert.public_bytes(Encoding.PEM).decode()
 
 
@@ -388,7 +501,11 @@ async def test_a_renewal_that_fails_is_tried_again_and_told_when_time_runs_out(t
             there.life = 200 * DAY
             del there.answers["renew"]
             await until(lambda: one.alarms[-1].over, what="the alarm over")
-        warned = [r for r in caplog.records if "is not renewed" in r.getMessage() and r.levelname == "WARNING"]
+        warned = [
+            r
+            for r in caplog.records
+            if "is not renewed" in r.getMessage() and r.levelname == "WARNING"
+        ]
         assert len(warned) == 1
 
 
@@ -408,7 +525,16 @@ async def test_the_next_renewal_that_fails_is_a_warning_again(tmp_path, caplog):
             else:
                 del there.answers["renew"]
             await one.enrolment._step(backoff)
-        assert len([r for r in caplog.records if "is not renewed" in r.getMessage() and r.levelname == "WARNING"]) == 2
+        assert (
+            len(
+                [
+                    r
+                    for r in caplog.records
+                    if "is not renewed" in r.getMessage() and r.levelname == "WARNING"
+                ]
+            )
+            == 2
+        )
 
 
 async def test_a_revoked_edge_hears_so_at_once(tmp_path):
@@ -459,7 +585,9 @@ async def test_the_token_of_one_cloud_is_not_shown_to_another(tmp_path):
 
 
 @pytest.mark.parametrize("program", ["import sys; sys.exit(3)", "print(end='')"])
-async def test_a_process_that_makes_no_key_is_said_and_the_code_is_not_spent(tmp_path, monkeypatch, program):
+async def test_a_process_that_makes_no_key_is_said_and_the_code_is_not_spent(
+    tmp_path, monkeypatch, program
+):
     monkeypatch.undo()
     monkeypatch.setattr("edge.enrol_keys._CHILD", program)
     async with Signing(tmp_path).open() as there:

@@ -14,9 +14,18 @@ from edge.enrol_store import DamagedEnrolment, Enrolled, EnrolmentFiles
 from tests.e2e.certificates import Authority
 
 KEPT = Enrolled(
-    edge_id="edge-1", tenant="acme", host="mqtt.example", port=8883, ca_pem="CA", enrol_host="enrol.example", enrol_port=443,
-    enrol_ca_pem="CA", cloud_token="t0ken", begins=1.0, ends=2.0,
-)  # fmt: skip
+    edge_id="edge-1",
+    tenant="acme",
+    host="mqtt.example",
+    port=8883,
+    ca_pem="CA",
+    enrol_host="enrol.example",
+    enrol_port=443,
+    enrol_ca_pem="CA",
+    cloud_token="t0ken",
+    begins=1.0,
+    ends=2.0,
+)
 
 
 @pytest.fixture
@@ -49,7 +58,9 @@ def test_a_new_identity_replaces_the_old_one_and_its_file(files, tmp_path):
 
 @pytest.mark.requirement("I4-enrol-renewal")
 @pytest.mark.parametrize("dies_at", range(1, 5))
-def test_a_power_cut_between_any_two_steps_leaves_the_old_identity_or_the_new_one(files, tmp_path, monkeypatch, dies_at):
+def test_a_power_cut_between_any_two_steps_leaves_the_old_identity_or_the_new_one(
+    files, tmp_path, monkeypatch, dies_at
+):
     old = files.save(KEPT, identity_pem=b"old")
     steps = []
 
@@ -73,9 +84,21 @@ def test_a_power_cut_between_any_two_steps_leaves_the_old_identity_or_the_new_on
     assert files.save(found, identity_pem=b"newer").identity in names(tmp_path)
 
 
-@pytest.mark.parametrize("content", [
-    b"", b"[]", b"{}", b"\xff", b'{"version": 2}', b'{"version": 1, "edge_id": 3}', b"[" * 100_000, b"x" * 300_000, b"null", b'"x"',
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"\xff",
+        b'{"version": 2}',
+        b'{"version": 1, "edge_id": 3}',
+        b"[" * 100_000,
+        b"x" * 300_000,
+        b"null",
+        b'"x"',
+    ],
+)
 def test_a_damaged_document_is_said_with_what_to_do(files, tmp_path, content):
     files.save(KEPT)
     (tmp_path / "enrolled" / "enrolment.json").write_bytes(content)
@@ -83,7 +106,18 @@ def test_a_damaged_document_is_said_with_what_to_do(files, tmp_path, content):
         files.load()
 
 
-@pytest.mark.parametrize("change", [{"port": "8883"}, {"identity": "../../etc/shadow"}, {"ends": None}, {"tenant": "a/b"}, {"host": ""}, {"pool": "#"}, {"cloud_url": "h"}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"port": "8883"},
+        {"identity": "../../etc/shadow"},
+        {"ends": None},
+        {"tenant": "a/b"},
+        {"host": ""},
+        {"pool": "#"},
+        {"cloud_url": "h"},
+    ],
+)
 def test_a_document_that_says_what_cannot_be_is_damaged(files, tmp_path, change):
     files.save(KEPT)
     path = tmp_path / "enrolled" / "enrolment.json"

@@ -1,4 +1,6 @@
-"""The closed set of failures, each through the whole pipeline: what a handler says reaches the caller as it was said."""
+"""The closed set of failures, each through the whole pipeline: what a handler says reaches the
+caller as it was said.
+"""
 
 from dataclasses import replace
 
@@ -21,19 +23,26 @@ def failing(error):
     return tools
 
 
-@pytest.mark.requirement("S2-73", "S2-74", "S2-75", "S2-76", "S2-77", "S2-78", "S2-79", "S2-82", "I3-whole-error")
-@pytest.mark.parametrize(("code", "kind", "retryable", "extra"), [
-    (ErrorCode.SESSION_INACTIVE, ErrorType.SESSION_INACTIVE, False, {}),
-    (ErrorCode.SESSION_ACTIVE, ErrorType.SESSION_ACTIVE, False, {}),
-    (ErrorCode.NETWORK_ERROR, ErrorType.TRANSIENT, True, {"partial_side_effects": True}),
-    (ErrorCode.HTTP_ERROR, ErrorType.PERMANENT, False, {"partial_side_effects": True}),
-    (ErrorCode.RATE_LIMIT, ErrorType.RATE_LIMIT, True, {"retry_after_ms": 60_000}),
-    (ErrorCode.AUTH, ErrorType.AUTH, False, {}),
-    (ErrorCode.CONFLICT, ErrorType.CONFLICT, False, {"partial_side_effects": True}),
-])  # fmt: skip
+@pytest.mark.requirement(
+    "S2-73", "S2-74", "S2-75", "S2-76", "S2-77", "S2-78", "S2-79", "S2-82", "I3-whole-error"
+)
+@pytest.mark.parametrize(
+    ("code", "kind", "retryable", "extra"),
+    [
+        (ErrorCode.SESSION_INACTIVE, ErrorType.SESSION_INACTIVE, False, {}),
+        (ErrorCode.SESSION_ACTIVE, ErrorType.SESSION_ACTIVE, False, {}),
+        (ErrorCode.NETWORK_ERROR, ErrorType.TRANSIENT, True, {"partial_side_effects": True}),
+        (ErrorCode.HTTP_ERROR, ErrorType.PERMANENT, False, {"partial_side_effects": True}),
+        (ErrorCode.RATE_LIMIT, ErrorType.RATE_LIMIT, True, {"retry_after_ms": 60_000}),
+        (ErrorCode.AUTH, ErrorType.AUTH, False, {}),
+        (ErrorCode.CONFLICT, ErrorType.CONFLICT, False, {"partial_side_effects": True}),
+    ],
+)
 @pytest.mark.requirement("C-10")
 async def test_a_handlers_failure_reaches_the_caller_whole(tmp_path, code, kind, retryable, extra):
-    error = ToolError.of(code, "it did not work", suggestion="do this", details={"why": "because"}, **extra)
+    error = ToolError.of(
+        code, "it did not work", suggestion="do this", details={"why": "because"}, **extra
+    )
     async with house(tmp_path, tools=failing(error)) as h:
         answer = await h.call("notes:add", ARGS)
         unsafe = error.partial_side_effects  # of a write that may not run twice
@@ -67,7 +76,12 @@ async def test_what_an_envelope_may_carry_is_absent_when_there_is_nothing_to_say
     async with house(tmp_path) as h:
         good = (await h.call("notes:add", ARGS)).to_json()
         bad = (await h.call("notes:add", {"text": 5})).to_json()
-    assert {"retryAfterMs", "partialSideEffects", "idempotencyRequired", "confirmation_request"}.isdisjoint(bad["error"])
+    assert {
+        "retryAfterMs",
+        "partialSideEffects",
+        "idempotencyRequired",
+        "confirmation_request",
+    }.isdisjoint(bad["error"])
     assert {"error", "intents", "render"}.isdisjoint(good)
     assert {"stale", "ageS", "clamped", "_idempotent_cache_hit"}.isdisjoint(good["meta"])
 
@@ -87,7 +101,14 @@ async def test_an_envelope_is_ok_or_an_error_and_knows_no_other_word_for_it(tmp_
 async def test_every_answer_is_stamped_whoever_gave_it(tmp_path, name):
     async with house(tmp_path) as h:
         answer = await h.call(name, ARGS, mode=Mode.VOICE)
-        assert {"tool", "registryVersion", "duration", "timestamp", "callId", "delivery"} <= answer.meta.keys()
+        assert {
+            "tool",
+            "registryVersion",
+            "duration",
+            "timestamp",
+            "callId",
+            "delivery",
+        } <= answer.meta.keys()
         assert ("toolVersion" in answer.meta) is (name in ("notes:add", "desk:type"))
 
 
@@ -105,7 +126,9 @@ async def test_the_events_of_a_call_come_in_order_and_its_end_is_the_last(tmp_pa
         answer = await h.call("notes:add", ARGS)
         await h.happened(CallAnswered)
         mine = [x for x in h.heard if getattr(x, "call_id", "") == answer.meta["callId"]]
-        kinds = [type(x) for x in mine if isinstance(x, CallReceived | CallProgressed | CallAnswered)]
+        kinds = [
+            type(x) for x in mine if isinstance(x, CallReceived | CallProgressed | CallAnswered)
+        ]
         assert kinds == [CallReceived, CallProgressed, CallProgressed, CallAnswered]
         assert [x.text for x in mine if isinstance(x, CallProgressed)] == ["one", "two"]
 
@@ -122,7 +145,11 @@ async def test_a_call_that_is_finished_later_has_its_completion_last(tmp_path):
         answer = await h.call("mail:send", ARGS)
         h.uplink.say(CallResult(answer.meta["callId"], ToolResponse(data={"text": "sent"})))
         await h.happened(CallCompleted)
-        mine = [type(x) for x in h.heard if isinstance(x, CallReceived | CallAnswered | CallProgressed | CallCompleted)]
+        mine = [
+            type(x)
+            for x in h.heard
+            if isinstance(x, CallReceived | CallAnswered | CallProgressed | CallCompleted)
+        ]
         assert mine == [CallReceived, CallAnswered, CallProgressed, CallCompleted]
 
 

@@ -1,4 +1,6 @@
-"""The gateway against a real HTTP server: what leaves, what comes back, and how it fails, each with its code."""
+"""The gateway against a real HTTP server: what leaves, what comes back, and how it fails, each
+with its code.
+"""
 
 import asyncio
 import json
@@ -53,20 +55,26 @@ class Server:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             lines = head.split("\r\n")
-            headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in lines[1:] if line)}
+            headers = {
+                k.lower(): v for k, _, v in (line.partition(": ") for line in lines[1:] if line)
+            }
             body = await reader.readexactly(int(headers.get("content-length", 0)))
             method, target, _ = lines[0].split(" ")
             self.heard.append((method, target, headers, body))
             if self.silent:
                 await reader.read()
             while self.endless:
-                writer.write(b"" if self.started else b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+                writer.write(
+                    b"" if self.started else b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
+                )
                 self.started = True
                 writer.write(b"x" * 65536)
                 await writer.drain()
             if not (self.silent or self.hang_up):
                 length = f"Content-Length: {len(self.body)}\r\n"
-                writer.write(f"HTTP/1.1 {self.status}\r\n{length}{self.headers}\r\n".encode() + self.body)
+                writer.write(
+                    f"HTTP/1.1 {self.status}\r\n{length}{self.headers}\r\n".encode() + self.body
+                )
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
@@ -103,8 +111,13 @@ class OneTool:
 
 
 TOOL = ToolDefinition(
-    name="my:tool", description="d", input_schema={"type": "object"}, source=Source.LOCAL, endpoint="http", timeout_s=10.0,
-)  # fmt: skip
+    name="my:tool",
+    description="d",
+    input_schema={"type": "object"},
+    source=Source.LOCAL,
+    endpoint="http",
+    timeout_s=10.0,
+)
 LATER = replace(TOOL, execution_type=ExecutionType.EXTERNAL, endpoint="")
 
 
@@ -140,14 +153,23 @@ async def asked(plan, *, tool=TOOL, **args):
 
 @pytest.mark.requirement("S3-14", "S3-17")
 async def test_what_leaves_is_what_the_plan_says_with_the_calls_values_in(server):
-    plan = Plan(url=f"{server.url}/a/{{{{input.p}}}}?k={{{{input.w}}}}", method="PUT", headers={"X-Key": "hush", "Accept": "text/plain"},
-                query={"n": "{{input.n}}"}, body={"t": "{{input.w}}", "n": "{{input.n}}", "gone": "{{input.gone}}"})  # fmt: skip
+    plan = Plan(
+        url=f"{server.url}/a/{{{{input.p}}}}?k={{{{input.w}}}}",
+        method="PUT",
+        headers={"X-Key": "hush", "Accept": "text/plain"},
+        query={"n": "{{input.n}}"},
+        body={"t": "{{input.w}}", "n": "{{input.n}}", "gone": "{{input.gone}}"},
+    )
     answer = await asked(plan, p="x y", w=HOSTILE, n=7)
     assert answer.data == {"text": "sunny"}
     ((method, target, headers, _),) = server.heard
     assert method == "PUT"
     assert target.startswith("/a/x%20y?k=%22%7D%0D%0AX-Evil%3A%201%20%2F..%2F%3Fa%3Db%26c%23d&n=7")
-    assert (headers["x-key"], headers["accept"], headers["content-type"]) == ("hush", "text/plain", "application/json")
+    assert (headers["x-key"], headers["accept"], headers["content-type"]) == (
+        "hush",
+        "text/plain",
+        "application/json",
+    )
     assert (headers["idempotency-key"], headers["accept-encoding"]) == ("call-1", "identity")
     assert "x-evil" not in headers
     assert server.json == {"t": HOSTILE, "n": 7}
@@ -193,14 +215,24 @@ async def test_a_tool_without_a_plan_is_not_ours_to_ask():
 
 
 @pytest.mark.requirement("S0-40")
-@pytest.mark.parametrize(("said", "data"), [
-    ({"success": True, "content": "hi"}, "hi"), ({"success": True, "content": {"a": 1}}, {"a": 1}), ({"ok": True, "data": [1]}, [1]),
-    # Half the world's services say ok or success in a way of their own; none of it is lost.
-    ({"ok": True, "result": {"id": 5}}, {"ok": True, "result": {"id": 5}}), ({"success": True, "items": [1]}, {"success": True, "items": [1]}),
-    ({"success": "yes", "content": 1}, {"success": "yes", "content": 1}), ({"ok": True}, {"ok": True}),
-    ({"success": True, "content": 1, "page": 2}, {"success": True, "content": 1, "page": 2}), ({"ok": True, "data": 1, "next": 2}, {"ok": True, "data": 1, "next": 2}),
-    ({"data": 1}, {"data": 1}), ([1], [1]), (5, 5),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "data"),
+    [
+        ({"success": True, "content": "hi"}, "hi"),
+        ({"success": True, "content": {"a": 1}}, {"a": 1}),
+        ({"ok": True, "data": [1]}, [1]),
+        # Half the world's services say ok or success in a way of their own; none of it is lost.
+        ({"ok": True, "result": {"id": 5}}, {"ok": True, "result": {"id": 5}}),
+        ({"success": True, "items": [1]}, {"success": True, "items": [1]}),
+        ({"success": "yes", "content": 1}, {"success": "yes", "content": 1}),
+        ({"ok": True}, {"ok": True}),
+        ({"success": True, "content": 1, "page": 2}, {"success": True, "content": 1, "page": 2}),
+        ({"ok": True, "data": 1, "next": 2}, {"ok": True, "data": 1, "next": 2}),
+        ({"data": 1}, {"data": 1}),
+        ([1], [1]),
+        (5, 5),
+    ],
+)
 async def test_a_tools_result_is_read_as_one_and_any_other_json_is_the_data(server, said, data):
     server.body = json.dumps(said).encode()
     answer = await asked(Plan(url=server.url))
@@ -211,32 +243,54 @@ async def test_a_tools_result_is_read_as_one_and_any_other_json_is_the_data(serv
 @pytest.mark.requirement("S0-40", "S0-41", "S0-42")
 async def test_what_a_result_says_about_its_showing_is_kept(server):
     extensions = {"suppressVoiceResponse": True, "suggestedFollowUps": ["more", "less"]}
-    server.body = json.dumps({"success": True, "content": "x", "mentraExtensions": extensions}).encode()
+    server.body = json.dumps(
+        {"success": True, "content": "x", "mentraExtensions": extensions}
+    ).encode()
     answer = await asked(Plan(url=server.url))
-    assert answer.render == {"audio": {"suppressVoiceResponse": True}, "suggestedFollowUps": ["more", "less"]}
+    assert answer.render == {
+        "audio": {"suppressVoiceResponse": True},
+        "suggestedFollowUps": ["more", "less"],
+    }
 
 
 @pytest.mark.requirement("S0-40")
 async def test_a_failed_result_is_an_error_with_its_words(server):
-    server.body = json.dumps({"success": False, "error": {"code": "TOO_COLD", "message": "brr", "retryable": False}}).encode()
+    server.body = json.dumps(
+        {"success": False, "error": {"code": "TOO_COLD", "message": "brr", "retryable": False}}
+    ).encode()
     error = (await asked(Plan(url=server.url))).error
-    assert (error.code, error.message, error.details) == (ErrorCode.EXECUTION_ERROR, "brr", {"appCode": "TOO_COLD"})
+    assert (error.code, error.message, error.details) == (
+        ErrorCode.EXECUTION_ERROR,
+        "brr",
+        {"appCode": "TOO_COLD"},
+    )
 
 
-@pytest.mark.parametrize(("headers", "body", "data"), [
-    ("Content-Type: text/plain; charset=latin-1\r\n", b"gr\xfc\xdfe", {"text": "grüße"}), ("", b"plain", {"text": "plain"}), ("", b"", None),
-    ("Content-Type: text/plain; charset=nonsense\r\n", b"x", {"text": "x"}), ("Content-Type: text/plain\r\n", b"NaN", {"text": "NaN"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("headers", "body", "data"),
+    [
+        ("Content-Type: text/plain; charset=latin-1\r\n", b"gr\xfc\xdfe", {"text": "grüße"}),
+        ("", b"plain", {"text": "plain"}),
+        ("", b"", None),
+        ("Content-Type: text/plain; charset=nonsense\r\n", b"x", {"text": "x"}),
+        ("Content-Type: text/plain\r\n", b"NaN", {"text": "NaN"}),
+    ],
+)
 async def test_text_is_data_too_and_nothing_is_none(server, headers, body, data):
     server.headers, server.body = headers, body
     assert (await asked(Plan(url=server.url))).data == data
 
 
-@pytest.mark.parametrize(("headers", "body", "told"), [
-    ("Content-Type: image/png\r\n", b"\x89PNG", "image/png"), ("Content-Type: application/json\r\n", b"{", "application/json"),
-    ("Content-Encoding: gzip\r\n", b"x", "compressed"), ("", b"x" * (gateway_http.MAX_ANSWER + 1), "larger than 128 KiB"),
-    ("Content-Type: application/json\r\n", b"[" * 100_000, "application/json"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("headers", "body", "told"),
+    [
+        ("Content-Type: image/png\r\n", b"\x89PNG", "image/png"),
+        ("Content-Type: application/json\r\n", b"{", "application/json"),
+        ("Content-Encoding: gzip\r\n", b"x", "compressed"),
+        ("", b"x" * (gateway_http.MAX_ANSWER + 1), "larger than 128 KiB"),
+        ("Content-Type: application/json\r\n", b"[" * 100_000, "application/json"),
+    ],
+)
 async def test_what_is_neither_json_nor_text_or_too_large_is_an_error(server, headers, body, told):
     server.headers, server.body = headers, body
     error = (await asked(Plan(url=server.url))).error
@@ -247,29 +301,50 @@ async def test_what_is_neither_json_nor_text_or_too_large_is_an_error(server, he
 async def test_an_answer_without_end_is_left_at_the_limit(server):
     server.endless = True
     error = (await asked(Plan(url=server.url), tool=replace(TOOL, timeout_s=60.0))).error
-    assert (error.code, error.message) == (ErrorCode.EXECUTION_ERROR, "The answer is larger than 128 KiB")
+    assert (error.code, error.message) == (
+        ErrorCode.EXECUTION_ERROR,
+        "The answer is larger than 128 KiB",
+    )
 
 
 # ------------------------------------------------------------------ how it fails
 
 
 @pytest.mark.requirement("S0-58")
-@pytest.mark.parametrize(("status", "body", "message", "retryable"), [
-    ("404 Not Found", b"", "HTTP 404: Not Found", False), ("404 X", b"no such town", "HTTP 404: no such town", False),
-    ("503 Busy", b"", "HTTP 503: Service Unavailable", True), ("500 X", b"<b>\x00oops\n</b>", "HTTP 500: <b> oops </b>", True),
-    ("401 X", b"", "HTTP 401: Unauthorized", False), ("400 X", b"z" * 10_000, "HTTP 400: " + "z" * 500, False),
-])  # fmt: skip
-async def test_a_status_other_than_2xx_is_told_and_only_the_servers_own_faults_may_be_tried_again(server, status, body, message, retryable):
+@pytest.mark.parametrize(
+    ("status", "body", "message", "retryable"),
+    [
+        ("404 Not Found", b"", "HTTP 404: Not Found", False),
+        ("404 X", b"no such town", "HTTP 404: no such town", False),
+        ("503 Busy", b"", "HTTP 503: Service Unavailable", True),
+        ("500 X", b"<b>\x00oops\n</b>", "HTTP 500: <b> oops </b>", True),
+        ("401 X", b"", "HTTP 401: Unauthorized", False),
+        ("400 X", b"z" * 10_000, "HTTP 400: " + "z" * 500, False),
+    ],
+)
+async def test_a_status_other_than_2xx_is_told_and_only_the_servers_own_faults_may_be_tried_again(
+    server, status, body, message, retryable
+):
     server.status, server.body = status, body
     error = (await asked(Plan(url=server.url))).error
-    assert (error.code, error.message, error.retryable) == (ErrorCode.HTTP_ERROR, message, retryable)
+    assert (error.code, error.message, error.retryable) == (
+        ErrorCode.HTTP_ERROR,
+        message,
+        retryable,
+    )
 
 
-@pytest.mark.parametrize(("status", "body"), [
-    ("500 X", b"no: Bearer s3cr3t/abc, s3cr3t%2Fabc"), ("200 OK", b'{"s3cr3t/abc": ["Bearer s3cr3t\\/abc", 1]}'),
-    ("200 OK", b'{"success": false, "error": {"code": "X", "message": "s3cr3t/abc?"}}'), ("200 OK", b'{"success": true, "content": "s3cr3t/abc"}'),
-    ("200 OK", b"it is s3cr3t/abc {"), ("200 OK", b'{"a": ' * 600 + b'"s3cr3t/abc"' + b"}" * 600),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        ("500 X", b"no: Bearer s3cr3t/abc, s3cr3t%2Fabc"),
+        ("200 OK", b'{"s3cr3t/abc": ["Bearer s3cr3t\\/abc", 1]}'),
+        ("200 OK", b'{"success": false, "error": {"code": "X", "message": "s3cr3t/abc?"}}'),
+        ("200 OK", b'{"success": true, "content": "s3cr3t/abc"}'),
+        ("200 OK", b"it is s3cr3t/abc {"),
+        ("200 OK", b'{"a": ' * 600 + b'"s3cr3t/abc"' + b"}" * 600),
+    ],
+)
 async def test_a_server_that_says_a_secret_back_is_not_quoted(server, status, body):
     server.status, server.body = status, body
     server.headers = "" if body.endswith(b"{") else server.headers
@@ -290,7 +365,11 @@ async def test_a_host_that_was_set_as_a_secret_is_an_ordinary_word_in_answers(se
 
 
 async def test_a_redirect_is_not_followed(server):
-    server.status, server.headers, server.body = "302 Found", f"Location: {server.url}/elsewhere\r\n", b""
+    server.status, server.headers, server.body = (
+        "302 Found",
+        f"Location: {server.url}/elsewhere\r\n",
+        b"",
+    )
     error = (await asked(Plan(url=server.url, headers={"A": "hush"}))).error
     assert (error.code, error.retryable) == (ErrorCode.HTTP_ERROR, False)
     assert "redirects are not followed" in error.message
@@ -298,11 +377,21 @@ async def test_a_redirect_is_not_followed(server):
 
 
 @pytest.mark.requirement("S0-57", "S3-14")
-@pytest.mark.parametrize(("effects", "maybe_done"), [(SideEffects.WRITES, True), (SideEffects.READ_ONLY, False)])
-async def test_a_tool_that_takes_too_long_is_told_in_the_seeds_words_with_what_may_have_been_done(server, effects, maybe_done):
+@pytest.mark.parametrize(
+    ("effects", "maybe_done"), [(SideEffects.WRITES, True), (SideEffects.READ_ONLY, False)]
+)
+async def test_a_tool_that_takes_too_long_is_told_in_the_seeds_words_with_what_may_have_been_done(
+    server, effects, maybe_done
+):
     server.silent = True
-    error = (await asked(Plan(url=server.url), tool=replace(TOOL, timeout_s=1.0, side_effects=effects))).error
-    assert (error.code, error.message, error.retryable) == (ErrorCode.TIMEOUT, "Tool execution timeout after 1000ms", True)
+    error = (
+        await asked(Plan(url=server.url), tool=replace(TOOL, timeout_s=1.0, side_effects=effects))
+    ).error
+    assert (error.code, error.message, error.retryable) == (
+        ErrorCode.TIMEOUT,
+        "Tool execution timeout after 1000ms",
+        True,
+    )
     assert error.partial_side_effects is maybe_done
 
 
@@ -319,7 +408,11 @@ async def test_nobody_there_is_a_fault_of_the_network_and_nothing_was_done():
         taken.bind(("127.0.0.1", 0))  # bound, never listening: refused
         port = taken.getsockname()[1]
         error = (await asked(Plan(url=f"http://127.0.0.1:{port}/hush"))).error
-    assert (error.code, error.type, error.retryable) == (ErrorCode.NETWORK_ERROR, ErrorType.TRANSIENT, True)
+    assert (error.code, error.type, error.retryable) == (
+        ErrorCode.NETWORK_ERROR,
+        ErrorType.TRANSIENT,
+        True,
+    )
     assert not error.partial_side_effects
     assert "hush" not in error.message
 
@@ -328,7 +421,11 @@ async def test_nobody_there_is_a_fault_of_the_network_and_nothing_was_done():
 async def test_a_server_that_hangs_up_may_have_done_it(server):
     server.hang_up = True
     error = (await asked(Plan(url=server.url))).error
-    assert (error.code, error.retryable, error.partial_side_effects) == (ErrorCode.NETWORK_ERROR, True, True)
+    assert (error.code, error.retryable, error.partial_side_effects) == (
+        ErrorCode.NETWORK_ERROR,
+        True,
+        True,
+    )
 
 
 @pytest.mark.requirement("S0-59")
@@ -359,7 +456,11 @@ async def test_a_fault_of_ours_is_an_answer_and_no_secret_is_in_it(server, monke
 
 async def test_a_header_that_cannot_be_sent_is_not_quoted(server):
     error = (await asked(Plan(url=server.url, headers={"Authorization": "Bearer hushhush "}))).error
-    assert (error.code, error.partial_side_effects, server.heard) == (ErrorCode.EXECUTION_ERROR, False, [])
+    assert (error.code, error.partial_side_effects, server.heard) == (
+        ErrorCode.EXECUTION_ERROR,
+        False,
+        [],
+    )
     assert "hush" not in error.message
 
 

@@ -1,4 +1,6 @@
-"""`glasses:set`, `glasses:notify`, `glasses:dismiss`: from checked arguments to what the glasses are told."""
+"""`glasses:set`, `glasses:notify`, `glasses:dismiss`: from checked arguments to what the
+glasses are told.
+"""
 
 from pathlib import Path
 
@@ -11,7 +13,13 @@ from edge.clock import Clock
 from edge.local_tools import LocalTools
 from edge.registry_cache import RegistryCache
 from edge.render.beside import Beside
-from firmware_bridge.messages import AllowApps, ExitToDashboard, SetBrightness, SetSilentMode, ShowNotification
+from firmware_bridge.messages import (
+    AllowApps,
+    ExitToDashboard,
+    SetBrightness,
+    SetSilentMode,
+    ShowNotification,
+)
 from tests.unit.edge.test_amenities import CLOCK, Glasses
 from tools_cache import build
 from tools_cache.tool import CallOrigin, ErrorCode, ToolCall
@@ -29,7 +37,9 @@ def glasses():
 def run(tmp_path, glasses):
     artifact = tmp_path / "tool_registry.json"
     artifact.write_text(build.compile_tools(TOOLS).text)
-    registry = RegistryCache(builtin=artifact, state=tmp_path / "registry", bus=Bus(), clock=Clock.system())
+    registry = RegistryCache(
+        builtin=artifact, state=tmp_path / "registry", bus=Bus(), clock=Clock.system()
+    )
     registry.load()
 
     able = Amenities(glasses, CLOCK, lambda: Beside(glasses, CLOCK, lambda: False))
@@ -37,28 +47,46 @@ def run(tmp_path, glasses):
     async def go(tool, args, *, do=able):
         filled, problems = registry.check_args(registry.snapshot().find(tool).definition, args)
         assert problems == []
-        local = LocalTools(registry=registry, tools=TOOLS, storage_for=None, alarms=None, clock=CLOCK, glasses_do=do)
-        return await local.run(ToolCall(call_id="c1", tool=tool, args=filled, origin=CallOrigin.CLI), None)
+        local = LocalTools(
+            registry=registry,
+            tools=TOOLS,
+            storage_for=None,
+            alarms=None,
+            clock=CLOCK,
+            glasses_do=do,
+        )
+        return await local.run(
+            ToolCall(call_id="c1", tool=tool, args=filled, origin=CallOrigin.CLI), None
+        )
 
     return go
 
 
 @pytest.mark.requirement("I4-amenities")
-@pytest.mark.parametrize(("args", "told", "text"), [
-    ({"brightness": 40}, [SetBrightness(40)], "Brightness: 40 %"),
-    ({"brightness": 0}, [SetBrightness(0)], "Brightness: 0 %"),
-    ({"auto": True}, [SetBrightness(None, auto=True)], "Brightness: automatic"),
-    ({"brightness": 40, "auto": True}, [SetBrightness(40, auto=True)], "Brightness: automatic"),
-    ({"brightness": 40, "auto": False}, [SetBrightness(40)], "Brightness: 40 %"),
-    ({"silent": True}, [SetSilentMode(on=True)], "Silent mode: on"),
-    ({"silent": False, "brightness": 100}, [SetBrightness(100), SetSilentMode(on=False)], "Brightness: 100 %\nSilent mode: off"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("args", "told", "text"),
+    [
+        ({"brightness": 40}, [SetBrightness(40)], "Brightness: 40 %"),
+        ({"brightness": 0}, [SetBrightness(0)], "Brightness: 0 %"),
+        ({"auto": True}, [SetBrightness(None, auto=True)], "Brightness: automatic"),
+        ({"brightness": 40, "auto": True}, [SetBrightness(40, auto=True)], "Brightness: automatic"),
+        ({"brightness": 40, "auto": False}, [SetBrightness(40)], "Brightness: 40 %"),
+        ({"silent": True}, [SetSilentMode(on=True)], "Silent mode: on"),
+        (
+            {"silent": False, "brightness": 100},
+            [SetBrightness(100), SetSilentMode(on=False)],
+            "Brightness: 100 %\nSilent mode: off",
+        ),
+    ],
+)
 async def test_settings_reach_the_glasses_and_the_answer_says_which(run, glasses, args, told, text):
     answer = await run("glasses:set", args)
     assert (glasses.told, answer.data, answer.render) == (told, {**args, "text": text}, None)
 
 
-@pytest.mark.parametrize(("args", "said"), [({}, "Nothing to set"), ({"auto": False}, "a brightness is needed")])
+@pytest.mark.parametrize(
+    ("args", "said"), [({}, "Nothing to set"), ({"auto": False}, "a brightness is needed")]
+)
 async def test_a_setting_that_says_nothing_is_refused_and_nothing_is_told(run, glasses, args, said):
     answer = await run("glasses:set", args)
     assert answer.error.code is ErrorCode.INVALID_ARGUMENTS
@@ -83,4 +111,7 @@ async def test_dismissed_glasses_show_their_own_and_our_page_does_not_come_back(
 
 async def test_where_nobody_can_tell_the_glasses_a_tool_says_so_in_words(run):
     answer = await run("glasses:dismiss", {}, do=None)
-    assert (answer.error.code, answer.error.message) == (ErrorCode.UNSUPPORTED, "There is no way to tell the glasses that here")
+    assert (answer.error.code, answer.error.message) == (
+        ErrorCode.UNSUPPORTED,
+        "There is no way to tell the glasses that here",
+    )

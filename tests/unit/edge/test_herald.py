@@ -8,7 +8,13 @@ import pytest
 
 from edge.bus import Bus
 from edge.clock import Clock
-from edge.events import CapabilitiesLearned, ConfigurationReloaded, GlassesLost, GlassesReady, GlassesSaid
+from edge.events import (
+    CapabilitiesLearned,
+    ConfigurationReloaded,
+    GlassesLost,
+    GlassesReady,
+    GlassesSaid,
+)
 from edge.herald import Herald, as_event
 from edge.ports import Entry, GlassesStatus
 from firmware_bridge.capabilities import Capabilities, Origin
@@ -23,11 +29,15 @@ from firmware_bridge.messages import (
 from tools_cache.tool import Source, ToolDefinition
 
 CAPS = Capabilities.of("mock:display", {"display": True}, origin=Origin.FIRMWARE, now=90.0)
-READY = GlassesStatus(state="READY", ready=True, model="mock:display", firmware="1", capabilities=CAPS)
+READY = GlassesStatus(
+    state="READY", ready=True, model="mock:display", firmware="1", capabilities=CAPS
+)
 
 
 def tool(name, source):
-    return ToolDefinition(name=name, description="d", input_schema={"type": "object"}, source=source)
+    return ToolDefinition(
+        name=name, description="d", input_schema={"type": "object"}, source=source
+    )
 
 
 class Snapshot:
@@ -80,7 +90,9 @@ class Glasses:
 async def herald():
     bus, glasses, uplink, desk = Bus(), Glasses(), Uplink(), Desk()
     clock = Clock(boot=lambda: 100.0, wall=lambda: 1000.0)
-    made = Herald(bus=bus, glasses=glasses, uplink=uplink, registry=desk, clock=clock, host={"speech": True})
+    made = Herald(
+        bus=bus, glasses=glasses, uplink=uplink, registry=desk, clock=clock, host={"speech": True}
+    )
     running = asyncio.ensure_future(made.run())
     await told(uplink, lambda: uplink.announced)
     try:
@@ -101,7 +113,11 @@ async def test_the_report_has_every_value_with_origin_and_age_and_only_tools_of_
     async with herald() as (_, _, uplink, desk):
         report, presence = uplink.announced[0]
         assert presence == "connected"
-        assert report["capabilities"]["display"] == {"value": True, "origin": "firmware", "ageS": 10.0}
+        assert report["capabilities"]["display"] == {
+            "value": True,
+            "origin": "firmware",
+            "ageS": 10.0,
+        }
         assert [t["name"] for t in report["tools"]] == ["notes:add"]
         assert report["registry"] == {"version": "1.0.12345678"}
         assert desk.judged == [(CAPS, False)]
@@ -179,13 +195,17 @@ async def test_events_are_told_and_a_battery_renews_the_report():
 
 
 @pytest.mark.requirement("I4-link-quiet")
-async def test_glasses_that_are_back_at_once_were_never_away_and_those_that_are_not_are_told(monkeypatch):
+async def test_glasses_that_are_back_at_once_were_never_away_and_those_that_are_not_are_told(
+    monkeypatch,
+):
     monkeypatch.setattr("edge.herald.QUIET_S", 60.0)
     async with herald() as (bus, glasses, uplink, _):
         before = len(uplink.announced)
         glasses.now = replace(READY, ready=False, stale=True, gone_at=100.0)
         bus.publish(GlassesLost("gone"))
-        await asyncio.sleep(0.1)  # longer than a report needs to settle, shorter than a drop that is told
+        await asyncio.sleep(
+            0.1
+        )  # longer than a report needs to settle, shorter than a drop that is told
         assert len(uplink.announced) == before
         glasses.now = READY
         bus.publish(GlassesReady("m", "1", "a", 247, "tcp"))

@@ -14,14 +14,27 @@ from edge.store import marks
 from edge.store.marks import Marks
 
 DAMAGE = {
-    "empty": b"", "binary": b"\xff\xfe\x00\x01", "a path": b"a/b", "a sign": b"#", "too long": b"x" * 70, "much too long": b"x" * 100_000, "zeros": bytes(64),
-}  # fmt: skip
+    "empty": b"",
+    "binary": b"\xff\xfe\x00\x01",
+    "a path": b"a/b",
+    "a sign": b"#",
+    "too long": b"x" * 70,
+    "much too long": b"x" * 100_000,
+    "zeros": bytes(64),
+}
 
 
 def enrolled(name):
     return Enrolled(
-        edge_id=name, tenant="default", host="broker.example", port=8883, ca_pem="x", enrol_host="cloud.example", enrol_port=443, enrol_ca_pem="x",
-    )  # fmt: skip
+        edge_id=name,
+        tenant="default",
+        host="broker.example",
+        port=8883,
+        ca_pem="x",
+        enrol_host="cloud.example",
+        enrol_port=443,
+        enrol_ca_pem="x",
+    )
 
 
 def harm(folder, way):
@@ -73,7 +86,10 @@ def test_a_name_that_is_known_elsewhere_is_restored_and_said(tmp_path, way, who)
     found = identity.find("", tmp_path)
     assert found.edge_id == "edge-old"
     assert who in found.alarms["edge_id"]
-    assert (identity.find("", tmp_path).edge_id, identity.find("", tmp_path).alarms) == ("edge-old", {})
+    assert (identity.find("", tmp_path).edge_id, identity.find("", tmp_path).alarms) == (
+        "edge-old",
+        {},
+    )
 
 
 @pytest.mark.requirement("I11-edge-id")
@@ -98,9 +114,13 @@ def test_a_damaged_enrolment_does_not_hide_what_the_marks_know(tmp_path):
 
 @pytest.mark.requirement("I11-edge-id")
 async def test_a_daemon_whose_name_was_damaged_keeps_it_and_says_so_in_status(tmp_path):
-    settings = formed({
-        "edge": {"state_dir": str(tmp_path / "state")}, "control": {"socket": str(tmp_path / "c.sock"), "group": ""}, "glasses": {"radio": "inproc"},
-    })  # fmt: skip
+    settings = formed(
+        {
+            "edge": {"state_dir": str(tmp_path / "state")},
+            "control": {"socket": str(tmp_path / "c.sock"), "group": ""},
+            "glasses": {"radio": "inproc"},
+        }
+    )
     names, alarms = [], []
     for _ in range(2):
         async with AsyncExitStack() as stack:

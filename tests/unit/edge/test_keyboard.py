@@ -1,4 +1,6 @@
-"""What a person types: one line at a time, within a time; and which of several glasses is meant by it."""
+"""What a person types: one line at a time, within a time; and which of several glasses is meant
+by it.
+"""
 
 import io
 import os
@@ -54,7 +56,12 @@ def test_an_answer_that_comes_too_late_is_told_by_what_ended_the_window(monkeypa
 
     def told(*_, **__):
         yield {"event": "step", "state": "ASKING", "ask": "passkey"}
-        yield {"event": "failed", "code": "TIMEOUT", "text": "the pairing window closed", "fix": "glassd pair"}
+        yield {
+            "event": "failed",
+            "code": "TIMEOUT",
+            "text": "the pairing window closed",
+            "fix": "glassd pair",
+        }
 
     monkeypatch.setattr(desk, "ask", late)
     monkeypatch.setattr(desk, "stream", told)
@@ -67,7 +74,9 @@ def test_an_answer_that_comes_too_late_is_told_by_what_ended_the_window(monkeypa
 def test_glasses_that_are_up_are_not_paired_anew_however_their_address_is_written(monkeypatch):
     glasses = {"state": "ready", "bond": "passkey", "address": "F0:5A:6F:52:8B:15"}
     monkeypatch.setattr(up, "ask", lambda *_: {"glasses": glasses})
-    monkeypatch.setattr(up, "paired", lambda *_, **__: pytest.fail("their bond would be forgotten first"))
+    monkeypatch.setattr(
+        up, "paired", lambda *_, **__: pytest.fail("their bond would be forgotten first")
+    )
     screen = Screen(io.StringIO(), io.StringIO(), {}, as_json=False)
     for address in (None, "F0:5A:6F:52:8B:15", "f0:5a:6f:52:8b:15"):
         assert up.glasses_up(Namespace(address=address), screen) == glasses
@@ -79,4 +88,8 @@ def test_no_choice_is_wrong_usage_that_names_the_glasses(keyboard, line):
     keyboard.close()
     with pytest.raises(CliError) as error:
         up._asked(Screen(io.StringIO(), io.StringIO(), {}, as_json=False), ["A", "B"])
-    assert (error.value.exit_code, "A, B" in error.value.message, "--address" in error.value.fix) == (2, True, True)
+    assert (
+        error.value.exit_code,
+        "A, B" in error.value.message,
+        "--address" in error.value.fix,
+    ) == (2, True, True)

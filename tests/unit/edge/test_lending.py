@@ -1,4 +1,6 @@
-"""What the house lends: nothing before it is asked for, the same afterwards, and another after a reload."""
+"""What the house lends: nothing before it is asked for, the same afterwards, and another after
+a reload.
+"""
 
 import subprocess
 import sys
@@ -16,7 +18,9 @@ from tools_cache import notes
 from tools_cache.knowledge import Question
 from tools_cache.tool import ErrorType, ToolFailure
 
-DAV = Settings(calendar=Calendar(url="https://dav.example/eva/", username="eva", password_file="/secret"))
+DAV = Settings(
+    calendar=Calendar(url="https://dav.example/eva/", username="eva", password_file="/secret")
+)
 CLOCK = Clock(boot=lambda: 100.0, wall=lambda: 1_795_257_000.0, boot_id="b")
 
 
@@ -25,7 +29,16 @@ async def lend(tmp_path):
     made, packages = [], Packages(tmp_path / "packages")
 
     def of(settings, secret=lambda file, name: "hunter2"):
-        made.append(Lending(settings, state=tmp_path, clock=CLOCK, secret=secret, notes=PackageStorage(packages, "notes"), voice_active=lambda: False))
+        made.append(
+            Lending(
+                settings,
+                state=tmp_path,
+                clock=CLOCK,
+                secret=secret,
+                notes=PackageStorage(packages, "notes"),
+                voice_active=lambda: False,
+            )
+        )
         return made[-1]
 
     of.storage = PackageStorage(packages, "notes")
@@ -36,8 +49,14 @@ async def lend(tmp_path):
 
 
 def test_a_daemon_that_lends_nothing_yet_has_loaded_nothing_of_it():
-    code = "import sys, edge.app; print(sorted(n for n in sys.modules if n.startswith(('edge.calendars', 'edge.store.knowledge', 'tools_cache.calendars', 'tools_cache.knowledge'))))"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    code = (
+        "import sys, edge.app; print(sorted(n for n in sys.modules if "
+        "n.startswith(('edge.calendars', 'edge.store.knowledge', "
+        "'tools_cache.calendars', 'tools_cache.knowledge'))))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+    )
     assert ran.stdout.strip() == "[]"
 
 
@@ -50,9 +69,13 @@ async def test_documents_and_notes_are_found_and_another_folder_takes_their_plac
     await lend.storage.execute(notes.INSERT, "word of mine", "word of mine", 5.0)
     base = lending.lent().knowledge()
     assert [e.id for e in await base.search(Question(terms=("word",)))] == ["one.md"]
-    assert [e.id for e in await base.search(Question(terms=("word",), namespace="personal"))] == ["note:1"]
+    assert [e.id for e in await base.search(Question(terms=("word",), namespace="personal"))] == [
+        "note:1"
+    ]
     lending.use(Settings(kb=Kb(folder=str(tmp_path / "two"))))
-    assert [e.id for e in await lending.lent().knowledge().search(Question(terms=("word",)))] == ["two.md"]
+    assert [e.id for e in await lending.lent().knowledge().search(Question(terms=("word",)))] == [
+        "two.md"
+    ]
     assert lending.knowledge() is base
 
 
@@ -85,4 +108,9 @@ async def test_a_password_that_cannot_be_read_is_a_persons_work(lend, caplog):
 def test_folders_and_servers_change_without_a_restart():
     found = plan(Settings(), replace(DAV, kb=Kb(folder="/srv/kb")))
     assert found.restart == ()
-    assert set(found.live) == {"kb.folder", "calendar.url", "calendar.username", "calendar.password_file"}
+    assert set(found.live) == {
+        "kb.folder",
+        "calendar.url",
+        "calendar.username",
+        "calendar.password_file",
+    }

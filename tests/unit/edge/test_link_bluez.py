@@ -1,6 +1,8 @@
-"""The link on BlueZ's own terms: whatever happens to bluetoothd, its adapter and its bus, the link comes back by itself.
+"""The link on BlueZ's own terms: whatever happens to bluetoothd, its adapter and its bus, the link
+comes back by itself.
 
-Real D-Bus, real bleak, the real finder and link manager, real mock glasses; only bluetoothd is played (fake_bluez.py).
+Real D-Bus, real bleak, the real finder and link manager, real mock glasses; only bluetoothd is
+played (fake_bluez.py).
 """
 
 import asyncio
@@ -24,7 +26,13 @@ from firmware_bridge.sim.time import SimTime
 from firmware_bridge.transports.ble import left_over
 from tests.system import needs
 from tests.unit.edge.test_link_manager import MemoryNotes
-from tests.unit.firmware_bridge.fake_bluez import ADDRESS, HCI0, Peer, no_bluetoothctl, private_bluez
+from tests.unit.firmware_bridge.fake_bluez import (
+    ADDRESS,
+    HCI0,
+    Peer,
+    no_bluetoothctl,
+    private_bluez,
+)
 
 pytestmark = [pytest.mark.enable_socket, needs("dbus-daemon")]
 
@@ -35,15 +43,28 @@ PAGE = ShowPage("s", lines=(TextLine(0, "hello"),))
 class Story:
     def __init__(self, bluez, folder, *, ours=lambda: None, scan_s=0.2):
         self.bluez = bluez
-        self.peer = Peer(MockGlasses(find("mock:display"), out_dir=folder, time=SimTime(50), tell=lambda _event: None))
-        self.finder = BleFinder("bluez", address=None, model="mock:display", scan_s=scan_s, connect_s=5.0, ours=ours)
+        self.peer = Peer(
+            MockGlasses(
+                find("mock:display"), out_dir=folder, time=SimTime(50), tell=lambda _event: None
+            )
+        )
+        self.finder = BleFinder(
+            "bluez", address=None, model="mock:display", scan_s=scan_s, connect_s=5.0, ours=ours
+        )
         self.bus = Bus()
         self.link = LinkManager(
-            self.finder, bus=self.bus, clock=Clock(), notes=MemoryNotes(), backoff=Backoff(lambda: 0.5, first_s=0.05, most_s=0.1),
-        )  # fmt: skip
+            self.finder,
+            bus=self.bus,
+            clock=Clock(),
+            notes=MemoryNotes(),
+            backoff=Backoff(lambda: 0.5, first_s=0.05, most_s=0.1),
+        )
         self._was, self._read = [], 0
         publish = self.bus.publish
-        self.bus.publish = lambda happening: (self._was.append(self.link.status()), publish(happening))
+        self.bus.publish = lambda happening: (
+            self._was.append(self.link.status()),
+            publish(happening),
+        )
 
     async def until(self, condition, what):
         try:
@@ -54,7 +75,9 @@ class Story:
             raise AssertionError(f"{what}: {self.link.status()}") from None
 
     async def ready(self, link):
-        await self.until(lambda: self.link.status().ready and self.link.status().link >= link, f"link {link}")
+        await self.until(
+            lambda: self.link.status().ready and self.link.status().link >= link, f"link {link}"
+        )
         assert (await self.link.request(PAGE)).drawn > 0
 
     def mark(self):
@@ -62,10 +85,19 @@ class Story:
         self._read = len(self._was)
 
     async def issue(self, word):
-        """The status of the next moment that had this issue, however short: each change of the link is kept."""
+        """The status of the next moment that had this issue, however short: each change of the
+        link is kept.
+        """
 
         def had():
-            return next((at for at, was in enumerate(self._was[self._read :], self._read) if was.issue == word), None)
+            return next(
+                (
+                    at
+                    for at, was in enumerate(self._was[self._read :], self._read)
+                    if was.issue == word
+                ),
+                None,
+            )
 
         await self.until(lambda: had() is not None, word)
         self._read = had() + 1
@@ -123,7 +155,7 @@ async def test_a_killed_bluetoothd_ends_the_link_at_once_and_a_new_one_is_used(s
 
 
 @pytest.mark.requirement("I4-link-adapter")
-async def test_an_adapter_switched_off_or_pulled_out_ends_the_link_and_is_used_again_when_it_is_there(story):
+async def test_an_adapter_that_is_off_or_gone_ends_the_link_and_is_used_again_when_back(story):
     await story.bluez.power(on=False)
     assert "bluetoothctl power on" in (await story.issue("powered_off")).hint
     await story.bluez.power(on=True)
@@ -194,7 +226,9 @@ async def test_a_link_that_another_program_holds_is_named_and_ended(story, caplo
 async def test_a_scan_that_is_in_progress_passes(bluez, tmp_path):
     story = Story(bluez, tmp_path)
     bluez.put_near(story.peer)
-    bluez.errors["StartDiscovery"] = [("org.bluez.Error.InProgress", "Operation already in progress")] * 3
+    bluez.errors["StartDiscovery"] = [
+        ("org.bluez.Error.InProgress", "Operation already in progress")
+    ] * 3
     async with running(story):
         status = await story.issue("busy")
         assert "another program is scanning" in status.hint
@@ -205,7 +239,9 @@ async def test_a_scan_that_is_stuck_costs_a_reset_of_the_adapter(bluez, tmp_path
     monkeypatch.setattr("firmware_bridge.transports.bluez_cure.OFF_S", 0.01)
     story = Story(bluez, tmp_path)
     bluez.put_near(story.peer)
-    stuck = bluez.errors["StartDiscovery"] = [("org.bluez.Error.InProgress", "Operation already in progress")] * 1000
+    stuck = bluez.errors["StartDiscovery"] = [
+        ("org.bluez.Error.InProgress", "Operation already in progress")
+    ] * 1000
     async with running(story):
         await story.until(lambda: ("Set", HCI0) in bluez.calls, "reset")
         stuck.clear()
@@ -213,7 +249,9 @@ async def test_a_scan_that_is_stuck_costs_a_reset_of_the_adapter(bluez, tmp_path
 
 
 @pytest.mark.requirement("I4-link-bond-lost")
-async def test_a_bonded_link_that_fails_three_times_is_a_lost_bond_asked_about_and_not_tried_on(bluez, tmp_path, caplog):
+async def test_a_bonded_link_that_fails_three_times_is_a_lost_bond_asked_about_and_not_tried_on(
+    bluez, tmp_path, caplog
+):
     story = Story(bluez, tmp_path)
     story.peer.paired = True
     story.peer.connect_error = ("org.bluez.Error.Failed", "br-connection-canceled")
@@ -230,8 +268,12 @@ async def test_a_bonded_link_that_fails_three_times_is_a_lost_bond_asked_about_a
             story.peer.connect_error = None
             story.link.resume()
             await story.ready(1)
-    warned = [record.getMessage() for record in caplog.records if record.name == "edge.link_manager"]
-    assert ["× 1: fresh" in text or "× 3: ask" in text for text in warned] == [True, True], "the first failure, and that somebody has to come"
+    warned = [
+        record.getMessage() for record in caplog.records if record.name == "edge.link_manager"
+    ]
+    assert ["× 1: fresh" in text or "× 3: ask" in text for text in warned] == [True, True], (
+        "the first failure, and that somebody has to come"
+    )
 
 
 async def test_only_glasses_of_ours_are_connected_to(bluez, tmp_path):
@@ -282,28 +324,42 @@ class Arm(Peer):
 
     def device(self):
         name = Variant("s", f"Even G1_47_{self.letter}_{self.address.replace(':', '')[-6:]}")
-        return {**super().device(), "Name": name, "Alias": name, "UUIDs": Variant("as", [find("even_g1").gatt.service])}
+        return {
+            **super().device(),
+            "Name": name,
+            "Alias": name,
+            "UUIDs": Variant("as", [find("even_g1").gatt.service]),
+        }
 
 
 @pytest.mark.requirement("I4-link-left-over")
 @pytest.mark.parametrize("theirs", ["L", "R"])
 async def test_of_two_left_over_arms_of_one_name_only_ours_is_taken_over(bluez, tmp_path, theirs):
     glasses = Story(bluez, tmp_path).peer.glasses
-    arms = {letter: Arm(glasses, letter, f"F0:00:00:00:00:0{number}") for number, letter in enumerate("LR")}
+    arms = {
+        letter: Arm(glasses, letter, f"F0:00:00:00:00:0{number}")
+        for number, letter in enumerate("LR")
+    }
     ours = arms["LR".replace(theirs, "")].address
     for arm in arms.values():
         bluez.link(bluez.put_near(arm))
-    finder = BleFinder("bluez", address=None, model=None, scan_s=0.2, connect_s=5.0, ours=lambda: frozenset({ours}))
+    finder = BleFinder(
+        "bluez", address=None, model=None, scan_s=0.2, connect_s=5.0, ours=lambda: frozenset({ours})
+    )
     try:
         sighting = await finder.seek()
         assert [arm.address for arm in sighting.arms] == [ours]
         await finder.fresh()
-        assert [bluez.connected(arm) for arm in arms.values()] == [arm.address != ours for arm in arms.values()]
+        assert [bluez.connected(arm) for arm in arms.values()] == [
+            arm.address != ours for arm in arms.values()
+        ]
     finally:
         await finder.close()
 
 
-async def test_glasses_that_were_forgotten_after_they_were_heard_are_not_connected_to(bluez, tmp_path):
+async def test_glasses_that_were_forgotten_after_they_were_heard_are_not_connected_to(
+    bluez, tmp_path
+):
     known = {ADDRESS, "F0:00:00:00:00:09"}
     story = Story(bluez, tmp_path, ours=lambda: frozenset(known))
     bluez.put_near(story.peer)

@@ -1,4 +1,5 @@
-"""The link manager: seeks for ever, knows what the glasses can do, and says truthfully when they are away.
+"""The link manager: seeks for ever, knows what the glasses can do, and says truthfully when they
+are away.
 
 Below it: the real driver, the real codec in both roles, mock glasses joined in memory.
 """
@@ -130,9 +131,14 @@ class Story:
         self.notes = notes or MemoryNotes()
         self.rests = []
         self.manager = LinkManager(
-            self.finder, bus=self.bus, clock=clock or Clock(), notes=self.notes, configured=configured,
-            backoff=Backoff(lambda: 1.0, first_s=0.5, most_s=4.0, stable_s=10.0), rest=self._rest,
-        )  # fmt: skip
+            self.finder,
+            bus=self.bus,
+            clock=clock or Clock(),
+            notes=self.notes,
+            configured=configured,
+            backoff=Backoff(lambda: 1.0, first_s=0.5, most_s=4.0, stable_s=10.0),
+            rest=self._rest,
+        )
 
     async def _rest(self, seconds):
         self.rests.append(seconds)
@@ -260,7 +266,9 @@ async def test_after_a_restart_the_last_known_glasses_are_known_stale_and_older(
         assert status.capabilities.report(Clock().boot())["display"]["ageS"] >= 100
 
 
-@pytest.mark.parametrize("damage", [{"model": 1}, {"model": "m", "report": {"display": {}}, "wall": 0}, "text", None])
+@pytest.mark.parametrize(
+    "damage", [{"model": 1}, {"model": "m", "report": {"display": {}}, "wall": 0}, "text", None]
+)
 async def test_a_damaged_note_is_left_aside(tmp_path, damage):
     notes = MemoryNotes()
     notes.kept[NOTE] = damage
@@ -356,8 +364,13 @@ async def test_a_refusal_stops_the_trying_until_somebody_resumes_it(tmp_path):
 
 
 @pytest.mark.requirement("I4-link-asks")
-async def test_the_log_says_that_somebody_has_to_come_even_after_the_warning_of_the_cycle(tmp_path, caplog):
-    gone = failing(RadioReason.NOT_FOUND, 2) + [RadioError(RadioReason.BOND_LOST, "no key", "pair again")] * 2
+async def test_the_log_says_that_somebody_has_to_come_even_after_the_warning_of_the_cycle(
+    tmp_path, caplog
+):
+    gone = (
+        failing(RadioReason.NOT_FOUND, 2)
+        + [RadioError(RadioReason.BOND_LOST, "no key", "pair again")] * 2
+    )
     with caplog.at_level(logging.WARNING, "edge.link_manager"):
         async with Story(tmp_path, failures=gone).running() as story:
             for _ in range(2):
@@ -521,7 +534,9 @@ async def test_whoever_fails_while_pausing_gives_the_radio_back(tmp_path):
 
 
 @pytest.mark.requirement("I4-link-restored")
-async def test_an_open_microphone_is_open_again_before_anybody_hears_that_the_glasses_are_back(tmp_path):
+async def test_an_open_microphone_is_open_again_before_anybody_hears_that_the_glasses_are_back(
+    tmp_path,
+):
     async with Story(tmp_path).running() as story:
         await story.until("glasses.ready")
         await story.manager.request(StartMicrophone(4, AudioFormat.PCM16))
@@ -574,7 +589,9 @@ async def test_a_lens_that_was_made_dark_counts_as_dark_after_a_reconnect_too(tm
     story.manager._wishes.of("loopback:glasses")
     story.manager._wishes.granted(SetBrightness(level=0))
     async with story.running():
-        await story.until("glasses.ready")  # these glasses refuse it now, so nobody knows how bright they are
+        await story.until(
+            "glasses.ready"
+        )  # these glasses refuse it now, so nobody knows how bright they are
         assert story.manager.status().unseen.startswith("perhaps ")
         story.manager._wishes.granted(SetBrightness(level=0))
         await story.manager.request(PAGE)
@@ -586,7 +603,13 @@ async def test_a_lens_that_was_made_dark_counts_as_dark_after_a_reconnect_too(tm
 
 
 @pytest.mark.requirement("I11-consent-alone")
-@pytest.mark.parametrize(("hiding", "showing"), [(SetSilentMode(on=True), SetSilentMode(on=False)), (SetBrightness(level=0), SetBrightness(level=3))])
+@pytest.mark.parametrize(
+    ("hiding", "showing"),
+    [
+        (SetSilentMode(on=True), SetSilentMode(on=False)),
+        (SetBrightness(level=0), SetBrightness(level=3)),
+    ],
+)
 def test_a_setting_without_an_answer_hides_the_lens_until_one_is_answered(hiding, showing):
     wishes = Wishes()
     wishes.of("a")
@@ -617,9 +640,14 @@ async def test_what_two_sides_say_of_themselves_is_in_the_status(tmp_path):
         driver._enqueue(BatteryChanged(80, side=Side.RIGHT))
         driver._enqueue(BatteryChanged(40, side=Side.LEFT))
         driver._enqueue(SideChanged(Side.LEFT, up=False, reason="out of range"))
-        await until(lambda: story.manager.status().sides.get(Side.LEFT, SideStatus()).state == "lost")
+        await until(
+            lambda: story.manager.status().sides.get(Side.LEFT, SideStatus()).state == "lost"
+        )
         status = story.manager.status()
-        assert status.sides == {Side.LEFT: SideStatus("lost", 40, "out of range"), Side.RIGHT: SideStatus("up", 80)}
+        assert status.sides == {
+            Side.LEFT: SideStatus("lost", 40, "out of range"),
+            Side.RIGHT: SideStatus("up", 80),
+        }
         assert status.battery == 40
         driver._enqueue(SideChanged(Side.LEFT, up=True))
         await until(lambda: story.manager.status().sides[Side.LEFT].state == "up")
@@ -629,14 +657,20 @@ async def test_what_two_sides_say_of_themselves_is_in_the_status(tmp_path):
         assert {how.state for how in story.manager.status().sides.values()} == {"lost"}
 
 
-async def test_while_somebody_borrows_the_radio_status_does_not_say_that_the_glasses_are_there(tmp_path):
+async def test_while_somebody_borrows_the_radio_status_does_not_say_that_the_glasses_are_there(
+    tmp_path,
+):
     async with Story(tmp_path).running() as story:
         await story.until("glasses.ready")
         story.manager._driver._enqueue(SideChanged(Side.LEFT, up=True))
         await until(lambda: Side.LEFT in story.manager.status().sides)
         async with asyncio.timeout(40), story.manager.paused("pairing"):
             status = story.manager.status()
-            assert (status.ready, status.stale, status.sides[Side.LEFT].state) == (False, True, "lost")
+            assert (status.ready, status.stale, status.sides[Side.LEFT].state) == (
+                False,
+                True,
+                "lost",
+            )
 
 
 async def test_a_word_to_go_on_from_before_a_pause_does_not_end_it(tmp_path):
@@ -695,7 +729,9 @@ async def test_a_link_that_is_up_is_never_overdue_nor_is_one_that_rests_or_is_le
 
 
 @pytest.mark.parametrize("step", ["seeking", "connecting", "closing"])
-async def test_a_step_of_the_link_that_does_not_end_is_told_by_its_name(tmp_path, monkeypatch, step):
+async def test_a_step_of_the_link_that_does_not_end_is_told_by_its_name(
+    tmp_path, monkeypatch, step
+):
     monkeypatch.setattr("firmware_bridge.driver.CLOSE_S", 0.01)
     story, reached, stuck = Watched(tmp_path), asyncio.Event(), asyncio.Event()
 

@@ -1,4 +1,6 @@
-"""Log lines: one event a line, extras beside it, journald's priorities, no secrets, no control characters."""
+"""Log lines: one event a line, extras beside it, journald's priorities, no secrets, no control
+characters.
+"""
 
 import io
 import logging
@@ -30,7 +32,9 @@ def broken(text):
 
 
 def line(*, journal=False, **record):
-    made = logging.makeLogRecord({"name": "edge.x", "levelno": 20, "levelname": "INFO", "msg": "m", **record})
+    made = logging.makeLogRecord(
+        {"name": "edge.x", "levelno": 20, "levelname": "INFO", "msg": "m", **record}
+    )
     return logs.LineFormatter(logs.Redactor(), journal=journal).format(made)
 
 
@@ -60,7 +64,10 @@ def test_of_a_secret_that_begins_like_another_one_no_end_is_left():
 def test_for_the_journal_every_line_has_its_priority():
     levels = {"CRITICAL": 2, "ERROR": 3, "WARNING": 4, "INFO": 6, "DEBUG": 7}
     for name, number in levels.items():
-        assert line(journal=True, levelno=getattr(logging, name), levelname=name) == f"<{number}>edge.x: m"
+        assert (
+            line(journal=True, levelno=getattr(logging, name), levelname=name)
+            == f"<{number}>edge.x: m"
+        )
 
 
 def test_a_traceback_keeps_its_lines_each_with_the_priority():
@@ -78,12 +85,19 @@ def test_text_from_elsewhere_cannot_start_a_line_or_move_the_cursor():
     assert r"a\nb\x1b[2J\r\u2028c" in text
 
 
-@pytest.mark.parametrize(("raw", "shown"), [
-    ("password=hunter2 ok", "password=*** ok"), ('{"token": "abc123"}', '{"token": "***"}'),
-    ("Authorization: Bearer abcdefgh123", "Authorization: Bearer ***"), ("sent Bearer abcdefgh123", "sent Bearer ***"),
-    ("https://ann:hunter2@host/x", "https://***@host/x"), ("api_key=zzz", "api_key=***"),
-    ("the token bucket is empty", "the token bucket is empty"), ("token_file=/etc/x", "token_file=/etc/x"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("password=hunter2 ok", "password=*** ok"),
+        ('{"token": "abc123"}', '{"token": "***"}'),
+        ("Authorization: Bearer abcdefgh123", "Authorization: Bearer ***"),
+        ("sent Bearer abcdefgh123", "sent Bearer ***"),
+        ("https://ann:hunter2@host/x", "https://***@host/x"),
+        ("api_key=zzz", "api_key=***"),
+        ("the token bucket is empty", "the token bucket is empty"),
+        ("token_file=/etc/x", "token_file=/etc/x"),
+    ],
+)
 def test_what_looks_like_a_secret_is_hidden(raw, shown):
     assert logs.Redactor()(raw) == shown
 

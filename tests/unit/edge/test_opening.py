@@ -1,4 +1,6 @@
-"""What a daemon has when it lets the first client in. Real rooms; nothing is served over a radio or a broker."""
+"""What a daemon has when it lets the first client in. Real rooms; nothing is served over a
+radio or a broker.
+"""
 
 import socket
 from contextlib import AsyncExitStack
@@ -11,7 +13,9 @@ from edge.settings_reading import formed
 
 
 @pytest.mark.requirement("S2-33")
-async def test_no_client_is_let_in_and_nobody_told_before_all_tools_are_loaded(tmp_path, monkeypatch):
+async def test_no_client_is_let_in_and_nobody_told_before_all_tools_are_loaded(
+    tmp_path, monkeypatch
+):
     door, bell = tmp_path / "control.sock", tmp_path / "notify"
     seen, load = [], RegistryCache.load
 
@@ -20,9 +24,13 @@ async def test_no_client_is_let_in_and_nobody_told_before_all_tools_are_loaded(t
         load(registry, shelf)
 
     monkeypatch.setattr(RegistryCache, "load", watched)
-    settings = formed({
-        "edge": {"state_dir": str(tmp_path / "state")}, "control": {"socket": str(door), "group": ""}, "glasses": {"radio": "inproc"},
-    })  # fmt: skip
+    settings = formed(
+        {
+            "edge": {"state_dir": str(tmp_path / "state")},
+            "control": {"socket": str(door), "group": ""},
+            "glasses": {"radio": "inproc"},
+        }
+    )
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as systemd:
         systemd.bind(str(bell))
         async with AsyncExitStack() as stack:
@@ -30,6 +38,8 @@ async def test_no_client_is_let_in_and_nobody_told_before_all_tools_are_loaded(t
             await daemon.open(stack)
             assert seen == [(False, 0)], "loaded once, before there is a door"
             assert door.exists()
-            assert {"clock:now", "notes:add"} <= {e.definition.name for e in daemon.registry.snapshot().entries()}
+            assert {"clock:now", "notes:add"} <= {
+                e.definition.name for e in daemon.registry.snapshot().entries()
+            }
             with pytest.raises(BlockingIOError):
                 systemd.recv(1024)

@@ -1,4 +1,6 @@
-"""What the gate asks of the choice of tools: off, shut, rates and turns; in the order of C-13, and audited."""
+"""What the gate asks of the choice of tools: off, shut, rates and turns; in the order of C-13,
+and audited.
+"""
 
 import pytest
 
@@ -37,14 +39,19 @@ def choice():
 
 
 @pytest.mark.requirement("S0-69", "S4-23")
-async def test_a_tool_that_is_off_for_its_user_does_not_run_and_the_audit_log_says_user_disabled(tmp_path, choice):
+async def test_a_tool_that_is_off_for_its_user_does_not_run_and_the_audit_log_says_user_disabled(
+    tmp_path, choice
+):
     choice.off["ann", "notes:add"] = "disabled: glassd tools enable notes:add"
     async with house(tmp_path, policy_=Policy(choice=choice)) as h:
         refused = await h.call("notes:add", {"text": "milk"}, user_id="ann")
         assert (refused.error.code, refused.error.type) == (ErrorCode.USER_DISABLED, "PERMANENT")
         assert (await h.call("notes:add", {"text": "milk"})).ok
         assert [call.user_id for call in h.tools.runs] == ["local"]
-        assert [(a["outcome"], a["reason"], a["userId"]) for a in h.audit] == [("refused", "user_disabled", "ann"), ("answered", "lives on this edge", "local")]
+        assert [(a["outcome"], a["reason"], a["userId"]) for a in h.audit] == [
+            ("refused", "user_disabled", "ann"),
+            ("answered", "lives on this edge", "local"),
+        ]
 
 
 @pytest.mark.requirement("S4-20", "C-39")
@@ -55,7 +62,9 @@ async def test_a_gate_that_opens_between_two_calls_lets_the_second_run(tmp_path,
         choice.shut.clear()
         assert (await h.call("notes:list")).ok
         choice.shut["notes:list"] = "no calendar is configured"
-        assert (await h.call("notes:list")).error.message == "Tool notes:list is not available now: no calendar is configured"
+        assert (
+            await h.call("notes:list")
+        ).error.message == "Tool notes:list is not available now: no calendar is configured"
 
 
 async def test_off_is_judged_before_mode_arguments_and_budget(tmp_path, choice):
@@ -96,18 +105,24 @@ async def test_another_policy_takes_force_at_the_next_call(tmp_path, choice):
         assert (await h.call("notes:list")).ok
         assert (await h.call("notes:list")).error.code is ErrorCode.RATE_LIMIT
         choice.off["local", "notes:add"] = "disabled"
-        assert (await h.call("notes:add", {"text": "x"})).error.code is ErrorCode.USER_DISABLED, "the choice stays"
+        assert (await h.call("notes:add", {"text": "x"})).error.code is ErrorCode.USER_DISABLED, (
+            "the choice stays"
+        )
         h.orchestrator.adopt(Limits(), Policy(enabled=False))
         assert (await h.call("find:one")).error.code is ErrorCode.DENIED
 
 
 @pytest.mark.requirement("S3-05")
-async def test_what_a_model_calls_through_our_invoke_is_shown_and_what_other_tools_call_is_not(tmp_path):
+async def test_what_a_model_calls_through_our_invoke_is_shown_and_what_other_tools_call_is_not(
+    tmp_path,
+):
     async with house(tmp_path) as h:
         h.registry.entries["registry:invoke"] = type(h.registry.entries["notes:list"])(
             tool("registry:invoke", execution_type=ExecutionType.INTERNAL, visible=True), "app"
         )
         assert (await h.call("registry:invoke")).meta["delivery"] == "none"
-        assert (await h.call("notes:list", depth=1, through="registry:invoke", origin=CallOrigin.MCP)).meta["delivery"] == "shown"
+        assert (
+            await h.call("notes:list", depth=1, through="registry:invoke", origin=CallOrigin.MCP)
+        ).meta["delivery"] == "shown"
         assert (await h.call("notes:list", depth=1, through="notes:add")).meta["delivery"] == "none"
         assert h.glasses.texts() == ["did notes:list"]

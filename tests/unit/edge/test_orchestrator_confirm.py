@@ -1,4 +1,6 @@
-"""A call that needs a yes: asked once, decided once, on disk all the while; the token opens exactly one door once."""
+"""A call that needs a yes: asked once, decided once, on disk all the while; the token opens
+exactly one door once.
+"""
 
 import asyncio
 from dataclasses import replace
@@ -20,11 +22,16 @@ def token_of(answer):
 
 
 @pytest.mark.requirement("S2-95", "S2-100")
-async def test_a_yes_of_the_wearer_runs_the_call_once_and_a_waiting_caller_gets_its_result(tmp_path):
+async def test_a_yes_of_the_wearer_runs_the_call_once_and_a_waiting_caller_gets_its_result(
+    tmp_path,
+):
     async with house(tmp_path) as h:
         caller = asyncio.create_task(h.call("danger:erase", ARGS))
         question = await h.wearer.question()
-        assert (question.text, question.timeout_s) == ('Execute danger:erase\nFrom this device. It says of itself: "d"\ntext: all\ntop_k: 5', 300.0)
+        assert (question.text, question.timeout_s) == (
+            'Execute danger:erase\nFrom this device. It says of itself: "d"\ntext: all\ntop_k: 5',
+            300.0,
+        )
         assert not h.tools.runs
         assert (await h.store.recent(1, pending=True))[0]["state"] == "AWAITING_CONFIRMATION"
         h.wearer.say(Answer.ALLOW)
@@ -52,10 +59,27 @@ async def test_a_caller_who_does_not_wait_gets_the_whole_request_while_the_lens_
     async with house(tmp_path) as h:
         answer = await h.orchestrator.begin(make("danger:erase", ARGS))
         error = answer.error
-        assert (error.type, error.retryable, error.partial_side_effects) == (ErrorType.CONFIRMATION_REQUIRED, False, False)
+        assert (error.type, error.retryable, error.partial_side_effects) == (
+            ErrorType.CONFIRMATION_REQUIRED,
+            False,
+            False,
+        )
         request = error.confirmation_request
-        assert set(request) == {"token", "expires", "tool", "args", "preview", "origin", "particulars"}
-        assert request["particulars"] == ["Execute danger:erase", 'From this device. It says of itself: "d"', "text: all", "top_k: 5"]
+        assert set(request) == {
+            "token",
+            "expires",
+            "tool",
+            "args",
+            "preview",
+            "origin",
+            "particulars",
+        }
+        assert request["particulars"] == [
+            "Execute danger:erase",
+            'From this device. It says of itself: "d"',
+            "text: all",
+            "top_k: 5",
+        ]
         assert (request["tool"], request["preview"]) == ("danger:erase", "Execute danger:erase")
         assert request["args"] == {"text": "all", "top_k": 5}
         assert len(bytes.fromhex(request["token"])) == 16
@@ -80,15 +104,25 @@ async def test_a_token_runs_the_stored_call_once_and_the_second_time_it_is_used(
         assert [run.call_id for run in h.tools.runs] == [call.call_id]
         assert h.wearer.withdrawn == 1  # the question left the lens
         again = await h.orchestrator.confirm(token, allow=True, call=make("danger:erase", ARGS))
-        assert (again.error.type, again.error.code) == (ErrorType.CONFIRMATION_EXPIRED, ErrorCode.USED)
+        assert (again.error.type, again.error.code) == (
+            ErrorType.CONFIRMATION_EXPIRED,
+            ErrorCode.USED,
+        )
         assert len(h.tools.runs) == 1
 
 
 @pytest.mark.requirement("S2-96")
-@pytest.mark.parametrize("other", [
-    {"args": {"text": "some"}}, {"name": "notes:add"}, {"session": "other"}, {"user_id": "mallory"},
-    {"args": {"text": 5}}, {"name": "not:there"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"args": {"text": "some"}},
+        {"name": "notes:add"},
+        {"session": "other"},
+        {"user_id": "mallory"},
+        {"args": {"text": 5}},
+        {"name": "not:there"},
+    ],
+)
 async def test_a_token_of_another_call_is_a_mismatch_and_stays_open(tmp_path, other):
     async with house(tmp_path) as h:
         token = token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
@@ -103,7 +137,10 @@ async def test_a_token_of_another_call_is_a_mismatch_and_stays_open(tmp_path, ot
 async def test_an_unknown_token_is_expired(tmp_path):
     async with house(tmp_path) as h:
         answer = await h.orchestrator.confirm("00" * 16, allow=True)
-        assert (answer.error.type, answer.error.code) == (ErrorType.CONFIRMATION_EXPIRED, ErrorCode.EXPIRED)
+        assert (answer.error.type, answer.error.code) == (
+            ErrorType.CONFIRMATION_EXPIRED,
+            ErrorCode.EXPIRED,
+        )
 
 
 @pytest.mark.requirement("S2-72")
@@ -124,7 +161,9 @@ async def test_a_tap_and_a_token_at_once_run_it_once(tmp_path):
         token = token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
         await h.wearer.question()
         h.wearer.say(Answer.ALLOW)
-        answers = await asyncio.gather(*(h.orchestrator.confirm(token, allow=True) for _ in range(4)))
+        answers = await asyncio.gather(
+            *(h.orchestrator.confirm(token, allow=True) for _ in range(4))
+        )
         if not any(a.ok for a in answers):
             await h.happened(CallCompleted)
         assert len(h.tools.runs) == 1
@@ -214,7 +253,9 @@ async def test_a_token_outlives_a_restart(tmp_path):
     async with house(tmp_path) as h:
         answer = await h.orchestrator.begin(make("danger:erase", ARGS))
     async with house(tmp_path) as h:
-        done = await h.orchestrator.confirm(token_of(answer), allow=True, call=make("danger:erase", ARGS))
+        done = await h.orchestrator.confirm(
+            token_of(answer), allow=True, call=make("danger:erase", ARGS)
+        )
         assert done.ok
         assert done.meta["callId"] == answer.meta["callId"]
         assert len(h.tools.runs) == 1
@@ -237,7 +278,9 @@ async def test_a_call_that_cannot_go_anywhere_asks_nobody(tmp_path):
         h.uplink.up = False
         h.registry.entries["shop:buy"] = replace(
             h.registry.entries["shop:buy"],
-            definition=replace(h.registry.entries["shop:buy"].definition, requires_confirmation="always"),
+            definition=replace(
+                h.registry.entries["shop:buy"].definition, requires_confirmation="always"
+            ),
         )
         answer = await h.call("shop:buy", ARGS)
         assert answer.error.code is ErrorCode.OFFLINE
@@ -253,10 +296,22 @@ def change(h, name, **changes):
     h.registry.entries[name] = replace(entry, definition=replace(entry.definition, **changes))
 
 
-@pytest.mark.parametrize("changes", [
-    {"description": "Erases everything."}, {"input_schema": {"type": "object", "properties": {"text": {"type": "string"}, "more": {}}}},
-    {"endpoint": "https://else.example/erase"}, {"source": Source.CLOUD}, {"raw": {"title": "Tidy up"}}, {"version": "2"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"description": "Erases everything."},
+        {
+            "input_schema": {
+                "type": "object",
+                "properties": {"text": {"type": "string"}, "more": {}},
+            }
+        },
+        {"endpoint": "https://else.example/erase"},
+        {"source": Source.CLOUD},
+        {"raw": {"title": "Tidy up"}},
+        {"version": "2"},
+    ],
+)
 @pytest.mark.requirement("CONSENT-grants")
 async def test_always_ends_when_the_tool_changes_and_the_next_call_asks(tmp_path, changes):
     async with house(tmp_path) as h:
@@ -268,7 +323,9 @@ async def test_always_ends_when_the_tool_changes_and_the_next_call_asks(tmp_path
         assert token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
         assert (len(h.tools.runs), len(h.wearer.asked)) == (ran, 2)
         change(h, "danger:erase", **{name: getattr(before, name) for name in changes})
-        assert (await h.call("danger:erase", {"text": "again"})).ok, "the very tool that was allowed"
+        assert (await h.call("danger:erase", {"text": "again"})).ok, (
+            "the very tool that was allowed"
+        )
 
 
 @pytest.mark.requirement("CONSENT-grants")
@@ -296,11 +353,18 @@ async def test_the_owner_sees_what_is_open_with_all_its_arguments_and_decides_by
     async with house(tmp_path) as h:
         await h.orchestrator.begin(make("danger:erase", {**ARGS}, call_id="c1"))
         (question,) = h.orchestrator.questions()
-        assert (question["call_id"], question["tool"], question["args"], question["origin"]) == ("c1", "danger:erase", {"top_k": 5, **ARGS}, "this device")
+        assert (question["call_id"], question["tool"], question["args"], question["origin"]) == (
+            "c1",
+            "danger:erase",
+            {"top_k": 5, **ARGS},
+            "this device",
+        )
         assert 0 < question["left_s"] <= 300
         assert (await h.orchestrator.decide("c1", allow=True)).ok
         assert (await h.orchestrator.decide("c1", allow=True)).error.code is ErrorCode.USED
-        assert (await h.orchestrator.decide("no such call", allow=True)).error.code is ErrorCode.EXPIRED
+        assert (
+            await h.orchestrator.decide("no such call", allow=True)
+        ).error.code is ErrorCode.EXPIRED
         assert (h.orchestrator.questions(), len(h.tools.runs)) == ([], 1)
 
 
@@ -317,11 +381,21 @@ async def test_an_id_alone_never_runs_what_was_refused(tmp_path):
 
 def _replace(h, **changes):
     entry = h.registry.entries["danger:erase"]
-    h.registry.entries["danger:erase"] = replace(entry, definition=replace(entry.definition, **changes))
+    h.registry.entries["danger:erase"] = replace(
+        entry, definition=replace(entry.definition, **changes)
+    )
 
 
 @pytest.mark.requirement("I11-consent-frozen")
-@pytest.mark.parametrize("changes", [{"description": "pays"}, {"input_schema": {"type": "object"}}, {"source": Source.CLOUD}, {"raw": {"x": 1}}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"description": "pays"},
+        {"input_schema": {"type": "object"}},
+        {"source": Source.CLOUD},
+        {"raw": {"x": 1}},
+    ],
+)
 @pytest.mark.parametrize("by_token", [False, True])
 async def test_a_yes_does_not_hold_for_a_tool_that_changed_meanwhile(tmp_path, changes, by_token):
     async with house(tmp_path) as h:
@@ -337,19 +411,25 @@ async def test_a_yes_does_not_hold_for_a_tool_that_changed_meanwhile(tmp_path, c
         if by_token:
             token = token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
             _replace(h, version="9.9.9")
-            assert (await h.orchestrator.confirm(token, allow=True)).error.code is ErrorCode.MISMATCH
+            assert (
+                await h.orchestrator.confirm(token, allow=True)
+            ).error.code is ErrorCode.MISMATCH
             assert not h.tools.runs
 
 
 @pytest.mark.requirement("I11-consent-frozen")
 async def test_a_yes_to_a_call_holds_for_its_answers_to_the_tool_only(tmp_path):
     def sent(to):
-        return make("danger:erase", ARGS, input={"inputResponses": {"who": {"content": {"to": to}}}})
+        return make(
+            "danger:erase", ARGS, input={"inputResponses": {"who": {"content": {"to": to}}}}
+        )
 
     async with house(tmp_path) as h:
         token = token_of(await h.orchestrator.begin(sent("mum")))
         for other in (sent("mallory"), make("danger:erase", ARGS)):
-            assert (await h.orchestrator.confirm(token, allow=True, call=other)).error.code is ErrorCode.MISMATCH
+            assert (
+                await h.orchestrator.confirm(token, allow=True, call=other)
+            ).error.code is ErrorCode.MISMATCH
         assert not h.tools.runs
         assert (await h.orchestrator.confirm(token, allow=True, call=sent("mum"))).ok
 
@@ -386,13 +466,16 @@ async def test_a_tool_that_changed_while_the_daemon_was_down_is_not_asked_about_
         await h.wearer.question()
     registry = FakeRegistry()
     registry.entries["danger:erase"] = replace(
-        registry.entries["danger:erase"], definition=replace(registry.entries["danger:erase"].definition, description="pays")
+        registry.entries["danger:erase"],
+        definition=replace(registry.entries["danger:erase"].definition, description="pays"),
     )
     async with house(tmp_path, registry=registry) as h:
         done = await h.happened(CallCompleted)
         assert not done.ok
         assert (await h.store.get(answer.meta["callId"]))["code"] == "MISMATCH"
-        assert (await h.orchestrator.confirm(token_of(answer), allow=True)).error.type is ErrorType.CONFIRMATION_EXPIRED
+        assert (
+            await h.orchestrator.confirm(token_of(answer), allow=True)
+        ).error.type is ErrorType.CONFIRMATION_EXPIRED
         assert not h.wearer.asked
         assert not h.tools.runs
 

@@ -60,16 +60,26 @@ async def test_a_cloud_call_is_accepted_says_its_progress_and_is_shown(tmp_path:
         worker(h, activatedForTool=True, tool="forged:name")
         answer = await h.call("shop:buy", progress=progress)
         assert answer.data == "from the cloud"
-        assert (answer.meta["route"], answer.meta["delivery"], answer.meta["tool"]) == ("cloud", "shown", "shop:buy")
+        assert (answer.meta["route"], answer.meta["delivery"], answer.meta["tool"]) == (
+            "cloud",
+            "shown",
+            "shop:buy",
+        )
         assert answer.meta["activatedForTool"] is True
         assert said == ["half way"]
         assert (await h.happened(CallProgressed)).text == "half way"
         assert h.uplink.deliveries == [(answer.meta["callId"], DeliveryReport(Delivery.SHOWN))]
-        assert [type(m).__name__ for m in h.uplink.done] == ["CallAccepted", "CallProgress", "CallResult"]
+        assert [type(m).__name__ for m in h.uplink.done] == [
+            "CallAccepted",
+            "CallProgress",
+            "CallResult",
+        ]
 
 
 @pytest.mark.requirement("K4-not-accepted")
-async def test_nobody_accepting_is_said_to_the_wearer_and_the_call_is_withdrawn(tmp_path: Path) -> None:
+async def test_nobody_accepting_is_said_to_the_wearer_and_the_call_is_withdrawn(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
         answer = await h.call("shop:buy")
         assert answer.error.code is ErrorCode.NOT_ACCEPTED
@@ -82,7 +92,9 @@ async def test_nobody_accepting_is_said_to_the_wearer_and_the_call_is_withdrawn(
         assert answer.meta["delivery"] == "shown"
 
 
-async def test_an_accepted_call_that_runs_too_long_is_a_timeout_with_the_truth_about_side_effects(tmp_path: Path) -> None:
+async def test_an_accepted_call_that_runs_too_long_is_a_timeout_with_the_truth_about_side_effects(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
         accepter(h)
         answer, harmless = await asyncio.gather(h.call("shop:buy"), h.call("shop:look"))
@@ -90,11 +102,16 @@ async def test_an_accepted_call_that_runs_too_long_is_a_timeout_with_the_truth_a
         assert answer.error.message == "Tool execution timeout after 400ms"
         assert answer.error.partial_side_effects
         assert not harmless.error.partial_side_effects
-        assert {i for i, _ in h.uplink.withdrawn} == {answer.meta["callId"], harmless.meta["callId"]}
+        assert {i for i, _ in h.uplink.withdrawn} == {
+            answer.meta["callId"],
+            harmless.meta["callId"],
+        }
         assert (await h.store.get(answer.meta["callId"]))["state"] == "EXPIRED"
 
 
-async def test_progress_renews_the_time_of_a_run_but_not_beyond_the_life_of_the_call(tmp_path: Path) -> None:
+async def test_progress_renews_the_time_of_a_run_but_not_beyond_the_life_of_the_call(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path, limits=replace(QUICK, accept_s=20.0, run_s=1.2, life_s=1.8)) as h:
         accepter(h)
         async with asyncio.TaskGroup() as tg:
@@ -110,7 +127,9 @@ async def test_progress_renews_the_time_of_a_run_but_not_beyond_the_life_of_the_
 
 
 @pytest.mark.requirement("K4-fallback", "S2-75")
-async def test_with_the_uplink_down_a_call_that_cannot_wait_gets_an_honest_answer_at_once(tmp_path: Path) -> None:
+async def test_with_the_uplink_down_a_call_that_cannot_wait_gets_an_honest_answer_at_once(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
         h.uplink.up = False
         answer = await h.call("shop:buy")
@@ -135,7 +154,9 @@ async def test_a_fallback_does_not_wait_for_glasses_that_do_not_answer(tmp_path:
 
 
 @pytest.mark.requirement("K4-queue")
-async def test_a_call_that_may_wait_is_answered_pending_and_finished_when_the_cloud_is_back(tmp_path: Path) -> None:
+async def test_a_call_that_may_wait_is_answered_pending_and_finished_when_the_cloud_is_back(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
         h.uplink.up = False
         answer = await h.call("mail:send", {"text": "hi"})
@@ -158,7 +179,9 @@ async def test_a_call_that_may_wait_is_answered_pending_and_finished_when_the_cl
         assert not pending.final
 
 
-async def test_a_call_that_may_wait_becomes_pending_when_nobody_accepts_it_on_a_silent_link(tmp_path: Path) -> None:
+async def test_a_call_that_may_wait_becomes_pending_when_nobody_accepts_it_on_a_silent_link(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
         answer = await h.call("mail:send")
         assert answer.data["status"] == "pending"
@@ -168,7 +191,9 @@ async def test_a_call_that_may_wait_becomes_pending_when_nobody_accepts_it_on_a_
 
 
 @pytest.mark.requirement("K4-late")
-async def test_a_pending_call_whose_life_ends_is_expired_and_its_late_result_is_not_shown(tmp_path: Path) -> None:
+async def test_a_pending_call_whose_life_ends_is_expired_and_its_late_result_is_not_shown(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
         h.registry.entries["mail:send"] = replace(
             h.registry.entries["mail:send"],
@@ -190,23 +215,36 @@ async def test_a_pending_call_whose_life_ends_is_expired_and_its_late_result_is_
         assert len(h.glasses.pages()) == pages
 
 
-async def test_the_uplinks_own_word_for_no_answer_is_no_late_answer_when_the_call_has_ended_already(tmp_path: Path) -> None:
+async def test_the_uplinks_own_word_for_no_answer_is_no_late_answer_when_the_call_has_ended_already(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
-        own = CallResult("01920000-0000-7000-8000-000000000000", ToolResponse.failure(ErrorCode.TIMEOUT, "nobody"), own=True)
+        own = CallResult(
+            "01920000-0000-7000-8000-000000000000",
+            ToolResponse.failure(ErrorCode.TIMEOUT, "nobody"),
+            own=True,
+        )
         h.uplink.say(own)
         await h.uplink.until(lambda: own in h.uplink.done)
         assert h.uplink.deliveries == []
 
 
 @pytest.mark.requirement("I11-too-large")
-async def test_a_call_that_can_never_be_sent_is_refused_with_its_size_and_the_limit(tmp_path: Path) -> None:
+async def test_a_call_that_can_never_be_sent_is_refused_with_its_size_and_the_limit(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
+
         async def submit(call):
             raise BodyTooLarge(300, 200)
 
         h.uplink.submit = submit
         error = (await h.call("shop:buy")).error
-        assert (error.code, error.retryable, error.details) == (ErrorCode.INVALID_ARGUMENTS, False, {"size": 300, "limit": 200})
+        assert (error.code, error.retryable, error.details) == (
+            ErrorCode.INVALID_ARGUMENTS,
+            False,
+            {"size": 300, "limit": 200},
+        )
 
 
 async def test_a_full_outbox_says_when_to_come_again(tmp_path: Path) -> None:
@@ -216,7 +254,9 @@ async def test_a_full_outbox_says_when_to_come_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.requirement("C-40")
-async def test_a_spoken_question_that_takes_long_becomes_pending_and_is_finished_later(tmp_path: Path) -> None:
+async def test_a_spoken_question_that_takes_long_becomes_pending_and_is_finished_later(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
         accepter(h)
         answer = await h.call("shop:look", mode=Mode.VOICE)
@@ -228,6 +268,7 @@ async def test_a_spoken_question_that_takes_long_becomes_pending_and_is_finished
 
 async def test_the_wearer_sees_a_working_mark_before_a_slow_answer(tmp_path: Path) -> None:
     async with house(tmp_path) as h:
+
         async def slow(call, progress):
             await asyncio.sleep(0.15)
             return ToolResponse(data="ready")
@@ -261,8 +302,11 @@ async def test_a_local_tool_that_hangs_is_ended_at_its_deadline(tmp_path: Path) 
 
 
 @pytest.mark.requirement("S2-107", "S2-108")
-async def test_text_mode_tries_an_idempotent_tool_once_more_and_voice_does_not(tmp_path: Path) -> None:
+async def test_text_mode_tries_an_idempotent_tool_once_more_and_voice_does_not(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
+
         async def fails(call, progress):
             return ToolResponse.failure(ErrorCode.NETWORK_ERROR, "no")
 
@@ -294,7 +338,9 @@ async def test_glasses_tools_need_glasses_but_reading_their_status_does_not(tmp_
 
 
 @pytest.mark.requirement("K4-twice")
-async def test_an_invocation_is_accepted_then_answered_once_and_a_duplicate_gets_the_stored_answer(tmp_path: Path) -> None:
+async def test_an_invocation_is_accepted_then_answered_once_and_a_duplicate_gets_the_stored_answer(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
         call = make("notes:add", {"text": "from afar"}, origin=CallOrigin.CLI)
         first = Invoked(call, "reply/here")
@@ -312,6 +358,7 @@ async def test_an_invocation_is_accepted_then_answered_once_and_a_duplicate_gets
 
 async def test_an_invocation_tells_its_progress_and_can_be_called_off(tmp_path: Path) -> None:
     async with house(tmp_path, limits=replace(QUICK, run_s=5)) as h:
+
         async def hang(call, progress):
             await progress("on it")
             await asyncio.Event().wait()
@@ -374,7 +421,11 @@ async def test_a_sentence_calls_the_tool_whose_phrase_it_holds(tmp_path: Path) -
         assert answer.ok
         run = h.tools.runs[0]
         assert (run.tool, run.args["text"], run.mode, run.origin) == (
-            "notes:add", "buy Milk and bread", Mode.VOICE, CallOrigin.VOICE)  # fmt: skip
+            "notes:add",
+            "buy Milk and bread",
+            Mode.VOICE,
+            CallOrigin.VOICE,
+        )
 
 
 async def test_a_sentence_nobody_understands_is_answered_honestly(tmp_path: Path) -> None:
@@ -385,7 +436,9 @@ async def test_a_sentence_nobody_understands_is_answered_honestly(tmp_path: Path
         assert answer.meta["delivery"] == "shown"
 
 
-async def test_what_the_glasses_transcribe_is_heard_and_what_is_not_final_is_not(tmp_path: Path) -> None:
+async def test_what_the_glasses_transcribe_is_heard_and_what_is_not_final_is_not(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
         h.bus.publish(GlassesSaid(Transcript("my notes", final=False)))
         h.bus.publish(GlassesSaid(Transcript("my notes")))
@@ -403,7 +456,9 @@ async def test_a_phrase_of_a_hidden_tool_says_why_it_cannot_help(tmp_path: Path)
 # ------------------------------------------------------------------ over a restart
 
 
-async def crash_with(path: Path, name: str, *states: str, route: str = "local", ttl_s: float = 40.0) -> ToolCall:
+async def crash_with(
+    path: Path, name: str, *states: str, route: str = "local", ttl_s: float = 40.0
+) -> ToolCall:
     """Leave a call in the store as a killed daemon leaves it."""
     call = make(name, {"text": "x"}, ttl_s=ttl_s)
     async with house(path) as h:
@@ -424,7 +479,12 @@ async def crash_with(path: Path, name: str, *states: str, route: str = "local", 
     ],
 )
 async def test_every_call_a_killed_daemon_accepted_ends_once_and_nothing_unsafe_runs_twice(
-    tmp_path: Path, name: str, states: tuple[str, ...], runs: int, code: str | None, partial: bool | None
+    tmp_path: Path,
+    name: str,
+    states: tuple[str, ...],
+    runs: int,
+    code: str | None,
+    partial: bool | None,
 ) -> None:
     call = await crash_with(tmp_path, name, *states)
     async with house(tmp_path) as h:
@@ -448,14 +508,18 @@ async def test_a_queued_call_is_finished_by_the_next_daemon(tmp_path: Path) -> N
         assert not h.uplink.submitted, "the outbox has it already"
 
 
-async def test_a_cloud_call_caught_between_our_disk_and_the_outbox_still_leaves(tmp_path: Path) -> None:
+async def test_a_cloud_call_caught_between_our_disk_and_the_outbox_still_leaves(
+    tmp_path: Path,
+) -> None:
     call = await crash_with(tmp_path, "mail:send", route="queue")
     async with house(tmp_path) as h:
         await h.uplink.until(lambda: bool(h.uplink.submitted))
         assert [c.call_id for c in h.uplink.submitted] == [call.call_id]
 
 
-async def test_a_cloud_call_whose_time_passed_while_we_were_down_ends_as_interrupted(tmp_path: Path) -> None:
+async def test_a_cloud_call_whose_time_passed_while_we_were_down_ends_as_interrupted(
+    tmp_path: Path,
+) -> None:
     call = await crash_with(tmp_path, "shop:buy", "RUNNING", route="cloud", ttl_s=0.0)
     async with house(tmp_path) as h:
         await h.happened(CallCompleted)
@@ -463,7 +527,9 @@ async def test_a_cloud_call_whose_time_passed_while_we_were_down_ends_as_interru
         assert (error["code"], error["partialSideEffects"]) == ("INTERRUPTED", True)
 
 
-async def test_a_call_running_when_the_daemon_stops_is_answered_and_ended_by_the_next(tmp_path: Path) -> None:
+async def test_a_call_running_when_the_daemon_stops_is_answered_and_ended_by_the_next(
+    tmp_path: Path,
+) -> None:
     async def hang(call, progress):
         await asyncio.Event().wait()
 
@@ -484,15 +550,34 @@ async def test_a_call_running_when_the_daemon_stops_is_answered_and_ended_by_the
 # ------------------------------------------------------------------ one answer, whatever happens
 
 EVENTS = st.lists(
-    st.sampled_from(["accept", "progress", "result", "result", "cancel", "duplicate", "down", "up", "away", "back"]),
+    st.sampled_from(
+        [
+            "accept",
+            "progress",
+            "result",
+            "result",
+            "cancel",
+            "duplicate",
+            "down",
+            "up",
+            "away",
+            "back",
+        ]
+    ),
     max_size=8,
 )
 
 
-@given(name=st.sampled_from(["shop:buy", "mail:send", "notes:add"]), events=EVENTS, up=st.booleans())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    name=st.sampled_from(["shop:buy", "mail:send", "notes:add"]), events=EVENTS, up=st.booleans()
+)
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @pytest.mark.requirement("K3-one-answer")
-def test_exactly_one_answer_under_any_interleaving(tmp_path_factory, name: str, events: list[str], up: bool) -> None:
+def test_exactly_one_answer_under_any_interleaving(
+    tmp_path_factory, name: str, events: list[str], up: bool
+) -> None:
     asyncio.run(_interleave(tmp_path_factory.mktemp("i"), name, events, up))
 
 
@@ -502,7 +587,9 @@ async def _interleave(path: Path, name: str, events: list[str], up: bool) -> Non
     limits = replace(QUICK, accept_s=0.03, run_s=0.06, working_s=0.01, life_s=0.1)
     async with house(path, uplink=uplink, limits=limits) as h:
         entry = h.registry.entries["mail:send"]
-        h.registry.entries["mail:send"] = replace(entry, definition=replace(entry.definition, queue_ttl_s=0.1))
+        h.registry.entries["mail:send"] = replace(
+            entry, definition=replace(entry.definition, queue_ttl_s=0.1)
+        )
         call = make(name, {"text": "x"})
         callers = [asyncio.ensure_future(h.orchestrator.call(call))]
         for event in events:
@@ -533,7 +620,9 @@ async def _interleave(path: Path, name: str, events: list[str], up: bool) -> Non
             return [e for e in h.heard if isinstance(e, kind)]
 
         async with asyncio.timeout(40):  # the bench's listener runs behind the bus
-            while len(of(CallCompleted)) < len([e for e in of(CallAnswered) if not e.final]) or not of(CallAnswered):
+            while len(of(CallCompleted)) < len(
+                [e for e in of(CallAnswered) if not e.final]
+            ) or not of(CallAnswered):
                 await asyncio.sleep(0.005)
         await asyncio.sleep(0.02)  # what is said twice would come now
         assert all(a.ok == (a.error is None) for a in answers)
@@ -559,19 +648,31 @@ async def test_an_invocation_called_off_in_the_same_breath_does_not_run(tmp_path
 
 
 @pytest.mark.requirement("I11-disk-code")
-async def test_a_call_for_the_cloud_that_the_disk_does_not_take_may_be_retried(tmp_path: Path) -> None:
+async def test_a_call_for_the_cloud_that_the_disk_does_not_take_may_be_retried(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
+
         async def full(*_args: object, **_more: object) -> None:
             raise DiskUnavailable("the disk is full")
 
         h.uplink.submit = full  # type: ignore[method-assign]
-        cloud = next(name for name, entry in h.registry.entries.items() if entry.definition.source is Source.CLOUD)
+        cloud = next(
+            name
+            for name, entry in h.registry.entries.items()
+            if entry.definition.source is Source.CLOUD
+        )
         response = await h.call(cloud)
         assert response.error is not None
-        assert (response.error.code, response.error.retryable) == (ErrorCode.STORAGE_UNAVAILABLE, True)
+        assert (response.error.code, response.error.retryable) == (
+            ErrorCode.STORAGE_UNAVAILABLE,
+            True,
+        )
 
 
-async def test_a_disk_that_takes_no_word_of_the_delivery_costs_that_word_not_the_answer(tmp_path: Path) -> None:
+async def test_a_disk_that_takes_no_word_of_the_delivery_costs_that_word_not_the_answer(
+    tmp_path: Path,
+) -> None:
     async with house(tmp_path) as h:
         worker(h)
 
@@ -579,7 +680,11 @@ async def test_a_disk_that_takes_no_word_of_the_delivery_costs_that_word_not_the
             raise UplinkBusy("the disk is full")
 
         h.uplink.tell_delivery = full  # type: ignore[method-assign]
-        cloud = next(name for name, entry in h.registry.entries.items() if entry.definition.source is Source.CLOUD)
+        cloud = next(
+            name
+            for name, entry in h.registry.entries.items()
+            if entry.definition.source is Source.CLOUD
+        )
         response = await h.call(cloud)
         assert response.ok
         h.bus.publish(DeliveryChanged(response.meta["callId"], DeliveryReport(Delivery.SPOKEN)))

@@ -25,8 +25,12 @@ async def test_a_second_call_with_the_key_gets_the_first_answer_marked_and_runs_
 @pytest.mark.requirement("C-06", "S2-102")
 async def test_the_callers_key_goes_before_the_providers_id_and_that_before_the_hash(tmp_path):
     async with house(tmp_path) as h:
-        await h.call("notes:add", ARGS, idempotency_key="k", provider_call_id="call_123456", turn_id="t")
-        assert (await h.call("notes:add", {"text": "other"}, idempotency_key="k")).meta.get("_idempotent_cache_hit")
+        await h.call(
+            "notes:add", ARGS, idempotency_key="k", provider_call_id="call_123456", turn_id="t"
+        )
+        assert (await h.call("notes:add", {"text": "other"}, idempotency_key="k")).meta.get(
+            "_idempotent_cache_hit"
+        )
         same_id = await h.call("notes:add", ARGS, provider_call_id="call_123456", turn_id="t2")
         assert same_id.meta.get("_idempotent_cache_hit")
         replay = await h.call("notes:add", ARGS, turn_id="t", replayed=True)
@@ -77,7 +81,9 @@ async def test_without_ids_an_intended_repetition_runs_and_one_in_flight_is_join
 
 
 @pytest.mark.requirement("C-48")
-async def test_an_ordinal_tells_equal_calls_of_one_message_apart_and_their_repetitions_together(tmp_path):
+async def test_an_ordinal_tells_equal_calls_of_one_message_apart_and_their_repetitions_together(
+    tmp_path,
+):
     async with house(tmp_path) as h:
         for ordinal in (0, 1, 0, 1):
             await h.call("notes:add", ARGS, turn_id="t", ordinal=ordinal)
@@ -105,7 +111,9 @@ async def test_a_write_that_may_have_been_done_is_not_run_again_under_its_key(tm
     async with house(tmp_path) as h:
 
         async def failing(call, _):
-            return ToolResponse.failure(ErrorCode.NETWORK_ERROR, "half done", partial_side_effects=True)
+            return ToolResponse.failure(
+                ErrorCode.NETWORK_ERROR, "half done", partial_side_effects=True
+            )
 
         h.tools.handler = failing
         first = await h.call(name, ARGS, idempotency_key="k", mode=Mode.VOICE)
@@ -120,7 +128,9 @@ async def test_a_turn_that_is_replayed_after_a_restart_is_answered_from_disk(tmp
     async with house(tmp_path) as h:
         await h.call("notes:add", ARGS, turn_id="t", session="s", mode=Mode.VOICE)
     async with house(tmp_path) as h:
-        again = await h.call("notes:add", ARGS, turn_id="t", session="s", mode=Mode.VOICE, replayed=True)
+        again = await h.call(
+            "notes:add", ARGS, turn_id="t", session="s", mode=Mode.VOICE, replayed=True
+        )
         assert again.meta["_idempotent_cache_hit"]
         assert not h.tools.runs
 
@@ -148,7 +158,9 @@ async def test_the_deciding_key_travels_to_the_cloud(tmp_path):
     async with house(tmp_path) as h:
         h.uplink.worker = lambda call: None
         asyncio.get_running_loop().call_soon(lambda: None)
-        task = asyncio.create_task(h.call("shop:buy", ARGS, provider_call_id="call_123456", turn_id="t"))
+        task = asyncio.create_task(
+            h.call("shop:buy", ARGS, provider_call_id="call_123456", turn_id="t")
+        )
         await h.uplink.until(lambda: h.uplink.submitted)
         assert h.uplink.submitted[0].idempotency_key == "provider:call_123456"
         await task
@@ -162,7 +174,9 @@ async def test_glasses_that_repeat_an_utterance_after_a_reconnect_start_no_secon
         again = await h.orchestrator.heard("take a note milk")
         assert again.meta["_idempotent_cache_hit"]
         assert len(h.tools.runs) == 1
-        fresh = await h.orchestrator.heard("take a note milk")  # over the same connection: said again
+        fresh = await h.orchestrator.heard(
+            "take a note milk"
+        )  # over the same connection: said again
         assert not fresh.meta.get("_idempotent_cache_hit")
         assert len(h.tools.runs) == 2
 
@@ -181,7 +195,9 @@ async def test_a_tools_own_rate_is_held_and_says_when_to_come_again(tmp_path):
 async def test_the_cloud_cannot_be_told_apart_by_origin_in_keys(tmp_path):
     async with house(tmp_path) as h:
         first = await h.call("notes:add", ARGS, origin=CallOrigin.CLOUD, idempotency_key="k")
-        assert (await h.call("notes:add", ARGS, idempotency_key="k")).meta["callId"] == first.meta["callId"]
+        assert (await h.call("notes:add", ARGS, idempotency_key="k")).meta["callId"] == first.meta[
+            "callId"
+        ]
         assert make("notes:add").call_id != first.meta["callId"]
 
 

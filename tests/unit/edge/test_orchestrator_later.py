@@ -1,4 +1,6 @@
-"""Results that come later, results that are kept, and what a new daemon does with what the last one left open."""
+"""Results that come later, results that are kept, and what a new daemon does with what the last
+one left open.
+"""
 
 import asyncio
 from dataclasses import replace
@@ -11,7 +13,15 @@ from edge.orchestrator import Policy
 from edge.ports import CallAccepted, CallResult, Submission
 from firmware_bridge.messages import Answer
 from tests.unit.edge.orchestrator_house import QUICK, FakeTools, FakeUplink, house, make
-from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, Mode, RateLimit, ToolError, ToolResponse
+from tools_cache.tool import (
+    CallOrigin,
+    ErrorCode,
+    ErrorType,
+    Mode,
+    RateLimit,
+    ToolError,
+    ToolResponse,
+)
 
 ARGS = {"text": "x"}
 GOOD = ToolResponse(data={"text": "sunny"})
@@ -43,14 +53,21 @@ async def test_a_tool_without_an_endpoint_is_pending_at_once_and_blocks_nothing(
 async def test_a_result_that_is_handed_in_ends_the_call_once_and_is_told_once(tmp_path):
     async with house(tmp_path) as h:
         call_id = (await h.call("job:local", ARGS)).meta["callId"]
-        assert await h.orchestrator.submit(call_id, GOOD, user_id="local", session="") is Submission.TAKEN
+        assert (
+            await h.orchestrator.submit(call_id, GOOD, user_id="local", session="")
+            is Submission.TAKEN
+        )
         done = await h.happened(CallCompleted)
         assert done.ok
-        again = await h.orchestrator.submit(call_id, ToolResponse(data="other"), user_id="local", session="")
+        again = await h.orchestrator.submit(
+            call_id, ToolResponse(data="other"), user_id="local", session=""
+        )
         assert again is Submission.OVER
         story = await h.store.get(call_id)
         assert story["response"]["data"] == {"text": "sunny"}
-        assert [x for x in h.heard if isinstance(x, PendingResolved)] == [PendingResolved(call_id, "job:local")]
+        assert [x for x in h.heard if isinstance(x, PendingResolved)] == [
+            PendingResolved(call_id, "job:local")
+        ]
         assert "sunny" in h.glasses.texts()[-1]
 
 
@@ -58,8 +75,15 @@ async def test_a_result_that_is_handed_in_ends_the_call_once_and_is_told_once(tm
 async def test_an_unknown_call_or_another_sessions_call_cannot_be_resolved(tmp_path):
     async with house(tmp_path) as h:
         call_id = (await h.call("job:local", ARGS, session="mine")).meta["callId"]
-        for wrong, user, session in (("nope", "local", "mine"), (call_id, "local", "other"), (call_id, "eve", "mine")):
-            assert await h.orchestrator.submit(wrong, GOOD, user_id=user, session=session) is Submission.UNKNOWN
+        for wrong, user, session in (
+            ("nope", "local", "mine"),
+            (call_id, "local", "other"),
+            (call_id, "eve", "mine"),
+        ):
+            assert (
+                await h.orchestrator.submit(wrong, GOOD, user_id=user, session=session)
+                is Submission.UNKNOWN
+            )
         assert (await h.store.get(call_id))["state"] == "PENDING"
 
 
@@ -67,13 +91,18 @@ async def test_an_unknown_call_or_another_sessions_call_cannot_be_resolved(tmp_p
 async def test_a_pending_call_expires(tmp_path):
     async with house(tmp_path) as h:
         entry = h.registry.entries["job:local"]
-        h.registry.entries["job:local"] = replace(entry, definition=replace(entry.definition, pending_ttl_s=0.05))
+        h.registry.entries["job:local"] = replace(
+            entry, definition=replace(entry.definition, pending_ttl_s=0.05)
+        )
         call_id = (await h.call("job:local", ARGS)).meta["callId"]
         done = await h.happened(CallCompleted)
         assert not done.ok
         story = await h.store.get(call_id)
         assert (story["state"], story["code"]) == ("EXPIRED", "DEADLINE_EXPIRED")
-        assert await h.orchestrator.submit(call_id, GOOD, user_id="local", session="") is Submission.OVER
+        assert (
+            await h.orchestrator.submit(call_id, GOOD, user_id="local", session="")
+            is Submission.OVER
+        )
 
 
 @pytest.mark.requirement("S3-24")
@@ -81,7 +110,10 @@ async def test_a_pending_call_survives_a_restart_and_is_still_resolvable(tmp_pat
     async with house(tmp_path) as h:
         call_id = (await h.call("job:local", ARGS)).meta["callId"]
     async with house(tmp_path) as h:
-        assert await h.orchestrator.submit(call_id, GOOD, user_id="local", session="") is Submission.TAKEN
+        assert (
+            await h.orchestrator.submit(call_id, GOOD, user_id="local", session="")
+            is Submission.TAKEN
+        )
         await h.happened(CallCompleted)
         assert (await h.store.get(call_id))["response"]["data"] == {"text": "sunny"}
 
@@ -89,7 +121,9 @@ async def test_a_pending_call_survives_a_restart_and_is_still_resolvable(tmp_pat
 async def test_a_result_handed_in_just_before_a_crash_is_the_answer_after_it(tmp_path):
     async with house(tmp_path) as h:
         call_id = (await h.call("job:local", ARGS)).meta["callId"]
-        await h.shelves.pending.resolve(call_id, GOOD, user_id="local", session="")  # and the daemon dies here
+        await h.shelves.pending.resolve(
+            call_id, GOOD, user_id="local", session=""
+        )  # and the daemon dies here
     async with house(tmp_path) as h:
         done = await h.happened(CallCompleted)
         assert done.ok
@@ -111,7 +145,9 @@ async def test_a_space_tool_is_a_question_and_the_wearers_tap_its_result(tmp_pat
 
 async def test_choices_are_offered_in_turn_until_one_is_taken(tmp_path):
     async with house(tmp_path) as h:
-        answer = await h.call("ask:wearer", {"question": "Which?", "choices": ["tea", "milk", "rum"]})
+        answer = await h.call(
+            "ask:wearer", {"question": "Which?", "choices": ["tea", "milk", "rum"]}
+        )
         h.wearer.say(Answer.DENY)
         h.wearer.say(Answer.ALLOW)
         await h.happened(CallCompleted)
@@ -120,7 +156,10 @@ async def test_choices_are_offered_in_turn_until_one_is_taken(tmp_path):
         assert story["response"]["data"] == {"answer": "milk", "number": 2}
 
 
-@pytest.mark.parametrize(("nobody", "code"), [("no glasses", ErrorCode.SESSION_INACTIVE), ("", ErrorCode.DEADLINE_EXPIRED)])
+@pytest.mark.parametrize(
+    ("nobody", "code"),
+    [("no glasses", ErrorCode.SESSION_INACTIVE), ("", ErrorCode.DEADLINE_EXPIRED)],
+)
 async def test_silence_and_absence_end_a_question_each_with_its_own_code(tmp_path, nobody, code):
     async with house(tmp_path) as h:
         h.wearer.nobody = nobody
@@ -134,9 +173,13 @@ async def test_a_caller_who_waits_gets_the_wearers_answer_in_the_same_call(tmp_p
     async with house(tmp_path) as h:
         h.wearer.say(Answer.DENY)
         h.wearer.say(Answer.ALLOW)
-        answer = await h.call("ask:wearer", {"question": "Which?", "choices": ["tea", "milk"], "wait_s": 30})
+        answer = await h.call(
+            "ask:wearer", {"question": "Which?", "choices": ["tea", "milk"], "wait_s": 30}
+        )
         assert answer.data == {"answer": "milk", "number": 2}
-        assert 30 >= h.wearer.asked[0].timeout_s > h.wearer.asked[1].timeout_s, "all questions of a call share its time"
+        assert 30 >= h.wearer.asked[0].timeout_s > h.wearer.asked[1].timeout_s, (
+            "all questions of a call share its time"
+        )
         assert h.glasses.texts() == []
         assert not [x for x in h.heard if isinstance(x, CallCompleted)], "answered, not pending"
 
@@ -144,8 +187,13 @@ async def test_a_caller_who_waits_gets_the_wearers_answer_in_the_same_call(tmp_p
 @pytest.mark.requirement("I6-ask")
 async def test_when_nobody_answers_while_the_caller_waits_the_call_says_so(tmp_path):
     async with house(tmp_path) as h:
-        answer = await h.call("ask:wearer", {"question": "Which?", "choices": ["tea", "milk"], "wait_s": 0.05})
-        assert (answer.error.code, answer.error.message) == (ErrorCode.DEADLINE_EXPIRED, "The wearer did not answer in time")
+        answer = await h.call(
+            "ask:wearer", {"question": "Which?", "choices": ["tea", "milk"], "wait_s": 0.05}
+        )
+        assert (answer.error.code, answer.error.message) == (
+            ErrorCode.DEADLINE_EXPIRED,
+            "The wearer did not answer in time",
+        )
         assert len(h.wearer.asked) == 1
 
 
@@ -168,7 +216,12 @@ async def test_a_voice_waits_for_an_answer_no_longer_than_for_anything_else(tmp_
 
 async def test_who_only_begins_a_question_does_not_wait_for_it(tmp_path):
     async with house(tmp_path) as h:
-        assert await h.orchestrator.begin(make("ask:wearer", {"question": "Tea?", "wait_s": 60}, call_id="c-ask")) is None
+        assert (
+            await h.orchestrator.begin(
+                make("ask:wearer", {"question": "Tea?", "wait_s": 60}, call_id="c-ask")
+            )
+            is None
+        )
         await h.wearer.question()
         assert (await h.store.get("c-ask"))["state"] == "PENDING"
 
@@ -176,7 +229,9 @@ async def test_who_only_begins_a_question_does_not_wait_for_it(tmp_path):
 @pytest.mark.requirement("I6-ask")
 async def test_a_question_that_is_waited_for_can_be_called_off_and_keeps_nobody_waiting(tmp_path):
     async with house(tmp_path) as h:
-        asking = asyncio.ensure_future(h.call("ask:wearer", {"question": "Tea?", "wait_s": 60}, call_id="c-ask"))
+        asking = asyncio.ensure_future(
+            h.call("ask:wearer", {"question": "Tea?", "wait_s": 60}, call_id="c-ask")
+        )
         await h.wearer.question()
         assert (await h.call("notes:list")).ok
         assert await h.orchestrator.cancel("c-ask", "never mind")
@@ -186,7 +241,9 @@ async def test_a_question_that_is_waited_for_can_be_called_off_and_keeps_nobody_
 
 async def test_a_question_that_was_waited_for_is_asked_again_by_the_next_daemon(tmp_path):
     async with house(tmp_path) as h:
-        asking = asyncio.ensure_future(h.call("ask:wearer", {"question": "Tea?", "wait_s": 60}, call_id="c-ask"))
+        asking = asyncio.ensure_future(
+            h.call("ask:wearer", {"question": "Tea?", "wait_s": 60}, call_id="c-ask")
+        )
         await h.wearer.question()
     assert (await asking).error.code is ErrorCode.INTERRUPTED
     async with house(tmp_path) as h:
@@ -253,7 +310,10 @@ async def test_a_double_tap_on_the_working_mark_cancels_the_running_tool(tmp_pat
             await asyncio.sleep(0)
         h.bus.publish(CallOff(call.call_id, "the wearer"))
         answer = await caller
-        assert (answer.error.code, answer.error.message) == (ErrorCode.CANCELLED, "Cancelled: the wearer")
+        assert (answer.error.code, answer.error.message) == (
+            ErrorCode.CANCELLED,
+            "Cancelled: the wearer",
+        )
         await asyncio.wait_for(stopped.wait(), 40)
 
 
@@ -289,7 +349,9 @@ async def test_a_kept_result_serves_when_nobody_answers_too(tmp_path):
         assert (answer.meta["stale"], answer.meta["route"]) == (True, "cache")
 
 
-async def test_while_the_route_is_there_it_is_asked_and_a_failure_of_the_tool_is_no_absence(tmp_path):
+async def test_while_the_route_is_there_it_is_asked_and_a_failure_of_the_tool_is_no_absence(
+    tmp_path,
+):
     async with house(tmp_path) as h:
         worker(h.uplink)
         await h.call("sky:now", ARGS)
@@ -306,7 +368,9 @@ async def test_while_the_route_is_there_it_is_asked_and_a_failure_of_the_tool_is
 async def test_a_tool_that_writes_is_never_answered_from_what_was_kept(tmp_path):
     async with house(tmp_path) as h:
         entry = h.registry.entries["shop:buy"]
-        h.registry.entries["shop:buy"] = replace(entry, definition=replace(entry.definition, cache_ttl_s=3600.0))
+        h.registry.entries["shop:buy"] = replace(
+            entry, definition=replace(entry.definition, cache_ttl_s=3600.0)
+        )
         worker(h.uplink)
         assert (await h.call("shop:buy", ARGS)).ok
         h.uplink.up = False
@@ -327,11 +391,19 @@ async def left_as(h, name, state, **more):
 
 
 @pytest.mark.requirement("I3-recovery", "C-06", "C-43")
-@pytest.mark.parametrize(("name", "state", "ok", "runs"), [
-    ("notes:add", [], True, 1), ("notes:add", ["RUNNING"], False, 0), ("notes:list", ["RUNNING"], True, 1),
-    ("notes:list", ["RUNNING", "PENDING"], True, 1), ("notes:add", ["RUNNING", "PENDING"], False, 0),
-])  # fmt: skip
-async def test_what_was_left_open_ends_by_rule_and_nothing_unsafe_runs_twice(tmp_path, name, state, ok, runs):
+@pytest.mark.parametrize(
+    ("name", "state", "ok", "runs"),
+    [
+        ("notes:add", [], True, 1),
+        ("notes:add", ["RUNNING"], False, 0),
+        ("notes:list", ["RUNNING"], True, 1),
+        ("notes:list", ["RUNNING", "PENDING"], True, 1),
+        ("notes:add", ["RUNNING", "PENDING"], False, 0),
+    ],
+)
+async def test_what_was_left_open_ends_by_rule_and_nothing_unsafe_runs_twice(
+    tmp_path, name, state, ok, runs
+):
     async with house(tmp_path) as h:
         call = await left_as(h, name, state)
     async with house(tmp_path) as h:
@@ -352,11 +424,19 @@ async def test_a_second_attempt_is_in_the_story_with_its_time(tmp_path):
     async with house(tmp_path) as h:
         await h.happened(CallCompleted)
         story = await h.store.get(call.call_id)
-        assert [s["state"] for s in story["steps"]] == ["ADMITTED", "RUNNING", "RUNNING", "ANSWERED", "DELIVERED"]
+        assert [s["state"] for s in story["steps"]] == [
+            "ADMITTED",
+            "RUNNING",
+            "RUNNING",
+            "ANSWERED",
+            "DELIVERED",
+        ]
         assert story["attempts"] == 2
 
 
-async def test_a_call_bound_for_the_cloud_stays_bound_for_it_though_the_uplink_is_down_now(tmp_path):
+async def test_a_call_bound_for_the_cloud_stays_bound_for_it_though_the_uplink_is_down_now(
+    tmp_path,
+):
     uplink = FakeUplink()
     uplink.up = False
     async with house(tmp_path) as h:
@@ -392,13 +472,19 @@ async def test_the_owners_rate_is_held_beside_the_tools_own(tmp_path):
 async def test_a_refusal_before_execution_has_no_side_effects_and_only_waiting_helps(tmp_path):
     async with house(tmp_path) as h:
         refusals = [
-            await h.call("notes:add", {"text": 5}), await h.call("not:there"), await h.call("desk:type", mode=Mode.VOICE),
-            await h.orchestrator.begin(make("danger:erase", ARGS)), await h.orchestrator.confirm("00" * 16, allow=True),
-        ]  # fmt: skip
+            await h.call("notes:add", {"text": 5}),
+            await h.call("not:there"),
+            await h.call("desk:type", mode=Mode.VOICE),
+            await h.orchestrator.begin(make("danger:erase", ARGS)),
+            await h.orchestrator.confirm("00" * 16, allow=True),
+        ]
         assert [r.error.type for r in refusals] == [
-            ErrorType.VALIDATION, ErrorType.NOT_FOUND, ErrorType.MODE_RESTRICTED, ErrorType.CONFIRMATION_REQUIRED,
+            ErrorType.VALIDATION,
+            ErrorType.NOT_FOUND,
+            ErrorType.MODE_RESTRICTED,
+            ErrorType.CONFIRMATION_REQUIRED,
             ErrorType.CONFIRMATION_EXPIRED,
-        ]  # fmt: skip
+        ]
         assert not any(r.error.partial_side_effects or r.error.retryable for r in refusals)
         assert all(r.meta["timestamp"] for r in refusals)  # C-23: stamped all the same
 
@@ -413,9 +499,13 @@ async def test_slowness_is_told_and_blocks_nothing(tmp_path, caplog):
 
     tools.handler = slow
     clock = Clock(boot=lambda: now[0], wall=lambda: 1_795_257_000.0, boot_id="b")
-    async with house(tmp_path, tools=tools, limits=replace(QUICK, turn_latency_ms=40), clock=clock) as h:
+    async with house(
+        tmp_path, tools=tools, limits=replace(QUICK, turn_latency_ms=40), clock=clock
+    ) as h:
         entry = h.registry.entries["notes:list"]
-        h.registry.entries["notes:list"] = replace(entry, definition=replace(entry.definition, latency_budget_ms=1))
+        h.registry.entries["notes:list"] = replace(
+            entry, definition=replace(entry.definition, latency_budget_ms=1)
+        )
         for _ in range(2):
             assert (await h.call("notes:list", mode=Mode.VOICE, turn_id="t")).ok
         assert [line["overBudget"] for line in h.audit] == [True, True]
@@ -426,7 +516,11 @@ async def test_slowness_is_told_and_blocks_nothing(tmp_path, caplog):
 @pytest.mark.requirement("C-03", "C-32", "S2-53", "S2-54", "S2-56", "S2-111")
 async def test_intents_of_failures_count_too_and_their_trail_is_on_disk(tmp_path, caplog):
     tools = FakeTools()
-    intents = ({"type": "SUPPRESS_AUDIO", "value": True}, {"type": "DANCE"}, {"type": "END_VOICE_SESSION"})
+    intents = (
+        {"type": "SUPPRESS_AUDIO", "value": True},
+        {"type": "DANCE"},
+        {"type": "END_VOICE_SESSION"},
+    )
 
     async def failing(call, _):
         error = ToolError.of(ErrorCode.CONFLICT, "no")
@@ -441,17 +535,29 @@ async def test_intents_of_failures_count_too_and_their_trail_is_on_disk(tmp_path
         assert "Cannot end inactive session" in caplog.text
         (change,) = await h.sessions.transitions(10)
         assert (change["cause"], change["call_id"]) == ("notes:list", answer.meta["callId"])
-        assert (change["before"]["suppress_audio"], change["after"]["suppress_audio"]) == (False, True)
+        assert (change["before"]["suppress_audio"], change["after"]["suppress_audio"]) == (
+            False,
+            True,
+        )
 
 
 @pytest.mark.requirement("S2-86", "S2-139", "C-25")
-async def test_the_third_retrieval_of_a_turn_is_refused_before_anything_leaves_and_the_next_turn_works(tmp_path):
+async def test_the_third_retrieval_of_a_turn_is_refused_locally_and_the_next_turn_works(tmp_path):
     async with house(tmp_path) as h:
         entry = h.registry.entries["shop:look"]
-        h.registry.entries["shop:look"] = replace(entry, definition=replace(entry.definition, category="retrieval"))
+        h.registry.entries["shop:look"] = replace(
+            entry, definition=replace(entry.definition, category="retrieval")
+        )
         worker(h.uplink)
-        said = [await h.call("shop:look", {"text": str(n)}, mode=Mode.VOICE, turn_id="t1") for n in range(3)]
-        assert [a.error.code if a.error else None for a in said] == [None, None, ErrorCode.BUDGET_EXCEEDED]
+        said = [
+            await h.call("shop:look", {"text": str(n)}, mode=Mode.VOICE, turn_id="t1")
+            for n in range(3)
+        ]
+        assert [a.error.code if a.error else None for a in said] == [
+            None,
+            None,
+            ErrorCode.BUDGET_EXCEEDED,
+        ]
         assert said[2].error.suggestion
         assert len(h.uplink.submitted) == 2
         assert (await h.call("shop:look", {"text": "3"}, mode=Mode.VOICE, turn_id="t2")).ok
@@ -460,20 +566,30 @@ async def test_the_third_retrieval_of_a_turn_is_refused_before_anything_leaves_a
 @pytest.mark.requirement("S2-138", "C-36")
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.requirement("S2-65", "S2-66")
-async def test_a_turn_goes_on_with_the_registry_it_began_with_and_development_refuses(tmp_path, strict, caplog):
+async def test_a_turn_goes_on_with_the_registry_it_began_with_and_development_refuses(
+    tmp_path, strict, caplog
+):
     async with house(tmp_path, policy_=Policy(strict_registry=strict)) as h:
         first = await h.call("notes:list", turn_id="t")
         entry = h.registry.entries["notes:list"]
-        h.registry.entries["notes:list"] = replace(entry, definition=replace(entry.definition, version="9.9.9"))
+        h.registry.entries["notes:list"] = replace(
+            entry, definition=replace(entry.definition, version="9.9.9")
+        )
         h.registry.version = "1.0.0def456"
         second = await h.call("notes:list", turn_id="t")
         if strict:
             assert second.error.message == "Registry version mismatch detected - restart server"
         else:
-            assert (second.meta["registryVersion"], second.meta["toolVersion"]) == ("1.0.0abc123", "1.2.3")
+            assert (second.meta["registryVersion"], second.meta["toolVersion"]) == (
+                "1.0.0abc123",
+                "1.2.3",
+            )
         assert "goes on with registry 1.0.0abc123" in caplog.text
         third = await h.call("notes:list", turn_id="t2")
-        assert (third.meta["registryVersion"], third.meta["toolVersion"]) == ("1.0.0def456", "9.9.9")
+        assert (third.meta["registryVersion"], third.meta["toolVersion"]) == (
+            "1.0.0def456",
+            "9.9.9",
+        )
         assert first.ok
 
 
@@ -508,7 +624,9 @@ async def test_a_refusal_that_the_disk_does_not_take_says_that_it_may_still_be_d
                 await asyncio.sleep(0.05)
         story = await h.store.get(answer.meta["callId"])
         assert story["code"] == "INTERRUPTED"
-        assert (await h.call(name, ARGS, call_id=answer.meta["callId"])).error.code is ErrorCode.INTERRUPTED
+        assert (
+            await h.call(name, ARGS, call_id=answer.meta["callId"])
+        ).error.code is ErrorCode.INTERRUPTED
     async with house(tmp_path) as h:
         assert not h.tools.runs  # the next daemon has nothing to take up
 

@@ -1,4 +1,6 @@
-"""Decisions that race each other, a stop, or a disk that fails between them: one answer, nothing unasked, the truth."""
+"""Decisions that race each other, a stop, or a disk that fails between them: one answer,
+nothing unasked, the truth.
+"""
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
@@ -9,7 +11,15 @@ import pytest
 from edge.core.call_state import check
 from edge.core.idempotency import replayable
 from edge.events import CallAnswered, CallCompleted
-from edge.ports import CallAccepted, CallProgress, CallResult, Grant, InvokeCancelled, Invoked, Submission
+from edge.ports import (
+    CallAccepted,
+    CallProgress,
+    CallResult,
+    Grant,
+    InvokeCancelled,
+    Invoked,
+    Submission,
+)
 from edge.store.calls import CallStore
 from edge.store.confirmations import Confirmations
 from edge.store.db import Database, StoreFull
@@ -18,7 +28,15 @@ from edge.store.pending import PendingCalls
 from edge.store_ports import Granted
 from edge.ticket import WORDS, Cancelled, Decided, Ticket
 from firmware_bridge.messages import Answer
-from tests.unit.edge.orchestrator_house import CLOCK, QUICK, FakeAsk, FakeRegistry, FakeTools, house, make
+from tests.unit.edge.orchestrator_house import (
+    CLOCK,
+    QUICK,
+    FakeAsk,
+    FakeRegistry,
+    FakeTools,
+    house,
+    make,
+)
 from tools_cache.tool import CallOrigin, ErrorCode, SideEffects, ToolResponse
 
 ARGS = {"text": "all"}
@@ -48,7 +66,9 @@ async def left_by_a_killed_daemon(path, call, route):
         await CallStore(db, CLOCK, check, replayable=replayable).admit(call, route)
 
 
-async def test_a_call_that_was_to_be_answered_unrun_is_not_run_by_the_next_daemon_without_a_yes(tmp_path):
+async def test_a_call_that_was_to_be_answered_unrun_is_not_run_by_the_next_daemon_without_a_yes(
+    tmp_path,
+):
     call = make("danger:erase", {**ARGS, "top_k": 5})  # its route was away, so nobody was asked
     await left_by_a_killed_daemon(tmp_path, call, "fallback")
     async with house(tmp_path) as h:
@@ -70,14 +90,18 @@ async def test_a_call_left_unasked_does_not_run_when_its_tool_needs_a_yes_now(tm
         async with on_disk(tmp_path) as db:
             await Confirmations(db, CLOCK, check).grant("local", "notes:add", Granted(Grant.NEVER))
     else:
-        registry.entries["notes:add"] = replace(entry, definition=replace(entry.definition, requires_confirmation="always"))
+        registry.entries["notes:add"] = replace(
+            entry, definition=replace(entry.definition, requires_confirmation="always")
+        )
     async with house(tmp_path, registry=registry) as h:
         assert not (await h.happened(CallCompleted)).ok
         assert not h.tools.runs
         assert (await h.store.get(call.call_id))["code"] == ("DENIED" if forbidden else "MISMATCH")
 
 
-async def test_a_grant_that_finds_no_room_does_not_keep_the_allowed_call_waiting(tmp_path, monkeypatch):
+async def test_a_grant_that_finds_no_room_does_not_keep_the_allowed_call_waiting(
+    tmp_path, monkeypatch
+):
     async with house(tmp_path) as h:
         token = token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
         await h.wearer.question()
@@ -87,7 +111,9 @@ async def test_a_grant_that_finds_no_room_does_not_keep_the_allowed_call_waiting
         assert len(h.tools.runs) == 1
 
 
-async def test_a_caller_that_goes_away_while_its_token_is_used_up_does_not_take_the_decision_with_it(tmp_path, monkeypatch):
+async def test_a_decision_outlives_a_caller_that_leaves_while_its_token_is_consumed(
+    tmp_path, monkeypatch
+):
     async with house(tmp_path) as h:
         token = token_of(await h.orchestrator.begin(make("danger:erase", ARGS)))
         consume, used, go = h.confirmations.consume, asyncio.Event(), asyncio.Event()
@@ -109,8 +135,12 @@ async def test_a_caller_that_goes_away_while_its_token_is_used_up_does_not_take_
         assert len(h.tools.runs) == 1
 
 
-@pytest.mark.parametrize(("said", "code"), [(Answer.ALLOW, ErrorCode.INTERRUPTED), (Answer.DENY, ErrorCode.DENIED)])
-async def test_a_tap_that_the_disk_does_not_take_ends_its_call_unrun_and_no_other(tmp_path, monkeypatch, said, code):
+@pytest.mark.parametrize(
+    ("said", "code"), [(Answer.ALLOW, ErrorCode.INTERRUPTED), (Answer.DENY, ErrorCode.DENIED)]
+)
+async def test_a_tap_that_the_disk_does_not_take_ends_its_call_unrun_and_no_other(
+    tmp_path, monkeypatch, said, code
+):
     async with house(tmp_path, tools=(tools := FakeTools())) as h:
         caller = asyncio.create_task(h.call("danger:erase", ARGS))
         await h.wearer.question()
@@ -123,15 +153,22 @@ async def test_a_tap_that_the_disk_does_not_take_ends_its_call_unrun_and_no_othe
         assert (await h.call("notes:add", ARGS)).ok  # the daemon's middle stands
 
 
-async def test_a_question_that_cannot_be_kept_is_said_so_and_claims_no_side_effects(tmp_path, monkeypatch):
+async def test_a_question_that_cannot_be_kept_is_said_so_and_claims_no_side_effects(
+    tmp_path, monkeypatch
+):
     async with house(tmp_path) as h:
         monkeypatch.setattr(h.confirmations, "ask", full)
         answer = await h.call("danger:erase", ARGS)
-        assert (answer.error.code, answer.error.partial_side_effects) == (ErrorCode.STORAGE_UNAVAILABLE, False)
+        assert (answer.error.code, answer.error.partial_side_effects) == (
+            ErrorCode.STORAGE_UNAVAILABLE,
+            False,
+        )
         assert not await h.store.recent(1, pending=True)
 
 
-async def test_a_yes_that_was_on_disk_before_the_new_daemon_asked_again_counts(tmp_path, monkeypatch):
+async def test_a_yes_that_was_on_disk_before_the_new_daemon_asked_again_counts(
+    tmp_path, monkeypatch
+):
     call = make("danger:erase", ARGS)
     async with house(tmp_path) as h:
         await h.orchestrator.begin(call)
@@ -156,14 +193,18 @@ async def test_a_no_that_was_on_disk_when_the_daemon_died_is_told_as_a_no(tmp_pa
         await h.orchestrator.begin(call)
     async with house(tmp_path) as h:
         await h.wearer.question()
-        await h.confirmations.consume_call(call.call_id, allow=False)  # and the daemon dies before it can say so
+        await h.confirmations.consume_call(
+            call.call_id, allow=False
+        )  # and the daemon dies before it can say so
     async with house(tmp_path) as h:
         await h.happened(CallCompleted)
         assert (await h.store.get(call.call_id))["code"] == "DENIED"
         assert not h.tools.runs
 
 
-async def test_a_call_off_that_loses_against_a_yes_by_a_hair_still_stops_the_call(tmp_path, monkeypatch):
+async def test_a_call_off_that_loses_against_a_yes_by_a_hair_still_stops_the_call(
+    tmp_path, monkeypatch
+):
     async with house(tmp_path) as h:
         call = make("danger:erase", ARGS)
         await h.orchestrator.begin(call)
@@ -197,7 +238,11 @@ async def test_a_write_called_off_half_way_says_that_it_may_have_been_done(tmp_p
         await started.wait()
         await h.orchestrator.cancel(call.call_id, "stop")
         error = (await caller).error
-        assert (error.code, error.partial_side_effects, error.idempotency_required) == (ErrorCode.CANCELLED, True, True)
+        assert (error.code, error.partial_side_effects, error.idempotency_required) == (
+            ErrorCode.CANCELLED,
+            True,
+            True,
+        )
 
 
 async def test_a_call_off_that_comes_with_the_result_does_not_deny_what_was_done(tmp_path):
@@ -218,12 +263,16 @@ async def test_an_invocation_with_a_session_that_is_called_off_at_once_does_not_
         h.uplink.say(Invoked(call, "reply"))
         h.uplink.say(InvokeCancelled(call.call_id, "never mind"))
         await h.uplink.until(lambda: any(isinstance(a, ToolResponse) for _, a in h.uplink.answers))
-        assert [a.error.code for _, a in h.uplink.answers if isinstance(a, ToolResponse)] == [ErrorCode.CANCELLED]
+        assert [a.error.code for _, a in h.uplink.answers if isinstance(a, ToolResponse)] == [
+            ErrorCode.CANCELLED
+        ]
         assert not h.tools.runs
 
 
 @pytest.mark.parametrize("name", ["job:local", "job:cloud", "ask:wearer"])
-async def test_a_full_table_of_pending_calls_refuses_before_anything_leaves(tmp_path, monkeypatch, name):
+async def test_a_full_table_of_pending_calls_refuses_before_anything_leaves(
+    tmp_path, monkeypatch, name
+):
     async with house(tmp_path) as h:
         monkeypatch.setattr(h.shelves.pending, "put", full)
         error = (await h.call(name, ARGS)).error
@@ -232,17 +281,24 @@ async def test_a_full_table_of_pending_calls_refuses_before_anything_leaves(tmp_
         assert not h.wearer.asked
 
 
-async def test_a_cloud_job_caught_before_the_outbox_takes_results_by_hand_after_the_restart(tmp_path):
+async def test_a_cloud_job_caught_before_the_outbox_takes_results_by_hand_after_the_restart(
+    tmp_path,
+):
     call = make("job:cloud", ARGS, ttl_s=60.0)
     await left_by_a_killed_daemon(tmp_path, call, "cloud")
     async with house(tmp_path) as h:
         await h.uplink.until(lambda: bool(h.uplink.submitted))
-        assert await h.orchestrator.submit(call.call_id, DONE, user_id="local", session="") is Submission.TAKEN
+        assert (
+            await h.orchestrator.submit(call.call_id, DONE, user_id="local", session="")
+            is Submission.TAKEN
+        )
         assert (await h.happened(CallCompleted)).ok
 
 
 @pytest.mark.parametrize(("name", "steps"), [("job:local", ()), ("job:gone", ("PENDING",))])
-async def test_a_result_that_was_taken_is_the_answer_though_its_step_or_its_tool_is_lost(tmp_path, name, steps):
+async def test_a_result_that_was_taken_is_the_answer_though_its_step_or_its_tool_is_lost(
+    tmp_path, name, steps
+):
     call = make(name, ARGS, ttl_s=60.0)
     async with on_disk(tmp_path) as db:
         store, pending = CallStore(db, CLOCK, check, replayable=replayable), PendingCalls(db, CLOCK)
@@ -250,13 +306,18 @@ async def test_a_result_that_was_taken_is_the_answer_though_its_step_or_its_tool
         await pending.put(call, ttl_s=60.0)
         for step in steps:
             await store.advance(call.call_id, step)
-        assert await pending.resolve(call.call_id, DONE, user_id=call.user_id, session="") is Submission.TAKEN
+        assert (
+            await pending.resolve(call.call_id, DONE, user_id=call.user_id, session="")
+            is Submission.TAKEN
+        )
     async with house(tmp_path) as h:
         assert (await h.happened(CallCompleted)).ok
         assert (await h.store.get(call.call_id))["response"]["data"] == DONE.data
 
 
-async def test_a_result_that_was_taken_stands_though_the_call_is_called_off_in_that_moment(tmp_path):
+async def test_a_result_that_was_taken_stands_though_the_call_is_called_off_in_that_moment(
+    tmp_path,
+):
     async with house(tmp_path) as h:
         call = make("job:local", ARGS, ttl_s=60.0)
         await h.orchestrator.call(call)
@@ -295,6 +356,7 @@ async def test_a_key_of_another_tools_call_is_refused_in_flight_and_after(tmp_pa
 
 async def test_a_stage_that_fails_costs_the_showing_not_the_answer(tmp_path, monkeypatch):
     async with house(tmp_path) as h:
+
         async def broken(*_, **__):
             raise RuntimeError("the stage")
 
@@ -315,7 +377,9 @@ async def test_an_old_result_of_the_cloud_does_not_become_young_by_being_kept(tm
         assert (await h.call("sky:now")).error.code is ErrorCode.OFFLINE
 
 
-async def test_a_disk_that_cannot_read_what_was_kept_leaves_the_honest_failure(tmp_path, monkeypatch):
+async def test_a_disk_that_cannot_read_what_was_kept_leaves_the_honest_failure(
+    tmp_path, monkeypatch
+):
     async with house(tmp_path) as h:
         h.uplink.up = False
         monkeypatch.setattr(h.shelves.results, "last", full)
@@ -344,18 +408,27 @@ async def test_a_write_under_which_the_daemon_stops_is_not_called_safe_to_repeat
         caller = asyncio.create_task(h.call("notes:add", ARGS))
         await started.wait()
     error = (await caller).error
-    assert (error.code, error.partial_side_effects, error.idempotency_required) == (ErrorCode.INTERRUPTED, True, True)
+    assert (error.code, error.partial_side_effects, error.idempotency_required) == (
+        ErrorCode.INTERRUPTED,
+        True,
+        True,
+    )
 
 
-# ------------------------------------------------------------------ what a worker heard of, and who asks again
+# ------------------------------------------------------------------ what a worker heard of, and who
+# asks again
 
 
 @pytest.mark.parametrize("name", ["mail:send", "sky:later"])
-async def test_a_queued_call_that_a_worker_took_and_forgot_says_what_it_may_have_done(tmp_path, name):
+async def test_a_queued_call_that_a_worker_took_and_forgot_says_what_it_may_have_done(
+    tmp_path, name
+):
     async with house(tmp_path) as h:
         mail = h.registry.entries["mail:send"]
         reads = {"side_effects": SideEffects.READ_ONLY} if name == "sky:later" else {}
-        h.registry.entries[name] = replace(mail, definition=replace(mail.definition, name=name, queue_ttl_s=0.2, **reads))
+        h.registry.entries[name] = replace(
+            mail, definition=replace(mail.definition, name=name, queue_ttl_s=0.2, **reads)
+        )
         h.uplink.up = False
         h.uplink.worker = lambda call: h.uplink.say(CallAccepted(call.call_id))
         answer = await h.call(name, {"text": "x"})
@@ -386,7 +459,9 @@ async def test_another_users_call_of_the_same_id_is_not_given_this_ones_answer(t
 
 async def test_a_kept_result_steers_nothing_again(tmp_path):
     async with house(tmp_path) as h:
-        quiet = ToolResponse(data={"text": "sunny"}, intents=({"type": "SUPPRESS_AUDIO", "value": True},))
+        quiet = ToolResponse(
+            data={"text": "sunny"}, intents=({"type": "SUPPRESS_AUDIO", "value": True},)
+        )
 
         def work(call):
             h.uplink.say(CallAccepted(call.call_id))
@@ -406,7 +481,9 @@ async def test_the_cloud_hears_at_once_when_nobody_can_be_asked(tmp_path):
     wearer.nobody = "no glasses"
     async with house(tmp_path, wearer=wearer) as h:
         async with asyncio.timeout(20):
-            answer = await h.call("danger:erase", {"text": "x"}, origin=CallOrigin.CLOUD, ttl_s=30.0)
+            answer = await h.call(
+                "danger:erase", {"text": "x"}, origin=CallOrigin.CLOUD, ttl_s=30.0
+            )
         assert answer.error.code is ErrorCode.SESSION_INACTIVE
 
 
@@ -421,11 +498,16 @@ async def test_a_never_holds_for_any_tool_whatever_its_author_says_of_it(tmp_pat
 async def test_a_result_handed_in_here_is_told_to_whoever_has_the_call(tmp_path):
     async with house(tmp_path) as h:
         call_id = (await h.call("job:cloud", {"text": "x"})).meta["callId"]
-        assert await h.orchestrator.submit(call_id, DONE, user_id="local", session="") is Submission.TAKEN
+        assert (
+            await h.orchestrator.submit(call_id, DONE, user_id="local", session="")
+            is Submission.TAKEN
+        )
         assert [w[0] for w in h.uplink.withdrawn] == [call_id]
 
 
-async def test_a_flood_of_intents_changes_the_session_sixteen_times_and_warns_once(tmp_path, caplog):
+async def test_a_flood_of_intents_changes_the_session_sixteen_times_and_warns_once(
+    tmp_path, caplog
+):
     tools = FakeTools()
 
     async def flooding(call, _):
@@ -440,7 +522,9 @@ async def test_a_flood_of_intents_changes_the_session_sixteen_times_and_warns_on
 async def test_waiting_for_the_network_is_no_slowness_of_the_tool(tmp_path):
     async with house(tmp_path) as h:
         mail = h.registry.entries["mail:send"]
-        h.registry.entries["mail:send"] = replace(mail, definition=replace(mail.definition, latency_budget_ms=1))
+        h.registry.entries["mail:send"] = replace(
+            mail, definition=replace(mail.definition, latency_budget_ms=1)
+        )
         h.uplink.up = False
         answer = await h.call("mail:send", {"text": "x"})
         await asyncio.sleep(0.01)

@@ -1,4 +1,6 @@
-"""The files of `tools.d`: what an owner may write, what is said of a slip, and that one bad file costs nobody else."""
+"""The files of `tools.d`: what an owner may write, what is said of a slip, and that one bad
+file costs nobody else.
+"""
 
 import json
 import os
@@ -31,12 +33,19 @@ TOWN = {"type": "object", "required": ["town"], "properties": {"town": {"type": 
 
 def read(folder, **files):
     for name, text in files.items():
-        (folder / name.replace("_", ".")).write_text(text if isinstance(text, str) else json.dumps(text))
+        (folder / name.replace("_", ".")).write_text(
+            text if isinstance(text, str) else json.dumps(text)
+        )
     return own_reading.read([folder])
 
 
 def tool(**fields):
-    return {"name": "my:tool", "description": "Does it.", "execution": {"url": "https://h.example/x"}, **fields}
+    return {
+        "name": "my:tool",
+        "description": "Does it.",
+        "execution": {"url": "https://h.example/x"},
+        **fields,
+    }
 
 
 def slip(folder, document):
@@ -51,15 +60,36 @@ def test_ten_lines_make_a_tool(tmp_path):
     found = read(tmp_path, weather_toml=WEATHER)
     assert found.problems == ()
     (made,) = found.tools
-    assert (made.name, made.source, made.execution_type) == ("my:weather", Source.LOCAL, ExecutionType.GATEWAY)
-    assert (made.side_effects, made.idempotent, made.asynchronous) == (SideEffects.READ_ONLY, True, False)  # a GET only reads
-    assert found.plans == {"my:weather": Plan(url="https://weather.example/{{input.town}}?format=3", method="GET")}
+    assert (made.name, made.source, made.execution_type) == (
+        "my:weather",
+        Source.LOCAL,
+        ExecutionType.GATEWAY,
+    )
+    assert (made.side_effects, made.idempotent, made.asynchronous) == (
+        SideEffects.READ_ONLY,
+        True,
+        False,
+    )  # a GET only reads
+    assert found.plans == {
+        "my:weather": Plan(url="https://weather.example/{{input.town}}?format=3", method="GET")
+    }
 
 
 @pytest.mark.requirement("S3-39")
 def test_what_a_model_sees_is_what_the_author_wrote_and_nothing_of_how_it_is_asked(tmp_path):
-    schema = {**TOWN, "x-mine": [1, {"a": None}], "additionalProperties": False, "description": "mine"}
-    found = read(tmp_path, t_json=tool(inputSchema=schema, execution={"url": "https://h.example/${env.KEY}", "headers": {"A": "hush"}}))
+    schema = {
+        **TOWN,
+        "x-mine": [1, {"a": None}],
+        "additionalProperties": False,
+        "description": "mine",
+    }
+    found = read(
+        tmp_path,
+        t_json=tool(
+            inputSchema=schema,
+            execution={"url": "https://h.example/${env.KEY}", "headers": {"A": "hush"}},
+        ),
+    )
     (made,) = found.tools
     assert made.input_schema == schema
     assert made.raw["inputSchema"] == schema
@@ -70,23 +100,67 @@ def test_what_a_model_sees_is_what_the_author_wrote_and_nothing_of_how_it_is_ask
 
 @pytest.mark.requirement("S3-11")
 def test_every_field_of_a_file_is_read(tmp_path):
-    found = read(tmp_path, t_json=tool(
-        title="Mine", executionType="external", visible=False, display={"customUI": "card"}, sideEffects="none", idempotent=True,
-        requiresConfirmation="always", allowedModes=["text"], latencyBudgetMs=10, pendingTtlS=60, cacheTtlS=5, category="action", version="2",
-        rateLimit={"calls": 1, "window": 2}, availableWhen={"glasses": True}, activationPhrases=["go"], openToCloud=True, inputSchema=TOWN,
-        execution={"url": "https://h.example/x", "method": "PUT", "headers": {"A": "b"}, "query": {"q": 1}, "body": {"t": "{{input.town}}"},
-                   "timeout": 1500},
-    ))  # fmt: skip
+    found = read(
+        tmp_path,
+        t_json=tool(
+            title="Mine",
+            executionType="external",
+            visible=False,
+            display={"customUI": "card"},
+            sideEffects="none",
+            idempotent=True,
+            requiresConfirmation="always",
+            allowedModes=["text"],
+            latencyBudgetMs=10,
+            pendingTtlS=60,
+            cacheTtlS=5,
+            category="action",
+            version="2",
+            rateLimit={"calls": 1, "window": 2},
+            availableWhen={"glasses": True},
+            activationPhrases=["go"],
+            openToCloud=True,
+            inputSchema=TOWN,
+            execution={
+                "url": "https://h.example/x",
+                "method": "PUT",
+                "headers": {"A": "b"},
+                "query": {"q": 1},
+                "body": {"t": "{{input.town}}"},
+                "timeout": 1500,
+            },
+        ),
+    )
     assert found.problems == ()
     (made,) = found.tools
-    assert (made.version, made.category, made.allowed_modes, made.timeout_s) == ("2", "action", frozenset({Mode.TEXT}), 1.5)
+    assert (made.version, made.category, made.allowed_modes, made.timeout_s) == (
+        "2",
+        "action",
+        frozenset({Mode.TEXT}),
+        1.5,
+    )
     assert (made.pending_ttl_s, made.cache_ttl_s, made.rate_limit) == (60.0, 5.0, RateLimit(1, 2.0))
-    assert (made.activation_phrases, dict(made.available_when), made.requires_confirmation) == (("go",), {"glasses": True}, "always")
+    assert (made.activation_phrases, dict(made.available_when), made.requires_confirmation) == (
+        ("go",),
+        {"glasses": True},
+        "always",
+    )
     assert made.open_to_cloud
-    assert (made.raw["title"], made.raw["visible"], made.raw["display"]) == ("Mine", False, {"customUI": "card"})
+    assert (made.raw["title"], made.raw["visible"], made.raw["display"]) == (
+        "Mine",
+        False,
+        {"customUI": "card"},
+    )
     assert found.plans["my:tool"] == Plan(
-        url="https://h.example/x", method="PUT", headers={"A": "b"}, query={"q": 1}, body={"t": "{{input.town}}"})  # fmt: skip
-    assert not read(tmp_path, t_json=tool()).tools[0].open_to_cloud, "private unless it says otherwise"
+        url="https://h.example/x",
+        method="PUT",
+        headers={"A": "b"},
+        query={"q": 1},
+        body={"t": "{{input.town}}"},
+    )
+    assert not read(tmp_path, t_json=tool()).tools[0].open_to_cloud, (
+        "private unless it says otherwise"
+    )
 
 
 @pytest.mark.requirement("S3-11")
@@ -96,7 +170,13 @@ def test_the_schema_of_a_file_is_a_json_schema_and_says_of_each_field_of_executi
 
 
 def test_a_child_brings_it_home_as_it_was_read(tmp_path):
-    found = read(tmp_path, t_json={"tools": [tool(execution={"url": "https://h", "query": {"a": [1]}})], "servers": [{"name": "s", "url": "https://s"}]})
+    found = read(
+        tmp_path,
+        t_json={
+            "tools": [tool(execution={"url": "https://h", "query": {"a": [1]}})],
+            "servers": [{"name": "s", "url": "https://s"}],
+        },
+    )
     assert found.problems == ()
     assert pickle.loads(pickle.dumps(found)) == found
 
@@ -104,33 +184,86 @@ def test_a_child_brings_it_home_as_it_was_read(tmp_path):
 SLIPS = [
     ({"name": "my:tool"}, '"description" is a required'),
     (tool(exection={}), "exection: there is no such field; did you mean execution?"),
-    (tool(execution={"url": "https://h", "methd": "GET"}), "execution.methd: there is no such field; did you mean method?"),
+    (
+        tool(execution={"url": "https://h", "methd": "GET"}),
+        "execution.methd: there is no such field; did you mean method?",
+    ),
     (tool(name="weather"), "name: must be package:tool in small letters, for example my:weather"),
-    (tool(name="My Tool:x"), "name: must be package:tool"), (tool(name="a:b:c"), "name: must be package:tool"),
-    (tool(execution={}), "execution.url: is missing"), (tool(execution={"url": "ftp://h"}), "execution.url: must begin with https://"),
-    (tool(execution={"url": "https://{{input.h}}"}), "execution.url: a call's values may not choose the host"),
-    (tool(execution={"url": "https://h", "method": "get"}), 'execution.method: "get" is not one of'),
+    (tool(name="My Tool:x"), "name: must be package:tool"),
+    (tool(name="a:b:c"), "name: must be package:tool"),
+    (tool(execution={}), "execution.url: is missing"),
+    (tool(execution={"url": "ftp://h"}), "execution.url: must begin with https://"),
+    (
+        tool(execution={"url": "https://{{input.h}}"}),
+        "execution.url: a call's values may not choose the host",
+    ),
+    (
+        tool(execution={"url": "https://h", "method": "get"}),
+        'execution.method: "get" is not one of',
+    ),
     (tool(execution={"url": "https://h", "timeout": 0}), "execution.timeout: "),
-    (tool(execution={"url": "https://h", "method": "GET", "body": {}}), "execution.body: GET has none; use execution.query"),
-    (tool(execution={"url": "https://h", "body": '{"n": {{input.n}}}'}), "execution.body: is no JSON"),
-    (tool(execution={"url": "https://h/{{input.twon}}"}, inputSchema=TOWN), "execution.url: {{input.twon}} is no argument of this tool; did you mean {{input.town}}?"),
-    (tool(execution={"url": "https://h", "body": {"a": "{{input.x}}"}}), "execution.body: {{input.x}} is no argument of this tool; add it to inputSchema.properties"),
-    (tool(execution={"url": "https://h", "query": {"a": "{{inptu}}"}}), "execution.query: {{inptu}} is no placeholder"),
-    (tool(execution={"url": "https://h", "headers": {"A": "{{call.id}}"}}), "execution.headers.A: a call's values have no place in headers"),
-    (tool(execution={"url": "https://h", "headers": {"Host": "x"}}), "execution.headers.Host: is written by glassd itself"),
+    (
+        tool(execution={"url": "https://h", "method": "GET", "body": {}}),
+        "execution.body: GET has none; use execution.query",
+    ),
+    (
+        tool(execution={"url": "https://h", "body": '{"n": {{input.n}}}'}),
+        "execution.body: is no JSON",
+    ),
+    (
+        tool(execution={"url": "https://h/{{input.twon}}"}, inputSchema=TOWN),
+        "execution.url: {{input.twon}} is no argument of this tool; did you mean {{input.town}}?",
+    ),
+    (
+        tool(execution={"url": "https://h", "body": {"a": "{{input.x}}"}}),
+        "execution.body: {{input.x}} is no argument of this tool; add it to inputSchema.properties",
+    ),
+    (
+        tool(execution={"url": "https://h", "query": {"a": "{{inptu}}"}}),
+        "execution.query: {{inptu}} is no placeholder",
+    ),
+    (
+        tool(execution={"url": "https://h", "headers": {"A": "{{call.id}}"}}),
+        "execution.headers.A: a call's values have no place in headers",
+    ),
+    (
+        tool(execution={"url": "https://h", "headers": {"Host": "x"}}),
+        "execution.headers.Host: is written by glassd itself",
+    ),
     (tool(execution={"url": "https://h", "headers": {"A": "x\ny"}}), "execution.headers.A: "),
-    (tool(execution={"url": "https://h", "headers": {"A": "${env.a b}"}}), "execution.headers: a ${ that is no ${env.NAME}"),
-    (tool(executionType="gateway", execution={"url": "https://h", "answer": "later"}), "execution.answer: later is for"),
+    (
+        tool(execution={"url": "https://h", "headers": {"A": "${env.a b}"}}),
+        "execution.headers: a ${ that is no ${env.NAME}",
+    ),
+    (
+        tool(executionType="gateway", execution={"url": "https://h", "answer": "later"}),
+        "execution.answer: later is for",
+    ),
     (tool(executionType="space"), "execution: a tool of executionType space is a question"),
-    (tool(executionType="external", execution={"method": "GET"}), "execution.method: is for an address, and there is none"),
+    (
+        tool(executionType="external", execution={"method": "GET"}),
+        "execution.method: is for an address, and there is none",
+    ),
     (tool(executionType="remote"), 'executionType: "remote" is not one of'),
-    (tool(visible="yes"), "visible: "), (tool(openToCloud="yes"), "openToCloud: "), (tool(display={"customUi": "x"}), "display.customUi: there is no such field; did you mean customUI?"),
-    (tool(inputSchema={"type": "array"}), "inputSchema.type: "), (tool(inputSchema={"type": "object", "properties": 5}), "Invalid JSON Schema"),
+    (tool(visible="yes"), "visible: "),
+    (tool(openToCloud="yes"), "openToCloud: "),
+    (
+        tool(display={"customUi": "x"}),
+        "display.customUi: there is no such field; did you mean customUI?",
+    ),
+    (tool(inputSchema={"type": "array"}), "inputSchema.type: "),
+    (tool(inputSchema={"type": "object", "properties": 5}), "Invalid JSON Schema"),
     (tool(cacheTtlS=5), "cacheTtlS: only a tool that writes nothing"),
-    ([tool()], "must be an object with name"), ({"tools": [], "name": "x"}, "name: stands beside a list"), ({"tools": {}}, "tools: must be a list"),
-    ({"tools": [5]}, "tools.0: must be a table"), ({"servers": [{"name": "s"}]}, "servers.0: url: a server has an address"),
-    ({"servers": [{"name": "s", "url": "https://s", "headers": {"A": "${x}"}}]}, "servers.0: a ${ that is no"),
-]  # fmt: skip
+    ([tool()], "must be an object with name"),
+    ({"tools": [], "name": "x"}, "name: stands beside a list"),
+    ({"tools": {}}, "tools: must be a list"),
+    ({"tools": [5]}, "tools.0: must be a table"),
+    ({"servers": [{"name": "s"}]}, "servers.0: url: a server has an address"),
+    (
+        {"servers": [{"name": "s", "url": "https://s", "headers": {"A": "${x}"}}]},
+        "servers.0: a ${ that is no",
+    ),
+]
 
 
 @pytest.mark.requirement("S3-11")
@@ -139,12 +272,21 @@ def test_a_slip_is_told_by_file_field_and_fix(tmp_path, document, told):
     assert told in slip(tmp_path, document)
 
 
-@pytest.mark.parametrize(("name", "text", "told"), [
-    ("t.toml", "name = ", "is not valid TOML"), ("t.json", "{", "is not valid JSON"), ("t.toml", "when = 2026-01-01", "holds a date"),
-    ("t.toml", "x = nan", "is not valid TOML"), ("t.json", "[" * 5000 + "]" * 5000, ""), ("t.json", " " * 70_000, "is larger than 64 KiB"),
-    ("t.json", '{"name": "\\ud800"}', "is not valid JSON"),
-])  # fmt: skip
-def test_a_file_that_cannot_be_read_at_all_says_why_and_costs_nobody_else(tmp_path, name, text, told):
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("t.toml", "name = ", "is not valid TOML"),
+        ("t.json", "{", "is not valid JSON"),
+        ("t.toml", "when = 2026-01-01", "holds a date"),
+        ("t.toml", "x = nan", "is not valid TOML"),
+        ("t.json", "[" * 5000 + "]" * 5000, ""),
+        ("t.json", " " * 70_000, "is larger than 64 KiB"),
+        ("t.json", '{"name": "\\ud800"}', "is not valid JSON"),
+    ],
+)
+def test_a_file_that_cannot_be_read_at_all_says_why_and_costs_nobody_else(
+    tmp_path, name, text, told
+):
     (tmp_path / "good.toml").write_text(WEATHER)
     (tmp_path / name).write_text(text)
     found = own_reading.read([tmp_path])
@@ -206,7 +348,12 @@ def test_the_first_of_two_tools_of_one_name_stands(tmp_path):
 
 
 def test_one_bad_tool_of_a_list_costs_only_itself(tmp_path):
-    found = read(tmp_path, t_json={"tools": [tool(), tool(name="my:bad", execution={"url": "x"}), tool(name="my:other")]})
+    found = read(
+        tmp_path,
+        t_json={
+            "tools": [tool(), tool(name="my:bad", execution={"url": "x"}), tool(name="my:other")]
+        },
+    )
     assert [made.name for made in found.tools] == ["my:tool", "my:other"]
     assert found.problems[0].name == "t.json (my:bad)"
     assert found.problems[0].reason.startswith("tools.1: execution.url: ")
@@ -214,9 +361,19 @@ def test_one_bad_tool_of_a_list_costs_only_itself(tmp_path):
 
 @pytest.mark.requirement("C-41", "S3-17")
 def test_an_older_name_of_the_address_is_read_and_the_newer_one_comes_first(tmp_path):
-    found = read(tmp_path, a_json=tool(executionType="external", execution={"webhookUrl": "https://old"}),
-                 b_json=tool(name="my:b", executionType="external", execution={"webhookUrl": "https://old", "url": "https://new"}))  # fmt: skip
-    assert {name: plan.url for name, plan in found.plans.items()} == {"my:tool": "https://old", "my:b": "https://new"}
+    found = read(
+        tmp_path,
+        a_json=tool(executionType="external", execution={"webhookUrl": "https://old"}),
+        b_json=tool(
+            name="my:b",
+            executionType="external",
+            execution={"webhookUrl": "https://old", "url": "https://new"},
+        ),
+    )
+    assert {name: plan.url for name, plan in found.plans.items()} == {
+        "my:tool": "https://old",
+        "my:b": "https://new",
+    }
     assert not any(made.asynchronous for made in found.tools)
 
 
@@ -224,18 +381,30 @@ def test_an_older_name_of_the_address_is_read_and_the_newer_one_comes_first(tmp_
 def test_an_external_tool_may_be_answered_later_with_or_without_somebody_to_tell(tmp_path):
     later = tool(executionType="external", execution={"webhookUrl": "https://h", "answer": "later"})
     nobody = {"name": "my:b", "description": "d", "executionType": "external"}
-    found = read(tmp_path, a_json=later, b_json=nobody, c_json={**nobody, "name": "my:ask", "executionType": "space"})
+    found = read(
+        tmp_path,
+        a_json=later,
+        b_json=nobody,
+        c_json={**nobody, "name": "my:ask", "executionType": "space"},
+    )
     assert found.problems == ()
     assert [made.asynchronous for made in found.tools] == [True, True, True]
     assert found.plans == {"my:tool": Plan(url="https://h", later=True)}
 
 
 @pytest.mark.requirement("S3-13")
-@pytest.mark.parametrize("document", [
-    tool(execution={"url": "https://h", "headers": {"Authorization": "Bearer hushhush\n"}}), tool(execution={"url": "https://h", "headers": {"A": "hushhush\u00e9"}}),
-    tool(execution={"url": "https://h", "headers": "hushhush"}), tool(execution={"url": "https://h/?key=hushhush x"}), tool(execution={"webhookUrl": "https://hushhush \n"}),
-    {"servers": [{"name": "s", "url": "https://s", "headers": {"A": "hushhush\n"}}]}, {"servers": [{"name": "s", "url": "https://hushhush /"}]},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "document",
+    [
+        tool(execution={"url": "https://h", "headers": {"Authorization": "Bearer hushhush\n"}}),
+        tool(execution={"url": "https://h", "headers": {"A": "hushhush\u00e9"}}),
+        tool(execution={"url": "https://h", "headers": "hushhush"}),
+        tool(execution={"url": "https://h/?key=hushhush x"}),
+        tool(execution={"webhookUrl": "https://hushhush \n"}),
+        {"servers": [{"name": "s", "url": "https://s", "headers": {"A": "hushhush\n"}}]},
+        {"servers": [{"name": "s", "url": "https://hushhush /"}]},
+    ],
+)
 def test_what_may_be_a_secret_somebody_wrote_down_is_not_quoted(tmp_path, document):
     (problem,) = read(tmp_path, t_json=document).problems
     assert "hush" not in problem.reason
@@ -244,12 +413,21 @@ def test_what_may_be_a_secret_somebody_wrote_down_is_not_quoted(tmp_path, docume
 
 @pytest.mark.parametrize("body", ['{"q": "{{input.x}}"}', {"q": "{{input.x}}"}])
 def test_a_body_written_as_text_is_the_json_it_spells(tmp_path, body):
-    found = read(tmp_path, t_json=tool(execution={"url": "https://h", "body": body}, inputSchema={"type": "object"}))
+    found = read(
+        tmp_path,
+        t_json=tool(execution={"url": "https://h", "body": body}, inputSchema={"type": "object"}),
+    )
     assert found.plans["my:tool"].body == {"q": "{{input.x}}"}
 
 
 @pytest.mark.requirement("S3-15")
-@pytest.mark.parametrize("config", [{"agentConfig": {"model": "m"}, "includeContext": True, "timeout": 60_000}, {"provider": "p", "model": "m", "size": "s", "quality": "q"}])
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"agentConfig": {"model": "m"}, "includeContext": True, "timeout": 60_000},
+        {"provider": "p", "model": "m", "size": "s", "quality": "q"},
+    ],
+)
 def test_what_only_a_cloud_runs_is_known_for_what_it_is(tmp_path, config):
     found = read(tmp_path, t_json=tool(execution=config))
     assert found.problems == ()
@@ -258,14 +436,28 @@ def test_what_only_a_cloud_runs_is_known_for_what_it_is(tmp_path, config):
 
 @pytest.mark.requirement("S3-34")
 def test_servers_stand_in_the_same_file_and_allow_nothing_unless_it_is_named(tmp_path):
-    servers = [{"name": "home", "url": "https://h/mcp", "transport": "streamable-http", "headers": {"A": "${env.T}"}, "allowedTools": ["light"]},
-               {"name": "other", "url": "https://o"}]  # fmt: skip
+    servers = [
+        {
+            "name": "home",
+            "url": "https://h/mcp",
+            "transport": "streamable-http",
+            "headers": {"A": "${env.T}"},
+            "allowedTools": ["light"],
+        },
+        {"name": "other", "url": "https://o"},
+    ]
     found = read(tmp_path, t_json={"tools": [tool()], "servers": servers})
     assert found.problems == ()
     assert found.servers == (
-        Server(name="home", url="https://h/mcp", transport="streamable-http", headers={"A": "${env.T}"}, allowed_tools=frozenset({"light"})),
+        Server(
+            name="home",
+            url="https://h/mcp",
+            transport="streamable-http",
+            headers={"A": "${env.T}"},
+            allowed_tools=frozenset({"light"}),
+        ),
         Server(name="other", url="https://o"),
-    )  # fmt: skip
+    )
     assert found.servers[1].allowed_tools == frozenset()
 
 
@@ -276,16 +468,29 @@ def test_the_digest_changes_with_any_file(tmp_path):
 
 
 def test_the_schema_can_be_printed_for_an_editor():
-    printed = subprocess.run([sys.executable, "-m", "edge.own_schema"], capture_output=True, check=True, timeout=30)
+    printed = subprocess.run(
+        [sys.executable, "-m", "edge.own_schema"], capture_output=True, check=True, timeout=30
+    )
     assert json.loads(printed.stdout) == own_schema.FILE
 
 
 @pytest.mark.requirement("CONSENT-grants")
-@pytest.mark.parametrize("change", [{"execution": {"url": "https://else.example/pay"}}, {"execution": {"url": "https://bank.example/pay", "method": "PUT"}}, {"description": "Pays twice."}])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"execution": {"url": "https://else.example/pay"}},
+        {"execution": {"url": "https://bank.example/pay", "method": "PUT"}},
+        {"description": "Pays twice."},
+    ],
+)
 def test_a_grant_is_bound_to_where_an_owners_tool_sends_its_calls(tmp_path, change):
     from edge.core.confirmation import definition_digest
     from edge.own_reading import _tool
 
-    document = {"name": "bank:pay", "description": "Pays.", "execution": {"url": "https://bank.example/pay"}}
+    document = {
+        "name": "bank:pay",
+        "description": "Pays.",
+        "execution": {"url": "https://bank.example/pay"},
+    }
     digests = [definition_digest(_tool({**document, **more})[0]) for more in ({}, {}, change)]
     assert digests[0] == digests[1] != digests[2]

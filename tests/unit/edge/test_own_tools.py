@@ -21,19 +21,31 @@ def test_a_secret_is_a_credential_or_an_allowed_variable_and_nothing_else(tmp_pa
     env = {"CREDENTIALS_DIRECTORY": str(tmp_path), "ALLOWED": "x", "PATH": "/bin", "EMPTY": "y"}
     secret = own_tools.secrets(SETTINGS, env, hidden.append)
     assert (secret("FILED"), secret("ALLOWED")) == ("from a file", "the credential comes first")
-    assert [secret(name) for name in ("PATH", "glassd-cloud-token", "EMPTY", "../FILED", "GONE")] == [None] * 5
-    assert own_tools.secrets(SETTINGS, {"ALLOWED": "by name"}, hidden.append)("ALLOWED") == "by name"
+    assert [
+        secret(name) for name in ("PATH", "glassd-cloud-token", "EMPTY", "../FILED", "GONE")
+    ] == [None] * 5
+    assert (
+        own_tools.secrets(SETTINGS, {"ALLOWED": "by name"}, hidden.append)("ALLOWED") == "by name"
+    )
     assert hidden == ["from a file", "the credential comes first", "by name"]
 
 
 def test_a_credential_that_cannot_be_read_is_as_good_as_none(tmp_path, caplog):
     (tmp_path / "BAD").write_bytes(b"\xff\xfe")
-    assert own_tools.secrets(SETTINGS, {"CREDENTIALS_DIRECTORY": str(tmp_path)}, lambda _: None)("BAD") is None
+    assert (
+        own_tools.secrets(SETTINGS, {"CREDENTIALS_DIRECTORY": str(tmp_path)}, lambda _: None)("BAD")
+        is None
+    )
     assert "a credential of an own tool" in caplog.text
 
 
 def test_the_folder_is_beside_the_configuration_and_without_one_where_it_would_be():
     env = {"HOME": "/home/ann"}
-    there = own_tools.folders(replace(SETTINGS, source=Path("/srv/c/glassd.toml"), tools=Tools(folders=("/more",))), env)
+    there = own_tools.folders(
+        replace(SETTINGS, source=Path("/srv/c/glassd.toml"), tools=Tools(folders=("/more",))), env
+    )
     assert there == (Path("/srv/c/tools.d"), Path("/more"))
-    assert own_tools.folders(Settings(), env) == (Path("/etc/glassd/tools.d"), Path("/home/ann/.config/glassd/tools.d"))
+    assert own_tools.folders(Settings(), env) == (
+        Path("/etc/glassd/tools.d"),
+        Path("/home/ann/.config/glassd/tools.d"),
+    )

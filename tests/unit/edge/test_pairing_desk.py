@@ -24,7 +24,9 @@ from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear
 pytestmark = pytest.mark.enable_socket
 
 QUICK = Limits(window_s=40.0, scan_s=20.0, settle_s=0.15)
-"""A scan ends when nothing new came for a while after whole glasses: of one pair at once, however long it may take."""
+"""A scan ends when nothing new came for a while after whole glasses: of one pair at once,
+however long it may take.
+"""
 TWO = Limits(window_s=40.0, scan_s=20.0, settle_s=0.8)
 """Where two have to be heard, the second may take a moment."""
 
@@ -56,7 +58,9 @@ class Place:
         folder = self.folder / model.replace(":", "-")
         folder.mkdir(exist_ok=True)
         ear = self.ears[model] = Ear()
-        self.mocks[model] = mock = await start_mock(model, self.air, out_dir=folder, tell=ear, pairing=pairing)
+        self.mocks[model] = mock = await start_mock(
+            model, self.air, out_dir=folder, tell=ear, pairing=pairing
+        )
         return mock
 
     async def radio_on(self):
@@ -64,9 +68,14 @@ class Place:
         self.bonds = Bonds(self.folder / "bonds.json")
         self.bonds.load()
         self.desk = PairingDesk(
-            self._radio, bonds=self.bonds, link=self.link, glasses=lambda: self.link.glasses, bus=self.bus, clock=Clock.system(),
+            self._radio,
+            bonds=self.bonds,
+            link=self.link,
+            glasses=lambda: self.link.glasses,
+            bus=self.bus,
+            clock=Clock.system(),
             limits=self.limits,
-        )  # fmt: skip
+        )
 
     async def _radio(self):
         return self.radio
@@ -80,7 +89,10 @@ class Place:
         for ear in self.ears.values():
             ear.events.clear()
         seen = []
-        async with asyncio.timeout(DEADLINE_S * 2), aclosing(self.desk.window(wanted, seconds=seconds)) as window:
+        async with (
+            asyncio.timeout(DEADLINE_S * 2),
+            aclosing(self.desk.window(wanted, seconds=seconds)) as window,
+        ):
             async for step in window:
                 seen.append(step)
                 if step.ask == "passkey" and typing:
@@ -110,12 +122,29 @@ async def test_a_window_tells_each_step_and_keeps_the_bond(tmp_path):
         with place.bus.listen() as heard:
             steps = await place.steps()
             happened = await anext(aiter(heard))
-        assert [s.state for s in steps] == [S.SCANNING, S.CHOSEN, S.CONNECTING, S.ASKING, S.CONNECTING, S.PAIRED]
+        assert [s.state for s in steps] == [
+            S.SCANNING,
+            S.CHOSEN,
+            S.CONNECTING,
+            S.ASKING,
+            S.CONNECTING,
+            S.PAIRED,
+        ]
         address = place.mocks["mock:display"].address
-        assert (steps[1].glasses.address, steps[1].glasses.title, steps[1].glasses.ours) == (address, "Mock display glasses", False)
+        assert (steps[1].glasses.address, steps[1].glasses.title, steps[1].glasses.ours) == (
+            address,
+            "Mock display glasses",
+            False,
+        )
         assert steps[-1].how == "passkey"
         (bond,) = place.bonds.all()
-        assert (bond.id, bond.model, bond.name, dict(bond.addresses), bond.how) == (address, "mock:display", "MOCK-DSP", {"": address}, "passkey")
+        assert (bond.id, bond.model, bond.name, dict(bond.addresses), bond.how) == (
+            address,
+            "mock:display",
+            "MOCK-DSP",
+            {"": address},
+            "passkey",
+        )
         assert (happened.kind, happened.id, happened.how) == ("glasses.paired", address, "passkey")
         assert place.link.paused_for == ["pairing"]
         assert place.link.held == 0
@@ -139,12 +168,16 @@ async def test_there_is_one_window_at_a_time(tmp_path):
 
 @pytest.mark.requirement("I4-pair-window")
 async def test_a_window_closes_by_itself(tmp_path):
-    async with place_of(tmp_path, "mock:display", limits=Limits(window_s=0.6, scan_s=1.0, settle_s=0.1)) as place:
+    async with place_of(
+        tmp_path, "mock:display", limits=Limits(window_s=0.6, scan_s=1.0, settle_s=0.1)
+    ) as place:
         steps = await place.steps(typing=False)
         assert (steps[-1].state, steps[-1].code) == (S.FAILED, "TIMEOUT")
         assert "glassd pair" in steps[-1].fix
         assert (place.link.held, place.bonds.all()) == (0, ())
-        if place.ears["mock:display"].count("connected"):  # a busy machine does not get so far in that time
+        if place.ears["mock:display"].count(
+            "connected"
+        ):  # a busy machine does not get so far in that time
             await place.ears["mock:display"].wait("disconnected")
 
 
@@ -175,6 +208,7 @@ async def test_a_window_closes_while_it_still_listens(tmp_path):
 @pytest.mark.requirement("I4-pair-window")
 async def test_a_client_that_hangs_up_as_soon_as_it_is_paired_leaves_no_window_behind(tmp_path):
     async with place_of(tmp_path, "mock:audio") as place:
+
         async def impatient():
             async with aclosing(place.desk.window(None)) as window:
                 async for step in window:
@@ -201,7 +235,9 @@ async def test_a_window_can_be_closed_by_somebody_else_and_its_client_hears_it(t
         assert place.bonds.all() == ()
 
 
-async def test_a_window_that_is_closed_while_its_client_does_not_read_gives_the_radio_back_at_once(tmp_path):
+async def test_a_window_that_is_closed_while_its_client_does_not_read_gives_the_radio_back_at_once(
+    tmp_path,
+):
     async with place_of(tmp_path, "mock:display") as place:
         window = place.desk.window(None)
         assert (await anext(window)).state is S.SCANNING
@@ -263,7 +299,10 @@ async def test_numbers_are_told_in_six_digits(tmp_path):
 
 async def test_nobody_and_too_many_are_told(tmp_path):
     async with place_of(tmp_path, limits=Limits(window_s=5.0, scan_s=0.2, settle_s=0.1)) as place:
-        assert [(s.state, s.code) for s in await place.steps()] == [(S.SCANNING, ""), (S.FAILED, "NOT_FOUND")]
+        assert [(s.state, s.code) for s in await place.steps()] == [
+            (S.SCANNING, ""),
+            (S.FAILED, "NOT_FOUND"),
+        ]
         assert (await place.steps("F0:00:00:00:00:99"))[-1].code == "NOT_FOUND"
     async with place_of(tmp_path, "mock:display", "mock:audio", limits=TWO) as place:
         ambiguous = (await place.steps())[-1]
@@ -313,10 +352,15 @@ async def test_both_sides_of_a_pair_are_one_bond(tmp_path):
         assert heard[-1].missing == ""
         steps = await place.steps(heard[-1].id)
         assert (steps[-1].state, steps[-1].text) == (S.PAIRED, "")
-        assert [s.text for s in steps if s.state is S.CONNECTING] == ["the left side", "the right side"]
+        assert [s.text for s in steps if s.state is S.CONNECTING] == [
+            "the left side",
+            "the right side",
+        ]
         (bond,) = place.bonds.all()
         mock = place.mocks["sim:even_g1"]
-        assert dict(bond.addresses) == {side.value: who.address for side, who in mock.identities.items()}
+        assert dict(bond.addresses) == {
+            side.value: who.address for side, who in mock.identities.items()
+        }
         assert bond.id == heard[-1].id
         assert all(security.keys.bonded for security in mock.securities.values())
         assert (await place.desk.unpair(bond.id)).id == bond.id
@@ -341,7 +385,10 @@ async def test_a_scan_tells_what_is_heard_and_whose_it_is(tmp_path):
         await place.steps()
         await place.glasses_on("mock:audio")
         heard = {h.model: h async for h in place.desk.scan(20.0, settle_s=0.8)}
-        assert {m: (h.ours, h.connected) for m, h in heard.items()} == {"mock:display": (True, False), "mock:audio": (False, False)}
+        assert {m: (h.ours, h.connected) for m, h in heard.items()} == {
+            "mock:display": (True, False),
+            "mock:audio": (False, False),
+        }
         assert heard["mock:audio"].rssi < 0
         assert place.link.paused_for[-1] == "scanning"
 
@@ -349,11 +396,19 @@ async def test_a_scan_tells_what_is_heard_and_whose_it_is(tmp_path):
 async def test_a_scan_leaves_a_link_that_is_up_alone_and_tells_it_first(tmp_path):
     async with place_of(tmp_path, "mock:display", "mock:audio") as place:
         address = place.mocks["mock:display"].address
-        place.link.glasses = GlassesStatus(state="READY", ready=True, model="mock:display", address=address)
+        place.link.glasses = GlassesStatus(
+            state="READY", ready=True, model="mock:display", address=address
+        )
         began = asyncio.get_running_loop().time()
         first, second = [h async for h in place.desk.scan(60.0, settle_s=1.5)][:2]
         assert asyncio.get_running_loop().time() - began < 20
-        assert (first.id, first.title, first.connected, first.ours, first.rssi) == (address, "Mock display glasses", True, False, None)
+        assert (first.id, first.title, first.connected, first.ours, first.rssi) == (
+            address,
+            "Mock display glasses",
+            True,
+            False,
+            None,
+        )
         assert second.connected is False
         assert place.link.paused_for == []
 
@@ -396,7 +451,9 @@ async def test_a_lost_bond_and_a_damaged_file_are_in_the_status(tmp_path):
         assert "damaged" in place.desk.alarms()["bonds"]
         await place.steps()
         assert place.desk.alarms() == {}
-        place.link.glasses = GlassesStatus(state="RESTING", issue="bond_lost", address=place.mocks["mock:display"].address)
+        place.link.glasses = GlassesStatus(
+            state="RESTING", issue="bond_lost", address=place.mocks["mock:display"].address
+        )
         assert place.desk.bond() == "lost"
 
 

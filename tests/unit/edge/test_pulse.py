@@ -5,9 +5,11 @@ import asyncio
 from edge.pulse import Pulse, summary
 
 STATUS = {
-    "glasses": {"state": "ready", "model": "mock:full"}, "uplink": {"state": "up"}, "registry": {"compatible": 17},
+    "glasses": {"state": "ready", "model": "mock:full"},
+    "uplink": {"state": "up"},
+    "registry": {"compatible": 17},
     "next_action": "",
-}  # fmt: skip
+}
 
 
 class Notifier:
@@ -49,5 +51,9 @@ async def test_without_a_watchdog_there_is_a_status_and_no_beat():
 
 
 def test_the_line_ends_with_the_next_action():
-    away = {**STATUS, "glasses": {"state": "never seen", "model": ""}, "next_action": "switch them on"}
+    away = {
+        **STATUS,
+        "glasses": {"state": "never seen", "model": ""},
+        "next_action": "switch them on",
+    }
     assert summary(away) == "glasses never seen; cloud up; 17 tools; switch them on"

@@ -1,4 +1,6 @@
-"""A wearer who is left alone: the farewell is the last thing said, and speech is not acted on until the time is over."""
+"""A wearer who is left alone: the farewell is the last thing said, and speech is not acted on
+until the time is over.
+"""
 
 import pytest
 
@@ -13,7 +15,9 @@ QUIET = (
 
 
 class Rig:
-    """Boot time is moved by hand; `said` is what the stage was given, with whether silence held by then."""
+    """Boot time is moved by hand; `said` is what the stage was given, with whether silence held
+    by then.
+    """
 
     def __init__(self):
         self.now = 1000.0
@@ -24,7 +28,12 @@ class Rig:
         present = h.stage.present
 
         async def presented(call_id, response, **more):
-            self.said.append(((response.render or {}).get("suppressVoiceResponse", False), h.orchestrator.session.silent(self.now)))
+            self.said.append(
+                (
+                    (response.render or {}).get("suppressVoiceResponse", False),
+                    h.orchestrator.session.silent(self.now),
+                )
+            )
             return await present(call_id, response, **more)
 
         h.stage.present = presented
@@ -47,12 +56,19 @@ async def test_the_farewell_is_said_and_then_nothing_more_until_the_time_is_over
         assert (await h.orchestrator.heard("my notes")).ok
         assert rig.said == [(False, False)], "the farewell itself is not silenced"
         state = h.orchestrator.session.described(rig.now)
-        assert (state["voice_active"], state["suppress_audio"], state["quiet_s"]) == (False, True, 600)
+        assert (state["voice_active"], state["suppress_audio"], state["quiet_s"]) == (
+            False,
+            True,
+            600,
+        )
 
         h.tools.handler = h.tools.echo
         runs = len(h.tools.runs)
         refused = await h.orchestrator.heard("my notes")
-        assert (refused.error.type, refused.error.message) == (ErrorType.SESSION_INACTIVE, "Quiet for another 600 s")
+        assert (refused.error.type, refused.error.message) == (
+            ErrorType.SESSION_INACTIVE,
+            "Quiet for another 600 s",
+        )
         assert (len(h.tools.runs), len(rig.said)) == (runs, 1), "neither run nor shown"
 
         assert (await h.call("notes:list")).ok
@@ -71,7 +87,9 @@ async def test_a_new_session_ends_the_quiet_time_early(tmp_path, rig):
         assert not (await h.orchestrator.heard("my notes")).ok
 
         async def begin(call, progress):
-            return ToolResponse(data={}, intents=({"type": "START_VOICE_SESSION", "sessionId": "voice-1"},))
+            return ToolResponse(
+                data={}, intents=({"type": "START_VOICE_SESSION", "sessionId": "voice-1"},)
+            )
 
         h.tools.handler = begin
         await h.call("notes:list")
@@ -79,4 +97,6 @@ async def test_a_new_session_ends_the_quiet_time_early(tmp_path, rig):
         h.tools.handler = h.tools.echo
         assert (await h.orchestrator.heard("my notes")).ok
         (move, *_) = await h.sessions.transitions(5)
-        assert (move["after"]["voice_active"], move["before"]["quiet_s"]) == (True, 600), "how long, not until when on a clock of ours"
+        assert (move["after"]["voice_active"], move["before"]["quiet_s"]) == (True, 600), (
+            "how long, not until when on a clock of ours"
+        )

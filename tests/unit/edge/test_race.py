@@ -65,7 +65,9 @@ async def test_after_a_failed_race_the_task_is_not_marked_as_being_cancelled():
 
 
 async def test_a_cancellation_that_nobody_asked_for_ends_the_race_in_an_error():
-    """A library may raise CancelledError of its own accord; before, the race then waited for ever."""
+    """A library may raise CancelledError of its own accord; before, the race then waited for
+    ever.
+    """
 
     async def stray():
         await asyncio.sleep(0)

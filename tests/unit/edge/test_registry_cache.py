@@ -31,13 +31,26 @@ pytestmark = pytest.mark.enable_socket
 
 BUILTIN = build.compile_tools().text
 LOCAL_TOOLS = sum(len(app["tools"]) for app in json.loads(BUILTIN)["apps"])
-LENS = {"display": True, "display.bitmap": True, "display.brightness": True, "display.notifications": True, "display.dashboard": True}
+LENS = {
+    "display": True,
+    "display.bitmap": True,
+    "display.brightness": True,
+    "display.notifications": True,
+    "display.dashboard": True,
+}
 TOKEN = "s3cret-token"
 
 
 def app(package, *names, needs=(), **tool):
-    tools = [{"name": n, "description": n, "inputSchema": {"type": "object"}, **tool} for n in names]
-    return {"packageName": package, "name": package, "hardwareRequirements": [{"type": t, "level": "REQUIRED"} for t in needs], "tools": tools}
+    tools = [
+        {"name": n, "description": n, "inputSchema": {"type": "object"}, **tool} for n in names
+    ]
+    return {
+        "packageName": package,
+        "name": package,
+        "hardwareRequirements": [{"type": t, "level": "REQUIRED"} for t in needs],
+        "tools": tools,
+    }
 
 
 def document(*apps, version="v1", **head):
@@ -77,7 +90,9 @@ class FakeCloud:
             return Response(json.dumps(self.tools), headers={"ETag": '"t"'})
         if self.etags and request.headers.get("if-none-match") == self.etag:
             return Response(status_code=304)
-        return Response(json.dumps(self.document), headers={"ETag": self.etag} if self.etags else {})
+        return Response(
+            json.dumps(self.document), headers={"ETag": self.etag} if self.etags else {}
+        )
 
 
 @pytest.fixture
@@ -87,7 +102,9 @@ async def cloud():
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     fake.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server = uvicorn.Server(uvicorn.Config(web, log_level="critical", lifespan="off", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(
+        uvicorn.Config(web, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
+    )
     server.install_signal_handlers = lambda: None
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(server._serve([listener]))
@@ -129,8 +146,13 @@ class Rig:
         self.state = tmp_path / "registry"
         source = CloudRegistry(cloud.url, token=TOKEN, user_id="ada") if cloud else None
         self.cache = RegistryCache(
-            builtin=builtin, state=self.state, bus=self.bus, clock=Clock.system(), cloud=source,
-            **{"refresh_s": 60.0, "retry_s": (0.02, 0.1), **options})  # fmt: skip
+            builtin=builtin,
+            state=self.state,
+            bus=self.bus,
+            clock=Clock.system(),
+            cloud=source,
+            **{"refresh_s": 60.0, "retry_s": (0.02, 0.1), **options},
+        )
         self.cache.load()
 
     def happened(self, kind):
@@ -165,9 +187,16 @@ async def test_without_any_cloud_the_built_in_tools_are_there_at_once(tmp_path):
     rig = Rig(tmp_path)
     assert len(rig.names()) == LOCAL_TOOLS
     described = rig.cache.describe()
-    assert (described["origin"], described["age_s"], described["version"]) == ("local", None, json.loads(BUILTIN)["version"])
+    assert (described["origin"], described["age_s"], described["version"]) == (
+        "local",
+        None,
+        json.loads(BUILTIN)["version"],
+    )
     assert described["cloud"]["configured"] is False
-    assert rig.cache.snapshot().find("glasses:show_text").hidden == "needs a display; no glasses are known yet"
+    assert (
+        rig.cache.snapshot().find("glasses:show_text").hidden
+        == "needs a display; no glasses are known yet"
+    )
     async with running(rig):
         await rig.cache.notice(RegistryNotice("v", "a" * 64, "http://x"))
     with pytest.raises(SyncFailed, match="no cloud"):
@@ -202,7 +231,9 @@ async def test_defaults_are_filled_then_everything_is_checked(tmp_path):
 
 
 async def test_a_schema_that_does_not_compile_is_a_problem_not_a_crash(tmp_path):
-    bad = ToolDefinition(name="a:b", description="", input_schema={"type": "strin"}, source=Source.CLOUD)
+    bad = ToolDefinition(
+        name="a:b", description="", input_schema={"type": "strin"}, source=Source.CLOUD
+    )
     args, problems = Rig(tmp_path).cache.check_args(bad, {"x": 1})
     assert args == {"x": 1}
     assert problems[0]["path"] == "root"
@@ -215,22 +246,36 @@ async def test_the_clouds_tools_join_the_local_ones(tmp_path, cloud):
     rig = Rig(tmp_path, cloud)
     described = await rig.cache.sync()
     assert rig.names() > {"com.calc:add", "notes:add"}
-    assert (described["origin"], described["cloud"]["version"], described["tools"]) == ("cloud", "v1", LOCAL_TOOLS + 1)
+    assert (described["origin"], described["cloud"]["version"], described["tools"]) == (
+        "cloud",
+        "v1",
+        LOCAL_TOOLS + 1,
+    )
     assert described["version"] not in ("v1", json.loads(BUILTIN)["version"])
     synced = rig.happened(RegistrySynced)[-1]
-    assert (synced.origin, synced.version, synced.tools) == ("cloud", described["version"], LOCAL_TOOLS + 1)
+    assert (synced.origin, synced.version, synced.tools) == (
+        "cloud",
+        described["version"],
+        LOCAL_TOOLS + 1,
+    )
 
 
 async def test_the_request_names_its_user_and_carries_the_token(tmp_path, cloud):
     await Rig(tmp_path, cloud).cache.sync()
     path, headers = cloud.requests[0]
     assert path == "/api/registry"
-    assert (headers["authorization"], headers["x-user-id"], headers["accept-encoding"]) == (f"Bearer {TOKEN}", "ada", "identity")
+    assert (headers["authorization"], headers["x-user-id"], headers["accept-encoding"]) == (
+        f"Bearer {TOKEN}",
+        "ada",
+        "identity",
+    )
     assert TOKEN not in repr(CloudRegistry(cloud.url, token=TOKEN))
 
 
 @pytest.mark.requirement("K5-etag")
-async def test_an_unchanged_registry_is_asked_for_by_its_etag_and_refreshes_the_age(tmp_path, cloud):
+async def test_an_unchanged_registry_is_asked_for_by_its_etag_and_refreshes_the_age(
+    tmp_path, cloud
+):
     rig = Rig(tmp_path, cloud)
     await rig.cache.sync()
     before = rig.cache.snapshot()
@@ -282,7 +327,9 @@ async def test_a_cloud_enrolled_with_while_we_run_is_followed_at_once(tmp_path, 
     async with running(rig):
         rig.cache.follow(CloudRegistry(cloud.url, token=TOKEN))
         await rig.until(lambda: "com.calc:add" in rig.names())
-        rig.cache.follow(CloudRegistry(cloud.url, token="another"))  # the same cloud: its tools stay
+        rig.cache.follow(
+            CloudRegistry(cloud.url, token="another")
+        )  # the same cloud: its tools stay
         assert "com.calc:add" in rig.names()
         rig.cache.follow(CloudRegistry("http://127.0.0.1:1"))
         assert (rig.cache.describe()["origin"], rig.cache.describe()["age_s"]) == ("local", None)
@@ -306,7 +353,9 @@ async def test_what_comes_late_from_a_cloud_that_was_left_is_not_taken(tmp_path,
     assert "com.calc:add" not in rig.names()
 
 
-async def test_a_cloud_that_is_left_while_its_registry_is_kept_leaves_neither_its_tools_nor_their_age(tmp_path, cloud, monkeypatch):
+async def test_leaving_a_cloud_while_its_registry_is_stored_leaves_no_tools_and_no_age(
+    tmp_path, cloud, monkeypatch
+):
     rig = Rig(tmp_path, cloud)
     loop, save = asyncio.get_running_loop(), Generations.save
 
@@ -317,7 +366,11 @@ async def test_a_cloud_that_is_left_while_its_registry_is_kept_leaves_neither_it
     monkeypatch.setattr(Generations, "save", left_meanwhile)
     with pytest.raises(SyncFailed, match="another cloud"):
         await rig.cache.sync()
-    assert (rig.cache.describe()["origin"], rig.cache.describe()["age_s"], rig.names() & {"com.calc:add"}) == ("local", None, set())
+    assert (
+        rig.cache.describe()["origin"],
+        rig.cache.describe()["age_s"],
+        rig.names() & {"com.calc:add"},
+    ) == ("local", None, set())
 
 
 async def _leave(rig):
@@ -342,7 +395,9 @@ async def test_that_another_cloud_is_followed_is_no_failure(tmp_path, cloud, cap
 
         async def fetch(self, *args, **kwargs):
             found = await CloudRegistry(cloud.url, token=TOKEN).fetch(*args, **kwargs)
-            rig.cache.follow(CloudRegistry(cloud.url, token=TOKEN))  # as a reload does that changes nothing of it
+            rig.cache.follow(
+                CloudRegistry(cloud.url, token=TOKEN)
+            )  # as a reload does that changes nothing of it
             return found
 
     rig.cache.follow(Slow())
@@ -394,15 +449,24 @@ async def test_both_copies_damaged_leave_the_local_tools(tmp_path, cloud):
 
 BAD = {
     "a wrong hash": lambda c: setattr(c, "document", document(app("x", "y"), sha256="0" * 64)),
-    "a wrong envelope": lambda c: setattr(c, "document", document(app("x", "y"), envelopeVersion="9.0.0")),
+    "a wrong envelope": lambda c: setattr(
+        c, "document", document(app("x", "y"), envelopeVersion="9.0.0")
+    ),
     "not JSON": lambda c: setattr(c, "answer", Response(b"<html>")),
     "too large": lambda c: setattr(c, "answer", Response(b" " * (MAX_BYTES + 1))),
     "refused": lambda c: setattr(c, "answer", Response(status_code=401)),
     "broken": lambda c: setattr(c, "answer", Response(status_code=500)),
-    "a redirect": lambda c: setattr(c, "answer", Response(status_code=302, headers={"Location": "http://127.0.0.1:1/"})),
-    "compressed": lambda c: setattr(c, "answer", Response(b"x", headers={"Content-Encoding": "gzip"})),
+    "a redirect": lambda c: setattr(
+        c, "answer", Response(status_code=302, headers={"Location": "http://127.0.0.1:1/"})
+    ),
+    "compressed": lambda c: setattr(
+        c, "answer", Response(b"x", headers={"Content-Encoding": "gzip"})
+    ),
     "no such path": lambda c: setattr(c, "has_registry", False),
-    "a 304 nobody asked for": lambda c: (setattr(c, "etags", False), setattr(c, "answer", Response(status_code=304))),
+    "a 304 nobody asked for": lambda c: (
+        setattr(c, "etags", False),
+        setattr(c, "answer", Response(status_code=304)),
+    ),
     "an empty answer": lambda c: setattr(c, "answer", Response(b"")),
 }
 
@@ -435,9 +499,15 @@ async def test_a_wrong_hash_is_said_with_both_and_with_the_rule(tmp_path, cloud)
         await rig.cache.sync()
     told = rig.cache.describe()
     assert told["problem"] == (
-        f"The cloud's registry cannot be used: its sha256 is {'0' * 64}, and that of its apps is {right['sha256']} "
-        "(SHA-256 over `apps` alone, as canonical JSON by RFC 8785); only the tools of this device are there meanwhile")
-    assert told["cloud"]["hint"] == "Whoever runs the cloud has to correct it; then: glassd registry sync"
+        f"The cloud's registry cannot be used: its sha256 is {'0' * 64}, "
+        f"and that of its apps is {right['sha256']} "
+        "(SHA-256 over `apps` alone, as canonical JSON by RFC 8785); "
+        "only the tools of this device are there meanwhile"
+    )
+    assert (
+        told["cloud"]["hint"]
+        == "Whoever runs the cloud has to correct it; then: glassd registry sync"
+    )
     cloud.document = right
     await rig.cache.sync()
     assert rig.cache.describe()["problem"] == ""
@@ -488,22 +558,30 @@ async def test_a_registry_of_unknown_length_is_cut_at_the_limit(tmp_path, cloud)
             yield b" " * 65536
 
     cloud.answer = StreamingResponse(too_much())
-    with pytest.raises(SyncFailed, match="is larger than"):  # read whole, it would be refused in other words
+    with pytest.raises(
+        SyncFailed, match="is larger than"
+    ):  # read whole, it would be refused in other words
         await Rig(tmp_path, cloud).cache.sync()
 
 
 @pytest.mark.requirement("I5-tools-only")
 async def test_a_cloud_that_has_only_a_tool_list_will_do(tmp_path, cloud):
     cloud.has_registry = False
-    cloud.tools = {"tools": [{"name": "com.calc:add", "description": "d", "inputSchema": {"type": "object"}},
-                             {"name": "nocolon", "description": "d", "inputSchema": {"type": "object"}}]}
+    cloud.tools = {
+        "tools": [
+            {"name": "com.calc:add", "description": "d", "inputSchema": {"type": "object"}},
+            {"name": "nocolon", "description": "d", "inputSchema": {"type": "object"}},
+        ]
+    }
     rig = Rig(tmp_path, cloud)
     described = await rig.cache.sync()
     assert "com.calc:add" in rig.names()
     assert described["cloud"]["kind"] == "tools"
     assert any(line.startswith("nocolon: ") for line in described["dropped"])
     await rig.cache.sync()
-    assert "if-none-match" not in cloud.requests[-2][1], "the list's ETag says nothing about the registry"
+    assert "if-none-match" not in cloud.requests[-2][1], (
+        "the list's ETag says nothing about the registry"
+    )
     assert cloud.requests[-1][1]["if-none-match"] == '"t"'
     assert "com.calc:add" in Rig(tmp_path, cloud).names()
 
@@ -520,8 +598,13 @@ async def test_one_bad_tool_is_named_and_the_rest_serve(tmp_path, cloud):
     assert rig.happened(RegistrySynced)[-1].dropped == tuple(dropped)
 
 
-async def test_a_tool_whose_schema_does_not_compile_is_hidden_with_the_reason_over_a_restart_too(tmp_path, cloud):
-    cloud.document = document(app("com.calc", "add"), app("com.bad", "x", inputSchema={"type": "object", "properties": {"a": {"type": "strin"}}}))
+async def test_a_tool_whose_schema_does_not_compile_is_hidden_with_the_reason_over_a_restart_too(
+    tmp_path, cloud
+):
+    cloud.document = document(
+        app("com.calc", "add"),
+        app("com.bad", "x", inputSchema={"type": "object", "properties": {"a": {"type": "strin"}}}),
+    )
     rig = Rig(tmp_path, cloud)
     await rig.cache.sync()
     for cache in (rig.cache, Rig(tmp_path, cloud).cache):
@@ -529,7 +612,9 @@ async def test_a_tool_whose_schema_does_not_compile_is_hidden_with_the_reason_ov
         assert cache.snapshot().find("com.calc:add").hidden == ""
 
 
-async def test_when_schemas_cannot_be_checked_the_tools_serve_all_the_same(tmp_path, cloud, monkeypatch):
+async def test_when_schemas_cannot_be_checked_the_tools_serve_all_the_same(
+    tmp_path, cloud, monkeypatch
+):
     monkeypatch.setattr(reader.sys, "executable", "/nonexistent/python")
     rig = Rig(tmp_path, cloud)
     await rig.cache.sync()
@@ -570,7 +655,9 @@ async def test_other_glasses_change_what_is_in_force_and_the_bus_says_so(tmp_pat
     rig.cache.set_capabilities(glasses(camera=True, **LENS), stale=False)
     assert (find("photo:take").hidden, find("glasses:show_text").hidden) == ("", "")
     assert find("glasses:say").hidden == "needs a speaker; these glasses have none"
-    assert rig.happened(RegistrySynced)[-1].compatible == LOCAL_TOOLS  # all but glasses:say, and photo:take
+    assert (
+        rig.happened(RegistrySynced)[-1].compatible == LOCAL_TOOLS
+    )  # all but glasses:say, and photo:take
     assert rig.cache.snapshot().version == version
 
     rig.cache.set_capabilities(glasses(camera=True, **LENS), stale=True)
@@ -585,7 +672,11 @@ async def test_other_glasses_change_what_is_in_force_and_the_bus_says_so(tmp_pat
 
 async def test_the_owner_can_switch_tools_off(tmp_path):
     rig = Rig(tmp_path, disabled=["notes:add", "timer:*"])
-    off = {e.definition.name for e in rig.cache.snapshot().entries() if e.hidden == "disabled in the configuration"}
+    off = {
+        e.definition.name
+        for e in rig.cache.snapshot().entries()
+        if e.hidden == "disabled in the configuration"
+    }
     assert off == {"notes:add", "timer:start", "timer:list", "timer:cancel"}
 
 
@@ -636,7 +727,9 @@ async def test_without_an_announcement_there_is_nothing_to_wait_for(tmp_path, cl
     assert waiting.done()
 
 
-async def test_a_fetch_that_fails_ends_the_wait_for_an_announced_registry(tmp_path, cloud, monkeypatch):
+async def test_a_fetch_that_fails_ends_the_wait_for_an_announced_registry(
+    tmp_path, cloud, monkeypatch
+):
     monkeypatch.setattr("edge.registry_cache.CATCH_UP_S", 3600.0)
     rig = Rig(tmp_path, cloud, retry_s=(3600.0, 3600.0))
     async with running(rig):
@@ -673,7 +766,9 @@ class Log(logging.Handler):
         self.told.set()
 
 
-async def test_the_service_outlives_failures_and_tells_the_first_and_the_recovery(tmp_path, cloud, caplog):
+async def test_the_service_outlives_failures_and_tells_the_first_and_the_recovery(
+    tmp_path, cloud, caplog
+):
     cloud.answer = Response(status_code=500)
     rig, log = Rig(tmp_path, cloud), Log()
     caplog.set_level(logging.DEBUG, logger="edge.registry_cache")
@@ -713,8 +808,12 @@ def test_an_announced_registry_is_asked_for_a_few_times_then_let_go():
 
 
 @pytest.mark.requirement("S0-13")
-async def test_which_apps_glasses_leave_out_is_said_once_a_change_with_what_they_lack(tmp_path, cloud, caplog):
-    cloud.document = document(app("photo", "take", "share", needs=["CAMERA", "LIGHT"]), app("calc", "add"))
+async def test_which_apps_glasses_leave_out_is_said_once_a_change_with_what_they_lack(
+    tmp_path, cloud, caplog
+):
+    cloud.document = document(
+        app("photo", "take", "share", needs=["CAMERA", "LIGHT"]), app("calc", "add")
+    )
     rig = Rig(tmp_path, cloud)
     with caplog.at_level(logging.DEBUG, logger="edge.registry_cache"):
         await rig.cache.sync()
@@ -724,7 +823,9 @@ async def test_which_apps_glasses_leave_out_is_said_once_a_change_with_what_they
         assert "Skipping tools from incompatible app photo: missing CAMERA" in caplog.text
         rig.cache.set_capabilities(glasses(**LENS, light=True, speaker=True), stale=True)
         assert rig.happened(ToolsFiltered) == said, "the same apps for the same reason are no news"
-        rig.cache.set_capabilities(glasses(**LENS, light=True, speaker=True, camera=True), stale=False)
+        rig.cache.set_capabilities(
+            glasses(**LENS, light=True, speaker=True, camera=True), stale=False
+        )
         assert rig.happened(ToolsFiltered)[-1] == ToolsFiltered({}, 0)
 
 
@@ -761,5 +862,7 @@ async def test_an_app_without_tools_is_no_error(tmp_path, cloud):
     cloud.document = document(bare, missing, {**app("nothing"), "tools": None}, app("calc", "add"))
     rig = Rig(tmp_path, cloud)
     await rig.cache.sync()
-    assert {n for n in rig.names() if not n.startswith(("notes:", "glasses:", "clock:", "timer:"))} >= {"calc:add"}
+    assert {
+        n for n in rig.names() if not n.startswith(("notes:", "glasses:", "clock:", "timer:"))
+    } >= {"calc:add"}
     assert rig.cache.describe()["dropped"] == []

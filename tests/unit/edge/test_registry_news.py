@@ -1,4 +1,6 @@
-"""What is told when the list of offered tools changed: once, at a turn boundary, on the real bus."""
+"""What is told when the list of offered tools changed: once, at a turn boundary, on the real
+bus.
+"""
 
 import asyncio
 import contextlib
@@ -19,7 +21,9 @@ from tools_cache.tool import Source, ToolDefinition
 
 
 def tool(name, **more):
-    return ToolDefinition(name=name, description=name, input_schema={"type": "object"}, source=Source.CLOUD, **more)
+    return ToolDefinition(
+        name=name, description=name, input_schema={"type": "object"}, source=Source.CLOUD, **more
+    )
 
 
 class Turns(OpenTurns):
@@ -38,7 +42,11 @@ class Rig:
     def __init__(self):
         self.bus, self.turns = Bus(), Turns()
         self.entries = {}
-        self.news = ListNews(lambda: Snapshot.of(f"v{len(self.entries)}", self.entries.values()), bus=self.bus, boundary=self.turns.boundary)
+        self.news = ListNews(
+            lambda: Snapshot.of(f"v{len(self.entries)}", self.entries.values()),
+            bus=self.bus,
+            boundary=self.turns.boundary,
+        )
 
     def offer(self, name, *, hidden="", **more):
         self.entries[name] = Entry(tool(name, **more), "app", hidden=hidden)
@@ -81,9 +89,13 @@ async def test_all_that_changes_within_a_turn_is_told_once_when_the_turn_is_over
         rig.offer("c:last")
         second.set_result(None)
         said = await anext(told)
-        assert said == ToolsListChanged("v4", 3, added=("b:new", "c:last"), removed=("a:gone",), changed=("a:kept",))
+        assert said == ToolsListChanged(
+            "v4", 3, added=("b:new", "c:last"), removed=("a:gone",), changed=("a:kept",)
+        )
         rig.offer("d:next")
-        assert (await anext(told)).added == ("d:next",), "one event for all of it, and none for what stays hidden"
+        assert (await anext(told)).added == ("d:next",), (
+            "one event for all of it, and none for what stays hidden"
+        )
 
 
 async def test_a_turn_without_end_hides_a_change_from_nobody_for_long(monkeypatch):
@@ -106,7 +118,13 @@ async def test_a_list_that_is_as_it_was_is_not_told():
         rig.entries["b:new"] = replace(rig.entries["b:new"], hidden="switched off")
         rig.news.swapped()
         assert as_json(await anext(told)) == {
-            "event": "tools_list_changed", "version": "v2", "tools": 0, "added": [], "removed": ["b:new"], "changed": []}
+            "event": "tools_list_changed",
+            "version": "v2",
+            "tools": 0,
+            "added": [],
+            "removed": ["b:new"],
+            "changed": [],
+        }
 
 
 async def test_of_thousands_of_new_tools_the_first_are_named_and_the_rest_counted():
@@ -115,7 +133,12 @@ async def test_of_thousands_of_new_tools_the_first_are_named_and_the_rest_counte
         for number in range(1000):
             rig.offer(f"a:t{number:04}")
         said = await anext(told)
-        assert (said.tools, len(said.added), said.added[0], said.added[-1]) == (1000, 51, "a:t0000", "… and 950 more")
+        assert (said.tools, len(said.added), said.added[0], said.added[-1]) == (
+            1000,
+            51,
+            "a:t0000",
+            "… and 950 more",
+        )
 
 
 @pytest.mark.requirement("C-36")

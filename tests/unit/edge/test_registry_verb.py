@@ -17,7 +17,17 @@ def desk(tmp_path, capsys):
     folders.mkdir()
 
     def run(*words):
-        code = cli.main(["registry", words[0], "--file", str(tmp_path / "r.json"), "--tools", str(folders), *words[1:]])
+        code = cli.main(
+            [
+                "registry",
+                words[0],
+                "--file",
+                str(tmp_path / "r.json"),
+                "--tools",
+                str(folders),
+                *words[1:],
+            ]
+        )
         return code, *capsys.readouterr()
 
     return folders, run
@@ -31,17 +41,26 @@ def test_check_fails_until_what_changed_was_built_again(desk):
     assert (code, "there is no such file" in err) == (1, True)
     assert run("build")[0] == 0
     assert run("check")[0] == 0
-    for change in ({"description": "Else."}, {"doc": DOC + "More.\n"}, {"requiresConfirmation": "always"}):
+    for change in (
+        {"description": "Else."},
+        {"doc": DOC + "More.\n"},
+        {"requiresConfirmation": "always"},
+    ):
         write(folders, **change)
         code, _, err = run("check")
-        assert (code, "is not what the tools compile to\nnext:  glassd registry build" in err) == (1, True)
+        assert (code, "is not what the tools compile to\nnext:  glassd registry build" in err) == (
+            1,
+            True,
+        )
         assert run("build")[0] == 0
         assert run("check")[0] == 0
 
 
 @pytest.mark.requirement("I5-check", "I5-lint")
 @pytest.mark.parametrize("action", ["build", "check"])
-def test_what_does_not_lint_is_told_by_folder_file_and_field_and_nothing_is_written(desk, action, tmp_path):
+def test_what_does_not_lint_is_told_by_folder_file_and_field_and_nothing_is_written(
+    desk, action, tmp_path
+):
     folders, run = desk
     write(folders)
     run("build")
@@ -55,7 +74,9 @@ def test_what_does_not_lint_is_told_by_folder_file_and_field_and_nothing_is_writ
     error = json.loads(out)["error"]
     assert (code, err, error["code"]) == (1, "", "DOES_NOT_COMPILE")
     assert [(f["folder"], f["file"], f["field"], f["rule"]) for f in error["failures"]] == [
-        ("other_one", "schema.json", "category", "category"), ("other_one", "doc_summary.md", "", "summary-empty")]  # fmt: skip
+        ("other_one", "schema.json", "category", "category"),
+        ("other_one", "doc_summary.md", "", "summary-empty"),
+    ]
     assert (tmp_path / "r.json").read_text() == before
 
 
@@ -65,11 +86,19 @@ def test_build_says_what_is_withheld_and_on_demand_every_loss(desk):
     write(folders, parameters=closed(**{"a-b": {"type": "string", "minLength": 1}}))
     code, out, err = run("build")
     assert code == 0
-    assert "note: demo:do is withheld from gemini: /properties/a-b: Gemini takes parameter names" in err
+    assert (
+        "note: demo:do is withheld from gemini: /properties/a-b: Gemini takes parameter names"
+        in err
+    )
     assert "forms: mcp 1, openai 1, openaiStrict 1, anthropic 1, gemini 0, geminiNative 0" in out
-    assert "demo:do for openaiStrict: /properties/a-b: minLength is left out" in run("build", "--losses")[1]
+    assert (
+        "demo:do for openaiStrict: /properties/a-b: minLength is left out"
+        in run("build", "--losses")[1]
+    )
     report = json.loads(run("build", "--json")[1])
-    assert report["losses"] == {"demo:do": {"openaiStrict": ["/properties/a-b: minLength is left out"]}}
+    assert report["losses"] == {
+        "demo:do": {"openaiStrict": ["/properties/a-b: minLength is left out"]}
+    }
     assert set(report["withheld"]["demo:do"]) == {"gemini", "geminiNative"}
 
 
@@ -99,7 +128,12 @@ def test_show_prints_all_there_is_to_know_of_a_tool(desk):
     run("build")
     code, out, _ = run("show", "demo:do")
     assert code == 0
-    for said in ("encodedName           demo__do", "requiresConfirmation  policy", "summary               Does it.", "## Failure Modes"):
+    for said in (
+        "encodedName           demo__do",
+        "requiresConfirmation  policy",
+        "summary               Does it.",
+        "## Failure Modes",
+    ):
         assert said in out
     known = json.loads(run("show", "demo:do", "--json")[1])
     assert (known["documentation"], known["providers"]) == (DOC, sorted(PROVIDERS))
@@ -131,7 +165,10 @@ def test_show_prints_what_models_are_told(desk, mode, tmp_path):
     run("build")
     code, out, _ = run("show", "--prompt", mode)
     assert (code, "**demo__do** (action): Does it." in out) == (0, True)
-    assert json.loads(run("show", "--prompt", mode, "--json")[1]) == {"prompt": mode, "text": out.rstrip() + "\n"}
+    assert json.loads(run("show", "--prompt", mode, "--json")[1]) == {
+        "prompt": mode,
+        "text": out.rstrip() + "\n",
+    }
 
 
 @pytest.mark.requirement("S0-64")
@@ -141,7 +178,9 @@ def test_the_whole_registry_is_exported_as_it_was_built(desk, tmp_path):
     run("build")
     document = json.loads(run("show", "--json")[1])
     assert document == json.loads((tmp_path / "r.json").read_text())
-    exported = [f"{app['packageName']}:{tool['name']}" for app in document["apps"] for tool in app["tools"]]
+    exported = [
+        f"{app['packageName']}:{tool['name']}" for app in document["apps"] for tool in app["tools"]
+    ]
     assert exported == ["a:first", "demo:do"] == [tool["name"] for tool in document["tools"]]
 
 
@@ -149,12 +188,15 @@ def test_the_command_line_knows_every_form():
     assert options.FORMS == PROVIDERS
 
 
-def test_folders_of_ones_own_are_built_beside_themselves_and_never_over_the_installations_registry(tmp_path, capsys, monkeypatch):
+def test_folders_of_ones_own_are_built_beside_themselves_and_never_over_the_installations_registry(
+    tmp_path, capsys, monkeypatch
+):
     installed = tmp_path / "installed" / "tool_registry.json"
     monkeypatch.setattr(build, "ARTIFACT", installed)
     tools = write(tmp_path / "mine")
     (tools / "demo_do" / "config.py").write_text(
-        "from pydantic import BaseModel\n\nclass Config(BaseModel):\n    enabled: bool = True\n    most: int = 5\n"
+        "from pydantic import BaseModel\n\nclass Config(BaseModel):\n    "
+        "enabled: bool = True\n    most: int = 5\n"
     )
 
     def run(*words):
@@ -166,4 +208,8 @@ def test_folders_of_ones_own_are_built_beside_themselves_and_never_over_the_inst
     assert (tools / "tool_registry.json").exists()
     assert not installed.parent.exists()
     code, out, _ = run("show", "demo:do")
-    assert (code, "most     int = 5" in out, "allowedModes          text, voice\n" in out) == (0, True, True)
+    assert (code, "most     int = 5" in out, "allowedModes          text, voice\n" in out) == (
+        0,
+        True,
+        True,
+    )

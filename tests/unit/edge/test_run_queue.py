@@ -1,4 +1,6 @@
-"""More calls than may run at once: they wait for their turn, in order, and none is refused before 2,000 wait."""
+"""More calls than may run at once: they wait for their turn, in order, and none is refused
+before 2,000 wait.
+"""
 
 import asyncio
 from dataclasses import replace
@@ -38,11 +40,15 @@ class Slow:
 
 
 def invoked(text: str, **more) -> Invoked:
-    return Invoked(make("notes:add", {"text": text}, ttl_s=60.0, origin=CallOrigin.CLOUD, **more), "reply")
+    return Invoked(
+        make("notes:add", {"text": text}, ttl_s=60.0, origin=CallOrigin.CLOUD, **more), "reply"
+    )
 
 
 def results(h: House) -> dict[str, ToolResponse]:
-    return {call_id: answer for call_id, answer in h.uplink.answers if isinstance(answer, ToolResponse)}
+    return {
+        call_id: answer for call_id, answer in h.uplink.answers if isinstance(answer, ToolResponse)
+    }
 
 
 @pytest.mark.requirement("I11-burst")
@@ -60,14 +66,19 @@ async def test_three_hundred_invocations_at_once_start_in_order_and_none_is_refu
         assert slow.most <= 32
         assert all(answer.ok for answer in results(h).values())
         accepted = [call_id for call_id, answer in h.uplink.answers if answer is None]
-        assert accepted == [m.call.call_id for m in messages], "each is accepted when it comes, not when it starts"
+        assert accepted == [m.call.call_id for m in messages], (
+            "each is accepted when it comes, not when it starts"
+        )
 
 
 @pytest.mark.requirement("I11-burst")
 async def test_two_hundred_and_eighty_calls_of_forty_callers_are_all_answered(tmp_path):
     async with house(tmp_path, limits=replace(ROOMY, running=32)) as h:
+
         async def caller(number: int) -> list[ToolResponse]:
-            return [await h.call("notes:add", {"text": f"{number}-{n}"}, ttl_s=60.0) for n in range(7)]
+            return [
+                await h.call("notes:add", {"text": f"{number}-{n}"}, ttl_s=60.0) for n in range(7)
+            ]
 
         async with asyncio.TaskGroup() as group:
             callers = [group.create_task(caller(number)) for number in range(40)]
@@ -76,7 +87,9 @@ async def test_two_hundred_and_eighty_calls_of_forty_callers_are_all_answered(tm
 
 
 @pytest.mark.requirement("I11-burst")
-async def test_beyond_the_bound_an_invocation_is_refused_without_being_accepted(tmp_path, monkeypatch):
+async def test_beyond_the_bound_an_invocation_is_refused_without_being_accepted(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(run_queue, "MOST_WAITING", 5)
     async with house(tmp_path, limits=ROOMY) as h:
         slow = Slow(h)
@@ -89,7 +102,9 @@ async def test_beyond_the_bound_an_invocation_is_refused_without_being_accepted(
         assert {r.error.code for r in results(h).values()} == {ErrorCode.RATE_LIMIT}
         assert over.isdisjoint(call_id for call_id, answer in h.uplink.answers if answer is None)
         own = await asyncio.wait_for(h.call("find:one", ttl_s=0.01), 40)
-        assert own.error is None or own.error.code is not ErrorCode.RATE_LIMIT, "the cloud's queue is not this machine's"
+        assert own.error is None or own.error.code is not ErrorCode.RATE_LIMIT, (
+            "the cloud's queue is not this machine's"
+        )
         slow.go.set()
         await h.uplink.until(lambda: len(results(h)) == len(messages))
 
@@ -105,7 +120,9 @@ async def test_calls_of_this_machine_pass_those_of_the_cloud_and_speech_passes_a
             for n in range(3):
                 group.create_task(h.call("notes:add", {"text": f"own {n}"}, ttl_s=60.0))
             await slow.running(4)
-            group.create_task(h.call("notes:add", {"text": "spoken"}, origin=CallOrigin.VOICE, ttl_s=60.0))
+            group.create_task(
+                h.call("notes:add", {"text": "spoken"}, origin=CallOrigin.VOICE, ttl_s=60.0)
+            )
             await slow.running(5)
             assert slow.started == ["cloud 0", "cloud 1", "cloud 2", "own 0", "spoken"]
             slow.go.set()
@@ -116,6 +133,7 @@ async def test_calls_of_this_machine_pass_those_of_the_cloud_and_speech_passes_a
 @pytest.mark.requirement("I11-burst")
 async def test_a_tool_that_calls_another_needs_no_second_place(tmp_path):
     async with house(tmp_path, limits=replace(ROOMY, running=1)) as h:
+
         async def outer(call, progress):
             if call.depth:
                 return ToolResponse(data="inner")
@@ -134,7 +152,10 @@ async def test_a_waiting_call_ends_at_its_deadline_or_when_called_off_and_never_
             first = group.create_task(h.call("notes:add", {"text": "first"}, ttl_s=60.0))
             await slow.running(1)
             late = await h.call("notes:add", {"text": "late"}, ttl_s=0.05)
-            assert (late.error.code, late.error.partial_side_effects) == (ErrorCode.DEADLINE_EXPIRED, False)
+            assert (late.error.code, late.error.partial_side_effects) == (
+                ErrorCode.DEADLINE_EXPIRED,
+                False,
+            )
             off = make("notes:add", {"text": "off"}, ttl_s=60.0)
             called_off = group.create_task(h.orchestrator.call(off))
             while not h.orchestrator._queue._own:
@@ -167,15 +188,24 @@ async def test_the_cloud_calls_off_an_invocation_that_waits(tmp_path):
 @pytest.mark.parametrize("tool", ["danger:erase", "ask:wearer"])
 async def test_questions_that_nobody_answers_keep_no_other_call_waiting(tmp_path, tool):
     async with house(tmp_path, limits=replace(ROOMY, running=4)) as h:
-        asked = [Invoked(make(tool, {"text": f"cloud {n}"}, ttl_s=60.0, origin=CallOrigin.CLOUD), "reply") for n in range(5)]
+        asked = [
+            Invoked(
+                make(tool, {"text": f"cloud {n}"}, ttl_s=60.0, origin=CallOrigin.CLOUD), "reply"
+            )
+            for n in range(5)
+        ]
         for message in asked:
             h.uplink.say(message)
         async with asyncio.TaskGroup() as group:
-            own = [group.create_task(h.call(tool, {"text": f"own {n}"}, ttl_s=60.0)) for n in range(5)]
+            own = [
+                group.create_task(h.call(tool, {"text": f"own {n}"}, ttl_s=60.0)) for n in range(5)
+            ]
             await asyncio.wait_for(h.wearer.question(10), 40)
             h.uplink.say(message := invoked("runs"))
             await h.uplink.until(lambda: message.call.call_id in results(h))
-            assert (await asyncio.wait_for(h.call("notes:add", {"text": "runs too"}, ttl_s=60.0), 40)).ok
+            assert (
+                await asyncio.wait_for(h.call("notes:add", {"text": "runs too"}, ttl_s=60.0), 40)
+            ).ok
             for task in own:
                 task.cancel()
 

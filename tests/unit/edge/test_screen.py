@@ -1,4 +1,6 @@
-"""What reaches a terminal: no text from outside may move its cursor, colour it or turn the direction of writing."""
+"""What reaches a terminal: no text from outside may move its cursor, colour it or turn the
+direction of writing.
+"""
 
 import json
 from io import StringIO

@@ -1,4 +1,6 @@
-"""Telling systemd: the words of sd_notify(3) on a real datagram socket, and never a failure of ours."""
+"""Telling systemd: the words of sd_notify(3) on a real datagram socket, and never a failure of
+ours.
+"""
 
 import logging
 import os
@@ -36,15 +38,23 @@ def test_every_word_is_spelled_as_systemd_reads_it(heard):
     notifier = Notifier({"NOTIFY_SOCKET": name}, monotonic_ns=lambda: 5_000_999)
     said = []
     for say in (
-        lambda: notifier.ready("serving"), lambda: notifier.status("glasses away"), notifier.watchdog,
-        lambda: notifier.reloading("again"), lambda: notifier.stopping("bye"), notifier.ready,
-    ):  # fmt: skip
+        lambda: notifier.ready("serving"),
+        lambda: notifier.status("glasses away"),
+        notifier.watchdog,
+        lambda: notifier.reloading("again"),
+        lambda: notifier.stopping("bye"),
+        notifier.ready,
+    ):
         say()
         said.append(receive())
     assert said == [
-        ["READY=1", "STATUS=serving"], ["STATUS=glasses away"], ["WATCHDOG=1"],
-        ["RELOADING=1", "MONOTONIC_USEC=5000", "STATUS=again"], ["STOPPING=1", "STATUS=bye"], ["READY=1"],
-    ]  # fmt: skip
+        ["READY=1", "STATUS=serving"],
+        ["STATUS=glasses away"],
+        ["WATCHDOG=1"],
+        ["RELOADING=1", "MONOTONIC_USEC=5000", "STATUS=again"],
+        ["STOPPING=1", "STATUS=bye"],
+        ["READY=1"],
+    ]
 
 
 def test_a_status_cannot_smuggle_in_another_word(heard):
@@ -80,10 +90,18 @@ def test_a_full_socket_does_not_block(tmp_path):
             notifier.watchdog()
 
 
-@pytest.mark.parametrize(("env", "seconds"), [
-    ({"WATCHDOG_USEC": "30000000"}, 30.0), ({"WATCHDOG_USEC": "500000", "WATCHDOG_PID": "42"}, 0.5),
-    ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "43"}, None), ({}, None), ({"WATCHDOG_USEC": "0"}, None),
-    ({"WATCHDOG_USEC": "soon"}, None), ({"WATCHDOG_USEC": "-1"}, None), ({"WATCHDOG_USEC": "²"}, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("env", "seconds"),
+    [
+        ({"WATCHDOG_USEC": "30000000"}, 30.0),
+        ({"WATCHDOG_USEC": "500000", "WATCHDOG_PID": "42"}, 0.5),
+        ({"WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "43"}, None),
+        ({}, None),
+        ({"WATCHDOG_USEC": "0"}, None),
+        ({"WATCHDOG_USEC": "soon"}, None),
+        ({"WATCHDOG_USEC": "-1"}, None),
+        ({"WATCHDOG_USEC": "²"}, None),
+    ],
+)
 def test_the_watchdogs_interval_is_read_when_it_is_ours(env, seconds):
     assert Notifier(env, pid=42).watchdog_s == seconds

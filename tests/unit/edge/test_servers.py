@@ -17,7 +17,14 @@ URL = "https://h/mcp"
 
 
 def settings(*servers, **more):
-    return Settings(mcp=Mcp(servers=tuple(McpServer(**{"url": URL, "allowed_tools": ("*",), **server}) for server in servers)), **more)
+    return Settings(
+        mcp=Mcp(
+            servers=tuple(
+                McpServer(**{"url": URL, "allowed_tools": ("*",), **server}) for server in servers
+            )
+        ),
+        **more,
+    )
 
 
 class House:
@@ -25,7 +32,9 @@ class House:
 
     def __init__(self, folder):
         self.apps, self.away, self.entries, self.hidden, self.ran = (), {}, {}, [], []
-        registry = SimpleNamespace(use_upstream=self._use, snapshot=lambda: SimpleNamespace(find=self.entries.get))
+        registry = SimpleNamespace(
+            use_upstream=self._use, snapshot=lambda: SimpleNamespace(find=self.entries.get)
+        )
 
         async def local(call, _progress):
             self.ran.append(call.tool)
@@ -35,9 +44,16 @@ class House:
             return None
 
         self.servers = Servers(
-            local, registry, state=folder, env={}, bus=SimpleNamespace(publish=lambda _h: None), clock=Clock.system(), hide=self.hidden.append,
-            present=present, draw=present,
-        )  # fmt: skip
+            local,
+            registry,
+            state=folder,
+            env={},
+            bus=SimpleNamespace(publish=lambda _h: None),
+            clock=Clock.system(),
+            hide=self.hidden.append,
+            present=present,
+            draw=present,
+        )
 
     def _use(self, apps, away, _digest):
         self.apps, self.away = apps, away
@@ -67,8 +83,13 @@ async def quiet(_text):
 async def test_a_call_of_a_built_in_tool_never_goes_to_a_server_that_took_its_name(house):
     """The registry says whose a tool is; what a server calls its own does not."""
     house.use(settings({"id": "glasses"}))
-    house.servers._desk._origins["glasses:show_text"] = ("glasses", "show_text")  # as its list would have it
-    house.entries["glasses:show_text"] = SimpleNamespace(definition=definition("glasses:show_text", Source.GLASSES))
+    house.servers._desk._origins["glasses:show_text"] = (
+        "glasses",
+        "show_text",
+    )  # as its list would have it
+    house.entries["glasses:show_text"] = SimpleNamespace(
+        definition=definition("glasses:show_text", Source.GLASSES)
+    )
     call = ToolCall(call_id="c", tool="glasses:show_text", args={}, origin=CallOrigin.CLI)
     assert (await house.servers.run_tool(call, quiet)).data == "here"
     assert house.ran == ["glasses:show_text"]
@@ -92,9 +113,15 @@ def test_what_is_switched_off_is_not_asked_and_says_by_whom(house):
     assert house.told("b")["error"] == "all tools are switched off (policy.tools_enabled)"
 
 
-def test_a_secret_comes_from_its_file_else_from_where_all_do_and_stays_out_of_the_log(house, tmp_path):
+def test_a_secret_comes_from_its_file_else_from_where_all_do_and_stays_out_of_the_log(
+    house, tmp_path
+):
     (tmp_path / "token").write_text("hush-file\n")
-    one = {"id": "a", "headers": {"Authorization": "Bearer ${env.T} ${env.U}"}, "secret_files": {"T": str(tmp_path / "token")}}
+    one = {
+        "id": "a",
+        "headers": {"Authorization": "Bearer ${env.T} ${env.U}"},
+        "secret_files": {"T": str(tmp_path / "token")},
+    }
     house.use(settings(one), T="not-this", U="hush-env")
     ready = house.servers._desk._known["a"].wanted.ready
     assert ready.headers == {"Authorization": "Bearer hush-file hush-env"}
@@ -117,7 +144,10 @@ def test_there_may_be_as_many_servers_as_one_child_can_hold_wherever_they_are_wr
     own = Own(servers=tuple(Server(name=f"s{n:02}", url=URL) for n in range(40)))
     servers, crowd = joined(settings({"id": "a"}), own)
     assert len(servers) == 32
-    assert ([one.name for one in crowd], crowd[0].reason) == ([f"s{n}" for n in range(31, 40)], "there are 32 servers already")
+    assert ([one.name for one in crowd], crowd[0].reason) == (
+        [f"s{n}" for n in range(31, 40)],
+        "there are 32 servers already",
+    )
 
 
 async def test_who_is_not_there_is_said(house):
@@ -137,10 +167,19 @@ def test_a_daemon_without_servers_has_none_of_this(house):
 
 
 def test_the_same_call_with_what_its_tool_asked_for_is_another_one():
-    call = ToolCall(call_id="c", tool="a:b", args={}, origin=CallOrigin.MCP, idempotency_key="k", turn_id="t")
-    brought = ToolCall(call_id="d", tool="a:b", args={}, origin=CallOrigin.MCP, idempotency_key="k", turn_id="t", input={"requestState": "s"})
+    call = ToolCall(
+        call_id="c", tool="a:b", args={}, origin=CallOrigin.MCP, idempotency_key="k", turn_id="t"
+    )
+    brought = ToolCall(
+        call_id="d",
+        tool="a:b",
+        args={},
+        origin=CallOrigin.MCP,
+        idempotency_key="k",
+        turn_id="t",
+        input={"requestState": "s"},
+    )
     first, second = idempotency.keys_of(call, "e"), idempotency.keys_of(brought, "e")
     assert len(first) == len(second) == 2
     assert not set(first) & set(second)
     assert second == idempotency.keys_of(brought, "e")
-

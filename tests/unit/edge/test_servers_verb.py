@@ -1,4 +1,6 @@
-"""`glassd servers`: what a person reads of other MCP servers, and how a sign-in is finished; the daemon's answers are given."""
+"""`glassd servers`: what a person reads of other MCP servers, and how a sign-in is finished;
+the daemon's answers are given.
+"""
 
 from argparse import Namespace
 from io import StringIO
@@ -12,8 +14,23 @@ from edge.verbs import servers
 from edge.verbs.screen import CliError, Screen
 
 URL = "https://auth.example/authorize?state=s%201&client_id=x"
-ONE = {"id": "files", "name": "Files", "enabled": True, "status": "connected", "error": "", "tools": ["files:read"], "available": True}
-WANTS = {**ONE, "id": "web", "status": "authorizing", "error": "sign in", "authorize_url": URL, "sign_in_code": "7KQF-2M0X"}
+ONE = {
+    "id": "files",
+    "name": "Files",
+    "enabled": True,
+    "status": "connected",
+    "error": "",
+    "tools": ["files:read"],
+    "available": True,
+}
+WANTS = {
+    **ONE,
+    "id": "web",
+    "status": "authorizing",
+    "error": "sign in",
+    "authorize_url": URL,
+    "sign_in_code": "7KQF-2M0X",
+}
 
 
 @pytest.fixture
@@ -23,7 +40,11 @@ def daemon(monkeypatch):
 
     def ask(_args, method, path, body=None, **_more):
         asked.append((method, path, body))
-        return {"servers": [ONE, WANTS]} if method == "GET" else {**WANTS, "status": "connected", "error": ""}
+        return (
+            {"servers": [ONE, WANTS]}
+            if method == "GET"
+            else {**WANTS, "status": "connected", "error": ""}
+        )
 
     monkeypatch.setattr(servers, "ask", ask)
     return asked
@@ -31,7 +52,10 @@ def daemon(monkeypatch):
 
 def run(*, as_json=False, **words):
     out, err = StringIO(), StringIO()
-    code = servers.run(Namespace(**{"act": None, "server": None, "code": None, **words}), Screen(out, err, {}, as_json=as_json))
+    code = servers.run(
+        Namespace(**{"act": None, "server": None, "code": None, **words}),
+        Screen(out, err, {}, as_json=as_json),
+    )
     return code, out.getvalue() + err.getvalue()
 
 
@@ -57,20 +81,38 @@ def test_a_sign_in_is_found_by_its_server_or_by_the_code_on_the_lens(daemon, wor
     assert (code, URL in told) == (0, True)
 
 
-@pytest.mark.parametrize(("brought", "body"), [
-    ("abc", {"code": "abc"}), ("http://127.0.0.1:8765/callback?code=a%2Fb&state=s+1&iss=https%3A%2F%2Fa", {"code": "a/b", "state": "s 1", "iss": "https://a"}),
-    ("code=x&state=y", {"code": "x", "state": "y"}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("brought", "body"),
+    [
+        ("abc", {"code": "abc"}),
+        (
+            "http://127.0.0.1:8765/callback?code=a%2Fb&state=s+1&iss=https%3A%2F%2Fa",
+            {"code": "a/b", "state": "s 1", "iss": "https://a"},
+        ),
+        ("code=x&state=y", {"code": "x", "state": "y"}),
+    ],
+)
 def test_a_sign_in_is_finished_with_a_code_or_with_the_whole_address(daemon, brought, body):
     code, _ = run(act="authorize", server="web", code=brought)
     assert (code, daemon[-1]) == (0, ("POST", "/v1/servers/web/authorize", body))
 
 
-@pytest.mark.parametrize(("words", "problem"), [
-    ({"act": "authorize", "server": "files"}, "asks for no sign-in now"), ({"act": "authorize", "server": "gone"}, "there is no server gone"),
-    ({"act": "refresh"}, "needs a server's id"), ({"act": "authorize", "server": "web", "code": "http://x/?error=access_denied"}, "was refused: access_denied"),
-    ({"act": "authorize", "server": "web", "code": "http://x/?state=1"}, "no code in this address"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ({"act": "authorize", "server": "files"}, "asks for no sign-in now"),
+        ({"act": "authorize", "server": "gone"}, "there is no server gone"),
+        ({"act": "refresh"}, "needs a server's id"),
+        (
+            {"act": "authorize", "server": "web", "code": "http://x/?error=access_denied"},
+            "was refused: access_denied",
+        ),
+        (
+            {"act": "authorize", "server": "web", "code": "http://x/?state=1"},
+            "no code in this address",
+        ),
+    ],
+)
 def test_what_cannot_be_done_is_said(daemon, words, problem):
     with pytest.raises(CliError, match=problem):
         run(**words)

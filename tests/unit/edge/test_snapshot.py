@@ -10,12 +10,20 @@ from tools_cache.tool import Source, ToolDefinition
 
 
 def tool(name, source=Source.CLOUD):
-    return ToolDefinition(name=name, description=name, input_schema={"type": "object"}, source=source)
+    return ToolDefinition(
+        name=name, description=name, input_schema={"type": "object"}, source=source
+    )
 
 
 def app(package, *names, needs=(), source=Source.CLOUD, own=None):
     tools = tuple(tool(f"{package}:{n}", source) for n in names)
-    return App(package=package, name=package.title(), requirements=tuple(map(Requirement, needs)), tools=tools, tool_requirements=own or {})
+    return App(
+        package=package,
+        name=package.title(),
+        requirements=tuple(map(Requirement, needs)),
+        tools=tools,
+        tool_requirements=own or {},
+    )
 
 
 def glasses(**facts):
@@ -38,7 +46,11 @@ def hidden(snapshot):
 def test_the_list_is_the_union_in_one_order_whatever_the_order_of_the_documents():
     one = Union.of(LOCAL, CLOUD).snapshot("1", None, stale=False)
     other = Union.of(LOCAL, CLOUD[::-1]).snapshot("1", None, stale=False)
-    assert names(one) == names(other) == ["calc:add", "notes:add", "notes:list", "photo:share", "photo:take"]
+    assert (
+        names(one)
+        == names(other)
+        == ["calc:add", "notes:add", "notes:list", "photo:share", "photo:take"]
+    )
 
 
 def test_a_tool_is_found_by_its_canonical_name_hidden_ones_too():
@@ -52,7 +64,9 @@ def test_a_tool_is_found_by_its_canonical_name_hidden_ones_too():
 @pytest.mark.requirement("S0-10")
 def test_an_app_lacking_required_hardware_loses_all_its_tools_and_no_other_does():
     assert hidden(Union.of(LOCAL, CLOUD).snapshot("1", glasses(display=True), stale=False)) == {
-        "photo:take": "needs a camera; these glasses have none", "photo:share": "needs a camera; these glasses have none"}
+        "photo:take": "needs a camera; these glasses have none",
+        "photo:share": "needs a camera; these glasses have none",
+    }
     assert hidden(Union.of(LOCAL, CLOUD).snapshot("1", glasses(camera=True), stale=False)) == {}
 
 
@@ -60,14 +74,24 @@ def test_an_app_lacking_required_hardware_loses_all_its_tools_and_no_other_does(
 def test_tools_of_glasses_that_are_away_stay_and_are_stale():
     snapshot = Union.of(LOCAL, CLOUD).snapshot("1", glasses(camera=True), stale=True)
     assert hidden(snapshot) == {}
-    assert {e.definition.name for e in snapshot.entries() if e.stale} == {"photo:take", "photo:share"}
+    assert {e.definition.name for e in snapshot.entries() if e.stale} == {
+        "photo:take",
+        "photo:share",
+    }
 
 
 def test_a_tools_own_needs_add_to_its_apps():
-    apps = [app("g", "show", "status", source=Source.GLASSES, own={"g:show": (Requirement("DISPLAY"),)})]
-    assert list(hidden(Union.of(apps, []).snapshot("1", glasses(speaker=True), stale=False))) == ["g:show"]
+    apps = [
+        app("g", "show", "status", source=Source.GLASSES, own={"g:show": (Requirement("DISPLAY"),)})
+    ]
+    assert list(hidden(Union.of(apps, []).snapshot("1", glasses(speaker=True), stale=False))) == [
+        "g:show"
+    ]
     apps = [app("g", "show", needs=["MICROPHONE"], own={"g:show": (Requirement("DISPLAY"),)})]
-    assert Union.of(apps, []).snapshot("1", glasses(), stale=False).find("g:show").missing == ("MICROPHONE", "DISPLAY")
+    assert Union.of(apps, []).snapshot("1", glasses(), stale=False).find("g:show").missing == (
+        "MICROPHONE",
+        "DISPLAY",
+    )
 
 
 @pytest.mark.parametrize("source", [Source.LOCAL, Source.GLASSES])
@@ -83,10 +107,19 @@ def test_a_cloud_tool_never_stands_in_for_one_that_lives_here(source):
 
 def test_a_tool_can_be_unusable_or_unwanted_and_says_so():
     snapshot = Union.of(LOCAL, CLOUD).snapshot(
-        "1", glasses(camera=True), stale=False, unusable={"calc:add": "bad schema", "notes:list": "not ours to break"},
-        disabled={"notes:add", "photo:*"})  # fmt: skip
+        "1",
+        glasses(camera=True),
+        stale=False,
+        unusable={"calc:add": "bad schema", "notes:list": "not ours to break"},
+        disabled={"notes:add", "photo:*"},
+    )
     off = "disabled in the configuration"
-    assert hidden(snapshot) == {"calc:add": "bad schema", "notes:add": off, "photo:take": off, "photo:share": off}
+    assert hidden(snapshot) == {
+        "calc:add": "bad schema",
+        "notes:add": off,
+        "photo:take": off,
+        "photo:share": off,
+    }
     assert snapshot.find("photo:take").missing == ()
     assert [e.definition.name for e in snapshot.in_force] == ["notes:list"]
 
@@ -101,7 +134,10 @@ def test_a_snapshot_cannot_be_changed():
 
 
 def test_a_thousand_tools_are_listed_and_found_in_no_time():
-    apps = [app(f"com.a{i}", *(f"t{j}" for j in range(5)), needs=["CAMERA"] if i % 2 else []) for i in range(200)]
+    apps = [
+        app(f"com.a{i}", *(f"t{j}" for j in range(5)), needs=["CAMERA"] if i % 2 else [])
+        for i in range(200)
+    ]
     snapshot = Union.of(LOCAL, apps).snapshot("1", glasses(), stale=False)
     took = []
     for i in range(1000):

@@ -1,4 +1,6 @@
-"""A disk that takes nothing: what callers, `status`, events and the doctor say, and that it ends by itself."""
+"""A disk that takes nothing: what callers, `status`, events and the doctor say, and that it
+ends by itself.
+"""
 
 import asyncio
 import errno
@@ -26,10 +28,17 @@ def ran(tmp_path, way, *flags):
     command = ["unshare", *flags, sys.executable, "-m", SCRIPT, str(tmp_path), way]
     env = dict(os.environ, PYTHONPATH=str(Path.cwd()))
     try:
-        run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300, env=env)
+        run = subprocess.run(
+            command, check=False, capture_output=True, text=True, timeout=300, env=env
+        )
     except FileNotFoundError:
         pytest.skip("this machine has no unshare")
-    if "Operation not permitted" in run.stderr or "'mount'" in run.stderr or "'mkfs.ext4'" in run.stderr or "failed: Permission" in run.stderr:
+    if (
+        "Operation not permitted" in run.stderr
+        or "'mount'" in run.stderr
+        or "'mkfs.ext4'" in run.stderr
+        or "failed: Permission" in run.stderr
+    ):
         pytest.skip("this machine lets nobody mount a small file system")
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
@@ -41,7 +50,11 @@ def test_on_a_full_disk_calls_may_be_retried_and_status_says_what_to_do(tmp_path
     assert told["before"]["ok"]
     assert told["after"]["ok"]
     error = told["refused"]["error"]
-    assert (error["code"], error["type"], error["retryable"]) == ("STORAGE_UNAVAILABLE", "TRANSIENT", True)
+    assert (error["code"], error["type"], error["retryable"]) == (
+        "STORAGE_UNAVAILABLE",
+        "TRANSIENT",
+        True,
+    )
     assert error["retryAfterMs"] == 5000
     assert list(told["alarms"]) == ["storage"]
     assert f"make at least 2.9 MiB of room on {tmp_path}/state" in told["next"]
@@ -91,21 +104,41 @@ async def test_the_alarm_is_published_once_and_ends_when_a_write_succeeds(tmp_pa
         await watch.look()
         assert watch.alarms() == {}
         seen = [await anext(aiter(heard)) for _ in range(2)]
-    assert [(event.alarm, event.over) for event in seen if isinstance(event, Alarmed)] == [("storage", False), ("storage", True)]
+    assert [(event.alarm, event.over) for event in seen if isinstance(event, Alarmed)] == [
+        ("storage", False),
+        ("storage", True),
+    ]
 
 
 async def test_an_audit_log_that_cannot_be_written_is_the_same_alarm(tmp_path):
-    watch = StorageWatch(Disk(), tmp_path, bus=Bus(), other_trouble=lambda: "the audit log a.jsonl: Input/output error")
+    watch = StorageWatch(
+        Disk(),
+        tmp_path,
+        bus=Bus(),
+        other_trouble=lambda: "the audit log a.jsonl: Input/output error",
+    )
     assert "audit log a.jsonl" in watch.alarms()["storage"]
 
 
 def test_each_problem_of_a_disk_has_its_own_advice():
     here = Path("/mnt/my disk")
-    full, ro = Room(here, here, bytes=MIB, total=64 * MIB), Room(here, here, bytes=900 * MIB, total=1024 * MIB, read_only=True)
-    assert ("1.0 MiB free" in full.problem, full.fix) == (True, "make at least 3.0 MiB of room on '/mnt/my disk'")
+    full, ro = (
+        Room(here, here, bytes=MIB, total=64 * MIB),
+        Room(here, here, bytes=900 * MIB, total=1024 * MIB, read_only=True),
+    )
+    assert ("1.0 MiB free" in full.problem, full.fix) == (
+        True,
+        "make at least 3.0 MiB of room on '/mnt/my disk'",
+    )
     assert "read-only" in ro.problem
-    assert ro.fix == "look for the cause with dmesg, check the disk with fsck, then: mount -o remount,rw '/mnt/my disk'"
-    assert "no room for new files" in Room(here, here, bytes=900 * MIB, total=1024 * MIB, inodes=3).problem
+    assert ro.fix == (
+        "look for the cause with dmesg, check the disk with fsck, "
+        "then: mount -o remount,rw '/mnt/my disk'"
+    )
+    assert (
+        "no room for new files"
+        in Room(here, here, bytes=900 * MIB, total=1024 * MIB, inodes=3).problem
+    )
     assert Room(here, here, bytes=900 * MIB, total=1024 * MIB, inodes=30_000).problem == ""
 
 
@@ -117,7 +150,10 @@ def test_a_read_only_disk_is_seen_before_anything_is_written(tmp_path, monkeypat
 
 
 def test_only_faults_of_the_disk_count_as_such():
-    assert all(is_disk_fault(OSError(number, "")) for number in (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EIO))
+    assert all(
+        is_disk_fault(OSError(number, ""))
+        for number in (errno.ENOSPC, errno.EROFS, errno.EDQUOT, errno.EIO)
+    )
     assert not any(map(is_disk_fault, (OSError(errno.EACCES, ""), ValueError(), None)))
 
 

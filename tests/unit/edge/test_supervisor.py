@@ -1,4 +1,6 @@
-"""The supervisor: a crash is survived and told, too many end the process, cancellation passes through."""
+"""The supervisor: a crash is survived and told, too many end the process, cancellation passes
+through.
+"""
 
 import asyncio
 
@@ -89,7 +91,9 @@ async def test_an_error_of_a_cleanup_does_not_start_again_what_is_being_stopped(
         finally:
             raise OSError("cleanup failed")
 
-    running = asyncio.ensure_future(Supervisor([Service("untidy", untidy)], bus=Bus(), now=lambda: 0.0).run())
+    running = asyncio.ensure_future(
+        Supervisor([Service("untidy", untidy)], bus=Bus(), now=lambda: 0.0).run()
+    )
     await asyncio.sleep(0.01)
     running.cancel()
     await asyncio.wait([running], timeout=40)
@@ -109,7 +113,9 @@ async def test_a_service_that_trips_over_a_cancelled_future_is_started_again():
         again.set()
         await asyncio.Event().wait()
 
-    running = asyncio.ensure_future(Supervisor([Service("trips", trips)], bus=Bus(), now=lambda: 0.0).run())
+    running = asyncio.ensure_future(
+        Supervisor([Service("trips", trips)], bus=Bus(), now=lambda: 0.0).run()
+    )
     await asyncio.wait_for(again.wait(), 40)
     running.cancel()
     await asyncio.wait([running], timeout=40)

@@ -35,8 +35,16 @@ def test_systemd_verifies_the_unit(tmp_path):
     tool = program("systemd-analyze")
     text = (SYSTEMD / "glassd.service").read_text(encoding="utf-8")
     copy = tmp_path / "glassd.service"
-    copy.write_text(text.replace("ExecStart=glassd run", "ExecStart=/bin/true run"), encoding="utf-8")
-    ran = subprocess.run([tool, "verify", "--man=no", str(copy)], capture_output=True, text=True, timeout=30, check=False)
+    copy.write_text(
+        text.replace("ExecStart=glassd run", "ExecStart=/bin/true run"), encoding="utf-8"
+    )
+    ran = subprocess.run(
+        [tool, "verify", "--man=no", str(copy)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
     ours = [line for line in ran.stderr.splitlines() if "glassd" in line]
     assert (ours, ran.returncode) == ([], 0)
 
@@ -46,13 +54,21 @@ def test_systemd_finds_little_to_complain_about(tmp_path):
     copy = tmp_path / "glassd.service"
     shutil.copy(SYSTEMD / "glassd.service", copy)
     ran = subprocess.run(
-        [tool, "security", "--offline=true", "--threshold=15", str(copy)], capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
+        [tool, "security", "--offline=true", "--threshold=15", str(copy)],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stdout[-300:] + ran.stderr
 
 
 def test_it_is_watched_and_comes_back(service):
-    assert (service["Type"], service["WatchdogSec"], service["Restart"]) == (["notify"], ["30"], ["always"])
+    assert (service["Type"], service["WatchdogSec"], service["Restart"]) == (
+        ["notify"],
+        ["30"],
+        ["always"],
+    )
 
 
 def test_it_reaches_bluez_and_the_boot_id(service):
@@ -69,9 +85,19 @@ def test_it_starts_without_any_secret(service):
 
 
 def test_every_credential_the_daemon_reads_is_loaded_and_told_in_the_sample(service):
-    """The daemon's own names are read from its source: (configured, name, …) of `credential` and its `_secret`."""
-    roof = [ast.parse((SYSTEMD.parent / "edge" / f"{name}.py").read_text(encoding="utf-8")) for name in ("cloud_choice", "lending", "app")]
-    calls = [n for tree in roof for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func).endswith(("credential", "_secret"))]
+    """The daemon's own names are read from its source: (configured, name, …) of `credential`
+    and its `_secret`.
+    """
+    roof = [
+        ast.parse((SYSTEMD.parent / "edge" / f"{name}.py").read_text(encoding="utf-8"))
+        for name in ("cloud_choice", "lending", "app")
+    ]
+    calls = [
+        n
+        for tree in roof
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Call) and ast.unparse(n.func).endswith(("credential", "_secret"))
+    ]
     read = {n.args[1].value for n in calls if isinstance(n.args[1], ast.Constant)}
     assert len(read) == 6
     assert set(service["LoadCredential"]) == read
@@ -92,6 +118,13 @@ def test_a_configuration_that_cannot_be_used_is_not_tried_for_ever(service):
 
 
 def test_the_group_can_reach_the_socket(service):
-    assert int(service["RuntimeDirectoryMode"][0], 8) & 0o051 == 0o051, "the owner's group passes through to its socket"
+    assert int(service["RuntimeDirectoryMode"][0], 8) & 0o051 == 0o051, (
+        "the owner's group passes through to its socket"
+    )
     assert service["StateDirectoryMode"] == ["0700"]
-    assert (SYSTEMD / "glassd.sysusers").read_text(encoding="utf-8").splitlines()[-1].startswith("u glassd - ")
+    assert (
+        (SYSTEMD / "glassd.sysusers")
+        .read_text(encoding="utf-8")
+        .splitlines()[-1]
+        .startswith("u glassd - ")
+    )

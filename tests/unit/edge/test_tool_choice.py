@@ -1,4 +1,6 @@
-"""The choice of tools on a real store, over snapshots made by hand: switches, gates, turns, use, and what is told of it."""
+"""The choice of tools on a real store, over snapshots made by hand: switches, gates, turns,
+use, and what is told of it.
+"""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -18,23 +20,42 @@ from edge.store.choice import ToolChoices
 from edge.store.db import Database
 from edge.store.migrations import MIGRATIONS
 from edge.tool_choice import ToolChoice
-from tools_cache.tool import CallOrigin, ErrorCode, ExecutionType, Mode, RateLimit, Source, ToolCall, ToolDefinition
+from tools_cache.tool import (
+    CallOrigin,
+    ErrorCode,
+    ExecutionType,
+    Mode,
+    RateLimit,
+    Source,
+    ToolCall,
+    ToolDefinition,
+)
 
 ME = "local"
 
 
 def tool(name, *needs, source=Source.CLOUD, **more):
-    return ToolDefinition(name=name, description=f"Does {name}.", input_schema={"type": "object"}, source=source, depends_on=needs, **more)
+    return ToolDefinition(
+        name=name,
+        description=f"Does {name}.",
+        input_schema={"type": "object"},
+        source=source,
+        depends_on=needs,
+        **more,
+    )
 
 
 META = tuple(
-    tool(f"registry:{name}", source=Source.LOCAL, execution_type=ExecutionType.INTERNAL) for name in ("search", "load", "invoke", "describe")
+    tool(f"registry:{name}", source=Source.LOCAL, execution_type=ExecutionType.INTERNAL)
+    for name in ("search", "load", "invoke", "describe")
 )
 FEW = (
-    tool("notes:add", source=Source.LOCAL), tool("notes:list", "notes:add", source=Source.LOCAL),
+    tool("notes:add", source=Source.LOCAL),
+    tool("notes:list", "notes:add", source=Source.LOCAL),
     tool("lens:show", source=Source.GLASSES, available_when={"glasses": True}),
-    tool("desk:type", allowed_modes=frozenset({Mode.TEXT})), *META,
-)  # fmt: skip
+    tool("desk:type", allowed_modes=frozenset({Mode.TEXT})),
+    *META,
+)
 MANY = (tool("home:one", source=Source.LOCAL), *(tool(f"far:t{n:02}") for n in range(30)), *META)
 
 
@@ -69,14 +90,28 @@ class House:
 
     def refusal(self, name, user=ME):
         tool = self.registry.snapshot().find(name).definition
-        return self.choice.refusal(ToolCall(call_id="c", tool=name, args={}, origin=CallOrigin.CLI, user_id=user), tool)
+        return self.choice.refusal(
+            ToolCall(call_id="c", tool=name, args={}, origin=CallOrigin.CLI, user_id=user), tool
+        )
 
     def ran(self, name, **more):
-        record = {"toolId": name, "userId": ME, "outcome": "answered", "version": "1", "route": "local", "ok": True, "origin": "cli"}
+        record = {
+            "toolId": name,
+            "userId": ME,
+            "outcome": "answered",
+            "version": "1",
+            "route": "local",
+            "ok": True,
+            "origin": "cli",
+        }
         self.choice.observe({**record, **more})
 
     def moves(self, kind=None):
-        return [(m.what, m.tool) for m in self.said if isinstance(m, LoaderMoved) and kind in (None, m.what)]
+        return [
+            (m.what, m.tool)
+            for m in self.said
+            if isinstance(m, LoaderMoved) and kind in (None, m.what)
+        ]
 
 
 @asynccontextmanager
@@ -88,9 +123,15 @@ async def house(path, there=FEW, *, running=False, clock=None, **more):
     publish = bus.publish
     bus.publish = lambda happening: (inside.said.append(happening), publish(happening))
     inside.choice = ToolChoice(
-        registry=registry, store=ToolChoices(db, clock), bus=bus, clock=clock, facts=lambda: world["facts"],
-        audit=inside.audit.append, listed=lambda: inside.listed.append(inside.names()), **more,
-    )  # fmt: skip
+        registry=registry,
+        store=ToolChoices(db, clock),
+        bus=bus,
+        clock=clock,
+        facts=lambda: world["facts"],
+        audit=inside.audit.append,
+        listed=lambda: inside.listed.append(inside.names()),
+        **more,
+    )
     task = None
     try:
         await inside.choice.load()
@@ -126,11 +167,17 @@ async def test_a_tool_that_is_switched_off_is_hidden_refused_and_off_after_a_res
         assert h.stands("notes:add") == (HIDDEN, "disabled: glassd tools enable notes:add")
         assert "notes:add" not in h.names()
         error = h.refusal("notes:add")
-        assert (error.code, error.type, error.retryable) == (ErrorCode.USER_DISABLED, "PERMANENT", False)
+        assert (error.code, error.type, error.retryable) == (
+            ErrorCode.USER_DISABLED,
+            "PERMANENT",
+            False,
+        )
         assert "glassd tools enable notes:add" in error.message
         assert h.refusal("notes:add", user="ann") is None, "each user's own"
         await h.choice.enable(ME, "notes:list", origin="cli")
-        assert (h.stands("notes:add"), h.refusal("notes:add")) == ((OFFERED, ""), None), "enabled with what depends on it"
+        assert (h.stands("notes:add"), h.refusal("notes:add")) == ((OFFERED, ""), None), (
+            "enabled with what depends on it"
+        )
 
 
 async def test_of_many_tools_one_that_is_switched_on_is_offered_at_once(tmp_path):
@@ -148,11 +195,18 @@ async def test_a_switch_is_told_on_the_bus_and_in_the_audit_log(tmp_path):
         await h.choice.disable(ME, "notes:add", origin="cli")
         await h.choice.enable(ME, "notes:list", origin="mcp")
         switched = [s for s in h.said if isinstance(s, ToolSwitched)]
-        assert switched == [ToolSwitched("notes:add", ME, False), ToolSwitched("notes:list", ME, True, ("notes:add",))]
+        assert switched == [
+            ToolSwitched("notes:add", ME, False),
+            ToolSwitched("notes:list", ME, True, ("notes:add",)),
+        ]
         assert [(line["toolId"], line["outcome"], line["origin"]) for line in h.audit] == [
-            ("notes:add", "disabled", "cli"), ("notes:add", "enabled", "mcp"),
-        ]  # fmt: skip
-        assert h.listed[-2:] == [["desk:type", "notes:list"], ["desk:type", "notes:add", "notes:list"]], "listed once a change"
+            ("notes:add", "disabled", "cli"),
+            ("notes:add", "enabled", "mcp"),
+        ]
+        assert h.listed[-2:] == [
+            ["desk:type", "notes:list"],
+            ["desk:type", "notes:add", "notes:list"],
+        ], "listed once a change"
 
 
 @pytest.mark.requirement("S0-69")
@@ -162,7 +216,10 @@ async def test_the_configuration_denies_tools_and_sets_rates_user_by_user(tmp_pa
         assert h.refusal("notes:add", user="ann").code is ErrorCode.USER_DISABLED
         assert h.refusal("notes:add") is None
         assert h.stands("notes:add", user="ann") == (HIDDEN, DISABLED)
-        assert (h.choice.rate("ann", "desk:type"), h.choice.rate(ME, "desk:type")) == (RateLimit(1, 60.0), None)
+        assert (h.choice.rate("ann", "desk:type"), h.choice.rate(ME, "desk:type")) == (
+            RateLimit(1, 60.0),
+            None,
+        )
         with pytest.raises(CannotSwitch, match="disabled in the configuration"):
             await h.choice.enable("ann", "notes:add", origin="cli")
 
@@ -178,7 +235,10 @@ async def test_a_tool_the_registry_hides_for_the_owner_cannot_be_enabled(tmp_pat
 
 async def test_two_switches_at_once_leave_disk_and_memory_the_same(tmp_path):
     async with house(tmp_path) as h:
-        acts = [(h.choice.disable if n % 2 else h.choice.enable)(ME, "notes:add", origin="cli") for n in range(9)]
+        acts = [
+            (h.choice.disable if n % 2 else h.choice.enable)(ME, "notes:add", origin="cli")
+            for n in range(9)
+        ]
         await asyncio.gather(*acts)
         now = h.stands("notes:add")
     async with house(tmp_path) as h:
@@ -189,7 +249,9 @@ async def test_two_switches_at_once_leave_disk_and_memory_the_same(tmp_path):
 
 
 @pytest.mark.requirement("S4-11", "S4-18", "C-39")
-async def test_a_gated_tool_is_hidden_with_its_reason_and_there_by_itself_when_the_world_has_changed(tmp_path):
+async def test_a_gated_tool_is_hidden_with_its_reason_and_returns_when_its_condition_holds(
+    tmp_path,
+):
     async with house(tmp_path, running=True) as h:
         why = "it works only while the glasses are connected"
         assert h.stands("lens:show") == (HIDDEN, why)
@@ -217,7 +279,9 @@ async def test_a_gate_is_asked_at_every_call(tmp_path):
 
 
 async def test_a_gate_hides_from_the_list_what_it_refuses(tmp_path):
-    async with house(tmp_path, gates=[lambda t: "no calendar is configured" if t.name == "notes:add" else ""]) as h:
+    async with house(
+        tmp_path, gates=[lambda t: "no calendar is configured" if t.name == "notes:add" else ""]
+    ) as h:
         assert h.stands("notes:add") == (HIDDEN, "no calendar is configured")
         assert h.names() == ["desk:type", "notes:list"]
 
@@ -235,7 +299,10 @@ async def test_what_is_not_for_a_way_of_talking_is_not_listed_for_it(tmp_path):
 async def test_where_all_fit_all_are_offered_and_our_own_tools_take_no_place(tmp_path):
     async with house(tmp_path) as h:
         assert h.names() == ["desk:type", "notes:add", "notes:list"]
-        assert h.stands("registry:load") == (AVAILABLE, "offered once there are more tools than fit")
+        assert h.stands("registry:load") == (
+            AVAILABLE,
+            "offered once there are more tools than fit",
+        )
 
 
 SMALL = Limits(10, 2)
@@ -244,8 +311,19 @@ SMALL = Limits(10, 2)
 @pytest.mark.requirement("S4-54", "S4-55", "S4-57")
 async def test_of_many_the_home_tools_come_first_and_an_idle_one_goes_at_a_turn_boundary(tmp_path):
     async with house(tmp_path, MANY, limits=SMALL, essential=["far:t20"]) as h:
-        assert h.names() == ["far:t00", "far:t01", "far:t02", "far:t03", "far:t20", "home:one", *sorted(t.name for t in META)]
-        assert h.stands("far:t09") == (AVAILABLE, "not loaded: registry:search and registry:load bring it")
+        assert h.names() == [
+            "far:t00",
+            "far:t01",
+            "far:t02",
+            "far:t03",
+            "far:t20",
+            "home:one",
+            *sorted(t.name for t in META),
+        ]
+        assert h.stands("far:t09") == (
+            AVAILABLE,
+            "not loaded: registry:search and registry:load bring it",
+        )
         assert h.refusal("far:t09") is None, "it can be called by name all the same"
         for turn in ("t1", "t2", "t2", "t2"):
             h.choice.turn(turn)
@@ -254,7 +332,12 @@ async def test_of_many_the_home_tools_come_first_and_an_idle_one_goes_at_a_turn_
         h.choice.turn("t3")
         assert h.names() == ["far:t20", "home:one", *sorted(t.name for t in META)]
         state = h.choice.describe()
-        assert (state["turn"], state["available"], state["crowded"], sorted(state["loaded"])) == (3, 31, True, ["far:t20", "home:one"])
+        assert (state["turn"], state["available"], state["crowded"], sorted(state["loaded"])) == (
+            3,
+            31,
+            True,
+            ["far:t20", "home:one"],
+        )
 
 
 @pytest.mark.requirement("S4-57", "C-36")
@@ -271,7 +354,9 @@ async def test_what_is_loaded_is_listed_at_the_next_boundary_and_not_before(tmp_
 
 
 @pytest.mark.requirement("S4-27", "S4-56")
-async def test_a_use_is_told_after_the_run_and_none_of_our_own_tools_or_of_what_did_not_run(tmp_path):
+async def test_a_use_is_told_after_the_run_and_none_of_our_own_tools_or_of_what_did_not_run(
+    tmp_path,
+):
     async with house(tmp_path, MANY, limits=SMALL) as h:
         h.said.clear()
         h.ran("registry:invoke")
@@ -284,7 +369,9 @@ async def test_a_use_is_told_after_the_run_and_none_of_our_own_tools_or_of_what_
         h.ran("far:t00")
         h.ran("far:t00", outcome="completed", ok=False)
         assert h.moves() == [("used", "far:t00")] * 2
-        assert [(u.tool, u.calls, u.failed) for u in await h.choice.usage(ME)] == [("far:t00", 2, 1)]
+        assert [(u.tool, u.calls, u.failed) for u in await h.choice.usage(ME)] == [
+            ("far:t00", 2, 1)
+        ]
 
 
 @pytest.mark.requirement("S4-56")
@@ -295,16 +382,23 @@ async def test_the_sequence_of_loader_events_is_on_the_bus_and_in_the_audit_log(
         for turn in ("t1", "t2"):
             h.choice.turn(turn)
         assert h.moves()[0] == ("initialized", "")
-        assert [what for what, name in h.moves() if name == "far:t29"] == ["loaded", "used", "unloaded"]
+        assert [what for what, name in h.moves() if name == "far:t29"] == [
+            "loaded",
+            "used",
+            "unloaded",
+        ]
         assert [(a["outcome"], a["reason"]) for a in h.audit if a["toolId"] == "far:t29"] == [
-            ("tool_loaded", "for one call"), ("tool_unloaded", "not used for 1 turn"),
-        ]  # fmt: skip
+            ("tool_loaded", "for one call"),
+            ("tool_unloaded", "not used for 1 turn"),
+        ]
 
 
 async def test_a_model_that_calls_an_unloaded_tool_by_name_has_it_listed_for_a_turn(tmp_path):
     async with house(tmp_path, MANY, limits=SMALL, running=True) as h:
         h.ran("far:t29", origin="cli")
-        assert "far:t29" not in h.choice.describe()["loaded"], "a person at the command line is no model"
+        assert "far:t29" not in h.choice.describe()["loaded"], (
+            "a person at the command line is no model"
+        )
         h.ran("far:t29", origin="mcp")
         await until(lambda: "far:t29" in h.names())
         assert h.choice.describe()["loaded"]["far:t29"]["passing"]
@@ -319,7 +413,10 @@ async def test_after_a_restart_the_tools_that_were_used_most_have_their_places_f
     async with house(tmp_path, MANY, limits=SMALL) as h:
         assert {"far:t25", "far:t27", "home:one"} <= set(h.names())
         assert "far:t28" not in h.names()
-        assert [(u.tool, u.calls, u.last_wall) for u in await h.choice.usage(ME)] == [("far:t25", 3, 100.0), ("far:t27", 1, 100.0)]
+        assert [(u.tool, u.calls, u.last_wall) for u in await h.choice.usage(ME)] == [
+            ("far:t25", 3, 100.0),
+            ("far:t27", 1, 100.0),
+        ]
 
 
 async def test_a_registry_that_grows_and_shrinks_is_followed(tmp_path):
@@ -342,7 +439,11 @@ async def test_a_store_that_cannot_be_read_costs_the_switches_not_the_tools(tmp_
     registry = Registry(FEW)
     choice = ToolChoice(registry=registry, store=Broken(), bus=Bus(), clock=Clock(), facts=Facts)
     await choice.load()
-    assert [e.definition.name for e in choice.offered(ME)] == ["desk:type", "notes:add", "notes:list"]
+    assert [e.definition.name for e in choice.offered(ME)] == [
+        "desk:type",
+        "notes:add",
+        "notes:list",
+    ]
     assert "cannot be read: gone" in caplog.text
 
 
@@ -352,7 +453,11 @@ async def test_counts_that_find_no_room_are_lost_and_nothing_else(tmp_path):
         h.ran("notes:add")
         await h.choice.close()
         h.ran("notes:add")
-        assert [e.definition.name for e in h.choice.offered(ME)] == ["desk:type", "notes:add", "notes:list"]
+        assert [e.definition.name for e in h.choice.offered(ME)] == [
+            "desk:type",
+            "notes:add",
+            "notes:list",
+        ]
 
 
 def replace_store(store):
@@ -373,7 +478,15 @@ def replace_store(store):
 async def test_a_tool_is_told_whole_with_its_documentation_read_when_it_is_asked_for(tmp_path):
     folder = tmp_path / "tools" / "notes_add"
     folder.mkdir(parents=True)
-    ours = replace(FEW[0], raw={"_meta": {"io.glassd/build": {"folder": "notes_add"}, "io.glassd/summary": "Keeps a note."}})
+    ours = replace(
+        FEW[0],
+        raw={
+            "_meta": {
+                "io.glassd/build": {"folder": "notes_add"},
+                "io.glassd/summary": "Keeps a note.",
+            }
+        },
+    )
     theirs = tool("far:spy", raw={"_meta": {"io.glassd/build": {"folder": "notes_add"}}})
     async with house(tmp_path, (ours, theirs), tools=tmp_path / "tools") as h:
         (folder / "doc.md").write_text("# notes:add\n\nAll of it.")
@@ -381,9 +494,18 @@ async def test_a_tool_is_told_whole_with_its_documentation_read_when_it_is_asked
         assert told["documentation"] == "# notes:add\n\nAll of it."
         assert (told["state"], told["summary"], told["enabled"]) == (OFFERED, "Keeps a note.", True)
         assert sorted(told["policy"]) == [
-            "allowedModes", "category", "idempotent", "latencyBudgetMs", "requiresConfirmation", "sideEffects", "toolId", "version",
-        ]  # fmt: skip
-        assert (await h.choice.described("far:spy", ME))["documentation"] is None, "a cloud names no folder of ours"
+            "allowedModes",
+            "category",
+            "idempotent",
+            "latencyBudgetMs",
+            "requiresConfirmation",
+            "sideEffects",
+            "toolId",
+            "version",
+        ]
+        assert (await h.choice.described("far:spy", ME))["documentation"] is None, (
+            "a cloud names no folder of ours"
+        )
         assert await h.choice.described("no:such", ME) is None
 
 

@@ -1,4 +1,6 @@
-"""Tools as classes: loaded by path, made anew for each call, handed what they name, and nothing beside it."""
+"""Tools as classes: loaded by path, made anew for each call, handed what they name, and nothing
+beside it.
+"""
 
 import asyncio
 import inspect
@@ -15,12 +17,21 @@ from tests.unit.edge.test_local_tools import Rig, body, call, make, nobody  # no
 from tests.unit.tools_cache.handlers import BAD, GOOD, HEAD, PLAIN
 from tools_cache import handed
 from tools_cache.base import INJECTED
-from tools_cache.tool import Delivery, DeliveryReport, ErrorCode, ErrorType, ToolContext, ToolResponse
+from tools_cache.tool import (
+    Delivery,
+    DeliveryReport,
+    ErrorCode,
+    ErrorType,
+    ToolContext,
+    ToolResponse,
+)
 
 
 @pytest.fixture
 async def classes(make, tmp_path):  # noqa: F811
-    """Build `demo:do` with a handler that may use everything; what it shows, notes and asks is kept in `rig`."""
+    """Build `demo:do` with a handler that may use everything; what it shows, notes and asks is
+    kept in `rig`.
+    """
     stores = PrivateStores(tmp_path / "users", key=tmp_path / "tools.key")
 
     def of(handler, **options):
@@ -44,7 +55,14 @@ async def classes(make, tmp_path):  # noqa: F811
 
 def tool(*lines, init="", more="", head=HEAD):
     text = "".join(f"        {line}\n" for line in lines)
-    before = f"    def __init__(self, {init}) -> None:\n        self.parts = ({', '.join(p.partition(':')[0] for p in init.split(', '))},)\n" if init else ""
+    before = (
+        (
+            f"    def __init__(self, {init}) -> None:\n        self.parts = "
+            f"({', '.join(p.partition(':')[0] for p in init.split(', '))},)\n"
+        )
+        if init
+        else ""
+    )
     return f"{head}\nclass Do(Tool):\n{before}{more}\n    async def run(self, args):\n{text}"
 
 
@@ -56,7 +74,13 @@ def tool(*lines, init="", more="", head=HEAD):
 async def test_both_forms_run(classes, name):
     answer = await classes(GOOD[name]).run("demo:do")
     assert answer.ok
-    assert answer.data == ("function" if name == "function" else ["UserTables", "glassd.tool.demo:do"] if name == "injected" else "class")
+    assert answer.data == (
+        "function"
+        if name == "function"
+        else ["UserTables", "glassd.tool.demo:do"]
+        if name == "injected"
+        else "class"
+    )
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -66,15 +90,26 @@ async def test_what_cannot_be_run_is_refused_when_it_is_loaded(classes, tmp_path
     rig = classes(PLAIN)
     (tmp_path / "tools" / "demo_do" / "handler.py").write_text(handler)
     answer = await rig.run("demo:do")
-    assert (answer.error.code, answer.error.partial_side_effects) == (ErrorCode.HANDLER_ERROR, False)
+    assert (answer.error.code, answer.error.partial_side_effects) == (
+        ErrorCode.HANDLER_ERROR,
+        False,
+    )
     assert says in caplog.text
 
 
 @pytest.mark.requirement("S4-15")
-async def test_nothing_is_imported_before_its_tool_is_called_and_nothing_made_by_importing(classes, tmp_path):
+async def test_nothing_is_imported_before_its_tool_is_called_and_nothing_made_by_importing(
+    classes, tmp_path
+):
     mark = tmp_path / "mark"
-    mark_it = f"def mark(word):\n    with open({str(mark)!r}, 'a') as file:\n        file.write(word)\n"
-    rig = classes(mark_it + tool("return None", more="    def __init__(self):\n        mark('made ')\n") + "\nmark('imported ')\n")
+    mark_it = (
+        f"def mark(word):\n    with open({str(mark)!r}, 'a') as file:\n        file.write(word)\n"
+    )
+    rig = classes(
+        mark_it
+        + tool("return None", more="    def __init__(self):\n        mark('made ')\n")
+        + "\nmark('imported ')\n"
+    )
     assert not mark.exists()
     for _ in range(3):
         await rig.run("demo:do")
@@ -98,16 +133,31 @@ async def test_what_is_unloaded_is_imported_again(classes, tmp_path):
 
 
 async def test_a_dataclass_in_a_handler_finds_its_module(classes):
-    handler = "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom typing import ClassVar\n@dataclass\nclass P:\n    k: ClassVar[int] = 1\n    x: int = 2\n" + body("return P().x")
+    handler = (
+        "from __future__ import annotations\nfrom dataclasses import dataclass\nfrom typing "
+        "import ClassVar\n@dataclass\nclass P:\n    k: ClassVar[int] = 1\n    x: int = 2\n"
+    ) + body("return P().x")
     assert (await classes(handler).run("demo:do")).data == 2
 
 
 @pytest.mark.requirement("S4-11")
 async def test_a_tool_says_itself_why_it_cannot_run_now_and_is_asked_each_time(classes):
-    rig = classes(tool("return 'ran'", init="ctx: ToolContext",
-                       more="    async def is_available(self):\n        return '' if self.parts[0].glasses()['ready'] else 'no glasses are near'\n"))  # fmt: skip
+    rig = classes(
+        tool(
+            "return 'ran'",
+            init="ctx: ToolContext",
+            more=(
+                "    async def is_available(self):\n        return '' if "
+                "self.parts[0].glasses()['ready'] else 'no glasses are near'\n"
+            ),
+        )
+    )
     refused = (await rig.run("demo:do")).error
-    assert (refused.type, refused.code, refused.message) == (ErrorType.PERMANENT, ErrorCode.TOOL_UNAVAILABLE, "no glasses are near")
+    assert (refused.type, refused.code, refused.message) == (
+        ErrorType.PERMANENT,
+        ErrorCode.TOOL_UNAVAILABLE,
+        "no glasses are near",
+    )
     rig.status = replace(rig.status, ready=True)
     assert (await rig.run("demo:do")).data == "ran"
     rig.status = replace(rig.status, ready=False)
@@ -115,9 +165,17 @@ async def test_a_tool_says_itself_why_it_cannot_run_now_and_is_asked_each_time(c
 
 
 @pytest.mark.requirement("S0-61", "S2-45")
-async def test_a_constructor_that_raises_is_the_tools_fault_and_told_without_its_words(classes, caplog):
-    answer = await classes(tool("return 1", more="    def __init__(self):\n        raise ValueError('hunter2')\n")).run("demo:do")
-    assert (answer.error.code, answer.error.message, answer.error.retryable) == (ErrorCode.HANDLER_ERROR, "Internal error executing demo:do", False)
+async def test_a_constructor_that_raises_is_the_tools_fault_and_told_without_its_words(
+    classes, caplog
+):
+    answer = await classes(
+        tool("return 1", more="    def __init__(self):\n        raise ValueError('hunter2')\n")
+    ).run("demo:do")
+    assert (answer.error.code, answer.error.message, answer.error.retryable) == (
+        ErrorCode.HANDLER_ERROR,
+        "Internal error executing demo:do",
+        False,
+    )
     assert "hunter2" in caplog.text
     assert "hunter2" not in json.dumps(answer.to_json())
 
@@ -129,15 +187,34 @@ async def test_a_constructor_that_raises_is_the_tools_fault_and_told_without_its
 async def test_each_parameter_gets_what_its_type_says(classes):
     kinds = {kind: part for kind, part in INJECTED.items() if part}
     names = {kind.__name__: kind for kind in kinds}
-    imports = "from tools_cache.handed import *\nfrom tools_cache.handed import KV, ToolStorage, Alarms, Session, Audit, Deeds\n"
-    init = ", ".join(f"p{n}: {'logging.Logger' if name == 'Logger' else name}" for n, name in enumerate(names))
-    rig = classes(tool("return [type(p).__name__ for p in self.parts]", init=init, head=HEAD + imports))
+    imports = (
+        "from tools_cache.handed import *\nfrom tools_cache.handed import KV, "
+        "ToolStorage, Alarms, Session, Audit, Deeds\n"
+    )
+    init = ", ".join(
+        f"p{n}: {'logging.Logger' if name == 'Logger' else name}" for n, name in enumerate(names)
+    )
+    rig = classes(
+        tool("return [type(p).__name__ for p in self.parts]", init=init, head=HEAD + imports)
+    )
     got = (await rig.run("demo:do")).data
     assert dict(zip(names, got, strict=True)) == {
-        "ToolStorage": "PackageStorage", "Database": "UserTables", "Files": "UserFiles", "KV": "Kept", "Alarms": "AlarmClock",
-        "Display": "Shown", "Audio": "Said", "Cloud": "Others", "Clock": "Wall", "Session": "Seen", "Audit": "Noted",
-        "Config": "mappingproxy", "Logger": "Logger", "ToolCall": "ToolCall", "Deeds": "function",
-    }  # fmt: skip
+        "ToolStorage": "PackageStorage",
+        "Database": "UserTables",
+        "Files": "UserFiles",
+        "KV": "Kept",
+        "Alarms": "AlarmClock",
+        "Display": "Shown",
+        "Audio": "Said",
+        "Cloud": "Others",
+        "Clock": "Wall",
+        "Session": "Seen",
+        "Audit": "Noted",
+        "Config": "mappingproxy",
+        "Logger": "Logger",
+        "ToolCall": "ToolCall",
+        "Deeds": "function",
+    }
 
 
 @pytest.mark.requirement("S2-50")
@@ -145,19 +222,36 @@ async def test_what_a_tool_is_handed_does_something(classes):
     lines = [
         "d, a, c, k, f, t, n, s = self.parts",
         "said = [await d.show('Hi', title='T'), await d.show('Ho'), await a.say('Hey')]",
-        "await k.set('x', {'a': [1]}); await k.set('y', 2); await k.set('y', 3); await f.write('a.txt', 'text')",
+        (
+            "await k.set('x', {'a': [1]}); await k.set('y', 2); "
+            "await k.set('y', 3); await f.write('a.txt', 'text')"
+        ),
         "n.log('something happened')",
         "gone = [await k.delete('x'), await k.delete('x')]",
-        "found = {'said': said, 'other': await c.call('notes:list', {}), 'kv': [await k.get('x'), await k.get('y'), await k.get('z', 9), await k.keys(), gone]}",
-        "return {**found, 'file': (await f.read('a.txt')).decode(), 'now': t.now(), 'state': s.state()}",
+        (
+            "found = {'said': said, 'other': await c.call('notes:list', {}), 'kv': "
+            "[await k.get('x'), await k.get('y'), await k.get('z', 9), await k.keys(), gone]}"
+        ),
+        (
+            "return {**found, 'file': (await f.read('a.txt')).decode(), "
+            "'now': t.now(), 'state': s.state()}"
+        ),
     ]
-    rig = classes(tool(*lines, init="d: Display, a: Audio, c: Cloud, k: KV, f: Files, t: Clock, n: Audit, s: Session",
-                       head=HEAD + "from tools_cache.handed import Audit, Session\n"))  # fmt: skip
+    rig = classes(
+        tool(
+            *lines,
+            init="d: Display, a: Audio, c: Cloud, k: KV, f: Files, t: Clock, n: Audit, s: Session",
+            head=HEAD + "from tools_cache.handed import Audit, Session\n",
+        )
+    )
     data = (await rig.run("demo:do")).data
     assert data["said"] == ["shown"] * 3
     silent = {"suppressVoiceResponse": True}
     assert rig.shown == [
-        ("c1/shown-1", {"display": {"layout": "reference_card", "title": "T", "text": "Hi"}, "audio": silent}),
+        (
+            "c1/shown-1",
+            {"display": {"layout": "reference_card", "title": "T", "text": "Hi"}, "audio": silent},
+        ),
         ("c1/shown-2", {"display": {"layout": "text_wall", "text": "Ho"}, "audio": silent}),
         ("c1/shown-3", {"audio": {"text": "Hey"}}),
     ]
@@ -165,14 +259,20 @@ async def test_what_a_tool_is_handed_does_something(classes):
     assert data["kv"] == [None, 3, 9, ["y"], [True, False]]
     assert (data["file"], data["now"], data["state"]) == ("text", rig.wall, {"voice_active": True})
     (noted,) = rig.notes
-    assert (noted["toolId"], noted["callId"], noted["reason"]) == ("demo:do", "c1", "something happened")
+    assert (noted["toolId"], noted["callId"], noted["reason"]) == (
+        "demo:do",
+        "c1",
+        "something happened",
+    )
 
 
 @pytest.mark.requirement("S4-07")
 async def test_a_tools_words_in_the_log_carry_its_name(classes, caplog):
     with caplog.at_level(logging.INFO):
         await classes(body("ctx.log.info('from a function')")).run("demo:do")
-    assert [(r.name, r.message) for r in caplog.records if "function" in r.message] == [("glassd.tool.demo:do", "from a function")]
+    assert [(r.name, r.message) for r in caplog.records if "function" in r.message] == [
+        ("glassd.tool.demo:do", "from a function")
+    ]
 
 
 def _words(kind):
@@ -181,29 +281,72 @@ def _words(kind):
 
 @pytest.mark.requirement("S2-50", "S2-52")
 async def test_no_part_of_the_context_is_a_radio_a_socket_or_makes_intents(classes):
-    """What a handler sees by name: the words of the Protocols, all of them known here, and no room behind them."""
+    """What a handler sees by name: the words of the Protocols, all of them known here, and no
+    room behind them.
+    """
     known = {
-        "ToolStorage": {"execute", "fetch"}, "Files": {"make_folder", "write", "read", "exists", "delete", "names"},
+        "ToolStorage": {"execute", "fetch"},
+        "Files": {"make_folder", "write", "read", "exists", "delete", "names"},
         "Database": {"create_table", "insert", "select", "update", "delete", "execute", "fetch"},
-        "KV": {"get", "set", "delete", "keys"}, "Alarms": {"set", "pending", "cancel"}, "Display": {"show"}, "Audio": {"say"},
-        "Cloud": {"call"}, "Clock": {"now"}, "Session": {"state"}, "Audit": {"log"}, "Config": {"get"},
+        "KV": {"get", "set", "delete", "keys"},
+        "Alarms": {"set", "pending", "cancel"},
+        "Display": {"show"},
+        "Audio": {"say"},
+        "Cloud": {"call"},
+        "Clock": {"now"},
+        "Session": {"state"},
+        "Audit": {"log"},
+        "Config": {"get"},
         "Deeds": set(),
-    }  # fmt: skip
+    }
     offered = {k.__name__: _words(k) for k in INJECTED if k.__module__ == handed.__name__}
     assert offered == known
-    never = ("intent", "publish", "mqtt", "ble", "driver", "bus", "uplink", "link", "socket", "packet", "orchestrator", "registry")
-    assert not [w for w in (*(w for words in offered.values() for w in words), *_words(ToolContext), *_words(Context)) if any(n in w.split("_") for n in never)]
+    never = (
+        "intent",
+        "publish",
+        "mqtt",
+        "ble",
+        "driver",
+        "bus",
+        "uplink",
+        "link",
+        "socket",
+        "packet",
+        "orchestrator",
+        "registry",
+    )
+    assert not [
+        w
+        for w in (
+            *(w for words in offered.values() for w in words),
+            *_words(ToolContext),
+            *_words(Context),
+        )
+        if any(n in w.split("_") for n in never)
+    ]
 
 
 @pytest.mark.requirement("S2-51")
 async def test_a_tool_that_changes_what_it_was_shown_changes_nothing(classes):
-    rig = classes(body("s = ctx.session.state()", "s['voice_active'] = False", "args['x'] = 2", "g = ctx.glasses()", "g['model'] = 'mine'", "return [ctx.session.state(), dict(ctx.call.args), ctx.glasses()['model']]"))
+    rig = classes(
+        body(
+            "s = ctx.session.state()",
+            "s['voice_active'] = False",
+            "args['x'] = 2",
+            "g = ctx.glasses()",
+            "g['model'] = 'mine'",
+            "return [ctx.session.state(), dict(ctx.call.args), ctx.glasses()['model']]",
+        )
+    )
     mine = {"x": 1}
     assert (await rig.run("demo:do", mine)).data == [{"voice_active": True}, {"x": 1}, ""]
     assert (rig.state, mine) == ({"voice_active": True}, {"x": 1})
 
 
-@pytest.mark.parametrize("part", ["db.select('t')", "files.names()", "kv.get('x')", "display.show('x')", "audio.say('x')"])
+@pytest.mark.parametrize(
+    "part",
+    ["db.select('t')", "files.names()", "kv.get('x')", "display.show('x')", "audio.say('x')"],
+)
 async def test_what_is_not_there_says_so(make, part):  # noqa: F811
     answer = await make(body(f"return await ctx.{part}")).run("demo:do")
     assert (answer.error.code, answer.error.message[:9]) == (ErrorCode.UNSUPPORTED, "There is ")
@@ -213,7 +356,11 @@ async def test_what_is_not_there_says_so(make, part):  # noqa: F811
 async def test_a_tool_is_run_by_its_canonical_name_with_arguments_and_a_context(classes):
     assert list(inspect.signature(LocalTools.run).parameters) == ["self", "call", "progress"]
     rig = classes(body("return [ctx.call.tool, sorted(args), ctx.call.call_id]"))
-    assert (await rig.run("demo:do", {"b": 1, "a": 2}, call_id="c7")).data == ["demo:do", ["a", "b"], "c7"]
+    assert (await rig.run("demo:do", {"b": 1, "a": 2}, call_id="c7")).data == [
+        "demo:do",
+        ["a", "b"],
+        "c7",
+    ]
     assert (await rig.run("demo_do")).error.code is ErrorCode.TOOL_NOT_FOUND
 
 
@@ -228,7 +375,10 @@ async def test_a_hundred_calls_of_many_users_at_once_never_mix(classes):
         "await ctx.kv.set('me', ctx.call.user_id)",
         "await ctx.files.write('me.txt', ctx.call.user_id)",
         "rows = await ctx.db.select('seen')",
-        "return [sorted({r['user'] for r in rows}), await ctx.kv.get('me'), (await ctx.files.read('me.txt')).decode()]",
+        (
+            "return [sorted({r['user'] for r in rows}), await ctx.kv.get('me'), "
+            "(await ctx.files.read('me.txt')).decode()]"
+        ),
     ]
     rig = classes(body(*lines))
     calls = [call("demo:do", call_id=f"c{n}", user_id=f"user {n % 6}") for n in range(100)]
@@ -240,11 +390,17 @@ async def test_a_hundred_calls_of_many_users_at_once_never_mix(classes):
 # ------------------------------------------------------------------ results in other words
 
 
-@pytest.mark.parametrize(("result", "data"), [
-    ({"success": True, "data": {"a": 1}}, {"a": 1}), ({"success": True}, None), ({"success": True, "message": "Done"}, "Done"),
-    ({"success": True, "data": 1, "render": {"audio": {"text": "x"}}}, 1),
-    ({"success": "yes"}, {"success": "yes"}), ({"success": True, "rows": []}, {"success": True, "rows": []}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("result", "data"),
+    [
+        ({"success": True, "data": {"a": 1}}, {"a": 1}),
+        ({"success": True}, None),
+        ({"success": True, "message": "Done"}, "Done"),
+        ({"success": True, "data": 1, "render": {"audio": {"text": "x"}}}, 1),
+        ({"success": "yes"}, {"success": "yes"}),
+        ({"success": True, "rows": []}, {"success": True, "rows": []}),
+    ],
+)
 @pytest.mark.requirement("C-01", "S4-03")
 async def test_success_is_read_as_ok_at_the_rim(classes, result, data):
     answer = await classes(body(f"r = {result!r}", "return r")).run("demo:do")
@@ -252,25 +408,65 @@ async def test_success_is_read_as_ok_at_the_rim(classes, result, data):
     assert "success" not in answer.to_json()
 
 
-@pytest.mark.parametrize(("result", "code", "message", "retryable"), [
-    ({"success": False, "error": "no such person"}, "TOOL_UNAVAILABLE", "no such person", False),
-    ({"success": False, "message": "not today"}, "TOOL_UNAVAILABLE", "not today", False),
-    ({"success": False, "error": {"code": "CONFLICT", "message": "taken"}}, "CONFLICT", "taken", False),
-    ({"success": False, "error": {"code": "OFFLINE", "message": "later"}}, "OFFLINE", "later", True),
-    ({"success": False, "error": {"code": "OWN", "message": "m", "retryable": True}}, "TOOL_UNAVAILABLE", "m", True),
-    ({"success": False}, "HANDLER_ERROR", "Internal error executing demo:do", False),
-    ({"success": False, "error": {"code": 5}}, "HANDLER_ERROR", "Internal error executing demo:do", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("result", "code", "message", "retryable"),
+    [
+        (
+            {"success": False, "error": "no such person"},
+            "TOOL_UNAVAILABLE",
+            "no such person",
+            False,
+        ),
+        ({"success": False, "message": "not today"}, "TOOL_UNAVAILABLE", "not today", False),
+        (
+            {"success": False, "error": {"code": "CONFLICT", "message": "taken"}},
+            "CONFLICT",
+            "taken",
+            False,
+        ),
+        (
+            {"success": False, "error": {"code": "OFFLINE", "message": "later"}},
+            "OFFLINE",
+            "later",
+            True,
+        ),
+        (
+            {"success": False, "error": {"code": "OWN", "message": "m", "retryable": True}},
+            "TOOL_UNAVAILABLE",
+            "m",
+            True,
+        ),
+        ({"success": False}, "HANDLER_ERROR", "Internal error executing demo:do", False),
+        (
+            {"success": False, "error": {"code": 5}},
+            "HANDLER_ERROR",
+            "Internal error executing demo:do",
+            False,
+        ),
+    ],
+)
 @pytest.mark.requirement("C-01", "S2-43", "S2-46")
 async def test_no_success_is_read_as_an_error_of_ours(classes, result, code, message, retryable):
     answer = await classes(body(f"r = {result!r}", "return r")).run("demo:do")
-    assert (answer.error.code.value, answer.error.message, answer.error.retryable) == (code, message, retryable)
+    assert (answer.error.code.value, answer.error.message, answer.error.retryable) == (
+        code,
+        message,
+        retryable,
+    )
 
 
-@pytest.mark.parametrize("result", [
-    {"ok": "yes"}, {"ok": False}, {"ok": False, "error": {"message": "m"}}, {"ok": False, "error": {"type": "TRANSIENT"}},
-    {"ok": False, "error": {"type": "TRANSIENT", "message": "m", "retryable": 1}}, {"ok": True, "intents": {}}, {"ok": True, "meta": 1},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"ok": "yes"},
+        {"ok": False},
+        {"ok": False, "error": {"message": "m"}},
+        {"ok": False, "error": {"type": "TRANSIENT"}},
+        {"ok": False, "error": {"type": "TRANSIENT", "message": "m", "retryable": 1}},
+        {"ok": True, "intents": {}},
+        {"ok": True, "meta": 1},
+    ],
+)
 @pytest.mark.requirement("S2-46", "S2-47")
 async def test_an_envelope_that_is_none_is_internal_and_named_in_the_log(classes, caplog, result):
     answer = await classes(body(f"r = {result!r}", "return r")).run("demo:do")
@@ -280,16 +476,37 @@ async def test_an_envelope_that_is_none_is_internal_and_named_in_the_log(classes
 
 @pytest.mark.requirement("S2-43", "S2-46")
 async def test_a_failure_of_its_own_passes_and_is_not_retryable_unless_it_says_so(classes):
-    answer = await classes(body("return {'ok': False, 'error': {'type': 'CONFLICT', 'message': 'taken', 'suggestion': 'wait'}}")).run("demo:do")
-    assert (answer.error.type, answer.error.message, answer.error.suggestion, answer.error.retryable) == (ErrorType.CONFLICT, "taken", "wait", False)
+    answer = await classes(
+        body(
+            "return {'ok': False, 'error': {'type': 'CONFLICT', "
+            "'message': 'taken', 'suggestion': 'wait'}}"
+        )
+    ).run("demo:do")
+    assert (
+        answer.error.type,
+        answer.error.message,
+        answer.error.suggestion,
+        answer.error.retryable,
+    ) == (ErrorType.CONFLICT, "taken", "wait", False)
 
 
 @pytest.mark.requirement("S2-44")
 async def test_a_failure_that_is_raised_keeps_every_field(classes):
     imports = "from tools_cache.tool import ToolError, ToolFailure, ErrorCode\n"
-    plain = await classes(body("raise ToolFailure(ToolError.of(ErrorCode.CONFLICT, 'taken'))", before=imports)).run("demo:do")
+    plain = await classes(
+        body("raise ToolFailure(ToolError.of(ErrorCode.CONFLICT, 'taken'))", before=imports)
+    ).run("demo:do")
     e = plain.error
     assert (e.retryable, e.idempotency_required, e.partial_side_effects) == (False, False, False)
-    said = "raise ToolFailure(ToolError.of(ErrorCode.OFFLINE, 'm', idempotency_required=True, partial_side_effects=True))"
+    said = (
+        "raise ToolFailure(ToolError.of(ErrorCode.OFFLINE, 'm', "
+        "idempotency_required=True, partial_side_effects=True))"
+    )
     e = (await classes(body(said, before=imports)).run("demo:do")).error
-    assert (e.type, e.message, e.retryable, e.idempotency_required, e.partial_side_effects) == (ErrorType.TRANSIENT, "m", True, True, True)
+    assert (e.type, e.message, e.retryable, e.idempotency_required, e.partial_side_effects) == (
+        ErrorType.TRANSIENT,
+        "m",
+        True,
+        True,
+        True,
+    )

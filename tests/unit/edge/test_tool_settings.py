@@ -1,4 +1,6 @@
-"""`[tool.PACKAGE.NAME]`: an unknown key is an error of the file, a wrong value costs its tool, nothing written is the default."""
+"""`[tool.PACKAGE.NAME]`: an unknown key is an error of the file, a wrong value costs its tool,
+nothing written is the default.
+"""
 
 import pickle
 from pathlib import Path
@@ -37,14 +39,26 @@ def test_what_is_not_written_is_the_default(tools):
 @pytest.mark.requirement("S4-13")
 def test_what_is_written_is_taken_and_the_rest_stays(tools):
     values, off, problems = told({"demo": {"do": {"most": 9}, "plain": {"enabled": True}}}, tools)
-    assert (values["demo:do"], off, problems) == ({"enabled": True, "folder": "", "most": 9}, {}, [])
+    assert (values["demo:do"], off, problems) == (
+        {"enabled": True, "folder": "", "most": 9},
+        {},
+        [],
+    )
 
 
-@pytest.mark.parametrize(("given", "says"), [
-    ({"most": "many"}, "its settings are wrong ([tool.demo.do] most: Input should be a valid integer)"),
-    ({"most": 0}, "most: Input should be greater than or equal to 1"), ({"enabled": "yes"}, "enabled: Input should be a valid boolean"),
-    ({"enabled": False}, "switched off ([tool.demo.do] enabled = false)"), ({"most": "hunter2"}, "most: Input should be a valid integer"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (
+            {"most": "many"},
+            "its settings are wrong ([tool.demo.do] most: Input should be a valid integer)",
+        ),
+        ({"most": 0}, "most: Input should be greater than or equal to 1"),
+        ({"enabled": "yes"}, "enabled: Input should be a valid boolean"),
+        ({"enabled": False}, "switched off ([tool.demo.do] enabled = false)"),
+        ({"most": "hunter2"}, "most: Input should be a valid integer"),
+    ],
+)
 @pytest.mark.requirement("S4-08", "S4-13")
 def test_a_wrong_value_or_enabled_false_keeps_the_tool_off_and_says_why(tools, given, says):
     values, off, problems = told({"demo": {"do": given}}, tools)
@@ -53,25 +67,53 @@ def test_a_wrong_value_or_enabled_false_keeps_the_tool_off_and_says_why(tools, g
     assert "hunter2" not in off["demo:do"]
 
 
-@pytest.mark.parametrize(("tables", "says"), [
-    ({"demo": {"do": {"mosst": 1}}}, "f: tool.demo.do.mosst: unknown key; did you mean most?"),
-    ({"demo": {"do": {"xyz": "hunter2"}}}, "f: tool.demo.do.xyz: unknown key; known: enabled, folder, most"),
-    ({"demo": {"plain": {"most": 1}}}, "f: tool.demo.plain.most: unknown key; known: enabled"),
-    ({"demo": {"doo": {}}}, "f: tool.demo.doo: there is no tool of this name here; did you mean tool.demo.do?"),
-    ({"demo": 5}, "f: tool.demo: must be the table of one tool; write [tool.PACKAGE.NAME], its keys below"),
-    ({"demo": {"do": 5}}, "f: tool.demo.do: must be the table of one tool; write [tool.PACKAGE.NAME], its keys below"),
-    (5, "f: tool: must be the table of one tool; write [tool.PACKAGE.NAME], its keys below"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("tables", "says"),
+    [
+        ({"demo": {"do": {"mosst": 1}}}, "f: tool.demo.do.mosst: unknown key; did you mean most?"),
+        (
+            {"demo": {"do": {"xyz": "hunter2"}}},
+            "f: tool.demo.do.xyz: unknown key; known: enabled, folder, most",
+        ),
+        ({"demo": {"plain": {"most": 1}}}, "f: tool.demo.plain.most: unknown key; known: enabled"),
+        (
+            {"demo": {"doo": {}}},
+            "f: tool.demo.doo: there is no tool of this name here; did you mean tool.demo.do?",
+        ),
+        (
+            {"demo": 5},
+            (
+                "f: tool.demo: must be the table of one tool; "
+                "write [tool.PACKAGE.NAME], its keys below"
+            ),
+        ),
+        (
+            {"demo": {"do": 5}},
+            (
+                "f: tool.demo.do: must be the table of one tool; "
+                "write [tool.PACKAGE.NAME], its keys below"
+            ),
+        ),
+        (5, "f: tool: must be the table of one tool; write [tool.PACKAGE.NAME], its keys below"),
+    ],
+)
 @pytest.mark.requirement("S4-13")
 def test_what_nobody_knows_is_an_error_that_names_the_nearest(tools, tables, says):
     assert told(tables, tools)[2] == [says]
 
 
-@pytest.mark.parametrize(("config", "says"), [
-    ("raise RuntimeError('broken')", "its config.py cannot be loaded: RuntimeError: broken"),
-    ("Config = 5", "its config.py cannot be loaded: TypeError: Config must be a model"), ("import nowhere_at_all", "ModuleNotFoundError"),
-    (CONFIG.replace("enabled: bool = True", "other: bool = True"), "Config must be a model with enabled: bool"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ("raise RuntimeError('broken')", "its config.py cannot be loaded: RuntimeError: broken"),
+        ("Config = 5", "its config.py cannot be loaded: TypeError: Config must be a model"),
+        ("import nowhere_at_all", "ModuleNotFoundError"),
+        (
+            CONFIG.replace("enabled: bool = True", "other: bool = True"),
+            "Config must be a model with enabled: bool",
+        ),
+    ],
+)
 def test_a_config_that_cannot_be_loaded_costs_its_tool_alone(tools, config, says):
     (tools / "demo_do" / "config.py").write_text(config)
     values, off, problems = told({"demo": {"plain": {}}}, tools)
@@ -82,7 +124,10 @@ def test_a_config_that_cannot_be_loaded_costs_its_tool_alone(tools, config, says
 @pytest.mark.requirement("S4-13")
 def test_the_daemon_reads_them_in_a_child_and_keeps_plain_values(tmp_path):
     file = tmp_path / "glassd.toml"
-    file.write_text('version = 1\n[tool.clock.now]\ntimezone = "Asia/Tokyo"\n[tool.notes.add]\nenabled = false\n')
+    file.write_text(
+        'version = 1\n[tool.clock.now]\ntimezone = "Asia/Tokyo"\n'
+        "[tool.notes.add]\nenabled = false\n"
+    )
     settings = Apart(lambda: settings_reading.load(file, {})).result()
     assert settings.tool.values["clock:now"] == {"enabled": True, "timezone": "Asia/Tokyo"}
     assert settings.tool.off == {"notes:add": "switched off ([tool.notes.add] enabled = false)"}
@@ -125,7 +170,11 @@ async def test_a_tool_that_is_off_is_hidden_with_its_reason(make):  # noqa: F811
 def test_a_reload_takes_what_is_set_for_tools_at_once(tools):
     wanted = Settings(tool=tool_settings.read({"demo": {"do": {"most": 2}}}, tools)[0])
     found = plan(Settings(), wanted)
-    assert (found.effective.tool.values["demo:do"]["most"], found.live, found.restart) == (2, ("tool",), ())
+    assert (found.effective.tool.values["demo:do"]["most"], found.live, found.restart) == (
+        2,
+        ("tool",),
+        (),
+    )
     assert plan(wanted, wanted).live == ()
 
 

@@ -1,4 +1,6 @@
-"""What came of a call at another server, in the one envelope: results, pictures, sounds, questions, and every way to fail."""
+"""What came of a call at another server, in the one envelope: results, pictures, sounds,
+questions, and every way to fail.
+"""
 
 import base64
 import io
@@ -13,7 +15,13 @@ from edge.upstream_answers import response_of
 from tools_cache.tool import ErrorCode, ErrorType, SideEffects, Source, ToolDefinition, ToolResponse
 
 TOOL = ToolDefinition(name="home:light", description="", input_schema={}, source=Source.UPSTREAM)
-READS = ToolDefinition(name="home:look", description="", input_schema={}, source=Source.UPSTREAM, side_effects=SideEffects.READ_ONLY)
+READS = ToolDefinition(
+    name="home:look",
+    description="",
+    input_schema={},
+    source=Source.UPSTREAM,
+    side_effects=SideEffects.READ_ONLY,
+)
 PNG = base64.b64encode(b"\x89PNG").decode()
 
 
@@ -36,10 +44,16 @@ def wav(rate=16_000, channels=1, width=2):
 
 
 @pytest.mark.requirement("S1-27")
-@pytest.mark.parametrize(("blocks", "structured", "data"), [
-    ([text('{"a": 1}')], {"a": 1}, {"a": 1}), ([text("on"), text("and on")], None, {"text": "on\nand on"}), ([], None, None),
-    ([{"type": "resource_link", "uri": "file:///x", "name": "x"}], None, None), ([], [1, 2], [1, 2]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("blocks", "structured", "data"),
+    [
+        ([text('{"a": 1}')], {"a": 1}, {"a": 1}),
+        ([text("on"), text("and on")], None, {"text": "on\nand on"}),
+        ([], None, None),
+        ([{"type": "resource_link", "uri": "file:///x", "name": "x"}], None, None),
+        ([], [1, 2], [1, 2]),
+    ],
+)
 def test_a_result_has_its_data_and_its_blocks_as_they_came(blocks, structured, data):
     found = answer(*blocks, structured=structured)
     assert (found.ok, found.data, found.meta.get("content", [])) == (True, data, blocks)
@@ -47,7 +61,9 @@ def test_a_result_has_its_data_and_its_blocks_as_they_came(blocks, structured, d
 
 @pytest.mark.requirement("S1-46")
 def test_a_picture_goes_to_the_lens_with_the_words_that_stand_for_it():
-    wanted = rendering_of(answer(text("A cat"), {"type": "image", "data": PNG, "mimeType": "image/png"}))
+    wanted = rendering_of(
+        answer(text("A cat"), {"type": "image", "data": PNG, "mimeType": "image/png"})
+    )
     assert (wanted.layout, wanted.image, wanted.text) == (LayoutKind.BITMAP_VIEW, PNG, "A cat")
     wanted = rendering_of(answer({"type": "image", "data": "x", "mimeType": "image/webp"}))
     assert (wanted.layout, wanted.text) == (LayoutKind.TEXT_WALL, "(a picture: image/webp)")
@@ -55,11 +71,21 @@ def test_a_picture_goes_to_the_lens_with_the_words_that_stand_for_it():
 
 @pytest.mark.requirement("S1-46")
 def test_a_sound_that_glasses_can_play_is_played_and_any_other_is_not():
-    wanted = rendering_of(answer(text("Listen"), {"type": "audio", "data": wav(), "mimeType": "audio/wav"}))
+    wanted = rendering_of(
+        answer(text("Listen"), {"type": "audio", "data": wav(), "mimeType": "audio/wav"})
+    )
     assert base64.b64decode(wanted.pcm) == b"\1\2" * 40
     assert wanted.text == "Listen"
-    for odd in (wav(rate=44_100), wav(channels=2), wav(width=1), "!", base64.b64encode(b"RIFFxxxxWAVE").decode()):
-        assert rendering_of(answer({"type": "audio", "data": odd, "mimeType": "audio/wav"})).pcm == ""
+    for odd in (
+        wav(rate=44_100),
+        wav(channels=2),
+        wav(width=1),
+        "!",
+        base64.b64encode(b"RIFFxxxxWAVE").decode(),
+    ):
+        assert (
+            rendering_of(answer({"type": "audio", "data": odd, "mimeType": "audio/wav"})).pcm == ""
+        )
 
 
 def test_words_alone_are_shown_as_any():
@@ -68,16 +94,27 @@ def test_words_alone_are_shown_as_any():
 
 
 @pytest.mark.requirement("S1-26", "S1-33")
-@pytest.mark.parametrize(("kind", "code", "type_", "maybe_done"), [
-    (Fault.UNSENT, ErrorCode.NETWORK_ERROR, ErrorType.TRANSIENT, False), (Fault.LOST, ErrorCode.NETWORK_ERROR, ErrorType.TRANSIENT, True),
-    (Fault.TIMEOUT, ErrorCode.TIMEOUT, ErrorType.TRANSIENT, True), (Fault.TOO_LARGE, ErrorCode.EXECUTION_ERROR, ErrorType.INTERNAL, True),
-    (Fault.INVALID, ErrorCode.EXECUTION_ERROR, ErrorType.INTERNAL, True), (Fault.AUTH, ErrorCode.AUTH, ErrorType.AUTH, False),
-    (Fault.DENIED, ErrorCode.DENIED, ErrorType.PERMANENT, False), (Fault.FAILED, ErrorCode.EXECUTION_ERROR, ErrorType.INTERNAL, True),
-    (Fault.CANCELLED, ErrorCode.CANCELLED, ErrorType.PERMANENT, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "code", "type_", "maybe_done"),
+    [
+        (Fault.UNSENT, ErrorCode.NETWORK_ERROR, ErrorType.TRANSIENT, False),
+        (Fault.LOST, ErrorCode.NETWORK_ERROR, ErrorType.TRANSIENT, True),
+        (Fault.TIMEOUT, ErrorCode.TIMEOUT, ErrorType.TRANSIENT, True),
+        (Fault.TOO_LARGE, ErrorCode.EXECUTION_ERROR, ErrorType.INTERNAL, True),
+        (Fault.INVALID, ErrorCode.EXECUTION_ERROR, ErrorType.INTERNAL, True),
+        (Fault.AUTH, ErrorCode.AUTH, ErrorType.AUTH, False),
+        (Fault.DENIED, ErrorCode.DENIED, ErrorType.PERMANENT, False),
+        (Fault.FAILED, ErrorCode.EXECUTION_ERROR, ErrorType.INTERNAL, True),
+        (Fault.CANCELLED, ErrorCode.CANCELLED, ErrorType.PERMANENT, True),
+    ],
+)
 def test_each_way_to_fail_is_one_clear_envelope(kind, code, type_, maybe_done):
     found = response_of(fault(kind, "the reason"), TOOL, server="Home")
-    assert (found.error.code, found.error.type, found.error.partial_side_effects) == (code, type_, maybe_done)
+    assert (found.error.code, found.error.type, found.error.partial_side_effects) == (
+        code,
+        type_,
+        maybe_done,
+    )
     assert kind is Fault.TIMEOUT or "the reason" in found.error.message
     assert found.error.idempotency_required is (kind is Fault.LOST)
     assert not response_of(fault(kind, "x"), READS, server="Home").error.partial_side_effects
@@ -91,13 +128,19 @@ def test_no_way_to_fail_is_forgotten():
 
 def test_a_tool_that_says_it_failed_is_believed_and_its_words_are_the_message():
     found = answer(text("no such list"), is_error=True, structured={"why": 1})
-    assert (found.error.code, found.error.message, found.error.details) == (ErrorCode.EXECUTION_ERROR, "no such list", {"why": 1})
+    assert (found.error.code, found.error.message, found.error.details) == (
+        ErrorCode.EXECUTION_ERROR,
+        "no such list",
+        {"why": 1},
+    )
     assert found.meta["content"] == [text("no such list")]
     assert answer(is_error=True).error.message == "Home says that it failed"
 
 
 def test_a_tool_that_its_server_does_not_know_any_more_is_not_found():
-    found = response_of(fault(Fault.FAILED, "Unknown tool: light", code=-32602), TOOL, server="Home")
+    found = response_of(
+        fault(Fault.FAILED, "Unknown tool: light", code=-32602), TOOL, server="Home"
+    )
     assert found.error.code is ErrorCode.TOOL_NOT_FOUND
 
 
@@ -105,5 +148,9 @@ def test_a_question_goes_back_to_the_caller_whole():
     asked = {"q": {"method": "elicitation/create", "params": {"message": "sure?"}}}
     found = response_of(Outcome(input_requests=asked, request_state="sealed"), TOOL, server="Home")
     assert found.error.details == {"inputRequests": asked, "requestState": "sealed"}
-    assert (found.error.type, found.error.retryable, found.error.partial_side_effects) == (ErrorType.VALIDATION, False, False)
+    assert (found.error.type, found.error.retryable, found.error.partial_side_effects) == (
+        ErrorType.VALIDATION,
+        False,
+        False,
+    )
     json.dumps(found.to_json())

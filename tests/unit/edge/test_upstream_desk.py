@@ -1,4 +1,6 @@
-"""Other servers' tools in the daemon: what the registry is told, what a call becomes, what a person reads; the client is a fake."""
+"""Other servers' tools in the daemon: what the registry is told, what a call becomes, what a
+person reads; the client is a fake.
+"""
 
 import asyncio
 import json
@@ -27,7 +29,11 @@ def server(name="home", **more):
 
 
 def news(name="home", status=Status.CONNECTED, tools=("light",), **more):
-    listed = None if tools is None else tuple(UpstreamTool(name=tool, input_schema={"type": "object"}) for tool in tools)
+    listed = (
+        None
+        if tools is None
+        else tuple(UpstreamTool(name=tool, input_schema={"type": "object"}) for tool in tools)
+    )
     return ServerNews(server=name, status=status, tools=listed, **more)
 
 
@@ -35,7 +41,13 @@ class Client:
     """The other end: keeps what it was told, answers as it was told to."""
 
     def __init__(self):
-        self.configured, self.calls, self.cancelled, self.refreshed, self.authorized = [], [], [], [], []
+        self.configured, self.calls, self.cancelled, self.refreshed, self.authorized = (
+            [],
+            [],
+            [],
+            [],
+            [],
+        )
         self.news = asyncio.Queue()
         self.answer = Outcome(content=({"type": "text", "text": "on"},))
         self.progress = ()
@@ -76,12 +88,24 @@ class Place:
     """A desk, and everything it tells."""
 
     def __init__(self, folder):
-        self.client, self.happened, self.noted, self.signed_in, self.refused = Client(), [], [], [], ()
+        self.client, self.happened, self.noted, self.signed_in, self.refused = (
+            Client(),
+            [],
+            [],
+            [],
+            (),
+        )
         self.apps, self.away, self.digest = (), {}, ""
         self.desk = UpstreamDesk(
-            self.client, use=self._use, shelf=Shelf(folder / "upstream.json"), bus=SimpleNamespace(publish=self.happened.append),
-            clock=Clock(boot=lambda: 5.0, wall=lambda: 1000.0), tokens=folder, note=self.noted.append, sign_in=self._sign_in,
-        )  # fmt: skip
+            self.client,
+            use=self._use,
+            shelf=Shelf(folder / "upstream.json"),
+            bus=SimpleNamespace(publish=self.happened.append),
+            clock=Clock(boot=lambda: 5.0, wall=lambda: 1000.0),
+            tokens=folder,
+            note=self.noted.append,
+            sign_in=self._sign_in,
+        )
         self.desk.load()
         self.running = None
 
@@ -111,7 +135,15 @@ class Place:
         async def quiet(_text):
             pass
 
-        call = ToolCall(**{"call_id": "c1", "tool": name, "args": {"on": True}, "origin": CallOrigin.CLI, **more})
+        call = ToolCall(
+            **{
+                "call_id": "c1",
+                "tool": name,
+                "args": {"on": True},
+                "origin": CallOrigin.CLI,
+                **more,
+            }
+        )
         return await self.desk.call(call, self.tool("home:light"), progress or quiet)
 
     def told(self, name="home"):
@@ -149,7 +181,11 @@ async def lit(place):
 
 async def test_what_a_server_lists_comes_into_the_registry_and_onto_the_disk(lit, tmp_path):
     assert lit.digest
-    assert (lit.told()["status"], lit.told()["tools"], lit.told()["available"]) == ("connected", ["home:light"], True)
+    assert (lit.told()["status"], lit.told()["tools"], lit.told()["available"]) == (
+        "connected",
+        ["home:light"],
+        True,
+    )
     await until((tmp_path / "upstream.json").is_file)
     again = Place(tmp_path)
     again.start(server())
@@ -170,7 +206,16 @@ async def test_a_server_without_tools_adds_nothing(place):
     assert place.told("unnamed")["not_allowed"] == ["light"]
 
 
-@pytest.mark.parametrize("damage", [b"", b"[]", b'{"version": 2, "servers": {}}', b'{"version": 1, "servers": {"home": {"tools": 5}}}', b"[" * 50_000])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        b"",
+        b"[]",
+        b'{"version": 2, "servers": {}}',
+        b'{"version": 1, "servers": {"home": {"tools": 5}}}',
+        b"[" * 50_000,
+    ],
+)
 async def test_a_kept_list_that_is_not_whole_is_none(tmp_path, damage):
     (tmp_path / "upstream.json").write_bytes(damage)
     assert Shelf(tmp_path / "upstream.json").load() == {}
@@ -178,8 +223,14 @@ async def test_a_kept_list_that_is_not_whole_is_none(tmp_path, damage):
 
 @pytest.mark.requirement("S1-43", "S1-15")
 async def test_the_tools_of_a_server_that_cannot_be_reached_stay_and_say_why(lit):
-    await lit.hears(news(status=Status.DISCONNECTED, error="it ended with 3"), lambda: lit.told()["error"] == "it ended with 3")
-    assert (lit.names(), lit.away) == (["home:light"], {})  # the next call makes the connection anew
+    await lit.hears(
+        news(status=Status.DISCONNECTED, error="it ended with 3"),
+        lambda: lit.told()["error"] == "it ended with 3",
+    )
+    assert (lit.names(), lit.away) == (
+        ["home:light"],
+        {},
+    )  # the next call makes the connection anew
     await lit.client.news.put(news(status=Status.LOADING))
     await lit.hears(news(status=Status.DISCONNECTED, error="cannot be started"), lambda: lit.away)
     assert lit.names() == ["home:light"]
@@ -191,15 +242,21 @@ async def test_a_server_that_stays_away_costs_one_warning_and_its_return_is_told
     caplog.set_level("INFO", "edge.upstream_desk")
     for n in range(3):
         await lit.client.news.put(news(status=Status.LOADING))
-        await lit.hears(news(status=Status.DISCONNECTED, error=f"refused {n}"), lambda n=n: f"refused {n}" in str(lit.away))
+        await lit.hears(
+            news(status=Status.DISCONNECTED, error=f"refused {n}"),
+            lambda n=n: f"refused {n}" in str(lit.away),
+        )
     await lit.hears(news(), lambda: not lit.away)
     assert [(one.levelname, one.getMessage()) for one in caplog.records] == [
-        ("WARNING", "server home is disconnected: refused 0"), ("INFO", "server home is connected again"),
-    ]  # fmt: skip
+        ("WARNING", "server home is disconnected: refused 0"),
+        ("INFO", "server home is connected again"),
+    ]
 
 
 async def test_a_server_that_only_rests_is_there(lit):
-    await lit.hears(news(status=Status.DISCONNECTED), lambda: lit.told()["status"] == "disconnected")
+    await lit.hears(
+        news(status=Status.DISCONNECTED), lambda: lit.told()["status"] == "disconnected"
+    )
     assert (lit.away, lit.told()["available"]) == ({}, True)
 
 
@@ -209,7 +266,10 @@ async def test_a_server_that_waits_for_its_secret_says_so_and_is_not_asked(place
     place.start(Wanted(server(), None, "${env.T} is not set"), server("other"))
     await until(lambda: place.client.configured)
     assert [[one.id for one in told] for told in place.client.configured] == [["other"]]
-    assert (place.told()["status"], place.told()["error"]) == ("disconnected", "${env.T} is not set")
+    assert (place.told()["status"], place.told()["error"]) == (
+        "disconnected",
+        "${env.T} is not set",
+    )
     assert not await place.desk.refresh("home")
 
 
@@ -217,19 +277,38 @@ async def test_what_is_refused_is_told_once_and_audited(lit):
     lit.refused = (Dropped("home:light", "a tool of this device has that name"),)
     await lit.hears(news(tools=("light", "other")), lambda: lit.noted)
     await lit.hears(news(tools=("light",)), lambda: lit.names() == ["home:light"])
-    assert lit.noted == [{"toolId": "home:light", "outcome": "refused", "reason": "a tool of this device has that name"}]
+    assert lit.noted == [
+        {
+            "toolId": "home:light",
+            "outcome": "refused",
+            "reason": "a tool of this device has that name",
+        }
+    ]
     told = lit.told()
-    assert (told["tools"], told["available"], told["left_out"]) == ([], False, ["home:light: a tool of this device has that name"])
+    assert (told["tools"], told["available"], told["left_out"]) == (
+        [],
+        False,
+        ["home:light: a tool of this device has that name"],
+    )
 
 
 async def test_another_allow_list_costs_no_connection_and_another_address_does(lit):
     lit.start(server(allowed_tools=frozenset()))
-    assert (lit.names(), lit.told()["status"], lit.told()["not_allowed"]) == ([], "connected", ["light"])
+    assert (lit.names(), lit.told()["status"], lit.told()["not_allowed"]) == (
+        [],
+        "connected",
+        ["light"],
+    )
     lit.start(server())
     assert lit.names() == ["home:light"]
     lit.start(server(url="https://elsewhere/mcp"))
     assert (lit.names(), lit.told()["status"]) == ([], "disconnected")
-    await until(lambda: lit.client.configured[-1] and lit.client.configured[-1][0].url == "https://elsewhere/mcp")
+    await until(
+        lambda: (
+            lit.client.configured[-1]
+            and lit.client.configured[-1][0].url == "https://elsewhere/mcp"
+        )
+    )
     lit.start()
     assert lit.desk.describe() == []
 
@@ -240,9 +319,19 @@ async def test_another_allow_list_costs_no_connection_and_another_address_does(l
 @pytest.mark.requirement("S1-42")
 async def test_a_call_goes_to_the_server_and_the_name_that_were_listed_and_a_stale_one_nowhere(lit):
     answer = await lit.call(input={"requestState": "s"})
-    assert (answer.ok, answer.data, answer.meta["content"]) == (True, {"text": "on"}, [{"type": "text", "text": "on"}])
+    assert (answer.ok, answer.data, answer.meta["content"]) == (
+        True,
+        {"text": "on"},
+        [{"type": "text", "text": "on"}],
+    )
     ((server_id, tool, args, more),) = lit.client.calls
-    assert (server_id, tool, args, more["input"], more["idempotent"]) == ("home", "light", {"on": True}, {"requestState": "s"}, False)
+    assert (server_id, tool, args, more["input"], more["idempotent"]) == (
+        "home",
+        "light",
+        {"on": True},
+        {"requestState": "s"},
+        False,
+    )
     assert more["timeout_s"] < 30
     kept = lit.tool("home:light")
     await lit.hears(news(tools=("lamp",)), lambda: lit.names() == ["home:lamp"])
@@ -250,7 +339,9 @@ async def test_a_call_goes_to_the_server_and_the_name_that_were_listed_and_a_sta
     async def quiet(_text):
         pass
 
-    stale = await lit.desk.call(ToolCall(call_id="c", tool="home:light", args={}, origin=CallOrigin.CLI), kept, quiet)
+    stale = await lit.desk.call(
+        ToolCall(call_id="c", tool="home:light", args={}, origin=CallOrigin.CLI), kept, quiet
+    )
     assert stale.error.code is ErrorCode.TOOL_NOT_FOUND
     assert len(lit.client.calls) == 1
 
@@ -283,7 +374,9 @@ async def test_a_secret_that_a_server_says_back_is_not_told(place):
     one = server()
     place.start(Wanted(one, one, secrets=frozenset({"hush0451"})))
     await place.hears(news(), lambda: place.names() == ["home:light"])
-    place.client.answer = Outcome(content=({"type": "text", "text": "key hush0451"},), structured={"k": ["hush0451"]})
+    place.client.answer = Outcome(
+        content=({"type": "text", "text": "key hush0451"},), structured={"k": ["hush0451"]}
+    )
     assert "hush0451" not in json.dumps((await place.call()).to_json())
     place.client.answer = fault(Fault.FAILED, "bad key hush0451")
     assert "hush0451" not in json.dumps((await place.call()).to_json())
@@ -293,9 +386,20 @@ async def test_a_secret_that_a_server_says_of_itself_is_not_told_either(place):
     one, said = server(), []
     place.start(Wanted(one, one, secrets=frozenset({"hush0451"})))
     talk = ServerNews(
-        server="home", status=Status.CONNECTED, title="hush0451", version="hush0451", notes=("tool hush0451 is left out",),
-        tools=(UpstreamTool(name="light", description="with hush0451", title="hush0451", input_schema={"type": "object"}),),
-    )  # fmt: skip
+        server="home",
+        status=Status.CONNECTED,
+        title="hush0451",
+        version="hush0451",
+        notes=("tool hush0451 is left out",),
+        tools=(
+            UpstreamTool(
+                name="light",
+                description="with hush0451",
+                title="hush0451",
+                input_schema={"type": "object"},
+            ),
+        ),
+    )
     await place.hears(talk, lambda: place.names() == ["home:light"])
 
     async def tell(text):
@@ -307,8 +411,12 @@ async def test_a_secret_that_a_server_says_of_itself_is_not_told_either(place):
     calling.cancel()
     await asyncio.wait({calling})
     described, tool = place.desk.describe(), place.tool("home:light")
-    await place.hears(news(status=Status.DISCONNECTED, error="bad key hush0451"), lambda: place.told()["error"])
-    everything = json.dumps([described, place.desk.describe(), said, tool.description, dict(tool.raw)], default=dict) + repr(place.happened)
+    await place.hears(
+        news(status=Status.DISCONNECTED, error="bad key hush0451"), lambda: place.told()["error"]
+    )
+    everything = json.dumps(
+        [described, place.desk.describe(), said, tool.description, dict(tool.raw)], default=dict
+    ) + repr(place.happened)
     assert "hush0451" not in everything
     assert "***" in everything
 
@@ -333,14 +441,32 @@ async def test_an_answer_that_we_stumble_over_ends_its_call_and_nothing_else(pla
 
 @pytest.mark.requirement("S1-35", "S1-38")
 async def test_a_server_is_described_without_its_secrets(place):
-    web = server(headers={"Authorization": "Bearer ${env.T}"}, url="https://h/mcp?key=${env.T}", title="My home")
-    program = server("files", url="", command="/usr/bin/files", args=("--key", "${env.K}", "/srv"), env={"TOKEN": "literal-0451"})
-    place.start(Wanted(web, server(headers={"Authorization": "Bearer hush"}, url="https://h/mcp?key=hush")), program)
+    web = server(
+        headers={"Authorization": "Bearer ${env.T}"},
+        url="https://h/mcp?key=${env.T}",
+        title="My home",
+    )
+    program = server(
+        "files",
+        url="",
+        command="/usr/bin/files",
+        args=("--key", "${env.K}", "/srv"),
+        env={"TOKEN": "literal-0451"},
+    )
+    place.start(
+        Wanted(web, server(headers={"Authorization": "Bearer hush"}, url="https://h/mcp?key=hush")),
+        program,
+    )
     told = json.dumps(place.desk.describe())
     assert "hush" not in told
     assert "literal-0451" not in told
     assert place.told()["config"] == {"url": "https://h/…", "headers": ["Authorization"]}
-    assert place.told("files")["config"] == {"command": "/usr/bin/files", "args": ["--key", "***", "/srv"], "env": ["TOKEN"], "cwd": ""}
+    assert place.told("files")["config"] == {
+        "command": "/usr/bin/files",
+        "args": ["--key", "***", "/srv"],
+        "env": ["TOKEN"],
+        "cwd": "",
+    }
     assert "hush" not in repr(Wanted(web, server(url="https://hush")))
 
 
@@ -370,5 +496,8 @@ async def test_a_server_that_wants_a_sign_in_says_so_everywhere_once_until_it_is
 @pytest.mark.requirement("S1-44")
 async def test_a_fresh_look_brings_what_is_new(lit):
     assert await lit.desk.refresh("home")
-    assert lit.names() == ["home:fresh", "home:light"] or lit.names() == ["home:light", "home:fresh"]
+    assert lit.names() == ["home:fresh", "home:light"] or lit.names() == [
+        "home:light",
+        "home:fresh",
+    ]
     assert lit.client.refreshed == ["home"]

@@ -1,4 +1,6 @@
-"""The vigil: what must end and does not starves the watchdog; idleness, failure and a sleeping machine do not."""
+"""The vigil: what must end and does not starves the watchdog; idleness, failure and a sleeping
+machine do not.
+"""
 
 import asyncio
 import logging
@@ -160,7 +162,9 @@ async def test_a_listener_that_crashed_is_not_waited_for_though_its_traceback_is
 
 
 class Stuck:
-    """A radio, a cloud and a pair of glasses that never come back, whatever deadline stands around them."""
+    """A radio, a cloud and a pair of glasses that never come back, whatever deadline stands
+    around them.
+    """
 
     def __init__(self):
         self.entered = asyncio.Event()
@@ -187,9 +191,15 @@ class Notes:
 
 def link(finder, vigil):
     return LinkManager(
-        finder, bus=Bus(vigil.within), clock=Clock.system(), notes=Notes(), backoff=Backoff(lambda: 1.0, first_s=0.01, most_s=0.01, stable_s=1.0),
-        within=vigil.within, step_s=50.0, rest=lambda _s: asyncio.sleep(0),
-    )  # fmt: skip
+        finder,
+        bus=Bus(vigil.within),
+        clock=Clock.system(),
+        notes=Notes(),
+        backoff=Backoff(lambda: 1.0, first_s=0.01, most_s=0.01, stable_s=1.0),
+        within=vigil.within,
+        step_s=50.0,
+        rest=lambda _s: asyncio.sleep(0),
+    )
 
 
 @pytest.mark.requirement("I4-watchdog")
@@ -205,7 +215,9 @@ async def test_a_link_stuck_in_a_scan_is_noticed(vigil, time):
 
 @pytest.mark.requirement("I4-watchdog")
 async def test_glasses_that_are_away_for_days_starve_nobody(vigil, time):
-    """Trap 23: a watchdog tied to the link's progress restarts the daemon whenever BlueZ is slow."""
+    """Trap 23: a watchdog tied to the link's progress restarts the daemon whenever BlueZ is
+    slow.
+    """
 
     class Away(Stuck):
         tries = 0
@@ -228,7 +240,12 @@ async def test_glasses_that_are_away_for_days_starve_nobody(vigil, time):
 async def test_a_registry_that_is_fetched_for_ever_is_noticed(vigil, time, tmp_path):
     cloud = Stuck()
     cache = RegistryCache(
-        builtin=tmp_path / "none.json", state=tmp_path, bus=Bus(), clock=Clock.system(), cloud=cloud, within=vigil.within
+        builtin=tmp_path / "none.json",
+        state=tmp_path,
+        bus=Bus(),
+        clock=Clock.system(),
+        cloud=cloud,
+        within=vigil.within,
     )
     async with Running(cache.run()):
         await asyncio.wait_for(cloud.entered.wait(), 40)
@@ -245,7 +262,9 @@ async def test_a_drawing_that_never_ends_is_noticed(vigil, time, monkeypatch):
 
     stuck = Stuck()
     monkeypatch.setattr(Stage, "_enter", stuck.for_ever)
-    stage = Stage(glasses=Glasses(), bus=Bus(), clock=Clock.system(), notes=Notes(), within=vigil.within)
+    stage = Stage(
+        glasses=Glasses(), bus=Bus(), clock=Clock.system(), notes=Notes(), within=vigil.within
+    )
     async with Running(stage.run()), Running(stage.tell("hello")):
         await asyncio.wait_for(stuck.entered.wait(), 40)
         time.now = ACT_S + 1
@@ -272,8 +291,12 @@ async def test_a_connection_to_the_broker_that_never_opens_is_noticed(vigil, tim
         rows = pending = unanswered = load
 
     monkeypatch.setattr("edge.uplink.service.Connection", Connection)
-    options = UplinkOptions(edge_id="e", host="broker.local", port=1883, tenant="t", pool="p", connect_timeout_s=10.0)
-    uplink = MqttUplink(options, outbox=Empty(), inbox=Empty(), bus=Bus(), clock=Clock.system(), within=vigil.within)
+    options = UplinkOptions(
+        edge_id="e", host="broker.local", port=1883, tenant="t", pool="p", connect_timeout_s=10.0
+    )
+    uplink = MqttUplink(
+        options, outbox=Empty(), inbox=Empty(), bus=Bus(), clock=Clock.system(), within=vigil.within
+    )
     async with Running(uplink._one_link()):
         await asyncio.wait_for(stuck.entered.wait(), 40)
         time.now = STEP_S + 11

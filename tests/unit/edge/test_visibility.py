@@ -1,4 +1,6 @@
-"""Who sees a call: what the configuration says of a tool decides, on a real stage; and every kind of tool takes the same road."""
+"""Who sees a call: what the configuration says of a tool decides, on a real stage; and every
+kind of tool takes the same road.
+"""
 
 import asyncio
 import logging
@@ -15,7 +17,15 @@ from tests.unit.edge import orchestrator_house
 from tests.unit.edge.orchestrator_house import QUICK, FakeTools, house, make, tool
 from tests.unit.render.fakes import AUDIO, DISPLAY
 from tools_cache import build, lint
-from tools_cache.tool import CallOrigin, ErrorCode as Code, ExecutionType, Mode, Source, ToolError, ToolResponse
+from tools_cache.tool import (
+    CallOrigin,
+    ErrorCode as Code,
+    ExecutionType,
+    Mode,
+    Source,
+    ToolError,
+    ToolResponse,
+)
 
 GATEWAY, EXTERNAL, SPACE, INTERNAL = ExecutionType
 SAID = ToolResponse(data={"text": "twelve degrees"})
@@ -80,10 +90,17 @@ async def test_a_visible_call_is_shown_as_it_begins_and_with_its_result(tmp_path
 
 @pytest.mark.requirement("S3-05")
 @pytest.mark.parametrize("origin", [CallOrigin.MCP, CallOrigin.VOICE, CallOrigin.GLASSES])
-async def test_an_internal_tool_puts_nothing_before_the_wearer_whatever_it_is_configured_or_answers(tmp_path, origin):
-    response = ToolResponse(data="x", render={"display": {"layout": "text_wall", "text": "look"}, "audio": {"text": "hear"}})
+async def test_an_internal_tool_puts_nothing_before_the_wearer_whatever_it_is_configured_or_answers(
+    tmp_path, origin
+):
+    response = ToolResponse(
+        data="x",
+        render={"display": {"layout": "text_wall", "text": "look"}, "audio": {"text": "hear"}},
+    )
     done = asyncio.Event()
-    async with house(tmp_path, tools=answering(response, after=done), limits=replace(QUICK, run_s=20.0)) as h:
+    async with house(
+        tmp_path, tools=answering(response, after=done), limits=replace(QUICK, run_s=20.0)
+    ) as h:
         put(h, tool("registry:find", execution_type=INTERNAL, visible=True, **CARD))
         caller = asyncio.create_task(h.call("registry:find", origin=origin))
         await h.happened(CallProgressed)
@@ -94,8 +111,12 @@ async def test_an_internal_tool_puts_nothing_before_the_wearer_whatever_it_is_co
 
 
 @pytest.mark.requirement("S3-07", "S3-08")
-@pytest.mark.parametrize("made", [tool("their:find", visible=False), tool("glasses:status", Source.GLASSES)])
-async def test_what_is_not_visible_stays_off_the_lens_unless_the_wearer_asked_for_it(tmp_path, made):
+@pytest.mark.parametrize(
+    "made", [tool("their:find", visible=False), tool("glasses:status", Source.GLASSES)]
+)
+async def test_what_is_not_visible_stays_off_the_lens_unless_the_wearer_asked_for_it(
+    tmp_path, made
+):
     done = asyncio.Event()
     async with house(tmp_path, tools=answering(after=done), limits=replace(QUICK, run_s=20.0)) as h:
         put(h, made)
@@ -112,16 +133,26 @@ async def test_what_is_not_visible_stays_off_the_lens_unless_the_wearer_asked_fo
 async def test_a_built_in_tool_whose_effect_is_a_picture_still_has_it(tmp_path):
     response = ToolResponse(data={}, render={"display": {"layout": "text_wall", "text": "hello"}})
     async with house(tmp_path, tools=answering(response)) as h:
-        assert (await h.call("glasses:show_text", {"text": "hello"}, origin=CallOrigin.MCP)).meta["delivery"] == "shown"
+        assert (await h.call("glasses:show_text", {"text": "hello"}, origin=CallOrigin.MCP)).meta[
+            "delivery"
+        ] == "shown"
         assert h.glasses.texts() == ["hello"]
 
 
 @pytest.mark.requirement("S3-18")
-@pytest.mark.parametrize(("component", "lines"), [
-    ("card", "Weather\ntwelve degrees"), ("reference_card", "Weather\ntwelve degrees"), ("text_wall", "twelve degrees"),
-    ("WeatherCarousel", "twelve degrees"), ("", "twelve degrees"),
-])  # fmt: skip
-async def test_a_result_is_laid_out_as_its_tool_says_and_as_text_where_nobody_knows_that(tmp_path, component, lines):
+@pytest.mark.parametrize(
+    ("component", "lines"),
+    [
+        ("card", "Weather\ntwelve degrees"),
+        ("reference_card", "Weather\ntwelve degrees"),
+        ("text_wall", "twelve degrees"),
+        ("WeatherCarousel", "twelve degrees"),
+        ("", "twelve degrees"),
+    ],
+)
+async def test_a_result_is_laid_out_as_its_tool_says_and_as_text_where_nobody_knows_that(
+    tmp_path, component, lines
+):
     async with house(tmp_path, tools=answering()) as h:
         put(h, tool("my:weather", custom_ui=component, raw={"title": "Weather"}))
         assert (await h.call("my:weather")).meta["delivery"] == "shown"
@@ -133,8 +164,13 @@ async def test_a_result_that_brings_its_own_picture_or_wants_silence_keeps_that(
     own = ToolResponse(data="x", render={"display": {"layout": "text_wall", "text": "mine"}})
     weather = tool("my:weather", **CARD)
     assert visibility.dressed(own, weather) is own
-    silent = visibility.dressed(ToolResponse(data="x", render={"audio": {"suppressVoiceResponse": True}}), weather)
-    assert silent.render == {"audio": {"suppressVoiceResponse": True}, "display": {"layout": "reference_card", "text": "x", "title": "Weather"}}
+    silent = visibility.dressed(
+        ToolResponse(data="x", render={"audio": {"suppressVoiceResponse": True}}), weather
+    )
+    assert silent.render == {
+        "audio": {"suppressVoiceResponse": True},
+        "display": {"layout": "reference_card", "text": "x", "title": "Weather"},
+    }
     failed = ToolResponse.failure(Code.HTTP_ERROR, "HTTP 404")
     assert visibility.dressed(failed, weather) is failed
     assert visibility.dressed(ToolResponse(data=None), weather).render is None
@@ -170,8 +206,12 @@ async def test_follow_ups_reach_the_caller_as_the_tool_said_them(tmp_path):
 
 
 async def test_a_built_in_tool_that_came_to_nothing_tells_the_wearer(tmp_path):
-    async with house(tmp_path, tools=answering(ToolResponse.failure(Code.TOOL_UNAVAILABLE, "no picture"))) as h:
-        assert (await h.call("glasses:show_text", {"text": "hello"}, origin=CallOrigin.MCP)).meta["delivery"] == "shown"
+    async with house(
+        tmp_path, tools=answering(ToolResponse.failure(Code.TOOL_UNAVAILABLE, "no picture"))
+    ) as h:
+        assert (await h.call("glasses:show_text", {"text": "hello"}, origin=CallOrigin.MCP)).meta[
+            "delivery"
+        ] == "shown"
         assert "no picture" in h.glasses.texts()[-1]
 
 
@@ -186,13 +226,17 @@ def test_a_tool_without_a_title_is_called_by_the_words_of_its_name():
 
 @pytest.mark.requirement("S3-10")
 @pytest.mark.parametrize("known", [False, True])
-async def test_without_glasses_a_result_goes_to_its_caller_only_and_that_is_said_once(tmp_path, caplog, known):
+async def test_without_glasses_a_result_goes_to_its_caller_only_and_that_is_said_once(
+    tmp_path, caplog, known
+):
     async with house(tmp_path, tools=answering()) as h:
         h.glasses.leave()
         h.glasses.known = known
         h.orchestrator._ending._began -= visibility.SURFACE_S + 1  # nobody was seen for a minute
         with caplog.at_level(logging.WARNING):
-            answers = [await h.call("my:weather") for _ in range(3) if put(h, tool("my:weather", **CARD))]
+            answers = [
+                await h.call("my:weather") for _ in range(3) if put(h, tool("my:weather", **CARD))
+            ]
         assert [a.data for a in answers] == [{"text": "twelve degrees"}] * 3
         assert [a.meta["delivery"]["state"] for a in answers] == ["dropped"] * 3
         assert sum("no glasses are there" in line for line in caplog.messages) == 1
@@ -200,9 +244,14 @@ async def test_without_glasses_a_result_goes_to_its_caller_only_and_that_is_said
         assert not h.stage._line.first
 
 
-def test_glasses_that_went_just_now_are_a_place_to_show_things_on_and_such_that_are_long_gone_are_none():
+def test_glasses_that_just_left_count_as_a_display_and_long_gone_ones_do_not():
     record = Capabilities.of("mock", DISPLAY, origin=Origin.FIRMWARE, now=0.0)
-    for gone_at, began, there in ((100.0, 0.0, True), (39.0, 0.0, False), (None, 90.0, True), (None, 0.0, False)):
+    for gone_at, began, there in (
+        (100.0, 0.0, True),
+        (39.0, 0.0, False),
+        (None, 90.0, True),
+        (None, 0.0, False),
+    ):
         status = GlassesStatus(capabilities=record, gone_at=gone_at)
         assert visibility.surface(status, began=began, now=100.0) is there
     assert not visibility.surface(GlassesStatus(), began=99.0, now=100.0)
@@ -213,9 +262,12 @@ def test_glasses_that_went_just_now_are_a_place_to_show_things_on_and_such_that_
 
 
 ROADS = [
-    tool("my:gateway", endpoint="http"), tool("my:external", execution_type=EXTERNAL, endpoint="http"),
-    tool("my:later", execution_type=EXTERNAL, pending_ttl_s=60.0), tool("my:ask", execution_type=SPACE, pending_ttl_s=60.0),
-    tool("my:internal", execution_type=INTERNAL, endpoint="http"), tool("my:local"),
+    tool("my:gateway", endpoint="http"),
+    tool("my:external", execution_type=EXTERNAL, endpoint="http"),
+    tool("my:later", execution_type=EXTERNAL, pending_ttl_s=60.0),
+    tool("my:ask", execution_type=SPACE, pending_ttl_s=60.0),
+    tool("my:internal", execution_type=INTERNAL, endpoint="http"),
+    tool("my:local"),
 ]
 
 
@@ -231,9 +283,20 @@ async def test_every_kind_of_tool_passes_the_same_stages_and_says_so(tmp_path, m
             await h.orchestrator.submit(first.meta["callId"], SAID, user_id="local", session="")
             await h.happened(CallCompleted)
         line = h.audit[-1]
-        assert line["stages"].split() == ["configured", "built", "executed", *(() if made.execution_type in (INTERNAL, SPACE) else ("posted",))]
-        order = [type(x) for x in h.heard if isinstance(x, CallReceived | CallAnswered | CallCompleted)]
-        assert order == [CallReceived, CallAnswered, *([CallCompleted] if made.asynchronous else [])]
+        assert line["stages"].split() == [
+            "configured",
+            "built",
+            "executed",
+            *(() if made.execution_type in (INTERNAL, SPACE) else ("posted",)),
+        ]
+        order = [
+            type(x) for x in h.heard if isinstance(x, CallReceived | CallAnswered | CallCompleted)
+        ]
+        assert order == [
+            CallReceived,
+            CallAnswered,
+            *([CallCompleted] if made.asynchronous else []),
+        ]
 
 
 async def test_a_call_that_is_refused_says_how_far_it_came(tmp_path):
@@ -246,7 +309,9 @@ async def test_a_call_that_is_refused_says_how_far_it_came(tmp_path):
 
 
 @pytest.mark.requirement("S3-17", "S3-03")
-async def test_whoever_answers_later_is_told_the_call_after_its_caller_has_the_pending_answer(tmp_path):
+async def test_whoever_answers_later_is_told_the_call_after_its_caller_has_the_pending_answer(
+    tmp_path,
+):
     async with house(tmp_path) as h:
         call = make("job:local", {"text": "x"})
         answer = await h.orchestrator.call(call)
@@ -269,7 +334,9 @@ async def test_a_call_that_nobody_takes_ends_with_the_reason(tmp_path):
 
 @pytest.mark.requirement("S3-17")
 @pytest.mark.parametrize("idempotent", [True, False])
-async def test_after_a_restart_only_what_may_be_told_twice_is_told_again(tmp_path, monkeypatch, idempotent):
+async def test_after_a_restart_only_what_may_be_told_twice_is_told_again(
+    tmp_path, monkeypatch, idempotent
+):
     later = tool("my:later", execution_type=EXTERNAL, pending_ttl_s=60.0, idempotent=idempotent)
     monkeypatch.setattr(orchestrator_house, "TOOLS", (later,))
     async with house(tmp_path) as h:
@@ -278,7 +345,10 @@ async def test_after_a_restart_only_what_may_be_told_twice_is_told_again(tmp_pat
     async with house(tmp_path) as h:
         if idempotent:
             await _told(h)
-        assert await h.orchestrator.submit(call_id, SAID, user_id="local", session="") is Submission.TAKEN
+        assert (
+            await h.orchestrator.submit(call_id, SAID, user_id="local", session="")
+            is Submission.TAKEN
+        )
         assert (await h.happened(CallCompleted)).ok
         assert [again.call_id for again in h.tools.handed] == [call_id] * idempotent
 
@@ -289,10 +359,20 @@ async def _told(h):
             await asyncio.sleep(0.01)
 
 
-# ------------------------------------------------------------------ the rows of the seed that are about what is not there
+# ------------------------------------------------------------------ the rows of the seed that are
+# about what is not there
 
 
 @pytest.mark.requirement("S3-20", "S3-19")
 def test_nothing_of_the_seeds_second_version_and_none_of_its_system_tools_is_among_ours():
-    built = {path.name.partition("_")[2] for path in lint.folders(build.TOOLS)} | {path.name for path in lint.folders(build.TOOLS)}
-    assert not built & {"stop_run", "absorb_run", "get_my_runs", "enter_space", "send_message", "read_messages"}
+    built = {path.name.partition("_")[2] for path in lint.folders(build.TOOLS)} | {
+        path.name for path in lint.folders(build.TOOLS)
+    }
+    assert not built & {
+        "stop_run",
+        "absorb_run",
+        "get_my_runs",
+        "enter_space",
+        "send_message",
+        "read_messages",
+    }

@@ -1,4 +1,6 @@
-"""Our MCP server in front of a real control server, and clients of both revisions at it, without a process or a port."""
+"""Our MCP server in front of a real control server, and clients of both revisions at it,
+without a process or a port.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +19,16 @@ from tools_cache.tool import RateLimit
 
 OLDER, NEWER = "legacy", "2026-07-28"
 ERAS = (OLDER, NEWER)
-COLD = [{"name": "notes:add", "description": "Add.", "inputSchema": {"type": "object"}, "sideEffects": "writes", "source": "local", "hidden": ""}]
+COLD = [
+    {
+        "name": "notes:add",
+        "description": "Add.",
+        "inputSchema": {"type": "object"},
+        "sideEffects": "writes",
+        "source": "local",
+        "hidden": "",
+    }
+]
 
 
 @dataclass
@@ -32,17 +43,28 @@ class McpHouse:
 @asynccontextmanager
 async def wire(facade):
     """Messages as they go over stdio, without the pipes."""
-    async with create_client_server_memory_streams() as (near, (read, write)), anyio.create_task_group() as tasks:
-        tasks.start_soon(facade.server.run, read, write, facade.server.create_initialization_options())
+    async with (
+        create_client_server_memory_streams() as (near, (read, write)),
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(
+            facade.server.run, read, write, facade.server.create_initialization_options()
+        )
         yield near
         tasks.cancel_scope.cancel()
 
 
 def ways(**more):
     clock = Clock.system()
-    return Ways(**{
-        "cold": lambda: COLD, "rate": RateLimit(10_000, 1.0), "chance": lambda: 0.0, "new_id": lambda: new_call_id(clock), **more,
-    })  # fmt: skip
+    return Ways(
+        **{
+            "cold": lambda: COLD,
+            "rate": RateLimit(10_000, 1.0),
+            "chance": lambda: 0.0,
+            "new_id": lambda: new_call_id(clock),
+            **more,
+        }
+    )
 
 
 @asynccontextmanager

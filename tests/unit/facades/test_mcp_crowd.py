@@ -1,4 +1,6 @@
-"""MCP over HTTP with many clients: what half-sent requests, missing tokens and forgotten sessions may take from the others."""
+"""MCP over HTTP with many clients: what half-sent requests, missing tokens and forgotten
+sessions may take from the others.
+"""
 
 import asyncio
 import time
@@ -12,7 +14,11 @@ from tests.unit.facades.test_mcp_server import until
 
 pytestmark = pytest.mark.enable_socket
 HALF = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Le"
-STARTED = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+STARTED = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
 
 
 @asynccontextmanager
@@ -28,11 +34,18 @@ async def crowd(http, number, sent):
     finally:
         for _, writer in opened:
             writer.close()
-        await asyncio.gather(*(writer.wait_closed() for _, writer in opened), return_exceptions=True)
+        await asyncio.gather(
+            *(writer.wait_closed() for _, writer in opened), return_exceptions=True
+        )
 
 
 def head_of(body, **more):
-    lines = ["POST /mcp HTTP/1.1", "Host: localhost", f"Content-Length: {body}", *(f"{k}: {v}" for k, v in head(**more).items())]
+    lines = [
+        "POST /mcp HTTP/1.1",
+        "Host: localhost",
+        f"Content-Length: {body}",
+        *(f"{k}: {v}" for k, v in head(**more).items()),
+    ]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
@@ -53,12 +66,16 @@ async def in_session(http, session, method="tools/list", **params):
     return await http.post("/mcp", json=asked, headers=headers)
 
 
-@pytest.mark.parametrize("sent", [b"", HALF, head_of(100), head_of(100, Authorization="Bearer wrong-wrong-wrong-wrong")])
+@pytest.mark.parametrize(
+    "sent", [b"", HALF, head_of(100), head_of(100, Authorization="Bearer wrong-wrong-wrong-wrong")]
+)
 @pytest.mark.requirement("MCP-crowd")
 async def test_two_hundred_unfinished_requests_do_not_delay_a_client_with_the_token(tmp_path, sent):
     async with served(tmp_path, token=SECRET) as (_, http), crowd(http, 200, sent):
         began = time.monotonic()
-        assert [await listing(http, Authorization=f"Bearer {SECRET}") for _ in range(3)] == [200] * 3
+        assert [await listing(http, Authorization=f"Bearer {SECRET}") for _ in range(3)] == [
+            200
+        ] * 3
         assert time.monotonic() - began < mcp_connections.HEAD_S
 
 
@@ -83,7 +100,10 @@ async def test_a_crowd_without_the_token_closes_no_connection_that_has_it(tmp_pa
 
 async def test_the_oldest_stranger_leaves_for_the_newest(tmp_path, monkeypatch):
     monkeypatch.setattr(mcp_connections, "HEAD_S", 1000.0)
-    async with served(tmp_path, token=SECRET) as (_, http), crowd(http, mcp_connections.STRANGERS + 1, HALF) as opened:
+    async with (
+        served(tmp_path, token=SECRET) as (_, http),
+        crowd(http, mcp_connections.STRANGERS + 1, HALF) as opened,
+    ):
         assert await gone(opened[0])
         answered = opened[-1]
         answered[1].write(b"ngth: 0\r\n\r\n")
@@ -97,25 +117,41 @@ async def gone(connection):
         return True
 
 
-@pytest.mark.parametrize(("sent", "limit"), [(b"", "HEAD_S"), (HALF, "HEAD_S"), (head_of(100, Authorization=f"Bearer {SECRET}"), "BODY_S")])
+@pytest.mark.parametrize(
+    ("sent", "limit"),
+    [(b"", "HEAD_S"), (HALF, "HEAD_S"), (head_of(100, Authorization=f"Bearer {SECRET}"), "BODY_S")],
+)
 @pytest.mark.requirement("MCP-crowd")
-async def test_a_request_that_takes_too_long_to_arrive_is_cut_off(tmp_path, monkeypatch, sent, limit):
+async def test_a_request_that_takes_too_long_to_arrive_is_cut_off(
+    tmp_path, monkeypatch, sent, limit
+):
     monkeypatch.setattr(mcp_connections, limit, 0.1)
     async with served(tmp_path, token=SECRET) as (_, http), crowd(http, 1, sent) as [connection]:
         assert await gone(connection)
 
 
-async def test_a_second_request_has_its_own_time_and_a_running_call_has_no_limit(tmp_path, monkeypatch):
+async def test_a_second_request_has_its_own_time_and_a_running_call_has_no_limit(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(mcp_connections, "HEAD_S", 0.2)
     monkeypatch.setattr(mcp_connections, "BODY_S", 0.2)
     async with served(tmp_path) as (mcp, http), crowd(http, 1, b"") as [(reader, writer)]:
         mcp.house.calls.gate.clear()
-        body = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s","arguments":{}}}' % ADD.encode()
+        body = (
+            b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"%s","arguments":{}}}'
+            % ADD.encode()
+        )
         session = (await opening(http))[1]
         lines = [
-            b"POST /mcp HTTP/1.1", b"Host: localhost", b"Content-Length: %d" % len(body), b"Content-Type: application/json",
-            b"Accept: application/json, text/event-stream", b"Mcp-Session-Id: " + session.encode(), b"", body,
-        ]  # fmt: skip
+            b"POST /mcp HTTP/1.1",
+            b"Host: localhost",
+            b"Content-Length: %d" % len(body),
+            b"Content-Type: application/json",
+            b"Accept: application/json, text/event-stream",
+            b"Mcp-Session-Id: " + session.encode(),
+            b"",
+            body,
+        ]
         writer.write(b"\r\n".join(lines))
         await until(lambda: mcp.house.calls.seen)
         async with crowd(http, 1, HALF) as [later]:
@@ -147,14 +183,19 @@ async def test_the_session_idle_for_longest_leaves_and_one_with_a_running_call_s
     async with served(tmp_path) as (mcp, http):
         busy, used, *_ = [(await opening(http))[1] for _ in range(64)]
         mcp.house.calls.gate.clear()
-        calling = asyncio.ensure_future(in_session(http, busy, "tools/call", name=ADD, arguments={}))
+        calling = asyncio.ensure_future(
+            in_session(http, busy, "tools/call", name=ADD, arguments={})
+        )
         await until(lambda: mcp.house.calls.seen)
         assert (await in_session(http, used)).status_code == 200
         assert [(await opening(http))[0] for _ in range(62)] == [200] * 62
         assert (await in_session(http, used)).status_code == 200
         mcp.house.calls.gate.set()
         answer = await calling
-        assert (answer.status_code, message(answer.text)["result"]["structuredContent"]) == (200, {"id": 1, "text": "milk"})
+        assert (answer.status_code, message(answer.text)["result"]["structuredContent"]) == (
+            200,
+            {"id": 1, "text": "milk"},
+        )
 
 
 async def test_newer_clients_end_no_session_of_the_older_ones(tmp_path):
@@ -166,7 +207,9 @@ async def test_newer_clients_end_no_session_of_the_older_ones(tmp_path):
 
 async def test_a_stranger_is_closed_for_one_of_its_own_address_not_of_another(tmp_path):
     async with served(tmp_path, token=SECRET) as (_, http):
-        reader, writer = await asyncio.open_connection(http.base_url.host, http.base_url.port, local_addr=("127.0.0.2", 0))
+        reader, writer = await asyncio.open_connection(
+            http.base_url.host, http.base_url.port, local_addr=("127.0.0.2", 0)
+        )
         writer.write(HALF)
         async with crowd(http, 200, HALF):
             assert await listing(http, Authorization=f"Bearer {SECRET}") == 200
@@ -179,7 +222,10 @@ async def test_a_stranger_is_closed_for_one_of_its_own_address_not_of_another(tm
 async def test_of_too_many_known_connections_the_idlest_leaves(tmp_path, monkeypatch, token):
     monkeypatch.setattr(mcp_connections, "CONNECTIONS", 2)
     more = {"Authorization": f"Bearer {SECRET}"} if token else {}
-    async with served(tmp_path, token=token) as (_, http), crowd(http, 3, head_of(2, **more) + b"{}") as opened:
+    async with (
+        served(tmp_path, token=token) as (_, http),
+        crowd(http, 3, head_of(2, **more) + b"{}") as opened,
+    ):
         closed, *kept = opened
         assert await gone_after_its_answer(closed)
         for reader, _ in kept:
@@ -191,13 +237,17 @@ async def gone_after_its_answer(connection):
     return (await connection[0].read()).startswith(b"HTTP/1.1 400")
 
 
-async def test_with_a_request_running_on_each_known_connection_the_next_is_refused(tmp_path, monkeypatch):
+async def test_with_a_request_running_on_each_known_connection_the_next_is_refused(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(mcp_connections, "CONNECTIONS", 2)
     async with served(tmp_path, token=SECRET) as (mcp, http):
         mcp.house.calls.gate.clear()
         asked = request("tools/call", name=ADD, arguments={})
         headers = head("tools/call", **{"Mcp-Name": ADD, "Authorization": f"Bearer {SECRET}"})
-        calling = [asyncio.ensure_future(http.post("/mcp", json=asked, headers=headers)) for _ in range(2)]
+        calling = [
+            asyncio.ensure_future(http.post("/mcp", json=asked, headers=headers)) for _ in range(2)
+        ]
         await until(lambda: len(mcp.house.calls.seen) == 2)
         assert await listing(http, Authorization=f"Bearer {SECRET}") == 503
         mcp.house.calls.gate.set()

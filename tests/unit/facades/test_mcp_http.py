@@ -1,4 +1,6 @@
-"""MCP over HTTP: who may connect, what is too much, and that a client which closes its stream ends the call."""
+"""MCP over HTTP: who may connect, what is too much, and that a client which closes its stream
+ends the call.
+"""
 
 import asyncio
 import json
@@ -17,7 +19,10 @@ from tests.unit.facades.test_mcp_server import ADD, until
 pytestmark = pytest.mark.enable_socket
 SECRET = "0123456789abcdef0123"
 BOTH = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-META = {"io.modelcontextprotocol/protocolVersion": NEWER, "io.modelcontextprotocol/clientCapabilities": {}}
+META = {
+    "io.modelcontextprotocol/protocolVersion": NEWER,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
 
 
 def request(method="tools/list", **params):
@@ -29,7 +34,11 @@ def head(method="tools/list", **more):
 
 
 def message(text):
-    return json.loads(text if text.startswith("{") else next(line[5:] for line in text.splitlines() if line.startswith("data:")))
+    return json.loads(
+        text
+        if text.startswith("{")
+        else next(line[5:] for line in text.splitlines() if line.startswith("data:"))
+    )
 
 
 @asynccontextmanager
@@ -37,12 +46,16 @@ async def served(tmp_path, *, token="", hosts=()):
     """(the house, an HTTP client whose base is where it is served)."""
     ready = asyncio.get_running_loop().create_future()
     async with mcp_house(tmp_path) as mcp:
-        mcp.serving = serving = asyncio.ensure_future(mcp_http.serve(Unstarted(mcp.facade), Place(token=token, hosts=hosts), ready.set_result))
+        mcp.serving = serving = asyncio.ensure_future(
+            mcp_http.serve(Unstarted(mcp.facade), Place(token=token, hosts=hosts), ready.set_result)
+        )
         try:
             await asyncio.wait({serving, ready}, return_when=asyncio.FIRST_COMPLETED)
             if serving.done():
                 serving.result()
-            async with httpx.AsyncClient(base_url=ready.result()["url"].removesuffix("/mcp"), timeout=30, trust_env=False) as http:
+            async with httpx.AsyncClient(
+                base_url=ready.result()["url"].removesuffix("/mcp"), timeout=30, trust_env=False
+            ) as http:
                 yield mcp, http
         finally:
             serving.cancel()
@@ -66,13 +79,17 @@ async def test_a_newer_client_lists_and_calls_without_a_session(tmp_path):
     async with served(tmp_path) as (_, http):
         listed = message((await http.post("/mcp", json=request(), headers=head())).text)
         asked = request("tools/call", name=ADD, arguments={})
-        called = await http.post("/mcp", json=asked, headers=head("tools/call", **{"Mcp-Name": ADD}))
+        called = await http.post(
+            "/mcp", json=asked, headers=head("tools/call", **{"Mcp-Name": ADD})
+        )
     assert [tool["name"] for tool in listed["result"]["tools"]] == [ADD, "get_pending_result"]
     assert (listed["result"]["ttlMs"], listed["result"]["cacheScope"]) == (0, "private")
     assert message(called.text)["result"]["structuredContent"] == {"id": 1, "text": "milk"}
 
 
-async def test_a_call_costs_no_list_of_tools_until_they_change_and_its_headers_are_checked_all_the_same(tmp_path, monkeypatch):
+async def test_a_call_lists_no_tools_until_they_change_and_its_headers_are_still_checked(
+    tmp_path, monkeypatch
+):
     async with served(tmp_path) as (mcp, http):
         asked_for, ask = [], mcp.facade._daemon.ask
 
@@ -82,12 +99,24 @@ async def test_a_call_costs_no_list_of_tools_until_they_change_and_its_headers_a
 
         monkeypatch.setattr(type(mcp.facade._daemon), "ask", counted)
         notes, *others = mcp.house.registry.list
-        schema = {"type": "object", "properties": {"text": {"type": "string", "x-mcp-header": "Text"}}}
-        mcp.house.registry.list = [replace(notes, definition=replace(notes.definition, input_schema=schema)), *others]
+        schema = {
+            "type": "object",
+            "properties": {"text": {"type": "string", "x-mcp-header": "Text"}},
+        }
+        mcp.house.registry.list = [
+            replace(notes, definition=replace(notes.definition, input_schema=schema)),
+            *others,
+        ]
 
         async def called(text="milk"):
             asked = request("tools/call", name=ADD, arguments={"text": "milk"})
-            return (await http.post("/mcp", json=asked, headers=head("tools/call", **{"Mcp-Name": ADD, "Mcp-Param-Text": text}))).status_code
+            return (
+                await http.post(
+                    "/mcp",
+                    json=asked,
+                    headers=head("tools/call", **{"Mcp-Name": ADD, "Mcp-Param-Text": text}),
+                )
+            ).status_code
 
         assert [await called() for _ in range(3)] == [200] * 3
         assert await called("beer") == 400
@@ -102,18 +131,33 @@ async def test_pages_of_other_sites_and_other_names_of_this_machine_are_turned_a
     async with served(tmp_path, hosts=("glasses.local",)) as (_, http):
         answers = [
             (await http.post("/mcp", json=request(), headers=head(**more))).status_code
-            for more in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}, {"Origin": "http://localhost:5173"}, {"Host": "glasses.local"})
+            for more in (
+                {"Origin": "https://evil.example"},
+                {"Host": "evil.example"},
+                {"Origin": "http://localhost:5173"},
+                {"Host": "glasses.local"},
+            )
         ]
     assert answers == [403, 421, 200, 200]
 
 
-@pytest.mark.parametrize("given", ["", "Bearer wrong-wrong-wrong-wrong", f"Basic {SECRET}", "Bearer", f"Bearer {SECRET}x"])
+@pytest.mark.parametrize(
+    "given",
+    ["", "Bearer wrong-wrong-wrong-wrong", f"Basic {SECRET}", "Bearer", f"Bearer {SECRET}x"],
+)
 @pytest.mark.requirement("MCP-token")
 async def test_without_the_token_nobody_gets_in(tmp_path, given):
     async with served(tmp_path, token=SECRET) as (_, http):
-        answer = await http.post("/mcp", json=request(), headers=head(**({"Authorization": given} if given else {})))
-        assert (answer.status_code, answer.headers["www-authenticate"]) == (401, 'Bearer realm="glassd"')
-        allowed = await http.post("/mcp", json=request(), headers=head(Authorization=f"bearer {SECRET}"))
+        answer = await http.post(
+            "/mcp", json=request(), headers=head(**({"Authorization": given} if given else {}))
+        )
+        assert (answer.status_code, answer.headers["www-authenticate"]) == (
+            401,
+            'Bearer realm="glassd"',
+        )
+        allowed = await http.post(
+            "/mcp", json=request(), headers=head(Authorization=f"bearer {SECRET}")
+        )
         assert allowed.status_code == 200
 
 
@@ -130,7 +174,9 @@ async def test_a_newer_client_that_closes_the_stream_of_its_call_calls_it_off(tm
     async with served(tmp_path) as (mcp, http):
         mcp.house.calls.gate.clear()
         asked = request("tools/call", name=ADD, arguments={})
-        calling = asyncio.ensure_future(http.post("/mcp", json=asked, headers=head("tools/call", **{"Mcp-Name": ADD})))
+        calling = asyncio.ensure_future(
+            http.post("/mcp", json=asked, headers=head("tools/call", **{"Mcp-Name": ADD}))
+        )
         await until(lambda: mcp.house.calls.seen)
         call_id = mcp.house.calls.seen[0][0].call_id
         mcp.house.calls.running[call_id] = ""
@@ -146,7 +192,9 @@ async def test_an_end_that_cuts_a_call_off_is_no_mistake_in_the_log(tmp_path, mo
     async with served(tmp_path) as (mcp, http):
         mcp.house.calls.gate.clear()
         asked = request("tools/call", name=ADD, arguments={})
-        calling = asyncio.ensure_future(http.post("/mcp", json=asked, headers=head("tools/call", **{"Mcp-Name": ADD})))
+        calling = asyncio.ensure_future(
+            http.post("/mcp", json=asked, headers=head("tools/call", **{"Mcp-Name": ADD}))
+        )
         await until(lambda: mcp.house.calls.seen)
         mcp.house.calls.running[mcp.house.calls.seen[0][0].call_id] = ""
         mcp.serving.cancel()
@@ -159,9 +207,13 @@ async def test_an_end_that_cuts_a_call_off_is_no_mistake_in_the_log(tmp_path, mo
 # ------------------------------------------------------------------ where we listen
 
 
-@pytest.mark.parametrize(("place", "code"), [
-    (Place("0.0.0.0", 0), "NO_TOKEN"), (Place("0.0.0.0", 0, token=SECRET), "NO_HOST"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("place", "code"),
+    [
+        (Place("0.0.0.0", 0), "NO_TOKEN"),
+        (Place("0.0.0.0", 0, token=SECRET), "NO_HOST"),
+    ],
+)
 @pytest.mark.requirement("MCP-token")
 def test_beyond_this_machine_nobody_is_served_without_a_token_and_names(place, code):
     with pytest.raises(CannotServe) as refused:
@@ -181,7 +233,9 @@ def test_a_place_that_is_taken_is_named():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(CannotServe, match=f"127.0.0.1:{taken.getsockname()[1]}: Address already in use"):
+        with pytest.raises(
+            CannotServe, match=f"127.0.0.1:{taken.getsockname()[1]}: Address already in use"
+        ):
             mcp_http.listening(Place("127.0.0.1", taken.getsockname()[1]))
 
 
@@ -190,7 +244,11 @@ def test_a_socket_that_systemd_opened_is_taken_and_judged_like_one_of_ours(monke
     with socket.socket() as open_to_all, socket.socket() as ours:
         open_to_all.bind(("0.0.0.0", 0))
         ours.bind(("127.0.0.1", 0))
-        for handed, token, fits in ((open_to_all, SECRET, False), (ours, "", False), (ours, SECRET, True)):
+        for handed, token, fits in (
+            (open_to_all, SECRET, False),
+            (ours, "", False),
+            (ours, SECRET, True),
+        ):
             monkeypatch.setattr(mcp_http, "FIRST_FD", handed.fileno())
             if fits:
                 with mcp_http.listening(Place(handed=True, token=token)) as found:

@@ -1,4 +1,6 @@
-"""What an app's author writes beside a tool is nobody's word but theirs: a mistake in it costs that word, never the list."""
+"""What an app's author writes beside a tool is nobody's word but theirs: a mistake in it costs
+that word, never the list.
+"""
 
 import pytest
 
@@ -9,10 +11,21 @@ from tools_cache.tool import ToolResponse
 
 pytestmark = pytest.mark.enable_socket
 ODD = [
-    ("title", 5), ("title", {"en": "x"}), ("icons", "x.png"), ("icons", [{"href": "x"}]), ("icons", [{"src": 5}]), ("_meta", ["x"]),
-    ("annotations", {"readOnlyHint": "perhaps"}), ("annotations", {"title": 5}), ("annotations", "x"), ("outputSchema", True),
-    ("outputSchema", "x"), ("icons", [{"src": "x", "sizes": "48x48"}]), ("icons", [{"src": "x", "theme": ["dark"]}]), ("icons", ["x"]),
-]  # fmt: skip
+    ("title", 5),
+    ("title", {"en": "x"}),
+    ("icons", "x.png"),
+    ("icons", [{"href": "x"}]),
+    ("icons", [{"src": 5}]),
+    ("_meta", ["x"]),
+    ("annotations", {"readOnlyHint": "perhaps"}),
+    ("annotations", {"title": 5}),
+    ("annotations", "x"),
+    ("outputSchema", True),
+    ("outputSchema", "x"),
+    ("icons", [{"src": "x", "sizes": "48x48"}]),
+    ("icons", [{"src": "x", "theme": ["dark"]}]),
+    ("icons", ["x"]),
+]
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -24,13 +37,23 @@ async def test_what_is_oddly_written_of_one_tool_costs_no_other(tmp_path, era):
             mcp.house.calls.answers[f"odd:t{number}"] = ToolResponse(data={"n": number})
         listed = [tool.name for tool in (await client.list_tools()).tools]
         called = [await client.call_tool(f"odd__t{number}", {}) for number in range(len(ODD))]
-    assert listed == ["notes__add", *sorted(f"odd__t{number}" for number in range(len(ODD))), "get_pending_result"]
-    assert [result.structured_content for result in called] == [{"n": number} for number in range(len(ODD))]
+    assert listed == [
+        "notes__add",
+        *sorted(f"odd__t{number}" for number in range(len(ODD))),
+        "get_pending_result",
+    ]
+    assert [result.structured_content for result in called] == [
+        {"n": number} for number in range(len(ODD))
+    ]
 
 
 async def test_what_is_written_as_it_should_be_is_told_beside_what_is_not(tmp_path):
     good = {"src": "https://x.example/a.png", "sizes": ["48x48"], "theme": "dark"}
-    raw = {"title": "A", "icons": [good, "x"], "annotations": {"title": "B", "readOnlyHint": "perhaps", "openWorldHint": True}}
+    raw = {
+        "title": "A",
+        "icons": [good, "x"],
+        "annotations": {"title": "B", "readOnlyHint": "perhaps", "openWorldHint": True},
+    }
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         mcp.house.registry.list = (Entry(definition("odd:one", raw=raw), "Odd"),)
         tool, _ = (await client.list_tools()).tools

@@ -1,4 +1,6 @@
-"""What is asked of a client before a call goes on: our "may it?", and what tools of other servers want to know."""
+"""What is asked of a client before a call goes on: our "may it?", and what tools of other
+servers want to know.
+"""
 
 import asyncio
 from contextlib import suppress
@@ -22,27 +24,43 @@ def says(answer, seen=None):
     async def elicit(_context, params):
         if seen is not None:
             seen.append(params)
-        return types.ElicitResult(action=answer, content={"confirm": True} if answer == "accept" else None)
+        return types.ElicitResult(
+            action=answer, content={"confirm": True} if answer == "accept" else None
+        )
 
     return elicit
 
 
-@pytest.mark.parametrize(("said", "allowed"), [
-    ({"action": "accept", "content": {"confirm": True}}, True), ({"action": "accept", "content": {"confirm": False}}, False),
-    ({"action": "accept", "content": {"confirm": "yes"}}, False), ({"action": "accept"}, False), ({"action": "accept", "content": "x"}, False),
-    ({"action": "decline", "content": {"confirm": True}}, False), ({"action": "cancel"}, False), ("yes", None), (None, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("said", "allowed"),
+    [
+        ({"action": "accept", "content": {"confirm": True}}, True),
+        ({"action": "accept", "content": {"confirm": False}}, False),
+        ({"action": "accept", "content": {"confirm": "yes"}}, False),
+        ({"action": "accept"}, False),
+        ({"action": "accept", "content": "x"}, False),
+        ({"action": "decline", "content": {"confirm": True}}, False),
+        ({"action": "cancel"}, False),
+        ("yes", None),
+        (None, None),
+    ],
+)
 def test_only_an_accepted_form_with_its_box_ticked_is_a_yes(said, allowed):
     assert Answered({"confirm": said}).allowed is allowed
 
 
 def to_pay(mcp):
-    mcp.house.registry.list += (Entry(definition("cal:add", requires_confirmation="always"), "Calendar"),)
+    mcp.house.registry.list += (
+        Entry(definition("cal:add", requires_confirmation="always"), "Calendar"),
+    )
     mcp.house.calls.asked["cal:add"] = ASKED
     begin = mcp.house.calls.begin
 
     async def admitted(call):
-        mcp.house.store.rows[call.call_id] = {"call_id": call.call_id, "state": "AWAITING_CONFIRMATION"}
+        mcp.house.store.rows[call.call_id] = {
+            "call_id": call.call_id,
+            "state": "AWAITING_CONFIRMATION",
+        }
         return await begin(call)
 
     mcp.house.calls.begin = admitted
@@ -128,14 +146,22 @@ async def test_a_yes_counts_once_for_the_very_call_it_was_given_for(tmp_path):
             state = (await _asked(client)).request_state
             for args, changed in (({"more": 1}, state), ({}, state[:-4] + "AAAA")):
                 with pytest.raises(MCPError) as refused:
-                    await client.session.call_tool(PAY, args, input_responses=YES, request_state=changed)
+                    await client.session.call_tool(
+                        PAY, args, input_responses=YES, request_state=changed
+                    )
                 assert refused.value.code == -32602
             assert mcp.house.calls.decided == []
-            first = await client.session.call_tool(PAY, {}, input_responses=YES, request_state=state)
+            first = await client.session.call_tool(
+                PAY, {}, input_responses=YES, request_state=state
+            )
             mcp.house.end(mcp.house.calls.begun[0].call_id, ToolResponse(data="done once"))
-            second = await client.session.call_tool(PAY, {}, input_responses=YES, request_state=state)
+            second = await client.session.call_tool(
+                PAY, {}, input_responses=YES, request_state=state
+            )
     assert first.structured_content == {"event": 1}
-    assert text_of(second) == "done once", "a repetition is given the answer there is; the daemon takes a token once"
+    assert text_of(second) == "done once", (
+        "a repetition is given the answer there is; the daemon takes a token once"
+    )
 
 
 async def test_a_client_that_brings_no_answer_is_asked_again(tmp_path):
@@ -143,7 +169,9 @@ async def test_a_client_that_brings_no_answer_is_asked_again(tmp_path):
         to_pay(mcp)
         async with mcp.client(NEWER, elicitation_callback=says("accept")) as client:
             state = (await _asked(client)).request_state
-            again = await client.session.call_tool(PAY, {}, input_responses={}, request_state=state, allow_input_required=True)
+            again = await client.session.call_tool(
+                PAY, {}, input_responses={}, request_state=state, allow_input_required=True
+            )
         assert mcp.house.calls.decided == []
     assert "Create calendar event" in again.input_requests["confirm"].params.message
 
@@ -186,8 +214,21 @@ async def test_giving_up_while_asked_calls_the_waiting_call_off(tmp_path):
 
 # ------------------------------------------------------------------ what a tool wants to know
 
-NAME = {"method": "elicitation/create", "params": {"mode": "form", "message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}}
-MODEL = {"method": "sampling/createMessage", "params": {"messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}], "maxTokens": 5}}
+NAME = {
+    "method": "elicitation/create",
+    "params": {
+        "mode": "form",
+        "message": "Who?",
+        "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}},
+    },
+}
+MODEL = {
+    "method": "sampling/createMessage",
+    "params": {
+        "messages": [{"role": "user", "content": {"type": "text", "text": "Hi"}}],
+        "maxTokens": 5,
+    },
+}
 
 
 def wants(mcp, requests, state=None, rounds=1):
@@ -198,8 +239,12 @@ def wants(mcp, requests, state=None, rounds=1):
         given = call.input
         got.append(given)
         if len(got) <= rounds:
-            details = {"inputRequests": requests} | ({"requestState": state} if state is not None else {})
-            return ToolResponse.failure(ErrorCode.UNSUPPORTED, "The tool asks back", details=details)
+            details = {"inputRequests": requests} | (
+                {"requestState": state} if state is not None else {}
+            )
+            return ToolResponse.failure(
+                ErrorCode.UNSUPPORTED, "The tool asks back", details=details
+            )
         return ToolResponse(data="thanks")
 
     mcp.house.calls.call = call
@@ -235,7 +280,10 @@ async def test_a_newer_client_that_can_answer_nothing_is_told_what_it_lacks(tmp_
         wants(mcp, {"hello": MODEL})
         with pytest.raises(MCPError) as refused:
             await client.call_tool(ADD, {})
-    assert (refused.value.code, refused.value.data) == (-32021, {"requiredCapabilities": {"sampling": {}}})
+    assert (refused.value.code, refused.value.data) == (
+        -32021,
+        {"requiredCapabilities": {"sampling": {}}},
+    )
 
 
 async def test_an_older_client_that_cannot_answer_gets_a_result_that_says_so(tmp_path):
@@ -254,10 +302,20 @@ async def test_a_tool_that_asks_an_older_client_without_end_is_ended(tmp_path):
     assert len(got) == 8
 
 
-@pytest.mark.parametrize("details", [{"inputRequests": "x"}, {"inputRequests": {"a": {"method": "tools/call"}}}, {"inputRequests": {str(n): NAME for n in range(17)}}, {"requestState": 5}])
+@pytest.mark.parametrize(
+    "details",
+    [
+        {"inputRequests": "x"},
+        {"inputRequests": {"a": {"method": "tools/call"}}},
+        {"inputRequests": {str(n): NAME for n in range(17)}},
+        {"requestState": 5},
+    ],
+)
 async def test_what_is_no_question_is_a_failure_like_any_other(tmp_path, details):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER, elicitation_callback=named) as client:
-        mcp.house.calls.answers["notes:add"] = ToolResponse.failure(ErrorCode.UNSUPPORTED, "What?", details=details)
+        mcp.house.calls.answers["notes:add"] = ToolResponse.failure(
+            ErrorCode.UNSUPPORTED, "What?", details=details
+        )
         called = await client.call_tool(ADD, {})
     assert called.is_error
     assert "UNSUPPORTED: What?" in text_of(called)
@@ -267,17 +325,29 @@ async def test_what_is_no_question_is_a_failure_like_any_other(tmp_path, details
 def test_the_clients_user_sees_every_line_that_the_wearer_sees():
     said = ["Execute bank:pay", "From the cloud.", "amount: 99999", "to: <!-- mallory"]
     request = {"token": "t", "preview": said[0], "particulars": said}
-    asked = asking({"ok": False, "error": {"code": "CONFIRMATION_REQUIRED", "confirmation_request": request}, "meta": {"callId": "c1"}})
+    asked = asking(
+        {
+            "ok": False,
+            "error": {"code": "CONFIRMATION_REQUIRED", "confirmation_request": request},
+            "meta": {"callId": "c1"},
+        }
+    )
     params = asked.requests["confirm"]["params"]
-    assert params["message"] == "Allow this?\n\n    Execute bank:pay\n    From the cloud.\n    amount: 99999\n    to: <!-- mallory"
+    assert params["message"] == (
+        "Allow this?\n\n    Execute bank:pay\n    From the cloud.\n   "
+        " amount: 99999\n    to: <!-- mallory"
+    )
     assert asked.state == "\n".join(said), "and again when it is asked again"
 
 
-# ------------------------------------------------------------------ who may answer in the owner's place
+# ------------------------------------------------------------------ who may answer in the owner's
+# place
 
 
 @pytest.mark.requirement("CONSENT-roles")
-def test_a_client_that_may_not_open_the_owners_socket_cannot_answer_in_his_place(tmp_path, monkeypatch):
+def test_a_client_that_may_not_open_the_owners_socket_cannot_answer_in_his_place(
+    tmp_path, monkeypatch
+):
     import socket
 
     from edge.verbs.mcp import _check_owner
@@ -288,6 +358,8 @@ def test_a_client_that_may_not_open_the_owners_socket_cannot_answer_in_his_place
 
     _check_owner((tmp_path / "owner.sock",))  # no daemon yet: it is waited for
     monkeypatch.setattr(socket.socket, "connect", shut)
-    with pytest.raises(CliError, match="--confirm-in-client answers in the owner's place, and you may not use") as refused:
+    with pytest.raises(
+        CliError, match="--confirm-in-client answers in the owner's place, and you may not use"
+    ) as refused:
         _check_owner((tmp_path / "owner.sock",))
     assert (refused.value.exit_code, refused.value.fix.startswith("leave it out, or ")) == (3, True)

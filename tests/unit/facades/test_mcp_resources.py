@@ -1,4 +1,6 @@
-"""Resources and prompts of the MCP server: generated from what the daemon says, and only from that."""
+"""Resources and prompts of the MCP server: generated from what the daemon says, and only from
+that.
+"""
 
 import base64
 import io
@@ -14,24 +16,49 @@ from tools_cache.names import alias
 
 def listed(name, **more):
     return {
-        "name": name, "description": f"What {name} does.", "summary": f"In short: {name}.", "category": "action", "source": "local",
-        "sideEffects": "writes", "requiresConfirmation": "never", "allowedModes": ["text", "voice"], "state": "offered", "hidden": "",
+        "name": name,
+        "description": f"What {name} does.",
+        "summary": f"In short: {name}.",
+        "category": "action",
+        "source": "local",
+        "sideEffects": "writes",
+        "requiresConfirmation": "never",
+        "allowedModes": ["text", "voice"],
+        "state": "offered",
+        "hidden": "",
         **more,
-    }  # fmt: skip
+    }
 
 
 TOOLS = [
-    listed("glasses:show_text", source="glasses"), listed("notes:list", category="retrieval"), listed("pay.ments:send", requiresConfirmation="always"),
-    listed("a-b:c_d", state="available"), listed("glasses:say", source="glasses", state="hidden", hidden="no speaker"),
-]  # fmt: skip
+    listed("glasses:show_text", source="glasses"),
+    listed("notes:list", category="retrieval"),
+    listed("pay.ments:send", requiresConfirmation="always"),
+    listed("a-b:c_d", state="available"),
+    listed("glasses:say", source="glasses", state="hidden", hidden="no speaker"),
+]
 STATUS = {
-    "version": "0.1.0", "edge_id": "e1", "next_action": "", "link": {"state": "READY", "reason": "", "issue": "", "hint": "", "attempts": 0},
+    "version": "0.1.0",
+    "edge_id": "e1",
+    "next_action": "",
+    "link": {"state": "READY", "reason": "", "issue": "", "hint": "", "attempts": 0},
     "uplink": {"state": "down", "reason": "no route", "broker": "mqtt.example:8883"},
     "glasses": {
-        "state": "ready", "model": "mock:display", "firmware": "1.0", "address": "AA:BB:CC:DD:EE:FF", "battery": 80, "worn": True, "stale": False,
-        "capabilities": {"display": {"value": True, "origin": "firmware"}, "display.width": {"value": 64}, "display.height": {"value": 32}, "display.bpp": {"value": 1}},
+        "state": "ready",
+        "model": "mock:display",
+        "firmware": "1.0",
+        "address": "AA:BB:CC:DD:EE:FF",
+        "battery": 80,
+        "worn": True,
+        "stale": False,
+        "capabilities": {
+            "display": {"value": True, "origin": "firmware"},
+            "display.width": {"value": 64},
+            "display.height": {"value": 32},
+            "display.bpp": {"value": 1},
+        },
     },
-}  # fmt: skip
+}
 LENS = {"scene": "c1", "page": 1, "pages": 1, "lines": [], "drawn": {"lines": [], "tiles": []}}
 
 
@@ -45,10 +72,17 @@ class Daemon:
         self.asked.append(path)
         name, _, query = path.partition("?")
         if name == "/v1/tools":
-            return {"version": "1.0.0abc", "tools": TOOLS if "all=true" in query else [t for t in TOOLS if not t["hidden"]]}
+            return {
+                "version": "1.0.0abc",
+                "tools": TOOLS if "all=true" in query else [t for t in TOOLS if not t["hidden"]],
+            }
         if name == "/v1/tools/one":
             tool = "pay.ments:send" if query == "tool=pay.ments%3Asend" else query
-            return {"tool": tool, "summary": "In short.", "documentation": "# written\n" if tool == "pay.ments:send" else None}
+            return {
+                "tool": tool,
+                "summary": "In short.",
+                "documentation": "# written\n" if tool == "pay.ments:send" else None,
+            }
         return self.lens if name == "/v1/lens" else STATUS
 
 
@@ -60,8 +94,15 @@ def picture(contents):
 @pytest.mark.requirement("I6-resources")
 async def test_the_registry_lists_what_can_be_called_by_the_names_of_this_server():
     told = json.loads((await mcp_resources.read_resource("registry://tools", Daemon()))["text"])
-    assert [tool["name"] for tool in told["tools"]] == [alias(tool["name"]) for tool in TOOLS if not tool["hidden"]]
-    assert [tool["canonical"] for tool in told["tools"]] == ["glasses:show_text", "notes:list", "pay.ments:send", "a-b:c_d"]
+    assert [tool["name"] for tool in told["tools"]] == [
+        alias(tool["name"]) for tool in TOOLS if not tool["hidden"]
+    ]
+    assert [tool["canonical"] for tool in told["tools"]] == [
+        "glasses:show_text",
+        "notes:list",
+        "pay.ments:send",
+        "a-b:c_d",
+    ]
     assert told["version"] == "1.0.0abc"
     assert told["tools"][2]["requiresConfirmation"] == "always"
 
@@ -78,9 +119,18 @@ async def test_a_tool_nobody_wrote_about_is_told_by_its_summary_and_a_hidden_one
     assert contents["text"] == "# glasses:say\n\nIn short.\n"
 
 
-@pytest.mark.parametrize("uri", [
-    "registry://tools/none__such/doc", "registry://tools//doc", "registry://tools/a/b/doc", "registry://tool", "glasses://", "file:///etc/passwd", "",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "registry://tools/none__such/doc",
+        "registry://tools//doc",
+        "registry://tools/a/b/doc",
+        "registry://tool",
+        "glasses://",
+        "file:///etc/passwd",
+        "",
+    ],
+)
 async def test_what_is_not_there_is_said_to_be_not_there(uri):
     with pytest.raises(mcp_resources.NoResource):
         await mcp_resources.read_resource(uri, Daemon())
@@ -89,7 +139,19 @@ async def test_what_is_not_there_is_said_to_be_not_there(uri):
 @pytest.mark.requirement("I6-resources")
 async def test_the_lens_is_drawn_to_the_pixel():
     tile = Tile(8, 4, 8, 2, 1, b"\xf0\x0f")
-    drawn = {"lines": [], "tiles": [{"x": 8, "y": 4, "width": 8, "height": 2, "bpp": 1, "pixels": base64.b64encode(tile.pixels).decode()}]}
+    drawn = {
+        "lines": [],
+        "tiles": [
+            {
+                "x": 8,
+                "y": 4,
+                "width": 8,
+                "height": 2,
+                "bpp": 1,
+                "pixels": base64.b64encode(tile.pixels).decode(),
+            }
+        ],
+    }
     daemon = Daemon(drawn=drawn)
     shown = picture(await mcp_resources.read_resource("glasses://lens", daemon))
     lit = {(x, y) for x in range(64) for y in range(32) if shown.getpixel((x, y))}
@@ -100,7 +162,11 @@ async def test_the_lens_is_drawn_to_the_pixel():
 
 async def test_words_are_where_the_glasses_have_them():
     lines = [{"row": 0, "text": "left", "x": 0}, {"row": 0, "text": "W", "x": 48}]
-    shown = picture(await mcp_resources.read_resource("glasses://lens", Daemon(drawn={"lines": lines, "tiles": []})))
+    shown = picture(
+        await mcp_resources.read_resource(
+            "glasses://lens", Daemon(drawn={"lines": lines, "tiles": []})
+        )
+    )
     assert shown.crop((0, 0, 40, 27)).getbbox()
     assert shown.crop((48, 0, 64, 27)).getbbox()
 
@@ -113,7 +179,11 @@ async def test_a_dark_lens_is_a_dark_picture():
 async def test_the_status_tells_what_concerns_an_agent_and_no_address():
     raw = (await mcp_resources.read_resource("glasses://status", Daemon()))["text"]
     told = json.loads(raw)
-    assert (told["glasses"]["battery"], told["glasses"]["worn"], told["network"]) == (80, True, {"state": "down", "reason": "no route"})
+    assert (told["glasses"]["battery"], told["glasses"]["worn"], told["network"]) == (
+        80,
+        True,
+        {"state": "down", "reason": "no route"},
+    )
     assert told["glasses"]["capabilities"]["display"] is True
     assert "AA:BB" not in raw
     assert "mqtt.example" not in raw
@@ -127,7 +197,11 @@ async def test_aliases_are_completed():
 
 
 def test_what_is_listed_can_be_read():
-    assert [each["uri"] for each in mcp_resources.list_resources()] == ["glasses://lens", "glasses://status", "registry://tools"]
+    assert [each["uri"] for each in mcp_resources.list_resources()] == [
+        "glasses://lens",
+        "glasses://status",
+        "registry://tools",
+    ]
     assert mcp_resources.list_templates()[0]["uriTemplate"] == "registry://tools/{alias}/doc"
     assert mcp_prompts.list_prompts()[0]["name"] == mcp_prompts.AGENT
 
@@ -167,7 +241,10 @@ async def test_a_voice_gets_the_loop_of_a_voice():
     assert daemon.asked == ["/v1/tools?mode=voice"]
 
 
-@pytest.mark.parametrize(("name", "args"), [("other", None), (mcp_prompts.AGENT, {"mode": "song"}), (mcp_prompts.AGENT, {"mood": "text"})])
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [("other", None), (mcp_prompts.AGENT, {"mode": "song"}), (mcp_prompts.AGENT, {"mood": "text"})],
+)
 async def test_an_unknown_prompt_or_argument_is_refused(name, args):
     with pytest.raises(mcp_prompts.NoPrompt):
         await mcp_prompts.get_prompt(name, args, Daemon())

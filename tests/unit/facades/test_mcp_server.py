@@ -1,4 +1,6 @@
-"""Our MCP server as clients of both revisions see it: what it lists, what a call gives, and what it says when it cannot."""
+"""Our MCP server as clients of both revisions see it: what it lists, what a call gives, and
+what it says when it cannot.
+"""
 
 import asyncio
 import json
@@ -62,7 +64,9 @@ async def test_a_tool_is_called_by_its_alias_or_its_own_name_and_by_no_other(tmp
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         await client.call_tool(ADD, {})
         await client.call_tool("notes:add", {})
-        with pytest.raises(MCPError, match=f"Unknown tool: notes_add; did you mean {ADD}") as unknown:
+        with pytest.raises(
+            MCPError, match=f"Unknown tool: notes_add; did you mean {ADD}"
+        ) as unknown:
             await client.call_tool("notes_add", {})
         assert unknown.value.code == -32602
         assert [call.tool for call, _ in mcp.house.calls.seen] == ["notes:add"] * 2
@@ -79,14 +83,19 @@ async def test_a_tool_that_came_since_the_last_look_is_found(tmp_path):
 
 async def test_a_hidden_tool_is_not_listed_and_its_call_says_why(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
-        mcp.house.calls.answers["cam:shot"] = ToolResponse.failure(ErrorCode.HARDWARE_MISSING, "There is no camera")
+        mcp.house.calls.answers["cam:shot"] = ToolResponse.failure(
+            ErrorCode.HARDWARE_MISSING, "There is no camera"
+        )
         assert "cam__shot" not in [tool.name for tool in (await client.list_tools()).tools]
         assert "There is no camera" in text_of(await client.call_tool("cam__shot", {}))
 
 
 async def test_a_suite_may_have_its_tools_under_their_own_names(tmp_path):
     async with mcp_house(tmp_path, alias=alias_of({"notes"})) as mcp, mcp.client(NEWER) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["add", "get_pending_result"]
+        assert [tool.name for tool in (await client.list_tools()).tools] == [
+            "add",
+            "get_pending_result",
+        ]
         assert not (await client.call_tool("add", {})).is_error
 
 
@@ -96,22 +105,52 @@ async def test_what_we_know_of_a_tool_is_told_as_hints_and_under_our_own_prefix(
         mcp.house.registry.list = (
             Entry(definition("a:reads", side_effects=SideEffects.READ_ONLY), "A"),
             Entry(definition("b:pays", requires_confirmation="always", idempotent=True), "B"),
-            Entry(definition("c:own", raw={"title": "C", "annotations": {"openWorldHint": True}, "_meta": {"x.y/z": 1}, "outputSchema": {"type": "array"}}), "C"),
+            Entry(
+                definition(
+                    "c:own",
+                    raw={
+                        "title": "C",
+                        "annotations": {"openWorldHint": True},
+                        "_meta": {"x.y/z": 1},
+                        "outputSchema": {"type": "array"},
+                    },
+                ),
+                "C",
+            ),
         )
         reads, pays, own, _ = (await client.list_tools()).tools
-    assert (reads.annotations.read_only_hint, reads.annotations.open_world_hint, reads.annotations.destructive_hint) == (True, False, None)
-    assert (pays.annotations.read_only_hint, pays.annotations.destructive_hint, pays.annotations.idempotent_hint) == (False, True, True)
-    assert (own.title, own.annotations.open_world_hint, own.meta["x.y/z"], own.output_schema) == ("C", True, 1, {"type": "array"})
+    assert (
+        reads.annotations.read_only_hint,
+        reads.annotations.open_world_hint,
+        reads.annotations.destructive_hint,
+    ) == (True, False, None)
+    assert (
+        pays.annotations.read_only_hint,
+        pays.annotations.destructive_hint,
+        pays.annotations.idempotent_hint,
+    ) == (False, True, True)
+    assert (own.title, own.annotations.open_world_hint, own.meta["x.y/z"], own.output_schema) == (
+        "C",
+        True,
+        1,
+        {"type": "array"},
+    )
     assert (own.meta["io.glassd/toolId"], own.meta["io.glassd/category"]) == ("c:own", "utility")
 
 
 async def test_an_older_client_is_told_no_form_it_does_not_know(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(OLDER) as client:
-        mcp.house.registry.list = (Entry(definition("c:own", raw={"outputSchema": {"type": "array"}}), "C"),)
+        mcp.house.registry.list = (
+            Entry(definition("c:own", raw={"outputSchema": {"type": "array"}}), "C"),
+        )
         mcp.house.calls.answers["c:own"] = ToolResponse(data=[1, 2])
         tool, _ = (await client.list_tools()).tools
         called = await client.call_tool("c__own", {})
-    assert (tool.output_schema, called.structured_content, text_of(called)) == (None, None, "[1, 2]")
+    assert (tool.output_schema, called.structured_content, text_of(called)) == (
+        None,
+        None,
+        "[1, 2]",
+    )
 
 
 # ------------------------------------------------------------------ what a call gives
@@ -121,7 +160,9 @@ async def test_an_older_client_is_told_no_form_it_does_not_know(tmp_path):
 @pytest.mark.requirement("MCP-errors")
 async def test_every_failure_of_a_known_tool_is_a_result_a_model_can_read(tmp_path, era):
     async with mcp_house(tmp_path) as mcp, mcp.client(era) as client:
-        mcp.house.calls.answers["notes:add"] = ToolResponse.failure(ErrorCode.OFFLINE, "Offline: add cannot be reached now", suggestion="Try later")
+        mcp.house.calls.answers["notes:add"] = ToolResponse.failure(
+            ErrorCode.OFFLINE, "Offline: add cannot be reached now", suggestion="Try later"
+        )
         called = await client.call_tool(ADD, {})
     assert called.is_error
     assert text_of(called) == "OFFLINE: Offline: add cannot be reached now. Try later."
@@ -131,7 +172,9 @@ async def test_every_failure_of_a_known_tool_is_a_result_a_model_can_read(tmp_pa
 
 async def test_the_envelope_of_a_tool_with_a_promised_form_stands_beside_it(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
-        mcp.house.registry.list = (Entry(definition("c:own", raw={"outputSchema": {"type": "object"}}), "C"),)
+        mcp.house.registry.list = (
+            Entry(definition("c:own", raw={"outputSchema": {"type": "object"}}), "C"),
+        )
         mcp.house.calls.answers["c:own"] = ToolResponse.failure(ErrorCode.TIMEOUT, "Too slow")
         called = await client.call_tool("c__own", {})
     assert called.is_error
@@ -143,7 +186,9 @@ async def test_the_envelope_of_a_tool_with_a_promised_form_stands_beside_it(tmp_
 async def test_the_content_of_another_server_goes_out_as_it_came(tmp_path):
     image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
-        mcp.house.calls.answers["notes:add"] = ToolResponse(data="two blocks", meta={"content": [{"type": "text", "text": "a"}, image]})
+        mcp.house.calls.answers["notes:add"] = ToolResponse(
+            data="two blocks", meta={"content": [{"type": "text", "text": "a"}, image]}
+        )
         called = await client.call_tool(ADD, {})
     assert [block.type for block in called.content] == ["text", "image"]
     assert (called.content[1].data, called.structured_content) == ("AAAA", None)
@@ -154,7 +199,9 @@ async def test_the_content_of_another_server_goes_out_as_it_came(tmp_path):
 @pytest.mark.requirement("MCP-pending")
 async def test_a_pending_call_says_where_its_result_will_be_and_that_tool_gives_it(tmp_path, era):
     async with mcp_house(tmp_path) as mcp, mcp.client(era) as client:
-        mcp.house.calls.answers["notes:add"] = ToolResponse(data={"status": "pending", "pendingToolCallId": "c7"})
+        mcp.house.calls.answers["notes:add"] = ToolResponse(
+            data={"status": "pending", "pendingToolCallId": "c7"}
+        )
         called = await client.call_tool(ADD, {})
         mcp.house.store.rows["c7"] = {"call_id": "c7", "state": "PENDING"}
         first = await client.call_tool("get_pending_result", {"id": "c7"})
@@ -168,7 +215,17 @@ async def test_a_pending_call_says_where_its_result_will_be_and_that_tool_gives_
     assert "TOOL_NOT_FOUND" in text_of(unknown)
 
 
-@pytest.mark.parametrize("args", [{}, {"id": 5}, {"id": "../x"}, {"id": "c1", "wait_s": True}, {"id": "c1", "wait_s": 51}, {"id": "c1", "more": 1}])
+@pytest.mark.parametrize(
+    "args",
+    [
+        {},
+        {"id": 5},
+        {"id": "../x"},
+        {"id": "c1", "wait_s": True},
+        {"id": "c1", "wait_s": 51},
+        {"id": "c1", "more": 1},
+    ],
+)
 async def test_our_own_tool_refuses_wrong_arguments_as_any_tool_does(tmp_path, args):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         called = await client.call_tool("get_pending_result", args)
@@ -178,10 +235,22 @@ async def test_our_own_tool_refuses_wrong_arguments_as_any_tool_does(tmp_path, a
 
 async def test_keys_of_ours_in_a_requests_meta_reach_the_call(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
-        meta = {"io.glassd/idempotencyKey": "k1", "io.glassd/turn": "t1", "io.glassd/session": "s1", "io.glassd/mode": "voice", "io.glassd/ttlS": 5}
+        meta = {
+            "io.glassd/idempotencyKey": "k1",
+            "io.glassd/turn": "t1",
+            "io.glassd/session": "s1",
+            "io.glassd/mode": "voice",
+            "io.glassd/ttlS": 5,
+        }
         await client.call_tool(ADD, {}, meta=meta)
         ((call, _),) = mcp.house.calls.seen
-    assert (call.idempotency_key, call.turn_id, call.session, call.mode, call.ttl_s) == ("k1", "t1", "s1", "voice", 5)
+    assert (call.idempotency_key, call.turn_id, call.session, call.mode, call.ttl_s) == (
+        "k1",
+        "t1",
+        "s1",
+        "voice",
+        5,
+    )
 
 
 async def test_what_the_daemon_cannot_read_is_a_result_too(tmp_path):
@@ -191,7 +260,8 @@ async def test_what_the_daemon_cannot_read_is_a_result_too(tmp_path):
     assert "mode: must be one of" in text_of(called)
 
 
-# ------------------------------------------------------------------ limits, and a daemon that is away
+# ------------------------------------------------------------------ limits, and a daemon that is
+# away
 
 
 async def test_arguments_the_daemon_does_not_read_for_their_size_are_named_as_such(tmp_path):
@@ -219,28 +289,51 @@ async def test_calls_that_come_too_often_are_told_when_to_come_again(tmp_path):
 async def test_without_a_daemon_the_tools_are_listed_from_disk_and_a_call_says_so(tmp_path, era):
     facade = Facade(Daemon((tmp_path / "nobody.sock",)), ways())
     async with facade.running(), Client(wire(facade), mode=era) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == [ADD, "get_pending_result"]
+        assert [tool.name for tool in (await client.list_tools()).tools] == [
+            ADD,
+            "get_pending_result",
+        ]
         called = await client.call_tool(ADD, {})
     assert called.is_error
     assert "glassd is not running" in text_of(called)
     assert "systemctl start glassd" in text_of(called)
 
 
-@pytest.mark.parametrize(("row", "meta", "again"), [
-    ({}, {}, False), ({"sideEffects": "read_only"}, {}, True), ({"idempotent": True}, {}, True), ({}, {"io.glassd/idempotencyKey": "k1"}, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("row", "meta", "again"),
+    [
+        ({}, {}, False),
+        ({"sideEffects": "read_only"}, {}, True),
+        ({"idempotent": True}, {}, True),
+        ({}, {"io.glassd/idempotencyKey": "k1"}, True),
+    ],
+)
 @pytest.mark.requirement("MCP-absent")
-async def test_a_call_that_is_lost_with_the_daemon_may_have_been_done_and_is_repeated_only_where_that_does_no_harm(tmp_path, row, meta, again):
+async def test_a_call_lost_with_the_daemon_may_have_run_and_is_repeated_only_if_harmless(
+    tmp_path, row, meta, again
+):
     async def dies(reader, writer):
         with suppress(asyncio.IncompleteReadError):  # some connections are only looked at
             await reader.readuntil(b"\r\n\r\n")
         writer.close()
 
-    facade = Facade(Daemon((tmp_path / "dies.sock",)), ways(cold=lambda: [{**COLD[0], **row}], new_id=lambda: "call-1"))
-    async with await asyncio.start_unix_server(dies, tmp_path / "dies.sock"), facade.running(), Client(wire(facade), mode=NEWER) as client:
+    facade = Facade(
+        Daemon((tmp_path / "dies.sock",)),
+        ways(cold=lambda: [{**COLD[0], **row}], new_id=lambda: "call-1"),
+    )
+    async with (
+        await asyncio.start_unix_server(dies, tmp_path / "dies.sock"),
+        facade.running(),
+        Client(wire(facade), mode=NEWER) as client,
+    ):
         called = await client.call_tool(ADD, {}, meta=meta)
     error = called.structured_content["error"]
-    assert (error["type"], error["code"], error["retryable"], error["partialSideEffects"]) == ("TRANSIENT", "INTERRUPTED", again, not again)
+    assert (error["type"], error["code"], error["retryable"], error["partialSideEffects"]) == (
+        "TRANSIENT",
+        "INTERRUPTED",
+        again,
+        not again,
+    )
     assert "get_pending_result with id call-1" in text_of(called)
 
 
@@ -334,7 +427,10 @@ async def test_a_call_its_client_gives_up_is_called_off_in_the_daemon(tmp_path, 
 
 @pytest.mark.requirement("MCP-cancel")
 async def test_a_server_that_is_ended_calls_off_what_still_runs(tmp_path):
-    daemon, caller = Daemon((tmp_path / "control.sock",)), SimpleNamespace(modern=True, capabilities={}, listens=False)
+    daemon, caller = (
+        Daemon((tmp_path / "control.sock",)),
+        SimpleNamespace(modern=True, capabilities={}, listens=False),
+    )
 
     async def served():
         facade = Facade(daemon, ways())
@@ -383,7 +479,9 @@ async def test_older_clients_hear_of_other_tools_and_of_the_lens_they_watch(tmp_
 async def test_newer_clients_hear_what_they_listen_for(tmp_path):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
         await until(lambda: mcp.house.server.streams == 1)
-        async with client.listen(tools_list_changed=True, resource_subscriptions=["glasses://lens"]) as events:
+        async with client.listen(
+            tools_list_changed=True, resource_subscriptions=["glasses://lens"]
+        ) as events:
             _changed(mcp.house.bus)
             async with asyncio.timeout(DEADLINE_S):
                 heard = [type(await anext(events)).__name__ for _ in range(2)]

@@ -20,7 +20,11 @@ pytestmark = pytest.mark.enable_socket
 @pytest.mark.parametrize("data", [{"status": "pending", "pendingToolCallId": "c7"}, None])
 async def test_what_is_not_yet_of_the_promised_form_is_held_to_it_by_no_client(tmp_path, data):
     async with mcp_house(tmp_path) as mcp, mcp.client(NEWER) as client:
-        promised = {"type": "object", "required": ["sum"], "properties": {"sum": {"type": "integer"}}}
+        promised = {
+            "type": "object",
+            "required": ["sum"],
+            "properties": {"sum": {"type": "integer"}},
+        }
         mcp.house.registry.list = (Entry(definition("c:own", raw={"outputSchema": promised}), "C"),)
         await client.list_tools()
         mcp.house.calls.answers["c:own"] = ToolResponse(data=data)

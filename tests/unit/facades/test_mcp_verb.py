@@ -1,4 +1,6 @@
-"""`glassd mcp` as a process: nothing but messages on stdout, a clean end, and honest words when it cannot start."""
+"""`glassd mcp` as a process: nothing but messages on stdout, a clean end, and honest words when
+it cannot start.
+"""
 
 import asyncio
 import json
@@ -13,25 +15,47 @@ from tests.unit.facades.mcp_house import NEWER
 
 pytestmark = pytest.mark.enable_socket
 ROOT = Path(__file__).parents[3]
-HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"},
-}}  # fmt: skip
-META = {"io.modelcontextprotocol/protocolVersion": NEWER, "io.modelcontextprotocol/clientCapabilities": {}}
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+META = {
+    "io.modelcontextprotocol/protocolVersion": NEWER,
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
 PRELUDE = "import sys; from edge.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 async def started(*words, code=PRELUDE, **env):
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-W", "error", "-c", code, "mcp", *words, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE, cwd=ROOT, env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(ROOT), **env},
+        sys.executable,
+        "-W",
+        "error",
+        "-c",
+        code,
+        "mcp",
+        *words,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=ROOT,
+        env={"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", "PYTHONPATH": str(ROOT), **env},
         limit=8 * 1024 * 1024,
-    )  # fmt: skip
+    )
 
 
 async def asked(child, *messages):
     """Write messages, one a line, and read one answer."""
     for message in messages:
-        child.stdin.write((message if isinstance(message, bytes) else json.dumps(message).encode()) + b"\n")
+        child.stdin.write(
+            (message if isinstance(message, bytes) else json.dumps(message).encode()) + b"\n"
+        )
     async with asyncio.timeout(DEADLINE_S):
         return json.loads(await child.stdout.readline())
 
@@ -45,11 +69,20 @@ async def ended(child):
 
 @pytest.mark.requirement("MCP-stdio")
 async def test_stdout_carries_messages_only_and_the_end_of_stdin_is_the_end(tmp_path):
-    noisy = PRELUDE.replace("from edge.cli", "import edge.facades.mcp_results as r; w = r.text; r.text = lambda d: print('NOISE') or w(d); from edge.cli")
+    noisy = PRELUDE.replace(
+        "from edge.cli",
+        "import edge.facades.mcp_results as r; w = r.text; "
+        "r.text = lambda d: print('NOISE') or w(d); from edge.cli",
+    )
     async with open_house(tmp_path) as house:
         child = await started("--socket", str(house.path), code=noisy)
         hello = await asked(child, HELLO)
-        call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "notes__add", "arguments": {}}}
+        call = {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "notes__add", "arguments": {}},
+        }
         called = await asked(child, {"jsonrpc": "2.0", "method": "notifications/initialized"}, call)
         child.stdin.close()
         code, rest, err = await ended(child)
@@ -73,17 +106,27 @@ async def test_a_message_that_is_too_long_costs_itself_and_sigterm_is_a_clean_en
         child.stdin.close()
     assert (refused["id"], refused["error"]["code"]) == (None, -32600)
     assert "more than 4194304 bytes" in refused["error"]["message"]
-    assert [tool["name"] for tool in listed["result"]["tools"]] == ["notes__add", "get_pending_result"]
+    assert [tool["name"] for tool in listed["result"]["tools"]] == [
+        "notes__add",
+        "get_pending_result",
+    ]
     assert code == 0
     assert "more than 4194304 bytes" in err
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize(("line", "number", "code"), [
-    ("not json", None, -32700), ("[" * 100_000, None, -32700), ("[]", None, -32600), ('{"jsonrpc": "2.0", "id": "a", "method": 5}', "a", -32600),
-    ('{"id": 3, "method": "ping"}', 3, -32600), ('{"jsonrpc": "2.0", "id": true, "method": "ping"}', None, -32600),
-    ('{"jsonrpc": "2.0", "id": 4, "result": 5}', None, -32600),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "number", "code"),
+    [
+        ("not json", None, -32700),
+        ("[" * 100_000, None, -32700),
+        ("[]", None, -32600),
+        ('{"jsonrpc": "2.0", "id": "a", "method": 5}', "a", -32600),
+        ('{"id": 3, "method": "ping"}', 3, -32600),
+        ('{"jsonrpc": "2.0", "id": true, "method": "ping"}', None, -32600),
+        ('{"jsonrpc": "2.0", "id": 4, "result": 5}', None, -32600),
+    ],
+)
 def test_what_is_no_message_is_answered_to_the_id_it_has(line, number, code):
     from edge.facades.mcp_stdio import _refusal
 
@@ -106,18 +149,34 @@ def said(capsys, *words):
     return code, capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("words", "problem"), [
-    (["--token-file", "x"], "--token-file and --allow-host are for --http"), (["--http", "nowhere"], "is not HOST:PORT"),
-    (["--http", "127.0.0.1:99999"], "is not HOST:PORT"), (["--http", "systemd"], "systemd handed no socket over"), (["--rate", "0"], "1 to 100000"),
-    (["--http", "127.0.0.1:0", "--token-file", "/nonexistent/token"], "cannot be read: No such file"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--token-file", "x"], "--token-file and --allow-host are for --http"),
+        (["--http", "nowhere"], "is not HOST:PORT"),
+        (["--http", "127.0.0.1:99999"], "is not HOST:PORT"),
+        (["--http", "systemd"], "systemd handed no socket over"),
+        (["--rate", "0"], "1 to 100000"),
+        (
+            ["--http", "127.0.0.1:0", "--token-file", "/nonexistent/token"],
+            "cannot be read: No such file",
+        ),
+    ],
+)
 def test_what_cannot_be_meant_is_told_before_anything_is_served(capsys, words, problem):
     code, err = said(capsys, *words)
     assert code == 2
     assert problem in err
 
 
-@pytest.mark.parametrize(("content", "problem"), [(b"short", "at least 16"), (b"two words of a token", "at least 16"), ("schlüssel-schlüssel".encode(), "plain letters")])
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"short", "at least 16"),
+        (b"two words of a token", "at least 16"),
+        ("schlüssel-schlüssel".encode(), "plain letters"),
+    ],
+)
 @pytest.mark.requirement("MCP-token")
 def test_a_token_that_protects_nothing_is_refused(capsys, tmp_path, content, problem):
     (tmp_path / "mcp-token").write_bytes(content)

@@ -1,7 +1,9 @@
-"""A private D-Bus and a small bluetoothd on it: real bus, real bleak and our code above; only the daemon is played.
+"""A private D-Bus and a small bluetoothd on it: real bus, real bleak and our code above; only the
+daemon is played.
 
-It keeps adapters, glasses in the air and their GATT objects as BlueZ shows them, and can be hurt as BlueZ is. The glasses
-behind a device object are the mock's own: what is written and notified is the real protocol.
+It keeps adapters, glasses in the air and their GATT objects as BlueZ shows them, and can be hurt as
+BlueZ is. The glasses behind a device object are the mock's own: what is written and notified is the
+real protocol.
 """
 
 import asyncio
@@ -24,7 +26,7 @@ SERVICE, CHARACTERISTIC = "org.bluez.GattService1", "org.bluez.GattCharacteristi
 
 CONFIG = """<busconfig><type>system</type><listen>unix:path={socket}</listen>
 <policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy>
-</busconfig>"""
+</busconfig>"""  # noqa: E501
 
 
 class Bus:
@@ -87,21 +89,39 @@ class Peer:
     def device(self):
         name = self.glasses.model.names[0]
         return {
-            "Address": Variant("s", self.address), "Alias": Variant("s", name), "Name": Variant("s", name),
-            "UUIDs": Variant("as", [SERVICE_UUID]), "Adapter": Variant("o", self.adapter), "RSSI": Variant("n", -50),
-            "Connected": Variant("b", False), "ServicesResolved": Variant("b", False), "Paired": Variant("b", self.paired),
-        }  # fmt: skip
+            "Address": Variant("s", self.address),
+            "Alias": Variant("s", name),
+            "Name": Variant("s", name),
+            "UUIDs": Variant("as", [SERVICE_UUID]),
+            "Adapter": Variant("o", self.adapter),
+            "RSSI": Variant("n", -50),
+            "Connected": Variant("b", False),
+            "ServicesResolved": Variant("b", False),
+            "Paired": Variant("b", self.paired),
+        }
 
     def gatt(self):
         service = f"{self.path}/service0001"
         flags = {INFO_UUID: ["read"], RX_UUID: ["write-without-response"], TX_UUID: ["notify"]}
         chars = {
             f"{service}/char000{2 * n}": {
-                "UUID": Variant("s", uuid), "Service": Variant("o", service), "Flags": Variant("as", flag),
-                "MTU": Variant("q", self.mtu), "Value": Variant("ay", b""),
-            } for n, (uuid, flag) in enumerate(flags.items(), 1)
-        }  # fmt: skip
-        head = {service: {SERVICE: {"UUID": Variant("s", SERVICE_UUID), "Device": Variant("o", self.path), "Primary": Variant("b", True)}}}
+                "UUID": Variant("s", uuid),
+                "Service": Variant("o", service),
+                "Flags": Variant("as", flag),
+                "MTU": Variant("q", self.mtu),
+                "Value": Variant("ay", b""),
+            }
+            for n, (uuid, flag) in enumerate(flags.items(), 1)
+        }
+        head = {
+            service: {
+                SERVICE: {
+                    "UUID": Variant("s", SERVICE_UUID),
+                    "Device": Variant("o", self.path),
+                    "Primary": Variant("b", True),
+                }
+            }
+        }
         return head | {path: {CHARACTERISTIC: has} for path, has in chars.items()}
 
 
@@ -154,7 +174,9 @@ class FakeBluez:
 
     async def power(self, path=HCI0, *, on):
         for peer in self.peers if not on else ():
-            await self._hang_up(peer, tell=peer.adapter != path)  # BlueZ tells only later: the watch must be first
+            await self._hang_up(
+                peer, tell=peer.adapter != path
+            )  # BlueZ tells only later: the watch must be first
         self.change(path, ADAPTER, Powered=Variant("b", on))
 
     async def unplug(self, path=HCI0):
@@ -167,7 +189,11 @@ class FakeBluez:
         self._add(path, {ADAPTER: self._adapter(powered=powered)})
 
     def _adapter(self, *, powered):
-        return {"Powered": Variant("b", powered), "Roles": Variant("as", ["central"]), "Address": Variant("s", "00:11:22:33:44:55")}
+        return {
+            "Powered": Variant("b", powered),
+            "Roles": Variant("as", ["central"]),
+            "Address": Variant("s", "00:11:22:33:44:55"),
+        }
 
     # -------------------------------------------------------------- D-Bus
 
@@ -188,14 +214,25 @@ class FakeBluez:
 
     def _tell(self, path, interface, member, signature, *body):
         if self._bus is not None and self._bus.connected:
-            self._bus.send(Message(
-                message_type=MessageType.SIGNAL, path=path, interface=interface, member=member, signature=signature, body=list(body),
-            ))  # fmt: skip
+            self._bus.send(
+                Message(
+                    message_type=MessageType.SIGNAL,
+                    path=path,
+                    interface=interface,
+                    member=member,
+                    signature=signature,
+                    body=list(body),
+                )
+            )
 
     def _asked(self, message):
         if self._bus is None:
-            return True  # killed with the question unread: nobody answers it, and the bus tells who asked
-        if message.message_type is not MessageType.METHOD_CALL or message.destination not in (BLUEZ, self._bus.unique_name):
+            # killed with the question unread: nobody answers it, and the bus tells who asked
+            return True
+        if message.message_type is not MessageType.METHOD_CALL or message.destination not in (
+            BLUEZ,
+            self._bus.unique_name,
+        ):
             return None
         self.calls.append((message.member, message.path))
         if message.member in self.silent:
@@ -205,7 +242,9 @@ class FakeBluez:
             return Message.new_error(message, name, text)
         answer = getattr(self, f"_on_{message.member}", None)
         if answer is None or (message.path != "/" and message.path not in self.objects):
-            return Message.new_error(message, "org.freedesktop.DBus.Error.UnknownObject", "Method does not exist")
+            return Message.new_error(
+                message, "org.freedesktop.DBus.Error.UnknownObject", "Method does not exist"
+            )
         return answer(message)
 
     def _on_GetManagedObjects(self, message):  # noqa: N802 - D-Bus's name, as below
@@ -227,7 +266,10 @@ class FakeBluez:
 
     def _advertise(self):
         for peer in self.peers if self._scanning else ():
-            there = peer.adapter in self.objects and self.objects[peer.adapter][ADAPTER]["Powered"].value
+            there = (
+                peer.adapter in self.objects
+                and self.objects[peer.adapter][ADAPTER]["Powered"].value
+            )
             if not there or peer.near is not None or peer.hides:
                 continue
             if peer.path in self.objects:
@@ -280,7 +322,12 @@ class FakeBluez:
         if tell and peer.path in self.objects:
             for gone in [p for p in self.objects if p.startswith(f"{peer.path}/")]:
                 self._remove(gone)
-            self.change(peer.path, DEVICE, Connected=Variant("b", False), ServicesResolved=Variant("b", False))
+            self.change(
+                peer.path,
+                DEVICE,
+                Connected=Variant("b", False),
+                ServicesResolved=Variant("b", False),
+            )
             self._advertise()
 
     def _on_ReadValue(self, message):  # noqa: N802
@@ -326,5 +373,3 @@ def no_bluetoothctl(monkeypatch):
     from bleak.backends.bluezdbus.version import BlueZFeatures
 
     monkeypatch.setattr(BlueZFeatures, "checked_bluez_version", True)
-
-

@@ -1,4 +1,6 @@
-"""What tests of the mock share: an ear for its events, a central made of real parts, a link in memory."""
+"""What tests of the mock share: an ear for its events, a central made of real parts, a link in
+memory.
+"""
 
 import asyncio
 import time
@@ -32,7 +34,9 @@ class Ear:
         self.events.append(event)
         self._news.set()
 
-    async def wait(self, name: str, *, count: int = 1, where: Callable[[dict[str, Any]], bool] = bool) -> dict[str, Any]:
+    async def wait(
+        self, name: str, *, count: int = 1, where: Callable[[dict[str, Any]], bool] = bool
+    ) -> dict[str, Any]:
         """Give the `count`-th event of this name that fits."""
         async with asyncio.timeout(DEADLINE_S):
             while len(found := [e for e in self.events if e["event"] == name and where(e)]) < count:

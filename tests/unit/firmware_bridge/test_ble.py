@@ -1,4 +1,6 @@
-"""Our face of bleak: scan, connect, packets, and every failure with a reason and the next thing to do."""
+"""Our face of bleak: scan, connect, packets, and every failure with a reason and the next thing
+to do.
+"""
 
 import asyncio
 import subprocess
@@ -42,11 +44,17 @@ async def mock(radio, tmp_path, ear):
 async def test_scan_returns_as_soon_as_glasses_are_heard(radio, mock) -> None:
     async with asyncio.timeout(20):
         sighting = await scan(radio, timeout_s=60)
-    assert (sighting.entry.key, sighting.address, sighting.name) == ("mock:display", mock.address, "MOCK-DSP")
+    assert (sighting.entry.key, sighting.address, sighting.name) == (
+        "mock:display",
+        mock.address,
+        "MOCK-DSP",
+    )
     assert sighting.rssi < 0
 
 
-async def test_a_long_look_around_lets_others_have_the_radio_in_between(radio, mock, monkeypatch) -> None:
+async def test_a_long_look_around_lets_others_have_the_radio_in_between(
+    radio, mock, monkeypatch
+) -> None:
     monkeypatch.setattr("firmware_bridge.transports.ble.TURN_S", 0.1)
     looking = asyncio.ensure_future(scan_all(radio, timeout_s=2.0))
     await asyncio.sleep(0)
@@ -58,8 +66,12 @@ async def test_a_long_look_around_lets_others_have_the_radio_in_between(radio, m
 async def test_scan_takes_only_what_was_asked_for(radio, mock, tmp_path) -> None:
     other = await start_mock("mock:audio", radio.air, out_dir=tmp_path)
     try:
-        assert (await scan(radio, timeout_s=DEADLINE_S, model="mock:audio")).address == other.address
-        assert (await scan(radio, timeout_s=DEADLINE_S, address=mock.address.lower())).entry.key == "mock:display"
+        assert (
+            await scan(radio, timeout_s=DEADLINE_S, model="mock:audio")
+        ).address == other.address
+        assert (
+            await scan(radio, timeout_s=DEADLINE_S, address=mock.address.lower())
+        ).entry.key == "mock:display"
         heard = set()
         async with asyncio.timeout(DEADLINE_S):
             while heard != {"mock:display", "mock:audio"}:
@@ -74,7 +86,10 @@ async def test_scan_takes_only_what_was_asked_for(radio, mock, tmp_path) -> None
 async def test_nothing_in_the_air_is_not_found_with_a_hint(radio) -> None:
     with pytest.raises(RadioError) as error:
         await scan(radio, timeout_s=0.1)
-    assert (error.value.reason, "switch the glasses on" in error.value.hint) == (RadioReason.NOT_FOUND, True)
+    assert (error.value.reason, "switch the glasses on" in error.value.hint) == (
+        RadioReason.NOT_FOUND,
+        True,
+    )
     assert await scan_all(radio, timeout_s=0.1) == []
 
 
@@ -101,7 +116,11 @@ async def test_hobby_glasses_are_recognised_by_their_service(radio, tmp_path) ->
 async def test_connect_reads_who_they_are_and_how_much_a_packet_holds(radio, mock) -> None:
     transport = await connect(radio, await scan(radio, timeout_s=DEADLINE_S), timeout_s=DEADLINE_S)
     assert decode_info(transport.info_bytes).model == "mock:display"
-    assert (transport.name, transport.address, transport.max_packet) == ("inproc", mock.address, 244)
+    assert (transport.name, transport.address, transport.max_packet) == (
+        "inproc",
+        mock.address,
+        244,
+    )
     await transport.close()
     await transport.close()
 
@@ -109,7 +128,9 @@ async def test_connect_reads_who_they_are_and_how_much_a_packet_holds(radio, moc
 async def test_a_page_over_the_whole_path(radio, mock, ear) -> None:
     async with meet(radio) as (driver, _):
         await driver.request(Hello("test", "1"), timeout_s=DEADLINE_S)
-        done = await driver.request(ShowPage("s", lines=(TextLine(0, "Grüße"),)), timeout_s=DEADLINE_S)
+        done = await driver.request(
+            ShowPage("s", lines=(TextLine(0, "Grüße"),)), timeout_s=DEADLINE_S
+        )
     assert done.drawn == mock.glasses.lens.lit > 0
     assert (await ear.wait("lens", where=lambda e: e["scene"] == "s"))["lines"] == ["Grüße"]
 
@@ -121,7 +142,9 @@ async def test_the_smallest_mtu_is_enough(radio, tmp_path) -> None:
         async with meet(radio) as (driver, transport):
             assert transport.max_packet == SMALLEST_PACKET
             await driver.request(Hello("test", "1"), timeout_s=DEADLINE_S)
-            await driver.request(ShowPage("s", lines=(TextLine(0, "in many pieces " * 3),)), timeout_s=DEADLINE_S)
+            await driver.request(
+                ShowPage("s", lines=(TextLine(0, "in many pieces " * 3),)), timeout_s=DEADLINE_S
+            )
         assert mock.glasses.lens.text() == ["in many pieces " * 3]
     finally:
         await mock.close()
@@ -158,14 +181,19 @@ async def test_other_glasses_than_advertised_are_refused_and_disconnected(radio,
     import dataclasses
 
     sighting = await scan(radio, timeout_s=DEADLINE_S)
-    strange = dataclasses.replace(sighting.entry, gatt=dataclasses.replace(sighting.entry.gatt, rx="0000180f-0000-1000-8000-00805f9b34fb"))
+    strange = dataclasses.replace(
+        sighting.entry,
+        gatt=dataclasses.replace(sighting.entry.gatt, rx="0000180f-0000-1000-8000-00805f9b34fb"),
+    )
     with pytest.raises(RadioError) as error:
         await connect(radio, dataclasses.replace(sighting, entry=strange), timeout_s=DEADLINE_S)
     assert error.value.reason is RadioReason.STALE_CACHE
     await ear.wait("disconnected")
 
 
-async def test_glasses_that_left_are_a_timeout_and_the_radio_stays_usable(radio, mock, tmp_path) -> None:
+async def test_glasses_that_left_are_a_timeout_and_the_radio_stays_usable(
+    radio, mock, tmp_path
+) -> None:
     sighting = await scan(radio, timeout_s=DEADLINE_S)
     await mock.close()
     with pytest.raises(RadioError) as error:
@@ -180,7 +208,9 @@ async def test_glasses_that_left_are_a_timeout_and_the_radio_stays_usable(radio,
 async def test_scanning_and_connecting_wait_for_each_other(radio, mock) -> None:
     first = await scan(radio, timeout_s=DEADLINE_S)
     results = await asyncio.gather(
-        connect(radio, first, timeout_s=DEADLINE_S), scan_all(radio, timeout_s=0.1), return_exceptions=True
+        connect(radio, first, timeout_s=DEADLINE_S),
+        scan_all(radio, timeout_s=0.1),
+        return_exceptions=True,
     )
     assert results[1] == [], "the scan ran after the connect: connected glasses do not advertise"
     await results[0].close()
@@ -209,7 +239,10 @@ async def test_a_cancelled_scan_is_cancelled_and_stops_listening(radio, mock) ->
     assert (await scan(radio, timeout_s=DEADLINE_S)).entry.key == "mock:display"
 
 
-@pytest.mark.parametrize("moniker", ["", "foo", "tcp:", "tcp:localhost", "tcp:h:0", "tcp:h:99999", "usb:", "usb:x", "inproc:1"])
+@pytest.mark.parametrize(
+    "moniker",
+    ["", "foo", "tcp:", "tcp:localhost", "tcp:h:0", "tcp:h:99999", "usb:", "usb:x", "inproc:1"],
+)
 async def test_a_radio_that_does_not_exist_is_refused_with_those_that_do(moniker: str) -> None:
     with pytest.raises(RadioError) as error:
         await open_radio(moniker)
@@ -240,7 +273,9 @@ async def test_a_radio_in_use_says_so(tmp_path) -> None:
         await mock.close()
 
 
-async def test_bluez_without_bluetoothd_fails_fast_and_says_what_to_start(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+async def test_bluez_without_bluetoothd_fails_fast_and_says_what_to_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path
+) -> None:
     monkeypatch.setenv("DBUS_SYSTEM_BUS_ADDRESS", f"unix:path={tmp_path / 'no-bus'}")
     radio = await open_radio("bluez")
     async with asyncio.timeout(20):
@@ -273,37 +308,133 @@ class BleakBluetoothNotAvailableError(Exception):
     reason = type("Reason", (), {"name": "POWERED_OFF"})
 
 
-@pytest.mark.parametrize(("error", "reason", "hint"), [
-    (BleakBluetoothNotAvailableError("Bluetooth is off"), RadioReason.POWERED_OFF, "bluetoothctl power on"),
-    (BleakDBusError("org.bluez.Error.NotReady", "Resource Not Ready"), RadioReason.POWERED_OFF, "bluetoothctl power on"),
-    (BleakDBusError("org.freedesktop.DBus.Error.ServiceUnknown", "The name org.bluez was not provided"), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
-    (FileNotFoundError(2, "No such file or directory"), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
-    (BleakDBusError("org.bluez.Error.InProgress", "Operation already in progress"), RadioReason.BUSY, "another program"),
-    (BleakDBusError("org.bluez.Error.AuthenticationFailed", ""), RadioReason.REFUSED, "glassd pair"),
-    (BleakDBusError("org.freedesktop.DBus.Error.AccessDenied", "Rejected send message"), RadioReason.NOT_ALLOWED, "bluetooth"),
-    (BleakDBusError("org.freedesktop.DBus.Error.UnknownObject", "Method does not exist"), RadioReason.NOT_FOUND, "near"),
-    (Exception("No Bluetooth adapters found."), RadioReason.NO_ADAPTER, "another radio"),
-    (TimeoutError(), RadioReason.TIMEOUT, "near"),
-    (ModuleNotFoundError("No module named 'bumble'"), RadioReason.NO_ADAPTER, "glassd[sim]"),
-    (BleakDBusError("org.bluez.Error.Failed", "br-connection-canceled"), RadioReason.LINK_FAILED, "nearer"),
-    (BleakDBusError("org.bluez.Error.Failed", "le-connection-abort-by-local"), RadioReason.LINK_FAILED, "nearer"),
-    (BleakDBusError("org.bluez.Error.Failed", "Input/output error"), RadioReason.LINK_FAILED, "nearer"),
-    (Exception("failed to discover services, device disconnected"), RadioReason.LINK_FAILED, "nearer"),
-    (BleakDBusError("org.bluez.Error.AlreadyConnected", ""), RadioReason.CONNECTED_ELSEWHERE, "disconnect them there"),
-    (BleakDBusError("org.bluez.Error.AuthenticationFailed", "No agent available"), RadioReason.NO_AGENT, "glassd pair"),
-    (Exception("the controller refused: PIN_OR_KEY_MISSING"), RadioReason.BOND_LOST, "glassd pair"),
-    (BleakDBusError("org.bluez.Error.NotPermitted", "Notify acquired"), RadioReason.STALE_CACHE, "firmware"),
-    (Exception("Characteristic 6e40 was not found"), RadioReason.STALE_CACHE, "firmware"),
-    (BleakDBusError("org.bluez.Error.Failed", "Insufficient Authentication"), RadioReason.NOT_PAIRED, "glassd pair"),
-    (BleakDBusError("org.freedesktop.systemd1.UnitMasked", ["Unit dbus-org.bluez.service is masked."]), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
-    (BleakDBusError("org.freedesktop.DBus.Error.FileExists", ["Unit dbus-org.bluez.service failed to load properly"]), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
-    (EOFError(), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
-    (ConnectionError("bluetoothd is gone"), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
-    (ConnectionError("the adapter hci0 is gone"), RadioReason.NO_ADAPTER, "plug in"),
-    (ConnectionError("the adapter hci0 is not powered"), RadioReason.POWERED_OFF, "bluetoothctl power on"),
-    (RuntimeError("whatever"), RadioReason.OTHER, ""),
-])  # fmt: skip
-def test_every_known_text_has_a_reason_and_a_way_out(error: Exception, reason: RadioReason, hint: str) -> None:
+@pytest.mark.parametrize(
+    ("error", "reason", "hint"),
+    [
+        (
+            BleakBluetoothNotAvailableError("Bluetooth is off"),
+            RadioReason.POWERED_OFF,
+            "bluetoothctl power on",
+        ),
+        (
+            BleakDBusError("org.bluez.Error.NotReady", "Resource Not Ready"),
+            RadioReason.POWERED_OFF,
+            "bluetoothctl power on",
+        ),
+        (
+            BleakDBusError(
+                "org.freedesktop.DBus.Error.ServiceUnknown", "The name org.bluez was not provided"
+            ),
+            RadioReason.NO_SERVICE,
+            "systemctl start bluetooth",
+        ),
+        (
+            FileNotFoundError(2, "No such file or directory"),
+            RadioReason.NO_SERVICE,
+            "systemctl start bluetooth",
+        ),
+        (
+            BleakDBusError("org.bluez.Error.InProgress", "Operation already in progress"),
+            RadioReason.BUSY,
+            "another program",
+        ),
+        (
+            BleakDBusError("org.bluez.Error.AuthenticationFailed", ""),
+            RadioReason.REFUSED,
+            "glassd pair",
+        ),
+        (
+            BleakDBusError("org.freedesktop.DBus.Error.AccessDenied", "Rejected send message"),
+            RadioReason.NOT_ALLOWED,
+            "bluetooth",
+        ),
+        (
+            BleakDBusError("org.freedesktop.DBus.Error.UnknownObject", "Method does not exist"),
+            RadioReason.NOT_FOUND,
+            "near",
+        ),
+        (Exception("No Bluetooth adapters found."), RadioReason.NO_ADAPTER, "another radio"),
+        (TimeoutError(), RadioReason.TIMEOUT, "near"),
+        (ModuleNotFoundError("No module named 'bumble'"), RadioReason.NO_ADAPTER, "glassd[sim]"),
+        (
+            BleakDBusError("org.bluez.Error.Failed", "br-connection-canceled"),
+            RadioReason.LINK_FAILED,
+            "nearer",
+        ),
+        (
+            BleakDBusError("org.bluez.Error.Failed", "le-connection-abort-by-local"),
+            RadioReason.LINK_FAILED,
+            "nearer",
+        ),
+        (
+            BleakDBusError("org.bluez.Error.Failed", "Input/output error"),
+            RadioReason.LINK_FAILED,
+            "nearer",
+        ),
+        (
+            Exception("failed to discover services, device disconnected"),
+            RadioReason.LINK_FAILED,
+            "nearer",
+        ),
+        (
+            BleakDBusError("org.bluez.Error.AlreadyConnected", ""),
+            RadioReason.CONNECTED_ELSEWHERE,
+            "disconnect them there",
+        ),
+        (
+            BleakDBusError("org.bluez.Error.AuthenticationFailed", "No agent available"),
+            RadioReason.NO_AGENT,
+            "glassd pair",
+        ),
+        (
+            Exception("the controller refused: PIN_OR_KEY_MISSING"),
+            RadioReason.BOND_LOST,
+            "glassd pair",
+        ),
+        (
+            BleakDBusError("org.bluez.Error.NotPermitted", "Notify acquired"),
+            RadioReason.STALE_CACHE,
+            "firmware",
+        ),
+        (Exception("Characteristic 6e40 was not found"), RadioReason.STALE_CACHE, "firmware"),
+        (
+            BleakDBusError("org.bluez.Error.Failed", "Insufficient Authentication"),
+            RadioReason.NOT_PAIRED,
+            "glassd pair",
+        ),
+        (
+            BleakDBusError(
+                "org.freedesktop.systemd1.UnitMasked", ["Unit dbus-org.bluez.service is masked."]
+            ),
+            RadioReason.NO_SERVICE,
+            "systemctl start bluetooth",
+        ),
+        (
+            BleakDBusError(
+                "org.freedesktop.DBus.Error.FileExists",
+                ["Unit dbus-org.bluez.service failed to load properly"],
+            ),
+            RadioReason.NO_SERVICE,
+            "systemctl start bluetooth",
+        ),
+        (EOFError(), RadioReason.NO_SERVICE, "systemctl start bluetooth"),
+        (
+            ConnectionError("bluetoothd is gone"),
+            RadioReason.NO_SERVICE,
+            "systemctl start bluetooth",
+        ),
+        (ConnectionError("the adapter hci0 is gone"), RadioReason.NO_ADAPTER, "plug in"),
+        (
+            ConnectionError("the adapter hci0 is not powered"),
+            RadioReason.POWERED_OFF,
+            "bluetoothctl power on",
+        ),
+        (RuntimeError("whatever"), RadioReason.OTHER, ""),
+    ],
+)
+def test_every_known_text_has_a_reason_and_a_way_out(
+    error: Exception, reason: RadioReason, hint: str
+) -> None:
     told = classify(error, "scanning")
     assert told.reason is reason
     assert hint in told.hint
@@ -311,7 +442,9 @@ def test_every_known_text_has_a_reason_and_a_way_out(error: Exception, reason: R
 
 
 def test_what_is_said_is_words_not_names_of_code() -> None:
-    absent = exc.BleakBluetoothNotAvailableError("no virtual adapter at h:1", exc.BleakBluetoothNotAvailableReason.NO_BLUETOOTH)
+    absent = exc.BleakBluetoothNotAvailableError(
+        "no virtual adapter at h:1", exc.BleakBluetoothNotAvailableReason.NO_BLUETOOTH
+    )
     assert str(classify(absent, "scanning")) == "scanning: no virtual adapter at h:1"
 
 
@@ -331,7 +464,9 @@ def test_remote_text_is_made_plain_before_anybody_reads_it() -> None:
     assert len(str(told)) < 400
 
 
-async def test_packets_that_nobody_takes_are_cut_off_before_they_fill_the_memory(radio, mock) -> None:
+async def test_packets_that_nobody_takes_are_cut_off_before_they_fill_the_memory(
+    radio, mock
+) -> None:
     transport = await connect(radio, await scan(radio, timeout_s=DEADLINE_S), timeout_s=DEADLINE_S)
     try:
         for _ in range(3 * MAX_QUEUED_PACKETS):

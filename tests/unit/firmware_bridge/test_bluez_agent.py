@@ -1,4 +1,6 @@
-"""Our pairing agent on a real private bus, with a bluetoothd that asks what the real one asks (facts: lab, t8)."""
+"""Our pairing agent on a real private bus, with a bluetoothd that asks what the real one asks
+(facts: lab, t8).
+"""
 
 import asyncio
 import shutil
@@ -11,7 +13,14 @@ from dbus_fast.aio import MessageBus
 
 from firmware_bridge.bonding import How, Witness
 from firmware_bridge.transports import bluez_agent
-from firmware_bridge.transports.bluez_agent import AGENT, BLUEZ, PATH, BluezBonding, BluezError, closed
+from firmware_bridge.transports.bluez_agent import (
+    AGENT,
+    BLUEZ,
+    PATH,
+    BluezBonding,
+    BluezError,
+    closed,
+)
 from tests.system import needs
 
 DBUS_DAEMON = shutil.which("dbus-daemon")
@@ -28,7 +37,15 @@ def bus_address(tmp_path_factory):
     """A bus of our own; ended by pid."""
     place = tmp_path_factory.mktemp("bus")
     process = subprocess.Popen(
-        [DBUS_DAEMON, "--session", "--nofork", "--print-address=1", f"--address=unix:path={place / 'bus'}"], stdout=subprocess.PIPE, text=True
+        [
+            DBUS_DAEMON,
+            "--session",
+            "--nofork",
+            "--print-address=1",
+            f"--address=unix:path={place / 'bus'}",
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     try:
         yield process.stdout.readline().strip()
@@ -47,11 +64,17 @@ class Bluetoothd:
         self.news = asyncio.Condition()
         self.agent = None
         self.refuse = set()
-        self.devices = {DEVICE: {"Address": Variant("s", ADDRESS), "Paired": Variant("b", True)}, OTHER: {"Address": Variant("s", "F0:00:00:00:00:99")}}
+        self.devices = {
+            DEVICE: {"Address": Variant("s", ADDRESS), "Paired": Variant("b", True)},
+            OTHER: {"Address": Variant("s", "F0:00:00:00:00:99")},
+        }
         bus.add_message_handler(self.on_message)
 
     def on_message(self, message):
-        if message.message_type is not MessageType.METHOD_CALL or message.destination not in (BLUEZ, self.bus.unique_name):
+        if message.message_type is not MessageType.METHOD_CALL or message.destination not in (
+            BLUEZ,
+            self.bus.unique_name,
+        ):
             return None
         self.calls.append((message.member, *message.body))
         if message.member in self.refuse:
@@ -62,8 +85,12 @@ class Bluetoothd:
             case "UnregisterAgent":
                 self.agent = None
             case "GetManagedObjects":
-                objects = {path: {"org.bluez.Device1": props} for path, props in self.devices.items()}
-                return Message.new_method_return(message, "a{oa{sa{sv}}}", [{"/org/bluez": {}, **objects}])
+                objects = {
+                    path: {"org.bluez.Device1": props} for path, props in self.devices.items()
+                }
+                return Message.new_method_return(
+                    message, "a{oa{sa{sv}}}", [{"/org/bluez": {}, **objects}]
+                )
             case "RemoveDevice":
                 del self.devices[message.body[0]]
         return Message.new_method_return(message)
@@ -71,9 +98,16 @@ class Bluetoothd:
     async def ask(self, member, signature, *body):
         """Ask the agent; gives its answer's body, or the name of the error."""
         async with asyncio.timeout(DEADLINE_S):
-            answer = await self.bus.call(Message(
-                destination=self.agent, path=PATH, interface=AGENT, member=member, signature=signature, body=list(body),
-            ))  # fmt: skip
+            answer = await self.bus.call(
+                Message(
+                    destination=self.agent,
+                    path=PATH,
+                    interface=AGENT,
+                    member=member,
+                    signature=signature,
+                    body=list(body),
+                )
+            )
         return answer.error_name if answer.message_type is MessageType.ERROR else answer.body
 
 
@@ -114,7 +148,10 @@ class Person:
 @asynccontextmanager
 async def asking(bus_address, person, **options):
     witness = Witness(person, **options)
-    async with bluetoothd(bus_address) as daemon, BluezBonding(bus_address).asking(ADDRESS, witness):
+    async with (
+        bluetoothd(bus_address) as daemon,
+        BluezBonding(bus_address).asking(ADDRESS, witness),
+    ):
         yield daemon, witness
 
 
@@ -122,7 +159,10 @@ async def asking(bus_address, person, **options):
 async def test_the_agent_is_there_only_while_pairing_and_is_the_default_one_then(bus_address):
     async with bluetoothd(bus_address) as daemon:
         async with BluezBonding(bus_address).asking(ADDRESS, Witness(Person())):
-            assert daemon.calls == [("RegisterAgent", PATH, "KeyboardDisplay"), ("RequestDefaultAgent", PATH)]
+            assert daemon.calls == [
+                ("RegisterAgent", PATH, "KeyboardDisplay"),
+                ("RequestDefaultAgent", PATH),
+            ]
             assert daemon.agent
         assert daemon.calls[-1] == ("UnregisterAgent", PATH)
         assert daemon.agent is None
@@ -134,7 +174,10 @@ async def test_a_passkey_is_asked_for_and_handed_over(bus_address):
         assert witness.how is How.PASSKEY
 
 
-@pytest.mark.parametrize(("says", "answer", "how"), [(True, [], How.COMPARED), (False, "org.bluez.Error.Rejected", How.JUST_WORKS)])
+@pytest.mark.parametrize(
+    ("says", "answer", "how"),
+    [(True, [], How.COMPARED), (False, "org.bluez.Error.Rejected", How.JUST_WORKS)],
+)
 async def test_numbers_are_compared(bus_address, says, answer, how):
     person = Person(says=says)
     async with asking(bus_address, person) as (daemon, witness):
@@ -151,12 +194,21 @@ async def test_a_code_to_be_typed_on_the_glasses_is_shown_once(bus_address):
 
 
 @pytest.mark.requirement("I4-agent-window")
-@pytest.mark.parametrize(("member", "signature", "body"), [
-    ("RequestPasskey", "o", [OTHER]), ("RequestConfirmation", "ou", [OTHER, 1]), ("DisplayPasskey", "ouq", [OTHER, 1, 0]),
-    ("RequestPinCode", "o", [DEVICE]), ("RequestAuthorization", "o", [DEVICE]), ("DisplayPinCode", "os", [DEVICE, "0000"]),
-    ("AuthorizeService", "os", [DEVICE, "1800"]), ("RequestPasskey", "s", ["nonsense"]), ("RequestPasskey", "", []),
-    ("RequestMoney", "o", [DEVICE]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("member", "signature", "body"),
+    [
+        ("RequestPasskey", "o", [OTHER]),
+        ("RequestConfirmation", "ou", [OTHER, 1]),
+        ("DisplayPasskey", "ouq", [OTHER, 1, 0]),
+        ("RequestPinCode", "o", [DEVICE]),
+        ("RequestAuthorization", "o", [DEVICE]),
+        ("DisplayPinCode", "os", [DEVICE, "0000"]),
+        ("AuthorizeService", "os", [DEVICE, "1800"]),
+        ("RequestPasskey", "s", ["nonsense"]),
+        ("RequestPasskey", "", []),
+        ("RequestMoney", "o", [DEVICE]),
+    ],
+)
 async def test_everything_else_is_refused_and_proves_nothing(bus_address, member, signature, body):
     person = Person(passkey=1)
     async with asking(bus_address, person) as (daemon, witness):
@@ -170,9 +222,16 @@ async def test_only_bluetoothd_may_ask(bus_address):
     async with asking(bus_address, person) as (daemon, _witness):
         stranger = await MessageBus(bus_address=bus_address).connect()
         try:
-            answer = await stranger.call(Message(
-                destination=daemon.agent, path=PATH, interface=AGENT, member="RequestPasskey", signature="o", body=[DEVICE],
-            ))  # fmt: skip
+            answer = await stranger.call(
+                Message(
+                    destination=daemon.agent,
+                    path=PATH,
+                    interface=AGENT,
+                    member="RequestPasskey",
+                    signature="o",
+                    body=[DEVICE],
+                )
+            )
             assert answer.error_name == "org.bluez.Error.Rejected"
             assert not person.asked.is_set()
         finally:
@@ -213,11 +272,20 @@ async def test_leaving_while_a_question_is_open_takes_it_away(bus_address):
 @pytest.mark.requirement("I4-agent-restart")
 async def test_a_restarted_bluetoothd_gets_the_agent_again(bus_address):
     person = Person(passkey=99)
-    async with bluetoothd(bus_address) as first, BluezBonding(bus_address).asking(ADDRESS, Witness(person)):
-        await first.bus.call(Message(
-            destination="org.freedesktop.DBus", path="/org/freedesktop/DBus", interface="org.freedesktop.DBus", member="ReleaseName",
-            signature="s", body=[BLUEZ],
-        ))  # fmt: skip
+    async with (
+        bluetoothd(bus_address) as first,
+        BluezBonding(bus_address).asking(ADDRESS, Witness(person)),
+    ):
+        await first.bus.call(
+            Message(
+                destination="org.freedesktop.DBus",
+                path="/org/freedesktop/DBus",
+                interface="org.freedesktop.DBus",
+                member="ReleaseName",
+                signature="s",
+                body=[BLUEZ],
+            )
+        )
         async with bluetoothd(bus_address) as second:
             async with asyncio.timeout(DEADLINE_S):
                 while len(second.calls) < 2:
@@ -246,7 +314,9 @@ async def test_a_silent_bluetoothd_is_given_up(bus_address, monkeypatch):
     bus = await MessageBus(bus_address=bus_address).connect()
     try:
         await bus.request_name(BLUEZ)
-        bus.add_message_handler(lambda message: True if message.message_type is MessageType.METHOD_CALL else None)
+        bus.add_message_handler(
+            lambda message: True if message.message_type is MessageType.METHOD_CALL else None
+        )
         async with asyncio.timeout(DEADLINE_S):
             with pytest.raises(TimeoutError):
                 async with BluezBonding(bus_address).asking(ADDRESS, Witness(Person())):

@@ -1,4 +1,6 @@
-"""BlueZ watched over a real D-Bus: whatever goes is told at once, whatever comes back is noticed, and cures reach it."""
+"""BlueZ watched over a real D-Bus: whatever goes is told at once, whatever comes back is
+noticed, and cures reach it.
+"""
 
 import asyncio
 
@@ -34,7 +36,9 @@ async def watch(bluez):
 
 @pytest.fixture
 def glasses(tmp_path):
-    return MockGlasses(find("mock:display"), out_dir=tmp_path, time=SimTime(50), tell=lambda _event: None)
+    return MockGlasses(
+        find("mock:display"), out_dir=tmp_path, time=SimTime(50), tell=lambda _event: None
+    )
 
 
 async def soon(awaitable):
@@ -66,13 +70,19 @@ async def kill_bus(bluez):
     bluez.bus.kill()
 
 
-LOSSES = [(power_off, "the adapter hci0 is not powered"), (unplug, "the adapter hci0 is gone"), (die, "bluetoothd is gone"),
-          (kill_bus, "D-Bus is gone")]  # fmt: skip
+LOSSES = [
+    (power_off, "the adapter hci0 is not powered"),
+    (unplug, "the adapter hci0 is gone"),
+    (die, "bluetoothd is gone"),
+    (kill_bus, "D-Bus is gone"),
+]
 
 
 @pytest.mark.requirement("I4-link-adapter")
 @pytest.mark.parametrize(("hurt", "why"), LOSSES)
-async def test_every_way_to_lose_the_radio_is_told_at_once_to_who_waits_and_to_who_listens(bluez, watch, hurt, why):
+async def test_every_way_to_lose_the_radio_is_told_at_once_to_who_waits_and_to_who_listens(
+    bluez, watch, hurt, why
+):
     told = []
     watch.on_lost(told.append)
     assert watch.usable
@@ -200,14 +210,18 @@ async def test_reset_powers_the_adapter_off_and_on(bluez, watch, monkeypatch):
     assert bluez.objects[HCI0][ADAPTER]["Powered"].value is True
 
 
-async def test_reset_spares_an_adapter_that_somebody_uses_and_one_that_is_off(bluez, watch, glasses):
+async def test_reset_spares_an_adapter_that_somebody_uses_and_one_that_is_off(
+    bluez, watch, glasses
+):
     peer = await linked(bluez, glasses)
     await soon(BluezCure(watch).reset())
     assert not [call for call in bluez.calls if call[0] == "Set"]
     await bluez.walk_away(peer)
     await gone(bluez.power(on=False), watch)
     await soon(BluezCure(watch).reset())
-    assert not [call for call in bluez.calls if call[0] == "Set"], "somebody switched it off, and may want it so"
+    assert not [call for call in bluez.calls if call[0] == "Set"], (
+        "somebody switched it off, and may want it so"
+    )
 
 
 async def test_a_reset_that_is_cut_short_leaves_the_adapter_on(bluez, watch):

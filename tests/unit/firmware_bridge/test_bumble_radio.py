@@ -1,11 +1,18 @@
-"""bleak over bumble: the same BleakClient as on BlueZ, on virtual controllers, in process and over TCP."""
+"""bleak over bumble: the same BleakClient as on BlueZ, on virtual controllers, in process and
+over TCP.
+"""
 
 import asyncio
 import contextlib
 
 import pytest
 from bleak import BleakClient, BleakScanner
-from bleak.exc import BleakBluetoothNotAvailableError, BleakDeviceNotFoundError, BleakError, BleakGATTProtocolError
+from bleak.exc import (
+    BleakBluetoothNotAvailableError,
+    BleakDeviceNotFoundError,
+    BleakError,
+    BleakGATTProtocolError,
+)
 
 from firmware_bridge.codecs.reference import INFO_UUID, RX_UUID, SERVICE_UUID, TX_UUID, decode_info
 from firmware_bridge.sim.air import Air
@@ -17,9 +24,12 @@ from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear
 pytestmark = pytest.mark.enable_socket
 
 HELLO = bytes.fromhex(
-    "0103 0000 2400 20000000 85 a174 a568656c6c6f a16e01 a17601 a46e616d65 a178 a776657273696f6e a131"
+    "0103 0000 2400 20000000 85 a174 a568656c6c6f a16e01 a17601 "
+    "a46e616d65 a178 a776657273696f6e a131"
 )
-"""By hand from PROFILE.md: DATA, FIRST and LAST, frame 0: {t: hello, n: 1, v: 1, name: x, version: 1}, 32 bytes."""
+"""By hand from PROFILE.md: DATA, FIRST and LAST, frame 0: {t: hello, n: 1, v: 1, name: x,
+version: 1}, 32 bytes.
+"""
 
 
 class Setup:
@@ -28,16 +38,20 @@ class Setup:
 
     async def device(self):
         device = await BleakScanner.find_device_by_filter(
-            lambda d, a: SERVICE_UUID in a.service_uuids, timeout=DEADLINE_S, backend=self.bound.scanner
+            lambda d, a: SERVICE_UUID in a.service_uuids,
+            timeout=DEADLINE_S,
+            backend=self.bound.scanner,
         )
         assert device is not None
         return device
 
     async def client(self, lost=None) -> BleakClient:
         return BleakClient(
-            await self.device(), backend=self.bound.client, timeout=DEADLINE_S,
+            await self.device(),
+            backend=self.bound.client,
+            timeout=DEADLINE_S,
             disconnected_callback=lambda _client: lost.append(1) if lost is not None else None,
-        )  # fmt: skip
+        )
 
 
 @pytest.fixture(params=["inproc", "tcp"])
@@ -55,13 +69,21 @@ async def test_scanning_finds_name_service_and_strength(setup: Setup) -> None:
     found = await BleakScanner.discover(timeout=0.2, return_adv=True, backend=setup.bound.scanner)
     ((device, data),) = found.values()
     assert device.address == setup.mock.address
-    assert (device.name, data.local_name, data.service_uuids) == ("MOCK-DSP", "MOCK-DSP", [SERVICE_UUID])
+    assert (device.name, data.local_name, data.service_uuids) == (
+        "MOCK-DSP",
+        "MOCK-DSP",
+        [SERVICE_UUID],
+    )
     assert data.rssi < 0
 
 
 async def test_a_service_filter_keeps_others_out(setup: Setup) -> None:
-    other = await BleakScanner.discover(timeout=0.2, service_uuids=["180f"], backend=setup.bound.scanner)
-    ours = await BleakScanner.discover(timeout=0.2, service_uuids=[SERVICE_UUID], backend=setup.bound.scanner)
+    other = await BleakScanner.discover(
+        timeout=0.2, service_uuids=["180f"], backend=setup.bound.scanner
+    )
+    ours = await BleakScanner.discover(
+        timeout=0.2, service_uuids=[SERVICE_UUID], backend=setup.bound.scanner
+    )
     assert (len(other), len(ours)) == (0, 1)
 
 
@@ -107,7 +129,9 @@ async def test_a_forbidden_operation_is_a_protocol_error(setup: Setup) -> None:
 
 
 async def test_an_address_alone_is_enough(setup: Setup) -> None:
-    async with BleakClient(setup.mock.address, backend=setup.bound.client, timeout=DEADLINE_S) as client:
+    async with BleakClient(
+        setup.mock.address, backend=setup.bound.client, timeout=DEADLINE_S
+    ) as client:
         assert client.name == "MOCK-DSP"
 
 
@@ -164,7 +188,9 @@ async def test_losing_the_link_calls_back_once_and_fails_what_is_under_way(setup
         pass
 
 
-async def test_when_the_stream_dies_everything_on_it_ends_once_and_a_fresh_one_is_opened(setup: Setup) -> None:
+async def test_when_the_stream_dies_everything_on_it_ends_once_and_a_fresh_one_is_opened(
+    setup: Setup,
+) -> None:
     lost: list[int] = []
     client = await setup.client(lost)
     await client.connect()
@@ -205,7 +231,9 @@ async def test_an_attempt_that_is_cancelled_can_be_made_again(tmp_path) -> None:
     try:
         device = await Setup(bound, mock, None).device()
         mock.mount.antennas[0].source.le_legacy_advertiser.stop()
-        attempt = asyncio.ensure_future(BleakClient(device, backend=bound.client, timeout=DEADLINE_S).connect())
+        attempt = asyncio.ensure_future(
+            BleakClient(device, backend=bound.client, timeout=DEADLINE_S).connect()
+        )
         adapter = await bound.slot.adapter()
         async with asyncio.timeout(DEADLINE_S):
             while not adapter.device.is_le_connecting:
@@ -284,7 +312,9 @@ async def test_a_burst_of_writes_arrives_whole_and_in_order(setup: Setup) -> Non
 
 
 async def test_a_link_lost_at_any_moment_of_an_operation_ends_it_at_once(setup: Setup) -> None:
-    """Also between two requests of one operation, where bumble would ask the dead link and wait 30 s."""
+    """Also between two requests of one operation, where bumble would ask the dead link and wait
+    30 s.
+    """
     loop = asyncio.get_running_loop()
 
     def lose_in(turns: int) -> None:
@@ -302,7 +332,9 @@ async def test_a_link_lost_at_any_moment_of_an_operation_ends_it_at_once(setup: 
                         await client.read_gatt_char(INFO_UUID)
 
 
-async def test_opening_that_is_called_off_at_any_moment_leaves_no_half_conversation(tmp_path, caplog) -> None:
+async def test_opening_that_is_called_off_at_any_moment_leaves_no_half_conversation(
+    tmp_path, caplog
+) -> None:
     mock = await start_mock("mock:display", radio="tcp:127.0.0.1:0", out_dir=tmp_path)
     radio = await open_radio(mock.mount.radio)
     try:

@@ -6,8 +6,12 @@ import pytest
 
 from firmware_bridge.capabilities import FLAG, Capabilities, Hardware, Origin, missing
 
-CATALOGUE = Capabilities.of("m1", {"display": True, "display.lines": 5, "camera": False}, origin=Origin.CATALOGUE, now=10)
-FIRMWARE = Capabilities.of("m1", {"display.lines": 4, "speaker": True}, origin=Origin.FIRMWARE, now=5)
+CATALOGUE = Capabilities.of(
+    "m1", {"display": True, "display.lines": 5, "camera": False}, origin=Origin.CATALOGUE, now=10
+)
+FIRMWARE = Capabilities.of(
+    "m1", {"display.lines": 4, "speaker": True}, origin=Origin.FIRMWARE, now=5
+)
 
 
 def test_absence_is_unknown_and_counts_as_absent():
@@ -20,7 +24,9 @@ def test_absence_is_unknown_and_counts_as_absent():
 
 @pytest.mark.parametrize("value", [1, "yes", "true", 1.0])
 def test_only_true_is_having_it(value):
-    assert not Capabilities.of("m", {"camera": value}, origin=Origin.FIRMWARE, now=0).has(Hardware.CAMERA)
+    assert not Capabilities.of("m", {"camera": value}, origin=Origin.FIRMWARE, now=0).has(
+        Hardware.CAMERA
+    )
 
 
 def test_every_hardware_type_but_exist_has_its_key():
@@ -71,7 +77,14 @@ def test_an_age_is_never_negative():
     assert CATALOGUE.report(now=0)["camera"]["ageS"] == 0.0
 
 
-@pytest.mark.parametrize("damage", [{"x": {}}, {"x": {"value": 1, "origin": "rumour", "ageS": 1}}, {"x": {"value": 1, "origin": "firmware", "ageS": "old"}}])  # fmt: skip
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"x": {}},
+        {"x": {"value": 1, "origin": "rumour", "ageS": 1}},
+        {"x": {"value": 1, "origin": "firmware", "ageS": "old"}},
+    ],
+)
 def test_a_damaged_report_is_said_to_be_one(damage):
     with pytest.raises((KeyError, ValueError)):
         Capabilities.from_report("m", damage, now=0)

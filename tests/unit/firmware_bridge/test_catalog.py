@@ -73,11 +73,22 @@ def test_keys_are_unique_and_every_codec_speaks_both_roles() -> None:
         assert central is not glasses
 
 
-@pytest.mark.parametrize(("key", "has", "lacks"), [
-    ("mock:display", {Hardware.DISPLAY, Hardware.MICROPHONE}, {Hardware.SPEAKER, Hardware.CAMERA, Hardware.BUTTON}),
-    ("mock:audio", {Hardware.SPEAKER, Hardware.MICROPHONE, Hardware.CAMERA, Hardware.BUTTON}, {Hardware.DISPLAY}),
-    ("mock:full", set(Hardware) - {Hardware.EXIST}, set()),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("key", "has", "lacks"),
+    [
+        (
+            "mock:display",
+            {Hardware.DISPLAY, Hardware.MICROPHONE},
+            {Hardware.SPEAKER, Hardware.CAMERA, Hardware.BUTTON},
+        ),
+        (
+            "mock:audio",
+            {Hardware.SPEAKER, Hardware.MICROPHONE, Hardware.CAMERA, Hardware.BUTTON},
+            {Hardware.DISPLAY},
+        ),
+        ("mock:full", set(Hardware) - {Hardware.EXIST}, set()),
+    ],
+)
 def test_what_the_mocks_can_do(key: str, has: set[Hardware], lacks: set[Hardware]) -> None:
     record = Capabilities.of(key, find(key).capabilities, origin=Origin.CATALOGUE, now=0.0)
     assert all(record.has(h) for h in has)

@@ -1,4 +1,6 @@
-"""A timeout that ends in TimeoutError wherever it stands: also where Python 3.11.2 would raise CancelledError."""
+"""A timeout that ends in TimeoutError wherever it stands: also where Python 3.11.2 would raise
+CancelledError.
+"""
 
 import asyncio
 
@@ -16,7 +18,9 @@ async def fail():
 
 
 async def in_a_failed_group(what):
-    """Run `what` in a task whose TaskGroup failed while it waited for its tasks. Before 3.13 that leaves `cancelling()` at 1."""
+    """Run `what` in a task whose TaskGroup failed while it waited for its tasks. Before 3.13
+    that leaves `cancelling()` at 1.
+    """
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(fail())

@@ -1,4 +1,6 @@
-"""The driver over the real codec and a loopback: answers, silence, back-pressure, and every way to end."""
+"""The driver over the real codec and a loopback: answers, silence, back-pressure, and every way
+to end.
+"""
 
 import asyncio
 import logging
@@ -74,7 +76,11 @@ class Connection:
 async def connected(*, reply=obliging, max_packet=244, wrap=lambda transport: transport, **air):
     central, peripheral = loopback_pair(max_packet=max_packet, **air)
     transport = wrap(central)
-    driver = Driver(transport, ReferenceCodec(Role.CENTRAL, max_packet=max_packet), clock=asyncio.get_running_loop().time)
+    driver = Driver(
+        transport,
+        ReferenceCodec(Role.CENTRAL, max_packet=max_packet),
+        clock=asyncio.get_running_loop().time,
+    )
     connection = Connection(driver, Glasses(peripheral, reply), central)
     try:
         yield connection
@@ -112,7 +118,9 @@ async def test_a_request_gets_its_answer():
 @virtual_time
 async def test_answers_find_their_requests_in_any_order():
     async with connected(reply=lambda _: None) as link:
-        asking = [asyncio.ensure_future(link.driver.request(ClearPage(), timeout_s=5)) for _ in range(3)]
+        asking = [
+            asyncio.ensure_future(link.driver.request(ClearPage(), timeout_s=5)) for _ in range(3)
+        ]
         await link.glasses.has_heard(3)
         for number in (3, 1, 2):
             await link.glasses.answer(Done(drawn=number), number)
@@ -189,7 +197,9 @@ async def test_a_request_made_before_the_pumps_run_is_answered():
 @virtual_time
 async def test_a_lost_link_fails_everyone_with_the_first_reason():
     async with connected(reply=lambda _: None) as link:
-        asking = [asyncio.ensure_future(link.driver.request(ClearPage(), timeout_s=50)) for _ in range(3)]
+        asking = [
+            asyncio.ensure_future(link.driver.request(ClearPage(), timeout_s=50)) for _ in range(3)
+        ]
         await link.glasses.has_heard(3)
         await link.glasses.transport.close()
         lost = await link.ends()
@@ -197,7 +207,10 @@ async def test_a_lost_link_fails_everyone_with_the_first_reason():
         assert lost.reason is LostReason.DISCONNECTED
         assert [(type(r), r.reason) for r in results] == [(LinkLost, LostReason.DISCONNECTED)] * 3
         assert len({id(r) for r in results}) == 3, "each has an error of its own"
-        for late in (link.driver.request(Ping(), timeout_s=5), link.driver.post(AudioChunk(1, 0, ()))):
+        for late in (
+            link.driver.request(Ping(), timeout_s=5),
+            link.driver.post(AudioChunk(1, 0, ())),
+        ):
             with pytest.raises(LinkLost) as again:
                 await late
             assert again.value.reason is LostReason.DISCONNECTED
@@ -502,8 +515,12 @@ async def test_a_reader_that_waits_is_woken_by_an_event_and_by_the_end():
 @virtual_time
 async def test_untaken_sound_is_dropped_before_what_the_wearer_did(caplog):
     async with connected() as link:
-        await link.glasses.say(TAP, *(MicrophoneChunk(1, i, (b"x",)) for i in range(MAX_EVENTS - 2)), BatteryChanged(1))
-        await link.glasses.say(BatteryChanged(2), MicrophoneChunk(1, 999, (b"x",)), BatteryChanged(3))
+        await link.glasses.say(
+            TAP, *(MicrophoneChunk(1, i, (b"x",)) for i in range(MAX_EVENTS - 2)), BatteryChanged(1)
+        )
+        await link.glasses.say(
+            BatteryChanged(2), MicrophoneChunk(1, 999, (b"x",)), BatteryChanged(3)
+        )
         await link.driver.request(Ping(), timeout_s=5)
         assert link.driver.counters.events_dropped == 3
         await link.glasses.transport.close()
@@ -512,7 +529,9 @@ async def test_untaken_sound_is_dropped_before_what_the_wearer_did(caplog):
     assert events[0] == TAP
     sound = [event.index for event in events if isinstance(event, MicrophoneChunk)]
     assert sound == [*range(3, MAX_EVENTS - 2), 999]
-    assert [event for event in events if isinstance(event, BatteryChanged)] == [BatteryChanged(n) for n in (1, 2, 3)]
+    assert [event for event in events if isinstance(event, BatteryChanged)] == [
+        BatteryChanged(n) for n in (1, 2, 3)
+    ]
     assert next(r.levelno for r in caplog.records if "untaken" in r.getMessage()) == logging.WARNING
 
 
@@ -537,7 +556,10 @@ async def test_bad_bytes_are_counted_and_said_once_and_the_link_lives(caplog):
                 await link.glasses.transport.write(b"\x99\x00\x00\x00\x00\x00")
             await link.glasses.transport.write(b"\x1b[31m")
             assert await link.driver.request(Ping(), timeout_s=5) == Done(drawn=1)
-        assert link.driver.counters.violations == {Violation.UNKNOWN_FRAME: 3, Violation.TRUNCATED: 1}
+        assert link.driver.counters.violations == {
+            Violation.UNKNOWN_FRAME: 3,
+            Violation.TRUNCATED: 1,
+        }
     assert len(caplog.records) == 2
     assert "unknown_frame" in caplog.text
 
@@ -550,7 +572,9 @@ async def test_nothing_but_bad_bytes_is_a_lost_link():
         assert await link.driver.request(Ping(), timeout_s=5) == Done(drawn=1)
         for _ in range(MAX_VIOLATIONS - 1):
             await link.glasses.transport.write(b"\x99")
-        assert await link.driver.request(Ping(), timeout_s=5) == Done(drawn=1), "a good message starts the count again"
+        assert await link.driver.request(Ping(), timeout_s=5) == Done(drawn=1), (
+            "a good message starts the count again"
+        )
         for _ in range(MAX_VIOLATIONS):
             await link.glasses.transport.write(b"\x99")
         assert (await link.ends()).reason is LostReason.PROTOCOL
@@ -563,7 +587,9 @@ def test_the_driver_runs_on_uvloop():
     async def story():
         async with connected(max_packet=20) as link:
             page = ShowPage("s", lines=tuple(TextLine(row, "x" * 80) for row in range(9)))
-            answers = await asyncio.gather(*(link.driver.request(page, timeout_s=20) for _ in range(5)))
+            answers = await asyncio.gather(
+                *(link.driver.request(page, timeout_s=20) for _ in range(5))
+            )
             assert answers == [Done(drawn=1)] * 5
             assert link.glasses.heard == [page] * 5
 

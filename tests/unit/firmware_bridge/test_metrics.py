@@ -30,7 +30,15 @@ def test_a_stale_table_fails_the_check(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.text(st.one_of(st.sampled_from("AgjÅW ., fTÖ"), st.sampled_from(DRAWABLE), st.characters(codec="utf-8")), min_size=1, max_size=12))
+@given(
+    st.text(
+        st.one_of(
+            st.sampled_from("AgjÅW ., fTÖ"), st.sampled_from(DRAWABLE), st.characters(codec="utf-8")
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
 def test_drawn_ink_never_leaves_the_measured_width(text: str) -> None:
     text = text.replace("\n", "")
     lens = Lens(1024, 64, 1, 2)
@@ -92,5 +100,8 @@ def test_an_unknown_font_says_which_are_known() -> None:
 
 
 def test_measuring_needs_no_pillow() -> None:
-    code = "import sys; from firmware_bridge.metrics import metrics_for; metrics_for('lens-22').width('x'); sys.exit('PIL' in sys.modules)"
+    code = (
+        "import sys; from firmware_bridge.metrics import metrics_for; "
+        "metrics_for('lens-22').width('x'); sys.exit('PIL' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

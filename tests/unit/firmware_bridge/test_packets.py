@@ -34,13 +34,16 @@ def test_a_cutter_knows_what_is_left():
     assert cutter.left == 0
 
 
-@pytest.mark.parametrize(("piece", "first", "last", "reason"), [
-    (b"\x05\x00\x00", True, False, Violation.TRUNCATED),
-    (b"\x0b\x00\x00\x00", True, False, Violation.OVERSIZED),
-    (b"\x02\x00\x00\x00abc", True, False, Violation.OVERSIZED),
-    (b"\x04\x00\x00\x00abc", True, True, Violation.TRUNCATED),
-    (b"abc", False, True, Violation.BAD_ORDER),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("piece", "first", "last", "reason"),
+    [
+        (b"\x05\x00\x00", True, False, Violation.TRUNCATED),
+        (b"\x0b\x00\x00\x00", True, False, Violation.OVERSIZED),
+        (b"\x02\x00\x00\x00abc", True, False, Violation.OVERSIZED),
+        (b"\x04\x00\x00\x00abc", True, True, Violation.TRUNCATED),
+        (b"abc", False, True, Violation.BAD_ORDER),
+    ],
+)
 def test_a_wrong_piece_is_refused_and_the_next_message_is_whole(piece, first, last, reason):
     assembler = Reassembler(10)
     with pytest.raises(RemoteViolation) as refused:
@@ -72,7 +75,9 @@ def test_distance_is_taken_the_shorter_way_round(here, distance):
     assert serial_distance((here + distance) & 0xFFFF, here) == distance
 
 
-@pytest.mark.parametrize(("size", "used"), [(20, 20), (244, 244), (512, 512), (513, 512), (514, 512)])
+@pytest.mark.parametrize(
+    ("size", "used"), [(20, 20), (244, 244), (512, 512), (513, 512), (514, 512)]
+)
 def test_a_packet_fits_the_radio_and_an_attribute(size, used):
     assert clamp_packet(size) == used
 

@@ -1,4 +1,6 @@
-"""Pairing with mock glasses over real Security Managers on both sides: what is proved, what is refused, what is kept."""
+"""Pairing with mock glasses over real Security Managers on both sides: what is proved, what is
+refused, what is kept.
+"""
 
 import asyncio
 import threading
@@ -30,7 +32,9 @@ pytestmark = pytest.mark.enable_socket
 
 
 class Person:
-    """Looks at the lens and types what is there (or something else), and says yes or no to numbers."""
+    """Looks at the lens and types what is there (or something else), and says yes or no to
+    numbers.
+    """
 
     def __init__(self, place, *, types=None, says=True, taps=Gesture.TAP):
         self.place, self.types, self.says, self.taps = place, types, says, taps
@@ -63,7 +67,9 @@ class Place:
         self.mock = self.radio = None
 
     async def glasses_on(self):
-        self.mock = await start_mock(self.model, self.air, out_dir=self.folder, tell=self.ear, pairing=self.pairing)
+        self.mock = await start_mock(
+            self.model, self.air, out_dir=self.folder, tell=self.ear, pairing=self.pairing
+        )
 
     async def radio_on(self):
         self.radio = await open_radio("inproc", air=self.air, keys=self.folder / "ours.json")
@@ -73,10 +79,14 @@ class Place:
 
     async def pair(self, person=None, catalog: Catalog = CATALOG):
         self.person = person or Person(self)
-        return await pair(self.radio, await self.sighting(catalog), self.person, timeout_s=DEADLINE_S)
+        return await pair(
+            self.radio, await self.sighting(catalog), self.person, timeout_s=DEADLINE_S
+        )
 
     async def connects(self):
-        """A whole connection with its subscription, as the daemon makes it; gives whether it was encrypted."""
+        """A whole connection with its subscription, as the daemon makes it; gives whether it
+        was encrypted.
+        """
         transport = await connect(self.radio, await self.sighting(), timeout_s=DEADLINE_S)
         try:
             (link,) = (await self.radio.bonding._window.adapter()).device.connections.values()
@@ -116,7 +126,9 @@ async def test_a_passkey_is_shown_on_the_lens_and_typed_here(tmp_path):
         assert told["lines"] == ["Pairing", "", f"{code[:3]} {code[3:]}", "", "type this code"]
         assert told["lit"] > 500
         async with asyncio.timeout(DEADLINE_S):
-            while place.mock.glasses.lens.text():  # the code goes from the lens: theirs may be the later end of it
+            while (
+                place.mock.glasses.lens.text()
+            ):  # the code goes from the lens: theirs may be the later end of it
                 await asyncio.sleep(0.005)
         assert await place.connects(), "the link is encrypted"
 
@@ -139,7 +151,9 @@ async def test_just_works_is_for_glasses_that_have_nothing_else(tmp_path):
 
 
 @pytest.mark.requirement("I4-pair-proof")
-async def test_a_silent_just_works_with_glasses_that_can_show_a_code_is_undone_and_refused(tmp_path):
+async def test_a_silent_just_works_with_glasses_that_can_show_a_code_is_undone_and_refused(
+    tmp_path,
+):
     async with opened(tmp_path, pairing="just_works") as place:
         with pytest.raises(PairingError) as error:
             await place.pair()
@@ -198,12 +212,18 @@ async def test_three_wrong_codes_in_a_row_make_the_glasses_wait(tmp_path):
         assert (await place.pair(person)).asked
 
 
-@pytest.mark.parametrize(("says", "taps"), [(False, Gesture.TAP), (True, Gesture.DOUBLE_TAP)], ids=["here", "on the glasses"])
+@pytest.mark.parametrize(
+    ("says", "taps"),
+    [(False, Gesture.TAP), (True, Gesture.DOUBLE_TAP)],
+    ids=["here", "on the glasses"],
+)
 async def test_a_no_on_either_side_is_no_bond(tmp_path, says, taps):
     async with opened(tmp_path, pairing="compare") as place:
         with pytest.raises(PairingError) as error:
             await place.pair(Person(place, says=says, taps=taps))
-        assert error.value.reason is (PairingReason.WRONG_CODE if says else PairingReason.NOT_ANSWERED)
+        assert error.value.reason is (
+            PairingReason.WRONG_CODE if says else PairingReason.NOT_ANSWERED
+        )
         assert not place.mock.security.keys.bonded
         assert not KeyFile(place.folder / "ours.json").bonded
 
@@ -256,6 +276,7 @@ async def test_bonded_glasses_take_no_stranger_until_they_are_told_to(tmp_path):
 
 async def test_who_walks_off_while_the_code_is_typed_is_no_bond(tmp_path):
     async with opened(tmp_path) as place:
+
         def leaves(_code):
             assert place.mock.mount.drop()
             return 1
@@ -301,10 +322,14 @@ async def test_a_write_before_encryption_is_never_applied(tmp_path, response):
         await place.pair()
         assert place.mock.security.protected
         place.radio.bonding._window.keys._bonds.clear()  # we have forgotten, the glasses have not
-        async with BleakClient((await place.sighting()).device, backend=place.radio.client, timeout=DEADLINE_S) as client:
+        async with BleakClient(
+            (await place.sighting()).device, backend=place.radio.client, timeout=DEADLINE_S
+        ) as client:
             server = place.mock.servers[None]
             applied = []
-            server._current = type("Visit", (), {"received": applied.append, "end": lambda self: None})()
+            server._current = type(
+                "Visit", (), {"received": applied.append, "end": lambda self: None}
+            )()
             async with asyncio.timeout(DEADLINE_S):
                 if response:
                     with pytest.raises(BleakError, match=r"(?i)encryption"):
@@ -380,12 +405,24 @@ async def test_who_is_forgotten_while_connected_is_asked_at_the_next_visit(tmp_p
 def test_keys_are_private_and_a_damaged_file_is_put_aside(tmp_path, caplog):
     path = tmp_path / "keys.json"
     keys = KeyFile(path, at_once=True)
-    asyncio.run(keys.update("F0:00:00:00:00:01", PairingKeys(ltk=PairingKeys.Key(bytes(16), authenticated=True))))
+    asyncio.run(
+        keys.update(
+            "F0:00:00:00:00:01", PairingKeys(ltk=PairingKeys.Key(bytes(16), authenticated=True))
+        )
+    )
     assert path.stat().st_mode & 0o777 == 0o600
     again = KeyFile(path)
     assert (again.address, again.irk) == (keys.address, keys.irk)
     assert again.known("F0:00:00:00:00:01").ltk.authenticated
-    for damaged in (b"{", b"[]", b"\xff", b'{"version": 2}', path.read_bytes()[:-40], b" " * (256 * 1024 + 1), b"[" * 100_000):
+    for damaged in (
+        b"{",
+        b"[]",
+        b"\xff",
+        b'{"version": 2}',
+        path.read_bytes()[:-40],
+        b" " * (256 * 1024 + 1),
+        b"[" * 100_000,
+    ):
         path.write_bytes(damaged)
         caplog.clear()
         fresh = KeyFile(path)
@@ -394,7 +431,9 @@ def test_keys_are_private_and_a_damaged_file_is_put_aside(tmp_path, caplog):
         assert not path.exists()
 
 
-async def test_a_key_that_is_forgotten_while_it_is_still_written_stays_forgotten(tmp_path, monkeypatch):
+async def test_a_key_that_is_forgotten_while_it_is_still_written_stays_forgotten(
+    tmp_path, monkeypatch
+):
     write, first, may_go_on = bumble_keys._write, threading.Event(), threading.Event()
 
     def slow(path, content):
@@ -405,7 +444,9 @@ async def test_a_key_that_is_forgotten_while_it_is_still_written_stays_forgotten
 
     monkeypatch.setattr(bumble_keys, "_write", slow)
     keys = KeyFile(tmp_path / "keys.json")
-    pairing = asyncio.ensure_future(keys.update("F0:00:00:00:00:01", PairingKeys(ltk=PairingKeys.Key(bytes(16)))))
+    pairing = asyncio.ensure_future(
+        keys.update("F0:00:00:00:00:01", PairingKeys(ltk=PairingKeys.Key(bytes(16))))
+    )
     await asyncio.to_thread(first.wait, 10)
     pairing.cancel()
     forgetting = asyncio.ensure_future(keys.delete("F0:00:00:00:00:01"))
@@ -431,18 +472,29 @@ def test_a_mock_is_paired_as_its_model_unless_it_is_said():
 
 def test_a_code_is_drawn_from_the_whole_range_but_zero():
     keys, bounds = KeyFile(), []
-    security = Security(Way.PASSKEY, required=True, keys=keys, show=lambda *_: None, clock=lambda: 0.0, below=lambda n: bounds.append(n) or 0)
+    security = Security(
+        Way.PASSKEY,
+        required=True,
+        keys=keys,
+        show=lambda *_: None,
+        clock=lambda: 0.0,
+        below=lambda n: bounds.append(n) or 0,
+    )
     assert security.passkey() == 1
     assert bounds == [999_999]
 
 
-@pytest.mark.parametrize(("model", "way"), [("mock:display", "passkey"), ("mock:audio", "just_works")])
+@pytest.mark.parametrize(
+    ("model", "way"), [("mock:display", "passkey"), ("mock:audio", "just_works")]
+)
 async def test_outside_a_window_nobody_is_asked_and_nothing_is_paired(tmp_path, model, way):
     async with opened(tmp_path, model, way) as place:
         person = Person(place)
         async with place.radio.bonding.asking(place.mock.address, Witness(person)):
             pass
-        async with BleakClient((await place.sighting()).device, backend=place.radio.client, timeout=DEADLINE_S) as client:
+        async with BleakClient(
+            (await place.sighting()).device, backend=place.radio.client, timeout=DEADLINE_S
+        ) as client:
             async with asyncio.timeout(DEADLINE_S):
                 with pytest.raises(BleakError, match=r"PASSKEY_ENTRY_FAILED|CONFIRM_VALUE_FAILED"):
                     await client.pair()
@@ -463,7 +515,9 @@ async def test_a_failed_attempt_does_not_swallow_the_next_on_the_same_link(tmp_p
         witness = Witness(Twice(place))
         async with (
             place.radio.bonding.asking(place.mock.address, witness),
-            BleakClient((await place.sighting()).device, backend=place.radio.client, timeout=DEADLINE_S) as client,
+            BleakClient(
+                (await place.sighting()).device, backend=place.radio.client, timeout=DEADLINE_S
+            ) as client,
         ):
             with pytest.raises(BleakError, match="CONFIRM_VALUE_FAILED"):
                 await client.pair()

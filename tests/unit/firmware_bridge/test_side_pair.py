@@ -85,7 +85,11 @@ async def bench(*there):
 async def test_what_is_heard_first_is_which_sides_are_there_then_packets_with_their_side():
     async with bench(L, R) as b:
         b.wires[R].inbox.put_nowait(b"r")
-        assert [await b.next() for _ in range(3)] == [SideNews(L, up=True), SideNews(R, up=True), SidePacket(R, b"r")]
+        assert [await b.next() for _ in range(3)] == [
+            SideNews(L, up=True),
+            SideNews(R, up=True),
+            SidePacket(R, b"r"),
+        ]
 
 
 @virtual_time
@@ -144,7 +148,11 @@ async def test_with_both_sides_lost_the_connection_is_over():
         b.wires[L].lose()
         await asyncio.sleep(1)
         b.wires[R].lose()
-        assert [p async for p in b.packets] == [SideNews(L, up=True), SideNews(R, up=True), SideNews(L, up=False, reason="lost")]
+        assert [p async for p in b.packets] == [
+            SideNews(L, up=True),
+            SideNews(R, up=True),
+            SideNews(L, up=False, reason="lost"),
+        ]
         with pytest.raises(LinkLost):
             await b.pair.write(SidePacket(R, b"x"))
         assert [p async for p in b.pair.packets()] == []
@@ -216,6 +224,7 @@ async def test_closing_in_the_middle_of_a_join_ends_the_join():
 @virtual_time
 async def test_a_fault_of_ours_is_not_dressed_up_as_a_lost_side():
     async with bench(L, R) as b:
+
         async def broken(_side):
             raise ZeroDivisionError
 
@@ -241,8 +250,11 @@ async def test_a_side_that_is_joined_in_the_moment_of_closing_is_closed_too():
 
 
 @virtual_time
-async def test_a_side_that_is_lost_again_at_once_is_joined_with_growing_rests_and_one_warning(caplog):
+async def test_a_side_that_is_lost_again_at_once_is_joined_with_growing_rests_and_one_warning(
+    caplog,
+):
     async with bench(L, R) as b:
+
         async def flapping(side):
             b.joins.append(side)
             wire = Wire(side)

@@ -1,4 +1,6 @@
-"""Pairs on real Bluetooth stacks (bumble): both arms found, connected left first, lost one at a time, joined again."""
+"""Pairs on real Bluetooth stacks (bumble): both arms found, connected left first, lost one at a
+time, joined again.
+"""
 
 import asyncio
 import time
@@ -45,7 +47,9 @@ async def paired(radio):
     driver = Driver(transport, sighting.entry.codec(transport.max_packet), clock=time.monotonic)
     running = asyncio.ensure_future(driver.run())
     try:
-        assert isinstance(await driver.request(Hello("test", "0"), timeout_s=DEADLINE_S), GlassesInfo)
+        assert isinstance(
+            await driver.request(Hello("test", "0"), timeout_s=DEADLINE_S), GlassesInfo
+        )
         yield driver, transport
     finally:
         running.cancel()
@@ -83,7 +87,9 @@ async def test_the_address_of_either_arm_names_the_pair(air, radio, tmp_path):
         assert refused.value.reason is RadioReason.NOT_FOUND
 
 
-async def test_one_arm_alone_is_taken_after_a_grace_and_shows_alone(air, radio, tmp_path, monkeypatch):
+async def test_one_arm_alone_is_taken_after_a_grace_and_shows_alone(
+    air, radio, tmp_path, monkeypatch
+):
     monkeypatch.setattr(sightings, "ARMS_GRACE_S", 0.3)
     async with TwoArms(air, tmp_path).worn(R) as arms, paired(radio) as (driver, transport):
         assert transport.address == "G1_47"
@@ -99,15 +105,22 @@ async def test_fifty_pages_reach_both_arms_with_a_small_skew(air, radio, tmp_pat
             done = await driver.request(page(f"page {number}"), timeout_s=DEADLINE_S)
             skews.append(done.skew_s)
     for side in (L, R):  # a slow answer is asked for again, and the page with it
-        assert [page for page, _ in groupby(arms.commands(side))] == [shows(f"page {number}") for number in range(50)]
+        assert [page for page, _ in groupby(arms.commands(side))] == [
+            shows(f"page {number}") for number in range(50)
+        ]
     skews.sort()
     record_property("skew_ms", {"p50": skews[25] * 1000, "max": skews[-1] * 1000})
-    assert 0 < skews[25] < 2.4, "three tries of one packet; the bound itself is tests/codecs/test_g1_pair.py's, by its own clock"
+    assert 0 < skews[25] < 2.4, (
+        "three tries of one packet; the bound itself is "
+        "tests/codecs/test_g1_pair.py's, by its own clock"
+    )
 
 
 @pytest.mark.requirement("I4-g1-one-side")
 @pytest.mark.parametrize("lost", [L, R])
-async def test_a_dropped_side_comes_back_to_the_page_and_the_other_never_blinks(air, radio, tmp_path, lost):
+async def test_a_dropped_side_comes_back_to_the_page_and_the_other_never_blinks(
+    air, radio, tmp_path, lost
+):
     other = R if lost is L else L
     async with TwoArms(air, tmp_path).worn(L, R) as arms, paired(radio) as (driver, _):
         await driver.request(page("before"), timeout_s=DEADLINE_S)
@@ -117,19 +130,30 @@ async def test_a_dropped_side_comes_back_to_the_page_and_the_other_never_blinks(
         await news(driver, lost, up=True)
         await arms.until(lambda: arms.commands(lost)[-1] == shows("meanwhile"))
         assert (arms.links[lost], arms.links[other]) == (2, 1)
-        assert [page for page, _ in groupby(arms.commands(other))] == [shows("before"), shows("meanwhile")]
+        assert [page for page, _ in groupby(arms.commands(other))] == [
+            shows("before"),
+            shows("meanwhile"),
+        ]
 
 
 STRANGER = {L: "E1:00:00:00:00:01", R: "E1:00:00:00:00:02"}
 
 
-async def test_a_stranger_on_the_same_channel_never_takes_the_place_of_a_lost_side(air, radio, tmp_path):
+async def test_a_stranger_on_the_same_channel_never_takes_the_place_of_a_lost_side(
+    air, radio, tmp_path
+):
     strangers = TwoArms(air, tmp_path, addresses=STRANGER)
-    async with TwoArms(air, tmp_path).worn(L, R) as arms, paired(radio) as (driver, _), strangers.worn(L):
+    async with (
+        TwoArms(air, tmp_path).worn(L, R) as arms,
+        paired(radio) as (driver, _),
+        strangers.worn(L),
+    ):
         arms.servers[L].leave()
         await news(driver, L, up=False)
         with pytest.raises(TimeoutError):
-            await strangers.until(lambda: strangers.links[L], at_most_s=0.3)  # it advertises forty times a second
+            await strangers.until(
+                lambda: strangers.links[L], at_most_s=0.3
+            )  # it advertises forty times a second
         arms.servers[L].come_back()
         await news(driver, L, up=True)
         assert (arms.links[L], strangers.links[L]) == (2, 0)
@@ -139,14 +163,18 @@ def heard(name, address):
     return sightings.sided(sightings.Sighting(find("even_g1"), address, name, -50, None))
 
 
-@pytest.mark.parametrize(("side", "name", "address", "joins"), [
-    (R, "Even G1_47_R_8CA1D5", ADDRESS[R], True),
-    (R, "Even G1_47_R_000002", STRANGER[R], False),
-    (L, "Even G1_47_L_CC89D6", ADDRESS[L], True),
-    (L, "Even G1_47_R_8CA1D5", ADDRESS[R], False),
-    (L, "Even G1_48_L_CC89D6", ADDRESS[L], False),
-    (L, "Even G1_47_L_000001", STRANGER[L], False),
-], ids=["known", "known-elsewhere", "never-heard", "other-side", "other-pair", "not-wanted"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("side", "name", "address", "joins"),
+    [
+        (R, "Even G1_47_R_8CA1D5", ADDRESS[R], True),
+        (R, "Even G1_47_R_000002", STRANGER[R], False),
+        (L, "Even G1_47_L_CC89D6", ADDRESS[L], True),
+        (L, "Even G1_47_R_8CA1D5", ADDRESS[R], False),
+        (L, "Even G1_48_L_CC89D6", ADDRESS[L], False),
+        (L, "Even G1_47_L_000001", STRANGER[L], False),
+    ],
+    ids=["known", "known-elsewhere", "never-heard", "other-side", "other-pair", "not-wanted"],
+)
 def test_who_may_join_as_a_side_of_a_pair_whose_right_arm_is_known(side, name, address, joins):
     known = heard("Even G1_47_R_8CA1D5", ADDRESS[R])
     joiner = Joiner(None, known, CATALOG, lambda arm: arm.address in ADDRESS.values(), 1.0)
@@ -156,7 +184,9 @@ def test_who_may_join_as_a_side_of_a_pair_whose_right_arm_is_known(side, name, a
 async def test_an_arm_that_is_not_wanted_is_none_of_the_pair(air, radio, tmp_path, monkeypatch):
     monkeypatch.setattr(sightings, "ARMS_GRACE_S", 0.3)
     async with TwoArms(air, tmp_path, addresses={L: ADDRESS[L], R: STRANGER[R]}).worn(L, R):
-        sighting = await ble.scan(radio, timeout_s=DEADLINE_S, wanted=lambda heard: heard.address in ADDRESS.values())
+        sighting = await ble.scan(
+            radio, timeout_s=DEADLINE_S, wanted=lambda heard: heard.address in ADDRESS.values()
+        )
         assert [arm.address for arm in sighting.arms] == [ADDRESS[L]]
 
 

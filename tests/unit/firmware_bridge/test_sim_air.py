@@ -79,8 +79,14 @@ async def test_hosts_follow_one_another_and_leave_no_controller_behind(door: Hci
     assert not door.air._link.controllers
 
 
-@pytest.mark.parametrize("junk", [b"GET / HTTP/1.1\r\n\r\n", bytes([0x01, 0x03]) + b"\x0c\x05ab", bytes([0x04, 0x99, 0x00])], ids=["http", "short", "event"])
-async def test_who_speaks_no_hci_is_sent_away_or_ignored_and_the_next_is_served(door: HciDoor, junk: bytes) -> None:
+@pytest.mark.parametrize(
+    "junk",
+    [b"GET / HTTP/1.1\r\n\r\n", bytes([0x01, 0x03]) + b"\x0c\x05ab", bytes([0x04, 0x99, 0x00])],
+    ids=["http", "short", "event"],
+)
+async def test_who_speaks_no_hci_is_sent_away_or_ignored_and_the_next_is_served(
+    door: HciDoor, junk: bytes
+) -> None:
     _, bad = await attach(door)
     bad.write(junk)
     bad.write_eof()
@@ -111,7 +117,9 @@ async def test_cancelling_a_connection_attempt_is_answered() -> None:
     controller.on_packet(bytes([0x01, 0x0E, 0x20, 0x00]))
     await asyncio.sleep(0)
     assert heard[-1].return_parameters.status == hci.HCI_ErrorCode.COMMAND_DISALLOWED_ERROR
-    controller.pending_le_connection = type("Pending", (), {"peer_address": hci.Address("F0:00:00:00:00:01")})
+    controller.pending_le_connection = type(
+        "Pending", (), {"peer_address": hci.Address("F0:00:00:00:00:01")}
+    )
     controller.on_packet(bytes([0x01, 0x0E, 0x20, 0x00]))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -123,13 +131,22 @@ async def test_cancelling_a_connection_attempt_is_answered() -> None:
 async def test_an_active_scan_hears_the_scan_response_too_and_a_passive_one_does_not() -> None:
     air = Air()
     heard: list[hci.HCI_Packet] = []
-    ears = air.controller("ears", sink=type("Sink", (), {"on_packet": lambda p: heard.append(hci.HCI_Packet.from_bytes(p))}))
+    ears = air.controller(
+        "ears",
+        sink=type("Sink", (), {"on_packet": lambda p: heard.append(hci.HCI_Packet.from_bytes(p))}),
+    )
     mouth = air.controller("mouth")
     mouth.random_address = hci.Address("F0:00:00:00:00:01")
     mouth.le_legacy_advertiser.own_address_type = 1
-    mouth.le_legacy_advertiser.advertising_data, mouth.le_legacy_advertiser.scan_response_data = b"\x02\x01\x06", b"\x02\x09M"
+    mouth.le_legacy_advertiser.advertising_data, mouth.le_legacy_advertiser.scan_response_data = (
+        b"\x02\x01\x06",
+        b"\x02\x09M",
+    )
     mouth.le_legacy_advertiser.enabled = ears.le_scan_enable = True
-    for active, wanted in ((1, [(0, b"\x02\x01\x06"), (4, b"\x02\x09M")]), (0, [(0, b"\x02\x01\x06")])):
+    for active, wanted in (
+        (1, [(0, b"\x02\x01\x06"), (4, b"\x02\x09M")]),
+        (0, [(0, b"\x02\x01\x06")]),
+    ):
         ears.le_scan_type = active
         heard.clear()
         mouth.le_legacy_advertiser.send_advertising_data()
@@ -143,11 +160,15 @@ async def test_a_host_that_connects_from_its_public_address_is_served_as_bluez_i
     air = Air()
     mock = await start_mock("mock:display", air, out_dir=tmp_path)
     controller = air.controller("linux")
-    central = Device.from_config_with_hci(DeviceConfiguration(name="x"), controller, AsyncPipeSink(controller))
+    central = Device.from_config_with_hci(
+        DeviceConfiguration(name="x"), controller, AsyncPipeSink(controller)
+    )
     try:
         async with asyncio.timeout(DEADLINE_S):
             await central.power_on()
-            link = await central.connect(hci.Address(mock.address), own_address_type=hci.OwnAddressType.PUBLIC, timeout=None)
+            link = await central.connect(
+                hci.Address(mock.address), own_address_type=hci.OwnAddressType.PUBLIC, timeout=None
+            )
             assert await Peer(link).request_mtu(300) == 247
             await link.disconnect()
     finally:
@@ -161,7 +182,12 @@ async def test_a_controller_does_not_offer_what_linux_would_wait_for() -> None:
 
 
 def test_h4_is_cut_into_packets_however_it_arrives() -> None:
-    packets = [RESET, RESET_DONE, bytes([0x02, 0x01, 0x20, 0x03, 0x00]) + b"abc", bytes([0x05, 0x01, 0x20, 0x01, 0xC0]) + b"x"]
+    packets = [
+        RESET,
+        RESET_DONE,
+        bytes([0x02, 0x01, 0x20, 0x03, 0x00]) + b"abc",
+        bytes([0x05, 0x01, 0x20, 0x01, 0xC0]) + b"x",
+    ]
     stream = b"".join(packets)
     assert H4Splitter().feed(stream) == packets
     splitter = H4Splitter()

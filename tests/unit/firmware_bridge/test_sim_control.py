@@ -45,7 +45,9 @@ class Desk:
 
     async def ask(self, request) -> dict:
         async with self.line() as (reader, writer):
-            writer.write((request if isinstance(request, bytes) else json.dumps(request).encode()) + b"\n")
+            writer.write(
+                (request if isinstance(request, bytes) else json.dumps(request).encode()) + b"\n"
+            )
             return json.loads(await reader.readline())
 
 
@@ -69,31 +71,65 @@ async def test_the_lens_can_be_read(desk: Desk) -> None:
     desk.glasses.lens.show(ShowPage("list", 2, 3, (TextLine(0, "Milch"), TextLine(1, "Brot"))))
     reply = await desk.ask({"do": "lens"})
     assert reply["ok"] is True
-    assert (reply["scene"], reply["page"], reply["pages"], reply["lines"]) == ("list", 2, 3, ["Milch", "Brot"])
+    assert (reply["scene"], reply["page"], reply["pages"], reply["lines"]) == (
+        "list",
+        2,
+        3,
+        ["Milch", "Brot"],
+    )
     assert Path(reply["png"]).read_bytes().startswith(b"\x89PNG")
 
 
 async def test_the_speaker_can_be_read(desk: Desk) -> None:
-    assert await desk.ask({"do": "speaker"}) == {"ok": True, "playing": False, "seconds": 0.0, "samples": 0, "wav": None}
+    assert await desk.ask({"do": "speaker"}) == {
+        "ok": True,
+        "playing": False,
+        "seconds": 0.0,
+        "samples": 0,
+        "wav": None,
+    }
 
 
 async def test_the_wearer_can_be_led(desk: Desk) -> None:
     assert await desk.ask({"do": "battery", "value": 33}) == {"ok": True, "noticed": False}
     assert await desk.ask({"do": "worn", "value": False}) == {"ok": True, "noticed": False}
-    assert await desk.ask({"do": "say", "text": "what's on my list?"}) == {"ok": True, "noticed": False}
-    assert await desk.ask({"do": "caps", "set": {"camera": False}}) == {"ok": True, "noticed": False}
+    assert await desk.ask({"do": "say", "text": "what's on my list?"}) == {
+        "ok": True,
+        "noticed": False,
+    }
+    assert await desk.ask({"do": "caps", "set": {"camera": False}}) == {
+        "ok": True,
+        "noticed": False,
+    }
     assert await desk.ask({"do": "drop"}) == {"ok": True, "noticed": False}
     assert await desk.ask({"do": "quit"}) == {"ok": True, "noticed": True}
     status = await desk.ask({"do": "status"})
-    assert (status["battery"], status["worn"], status["capabilities"]["camera"]) == (33, False, False)
+    assert (status["battery"], status["worn"], status["capabilities"]["camera"]) == (
+        33,
+        False,
+        False,
+    )
     assert desk.did == ["drop", "leave"]
 
 
-@pytest.mark.parametrize(("request_", "told"), [
-    (b"not json", "one JSON object"), (b"[1]", "one JSON object"), (b"\xff\xfe", "one JSON object"), ({"x": 1}, '"do" is missing'), ({"do": 5}, '"do" is missing'),
-    ({"do": "dance"}, "lens, speaker, status, watch"), ({"do": "battery", "value": 500}, "0 to 100"), ({"do": "caps"}, '"set"'),
-    ({"do": "caps", "set": {"x": [1]}}, "true, false"), ({"do": "say"}, "text"), ({"do": "caps", "set": {"display.width": 10**9}}, "4096"), ({"do": "caps", "set": {"display.lines": "five"}}, "whole number"), (b"[" * 30000, "one JSON object"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("request_", "told"),
+    [
+        (b"not json", "one JSON object"),
+        (b"[1]", "one JSON object"),
+        (b"\xff\xfe", "one JSON object"),
+        ({"x": 1}, '"do" is missing'),
+        ({"do": 5}, '"do" is missing'),
+        ({"do": "dance"}, "lens, speaker, status, watch"),
+        ({"do": "battery", "value": 500}, "0 to 100"),
+        ({"do": "caps"}, '"set"'),
+        ({"do": "caps", "set": {"x": [1]}}, "true, false"),
+        ({"do": "say"}, "text"),
+        ({"do": "caps", "set": {"display.width": 10**9}}, "4096"),
+        ({"do": "caps", "set": {"display.lines": "five"}}, "whole number"),
+        (b"[" * 30000, "one JSON object"),
+    ],
+)
 async def test_a_wrong_request_is_told_what_is_wrong(desk: Desk, request_, told: str) -> None:
     reply = await desk.ask(request_)
     assert reply["ok"] is False
@@ -121,7 +157,10 @@ async def test_watching_streams_what_happens(desk: Desk) -> None:
         assert json.loads(await reader.readline()) == {"ok": True, "watching": True}
         desk.glasses.set_capabilities({"camera": False})
         desk.feed.tell({"event": "connected"})
-        assert [json.loads(await reader.readline())["event"] for _ in range(2)] == ["capabilities", "connected"]
+        assert [json.loads(await reader.readline())["event"] for _ in range(2)] == [
+            "capabilities",
+            "connected",
+        ]
     async with asyncio.timeout(DEADLINE_S):
         while desk.feed._watchers:
             await asyncio.sleep(0)
@@ -169,7 +208,16 @@ async def test_a_script_runs_and_quit_ends_the_mock(tmp_path: Path) -> None:
     script.write_text("battery 5\nwait 0.5\nquit\n")
     ear = Ear()
     async with asyncio.timeout(DEADLINE_S):
-        await run_sim("mock:display", radio="tcp:127.0.0.1:0", control="tcp:127.0.0.1:0", out_dir=tmp_path / "out", script=script, mtu=247, announce=ear, speed=10)
+        await run_sim(
+            "mock:display",
+            radio="tcp:127.0.0.1:0",
+            control="tcp:127.0.0.1:0",
+            out_dir=tmp_path / "out",
+            script=script,
+            mtu=247,
+            announce=ear,
+            speed=10,
+        )
     (ready,) = ear.events
     assert ready["event"] == "ready"
     assert not ready["radio"].endswith(":0")
@@ -177,12 +225,30 @@ async def test_a_script_runs_and_quit_ends_the_mock(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "lens.png").is_file()
 
 
-@pytest.mark.parametrize(("change", "error"), [
-    ({"model": "mock:nope"}, UnknownModel), ({"radio": "smoke"}, RadioError), ({"radio": "tcp:nowhere"}, RadioError), ({"radio": "usb:99"}, RadioError),
-    ({"mtu": 22}, ValueError), ({"mtu": 518}, ValueError), ({"control": "tcp:x"}, ControlError), ({"script": "dance\n"}, ScriptError),
-])  # fmt: skip
-async def test_a_wrong_start_says_why_and_leaves_nothing_open(tmp_path: Path, change: dict, error: type[Exception]) -> None:
-    wanted = {"model": "mock:display", "radio": "tcp:127.0.0.1:0", "control": None, "mtu": 247, "script": None, **change}
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"model": "mock:nope"}, UnknownModel),
+        ({"radio": "smoke"}, RadioError),
+        ({"radio": "tcp:nowhere"}, RadioError),
+        ({"radio": "usb:99"}, RadioError),
+        ({"mtu": 22}, ValueError),
+        ({"mtu": 518}, ValueError),
+        ({"control": "tcp:x"}, ControlError),
+        ({"script": "dance\n"}, ScriptError),
+    ],
+)
+async def test_a_wrong_start_says_why_and_leaves_nothing_open(
+    tmp_path: Path, change: dict, error: type[Exception]
+) -> None:
+    wanted = {
+        "model": "mock:display",
+        "radio": "tcp:127.0.0.1:0",
+        "control": None,
+        "mtu": 247,
+        "script": None,
+        **change,
+    }
     if wanted["script"]:
         path = tmp_path / "s.txt"
         path.write_text(wanted["script"])
@@ -197,20 +263,39 @@ async def test_a_port_in_use_is_a_radio_error_with_a_hint(tmp_path: Path) -> Non
     async with await asyncio.start_server(lambda _r, w: w.close(), "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(RadioError) as error:
-            await run_sim("mock:display", radio=f"tcp:127.0.0.1:{port}", control=None, out_dir=tmp_path, script=None, announce=lambda _: None)
+            await run_sim(
+                "mock:display",
+                radio=f"tcp:127.0.0.1:{port}",
+                control=None,
+                out_dir=tmp_path,
+                script=None,
+                announce=lambda _: None,
+            )
     assert "port 0" in error.value.hint
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 async def test_signals_end_it_cleanly(tmp_path: Path, how: signal.Signals) -> None:
     code = (
-        "import asyncio, json, sys\nfrom pathlib import Path\nfrom firmware_bridge.sim.main import run_sim\n"
+        "import asyncio, json, sys\nfrom pathlib import Path\nfrom "
+        "firmware_bridge.sim.main import run_sim\n"
         "say = lambda e: print(json.dumps(e), flush=True)\n"
-        f"asyncio.run(run_sim('mock:full', radio='tcp:127.0.0.1:0', control={str(tmp_path / 'c.sock')!r}, out_dir=Path({str(tmp_path)!r}), script=None, announce=say))\n"
+        "asyncio.run(run_sim('mock:full', radio='tcp:127.0.0.1:0', "
+        f"control={str(tmp_path / 'c.sock')!r}, out_dir=Path({str(tmp_path)!r}), script=None, "
+        "announce=say))\n"
     )
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-X", "dev", "-W", "error", "-c", code, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env={**os.environ},
-    )  # fmt: skip
+        sys.executable,
+        "-X",
+        "dev",
+        "-W",
+        "error",
+        "-c",
+        code,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={**os.environ},
+    )
     async with asyncio.timeout(30):
         assert json.loads(await process.stdout.readline())["event"] == "ready"
         process.send_signal(how)

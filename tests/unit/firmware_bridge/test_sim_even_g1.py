@@ -1,4 +1,6 @@
-"""The simulated Even G1: two radios, and on each what its fact sheet (§) says; the packets here are written by hand from it."""
+"""The simulated Even G1: two radios, and on each what its fact sheet (§) says; the packets here
+are written by hand from it.
+"""
 
 import asyncio
 import json
@@ -79,19 +81,38 @@ class Pair:
         return await self.mock.injector.inject(parse_fault(word))
 
     async def again(self, side: Side) -> Arm:
-        return Arm(await connect(self.radio, await scan(self.radio, timeout_s=DEADLINE_S, address=self.mock.identities[side].address, arms=False), timeout_s=DEADLINE_S))
+        return Arm(
+            await connect(
+                self.radio,
+                await scan(
+                    self.radio,
+                    timeout_s=DEADLINE_S,
+                    address=self.mock.identities[side].address,
+                    arms=False,
+                ),
+                timeout_s=DEADLINE_S,
+            )
+        )
 
 
 @asynccontextmanager
 async def even(out: Path, *quirks: str) -> AsyncIterator[Pair]:
     radio = await open_radio("inproc")
     ear = Ear()
-    mock = await start_mock("sim:even_g1", radio.air, out_dir=out, tell=ear, speed=SPEED, quirks=quirks)
+    mock = await start_mock(
+        "sim:even_g1", radio.air, out_dir=out, tell=ear, speed=SPEED, quirks=quirks
+    )
     try:
         arms = {}
         for side in Side:
             address = mock.identities[side].address
-            arms[side] = Arm(await connect(radio, await scan(radio, timeout_s=DEADLINE_S, address=address, arms=False), timeout_s=DEADLINE_S))
+            arms[side] = Arm(
+                await connect(
+                    radio,
+                    await scan(radio, timeout_s=DEADLINE_S, address=address, arms=False),
+                    timeout_s=DEADLINE_S,
+                )
+            )
         for side in Side:
             await ear.wait("subscribed", where=lambda e, side=side: e["side"] is side)
         yield Pair(radio, mock, ear, arms)
@@ -106,18 +127,35 @@ async def pair(tmp_path) -> AsyncIterator[Pair]:
         yield pair
 
 
-def text(words: str, *, number: int = 0, status: int = 0x71, page: int = 1, pages: int = 1, room: int = 191) -> list[bytes]:
+def text(
+    words: str,
+    *,
+    number: int = 0,
+    status: int = 0x71,
+    page: int = 1,
+    pages: int = 1,
+    room: int = 191,
+) -> list[bytes]:
     """§6, by hand."""
     data = words.encode()
     pieces = [data[at : at + room] for at in range(0, len(data), room)]
-    return [bytes([0x4E, number, len(pieces), i, status, 0, 0, page, pages]) + piece for i, piece in enumerate(pieces)]
+    return [
+        bytes([0x4E, number, len(pieces), i, status, 0, 0, page, pages]) + piece
+        for i, piece in enumerate(pieces)
+    ]
 
 
 def bitmap(rows: list[bytes]) -> bytes:
     """A Windows BMP of 576 × 136, bottom row first, header of 62 bytes (§4)."""
     pixels = b"".join(reversed(rows))
     head = b"BM" + (62 + len(pixels)).to_bytes(4, "little") + bytes(4) + (62).to_bytes(4, "little")
-    info = (40).to_bytes(4, "little") + (576).to_bytes(4, "little") + (136).to_bytes(4, "little") + b"\1\0\1\0" + bytes(24)
+    info = (
+        (40).to_bytes(4, "little")
+        + (576).to_bytes(4, "little")
+        + (136).to_bytes(4, "little")
+        + b"\1\0\1\0"
+        + bytes(24)
+    )
     return head + info + b"\0\0\0\0\xff\xff\xff\0" + pixels
 
 
@@ -134,7 +172,9 @@ async def send_bitmap(arm: Arm, file: bytes, *, spoil: int = 0) -> tuple[bytes, 
 # ------------------------------------------------------------------ who they are
 
 
-async def test_two_arms_advertise_one_channel_by_name_and_their_serial_in_the_scan_response(tmp_path: Path) -> None:
+async def test_two_arms_advertise_one_channel_by_name_and_their_serial_in_the_scan_response(
+    tmp_path: Path,
+) -> None:
     radio = await open_radio("inproc")
     mock = await start_mock("sim:even_g1", radio.air, out_dir=tmp_path)
     try:
@@ -148,7 +188,10 @@ async def test_two_arms_advertise_one_channel_by_name_and_their_serial_in_the_sc
     finally:
         await radio.close()
         await mock.close()
-    assert sorted(s.name.split("_")[:3] for s in seen) == [["Even G1", "47", "L"], ["Even G1", "47", "R"]]
+    assert sorted(s.name.split("_")[:3] for s in seen) == [
+        ["Even G1", "47", "L"],
+        ["Even G1", "47", "R"],
+    ]
     for sighting in seen:
         assert sighting.name.endswith("_" + sighting.address.replace(":", "")[-6:])
         assert sighting.entry.key == "even_g1"
@@ -171,14 +214,44 @@ async def test_an_answer_takes_what_captures_took(pair: Pair) -> None:
 
 
 GENERIC = [
-    ("01 15 00", "01 C9"), ("03 0C", "03 C9"), ("03 0A 00", "03 C9"), ("07 01", "07 C9"), ("08 06 00 01 03 02", "08 C9"),
-    ("09 01", "09 C9"), ("0A 06 00 01 00 01", "0A C9"), ("0B 1E 01", "0B C9"), ("0D 01", "0D C9"), ("0F 01", "0F C9"),
-    ("10 05 00 07 01", "10 06 00 07 01 C9"), ("18", "18 C9"), ("1C 00 01 02", "1C C9"), ("20 0D 0E", "20 C9"), ("22 05", "22 C9"),
-    ("23 6C 00", "23 C9"), ("27 01", "27 C9"), ("29", "29 65"), ("2B", "2B 69 0A 06"), ("2D", "2D C9"), ("2E", "2E C9"),
-    ("32", "32 C9"), ("35", "35 C9 2F"), ("36", "36 C9"), ("37", "37 49 1A"), ("3A", "3A C9"), ("3B", "3B C9"), ("3C", "3C C9"),
-    ("3D 06 00 01 01 02", "3D C9"), ("3E", "3E C9"), ("3F 05", "3F C9"), ("4C 00 00 00 1B", "4C C9"), ("4D FB", "4D C9"),
-    ("4F 01 05", "4F C9"), ("58", "58 C9"), ("F4 01", "F4 C9"), ("99", "99 CA"),
-]  # fmt: skip
+    ("01 15 00", "01 C9"),
+    ("03 0C", "03 C9"),
+    ("03 0A 00", "03 C9"),
+    ("07 01", "07 C9"),
+    ("08 06 00 01 03 02", "08 C9"),
+    ("09 01", "09 C9"),
+    ("0A 06 00 01 00 01", "0A C9"),
+    ("0B 1E 01", "0B C9"),
+    ("0D 01", "0D C9"),
+    ("0F 01", "0F C9"),
+    ("10 05 00 07 01", "10 06 00 07 01 C9"),
+    ("18", "18 C9"),
+    ("1C 00 01 02", "1C C9"),
+    ("20 0D 0E", "20 C9"),
+    ("22 05", "22 C9"),
+    ("23 6C 00", "23 C9"),
+    ("27 01", "27 C9"),
+    ("29", "29 65"),
+    ("2B", "2B 69 0A 06"),
+    ("2D", "2D C9"),
+    ("2E", "2E C9"),
+    ("32", "32 C9"),
+    ("35", "35 C9 2F"),
+    ("36", "36 C9"),
+    ("37", "37 49 1A"),
+    ("3A", "3A C9"),
+    ("3B", "3B C9"),
+    ("3C", "3C C9"),
+    ("3D 06 00 01 01 02", "3D C9"),
+    ("3E", "3E C9"),
+    ("3F 05", "3F C9"),
+    ("4C 00 00 00 1B", "4C C9"),
+    ("4D FB", "4D C9"),
+    ("4F 01 05", "4F C9"),
+    ("58", "58 C9"),
+    ("F4 01", "F4 C9"),
+    ("99", "99 CA"),
+]
 
 
 @pytest.mark.requirement("I4-sim-g1")
@@ -191,12 +264,20 @@ async def test_generic_answers_have_twenty_bytes_as_in_every_capture(pair: Pair)
 
 
 OWN_FORM = [
-    ("06 15 00 07 01 00 00 00 00 00 00 00 00 00 00 00 00 10 05 00 01", "06 15 00 07 01 01 00 01 00 00"),
+    (
+        "06 15 00 07 01 00 00 00 00 00 00 00 00 00 00 00 00 10 05 00 01",
+        "06 15 00 07 01 01 00 01 00 00",
+    ),
     ("1E 10 00 E0 03 01 00 01 00 01 00 01 00 01 00 00", "1E 10 00 E0 03 01 00 01 00 00"),
-    ("39 05 00 09 01", "39 05 00 09 01 00"), ("50 06 00 00 01 01", "50 06 00 00 01 01"),
-    ("25 06 00 07 04 07", "25 06 00 07 04 07"), ("25 06 07 00 04 07", "25 06 07 00 04 07"), ("25 06 00 07 04 08", "25 06 00 07 04 08"),
-    ("26 08 00 05 02 01 04 05", "26 06 00 05 02 C9"), ("0E 00", "0E C9 00"), ("34", "34 34" + b"S100LAAL103842".hex() + "00 00"),
-]  # fmt: skip
+    ("39 05 00 09 01", "39 05 00 09 01 00"),
+    ("50 06 00 00 01 01", "50 06 00 00 01 01"),
+    ("25 06 00 07 04 07", "25 06 00 07 04 07"),
+    ("25 06 07 00 04 07", "25 06 07 00 04 07"),
+    ("25 06 00 07 04 08", "25 06 00 07 04 08"),
+    ("26 08 00 05 02 01 04 05", "26 06 00 05 02 C9"),
+    ("0E 00", "0E C9 00"),
+    ("34", "34 34" + b"S100LAAL103842".hex() + "00 00"),
+]
 
 
 @pytest.mark.requirement("I4-sim-g1")
@@ -214,16 +295,22 @@ async def test_the_firmware_tells_itself_without_an_opcode(pair: Pair) -> None:
 
 
 HOSTS = {
-    "ED": (0x31, 1, 2, 191), "ED over": (0x41, 1, 1, 191), "MA chunk": (0x71, 1, 1, 176), "EG": (0x30, 1, 3, 180),
-    "MA page": (0x71, 0, 1, 191), "G1B one packet": (0x71, 0, 2, 230),
-}  # fmt: skip
+    "ED": (0x31, 1, 2, 191),
+    "ED over": (0x41, 1, 1, 191),
+    "MA chunk": (0x71, 1, 1, 176),
+    "EG": (0x30, 1, 3, 180),
+    "MA page": (0x71, 0, 1, 191),
+    "G1B one packet": (0x71, 0, 2, 230),
+}
 
 
 @pytest.mark.requirement("I4-sim-g1")
 async def test_text_of_every_host_is_drawn(pair: Pair) -> None:
     for number, (status, page, pages, room) in enumerate(HOSTS.values(), 253):
         words = f"{number}: Ärger in Zürich ✓\n" + "many words in many pieces " * 9 + "\n"
-        for packet in text(words, number=number % 256, status=status, page=page, pages=pages, room=room):
+        for packet in text(
+            words, number=number % 256, status=status, page=page, pages=pages, room=room
+        ):
             assert (await pair.left.ask(packet))[:2] == b"\x4e\xc9"
         shown = pair.mock.glasses.shown()["sides"][L]
         assert shown["lines"] == words.splitlines()
@@ -241,7 +328,10 @@ async def test_each_arm_has_its_picture_and_the_lens_says_when_they_differ(pair:
     await pair.right.ask(packet)
     shown = pair.mock.glasses.shown()
     assert shown["same"] is True
-    assert {Path(shown["sides"][side]["png"]).name for side in Side} == {"lens-left.png", "lens-right.png"}
+    assert {Path(shown["sides"][side]["png"]).name for side in Side} == {
+        "lens-left.png",
+        "lens-right.png",
+    }
     pictures = [Path(shown["sides"][side]["png"]).read_bytes() for side in Side]
     assert pictures[0] == pictures[1]
     await pair.left.ask("18")
@@ -256,7 +346,9 @@ async def test_text_is_drawn_in_its_own_metrics_in_the_middle_488_pixels(pair: P
     assert metrics_for("g1-21").width("W" * 20) < metrics_for("lens-22").width("W" * 20)
 
 
-async def test_a_picture_with_the_right_checksum_is_drawn_and_another_is_refused(pair: Pair) -> None:
+async def test_a_picture_with_the_right_checksum_is_drawn_and_another_is_refused(
+    pair: Pair,
+) -> None:
     rows = [bytes([0xFF] * 72)] * 2 + [bytes([0x80]) + bytes(71)] * 134
     over, verdict = await send_bitmap(pair.left, bitmap(rows))
     assert over == bytes.fromhex("20 C9").ljust(20, b"\0")
@@ -271,12 +363,25 @@ async def test_a_picture_with_the_right_checksum_is_drawn_and_another_is_refused
 
 async def test_a_notification_lies_over_the_page_for_a_while(pair: Pair) -> None:
     await pair.left.ask(text("the page\n")[0])
-    body = json.dumps({"ncs_notification": {
-        "msg_id": 1, "app_identifier": "org.telegram", "title": "Ada", "subtitle": "", "message": "Lunch?\nAt one?" + "." * 90,
-        "time_s": 1, "display_name": "Telegram",
-    }}, separators=(",", ":")).encode()  # fmt: skip
+    body = json.dumps(
+        {
+            "ncs_notification": {
+                "msg_id": 1,
+                "app_identifier": "org.telegram",
+                "title": "Ada",
+                "subtitle": "",
+                "message": "Lunch?\nAt one?" + "." * 90,
+                "time_s": 1,
+                "display_name": "Telegram",
+            }
+        },
+        separators=(",", ":"),
+    ).encode()
     pieces = [body[at : at + 176] for at in range(0, len(body), 176)]
-    answers = [await pair.left.ask(bytes([0x4B, 7, len(pieces), i]) + piece) for i, piece in enumerate(pieces)]
+    answers = [
+        await pair.left.ask(bytes([0x4B, 7, len(pieces), i]) + piece)
+        for i, piece in enumerate(pieces)
+    ]
     assert [a[1] for a in answers] == [0xCB, 0xC9]
     told = await pair.ear.wait("notification")
     assert (told["app"], told["lines"][:2]) == ("org.telegram", ["Telegram: Ada", ""])
@@ -284,10 +389,22 @@ async def test_a_notification_lies_over_the_page_for_a_while(pair: Pair) -> None
 
 
 async def test_a_whitelist_in_pieces_is_continued_and_taken(pair: Pair) -> None:
-    body = json.dumps({"calendar_enable": True, "call_enable": True, "msg_enable": True, "ios_mail_enable": True,
-                       "app": {"list": [{"id": f"org.example.app{i}", "name": f"App {i}"} for i in range(5)], "enable": True}}).encode()  # fmt: skip
+    body = json.dumps(
+        {
+            "calendar_enable": True,
+            "call_enable": True,
+            "msg_enable": True,
+            "ios_mail_enable": True,
+            "app": {
+                "list": [{"id": f"org.example.app{i}", "name": f"App {i}"} for i in range(5)],
+                "enable": True,
+            },
+        }
+    ).encode()
     pieces = [body[at : at + 177] for at in range(0, len(body), 177)]
-    answers = [await pair.left.ask(bytes([0x04, len(pieces), i]) + piece) for i, piece in enumerate(pieces)]
+    answers = [
+        await pair.left.ask(bytes([0x04, len(pieces), i]) + piece) for i, piece in enumerate(pieces)
+    ]
     assert [a[1] for a in answers] == [0xCB] * (len(pieces) - 1) + [0xC9]
     assert pair.mock.glasses.settings["apps"] == [f"org.example.app{i}" for i in range(5)]
 
@@ -340,7 +457,9 @@ async def test_a_recording_ends_by_itself(pair: Pair, monkeypatch: pytest.Monkey
     await pair.right.ask("0E 01")
     assert [(await pair.right.heard())[:2] for _ in range(3)] == [b"\xf1\0", b"\xf1\1", b"\xf1\2"]
     await pair.ear.wait("microphone", where=lambda e: not e["open"])
-    assert (await pair.right.ask("25 06 00 00 04 00"))[0] == 0x25, "and nothing more was said meanwhile"
+    assert (await pair.right.ask("25 06 00 00 04 00"))[0] == 0x25, (
+        "and nothing more was said meanwhile"
+    )
 
 
 def test_synthetic_sound_says_what_it_is() -> None:
@@ -349,7 +468,9 @@ def test_synthetic_sound_says_what_it_is() -> None:
     assert frames[1] == b"SIM1" + (31).to_bytes(4, "little") + bytes(12)
 
 
-async def test_an_arm_hangs_up_after_32_silent_seconds_and_can_be_met_again(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_arm_hangs_up_after_32_silent_seconds_and_can_be_met_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert even_g1_arm.SHUT_DOWN_S == 32
     monkeypatch.setattr(even_g1_arm, "SHUT_DOWN_S", 0.2)
     await pair.left.ask("25 06 00 00 04 00")
@@ -370,7 +491,10 @@ async def test_one_side_lost_the_other_carries_on(pair: Pair) -> None:
     assert (await pair.right.ask(packet))[:2] == b"\x4e\xc9"
     shown = pair.mock.glasses.shown()
     assert (shown["side"], shown["lines"], shown["same"]) == (R, ["still here"], False)
-    assert pair.mock.glasses.by_side() == {"left": {"connected": False, "battery": 87}, "right": {"connected": True, "battery": 87}}
+    assert pair.mock.glasses.by_side() == {
+        "left": {"connected": False, "battery": 87},
+        "right": {"connected": True, "battery": 87},
+    }
     with pytest.raises(RadioError):
         await scan(pair.radio, timeout_s=0.2)
     pair.mock.servers[L].come_back()
@@ -414,11 +538,24 @@ async def test_a_link_can_end_in_the_middle_of_a_page_or_a_picture(pair: Pair) -
         await pair.left.transport.write(first)
 
 
-@pytest.mark.parametrize(("packet", "more"), [
-    ("4E 00 02 00 71 00 00 01 01 41", True), ("4E 00 02 01 71 00 00 01 01 41", False), ("4E 00 01 00 71 00 00 01 01 41", False),
-    ("15 00 00 1C 00 00 42", True), ("20 0D 0E", True), ("16 00 00 00 00", False), ("04 02 00 7B", True), ("04 02 01 7D", False),
-    ("4B 07 02 00 7B", True), ("4B 07 02 01 7D", False), ("25 06 00 00 04 00", False), ("4E 00", False), ("", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("packet", "more"),
+    [
+        ("4E 00 02 00 71 00 00 01 01 41", True),
+        ("4E 00 02 01 71 00 00 01 01 41", False),
+        ("4E 00 01 00 71 00 00 01 01 41", False),
+        ("15 00 00 1C 00 00 42", True),
+        ("20 0D 0E", True),
+        ("16 00 00 00 00", False),
+        ("04 02 00 7B", True),
+        ("04 02 01 7D", False),
+        ("4B 07 02 00 7B", True),
+        ("4B 07 02 01 7D", False),
+        ("25 06 00 00 04 00", False),
+        ("4E 00", False),
+        ("", False),
+    ],
+)
 def test_a_message_in_pieces_goes_on_until_its_last(packet: str, more: bool) -> None:
     assert more_follow(bytes.fromhex(packet)) is more
 
@@ -458,22 +595,36 @@ def t(status: int = 0x71, page: int = 1, pages: int = 1, size: int = 1) -> str:
 SWITCHES = [
     ("heartbeat-field-order=zero-first", L, "25 06 00 05 04 05", "25 06 05 00 04 05"),
     ("heartbeat-field-order=counter-first", L, "25 06 05 00 04 05", "25 06 00 05 04 05"),
-    ("newscreen=71", L, t(0x71), t(0x31)), ("newscreen=31", L, t(0x41), t(0x71)), ("newscreen=30", L, t(0x40), t(0x71)),
-    ("page-base=1", L, t(page=1), t(page=0)), ("page-base=0", L, t(page=0), t(page=1)),
-    ("text-chunk=191", L, t(size=191), t(size=192)), ("text-chunk=180", L, t(size=180), t(size=181)), ("text-chunk=176", L, t(size=176), t(size=177)),
-    ("microphone-arm=right", R, "0E 01", None), ("microphone-arm=left", L, "0E 01", None), ("microphone-arm=left", R, None, "0E 01"),
+    ("newscreen=71", L, t(0x71), t(0x31)),
+    ("newscreen=31", L, t(0x41), t(0x71)),
+    ("newscreen=30", L, t(0x40), t(0x71)),
+    ("page-base=1", L, t(page=1), t(page=0)),
+    ("page-base=0", L, t(page=0), t(page=1)),
+    ("text-chunk=191", L, t(size=191), t(size=192)),
+    ("text-chunk=180", L, t(size=180), t(size=181)),
+    ("text-chunk=176", L, t(size=176), t(size=177)),
+    ("microphone-arm=right", R, "0E 01", None),
+    ("microphone-arm=left", L, "0E 01", None),
+    ("microphone-arm=left", R, None, "0E 01"),
     ("microphone-arm=any", L, "0E 01", None),
-    ("brightness-top=41", L, "01 29 00", "01 2A 00"), ("brightness-top=42", L, "01 2A 00", "01 2B 00"), ("brightness-top=63", L, "01 3F 00", "01 40 00"),
-    ("silent-length=2", L, "03 0C", "03 0C 00"), ("silent-length=3", L, "03 0C 00", "03 0C"),
+    ("brightness-top=41", L, "01 29 00", "01 2A 00"),
+    ("brightness-top=42", L, "01 2A 00", "01 2B 00"),
+    ("brightness-top=63", L, "01 3F 00", "01 40 00"),
+    ("silent-length=2", L, "03 0C", "03 0C 00"),
+    ("silent-length=3", L, "03 0C 00", "03 0C"),
     ("whitelist-chunk-and-case=177", L, long_whitelist(177), long_whitelist(178)),
     ("whitelist-chunk-and-case=176", L, long_whitelist(176), long_whitelist(177)),
     ("whitelist-chunk-and-case=snake", L, f"04 01 00 {SNAKE}", f"04 01 00 {CAPITALS}"),
     ("whitelist-chunk-and-case=capital", L, f"04 01 00 {CAPITALS}", f"04 01 00 {SNAKE}"),
-    ("notification-id-and-keys=running", L, note(1), note(0)), ("notification-id-and-keys=0", L, note(0), note(1)),
-    ("notification-id-and-keys=1", L, note(1), note(0)), ("notification-id-and-keys=action", L, note(0, action=0), note(0)),
+    ("notification-id-and-keys=running", L, note(1), note(0)),
+    ("notification-id-and-keys=0", L, note(0), note(1)),
+    ("notification-id-and-keys=1", L, note(1), note(0)),
+    ("notification-id-and-keys=action", L, note(0, action=0), note(0)),
     ("notification-id-and-keys=type", L, note(0, type=1), note(0)),
-    ("debug-off=C1", L, "23 6C C1", "23 6C 31"), ("debug-off=31", L, "23 6C 31", "23 6C C1"),
-    ("double-tap-sub=05", L, "26 06 00 01 05 04", "26 06 00 01 04 04"), ("double-tap-sub=04", L, "26 06 00 01 04 04", "26 06 00 01 05 04"),
+    ("debug-off=C1", L, "23 6C C1", "23 6C 31"),
+    ("debug-off=31", L, "23 6C 31", "23 6C C1"),
+    ("double-tap-sub=05", L, "26 06 00 01 05 04", "26 06 00 01 04 04"),
+    ("double-tap-sub=04", L, "26 06 00 01 04 04", "26 06 00 01 05 04"),
 ]
 
 
@@ -489,9 +640,13 @@ def objects(glasses: MockGlasses, quirks: list[str], side: Side, packet: str) ->
     return any(0xCA in said[:6] for said in arm.packets_to_send(0.0))
 
 
-@pytest.mark.parametrize(("quirk", "side", "taken", "refused"), SWITCHES, ids=[f"{q}-{s}" for q, s, *_ in SWITCHES])
+@pytest.mark.parametrize(
+    ("quirk", "side", "taken", "refused"), SWITCHES, ids=[f"{q}-{s}" for q, s, *_ in SWITCHES]
+)
 @pytest.mark.requirement("I4-sim-g1-quirks")
-def test_a_quirk_insists_on_one_form_and_stock_takes_both(glasses, quirk, side, taken, refused) -> None:
+def test_a_quirk_insists_on_one_form_and_stock_takes_both(
+    glasses, quirk, side, taken, refused
+) -> None:
     if taken:
         assert not objects(glasses, [quirk], side, taken)
     if refused:
@@ -500,7 +655,9 @@ def test_a_quirk_insists_on_one_form_and_stock_takes_both(glasses, quirk, side, 
 
 
 def test_what_a_firmware_insists_on_does_not_make_it_deaf_to_the_rest(glasses: MockGlasses) -> None:
-    everything = [f"{name}={list(values)[-1]}" for name, values in QUIRKS.items() if name != "first-packet"]
+    everything = [
+        f"{name}={list(values)[-1]}" for name, values in QUIRKS.items() if name != "first-packet"
+    ]
     for packet in ("F4 01", "25 06 00 00 04 00", "2C 01", "18", "4E", "26", "4B", "0E"):
         with suppress(RemoteViolation):
             objects(glasses, everything, R, packet)
@@ -514,7 +671,9 @@ async def test_battery_reply_b_tells_both_sides(tmp_path: Path) -> None:
     assert said[:4] == b"\x2cA" + bytes([50, 60])
 
 
-async def test_the_checksum_can_be_answered_with_c9_alone_and_pixels_be_inverted(tmp_path: Path) -> None:
+async def test_the_checksum_can_be_answered_with_c9_alone_and_pixels_be_inverted(
+    tmp_path: Path,
+) -> None:
     async with even(tmp_path, "crc-reply-length=2", "picture-polarity=inverted") as pair:
         _, verdict = await send_bitmap(pair.left, bitmap([bytes(72)] * 136))
         assert verdict == b"\x16\xc9"
@@ -522,13 +681,19 @@ async def test_the_checksum_can_be_answered_with_c9_alone_and_pixels_be_inverted
 
 
 @pytest.mark.requirement("I4-sim-g1-quirks")
-@pytest.mark.parametrize(("quirks", "zeros"), [((), 2), (("serial-length=18",), 2), (("serial-length=16",), 0)])
-async def test_the_serial_is_padded_for_hosts_that_read_18_bytes_unless_a_quirk_says_otherwise(tmp_path: Path, quirks: tuple[str, ...], zeros: int) -> None:
+@pytest.mark.parametrize(
+    ("quirks", "zeros"), [((), 2), (("serial-length=18",), 2), (("serial-length=16",), 0)]
+)
+async def test_the_serial_is_padded_for_hosts_that_read_18_bytes_unless_a_quirk_says_otherwise(
+    tmp_path: Path, quirks: tuple[str, ...], zeros: int
+) -> None:
     async with even(tmp_path, *quirks) as pair:
         for arm in pair.arms.values():
             said = await arm.ask("34")
             assert said == b"44S100LAAL103842" + bytes(zeros)
-            assert said[2:18].rstrip(b"\0") == b"S100LAAL103842", "bytes 2 to 17, as a known host reads them"
+            assert said[2:18].rstrip(b"\0") == b"S100LAAL103842", (
+                "bytes 2 to 17, as a known host reads them"
+            )
 
 
 @pytest.mark.parametrize(("quirk", "hours"), [("1-is-12h", 12), ("1-is-24h", 24)])
@@ -540,7 +705,9 @@ async def test_which_hours_01_means_is_a_quirk(tmp_path: Path, quirk: str, hours
 
 
 @pytest.mark.parametrize("first", ["F401", "4D01", "4DFB", "6E74"])
-def test_some_wait_for_their_first_packet_before_they_answer_anything(glasses: MockGlasses, first: str) -> None:
+def test_some_wait_for_their_first_packet_before_they_answer_anything(
+    glasses: MockGlasses, first: str
+) -> None:
     arm = PickyArm(L, 248, firmware([f"first-packet={first}"]), ArmFacts(), glasses)
     arm.receive_packet(bytes.fromhex("25 06 00 00 04 00"), 0.0)
     assert arm.packets_to_send(0.0) == []
@@ -554,9 +721,14 @@ def test_every_conflict_of_the_catalogue_is_a_switch_and_no_other() -> None:
     assert set(QUIRKS) == {conflict.name for conflict in CONFLICTS}
 
 
-@pytest.mark.parametrize(("word", "told"), [
-    ("colour=red", "'colour=red' is no quirk; known.*newscreen=any"), ("newscreen", "no quirk"), ("newscreen=99", "newscreen is '99'; any, 71, 31, 30"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("colour=red", "'colour=red' is no quirk; known.*newscreen=any"),
+        ("newscreen", "no quirk"),
+        ("newscreen=99", "newscreen is '99'; any, 71, 31, 30"),
+    ],
+)
 def test_a_wrong_quirk_says_what_would_be_right(word: str, told: str) -> None:
     with pytest.raises(QuirkError, match=told):
         firmware([word])

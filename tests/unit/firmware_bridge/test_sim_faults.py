@@ -1,4 +1,6 @@
-"""Faults on demand: the words are checked before anything happens, and each does below the glasses what it says."""
+"""Faults on demand: the words are checked before anything happens, and each does below the
+glasses what it says.
+"""
 
 import asyncio
 import time
@@ -25,26 +27,52 @@ SHORT = ShowPage("short", lines=(TextLine(0, "one packet"),))
 # ------------------------------------------------------------------ words
 
 
-@pytest.mark.parametrize(("word", "fault"), [
-    ("drop", Fault("drop")), ("drop:left", Fault("drop", side=Side.LEFT)), ("drop:right@3s", Fault("drop", side=Side.RIGHT, at_s=3)),
-    ("lose-acks:5", Fault("lose-acks", 5)), ("lose-acks:3:left", Fault("lose-acks", 3, Side.LEFT)),
-    ("delay:250", Fault("delay", 250)), ("mtu:23@200ms", Fault("mtu", 23, at_s=0.2)), ("cut:right", Fault("cut", side=Side.RIGHT)),
-    ("battery:7@0.5", Fault("battery", 7, at_s=0.5)), ("away:2.5", Fault("away", 2.5)), ("refuse:2", Fault("refuse", 2)),
-    ("refuse-pairing", Fault("refuse-pairing")), ("forget-bond@10", Fault("forget-bond", at_s=10)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("word", "fault"),
+    [
+        ("drop", Fault("drop")),
+        ("drop:left", Fault("drop", side=Side.LEFT)),
+        ("drop:right@3s", Fault("drop", side=Side.RIGHT, at_s=3)),
+        ("lose-acks:5", Fault("lose-acks", 5)),
+        ("lose-acks:3:left", Fault("lose-acks", 3, Side.LEFT)),
+        ("delay:250", Fault("delay", 250)),
+        ("mtu:23@200ms", Fault("mtu", 23, at_s=0.2)),
+        ("cut:right", Fault("cut", side=Side.RIGHT)),
+        ("battery:7@0.5", Fault("battery", 7, at_s=0.5)),
+        ("away:2.5", Fault("away", 2.5)),
+        ("refuse:2", Fault("refuse", 2)),
+        ("refuse-pairing", Fault("refuse-pairing")),
+        ("forget-bond@10", Fault("forget-bond", at_s=10)),
+    ],
+)
 @pytest.mark.requirement("I4-faults-words")
 def test_a_word_is_a_fault(word: str, fault: Fault) -> None:
     assert parse_fault(word) == fault
     assert str(fault) == word.partition("@")[0]
 
 
-@pytest.mark.parametrize(("word", "told"), [
-    ("explode", "'explode' is no fault; known: drop"), ("drop:up", "'up' is no side"), ("drop:left:right", "no side"),
-    ("drop@soon", "@soon is no moment"), ("drop@-1", "no moment"), ("drop@nan", "no moment"), ("drop@", "no moment"),
-    ("lose-acks", "N is a whole number from 0 to 1000"), ("lose-acks:left", "whole number"), ("lose-acks:1.5", "whole number"),
-    ("mtu:22", "BYTES is a whole number from 23 to 517"), ("mtu:518", "23 to 517"), ("battery:101", "0 to 100"), ("delay:nan", "0 to 10000"),
-    ("away:-1", "SECONDS is a number from 0 to 3600"), ("forget-bond:left", "concerns the pair"), ("x" * 200, "200 characters"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("explode", "'explode' is no fault; known: drop"),
+        ("drop:up", "'up' is no side"),
+        ("drop:left:right", "no side"),
+        ("drop@soon", "@soon is no moment"),
+        ("drop@-1", "no moment"),
+        ("drop@nan", "no moment"),
+        ("drop@", "no moment"),
+        ("lose-acks", "N is a whole number from 0 to 1000"),
+        ("lose-acks:left", "whole number"),
+        ("lose-acks:1.5", "whole number"),
+        ("mtu:22", "BYTES is a whole number from 23 to 517"),
+        ("mtu:518", "23 to 517"),
+        ("battery:101", "0 to 100"),
+        ("delay:nan", "0 to 10000"),
+        ("away:-1", "SECONDS is a number from 0 to 3600"),
+        ("forget-bond:left", "concerns the pair"),
+        ("x" * 200, "200 characters"),
+    ],
+)
 def test_a_wrong_word_says_what_would_be_right(word: str, told: str) -> None:
     with pytest.raises(FaultError, match=told):
         parse_fault(word)
@@ -76,10 +104,14 @@ def test_the_guide_names_every_fault_and_its_script_is_one() -> None:
     for form, _ in usage():
         assert f"`{form}`" in guide, form
     script = next(block for block in guide.split("```") if block.startswith("\n# The wearer"))
-    assert [str(step.fault) for step in parse_script(script) if step.fault] == ["away:10", "battery:9"]
+    assert [str(step.fault) for step in parse_script(script) if step.fault] == [
+        "away:10",
+        "battery:9",
+    ]
 
 
-# ------------------------------------------------------------------ deeds, over the real host stacks
+# ------------------------------------------------------------------ deeds, over the real host
+# stacks
 
 
 class Setup:
@@ -133,7 +165,9 @@ async def test_out_of_range_nobody_is_heard_until_the_time_is_over(setup: Setup)
         await driver.request(SHORT, timeout_s=DEADLINE_S)
 
 
-async def test_glasses_that_walk_off_while_they_advertise_are_not_heard_either(setup: Setup) -> None:
+async def test_glasses_that_walk_off_while_they_advertise_are_not_heard_either(
+    setup: Setup,
+) -> None:
     await scan(setup.radio, timeout_s=DEADLINE_S)
     assert await setup.inject("away:30") is False, "no link was lost"
     with pytest.raises(RadioError):
@@ -142,7 +176,9 @@ async def test_glasses_that_walk_off_while_they_advertise_are_not_heard_either(s
     await scan(setup.radio, timeout_s=DEADLINE_S)
 
 
-async def test_lost_acknowledgements_are_asked_for_again_and_nothing_is_shown_twice(setup: Setup) -> None:
+async def test_lost_acknowledgements_are_asked_for_again_and_nothing_is_shown_twice(
+    setup: Setup,
+) -> None:
     async with met(setup) as (driver, _):
         await setup.inject("lose-acks:3")
         for number in range(4):
@@ -155,7 +191,9 @@ async def test_lost_acknowledgements_are_asked_for_again_and_nothing_is_shown_tw
 
 @pytest.mark.requirement("I4-faults-deeds")
 async def test_every_nth_packet_is_lost_and_no_other(setup: Setup) -> None:
-    transport = await connect(setup.radio, await scan(setup.radio, timeout_s=DEADLINE_S), timeout_s=DEADLINE_S)
+    transport = await connect(
+        setup.radio, await scan(setup.radio, timeout_s=DEADLINE_S), timeout_s=DEADLINE_S
+    )
     subscription = setup.mock.servers[None]._current
     await setup.inject("lose-acks:3")
     for number in range(1, 10):
@@ -168,7 +206,9 @@ async def test_every_nth_packet_is_lost_and_no_other(setup: Setup) -> None:
 
 @pytest.mark.requirement("I4-faults-deeds")
 async def test_what_is_delayed_comes_late_and_in_order(setup: Setup) -> None:
-    transport = await connect(setup.radio, await scan(setup.radio, timeout_s=DEADLINE_S), timeout_s=DEADLINE_S)
+    transport = await connect(
+        setup.radio, await scan(setup.radio, timeout_s=DEADLINE_S), timeout_s=DEADLINE_S
+    )
     subscription = setup.mock.servers[None]._current
     await setup.inject("delay:150")
     began = time.monotonic()

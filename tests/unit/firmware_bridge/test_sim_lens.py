@@ -16,7 +16,9 @@ def lens() -> Lens:
 
 
 def page(*texts: str, scene: str = "s", **more) -> ShowPage:
-    return ShowPage(scene, lines=tuple(TextLine(row, text) for row, text in enumerate(texts)), **more)
+    return ShowPage(
+        scene, lines=tuple(TextLine(row, text) for row, text in enumerate(texts)), **more
+    )
 
 
 def test_drawn_counts_the_pixels_that_are_lit(lens: Lens) -> None:
@@ -37,14 +39,18 @@ def test_different_texts_are_different_pictures(lens: Lens) -> None:
 
 
 def test_lines_are_kept_as_decoded_and_pieces_of_a_row_are_joined(lens: Lens) -> None:
-    lens.show(ShowPage("s", lines=(TextLine(2, "right", 300), TextLine(0, "top"), TextLine(2, "left"))))
+    lens.show(
+        ShowPage("s", lines=(TextLine(2, "right", 300), TextLine(0, "top"), TextLine(2, "left")))
+    )
     assert lens.text() == ["top", "", "left  right"]
     assert [(at.row, at.x) for at in lens.lines] == [(0, 0), (2, 0), (2, 300)]
 
 
 def test_what_does_not_fit_is_counted(lens: Lens) -> None:
     assert lens.show(page("w" * 100)).clipped == 1
-    assert lens.show(ShowPage("s", lines=(TextLine(5, "below"), TextLine(0, "x", 570)))).clipped == 2
+    assert (
+        lens.show(ShowPage("s", lines=(TextLine(5, "below"), TextLine(0, "x", 570)))).clipped == 2
+    )
     assert lens.show(ShowPage("s", tiles=(Tile(570, 0, 16, 1, 1, b"\xff\xff"),))).clipped == 1
 
 
@@ -83,10 +89,17 @@ def test_a_question_lies_over_the_page_and_leaves_it_whole(lens: Lens) -> None:
     assert lens.image.tobytes() == before
 
 
-@pytest.mark.parametrize(("bpp", "pixels", "levels"), [
-    (1, b"\xa0", [1, 0, 1]), (2, b"\x1b\x00", [0, 1, 2]), (4, b"\x0f\x80", [0, 15, 8]),
-])  # fmt: skip
-def test_tiles_unpack_most_significant_bits_first(bpp: int, pixels: bytes, levels: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("bpp", "pixels", "levels"),
+    [
+        (1, b"\xa0", [1, 0, 1]),
+        (2, b"\x1b\x00", [0, 1, 2]),
+        (4, b"\x0f\x80", [0, 15, 8]),
+    ],
+)
+def test_tiles_unpack_most_significant_bits_first(
+    bpp: int, pixels: bytes, levels: list[int]
+) -> None:
     size = (3 * bpp + 7) // 8
     assert list(unpack(Tile(0, 0, 3, 1, bpp, pixels[:size]))) == levels
 

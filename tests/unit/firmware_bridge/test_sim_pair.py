@@ -1,4 +1,6 @@
-"""The real driver with both connections of a pair against the simulated G1: what fails on one arm stays on that arm."""
+"""The real driver with both connections of a pair against the simulated G1: what fails on one
+arm stays on that arm.
+"""
 
 import asyncio
 import time
@@ -40,7 +42,9 @@ class Wearing:
             self._news.set()
 
     async def side(self, side: Side, *, up: bool) -> SideChanged:
-        """Wait until the driver says this of a side, and read on from there: what comes and goes at once is not missed."""
+        """Wait until the driver says this of a side, and read on from there: what comes and
+        goes at once is not missed.
+        """
         async with asyncio.timeout(DEADLINE_S):
             while True:
                 while self._read < len(self.heard):
@@ -69,7 +73,9 @@ async def wearing(out: Path) -> AsyncIterator[Wearing]:
     try:
         sighting = await scan(radio, timeout_s=DEADLINE_S)
         transport: Any = await connect_any(radio, sighting, timeout_s=DEADLINE_S)
-        driver: Driver[Any] = Driver(transport, sighting.entry.codec(transport.max_packet), clock=time.monotonic)
+        driver: Driver[Any] = Driver(
+            transport, sighting.entry.codec(transport.max_packet), clock=time.monotonic
+        )
         worn = Wearing(mock, driver, ear)
         running = [asyncio.ensure_future(driver.run()), asyncio.ensure_future(worn.listen())]
         try:
@@ -91,13 +97,18 @@ async def test_a_page_is_drawn_left_first_then_right_alike(tmp_path: Path) -> No
         await worn.show("Good morning, Ada")
         drawn = [e for e in worn.ear.events if e["event"] == "lens" and e["lines"]]
         told = [(e["sides"][L]["lines"], e["sides"][R]["lines"], e["same"]) for e in drawn]
-        assert [state for state, _ in groupby(told)] == [  # a slow answer is asked for again, and the page with it
-            (["Good morning, Ada"], [], False), (["Good morning, Ada"], ["Good morning, Ada"], True),
-        ]  # fmt: skip
+        assert [
+            state for state, _ in groupby(told)
+        ] == [  # a slow answer is asked for again, and the page with it
+            (["Good morning, Ada"], [], False),
+            (["Good morning, Ada"], ["Good morning, Ada"], True),
+        ]
 
 
 @pytest.mark.parametrize("gone", [L, R])
-async def test_with_one_arm_out_of_range_the_other_shows_and_the_first_catches_up(tmp_path: Path, gone: Side) -> None:
+async def test_with_one_arm_out_of_range_the_other_shows_and_the_first_catches_up(
+    tmp_path: Path, gone: Side
+) -> None:
     other = R if gone is L else L
     async with wearing(tmp_path) as worn:
         await worn.show("before")

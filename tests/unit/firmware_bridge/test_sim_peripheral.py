@@ -1,4 +1,6 @@
-"""The mock's behaviour, over packets in memory: every command is answered, and only with what is true."""
+"""The mock's behaviour, over packets in memory: every command is answered, and only with what
+is true.
+"""
 
 import asyncio
 from pathlib import Path
@@ -89,11 +91,17 @@ async def test_update_reaches_only_the_page_that_is_there(tmp_path: Path) -> Non
 
 async def test_tiles_are_drawn(tmp_path: Path) -> None:
     async with visit("mock:display", tmp_path) as (_, driver, _):
-        done = await ask(driver, ShowPage("t", tiles=(Tile(10, 10, 16, 2, 1, b"\xff\xff\xff\xff"),)))
+        done = await ask(
+            driver, ShowPage("t", tiles=(Tile(10, 10, 16, 2, 1, b"\xff\xff\xff\xff"),))
+        )
         assert done.drawn == 32
 
 
-@pytest.mark.parametrize("command", [PAGE, UpdatePage("x"), ClearPage(), Prompt(1, (), 1.0), EndPrompt()], ids=lambda c: type(c).__name__)
+@pytest.mark.parametrize(
+    "command",
+    [PAGE, UpdatePage("x"), ClearPage(), Prompt(1, (), 1.0), EndPrompt()],
+    ids=lambda c: type(c).__name__,
+)
 async def test_glasses_without_display_refuse_to_show(tmp_path: Path, command) -> None:
     async with visit("mock:audio", tmp_path) as (_, driver, _):
         assert await refused(driver, command) == "unsupported"
@@ -104,7 +112,9 @@ async def test_glasses_without_speaker_refuse_sound(tmp_path: Path) -> None:
         assert await refused(driver, StartAudio(1, AudioFormat.PCM16)) == "unsupported"
 
 
-async def test_the_end_of_a_stream_is_answered_when_the_last_sample_was_played(tmp_path: Path) -> None:
+async def test_the_end_of_a_stream_is_answered_when_the_last_sample_was_played(
+    tmp_path: Path,
+) -> None:
     async with visit("mock:audio", tmp_path, speed=10) as (glasses, driver, ear):
         await ask(driver, StartAudio(5, AudioFormat.PCM16))
         for index in range(10):
@@ -112,11 +122,15 @@ async def test_the_end_of_a_stream_is_answered_when_the_last_sample_was_played(t
         started = glasses.time.now()
         done = await ask(driver, EndAudio(5))
         assert done.samples == 16000
-        assert glasses.time.now() - started > 0.8, "one second of sound takes about one second of the mock's time"
+        assert glasses.time.now() - started > 0.8, (
+            "one second of sound takes about one second of the mock's time"
+        )
         assert (await ear.wait("speaker"))["samples"] == 16000
 
 
-async def test_flush_answers_with_what_was_played_and_the_waiting_end_is_interrupted(tmp_path: Path) -> None:
+async def test_flush_answers_with_what_was_played_and_the_waiting_end_is_interrupted(
+    tmp_path: Path,
+) -> None:
     async with visit("mock:audio", tmp_path, speed=1) as (_, driver, _):
         await ask(driver, StartAudio(5, AudioFormat.PCM16))
         for index in range(30):
@@ -142,10 +156,18 @@ async def test_losing_the_central_stops_the_sound_and_keeps_the_page(tmp_path: P
     assert glasses.lens.text() == ["Milk", "Bread"]
 
 
-@pytest.mark.parametrize(("gesture", "answer"), [
-    (Gesture.TAP, Answer.ALLOW), (Gesture.NOD, Answer.ALLOW), (Gesture.DOUBLE_TAP, Answer.DENY), (Gesture.SHAKE, Answer.DENY),
-])  # fmt: skip
-async def test_a_gesture_answers_the_question_on_the_lens(tmp_path: Path, monkeypatch, gesture: Gesture, answer: Answer) -> None:
+@pytest.mark.parametrize(
+    ("gesture", "answer"),
+    [
+        (Gesture.TAP, Answer.ALLOW),
+        (Gesture.NOD, Answer.ALLOW),
+        (Gesture.DOUBLE_TAP, Answer.DENY),
+        (Gesture.SHAKE, Answer.DENY),
+    ],
+)
+async def test_a_gesture_answers_the_question_on_the_lens(
+    tmp_path: Path, monkeypatch, gesture: Gesture, answer: Answer
+) -> None:
     monkeypatch.setattr("firmware_bridge.sim.peripheral.TOO_SOON_S", 0.0)
     async with visit("mock:full", tmp_path, speed=1) as (glasses, driver, ear):
         await ask(driver, PAGE)
@@ -169,7 +191,9 @@ async def test_a_question_that_nobody_answers_times_out(tmp_path: Path) -> None:
 
 @pytest.mark.requirement("I11-consent-early")
 @pytest.mark.parametrize("gesture", [Gesture.TAP, Gesture.DOUBLE_TAP])
-async def test_a_gesture_in_the_first_moment_of_a_question_is_ignored(tmp_path: Path, monkeypatch, gesture: Gesture) -> None:
+async def test_a_gesture_in_the_first_moment_of_a_question_is_ignored(
+    tmp_path: Path, monkeypatch, gesture: Gesture
+) -> None:
     async with visit("mock:full", tmp_path, speed=1) as (glasses, driver, _):
         now = [1000.0]
         monkeypatch.setattr(glasses.time, "now", lambda: now[0])
@@ -183,7 +207,9 @@ async def test_a_gesture_in_the_first_moment_of_a_question_is_ignored(tmp_path: 
         assert await event(driver, PromptAnswered) == PromptAnswered(3, Answer.ALLOW)
 
 
-async def test_the_first_gesture_decides_and_the_second_is_a_gesture_again(tmp_path: Path, monkeypatch) -> None:
+async def test_the_first_gesture_decides_and_the_second_is_a_gesture_again(
+    tmp_path: Path, monkeypatch
+) -> None:
     monkeypatch.setattr("firmware_bridge.sim.peripheral.TOO_SOON_S", 0.0)
     async with visit("mock:full", tmp_path, speed=1) as (glasses, driver, _):
         await ask(driver, Prompt(3, (TextLine(0, "Delete?"),), 30))
@@ -194,7 +220,9 @@ async def test_the_first_gesture_decides_and_the_second_is_a_gesture_again(tmp_p
 
 
 @pytest.mark.parametrize("which", [None, 3])
-async def test_a_question_that_is_taken_back_is_answered_by_nobody(tmp_path: Path, which: int | None) -> None:
+async def test_a_question_that_is_taken_back_is_answered_by_nobody(
+    tmp_path: Path, which: int | None
+) -> None:
     async with visit("mock:full", tmp_path, speed=100) as (glasses, driver, ear):
         await ask(driver, PAGE)
         await ask(driver, EndPrompt(which))
@@ -207,7 +235,9 @@ async def test_a_question_that_is_taken_back_is_answered_by_nobody(tmp_path: Pat
         glasses.gesture(Gesture.TAP)
         assert await event(driver, Gestured) == Gestured(Gesture.TAP)
         await ask(driver, Prompt(4, (TextLine(0, "Again?"),), 5))
-        assert await event(driver, PromptAnswered) == PromptAnswered(4, Answer.TIMEOUT), "and 3 told nothing"
+        assert await event(driver, PromptAnswered) == PromptAnswered(4, Answer.TIMEOUT), (
+            "and 3 told nothing"
+        )
 
 
 async def test_the_microphone_sends_what_is_said_until_it_is_stopped(tmp_path: Path) -> None:
@@ -237,7 +267,9 @@ async def test_what_the_wearer_does_is_told(tmp_path: Path) -> None:
         assert await event(driver, WornChanged) == WornChanged(worn=False)
 
 
-async def test_capabilities_that_change_are_told_in_full_and_are_in_force_at_once(tmp_path: Path) -> None:
+async def test_capabilities_that_change_are_told_in_full_and_are_in_force_at_once(
+    tmp_path: Path,
+) -> None:
     async with visit("mock:display", tmp_path) as (glasses, driver, _):
         await ask(driver, Ping())
         glasses.set_capabilities({"camera": True, "display": False, "gestures": None})

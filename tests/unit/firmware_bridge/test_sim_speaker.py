@@ -42,7 +42,9 @@ def speaker(tmp_path: Path, time: HandTime) -> Speaker:
 
 
 def tone(samples: int, hertz: float = 440.0) -> bytes:
-    return array.array("h", (round(9000 * math.sin(2 * math.pi * hertz * i / 16000)) for i in range(samples))).tobytes()
+    return array.array(
+        "h", (round(9000 * math.sin(2 * math.pi * hertz * i / 16000)) for i in range(samples))
+    ).tobytes()
 
 
 def read(path: Path) -> bytes:
@@ -51,7 +53,9 @@ def read(path: Path) -> bytes:
         return file.readframes(file.getnframes())
 
 
-async def test_pcm_is_played_sample_by_sample_in_real_time(speaker: Speaker, time: HandTime) -> None:
+async def test_pcm_is_played_sample_by_sample_in_real_time(
+    speaker: Speaker, time: HandTime
+) -> None:
     sound = tone(3200)
     speaker.start(1, AudioFormat.PCM16, 16000)
     speaker.feed(1, [sound[:2000], sound[2000:]])
@@ -74,7 +78,9 @@ async def test_opus_is_decoded_to_16_khz(speaker: Speaker) -> None:
     assert max(map(abs, loud)) > 4000
 
 
-async def test_a_pause_in_the_stream_is_a_pause_in_the_sound(speaker: Speaker, time: HandTime) -> None:
+async def test_a_pause_in_the_stream_is_a_pause_in_the_sound(
+    speaker: Speaker, time: HandTime
+) -> None:
     speaker.start(1, AudioFormat.PCM16, 16000)
     speaker.feed(1, [tone(1600)])
     time.at += 5.0
@@ -143,7 +149,9 @@ async def test_an_odd_byte_of_pcm_is_left_out(speaker: Speaker) -> None:
     assert (heard.samples, heard.bad_frames) == (1, 1)
 
 
-async def test_an_endless_stream_is_cut_and_its_end_says_so(speaker: Speaker, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_endless_stream_is_cut_and_its_end_says_so(
+    speaker: Speaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "MAX_STREAM_S", 0.5)
     speaker.start(1, AudioFormat.PCM16, 16000)
     for _ in range(20):
@@ -155,12 +163,16 @@ async def test_an_endless_stream_is_cut_and_its_end_says_so(speaker: Speaker, mo
     assert speaker.last.samples == 8000
 
 
-async def test_old_recordings_make_room(speaker: Speaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_old_recordings_make_room(
+    speaker: Speaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "KEPT_FILES", 3)
     for number in range(5):
         speaker.start(number, AudioFormat.PCM16, 16000)
         await speaker.drain(number)
-    assert sorted(p.name for p in tmp_path.glob("*.wav")) == [f"speaker-000{n}.wav" for n in (3, 4, 5)]
+    assert sorted(p.name for p in tmp_path.glob("*.wav")) == [
+        f"speaker-000{n}.wav" for n in (3, 4, 5)
+    ]
 
 
 def test_losing_the_central_stops_the_sound(speaker: Speaker, time: HandTime) -> None:

@@ -1,4 +1,6 @@
-"""The scripted wearer: every line is checked before anything happens, and a mistake names its line."""
+"""The scripted wearer: every line is checked before anything happens, and a mistake names its
+line.
+"""
 
 from pathlib import Path
 
@@ -7,25 +9,58 @@ import pytest
 from firmware_bridge.catalog import find
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.time import SimTime
-from firmware_bridge.sim.wearer import ScriptError, Step, Wearer, capability_changes, parse, parse_script
+from firmware_bridge.sim.wearer import (
+    ScriptError,
+    Step,
+    Wearer,
+    capability_changes,
+    parse,
+    parse_script,
+)
 from tests.unit.firmware_bridge.sim_helpers import noting
 
 
-@pytest.mark.parametrize(("line", "step"), [
-    ("tap", Step("tap")), ("  double_tap ", Step("double_tap")), ("say what's on my list?", Step("say", ("what's on my list?",))),
-    ("wait 1.5", Step("wait", ("1.5",))), ("battery 40", Step("battery", ("40",))), ("worn off", Step("worn", ("off",))),
-    ("caps camera=true x.y=3", Step("caps", ("camera=true", "x.y=3"))), ("drop", Step("drop")), ("quit", Step("quit")),
-    ("tap left", Step("tap", ("left",))), ("", None), ("# a comment", None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        ("tap", Step("tap")),
+        ("  double_tap ", Step("double_tap")),
+        ("say what's on my list?", Step("say", ("what's on my list?",))),
+        ("wait 1.5", Step("wait", ("1.5",))),
+        ("battery 40", Step("battery", ("40",))),
+        ("worn off", Step("worn", ("off",))),
+        ("caps camera=true x.y=3", Step("caps", ("camera=true", "x.y=3"))),
+        ("drop", Step("drop")),
+        ("quit", Step("quit")),
+        ("tap left", Step("tap", ("left",))),
+        ("", None),
+        ("# a comment", None),
+    ],
+)
 def test_a_line_is_a_step(line: str, step: Step | None) -> None:
     assert parse(line) == step
 
 
-@pytest.mark.parametrize(("line", "told"), [
-    ("dance", "known: battery"), ("battery 101", "0 to 100"), ("battery", "0 to 100"), ("battery -1", "0 to 100"),
-    ("worn maybe", "on or off"), ("wait soon", "seconds"), ("wait nan", "seconds"), ("wait -1", "seconds"), ("say", "text"), ("tap twice", "no words"),
-    ("caps", "KEY=VALUE"), ("caps camera", "KEY=VALUE"), ("caps a=[1]", "true, false"), ("caps 'x", "quotation"), ("x" * 3000, "2000"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("dance", "known: battery"),
+        ("battery 101", "0 to 100"),
+        ("battery", "0 to 100"),
+        ("battery -1", "0 to 100"),
+        ("worn maybe", "on or off"),
+        ("wait soon", "seconds"),
+        ("wait nan", "seconds"),
+        ("wait -1", "seconds"),
+        ("say", "text"),
+        ("tap twice", "no words"),
+        ("caps", "KEY=VALUE"),
+        ("caps camera", "KEY=VALUE"),
+        ("caps a=[1]", "true, false"),
+        ("caps 'x", "quotation"),
+        ("x" * 3000, "2000"),
+    ],
+)
 def test_a_wrong_line_says_what_would_be_right(line: str, told: str) -> None:
     with pytest.raises(ScriptError, match=told):
         parse(line)
@@ -39,15 +74,22 @@ def test_a_script_is_checked_as_a_whole_and_names_the_line() -> None:
 
 def test_capability_values_are_json_or_plain_words() -> None:
     assert capability_changes(("camera=true", "n=3", "name=lens-22", "gone=null")) == {
-        "camera": True, "n": 3, "name": "lens-22", "gone": None,
-    }  # fmt: skip
+        "camera": True,
+        "n": 3,
+        "name": "lens-22",
+        "gone": None,
+    }
 
 
 async def test_steps_change_the_glasses_even_when_nobody_is_connected(tmp_path: Path) -> None:
-    glasses = MockGlasses(find("mock:full"), out_dir=tmp_path, time=SimTime(1000), tell=lambda _: None)
+    glasses = MockGlasses(
+        find("mock:full"), out_dir=tmp_path, time=SimTime(1000), tell=lambda _: None
+    )
     did: list[str] = []
     wearer = Wearer(glasses, inject=noting(did), leave=lambda: did.append("leave"))
-    await wearer.act(parse_script("battery 12\nworn off\ncaps camera=false light=null\nwait 0.5\ndrop\nquit"))
+    await wearer.act(
+        parse_script("battery 12\nworn off\ncaps camera=false light=null\nwait 0.5\ndrop\nquit")
+    )
     assert (glasses.battery, glasses.worn) == (12, False)
     assert glasses.capabilities["camera"] is False
     assert "light" not in glasses.capabilities

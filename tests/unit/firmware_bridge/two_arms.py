@@ -1,4 +1,5 @@
-"""Two arms of an Even G1 on a virtual air, each a GATT server of its own that obeys; and a central made of real parts.
+"""Two arms of an Even G1 on a virtual air, each a GATT server of its own that obeys; and a central
+made of real parts.
 
 Refuses to draw: it remembers what each arm was told, and when.
 """
@@ -62,16 +63,24 @@ class TwoArms:
         address = self._addresses[side]
         keys = KeyFile(self._folder / f"{side}.json", address=address, at_once=True)
         return GattServer(
-            antenna.source, antenna.sink, where=model.gatt,
+            antenna.source,
+            antenna.sink,
+            where=model.gatt,
             identity=by_name(name_of(47, side, address), address, serial="S100LAAL103842"),
-            mtu=mtu, info=bytes, lose=antenna.lose,
-            security=Security(way, required=False, keys=keys, show=lambda *_a, **_k: None, clock=time.monotonic),
-        )  # fmt: skip
+            mtu=mtu,
+            info=bytes,
+            lose=antenna.lose,
+            security=Security(
+                way, required=False, keys=keys, show=lambda *_a, **_k: None, clock=time.monotonic
+            ),
+        )
 
     async def _run(self, sides) -> None:
         async with asyncio.TaskGroup() as tasks:
             for side in sides:
-                tasks.create_task(self.servers[side].run(partial(self._serve, side), lambda _event: None))
+                tasks.create_task(
+                    self.servers[side].run(partial(self._serve, side), lambda _event: None)
+                )
 
     async def _serve(self, side: Side, link) -> None:
         arm = EvenG1Arm(side, max_packet=link.max_packet)

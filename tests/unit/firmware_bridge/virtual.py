@@ -1,4 +1,5 @@
-"""An event loop whose time passes only when nobody has anything to do, and glasses made of the real codec.
+"""An event loop whose time passes only when nobody has anything to do, and glasses made of the real
+codec.
 
 Refuses to know the driver: everything here is below it.
 """
@@ -52,9 +53,13 @@ def obliging(command: Command) -> Reply | None:
 
 
 class Glasses:
-    """The peripheral's codec on its end of a loopback. `reply` None: the command is left unanswered."""
+    """The peripheral's codec on its end of a loopback. `reply` None: the command is left
+    unanswered.
+    """
 
-    def __init__(self, transport: LoopbackTransport, reply: Callable[[Command], Reply | None] = obliging) -> None:
+    def __init__(
+        self, transport: LoopbackTransport, reply: Callable[[Command], Reply | None] = obliging
+    ) -> None:
         self.transport = transport
         self.codec = ReferenceCodec(Role.PERIPHERAL, max_packet=transport.max_packet)
         self.reply = reply

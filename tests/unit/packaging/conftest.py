@@ -1,4 +1,6 @@
-"""What packaging's tests share: its scripts on the path, and wheels so small that an installation takes a moment."""
+"""What packaging's tests share: its scripts on the path, and wheels so small that an
+installation takes a moment.
+"""
 
 import sys
 import zipfile
@@ -22,9 +24,19 @@ def tiny_wheel(folder, version="0.1.0"):
         wheel.writestr("edge/__init__.py", "")
         wheel.writestr("edge/cli.py", f"def main():\n    print('glassd {version}')\n    return 3\n")
         info = f"{name}.dist-info"
-        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: glassd\nVersion: {version}\nLicense-Expression: Apache-2.0\n{extras}")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(f"{info}/RECORD", f"edge/__init__.py,,\nedge/cli.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
+        wheel.writestr(
+            f"{info}/METADATA",
+            "Metadata-Version: 2.1\nName: glassd\nVersion: "
+            f"{version}\nLicense-Expression: Apache-2.0\n{extras}",
+        )
+        wheel.writestr(
+            f"{info}/WHEEL",
+            "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
+        wheel.writestr(
+            f"{info}/RECORD",
+            f"edge/__init__.py,,\nedge/cli.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n",
+        )
     return folder
 
 

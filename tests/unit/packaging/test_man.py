@@ -30,7 +30,10 @@ def test_every_verb_and_option_stands_in_the_man_page(text):
         mine = [p for p in parts if p.startswith((f'"{_plain(path)}"', f'"{_plain(path)} '))]
         assert mine, path
         for action in _actions(verb):
-            assert all(f"\\fB{_plain(name)}\\fR" in mine[0] for name in action.option_strings), (path, action.option_strings)
+            assert all(f"\\fB{_plain(name)}\\fR" in mine[0] for name in action.option_strings), (
+                path,
+                action.option_strings,
+            )
 
 
 def test_the_same_tree_gives_the_same_page(text):
@@ -39,7 +42,14 @@ def test_the_same_tree_gives_the_same_page(text):
 
 def test_the_formatter_has_no_complaint(text):
     groff = program("groff")
-    ran = subprocess.run([groff, "-Kutf8", "-man", "-ww", "-Tutf8"], input=text, capture_output=True, text=True, timeout=30, check=False)
+    ran = subprocess.run(
+        [groff, "-Kutf8", "-man", "-ww", "-Tutf8"],
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
     assert (ran.returncode, ran.stderr) == (0, "")
     assert "companion daemon" in ran.stdout
 

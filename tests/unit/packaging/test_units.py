@@ -19,12 +19,16 @@ needs_systemd = needs("systemd-analyze")
 
 OPEN_BUS = """<busconfig><type>system</type><listen>unix:path={socket}</listen>
 <policy context="default"><allow send_destination="*"/><allow receive_sender="*"/><allow own="*"/></policy>
-{ours}</busconfig>"""
+{ours}</busconfig>"""  # noqa: E501
 """A bus on which everybody may call everybody: what is denied on it, our policy denies."""
 
 
 def settings(path):
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if "=" in line and not line.startswith("#")]
+    lines = [
+        line
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "=" in line and not line.startswith("#")
+    ]
     return dict(line.split("=", 1) for line in lines)
 
 
@@ -35,13 +39,19 @@ def settings(path):
 async def bus(tmp_path):
     """The open bus with our policy for whoever runs this test, and three names on it."""
     program("dbus-daemon")
-    _, _, policy = (SYSTEMD / "glassd.dbus.conf").read_text(encoding="utf-8").partition("<busconfig>")
-    ours = policy.replace("</busconfig>", "").replace('user="glassd"', f'user="{getpass.getuser()}"')
+    _, _, policy = (
+        (SYSTEMD / "glassd.dbus.conf").read_text(encoding="utf-8").partition("<busconfig>")
+    )
+    ours = policy.replace("</busconfig>", "").replace(
+        'user="glassd"', f'user="{getpass.getuser()}"'
+    )
     bus = Bus(tmp_path)
     bus._config.write_text(OPEN_BUS.format(socket=tmp_path / "bus", ours=ours), encoding="utf-8")
     bus.start()
     served = [await MessageBus(bus_address=bus.address).connect() for _ in range(3)]
-    for service, name in zip(served, ("org.bluez", "org.freedesktop.systemd1", "org.freedesktop.login1"), strict=True):
+    for service, name in zip(
+        served, ("org.bluez", "org.freedesktop.systemd1", "org.freedesktop.login1"), strict=True
+    ):
         await service.request_name(name)
         service.export("/", Answers())
     yield bus
@@ -62,7 +72,9 @@ class Answers(ServiceInterface):
 async def call(bus, to, interface, member):
     caller = await MessageBus(bus_address=bus.address).connect()
     try:
-        reply = await caller.call(Message(destination=to, path="/", interface=interface, member=member))
+        reply = await caller.call(
+            Message(destination=to, path="/", interface=interface, member=member)
+        )
     finally:
         caller.disconnect()
     return reply.error_name if reply.message_type is MessageType.ERROR else "answered"
@@ -72,7 +84,9 @@ async def call(bus, to, interface, member):
 async def test_the_daemons_user_may_call_bluez_and_the_bus_and_nobody_else(bus):
     denied = "org.freedesktop.DBus.Error.AccessDenied"
     assert await call(bus, "org.bluez", "test.Answers", "Ask") == "answered"
-    assert await call(bus, "org.freedesktop.DBus", "org.freedesktop.DBus", "ListNames") == "answered"
+    assert (
+        await call(bus, "org.freedesktop.DBus", "org.freedesktop.DBus", "ListNames") == "answered"
+    )
     assert await call(bus, "org.freedesktop.systemd1", "test.Answers", "Ask") == denied
     assert await call(bus, "org.freedesktop.login1", "test.Answers", "Ask") == denied
 
@@ -87,7 +101,14 @@ def test_a_radio_that_needs_more_costs_no_more_than_a_score_of_1_5(radio, tmp_pa
     (units / "glassd.service.d").mkdir(parents=True)
     shutil.copy(SYSTEMD / "glassd.service", units)
     shutil.copy(SYSTEMD / "radio" / f"{radio}.conf", units / "glassd.service.d/radio.conf")
-    command = ["systemd-analyze", "security", "--offline=true", f"--root={tmp_path}", "--threshold=15", "glassd.service"]
+    command = [
+        "systemd-analyze",
+        "security",
+        "--offline=true",
+        f"--root={tmp_path}",
+        "--threshold=15",
+        "glassd.service",
+    ]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert ran.returncode == 0, ran.stdout[-300:] + ran.stderr
 
@@ -96,7 +117,9 @@ def test_a_radio_that_needs_more_costs_no_more_than_a_score_of_1_5(radio, tmp_pa
 def test_systemd_verifies_the_users_unit(tmp_path):
     copy = tmp_path / "glassd.service"
     text = (SYSTEMD / "user/glassd.service").read_text(encoding="utf-8")
-    copy.write_text(text.replace("ExecStart=glassd run", "ExecStart=/bin/true run"), encoding="utf-8")
+    copy.write_text(
+        text.replace("ExecStart=glassd run", "ExecStart=/bin/true run"), encoding="utf-8"
+    )
     env = {**os.environ, "XDG_RUNTIME_DIR": str(tmp_path)}
     command = ["systemd-analyze", "--user", "verify", "--man=no", str(copy)]
     ran = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30, check=False)
@@ -110,30 +133,69 @@ def test_systemd_verifies_the_units_for_agents_and_finds_little_to_complain_abou
     units.mkdir(parents=True)
     shutil.copy(SYSTEMD / "glassd-mcp.socket", units)
     text = (SYSTEMD / "glassd-mcp.service").read_text(encoding="utf-8")
-    (units / "glassd-mcp.service").write_text(text.replace("ExecStart=glassd mcp", "ExecStart=/bin/true mcp"), encoding="utf-8")
+    (units / "glassd-mcp.service").write_text(
+        text.replace("ExecStart=glassd mcp", "ExecStart=/bin/true mcp"), encoding="utf-8"
+    )
     paths = [str(units / f"glassd-mcp.{kind}") for kind in ("socket", "service")]
-    verified = subprocess.run(["systemd-analyze", "verify", "--man=no", *paths], capture_output=True, text=True, timeout=30, check=False)
-    assert ([line for line in verified.stderr.splitlines() if "glassd" in line], verified.returncode) == ([], 0)
-    scored = ["systemd-analyze", "security", "--offline=true", f"--root={tmp_path}", "--threshold=10", "glassd-mcp.service"]
+    verified = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *paths],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (
+        [line for line in verified.stderr.splitlines() if "glassd" in line],
+        verified.returncode,
+    ) == ([], 0)
+    scored = [
+        "systemd-analyze",
+        "security",
+        "--offline=true",
+        f"--root={tmp_path}",
+        "--threshold=10",
+        "glassd-mcp.service",
+    ]
     ran = subprocess.run(scored, capture_output=True, text=True, timeout=30, check=False)
     assert ran.returncode == 0, ran.stdout[-300:] + ran.stderr
 
 
 @pytest.mark.requirement("MCP-socket")
 def test_the_unit_for_agents_reaches_the_control_socket_and_nothing_else():
-    unit, listens = settings(SYSTEMD / "glassd-mcp.service"), settings(SYSTEMD / "glassd-mcp.socket")
-    assert (unit["ExecStart"], listens["ListenStream"]) == ("glassd mcp --http systemd", "127.0.0.1:8788")
-    assert (unit["PrivateNetwork"], unit["RestrictAddressFamilies"], unit["SupplementaryGroups"]) == ("yes", "AF_UNIX", "glassd")
-    assert unit["LoadCredential"] == "glassd-mcp-token", "a path would stop the unit where there is no token (trap 19)"
+    unit, listens = (
+        settings(SYSTEMD / "glassd-mcp.service"),
+        settings(SYSTEMD / "glassd-mcp.socket"),
+    )
+    assert (unit["ExecStart"], listens["ListenStream"]) == (
+        "glassd mcp --http systemd",
+        "127.0.0.1:8788",
+    )
+    assert (
+        unit["PrivateNetwork"],
+        unit["RestrictAddressFamilies"],
+        unit["SupplementaryGroups"],
+    ) == ("yes", "AF_UNIX", "glassd")
+    assert unit["LoadCredential"] == "glassd-mcp-token", (
+        "a path would stop the unit where there is no token (trap 19)"
+    )
     assert unit["Environment"] == "GLASSD_SOCKET=/run/glassd/control.sock"
     assert "StateDirectory" not in unit
 
 
 def test_the_users_unit_is_watched_like_the_systems_and_gives_way_to_it():
     system, user = settings(SYSTEMD / "glassd.service"), settings(SYSTEMD / "user/glassd.service")
-    for key in ("Type", "WatchdogSec", "Restart", "RestartSec", "RestartPreventExitStatus", "UMask"):
+    for key in (
+        "Type",
+        "WatchdogSec",
+        "Restart",
+        "RestartSec",
+        "RestartPreventExitStatus",
+        "UMask",
+    ):
         assert user[key] == system[key], key
-    assert user["ExecStart"].endswith(f"exec {system['ExecStart']}' %E/glassd/glassd.toml"), "the session's own settings first"
+    assert user["ExecStart"].endswith(f"exec {system['ExecStart']}' %E/glassd/glassd.toml"), (
+        "the session's own settings first"
+    )
     assert "is-active" in user["ExecCondition"]
     assert "StateDirectory" not in user  # 252 would put it into ~/.config
 
@@ -143,7 +205,12 @@ def test_a_radios_drop_in_opens_one_kind_of_device_and_leaves_the_policy_closed(
     for path in (SYSTEMD / "radio").glob("*.conf"):
         drop_in = settings(path)
         assert drop_in["DeviceAllow"].startswith("char-")
-        assert set(drop_in) <= {"PrivateDevices", "DeviceAllow", "RestrictAddressFamilies", "SupplementaryGroups"}
+        assert set(drop_in) <= {
+            "PrivateDevices",
+            "DeviceAllow",
+            "RestrictAddressFamilies",
+            "SupplementaryGroups",
+        }
 
 
 def test_bluetoothd_is_started_again_for_ever():

@@ -17,7 +17,12 @@ OpenStage = Callable[..., AbstractAsyncContextManager[tuple[Stage, FakeGlasses]]
 
 @asynccontextmanager
 async def stage_on(
-    facts: dict[str, Any], *, notes: Any = None, bus: Bus | None = None, glasses: FakeGlasses | None = None, **extra: Any
+    facts: dict[str, Any],
+    *,
+    notes: Any = None,
+    bus: Bus | None = None,
+    glasses: FakeGlasses | None = None,
+    **extra: Any,
 ) -> AsyncIterator[tuple[Stage, FakeGlasses]]:
     bus = bus or Bus()
     glasses = glasses or FakeGlasses(bus, facts)

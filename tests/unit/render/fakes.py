@@ -28,16 +28,32 @@ from firmware_bridge.messages import (
 )
 
 DISPLAY = {
-    "display": True, "display.width": 576, "display.height": 136, "display.bpp": 1, "display.lines": 5,
-    "display.font": "lens-22", "display.line_height": 27, "display.page_bytes": 390, "display.bitmap": True,
-    "microphone": True, "gestures": "tap,double_tap",
-}  # fmt: skip
-AUDIO = {"speaker": True, "speaker.codecs": "opus,pcm16", "speaker.rate": 16000, "microphone": True, "button": True}
+    "display": True,
+    "display.width": 576,
+    "display.height": 136,
+    "display.bpp": 1,
+    "display.lines": 5,
+    "display.font": "lens-22",
+    "display.line_height": 27,
+    "display.page_bytes": 390,
+    "display.bitmap": True,
+    "microphone": True,
+    "gestures": "tap,double_tap",
+}
+AUDIO = {
+    "speaker": True,
+    "speaker.codecs": "opus,pcm16",
+    "speaker.rate": 16000,
+    "microphone": True,
+    "button": True,
+}
 FULL = {**DISPLAY, **AUDIO}
 
 
 class FakeGlasses:
-    """`GlassesPort` at the level below the stage. `refuse` may raise for a command; `drawn` overrides the count."""
+    """`GlassesPort` at the level below the stage. `refuse` may raise for a command; `drawn`
+    overrides the count.
+    """
 
     def __init__(self, bus: Bus, facts: dict[str, Any], *, speed: float = 50.0) -> None:
         self.bus = bus
@@ -63,9 +79,20 @@ class FakeGlasses:
     # ---------------------------------------------------------- the port
 
     def status(self) -> GlassesStatus:
-        record = Capabilities.of("mock", self.facts, origin=Origin.FIRMWARE, now=0.0) if self.known else None
-        return GlassesStatus(state="READY" if self.ready else "SEEKING", ready=self.ready, capabilities=record,
-                             stale=not self.ready, worn=self.worn, link=self.link, address=self.address)  # fmt: skip
+        record = (
+            Capabilities.of("mock", self.facts, origin=Origin.FIRMWARE, now=0.0)
+            if self.known
+            else None
+        )
+        return GlassesStatus(
+            state="READY" if self.ready else "SEEKING",
+            ready=self.ready,
+            capabilities=record,
+            stale=not self.ready,
+            worn=self.worn,
+            link=self.link,
+            address=self.address,
+        )
 
     async def request(self, command: Command, *, timeout_s: float = 5.0) -> Done:
         self._take(command)
@@ -73,7 +100,9 @@ class FakeGlasses:
             await self._hold.wait()
         self._alive()
         if isinstance(command, ShowPage):
-            lit = sum(len(line.text.strip()) for line in command.lines) + sum(any(t.pixels) for t in command.tiles)
+            lit = sum(len(line.text.strip()) for line in command.lines) + sum(
+                any(t.pixels) for t in command.tiles
+            )
             return Done(drawn=lit if self.drawn == -1 else self.drawn)
         if isinstance(command, Prompt):
             return self._asked(command)
@@ -98,7 +127,9 @@ class FakeGlasses:
         await asyncio.sleep(0)
 
     def answer(self, answer: Answer, *, prompt: int | None = None) -> None:
-        """The glasses tell what the wearer did about a prompt (the open one, unless said otherwise)."""
+        """The glasses tell what the wearer did about a prompt (the open one, unless said
+        otherwise).
+        """
         number = self.open_prompt if prompt is None else prompt
         assert number is not None, "no question is open"
         self.open_prompt = None if number == self.open_prompt else self.open_prompt
@@ -145,7 +176,9 @@ class FakeGlasses:
         async with asyncio.timeout(within_s):
             while not condition():
                 self._changed.clear()
-                with suppress(TimeoutError):  # not all that is waited for is a command: look again soon
+                with suppress(
+                    TimeoutError
+                ):  # not all that is waited for is a command: look again soon
                     async with asyncio.timeout(0.01):
                         await self._changed.wait()
 
@@ -165,7 +198,9 @@ class FakeGlasses:
         if self.open_prompt is not None:
             raise CommandRefused("busy", f"prompt {self.open_prompt} is open")
         self.open_prompt = command.prompt
-        return Done(drawn=sum(len(line.text) for line in command.lines) if self.drawn == -1 else self.drawn)
+        return Done(
+            drawn=sum(len(line.text) for line in command.lines) if self.drawn == -1 else self.drawn
+        )
 
     async def _ended(self, command: EndAudio) -> Done:
         if command.stream not in self.streams:

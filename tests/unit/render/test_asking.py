@@ -1,4 +1,6 @@
-"""Questions to the wearer: where they are asked, what counts as an answer, and what comes back after them."""
+"""Questions to the wearer: where they are asked, what counts as an answer, and what comes back
+after them.
+"""
 
 import asyncio
 from typing import Any
@@ -67,7 +69,9 @@ def pages_only(facts: dict[str, Any]) -> FakeGlasses:
 
 @pytest.mark.requirement("S2-95")
 @pytest.mark.parametrize("answer", [Answer.ALLOW, Answer.DENY])
-async def test_a_question_is_asked_on_the_lens_and_the_wearer_answers(open_stage, answer: Answer) -> None:
+async def test_a_question_is_asked_on_the_lens_and_the_wearer_answers(
+    open_stage, answer: Answer
+) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
         asking = begin(stage)
         await glasses.until(lambda: bool(glasses.asked()))
@@ -77,7 +81,9 @@ async def test_a_question_is_asked_on_the_lens_and_the_wearer_answers(open_stage
         assert 29 < prompt.timeout_s <= 30
         glasses.answer(answer)
         assert await soon(asking) is answer
-        assert not any(isinstance(c, EndPrompt) for c in glasses.told), "it was answered: nothing is left to end"
+        assert not any(isinstance(c, EndPrompt) for c in glasses.told), (
+            "it was answered: nothing is left to end"
+        )
 
 
 async def test_the_lens_is_told_of_while_it_asks(open_stage) -> None:
@@ -137,12 +143,23 @@ async def test_a_prompt_on_which_nothing_was_drawn_asks_nobody(open_stage) -> No
 
 
 @pytest.mark.requirement("S2-95")
-@pytest.mark.parametrize(("gesture", "answer"), [
-    (Gesture.TAP, Answer.ALLOW), (Gesture.DOUBLE_TAP, Answer.DENY), (Gesture.BUTTON, Answer.ALLOW), (Gesture.BUTTON_LONG, Answer.DENY),
-])  # fmt: skip
-async def test_glasses_that_cannot_ask_show_a_page_and_the_gesture_answers(open_stage, gesture, answer) -> None:
+@pytest.mark.parametrize(
+    ("gesture", "answer"),
+    [
+        (Gesture.TAP, Answer.ALLOW),
+        (Gesture.DOUBLE_TAP, Answer.DENY),
+        (Gesture.BUTTON, Answer.ALLOW),
+        (Gesture.BUTTON_LONG, Answer.DENY),
+    ],
+)
+async def test_glasses_that_cannot_ask_show_a_page_and_the_gesture_answers(
+    open_stage, gesture, answer
+) -> None:
     boot = Boot()
-    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (stage, glasses):
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
         asking = begin(stage)
         await glasses.until(lambda: stage.lens()["scene"] == PAY.scene)
         assert glasses.texts() == [f"{PAY.text} {HINT}"]
@@ -154,7 +171,10 @@ async def test_glasses_that_cannot_ask_show_a_page_and_the_gesture_answers(open_
 @pytest.mark.requirement("I3-ask-too-soon")
 async def test_a_tap_meant_for_turning_a_page_allows_nothing(open_stage, guarded) -> None:
     boot = Boot()
-    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (stage, glasses):
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
         await stage.present("c1", ToolResponse(data=LONG))
         release = glasses.hold()
         asking = begin(stage)
@@ -189,10 +209,18 @@ async def test_glasses_with_a_button_are_told_of_a_press(open_stage) -> None:
 
 @pytest.mark.requirement("S2-95")
 @pytest.mark.requirement("I3-ask-ear", "I11-consent-spoken")
-@pytest.mark.parametrize(("gesture", "answer"), [
-    (Gesture.BUTTON, Answer.ALLOW), (Gesture.TAP, Answer.ALLOW), (Gesture.BUTTON_LONG, Answer.DENY), (Gesture.DOUBLE_TAP, Answer.DENY),
-])  # fmt: skip
-async def test_without_a_lens_the_question_is_spoken_to_its_end_and_then_a_press_answers(open_stage, gesture, answer) -> None:
+@pytest.mark.parametrize(
+    ("gesture", "answer"),
+    [
+        (Gesture.BUTTON, Answer.ALLOW),
+        (Gesture.TAP, Answer.ALLOW),
+        (Gesture.BUTTON_LONG, Answer.DENY),
+        (Gesture.DOUBLE_TAP, Answer.DENY),
+    ],
+)
+async def test_without_a_lens_the_question_is_spoken_to_its_end_and_then_a_press_answers(
+    open_stage, gesture, answer
+) -> None:
     async with open_stage(AUDIO) as (stage, glasses):
         asking = begin(stage)
         await said(stage, glasses)
@@ -203,7 +231,9 @@ async def test_without_a_lens_the_question_is_spoken_to_its_end_and_then_a_press
 
 @pytest.mark.requirement("I3-ask-ear")
 @pytest.mark.parametrize("gesture", [Gesture.BUTTON_LONG, Gesture.DOUBLE_TAP])
-async def test_a_no_counts_while_the_question_is_spoken_and_silences_it(open_stage, gesture) -> None:
+async def test_a_no_counts_while_the_question_is_spoken_and_silences_it(
+    open_stage, gesture
+) -> None:
     async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=0.2)) as (stage, glasses):
         asking = begin(stage)
         await glasses.until(lambda: glasses.frames() > 0)
@@ -213,12 +243,16 @@ async def test_a_no_counts_while_the_question_is_spoken_and_silences_it(open_sta
 
 
 @pytest.mark.requirement("I11-consent-spoken")
-async def test_a_press_before_the_question_was_heard_to_its_end_is_no_yes(open_stage, monkeypatch) -> None:
+async def test_a_press_before_the_question_was_heard_to_its_end_is_no_yes(
+    open_stage, monkeypatch
+) -> None:
     monkeypatch.setattr(Voice, "why_not", lambda self: "")
     async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=0.5)) as (stage, glasses):
         release = glasses.hold()
         asking = begin(stage)
-        await glasses.until(lambda: any(isinstance(c, StartAudio) for c in glasses.told), within_s=40)
+        await glasses.until(
+            lambda: any(isinstance(c, StartAudio) for c in glasses.told), within_s=40
+        )
         await glasses.say(Gesture.BUTTON)
         release.set()
         await glasses.until(lambda: glasses.frames() > 0)
@@ -232,7 +266,9 @@ async def test_a_press_before_the_question_was_heard_to_its_end_is_no_yes(open_s
 
 
 @pytest.mark.requirement("I11-consent-spoken")
-async def test_a_question_that_was_cut_off_is_spoken_again_from_its_beginning(open_stage, monkeypatch) -> None:
+async def test_a_question_that_was_cut_off_is_spoken_again_from_its_beginning(
+    open_stage, monkeypatch
+) -> None:
     monkeypatch.setattr("edge.render.prompt.RETRY_S", 0.02)
     async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=0.5)) as (stage, glasses):
         asking = begin(stage)
@@ -250,7 +286,9 @@ async def test_a_question_that_was_cut_off_is_spoken_again_from_its_beginning(op
 
 
 @pytest.mark.requirement("K3-scene")
-async def test_a_question_that_was_heard_is_not_spoken_again_when_the_glasses_return(open_stage) -> None:
+async def test_a_question_that_was_heard_is_not_spoken_again_when_the_glasses_return(
+    open_stage,
+) -> None:
     async with open_stage(AUDIO) as (stage, glasses):
         asking = begin(stage)
         await said(stage, glasses)
@@ -281,9 +319,14 @@ async def test_a_question_that_was_heard_with_other_glasses_is_spoken_again(open
 
 
 @pytest.mark.requirement("I11-consent-spoken")
-@pytest.mark.parametrize("question", [
-    Question("c9/ask", "Pay. こんにちは. Now.", 30.0), Question("c9/ask", "to: Жук", 30.0, exact=True), Question("c9/ask", "word " * 400, 30.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "question",
+    [
+        Question("c9/ask", "Pay. こんにちは. Now.", 30.0),
+        Question("c9/ask", "to: Жук", 30.0, exact=True),
+        Question("c9/ask", "word " * 400, 30.0),
+    ],
+)
 async def test_a_question_that_cannot_be_spoken_whole_is_not_asked(open_stage, question) -> None:
     async with open_stage(AUDIO) as (stage, _glasses):
         with pytest.raises(NobodyToAsk, match=r"no sound|cannot be spoken|too long to be spoken"):
@@ -292,6 +335,7 @@ async def test_a_question_that_cannot_be_spoken_whole_is_not_asked(open_stage, q
 
 async def test_a_question_without_any_sound_says_that_nobody_was_asked(open_stage) -> None:
     async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO)) as (stage, glasses):
+
         def refuse(command: Any) -> None:
             if isinstance(command, StartAudio):
                 raise CommandRefused("busy")
@@ -312,7 +356,9 @@ async def test_silence_is_a_timeout_and_takes_the_question_off(open_stage, promp
         await stage.present("c1", ToolResponse(data="what was read"))
         asking = begin(stage, Question("c9/ask", "Sure?", 0.2))
         assert await soon(asking) is Answer.TIMEOUT
-        await glasses.until(lambda: len(glasses.pages()) > 1 and glasses.texts()[-1] == "what was read")
+        await glasses.until(
+            lambda: len(glasses.pages()) > 1 and glasses.texts()[-1] == "what was read"
+        )
         assert glasses.open_prompt is None
 
 
@@ -335,7 +381,9 @@ async def test_our_clock_says_when_the_time_is_over_and_not_that_of_the_glasses(
         assert await soon(asking) is Answer.TIMEOUT, "a yes after the time is none"
 
 
-async def test_a_machine_that_slept_through_the_question_wakes_to_a_timeout(open_stage, monkeypatch) -> None:
+async def test_a_machine_that_slept_through_the_question_wakes_to_a_timeout(
+    open_stage, monkeypatch
+) -> None:
     monkeypatch.setattr("edge.render.prompt._SLICE_S", 0.02)
     boot = Boot()
     async with open_stage(DISPLAY, clock=boot.clock()) as (stage, glasses):
@@ -358,7 +406,9 @@ async def test_a_stage_that_does_not_run_cannot_keep_who_asks_waiting() -> None:
 
 @pytest.mark.requirement("I3-ask-lost")
 @pytest.mark.parametrize("unnoticed", [False, True])
-async def test_glasses_lost_while_they_ask_are_asked_again_with_the_rest_of_the_time(open_stage, unnoticed: bool) -> None:
+async def test_glasses_lost_while_they_ask_are_asked_again_with_the_rest_of_the_time(
+    open_stage, unnoticed: bool
+) -> None:
     boot = Boot()
     async with open_stage(DISPLAY, clock=boot.clock()) as (stage, glasses):
         asking = begin(stage)
@@ -381,7 +431,10 @@ async def test_glasses_lost_while_they_ask_are_asked_again_with_the_rest_of_the_
 @pytest.mark.requirement("I3-ask-lost")
 async def test_a_page_with_a_question_comes_back_as_the_same_scene(open_stage, guarded) -> None:
     boot = Boot()
-    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (stage, glasses):
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
         asking = begin(stage)
         await glasses.until(lambda: stage.lens()["scene"] == PAY.scene)
         boot.now += 5
@@ -437,7 +490,9 @@ async def test_a_prompt_the_glasses_still_hold_open_is_ended_first(open_stage) -
         assert await soon(asking) is Answer.ALLOW
 
 
-async def test_glasses_that_stay_busy_are_asked_again_and_again_until_they_are_not(open_stage, monkeypatch) -> None:
+async def test_glasses_that_stay_busy_are_asked_again_and_again_until_they_are_not(
+    open_stage, monkeypatch
+) -> None:
     monkeypatch.setattr("edge.render.prompt.RETRY_S", 0.02)
     async with open_stage(DISPLAY) as (stage, glasses):
         busy = [True]
@@ -458,7 +513,9 @@ async def test_glasses_that_stay_busy_are_asked_again_and_again_until_they_are_n
         assert await soon(asking) is Answer.ALLOW
 
 
-async def test_a_prompt_that_was_not_confirmed_is_ended_and_asked_anew(open_stage, monkeypatch) -> None:
+async def test_a_prompt_that_was_not_confirmed_is_ended_and_asked_anew(
+    open_stage, monkeypatch
+) -> None:
     monkeypatch.setattr("edge.render.prompt.RETRY_S", 0.02)
     async with open_stage(DISPLAY) as (stage, glasses):
         lost = [True]
@@ -480,7 +537,9 @@ async def test_a_prompt_that_was_not_confirmed_is_ended_and_asked_anew(open_stag
 
 @pytest.mark.requirement("I3-ask-killed")
 @pytest.mark.parametrize("prompts", [True, False])
-async def test_a_daemon_that_ends_while_it_asks_leaves_no_question_on_the_lens(open_stage, prompts: bool) -> None:
+async def test_a_daemon_that_ends_while_it_asks_leaves_no_question_on_the_lens(
+    open_stage, prompts: bool
+) -> None:
     notes, glasses = Notebook(), FakeGlasses(Bus(), DISPLAY)
     glasses.prompts = prompts
     async with open_stage(DISPLAY, notes=notes, glasses=glasses) as (stage, _):
@@ -529,7 +588,9 @@ async def _nothing(name: str, value: Any) -> None:
 @pytest.mark.requirement("S3-31")
 @pytest.mark.parametrize("prompts", [True, False])
 @pytest.mark.parametrize("end", ["answer", "cancel"])
-async def test_what_was_read_comes_back_at_its_page_and_is_no_second_rendering(open_stage, prompts: bool, end: str) -> None:
+async def test_what_was_read_comes_back_at_its_page_and_is_no_second_rendering(
+    open_stage, prompts: bool, end: str
+) -> None:
     boot = Boot()
     async with open_stage(DISPLAY, clock=boot.clock()) as (stage, glasses):
         glasses.prompts = prompts
@@ -580,18 +641,26 @@ async def test_a_cancelled_question_is_cancelled_for_who_asked(open_stage) -> No
 
 
 @pytest.mark.requirement("I3-ask-waits")
-async def test_results_and_alarms_wait_until_the_question_is_over_and_brief_words_are_dropped(open_stage) -> None:
+async def test_results_and_alarms_wait_until_the_question_is_over_and_brief_words_are_dropped(
+    open_stage,
+) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
         await stage.present("c1", ToolResponse(data="what was read"))
         asking = begin(stage)
         await glasses.until(lambda: bool(glasses.asked()))
-        assert await stage.tell("half way", brief=True) == DeliveryReport(Delivery.DROPPED, "a question is open")
-        assert await stage.present("c2", ToolResponse(data="newer")) == DeliveryReport(Delivery.QUEUED, "a question is open")
+        assert await stage.tell("half way", brief=True) == DeliveryReport(
+            Delivery.DROPPED, "a question is open"
+        )
+        assert await stage.present("c2", ToolResponse(data="newer")) == DeliveryReport(
+            Delivery.QUEUED, "a question is open"
+        )
         assert (await stage.tell("Timer over")).state is Delivery.QUEUED
         assert glasses.texts() == ["what was read"]
         glasses.answer(Answer.ALLOW)
         await soon(asking)
-        assert (await stage.present("c2", ToolResponse(data="newer"), wait=Wait.DELIVERY)).state is Delivery.SHOWN
+        assert (
+            await stage.present("c2", ToolResponse(data="newer"), wait=Wait.DELIVERY)
+        ).state is Delivery.SHOWN
         assert glasses.texts()[1:] == ["newer"]
         await glasses.say(Gesture.DOUBLE_TAP)
         await glasses.until(lambda: glasses.texts()[-1] == "Timer over")
@@ -613,7 +682,9 @@ async def test_an_alarm_outlives_a_question_and_a_crowd_of_results(open_stage) -
 
 
 @pytest.mark.requirement("I3-ask-waits")
-async def test_a_question_silences_the_voice_so_that_a_tap_for_silence_is_no_answer(open_stage) -> None:
+async def test_a_question_silences_the_voice_so_that_a_tap_for_silence_is_no_answer(
+    open_stage,
+) -> None:
     async with open_stage(FULL, glasses=FakeGlasses(Bus(), FULL, speed=0.2)) as (stage, glasses):
         await stage.present("c1", ToolResponse(data=TALK))
         await glasses.until(lambda: glasses.frames() > 0)
@@ -629,11 +700,18 @@ async def test_a_question_silences_the_voice_so_that_a_tap_for_silence_is_no_ans
 
 
 @pytest.mark.requirement("I3-ask-waits")
-async def test_without_a_lens_results_are_spoken_after_the_question_one_after_the_other(open_stage) -> None:
+async def test_without_a_lens_results_are_spoken_after_the_question_one_after_the_other(
+    open_stage,
+) -> None:
     async with open_stage(AUDIO) as (stage, glasses):
         asking = begin(stage)
         await said(stage, glasses)
-        telling = [asyncio.ensure_future(stage.present(f"c{n}", ToolResponse(data=f"Result {n}."), wait=Wait.DELIVERY)) for n in (1, 2)]
+        telling = [
+            asyncio.ensure_future(
+                stage.present(f"c{n}", ToolResponse(data=f"Result {n}."), wait=Wait.DELIVERY)
+            )
+            for n in (1, 2)
+        ]
         await asyncio.sleep(0.02)
         assert len(glasses.streams) == 1
         await glasses.say(Gesture.BUTTON)
@@ -661,7 +739,9 @@ async def test_questions_are_asked_one_at_a_time_in_order(open_stage) -> None:
 @pytest.mark.requirement("I3-ask-one")
 async def test_a_question_called_off_while_it_waits_is_never_asked(open_stage) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
-        first, second, third = (begin(stage, Question(f"q{n}", f"Question {n}?", 30.0)) for n in range(3))
+        first, second, third = (
+            begin(stage, Question(f"q{n}", f"Question {n}?", 30.0)) for n in range(3)
+        )
         await glasses.until(lambda: len(glasses.asked()) == 1)
         second.cancel()
         glasses.answer(Answer.ALLOW)
@@ -693,12 +773,15 @@ async def test_a_ninth_question_that_would_wait_is_refused_at_once(open_stage) -
 
 
 @pytest.mark.requirement("I3-ask-nobody")
-@pytest.mark.parametrize(("facts", "why"), [
-    ({"microphone": True}, "neither a display nor a speaker and a button"),
-    ({**AUDIO, "button": False}, "neither a display nor a speaker and a button"),
-    ({"button": True, "gestures": "button"}, "neither a display nor a speaker and a button"),
-    ({**AUDIO, "speaker.codecs": "lc3"}, "no sound we can make"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ({"microphone": True}, "neither a display nor a speaker and a button"),
+        ({**AUDIO, "button": False}, "neither a display nor a speaker and a button"),
+        ({"button": True, "gestures": "button"}, "neither a display nor a speaker and a button"),
+        ({**AUDIO, "speaker.codecs": "lc3"}, "no sound we can make"),
+    ],
+)
 async def test_glasses_that_could_never_ask_say_so_at_once(open_stage, facts, why: str) -> None:
     async with open_stage(facts) as (stage, glasses):
         with pytest.raises(NobodyToAsk, match=why):
@@ -720,6 +803,7 @@ async def test_without_known_glasses_there_is_nobody_to_ask(open_stage) -> None:
 
 async def test_a_question_that_cannot_be_drawn_stops_nothing_else(open_stage) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
+
         def refuse(command: Any) -> None:
             if isinstance(command, Prompt):
                 raise ValueError("odd")
@@ -733,7 +817,9 @@ async def test_a_question_that_cannot_be_drawn_stops_nothing_else(open_stage) ->
 @pytest.mark.requirement("I3-ask-waits")
 async def test_what_was_about_to_be_said_is_said_after_the_question_and_once(open_stage) -> None:
     async with open_stage(AUDIO) as (stage, glasses):
-        told = asyncio.ensure_future(stage.present("c1", ToolResponse(data="The result."), wait=Wait.DELIVERY))
+        told = asyncio.ensure_future(
+            stage.present("c1", ToolResponse(data="The result."), wait=Wait.DELIVERY)
+        )
         await asyncio.sleep(0)
         asking = begin(stage)
         await glasses.until(lambda: bool(glasses.streams))
@@ -746,7 +832,9 @@ async def test_what_was_about_to_be_said_is_said_after_the_question_and_once(ope
         assert len(glasses.streams) == 2
 
 
-async def test_a_result_that_waited_for_the_glasses_is_shown_after_the_question_they_came_back_to(open_stage) -> None:
+async def test_a_result_that_waited_for_the_glasses_is_shown_after_the_question_they_came_back_to(
+    open_stage,
+) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
         glasses.leave()
         assert (await stage.present("c1", ToolResponse(data="later"))).state is Delivery.QUEUED

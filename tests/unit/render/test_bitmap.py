@@ -15,8 +15,17 @@ def chunk(name: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
 
-def png(width: int, height: int, pixels: bytes, *, colour: int = 0, depth: int = 8, filters: int = 0, extra: bytes = b"",
-        interlace: int = 0) -> str:  # fmt: skip
+def png(
+    width: int,
+    height: int,
+    pixels: bytes,
+    *,
+    colour: int = 0,
+    depth: int = 8,
+    filters: int = 0,
+    extra: bytes = b"",
+    interlace: int = 0,
+) -> str:
     """Write a PNG by hand: filter types are applied for real."""
     channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
     stride = (width * channels * depth + 7) // 8
@@ -35,13 +44,27 @@ def png(width: int, height: int, pixels: bytes, *, colour: int = 0, depth: int =
         rows += bytes([filters]) + bytes(out)
         above = row
     head = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, interlace)
-    raw = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + extra + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    raw = (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + extra
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
     return base64.b64encode(raw).decode()
 
 
-@given(st.integers(1, 20), st.integers(1, 12), st.sampled_from([0, 2, 4, 6]), st.integers(0, 4), st.randoms())
+@given(
+    st.integers(1, 20),
+    st.integers(1, 12),
+    st.sampled_from([0, 2, 4, 6]),
+    st.integers(0, 4),
+    st.randoms(),
+)
 @settings(max_examples=60, deadline=None)
-def test_every_filter_and_colour_type_comes_out_as_it_went_in(w: int, h: int, colour: int, filters: int, rng: random.Random) -> None:
+def test_every_filter_and_colour_type_comes_out_as_it_went_in(
+    w: int, h: int, colour: int, filters: int, rng: random.Random
+) -> None:
     channels = {0: 1, 2: 3, 4: 2, 6: 4}[colour]
     pixels = rng.randbytes(w * h * channels)
     got = decode(png(w, h, pixels, colour=colour, filters=filters))
@@ -55,7 +78,9 @@ def test_every_filter_and_colour_type_comes_out_as_it_went_in(w: int, h: int, co
 
 def test_palettes_and_small_depths_are_read() -> None:
     palette = chunk(b"PLTE", bytes([0, 0, 0, 255, 255, 255])) + chunk(b"tRNS", b"\xff\x80")
-    assert decode(png(8, 1, b"\x55", colour=3, depth=1, extra=palette)).pixels == bytes([0, 128] * 4)
+    assert decode(png(8, 1, b"\x55", colour=3, depth=1, extra=palette)).pixels == bytes(
+        [0, 128] * 4
+    )
     assert decode(png(2, 1, b"\x0f", depth=4)).pixels == bytes([0, 255])
     assert decode(png(1, 1, b"\x80\x00", depth=16)).pixels == b"\x80"
 
@@ -76,12 +101,16 @@ def test_brightness_is_quantised_to_the_bits_of_the_lens() -> None:
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        ("not base64!", "not base64"), (base64.b64encode(b"GIF89a").decode(), "not a PNG"),
-        ("A" * (MAX_BASE64 + 4), "at most"), (png(2, 2, bytes(4), interlace=1), "interlaced"),
-        (png(1000, 1000, b""), "at most"), (png(4, 4, bytes(4)), "cut off"), (png(0, 4, b""), "at most"),
+        ("not base64!", "not base64"),
+        (base64.b64encode(b"GIF89a").decode(), "not a PNG"),
+        ("A" * (MAX_BASE64 + 4), "at most"),
+        (png(2, 2, bytes(4), interlace=1), "interlaced"),
+        (png(1000, 1000, b""), "at most"),
+        (png(4, 4, bytes(4)), "cut off"),
+        (png(0, 4, b""), "at most"),
         (base64.b64encode(base64.b64decode(png(4, 4, bytes(16)))[:40]).decode(), "damaged"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_shown_well_is_refused_with_its_reason(data: str, why: str) -> None:
     with pytest.raises(BadImage, match=why):
         decode(data)

@@ -25,7 +25,9 @@ from tests.unit.render.fakes import AUDIO, DISPLAY, FULL, FakeGlasses
 from tests.unit.render.test_asking import PAY, Boot, begin, pages_only, soon
 from tools_cache.tool import ToolResponse
 
-LONG = Question("c9/confirm", "\n".join(f"argument{n}: value number {n}" for n in range(10)), 300.0, exact=True)
+LONG = Question(
+    "c9/confirm", "\n".join(f"argument{n}: value number {n}" for n in range(10)), 300.0, exact=True
+)
 PAGES = 3
 
 
@@ -34,8 +36,16 @@ def last(glasses: FakeGlasses) -> ShowPage:
 
 
 async def on_page(stage: Any, glasses: FakeGlasses, number: int) -> None:
-    await glasses.until(lambda: bool(glasses.pages()) and last(glasses).page == number and stage.lens()["page"] == number)
-    await glasses.until(lambda: bool(stage._asker._queue) and stage._asker._queue[0].way.value == "page")
+    await glasses.until(
+        lambda: (
+            bool(glasses.pages())
+            and last(glasses).page == number
+            and stage.lens()["page"] == number
+        )
+    )
+    await glasses.until(
+        lambda: bool(stage._asker._queue) and stage._asker._queue[0].way.value == "page"
+    )
 
 
 async def settle() -> None:
@@ -49,7 +59,9 @@ async def settle() -> None:
 @pytest.mark.requirement("I11-consent-early")
 @pytest.mark.parametrize("answer", [Answer.ALLOW, Answer.DENY])
 @pytest.mark.parametrize("after_s", [0.0, 0.02, 0.3, 0.69])
-async def test_an_answer_of_the_glasses_that_is_too_early_does_not_count_and_the_question_stays(open_stage, answer, after_s) -> None:
+async def test_an_answer_of_the_glasses_that_is_too_early_does_not_count_and_the_question_stays(
+    open_stage, answer, after_s
+) -> None:
     boot = Boot()
     async with open_stage(DISPLAY, clock=boot.clock()) as (stage, glasses):
         asking = begin(stage)
@@ -57,8 +69,12 @@ async def test_an_answer_of_the_glasses_that_is_too_early_does_not_count_and_the
         boot.now += after_s
         glasses.answer(answer)
         await on_page(stage, glasses, 1)
-        assert [line.text for line in last(glasses).lines] == [line.text for line in glasses.asked()[0].lines]
-        assert [type(c) for c in glasses.told] == [Prompt, EndPrompt, ShowPage], "glasses that hold theirs open show no page"
+        assert [line.text for line in last(glasses).lines] == [
+            line.text for line in glasses.asked()[0].lines
+        ]
+        assert [type(c) for c in glasses.told] == [Prompt, EndPrompt, ShowPage], (
+            "glasses that hold theirs open show no page"
+        )
         boot.now += 0.69
         await glasses.say(Gesture.TAP)
         await settle()
@@ -81,7 +97,9 @@ async def test_an_answer_of_the_glasses_after_that_time_counts(open_stage, answe
 
 
 @pytest.mark.requirement("I11-consent-early")
-async def test_an_answer_before_the_glasses_said_that_they_drew_the_question_does_not_count(open_stage) -> None:
+async def test_an_answer_before_the_glasses_said_that_they_drew_the_question_does_not_count(
+    open_stage,
+) -> None:
     boot = Boot()
     async with open_stage(DISPLAY, clock=boot.clock()) as (stage, glasses):
         release = glasses.hold()
@@ -101,7 +119,9 @@ async def test_an_answer_before_the_glasses_said_that_they_drew_the_question_doe
 
 @pytest.mark.requirement("I11-consent-pages")
 @pytest.mark.parametrize("prompts", [False, True])
-async def test_a_question_of_several_pages_is_read_to_its_end_before_a_tap_is_a_yes(open_stage, prompts) -> None:
+async def test_a_question_of_several_pages_is_read_to_its_end_before_a_tap_is_a_yes(
+    open_stage, prompts
+) -> None:
     boot = Boot()
     glasses = FakeGlasses(Bus(), DISPLAY) if prompts else pages_only(DISPLAY)
     async with open_stage(DISPLAY, glasses=glasses, clock=boot.clock()) as (stage, _):
@@ -123,7 +143,10 @@ async def test_a_question_of_several_pages_is_read_to_its_end_before_a_tap_is_a_
 @pytest.mark.requirement("I11-consent-pages", "I11-consent-early")
 async def test_taps_in_a_row_turn_one_page_each_and_only_after_its_time(open_stage) -> None:
     boot = Boot()
-    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (stage, glasses):
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
         asking = begin(stage, LONG)
         await on_page(stage, glasses, 1)
         boot.now += 0.7
@@ -151,7 +174,10 @@ async def test_taps_in_a_row_turn_one_page_each_and_only_after_its_time(open_sta
 @pytest.mark.requirement("I11-consent-pages")
 async def test_a_tap_while_a_page_is_on_its_way_turns_nothing_and_a_no_counts(open_stage) -> None:
     boot = Boot()
-    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (stage, glasses):
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
         asking = begin(stage, LONG)
         await on_page(stage, glasses, 1)
         boot.now += 1
@@ -171,7 +197,10 @@ async def test_a_tap_while_a_page_is_on_its_way_turns_nothing_and_a_no_counts(op
 @pytest.mark.parametrize("page", [1, 2, 3])
 async def test_a_no_counts_on_every_page(open_stage, page) -> None:
     boot = Boot()
-    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (stage, glasses):
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
         asking = begin(stage, LONG)
         for number in range(1, page):
             await on_page(stage, glasses, number)
@@ -187,7 +216,10 @@ async def test_a_no_counts_on_every_page(open_stage, page) -> None:
 @pytest.mark.parametrize("unheard", [False, True])
 async def test_glasses_that_were_away_begin_at_the_first_page(open_stage, unheard) -> None:
     boot = Boot()
-    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (stage, glasses):
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
         asking = begin(stage, LONG)
         for number in (1, 2):
             await on_page(stage, glasses, number)
@@ -212,10 +244,15 @@ async def test_glasses_that_were_away_begin_at_the_first_page(open_stage, unhear
 
 
 @pytest.mark.requirement("I11-consent-pages")
-async def test_a_page_that_was_not_confirmed_is_no_page_and_the_question_begins_again(open_stage, monkeypatch) -> None:
+async def test_a_page_that_was_not_confirmed_is_no_page_and_the_question_begins_again(
+    open_stage, monkeypatch
+) -> None:
     monkeypatch.setattr("edge.render.prompt.RETRY_S", 0.0)
     boot = Boot()
-    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (stage, glasses):
+    async with open_stage(DISPLAY, glasses=pages_only(DISPLAY), clock=boot.clock()) as (
+        stage,
+        glasses,
+    ):
         lost = [True]
 
         def refuse(command: Any) -> None:
@@ -234,7 +271,9 @@ async def test_a_page_that_was_not_confirmed_is_no_page_and_the_question_begins_
 
 @pytest.mark.requirement("I11-consent-pages")
 @pytest.mark.parametrize("prompts", [False, True])
-async def test_a_page_that_the_glasses_clipped_is_not_asked_on(open_stage, monkeypatch, prompts) -> None:
+async def test_a_page_that_the_glasses_clipped_is_not_asked_on(
+    open_stage, monkeypatch, prompts
+) -> None:
     glasses = FakeGlasses(Bus(), DISPLAY)
     glasses.prompts = prompts
     request = glasses.request
@@ -256,11 +295,17 @@ async def test_a_page_that_the_glasses_clipped_is_not_asked_on(open_stage, monke
 
 
 @pytest.mark.requirement("I11-consent-unreadable", "I11-consent-pages")
-@pytest.mark.parametrize(("question", "why"), [
-    (Question("s", "word " * 2000, 30.0), "more than 20 pages"), (Question("s", "to: 给我打电话吧朋友", 30.0, exact=True), "cannot draw the characters"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("question", "why"),
+    [
+        (Question("s", "word " * 2000, 30.0), "more than 20 pages"),
+        (Question("s", "to: 给我打电话吧朋友", 30.0, exact=True), "cannot draw the characters"),
+    ],
+)
 @pytest.mark.parametrize("facts", [DISPLAY, FULL])
-async def test_what_cannot_be_shown_or_said_whole_is_asked_nowhere(open_stage, question, why, facts) -> None:
+async def test_what_cannot_be_shown_or_said_whole_is_asked_nowhere(
+    open_stage, question, why, facts
+) -> None:
     async with open_stage(facts) as (stage, glasses):
         with pytest.raises(NobodyToAsk, match=why):
             await soon(begin(stage, question))
@@ -287,11 +332,17 @@ async def test_a_press_right_after_the_speech_is_no_yes(open_stage) -> None:
 
 @pytest.mark.requirement("I11-consent-worn")
 @pytest.mark.parametrize("when", ["while it is spoken", "after it was spoken"])
-async def test_a_question_is_spoken_again_to_glasses_that_were_off_meanwhile(open_stage, when) -> None:
+async def test_a_question_is_spoken_again_to_glasses_that_were_off_meanwhile(
+    open_stage, when
+) -> None:
     boot = Boot()
     async with open_stage(AUDIO, clock=boot.clock()) as (stage, glasses):
         asking = begin(stage, PAY)
-        await glasses.until(lambda: bool(glasses.streams) and (stage._asker._queue[0].heard or when.startswith("while")))
+        await glasses.until(
+            lambda: (
+                bool(glasses.streams) and (stage._asker._queue[0].heard or when.startswith("while"))
+            )
+        )
         glasses.worn = False
         glasses.bus.publish(GlassesSaid(WornChanged(worn=False)))
         await settle()
@@ -314,10 +365,14 @@ async def test_a_question_is_spoken_again_to_glasses_that_were_off_meanwhile(ope
         assert await soon(asking) is Answer.ALLOW
 
 
-# ------------------------------------------------------------------ gestures that were meant for what was there before
+# ------------------------------------------------------------------ gestures that were meant for
+# what was there before
 
 
-READ = ToolResponse(data={}, render={"display": {"layout": "text_wall", "text": " ".join(f"word{n}" for n in range(90))}})
+READ = ToolResponse(
+    data={},
+    render={"display": {"layout": "text_wall", "text": " ".join(f"word{n}" for n in range(90))}},
+)
 
 
 @pytest.mark.requirement("I11-consent-alone")
@@ -325,13 +380,17 @@ READ = ToolResponse(data={}, render={"display": {"layout": "text_wall", "text": 
 async def test_a_gesture_just_before_a_question_moves_nothing_over_it(open_stage, gesture) -> None:
     boot = Boot()
     glasses = pages_only(FULL)
-    async with open_stage(FULL, glasses=glasses, clock=boot.clock(), voice=Voice(off="no voice")) as (stage, _):
+    async with open_stage(
+        FULL, glasses=glasses, clock=boot.clock(), voice=Voice(off="no voice")
+    ) as (stage, _):
         await stage.present("c1", READ)
         tidied = stage._asker.tidy
 
         async def touched() -> None:
             await tidied()
-            if stage._asker._queue and not stage._asker._queue[0].begun:  # the question is the next to be put
+            if (
+                stage._asker._queue and not stage._asker._queue[0].begun
+            ):  # the question is the next to be put
                 glasses.bus.publish(GlassesSaid(Gestured(gesture)))
                 await settle()
 
@@ -348,7 +407,9 @@ async def test_a_gesture_just_before_a_question_moves_nothing_over_it(open_stage
 async def test_a_call_off_just_before_a_question_does_not_darken_it(open_stage) -> None:
     boot = Boot()
     glasses = pages_only(FULL)
-    async with open_stage(FULL, glasses=glasses, clock=boot.clock(), voice=Voice(off="no voice")) as (stage, _):
+    async with open_stage(
+        FULL, glasses=glasses, clock=boot.clock(), voice=Voice(off="no voice")
+    ) as (stage, _):
         await stage.tell("working", scene="c1/word", brief=True)
         cover = stage._reading.cover
 

@@ -1,4 +1,6 @@
-"""Working marks and progress: the newest word at the panel's rate, never in the way of a result, and called off by hand."""
+"""Working marks and progress: the newest word at the panel's rate, never in the way of a
+result, and called off by hand.
+"""
 
 import asyncio
 
@@ -38,13 +40,19 @@ def called_off(heard) -> list[CallOff]:
 
 @pytest.mark.requirement("S3-38")
 @pytest.mark.requirement("I3-progress-rate")
-@pytest.mark.parametrize(("facts", "gap_s"), [(DISPLAY, 0.1), ({**DISPLAY, "display.min_gap_ms": 250}, 0.25)])
-async def test_a_flood_of_words_is_shown_at_the_rate_of_the_panel_and_the_last_one_lands(open_stage, facts, gap_s) -> None:
+@pytest.mark.parametrize(
+    ("facts", "gap_s"), [(DISPLAY, 0.1), ({**DISPLAY, "display.min_gap_ms": 250}, 0.25)]
+)
+async def test_a_flood_of_words_is_shown_at_the_rate_of_the_panel_and_the_last_one_lands(
+    open_stage, facts, gap_s
+) -> None:
     glasses = Stopwatch(Bus(), facts)
     async with open_stage(facts, glasses=glasses, min_gap_s=0.1) as (stage, _):
         telling, waiting = [], []
         for number in range(1000):
-            telling.append(asyncio.ensure_future(stage.tell(f"step {number}", scene=MARK, brief=True)))
+            telling.append(
+                asyncio.ensure_future(stage.tell(f"step {number}", scene=MARK, brief=True))
+            )
             await asyncio.sleep(0.001 if number % 2 else 0)
             waiting.append(sum(not told.done() for told in telling))
         reports = await asyncio.gather(*telling)
@@ -64,12 +72,20 @@ async def test_a_result_does_not_wait_behind_a_flood_of_words(open_stage) -> Non
     async with open_stage(DISPLAY, glasses=glasses, min_gap_s=0.1) as (stage, _):
         telling = [asyncio.ensure_future(stage.tell("step 0", scene=MARK, brief=True))]
         await glasses.until(lambda: len(glasses.at) == 1)
-        telling += [asyncio.ensure_future(stage.tell(f"step {n}", scene=MARK, brief=True)) for n in range(1, 500)]
+        telling += [
+            asyncio.ensure_future(stage.tell(f"step {n}", scene=MARK, brief=True))
+            for n in range(1, 500)
+        ]
         result = asyncio.ensure_future(stage.present("c1", ToolResponse(data="the result")))
-        telling += [asyncio.ensure_future(stage.tell(f"step {n}", scene="c2/word", brief=True)) for n in range(500, 1000)]
+        telling += [
+            asyncio.ensure_future(stage.tell(f"step {n}", scene="c2/word", brief=True))
+            for n in range(500, 1000)
+        ]
         assert await result == DeliveryReport(Delivery.SHOWN)
         await asyncio.gather(*telling)
-        assert [text for _, text in glasses.at] == ["step 0", "the result"], "it is the next page after the one on its way"
+        assert [text for _, text in glasses.at] == ["step 0", "the result"], (
+            "it is the next page after the one on its way"
+        )
 
 
 @pytest.mark.requirement("I3-progress-rate")
@@ -96,7 +112,9 @@ async def test_a_gap_that_makes_no_sense_is_not_believed(open_stage, said) -> No
 
 
 @pytest.mark.requirement("I3-call-off")
-async def test_a_double_tap_on_a_working_mark_calls_its_call_off_and_the_mark_goes_at_once(open_stage) -> None:
+async def test_a_double_tap_on_a_working_mark_calls_its_call_off_and_the_mark_goes_at_once(
+    open_stage,
+) -> None:
     async with open_stage(DISPLAY, min_gap_s=3.0) as (stage, glasses):
         with glasses.bus.listen() as heard:
             await stage.tell("Working…", scene=MARK, brief=True)
@@ -135,7 +153,9 @@ async def test_a_double_tap_on_anything_else_only_leaves_it(open_stage) -> None:
 
 
 @pytest.mark.requirement("I3-call-off")
-async def test_a_result_that_took_the_place_of_the_mark_is_not_taken_away_with_it(open_stage) -> None:
+async def test_a_result_that_took_the_place_of_the_mark_is_not_taken_away_with_it(
+    open_stage,
+) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
         await stage.tell("Working…", scene=MARK, brief=True)
         release = glasses.hold()

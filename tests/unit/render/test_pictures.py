@@ -15,7 +15,10 @@ from tools_cache.tool import ErrorCode, ToolFailure
 
 
 def pictures(**changes):
-    return Pictures(lambda: GlassesStatus(ready=True, capabilities=glasses("mock:display", **changes)), deadline_s=40.0)
+    return Pictures(
+        lambda: GlassesStatus(ready=True, capabilities=glasses("mock:display", **changes)),
+        deadline_s=40.0,
+    )
 
 
 def encoded(picture, form="PNG", **how):
@@ -37,12 +40,17 @@ async def test_a_photograph_keeps_its_brightness_in_the_shades_of_the_lens(bpp):
     shades = {round(at * 255 / ((1 << bpp) - 1)) for at in range(1 << bpp)}
     assert {value for _, value in made.getcolors()} == shades
     for top in (0, 68):  # each half as bright as it was, though no pixel has that shade
-        half, was = made.crop((0, top, 408, top + 68)), grey.convert("L").resize((408, 136)).crop((0, top, 408, top + 68))
+        half, was = (
+            made.crop((0, top, 408, top + 68)),
+            grey.convert("L").resize((408, 136)).crop((0, top, 408, top + 68)),
+        )
         assert abs(mean(half) - mean(was)) < 6
 
 
 def mean(picture):
-    return sum(value * count for value, count in enumerate(picture.histogram())) / (picture.width * picture.height)
+    return sum(value * count for value, count in enumerate(picture.histogram())) / (
+        picture.width * picture.height
+    )
 
 
 async def test_what_is_clear_stays_dark_and_small_pictures_are_not_blown_up():
@@ -60,12 +68,16 @@ async def test_the_lens_draws_the_shades_that_were_chosen():
     assert drawn == [value // 85 for value in grey.pixels[: tile.width]]
 
 
-@pytest.mark.parametrize(("image", "said"), [
-    ("not base64!", "not base64"),
-    (base64.b64encode(b"GIF89a" + bytes(20)).decode(), "neither a PNG nor a JPEG"),
-    (base64.b64encode(base64.b64decode(png(8, 8, bytes(64)))[:45]).decode(), "damaged"),
-    (png(30000, 1000, b"", extra=b""), "24000000"),
-], ids=["text", "gif", "cut", "huge"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("image", "said"),
+    [
+        ("not base64!", "not base64"),
+        (base64.b64encode(b"GIF89a" + bytes(20)).decode(), "neither a PNG nor a JPEG"),
+        (base64.b64encode(base64.b64decode(png(8, 8, bytes(64)))[:45]).decode(), "damaged"),
+        (png(30000, 1000, b"", extra=b""), "24000000"),
+    ],
+    ids=["text", "gif", "cut", "huge"],
+)
 async def test_what_is_no_picture_is_refused_with_what_is_wrong(image, said):
     with pytest.raises(ToolFailure) as refused:
         await pictures().fitted(image)
@@ -73,7 +85,11 @@ async def test_what_is_no_picture_is_refused_with_what_is_wrong(image, said):
     assert said in refused.value.error.message
 
 
-@pytest.mark.parametrize("program", ["import os; os.abort()", "print('[')", "import time; time.sleep(600)"], ids=["dies", "babbles", "hangs"])
+@pytest.mark.parametrize(
+    "program",
+    ["import os; os.abort()", "print('[')", "import time; time.sleep(600)"],
+    ids=["dies", "babbles", "hangs"],
+)
 async def test_a_child_that_dies_babbles_or_hangs_costs_one_answer(program):
     bad = Pictures(GlassesStatus, deadline_s=1.0, code=program)
     with pytest.raises(ToolFailure) as refused:
@@ -83,7 +99,11 @@ async def test_a_child_that_dies_babbles_or_hangs_costs_one_answer(program):
 
 
 async def test_without_the_library_a_png_goes_on_as_it_is_and_a_jpeg_says_what_to_install():
-    none = Pictures(GlassesStatus, code="print('{\"problem\": \"PIL is not installed\", \"absent\": \"PIL\"}')", deadline_s=40.0)
+    none = Pictures(
+        GlassesStatus,
+        code='print(\'{"problem": "PIL is not installed", "absent": "PIL"}\')',
+        deadline_s=40.0,
+    )
     plain = png(8, 8, bytes(64))
     assert await none.fitted(plain) == plain
     with pytest.raises(ToolFailure) as refused:
@@ -93,5 +113,7 @@ async def test_without_the_library_a_png_goes_on_as_it_is_and_a_jpeg_says_what_t
 
 async def test_noise_is_made_to_fit_one_result():
     noise = Image.effect_noise((640, 480), 120)
-    made = await pictures(**{"display.bpp": 4, "display.width": 640, "display.height": 480}).fitted(encoded(noise, "JPEG", quality=30))
+    made = await pictures(**{"display.bpp": 4, "display.width": 640, "display.height": 480}).fitted(
+        encoded(noise, "JPEG", quality=30)
+    )
     assert len(made) < 180_000

@@ -25,7 +25,9 @@ def glasses(key, **changes):
 async def shown(known, url=URL):
     """What a sign-in becomes on these glasses, and the response it is made from."""
     draw = Pictures(lambda: GlassesStatus(ready=True, capabilities=known), deadline_s=40.0).code
-    response = await sign_in.sign_in("Files", url, typed=f"glassd servers authorize {sign_in.code_of(url)}", draw=draw)
+    response = await sign_in.sign_in(
+        "Files", url, typed=f"glassd servers authorize {sign_in.code_of(url)}", draw=draw
+    )
     return plan(rendering_of(response), known), response
 
 
@@ -50,16 +52,24 @@ def modules(response):
     """The drawn code, sampled at each module; the light border left out."""
     from PIL import Image
 
-    picture = Image.open(io.BytesIO(base64.b64decode(response.render["display"]["data"]))).convert("L")
+    picture = Image.open(io.BytesIO(base64.b64decode(response.render["display"]["data"]))).convert(
+        "L"
+    )
     size = len(matrix(URL))
     scale = picture.width // (size + 4)
-    return [[picture.getpixel(((x + 2) * scale, (y + 2) * scale)) == 0 for x in range(size)] for y in range(size)]
+    return [
+        [picture.getpixel(((x + 2) * scale, (y + 2) * scale)) == 0 for x in range(size)]
+        for y in range(size)
+    ]
 
 
 def matrix(text):
     import segno
 
-    return [[bool(module) for module in row] for row in segno.make(text, error="l", boost_error=False, micro=False).matrix]
+    return [
+        [bool(module) for module in row]
+        for row in segno.make(text, error="l", boost_error=False, micro=False).matrix
+    ]
 
 
 async def test_glasses_that_draw_either_words_or_pixels_get_a_page_of_each_the_words_first():
@@ -70,9 +80,15 @@ async def test_glasses_that_draw_either_words_or_pixels_get_a_page_of_each_the_w
 
 
 @pytest.mark.requirement("I6-sign-in")
-@pytest.mark.parametrize(("changes", "url"), [
-    ({"display.bitmap": False}, URL), ({"display.height": 60}, URL), ({}, URL + "x" * 3000),
-], ids=["no pixels", "too few pixels", "a URL no code holds"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "url"),
+    [
+        ({"display.bitmap": False}, URL),
+        ({"display.height": 60}, URL),
+        ({}, URL + "x" * 3000),
+    ],
+    ids=["no pixels", "too few pixels", "a URL no code holds"],
+)
 async def test_without_room_for_a_qr_code_the_words_are_all_there_is(changes, url):
     known = glasses("mock:display", **changes)
     planned, response = await shown(known, url)
@@ -85,7 +101,12 @@ def test_a_code_is_read_however_it_is_typed_and_stands_for_one_url():
     code = sign_in.code_of(URL)
     assert len(code) == 9
     assert sign_in.code_of(URL + "1") != code
-    for typed in (code, code.lower(), code.replace("-", ""), f" {code.replace('0', 'o').replace('1', 'l')} "):
+    for typed in (
+        code,
+        code.lower(),
+        code.replace("-", ""),
+        f" {code.replace('0', 'o').replace('1', 'l')} ",
+    ):
         assert sign_in.is_code(typed, URL)
     assert not sign_in.is_code(code, URL + "1")
     assert not sign_in.is_code("", URL)
@@ -96,7 +117,9 @@ async def test_a_servers_name_cannot_draw_over_the_code():
     async def none(_text):
         return ""
 
-    response = await sign_in.sign_in("evil\nCode: 0000-0000" + "x" * 99, URL, typed="glassd servers authorize X", draw=none)
+    response = await sign_in.sign_in(
+        "evil\nCode: 0000-0000" + "x" * 99, URL, typed="glassd servers authorize X", draw=none
+    )
     title = response.render["display"]["title"]
     assert "\n" not in title
     assert len(title) <= len("Sign in to ") + sign_in.MAX_NAME

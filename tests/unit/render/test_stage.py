@@ -64,7 +64,10 @@ async def test_the_bus_hears_of_every_acknowledged_page(open_stage) -> None:
 
 
 async def test_suppressed_voice_sends_no_sound_at_all(open_stage) -> None:
-    silent = {"display": {"layout": "text_wall", "text": "hush"}, "audio": {"suppressVoiceResponse": True}}
+    silent = {
+        "display": {"layout": "text_wall", "text": "hush"},
+        "audio": {"suppressVoiceResponse": True},
+    }
     async with open_stage(FULL) as (stage, glasses):
         assert await stage.present("c1", text("hush", **silent), wait=Wait.DELIVERY) == SHOWN
         assert not glasses.streams
@@ -75,7 +78,9 @@ async def test_suppressed_voice_sends_no_sound_at_all(open_stage) -> None:
 
 
 @pytest.mark.requirement("M-ladder")
-async def test_glasses_without_a_display_speak_the_words_and_the_downgrade_is_named(open_stage) -> None:
+async def test_glasses_without_a_display_speak_the_words_and_the_downgrade_is_named(
+    open_stage,
+) -> None:
     async with open_stage(AUDIO) as (stage, glasses):
         report = await stage.present("c1", text("Buy milk."), wait=Wait.DELIVERY)
         assert report == DeliveryReport(Delivery.SPOKEN, downgrade="display→speech")
@@ -84,7 +89,9 @@ async def test_glasses_without_a_display_speak_the_words_and_the_downgrade_is_na
 
 async def test_glasses_without_a_speaker_show_what_was_to_be_said(open_stage) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
-        report = await stage.present("c1", text("x", audio={"text": "Turn left"}), wait=Wait.DELIVERY)
+        report = await stage.present(
+            "c1", text("x", audio={"text": "Turn left"}), wait=Wait.DELIVERY
+        )
         assert report == DeliveryReport(Delivery.SHOWN, downgrade="speech→display")
         assert glasses.texts() == ["Turn left"]
 
@@ -107,11 +114,16 @@ async def test_speech_that_has_no_sound_goes_to_the_lens_where_there_is_one(open
 
 
 @pytest.mark.requirement("K3-shown")
-async def test_a_page_on_which_nothing_was_drawn_is_not_shown_and_the_ladder_goes_on(open_stage) -> None:
+async def test_a_page_on_which_nothing_was_drawn_is_not_shown_and_the_ladder_goes_on(
+    open_stage,
+) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
         glasses.drawn = 0
         report = await stage.present("c1", text("invisible"), wait=Wait.DELIVERY)
-        assert (report.state, report.reason.startswith("nothing was drawn")) == (Delivery.DROPPED, True)
+        assert (report.state, report.reason.startswith("nothing was drawn")) == (
+            Delivery.DROPPED,
+            True,
+        )
     async with open_stage(FULL) as (stage, glasses):
         glasses.drawn = 0
         report = await stage.present("c1", text("invisible"), wait=Wait.DELIVERY)
@@ -134,8 +146,11 @@ async def test_speech_of_which_no_sample_was_played_is_not_spoken(open_stage) ->
 
 
 @pytest.mark.parametrize("fault", [CommandRefused("unsupported"), CommandTimeout("silent")])
-async def test_a_refused_or_unanswered_page_is_not_called_shown(open_stage, fault: Exception) -> None:
+async def test_a_refused_or_unanswered_page_is_not_called_shown(
+    open_stage, fault: Exception
+) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
+
         def refuse(command: Any) -> None:
             if isinstance(command, ShowPage):
                 raise fault
@@ -191,9 +206,18 @@ async def test_pcm_of_a_tool_is_played_as_it_is(open_stage) -> None:
 @pytest.mark.parametrize(
     ("layout", "words"),
     [
-        ({"layout": "double_text_wall", "topText": "left", "bottomText": "right"}, [(0, "left"), (316, "right")]),
-        ({"layout": "dashboard_card", "leftText": "12:00", "rightText": "80%"}, [(0, "12:00"), (316, "80%")]),
-        ({"layout": "reference_card", "title": "Title", "text": "body"}, [(0, "Title"), (0, "body")]),
+        (
+            {"layout": "double_text_wall", "topText": "left", "bottomText": "right"},
+            [(0, "left"), (316, "right")],
+        ),
+        (
+            {"layout": "dashboard_card", "leftText": "12:00", "rightText": "80%"},
+            [(0, "12:00"), (316, "80%")],
+        ),
+        (
+            {"layout": "reference_card", "title": "Title", "text": "body"},
+            [(0, "Title"), (0, "body")],
+        ),
         ({"layout": {"layoutType": "text_wall", "text": "nested"}}, [(0, "nested")]),
         ({"layout": "never_heard_of", "text": "still shown"}, [(0, "still shown")]),
     ],
@@ -238,7 +262,9 @@ async def test_a_double_tap_leaves_at_once(open_stage) -> None:
         assert len(glasses.pages()) == 1
 
 
-async def test_pages_turn_by_themselves_and_the_lens_goes_dark_after_the_last(open_stage, monkeypatch) -> None:
+async def test_pages_turn_by_themselves_and_the_lens_goes_dark_after_the_last(
+    open_stage, monkeypatch
+) -> None:
     quick_dwell(monkeypatch, 0.05)
     async with open_stage(DISPLAY) as (stage, glasses):
         await stage.present("c1", text(LONG))
@@ -307,7 +333,9 @@ async def test_progress_that_piles_up_is_shown_as_its_newest_word(open_stage) ->
         assert [r.state for r in reports].count(Delivery.SUPERSEDED) >= 4
 
 
-async def test_a_result_of_lower_priority_waits_until_the_other_was_read(open_stage, monkeypatch) -> None:
+async def test_a_result_of_lower_priority_waits_until_the_other_was_read(
+    open_stage, monkeypatch
+) -> None:
     quick_dwell(monkeypatch, 0.1)
     async with open_stage(DISPLAY) as (stage, glasses):
         await stage.present("high", text("x", display={"text": "important", "priority": "high"}))
@@ -330,7 +358,9 @@ async def test_brief_words_are_not_spoken_to_glasses_without_a_display(open_stag
 @pytest.mark.requirement("M-tap")
 async def test_a_tap_silences_first_and_what_was_heard_is_told(open_stage) -> None:
     async with open_stage(FULL, glasses=FakeGlasses(Bus(), FULL, speed=0.5)) as (stage, glasses):
-        await stage.present("c1", text("A rather long sentence that goes on and on for quite a while, as it must."))
+        await stage.present(
+            "c1", text("A rather long sentence that goes on and on for quite a while, as it must.")
+        )
         await glasses.until(lambda: glasses.frames() > 0)
         telling = asyncio.ensure_future(changes(glasses.bus, Delivery.SPOKEN))
         await asyncio.sleep(0)
@@ -347,7 +377,9 @@ async def test_a_newer_result_silences_the_older_one(open_stage) -> None:
     async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=0.5)) as (stage, glasses):
         watching = asyncio.ensure_future(changes(glasses.bus, Delivery.SUPERSEDED))
         await asyncio.sleep(0)
-        await stage.present("old", text("A rather long sentence that goes on and on for quite a while, as it must."))
+        await stage.present(
+            "old", text("A rather long sentence that goes on and on for quite a while, as it must.")
+        )
         await stage.present("new", text("Short."))
         assert (await watching).call_id == "old"
         assert glasses.flushed == [1]
@@ -357,7 +389,9 @@ async def test_a_newer_result_silences_the_older_one(open_stage) -> None:
 async def test_sound_runs_at_most_a_second_ahead_of_the_ear(open_stage) -> None:
     async with open_stage(AUDIO, glasses=FakeGlasses(Bus(), AUDIO, speed=1.0)) as (stage, glasses):
         began = asyncio.get_running_loop().time()
-        await stage.present("c1", text("One two three four five six seven eight nine ten eleven twelve thirteen."))
+        await stage.present(
+            "c1", text("One two three four five six seven eight nine ten eleven twelve thirteen.")
+        )
         await glasses.until(lambda: any(isinstance(c, EndAudio) for c in glasses.told), within_s=40)
         took = asyncio.get_running_loop().time() - began
         assert glasses.frames() * 0.02 - took <= 1.1 + 0.1
@@ -370,13 +404,17 @@ async def test_without_any_glasses_a_result_is_dropped_at_once(open_stage) -> No
     glasses = FakeGlasses(Bus(), DISPLAY)
     glasses.ready = glasses.known = False
     async with open_stage(DISPLAY, glasses=glasses) as (stage, _):
-        assert await stage.present("c1", text("x")) == DeliveryReport(Delivery.DROPPED, "no glasses")
+        assert await stage.present("c1", text("x")) == DeliveryReport(
+            Delivery.DROPPED, "no glasses"
+        )
 
 
 async def test_a_result_waits_for_glasses_that_come_back_in_time(open_stage) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
         glasses.leave()
-        assert await stage.present("c1", text("later")) == DeliveryReport(Delivery.QUEUED, "glasses away")
+        assert await stage.present("c1", text("later")) == DeliveryReport(
+            Delivery.QUEUED, "glasses away"
+        )
         watching = asyncio.ensure_future(changes(glasses.bus, Delivery.SHOWN))
         await asyncio.sleep(0)
         glasses.come_back()
@@ -387,11 +425,15 @@ async def test_a_result_waits_for_glasses_that_come_back_in_time(open_stage) -> 
 async def test_a_result_nobody_came_back_for_is_dropped(open_stage) -> None:
     async with open_stage(DISPLAY, life_s=0.1) as (stage, glasses):
         glasses.leave()
-        assert await stage.present("c1", text("x"), wait=Wait.DELIVERY) == DeliveryReport(Delivery.DROPPED, "glasses away")
+        assert await stage.present("c1", text("x"), wait=Wait.DELIVERY) == DeliveryReport(
+            Delivery.DROPPED, "glasses away"
+        )
 
 
 @pytest.mark.requirement("K3-scene")
-async def test_after_a_reconnect_the_same_scene_comes_back_and_is_no_second_rendering(open_stage) -> None:
+async def test_after_a_reconnect_the_same_scene_comes_back_and_is_no_second_rendering(
+    open_stage,
+) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
         await stage.present("c1", text(LONG))
         await glasses.say(Gesture.TAP)
@@ -405,14 +447,18 @@ async def test_after_a_reconnect_the_same_scene_comes_back_and_is_no_second_rend
 
 
 @pytest.mark.requirement("K3-scene")
-async def test_a_result_that_was_quicker_than_the_news_of_the_return_is_drawn_once(open_stage) -> None:
+async def test_a_result_that_was_quicker_than_the_news_of_the_return_is_drawn_once(
+    open_stage,
+) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
         await stage.present("c1", text("old"))
         glasses.leave()
         glasses.return_unheard()
         await stage.present("c2", text("new"))
         glasses.tell_return()
-        await stage.tell("working", brief=True)  # whatever the news makes the stage do comes before this
+        await stage.tell(
+            "working", brief=True
+        )  # whatever the news makes the stage do comes before this
         await glasses.say(Gesture.TAP)
         await glasses.until(lambda: glasses.clears() == 1)
         assert [t for t in glasses.texts() if t == "new"] == ["new"]
@@ -428,7 +474,9 @@ async def test_speech_is_never_said_twice_after_a_reconnect(open_stage) -> None:
         assert sum(isinstance(c, StartAudio) for c in glasses.told) == 1
 
 
-async def test_a_scene_whose_time_passed_while_away_is_cleared_not_shown_again(open_stage, monkeypatch) -> None:
+async def test_a_scene_whose_time_passed_while_away_is_cleared_not_shown_again(
+    open_stage, monkeypatch
+) -> None:
     quick_dwell(monkeypatch, 0.05)
     async with open_stage(DISPLAY) as (stage, glasses):
         await stage.present("c1", text("gone"))
@@ -439,7 +487,9 @@ async def test_a_scene_whose_time_passed_while_away_is_cleared_not_shown_again(o
         assert len(glasses.pages()) == 1
 
 
-async def test_after_a_long_sleep_of_the_machine_an_old_scene_is_not_flashed_again(open_stage) -> None:
+async def test_after_a_long_sleep_of_the_machine_an_old_scene_is_not_flashed_again(
+    open_stage,
+) -> None:
     now = [1000.0]
     async with open_stage(DISPLAY, clock=Clock(boot=lambda: now[0])) as (stage, glasses):
         await stage.present("c1", text("before the sleep"))
@@ -487,9 +537,14 @@ async def test_more_than_the_stage_can_take_is_dropped_with_its_reason(open_stag
         assert any("overrun" in r.reason for r in reports)
 
 
-@pytest.mark.parametrize("fault", [LocalMisuse("a message of 3,000 bytes; the peer takes 256"), ValueError("odd")])
-async def test_one_result_that_cannot_be_rendered_is_dropped_and_the_next_is_shown(open_stage, fault: Exception) -> None:
+@pytest.mark.parametrize(
+    "fault", [LocalMisuse("a message of 3,000 bytes; the peer takes 256"), ValueError("odd")]
+)
+async def test_one_result_that_cannot_be_rendered_is_dropped_and_the_next_is_shown(
+    open_stage, fault: Exception
+) -> None:
     async with open_stage(DISPLAY) as (stage, glasses):
+
         def refuse(command: Any) -> None:
             if isinstance(command, ShowPage) and command.lines[0].text == "odd":
                 raise fault
@@ -503,6 +558,7 @@ async def test_one_result_that_cannot_be_rendered_is_dropped_and_the_next_is_sho
 
 async def test_a_speech_that_breaks_leaves_no_stream_open(open_stage) -> None:
     async with open_stage({**AUDIO, "speaker.codecs": "pcm16"}) as (stage, glasses):
+
         def refuse(command: Any) -> None:
             if isinstance(command, AudioChunk):
                 raise CommandTimeout("no room in 10 s")
@@ -518,10 +574,17 @@ async def test_a_speech_that_breaks_leaves_no_stream_open(open_stage) -> None:
 async def test_the_lens_is_told_to_the_pixel_when_that_is_asked_for(open_stage) -> None:
     async with open_stage(DISPLAY) as (stage, _):
         picture = png(16, 2, bytes([255] * 16 + [0] * 16))
-        await stage.present("c1", ToolResponse(data={}, render={"display": {"layout": "bitmap_view", "data": picture}}))
+        await stage.present(
+            "c1",
+            ToolResponse(data={}, render={"display": {"layout": "bitmap_view", "data": picture}}),
+        )
         drawn = stage.lens(exact=True)["drawn"]
         (tile,) = drawn["tiles"]
-        assert (drawn["lines"], tile["width"], base64.b64decode(tile["pixels"])) == ([], 16, b"\xff\xff\0\0")
+        assert (drawn["lines"], tile["width"], base64.b64decode(tile["pixels"])) == (
+            [],
+            16,
+            b"\xff\xff\0\0",
+        )
         assert "drawn" not in stage.lens()
         await stage.present("c2", ToolResponse(data={"text": "words"}))
         drawn = stage.lens(exact=True)["drawn"]

@@ -1,4 +1,6 @@
-"""Answers laid out for the lens of an Even G1, said to both arms, and drawn there: nothing leaves the lens, nothing is lost."""
+"""Answers laid out for the lens of an Even G1, said to both arms, and drawn there: nothing
+leaves the lens, nothing is lost.
+"""
 
 import pytest
 
@@ -14,7 +16,10 @@ from tests.codecs.g1_pair import L, Pair, R
 G1 = find("even_g1")
 KNOWN = Capabilities.of("even_g1", G1.capabilities, origin=Origin.CATALOGUE, now=0.0)
 METRICS = metrics_for("g1-21")
-STORY = "The quick brown fox jumps over the lazy dog; Wolfgang Amadeus Mozart looked on (amused). Åse aß Öl. " * 6
+STORY = (
+    "The quick brown fox jumps over the lazy dog; "
+    "Wolfgang Amadeus Mozart looked on (amused). Åse aß Öl. "
+) * 6
 
 
 def said_to_both_arms(page):
@@ -29,7 +34,11 @@ def said_to_both_arms(page):
 @pytest.mark.requirement("I4-g1-lens")
 def test_a_long_answer_fits_the_lens_in_its_own_font_page_by_page():
     assert (canvas_of(KNOWN).width, canvas_of(KNOWN).lines) == (488, 5)
-    assert typeface_of(KNOWN).width("quick") == METRICS.width("quick") != metrics_for("lens-22").width("quick")
+    assert (
+        typeface_of(KNOWN).width("quick")
+        == METRICS.width("quick")
+        != metrics_for("lens-22").width("quick")
+    )
     sheets = plan(Rendering(LayoutKind.TEXT_WALL, STORY), KNOWN).sheets
     assert len(sheets) > 1
     words = []
@@ -50,11 +59,15 @@ def test_a_long_answer_fits_the_lens_in_its_own_font_page_by_page():
 
 @pytest.mark.requirement("I4-g1-lens")
 def test_two_columns_stay_on_the_lens_and_line_up():
-    rendering = Rendering(layout=LayoutKind.DASHBOARD_CARD, first="Milk\nBread\nA dozen eggs", second="2 l\n1\n12")
+    rendering = Rendering(
+        layout=LayoutKind.DASHBOARD_CARD, first="Milk\nBread\nA dozen eggs", second="2 l\n1\n12"
+    )
     [sheet] = plan(rendering, KNOWN).sheets
     heard = said_to_both_arms(ShowPage("columns", lines=sheet.lines))
     lens = Lens(576, 136, 1, 5, font="g1-21", margin=44)
     assert lens.show(heard).clipped == 0
     second = [line.text.rpartition("  ")[0] + "  " for line in heard.lines]
     starts = [METRICS.width(text) for text in second]
-    assert max(starts) - min(starts) <= METRICS.width(" "), "a column begins within one space in every row"
+    assert max(starts) - min(starts) <= METRICS.width(" "), (
+        "a column begins within one space in every row"
+    )

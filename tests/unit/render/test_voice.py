@@ -25,7 +25,9 @@ async def test_a_sentence_becomes_opus_frames_that_decode_to_sound(voice: Voice)
     assert len(said.frames) == -(-said.samples // 320)
     decoder = opuslib_next.Decoder(16000, 1)
     pcm = b"".join(decoder.decode(frame, 320) for frame in said.frames)
-    loud = max(abs(int.from_bytes(pcm[i : i + 2], "little", signed=True)) for i in range(0, len(pcm), 2))
+    loud = max(
+        abs(int.from_bytes(pcm[i : i + 2], "little", signed=True)) for i in range(0, len(pcm), 2)
+    )
     assert loud > 1000
     assert sum(map(len, said.frames)) < said.samples * 2 / 5, "coded, not copied"
 
@@ -36,7 +38,9 @@ async def test_pcm_frames_are_640_bytes(voice: Voice) -> None:
 
 
 @pytest.mark.parametrize("text", ["こんにちは", "👍"])
-async def test_what_the_voice_cannot_say_is_told_and_the_child_lives_on(voice: Voice, text: str) -> None:
+async def test_what_the_voice_cannot_say_is_told_and_the_child_lives_on(
+    voice: Voice, text: str
+) -> None:
     with pytest.raises(Unspeakable):
         await voice.say(text, AudioFormat.OPUS)
     first = voice._child
@@ -67,7 +71,10 @@ async def test_a_child_that_went_idle_is_replaced_without_anybody_noticing() -> 
 
 
 async def test_a_child_that_answers_nonsense_is_an_unspeakable_sentence() -> None:
-    noise = "import sys; sys.stdin.buffer.read(4); sys.stdout.buffer.write(b'\\0\\0\\0\\2\\1x'); sys.stdout.flush()"
+    noise = (
+        "import sys; sys.stdin.buffer.read(4); "
+        "sys.stdout.buffer.write(b'\\0\\0\\0\\2\\1x'); sys.stdout.flush()"
+    )
     voice = Voice(command=[sys.executable, "-c", noise])
     with pytest.raises(Unspeakable, match="x"):
         await voice.say("x", AudioFormat.OPUS)
@@ -81,7 +88,9 @@ async def test_a_child_that_answers_nonsense_is_an_unspeakable_sentence() -> Non
 async def test_a_cancelled_sentence_leaves_no_half_answer_behind() -> None:
     voice = Voice()
     await voice.say("Warm up.", AudioFormat.OPUS)
-    asking = asyncio.ensure_future(voice.say("A sentence that is not waited for.", AudioFormat.PCM16))
+    asking = asyncio.ensure_future(
+        voice.say("A sentence that is not waited for.", AudioFormat.PCM16)
+    )
     await asyncio.sleep(0)
     asking.cancel()
     await asyncio.wait({asking})
@@ -97,7 +106,11 @@ async def test_without_the_extra_the_reason_names_it(monkeypatch: pytest.MonkeyP
 
 
 def test_sentences_are_cut_at_their_ends_and_cleaned_of_what_the_engine_trips_over() -> None:
-    assert list(sentences("One. Two!\nThree ‹not lost› four\x00five <b>")) == ["One.", "Two!", "Three not lost four five b"]
+    assert list(sentences("One. Two!\nThree ‹not lost› four\x00five <b>")) == [
+        "One.",
+        "Two!",
+        "Three not lost four five b",
+    ]
     assert list(sentences("... !!! —")) == []
     assert list(sentences("本当。はい。")) == ["本当。", "はい。"]
 

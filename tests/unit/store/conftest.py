@@ -1,4 +1,6 @@
-"""What every test of a table stands on: a database on a real file, clocks to turn by hand, the table of calls."""
+"""What every test of a table stands on: a database on a real file, clocks to turn by hand, the
+table of calls.
+"""
 
 import pytest
 

@@ -65,7 +65,9 @@ class Later:
 
 @dataclass
 class Model:
-    """What must be true of the store, as plain dicts. `recent` lists calls that hold keys, the last hit at its end."""
+    """What must be true of the store, as plain dicts. `recent` lists calls that hold keys, the
+    last hit at its end.
+    """
 
     hands: Hands
     calls: dict[str, Life] = field(default_factory=dict)
@@ -93,7 +95,11 @@ class Model:
         if life.answer is None:
             return call_id
         assert life.answered_at is not None
-        return call_id if self.age(life.answered_at) <= life.life_s and replayable(life.answer) else None
+        return (
+            call_id
+            if self.age(life.answered_at) <= life.life_s and replayable(life.answer)
+            else None
+        )
 
     def find(self, call_id: str, session: str, keys: list[str]) -> str | None:
         return call_id if call_id in self.calls else self.owner(session, keys[0]) if keys else None
@@ -102,14 +108,18 @@ class Model:
         if call_id in self.keys.values():
             self.recent = [one for one in self.recent if one != call_id] + [call_id]
 
-    def arrive(self, call_id: str, session: str, keys: list[str], state: str, *, repeatable: bool) -> str | None:
+    def arrive(
+        self, call_id: str, session: str, keys: list[str], state: str, *, repeatable: bool
+    ) -> str | None:
         """Give whose answer this call gets; None when it is a new one."""
         found = self.find(call_id, session, keys)
         if found is not None:
             if keys:
                 self.hit(found)
             return found
-        self.calls[call_id] = Life(session, [state], life_s=REPEATABLE_LIFE_S if repeatable else LIFE_S)
+        self.calls[call_id] = Life(
+            session, [state], life_s=REPEATABLE_LIFE_S if repeatable else LIFE_S
+        )
         for key in keys:
             if self.owner(session, key) is None:
                 self.keys[session, key] = call_id
@@ -133,7 +143,11 @@ class Model:
         return True
 
     def _holds(self, call_id: str, session: str) -> bool:
-        return self.calls[call_id].session == session and self.calls[call_id].answer is not None and call_id in self.keys.values()
+        return (
+            self.calls[call_id].session == session
+            and self.calls[call_id].answer is not None
+            and call_id in self.keys.values()
+        )
 
     def deliver(self, call_id: str, word: Delivery) -> None:
         life = self.calls.get(call_id)
@@ -149,7 +163,9 @@ class Model:
         return not self.sure(question.asked_at) or self.age(question.asked_at) >= QUESTION_S
 
     def forgets(self, question: Question, asked: str) -> bool:
-        """What goes for good when the call `asked` is asked about: what is over stays over, whatever the clock does later."""
+        """What goes for good when the call `asked` is asked about: what is over stays over,
+        whatever the clock does later.
+        """
         if question.used_at is not None:
             return self.age(question.used_at) > DAY_S
         return question.call_id == asked or self.late(question)

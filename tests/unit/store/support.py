@@ -39,7 +39,9 @@ class Hands:
 
 
 def a_call(**changes) -> ToolCall:
-    basis = ToolCall(call_id=str(uuid.uuid4()), tool="notes:list", args={"n": 1}, origin=CallOrigin.CLI)
+    basis = ToolCall(
+        call_id=str(uuid.uuid4()), tool="notes:list", args={"n": 1}, origin=CallOrigin.CLI
+    )
     return replace(basis, **changes)
 
 

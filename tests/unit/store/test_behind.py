@@ -1,4 +1,6 @@
-"""What an answer does not wait for: in its turn among all other work, on disk soon, and said when it cannot be kept."""
+"""What an answer does not wait for: in its turn among all other work, on disk soon, and said
+when it cannot be kept.
+"""
 
 import asyncio
 import threading
@@ -16,8 +18,12 @@ async def test_work_that_nobody_waits_for_comes_before_whatever_is_asked_later(d
     gate = threading.Event()
     held = asyncio.ensure_future(db.read(lambda _: gate.wait(20)))
     await asyncio.sleep(0)
-    await db.behind(lambda c: c.execute("CREATE TABLE t(n)"), failed=lambda _: None)  # returns while the thread is held
-    asked = asyncio.ensure_future(db.read(lambda c: c.execute("SELECT count(*) FROM t").fetchone()[0]))
+    await db.behind(
+        lambda c: c.execute("CREATE TABLE t(n)"), failed=lambda _: None
+    )  # returns while the thread is held
+    asked = asyncio.ensure_future(
+        db.read(lambda c: c.execute("SELECT count(*) FROM t").fetchone()[0])
+    )
     await asyncio.sleep(0)
     gate.set()
     assert (await held, await asked) == (True, 0)
@@ -59,7 +65,10 @@ async def test_that_an_answer_reached_nobody_is_known_to_whoever_asks_next(calls
     await calls.admit(call, "local", running=True)
     await calls.finish(call.call_id, "ANSWERED", ToolResponse(data=1))
     await calls.tell_delivery(call.call_id, DeliveryReport(Delivery.DROPPED, "no glasses"))
-    assert (await calls.get(call.call_id))["delivery"] == {"state": "dropped", "reason": "no glasses"}
+    assert (await calls.get(call.call_id))["delivery"] == {
+        "state": "dropped",
+        "reason": "no glasses",
+    }
 
 
 async def test_grants_are_read_once_and_follow_every_change(db, hands):
@@ -78,6 +87,9 @@ async def test_grants_are_read_once_and_follow_every_change(db, hands):
 
 async def test_a_grant_that_is_given_while_grants_are_read_is_not_overlooked(db, hands):
     confirmations = Confirmations(db, hands.clock, lambda *_: None)
-    asked, given = await asyncio.gather(confirmations.granted("local", "bank:pay"), confirmations.grant("local", "bank:pay", Granted(Grant.NEVER)))
+    asked, given = await asyncio.gather(
+        confirmations.granted("local", "bank:pay"),
+        confirmations.grant("local", "bank:pay", Granted(Grant.NEVER)),
+    )
     assert (asked, given) == (Granted(), None)
     assert (await confirmations.granted("local", "bank:pay")).grant is Grant.NEVER

@@ -1,4 +1,6 @@
-"""Outbox and inbox: order, bounds, ages over a reboot, and one transaction for what belongs together."""
+"""Outbox and inbox: order, bounds, ages over a reboot, and one transaction for what belongs
+together.
+"""
 
 import asyncio
 
@@ -23,7 +25,9 @@ def inbox(db, hands):
 
 
 async def put(outbox, lane, call_id, *, body=None, ttl_s=100.0, kind="call"):
-    return await outbox.put(lane, kind, call_id, topic="t", body=body or {"id": call_id}, ttl_s=ttl_s)
+    return await outbox.put(
+        lane, kind, call_id, topic="t", body=body or {"id": call_id}, ttl_s=ttl_s
+    )
 
 
 def arrival(kind, call_id="c1", *, body=None, ttl_s=100.0, **more):
@@ -52,7 +56,9 @@ async def test_a_call_put_twice_is_one_row_with_its_first_body(outbox):
     assert (await put(outbox, "tell", "c1", kind="delivery")).seq != first.seq
 
 
-async def test_a_full_lane_of_calls_refuses_and_a_full_lane_of_small_facts_lets_its_oldest_go(db, hands):
+async def test_a_full_lane_of_calls_refuses_and_a_full_lane_of_small_facts_lets_its_oldest_go(
+    db, hands
+):
     outbox = Outbox(db, hands.clock, max_rows=3, max_tells=3)
     for n in range(3):
         await put(outbox, "call", f"c{n}")
@@ -65,10 +71,16 @@ async def test_a_full_lane_of_calls_refuses_and_a_full_lane_of_small_facts_lets_
 
 async def test_an_answer_is_never_dropped_however_many_wait(db, hands):
     outbox = Outbox(db, hands.clock, max_rows=2, max_tells=2, max_bytes=100)
-    puts = [await put(outbox, "answer", f"a{n}", kind="result", body={"x": "x" * 60}) for n in range(6)]
+    puts = [
+        await put(outbox, "answer", f"a{n}", kind="result", body={"x": "x" * 60}) for n in range(6)
+    ]
     assert [p.dropped for p in puts] == [()] * 6
     assert [row.id for row in await outbox.load()] == [f"a{n}" for n in range(6)]
-    assert POLICIES == {Lane.CALL: Policy.REFUSE, Lane.ANSWER: Policy.HOLD, Lane.TELL: Policy.DROP_OLDEST}
+    assert POLICIES == {
+        Lane.CALL: Policy.REFUSE,
+        Lane.ANSWER: Policy.HOLD,
+        Lane.TELL: Policy.DROP_OLDEST,
+    }
 
 
 async def test_a_lane_is_bounded_in_bytes_too(db, hands):
@@ -104,7 +116,9 @@ async def test_a_disk_that_takes_nothing_is_not_a_full_outbox(tmp_path, hands, m
     await db.close()
 
 
-async def test_rows_tell_age_and_what_is_left_and_interactive_ones_end_with_their_boot(db, hands, outbox):
+async def test_rows_tell_age_and_what_is_left_and_interactive_ones_end_with_their_boot(
+    db, hands, outbox
+):
     await put(outbox, "call", "quick", ttl_s=60.0)
     await put(outbox, "call", "patient", ttl_s=3600.0)
     hands.pass_s(20)
@@ -118,9 +132,18 @@ async def test_rows_tell_age_and_what_is_left_and_interactive_ones_end_with_thei
 
 
 async def test_an_arrival_stays_until_it_is_handled_and_comes_back_in_order(inbox):
-    bodies = [arrival("accepted"), arrival("progress", body={"text": "1"}), arrival("progress", body={"text": "1"})]
+    bodies = [
+        arrival("accepted"),
+        arrival("progress", body={"text": "1"}),
+        arrival("progress", body={"text": "1"}),
+    ]
     taken = await inbox.take([*bodies, arrival("result", body={"r": 1})])
-    assert [row.kind for row in await inbox.unhandled()] == ["accepted", "progress", "progress", "result"]
+    assert [row.kind for row in await inbox.unhandled()] == [
+        "accepted",
+        "progress",
+        "progress",
+        "result",
+    ]
     for t in taken[:3]:
         await inbox.handled(t.seq)
     (left,) = await inbox.unhandled()
@@ -163,11 +186,17 @@ async def test_a_full_inbox_takes_nothing_until_something_is_handled(db, hands):
         await inbox.take([arrival("progress")])
     await inbox.handled(taken[0].seq)
     third, fourth = await inbox.take([arrival("progress"), arrival("progress")])
-    assert (third.held, fourth.seq, fourth.held) == ("", None, "2 messages from the cloud wait to be handled")
+    assert (third.held, fourth.seq, fourth.held) == (
+        "",
+        None,
+        "2 messages from the cloud wait to be handled",
+    )
 
 
 @pytest.mark.parametrize("bound", [{"max_answers": 2}, {"max_answer_bytes": 20}])
-async def test_while_too_many_answers_wait_no_new_invocation_is_taken_and_everything_else_is(db, hands, outbox, bound):
+async def test_while_too_many_answers_wait_no_new_invocation_is_taken_and_everything_else_is(
+    db, hands, outbox, bound
+):
     inbox = Inbox(db, hands.clock, stamper=hands.stamper(), **bound)
     await inbox.take([arrival("call", "old")])
     await put(outbox, "call", "ours")
@@ -175,12 +204,23 @@ async def test_while_too_many_answers_wait_no_new_invocation_is_taken_and_everyt
     with pytest.raises(UplinkBusy, match="2 answers wait"):
         await inbox.take([arrival("call", "new")])
     batch = [
-        arrival("call", "new"), arrival("call", "old"), arrival("cancel", "new"), arrival("cancel", "old"),
-        arrival("accepted", "ours", accepts=True), arrival("progress", "ours", accepts=True), arrival("result", "ours", closes=True),
-    ]  # fmt: skip
+        arrival("call", "new"),
+        arrival("call", "old"),
+        arrival("cancel", "new"),
+        arrival("cancel", "old"),
+        arrival("accepted", "ours", accepts=True),
+        arrival("progress", "ours", accepts=True),
+        arrival("result", "ours", closes=True),
+    ]
     taken = await inbox.take(batch)
     assert [bool(t.held) for t in taken] == [True, False, True, False, False, False, False]
-    assert [row.kind for row in await inbox.unhandled()] == ["call", "cancel", "accepted", "progress", "result"]
+    assert [row.kind for row in await inbox.unhandled()] == [
+        "call",
+        "cancel",
+        "accepted",
+        "progress",
+        "result",
+    ]
     assert [row.lane for row in await outbox.load()] == ["answer", "answer"]
     await outbox.remove(puts[0].seq)
     taken = await inbox.take([batch[0], batch[2]])
@@ -196,7 +236,9 @@ async def test_a_full_disk_takes_what_ends_our_calls_and_holds_the_rest_of_a_bat
             await put(outbox, "call", f"c{n}", body={"x": "x" * 50_000})
     with pytest.raises(UplinkBusy, match="2 MiB"):
         await inbox.take([arrival("call", "new")])
-    taken = await inbox.take([arrival("call", "new"), arrival("result", "c0", closes=True), arrival("call", "old")])
+    taken = await inbox.take(
+        [arrival("call", "new"), arrival("result", "c0", closes=True), arrival("call", "old")]
+    )
     assert ["2 MiB" in t.held for t in taken] == [True, False, False]
     assert "c0" not in [row.id for row in await outbox.load()]
     await db.close()

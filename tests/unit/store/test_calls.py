@@ -57,12 +57,23 @@ async def test_steps_follow_the_table_and_unknown_calls_are_named(calls):
         await calls.advance("nobody", "RUNNING")
 
 
-async def test_unfinished_calls_come_back_oldest_first_with_what_is_left_of_their_life(calls, hands):
+async def test_unfinished_calls_come_back_oldest_first_with_what_is_left_of_their_life(
+    calls, hands
+):
     old = a_call(ttl_s=100.0)
     young = a_call(
-        ttl_s=50.0, idempotency_key="k", turn_id="t", session="s", provider_call_id="toolu_1", ordinal=2, replayed=True, input={"requestState": "s"},
-        origin=CallOrigin.VOICE, mode=Mode.VOICE, user_id="u",
-    )  # fmt: skip
+        ttl_s=50.0,
+        idempotency_key="k",
+        turn_id="t",
+        session="s",
+        provider_call_id="toolu_1",
+        ordinal=2,
+        replayed=True,
+        input={"requestState": "s"},
+        origin=CallOrigin.VOICE,
+        mode=Mode.VOICE,
+        user_id="u",
+    )
     await calls.admit(old, "cloud")
     hands.pass_s(30)
     await calls.admit(young, "local", keys=["key:k", "hash:1"])
@@ -71,7 +82,9 @@ async def test_unfinished_calls_come_back_oldest_first_with_what_is_left_of_thei
     found = await calls.unfinished()
     assert found == [
         Unfinished(replace(old, ttl_s=60.0), "ADMITTED", "cloud"),
-        Unfinished(replace(young, ttl_s=40.0), "RUNNING", "local", keys=("key:k", "hash:1"), attempts=1),
+        Unfinished(
+            replace(young, ttl_s=40.0), "RUNNING", "local", keys=("key:k", "hash:1"), attempts=1
+        ),
     ]
     await calls.finish(young.call_id, "ANSWERED", DONE)
     assert [u.call.call_id for u in await calls.unfinished()] == [old.call_id]
@@ -94,7 +107,9 @@ async def test_a_wall_clock_nobody_set_ages_nothing(db, calls, hands):
     hands.synced = False
     hands.reboot()
     hands.boot = 100.0
-    assert [u.call.ttl_s for u in await call_store(db, hands).unfinished()] == [3500.0]  # this boot has seen 100 s of it
+    assert [u.call.ttl_s for u in await call_store(db, hands).unfinished()] == [
+        3500.0
+    ]  # this boot has seen 100 s of it
 
 
 async def test_one_calls_whole_story_and_the_recent_ones(calls, hands):
@@ -105,11 +120,16 @@ async def test_one_calls_whole_story_and_the_recent_ones(calls, hands):
     await calls.admit(second, "cloud")
     hands.pass_s(5)
     story = await calls.get(first.call_id)
-    assert (story["request"]["args"], story["response"]["error"]["code"], story["age_s"]) == ({"n": 1}, "OFFLINE", 5.0)
+    assert (story["request"]["args"], story["response"]["error"]["code"], story["age_s"]) == (
+        {"n": 1},
+        "OFFLINE",
+        5.0,
+    )
     recent = await calls.recent(10, pending=False)
     assert [(r["call_id"], r["ok"], r["code"]) for r in recent] == [
-        (second.call_id, None, None), (first.call_id, False, "OFFLINE"),
-    ]  # fmt: skip
+        (second.call_id, None, None),
+        (first.call_id, False, "OFFLINE"),
+    ]
     assert [r["call_id"] for r in await calls.recent(10, pending=True)] == [second.call_id]
     assert len(await calls.recent(1, pending=False)) == 1
     assert await calls.get("nobody") is None
@@ -173,10 +193,17 @@ async def test_every_step_is_kept_with_its_time_and_its_reason(calls, hands):
     await calls.finish(call.call_id, "ANSWERED", DONE)
     story = await calls.get(call.call_id)
     assert [(s["state"], s["after_s"], s["note"]) for s in story["steps"]] == [
-        ("AWAITING_CONFIRMATION", 0.0, ""), ("ADMITTED", 2.0, "confirmed on the lens"), ("RUNNING", 2.5, ""), ("ANSWERED", 3.5, ""),
-    ]  # fmt: skip
+        ("AWAITING_CONFIRMATION", 0.0, ""),
+        ("ADMITTED", 2.0, "confirmed on the lens"),
+        ("RUNNING", 2.5, ""),
+        ("ANSWERED", 3.5, ""),
+    ]
     assert story["steps"][3]["at_wall"] == WALL + 3.5 - 86_400
-    assert (story["keys"], story["attempts"], story["request"]["tool"]) == (["key:k"], 1, "notes:list")
+    assert (story["keys"], story["attempts"], story["request"]["tool"]) == (
+        ["key:k"],
+        1,
+        "notes:list",
+    )
     assert "keys" not in story["request"]
 
 
@@ -203,7 +230,11 @@ async def test_a_call_that_goes_to_and_fro_keeps_its_first_step_and_its_newest(c
     for n in range(100):
         await calls.advance(call.call_id, "PENDING" if n % 2 else "RUNNING", note="x" * 600)
     steps = (await calls.get(call.call_id))["steps"]
-    assert (len(steps), steps[0]["state"], steps[-1]["note"]) == (MAX_STEPS, "ADMITTED", "x" * MAX_NOTE)
+    assert (len(steps), steps[0]["state"], steps[-1]["note"]) == (
+        MAX_STEPS,
+        "ADMITTED",
+        "x" * MAX_NOTE,
+    )
     (full,) = await db.read(lambda c: c.execute(size).fetchone())
     assert full - empty == (MAX_STEPS - 1) * (100 + MAX_NOTE)
 
@@ -217,7 +248,10 @@ async def test_steps_count_towards_the_bound_and_go_with_their_call(db, hands):
             await calls.advance(call.call_id, "PENDING" if n % 2 else "RUNNING", note="x" * 300)
         await calls.finish(call.call_id, "ANSWERED", DONE)
     assert len(await calls.recent(100, pending=False)) == 4
-    counts = "SELECT (SELECT count(DISTINCT call) FROM call_steps), (SELECT count(*) FROM call_keys WHERE call NOT IN (SELECT seq FROM calls))"
+    counts = (
+        "SELECT (SELECT count(DISTINCT call) FROM call_steps), "
+        "(SELECT count(*) FROM call_keys WHERE call NOT IN (SELECT seq FROM calls))"
+    )
     assert tuple(await db.read(lambda c: c.execute(counts).fetchone())) == (4, 0)
 
 
@@ -231,14 +265,19 @@ async def test_what_was_shown_or_spoken_is_delivered(calls, end, word):
     await calls.admit(call, "local")
     await calls.advance(call.call_id, "RUNNING")
     await calls.tell_delivery(call.call_id, DeliveryReport(word))
-    assert (await calls.get(call.call_id))["state"] == "RUNNING"  # progress was shown, not yet an answer
+    assert (await calls.get(call.call_id))[
+        "state"
+    ] == "RUNNING"  # progress was shown, not yet an answer
     await calls.finish(call.call_id, end, DONE)
     await calls.tell_delivery(call.call_id, DeliveryReport(Delivery.SENT))
     assert (await calls.get(call.call_id))["state"] == end
     await calls.tell_delivery(call.call_id, DeliveryReport(word, downgrade="display→speech"))
     await calls.tell_delivery(call.call_id, DeliveryReport(word))
     story = await calls.get(call.call_id)
-    assert (story["state"], [s["state"] for s in story["steps"]].count("DELIVERED")) == ("DELIVERED", 1)
+    assert (story["state"], [s["state"] for s in story["steps"]].count("DELIVERED")) == (
+        "DELIVERED",
+        1,
+    )
     assert story["delivery"] == word.value
     assert (await calls.known(call)).response == DONE
 
@@ -252,7 +291,10 @@ async def test_a_cancelled_call_keeps_the_last_word_on_its_delivery_and_its_stat
     await calls.tell_delivery(call.call_id, report)
     await calls.tell_delivery("nobody", report)
     story = await calls.get(call.call_id)
-    assert (story["state"], story["delivery"]) == ("CANCELLED", {"state": "dropped", "reason": "glasses away"})
+    assert (story["state"], story["delivery"]) == (
+        "CANCELLED",
+        {"state": "dropped", "reason": "glasses away"},
+    )
 
 
 # ------------------------------------------------------------------ bounds
@@ -270,7 +312,8 @@ async def test_too_many_open_calls_are_refused_and_known_ones_are_still_known(db
     assert (await calls.admit(a_call(), "cloud")).fresh
 
 
-# ------------------------------------------------------------------ whatever was acknowledged is on the disk
+# ------------------------------------------------------------------ whatever was acknowledged is on
+# the disk
 
 
 async def test_after_every_acknowledged_write_a_copy_of_the_files_holds_it(tmp_path, hands):
@@ -278,10 +321,15 @@ async def test_after_every_acknowledged_write_a_copy_of_the_files_holds_it(tmp_p
     db = await open_db(tmp_path / "live")
     calls, call = call_store(db, hands), a_call()
     told: list[str] = []
-    for n, write in enumerate((
-        calls.admit(call, "local", keys=["k"]), calls.advance(call.call_id, "RUNNING"), calls.advance(call.call_id, "PENDING"),
-        calls.finish(call.call_id, "ANSWERED", DONE), calls.tell_delivery(call.call_id, DeliveryReport(Delivery.SHOWN)),
-    )):  # fmt: skip
+    for n, write in enumerate(
+        (
+            calls.admit(call, "local", keys=["k"]),
+            calls.advance(call.call_id, "RUNNING"),
+            calls.advance(call.call_id, "PENDING"),
+            calls.finish(call.call_id, "ANSWERED", DONE),
+            calls.tell_delivery(call.call_id, DeliveryReport(Delivery.SHOWN)),
+        )
+    ):
         await write
         copy = tmp_path / str(n)
         copy.mkdir()

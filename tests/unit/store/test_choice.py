@@ -32,8 +32,9 @@ async def test_what_users_switched_is_there_after_a_restart_each_its_own(tmp_pat
     await db.close()
     db = await open_db(tmp_path)
     assert await ToolChoices(db, Hands().clock).switches() == {
-        "ann": {"notes:add": True, "timer:start": False}, "bob": {"notes:add": False},
-    }  # fmt: skip
+        "ann": {"notes:add": True, "timer:start": False},
+        "bob": {"notes:add": False},
+    }
     await db.close()
 
 
@@ -42,13 +43,22 @@ async def test_a_full_table_takes_no_new_switch_and_keeps_the_old_ones(db):
     await kept.switch("ann", {"a:a": False, "b:b": False})
     with pytest.raises(StoreFull):
         await kept.switch("ann", {"a:a": True, "c:c": False})
-    assert await kept.switches() == {"ann": {"a:a": False, "b:b": False}}, "all of a change, or nothing of it"
+    assert await kept.switches() == {"ann": {"a:a": False, "b:b": False}}, (
+        "all of a change, or nothing of it"
+    )
     await kept.switch("ann", {"b:b": True})
     assert (await kept.switches())["ann"]["b:b"] is True
 
 
-async def test_the_copy_for_who_looks_without_a_daemon_ends_as_what_was_switched_last(tmp_path, db, monkeypatch):
-    kept, entered, go, real = ToolChoices(db, Hands().clock), threading.Event(), threading.Event(), choice._copied
+async def test_the_copy_for_who_looks_without_a_daemon_ends_as_what_was_switched_last(
+    tmp_path, db, monkeypatch
+):
+    kept, entered, go, real = (
+        ToolChoices(db, Hands().clock),
+        threading.Event(),
+        threading.Event(),
+        choice._copied,
+    )
 
     def slow_at_first(path, switches):
         if not entered.is_set():
@@ -73,7 +83,10 @@ async def test_counted_calls_add_up_and_the_oldest_make_room(db):
     await kept.add_usage("ann", [Used("a:a", 3, 0, 20.0)])
     assert await kept.usage("ann") == [Used("a:a", 5, 1, 20.0), Used("b:b", 1, 0, 11.0)]
     await kept.add_usage("bob", [Used("c:c", 1, 0, 30.0)])
-    assert [await kept.usage(user) for user in ("ann", "bob")] == [[Used("a:a", 5, 1, 20.0)], [Used("c:c", 1, 0, 30.0)]]
+    assert [await kept.usage(user) for user in ("ann", "bob")] == [
+        [Used("a:a", 5, 1, 20.0)],
+        [Used("c:c", 1, 0, 30.0)],
+    ]
 
 
 async def test_a_database_of_the_schema_before_takes_both_tables_and_keeps_its_rows(tmp_path):

@@ -1,4 +1,6 @@
-"""Confirmations: a yes counts once, for one call, in its time, and together with the step it allows; grants stay."""
+"""Confirmations: a yes counts once, for one call, in its time, and together with the step it
+allows; grants stay.
+"""
 
 import asyncio
 
@@ -12,7 +14,12 @@ from edge.store_ports import Asked, Consumed, Consumption, Granted
 from tests.unit.store.support import a_call
 from tools_cache.tool import ErrorCode, ToolResponse
 
-TAKEN, USED, EXPIRED, MISMATCH = Consumption.TAKEN, Consumption.USED, Consumption.EXPIRED, Consumption.MISMATCH
+TAKEN, USED, EXPIRED, MISMATCH = (
+    Consumption.TAKEN,
+    Consumption.USED,
+    Consumption.EXPIRED,
+    Consumption.MISMATCH,
+)
 NO = ToolResponse.failure(ErrorCode.CANCELLED, "off")
 
 
@@ -40,12 +47,17 @@ async def yes(confirmations, token="t1", *, allow=True, **more):
 
 @pytest.mark.requirement("C-14")
 @pytest.mark.requirement("S2-97")
-async def test_of_many_who_bring_a_token_one_takes_it_and_the_call_is_admitted_with_it(calls, confirmations):
+async def test_of_many_who_bring_a_token_one_takes_it_and_the_call_is_admitted_with_it(
+    calls, confirmations
+):
     call = await ask(calls, confirmations)
     found = await asyncio.gather(*(yes(confirmations) for _ in range(20)))
     assert sorted(found) == sorted([TAKEN] + [USED] * 19)
     steps = (await calls.get(call.call_id))["steps"]
-    assert [(s["state"], s["note"]) for s in steps] == [("AWAITING_CONFIRMATION", ""), ("ADMITTED", "confirmed")]
+    assert [(s["state"], s["note"]) for s in steps] == [
+        ("AWAITING_CONFIRMATION", ""),
+        ("ADMITTED", "confirmed"),
+    ]
 
 
 async def test_a_no_uses_the_token_up_and_admits_nothing(calls, confirmations):
@@ -56,7 +68,9 @@ async def test_a_no_uses_the_token_up_and_admits_nothing(calls, confirmations):
 
 
 @pytest.mark.requirement("S2-96")
-@pytest.mark.parametrize("other", [{"tool": "notes:add"}, {"args_hash": "h2"}, {"session": "s2"}, {"user_id": "eve"}])
+@pytest.mark.parametrize(
+    "other", [{"tool": "notes:add"}, {"args_hash": "h2"}, {"session": "s2"}, {"user_id": "eve"}]
+)
 async def test_a_token_for_another_call_is_a_mismatch_and_stays_open(calls, confirmations, other):
     call = await ask(calls, confirmations)
     assert await yes(confirmations, **other) is MISMATCH
@@ -64,12 +78,18 @@ async def test_a_token_for_another_call_is_a_mismatch_and_stays_open(calls, conf
     assert await yes(confirmations) is TAKEN
 
 
-async def test_what_is_not_named_matches_and_a_stranger_learns_nothing_of_a_used_token(calls, confirmations):
+async def test_what_is_not_named_matches_and_a_stranger_learns_nothing_of_a_used_token(
+    calls, confirmations
+):
     call = await ask(calls, confirmations)
     assert await confirmations.consume("t1", allow=True, user_id="eve") == Consumed(MISMATCH)
-    assert await confirmations.consume("t1", allow=True, user_id="local") == Consumed(TAKEN, call.call_id)
+    assert await confirmations.consume("t1", allow=True, user_id="local") == Consumed(
+        TAKEN, call.call_id
+    )
     assert await confirmations.consume("t1", allow=True, user_id="eve") == Consumed(MISMATCH)
-    assert await confirmations.consume("t1", allow=True, user_id="local", session="s2") == Consumed(USED, call.call_id)
+    assert await confirmations.consume("t1", allow=True, user_id="local", session="s2") == Consumed(
+        USED, call.call_id
+    )
 
 
 @pytest.mark.requirement("S2-95")
@@ -86,13 +106,19 @@ async def test_a_token_lives_five_minutes_whatever_the_wall_clock_does(calls, co
     assert await confirmations.open() == []
 
 
-async def test_after_a_reboot_a_yes_counts_only_when_its_age_is_certain(db, calls, confirmations, hands):
+async def test_after_a_reboot_a_yes_counts_only_when_its_age_is_certain(
+    db, calls, confirmations, hands
+):
     for token in ("t1", "t2", "t3"):
         await ask(calls, confirmations, token)
     hands.pass_s(10)
     hands.reboot(off_s=20.0)
     after = make(db, hands)
-    assert [(a.token_hash, a.left_s) for a in await after.open()] == [("t1", 270.0), ("t2", 270.0), ("t3", 270.0)]
+    assert [(a.token_hash, a.left_s) for a in await after.open()] == [
+        ("t1", 270.0),
+        ("t2", 270.0),
+        ("t3", 270.0),
+    ]
     assert await yes(after, "t1") is TAKEN
     hands.wall -= 3600  # it was put back: nobody knows how long we were off
     assert await yes(after, "t2") is EXPIRED
@@ -107,8 +133,12 @@ async def test_after_a_reboot_a_yes_counts_only_when_its_age_is_certain(db, call
 async def test_the_wearers_own_answer_goes_by_the_call(calls, confirmations):
     call = await ask(calls, confirmations)
     assert await confirmations.consume_call("nobody", allow=True) == Consumed(EXPIRED)
-    assert await confirmations.consume_call(call.call_id, allow=True) == Consumed(TAKEN, call.call_id)
-    assert await confirmations.consume_call(call.call_id, allow=True) == Consumed(USED, call.call_id)
+    assert await confirmations.consume_call(call.call_id, allow=True) == Consumed(
+        TAKEN, call.call_id
+    )
+    assert await confirmations.consume_call(call.call_id, allow=True) == Consumed(
+        USED, call.call_id
+    )
     assert await yes(confirmations) is USED
 
 
@@ -176,8 +206,20 @@ async def test_always_and_never_are_kept_until_they_are_revoked(db, confirmation
     assert (await after.granted("local", "notes:add")).grant is Grant.ALWAYS
     assert (await after.granted("local", "bank:pay")).grant is Grant.NEVER
     assert await after.grants("local") == [
-        {"tool": "bank:pay", "grant": "never", "since_wall": hands.wall, "definition": "", "origin": ""},
-        {"tool": "notes:add", "grant": "always", "since_wall": hands.wall - 5, "definition": "", "origin": ""},
+        {
+            "tool": "bank:pay",
+            "grant": "never",
+            "since_wall": hands.wall,
+            "definition": "",
+            "origin": "",
+        },
+        {
+            "tool": "notes:add",
+            "grant": "always",
+            "since_wall": hands.wall - 5,
+            "definition": "",
+            "origin": "",
+        },
     ]
     await after.grant("local", "notes:add", Granted(Grant.ONCE))
     assert (await after.granted("local", "notes:add")).grant is Grant.ONCE

@@ -1,4 +1,6 @@
-"""A damaged database: what can be read is saved, what is lost is said, and nothing that may have run runs again."""
+"""A damaged database: what can be read is saved, what is lost is said, and nothing that may
+have run runs again.
+"""
 
 import asyncio
 import json
@@ -27,7 +29,9 @@ PROMISED = 30
 
 
 async def open_db(folder, boot="boot-1"):
-    return await Database.open(folder / "glassd.db", MIGRATIONS, promises=CallPromises(edge_id="edge-1", boot_id=boot))
+    return await Database.open(
+        folder / "glassd.db", MIGRATIONS, promises=CallPromises(edge_id="edge-1", boot_id=boot)
+    )
 
 
 def killed(folder, into):
@@ -41,12 +45,16 @@ def killed(folder, into):
 async def promise(db, hands, first, count):
     calls = call_store(db, hands)
     for n in range(first, first + count):
-        await calls.admit(a_call(call_id=f"call-{n:02d}", args={"text": "x" * 400}), "cloud", keys=[f"key:{n}"])
+        await calls.admit(
+            a_call(call_id=f"call-{n:02d}", args={"text": "x" * 400}), "cloud", keys=[f"key:{n}"]
+        )
 
 
 @pytest.fixture(params=["young", "old"])
 async def left(request, tmp_path):
-    """30 promised calls, a note and an answered call; young: all in the WAL, old: the most of it in the file."""
+    """30 promised calls, a note and an answered call; young: all in the WAL, old: the most of
+    it in the file.
+    """
     db, hands = await open_db(tmp_path / "live"), Hands()
     if request.param == "young":
         await db.read(lambda c: c.execute("PRAGMA wal_autocheckpoint=0").fetchall())
@@ -64,7 +72,9 @@ async def left(request, tmp_path):
 
 
 async def opened(folder):
-    """(calls that wait, what is said about damage), after a start; a second start has nothing to say any more."""
+    """(calls that wait, what is said about damage), after a start; a second start has nothing
+    to say any more.
+    """
     db = await open_db(folder)
     waiting = [left.call.call_id for left in await call_store(db, Hands()).unfinished()]
     assert await db.read(lambda c: c.execute("PRAGMA integrity_check").fetchone()[0]) == "ok"
@@ -119,17 +129,30 @@ WAYS = {
     "the WAL cut to nothing": lambda f: cut(wal_of(f), 0),
     "junk in the index": lambda f: shm_of(f).write_bytes(b"junk" * 8192),
     "the index gone": lambda f: shm_of(f).unlink(),
-    "a zeroed page": lambda f: overwrite(db_of(f), max(0, db_of(f).stat().st_size // PAGE - 2) * PAGE, bytes(PAGE)),
+    "a zeroed page": lambda f: overwrite(
+        db_of(f), max(0, db_of(f).stat().st_size // PAGE - 2) * PAGE, bytes(PAGE)
+    ),
     "the pointer map zeroed": lambda f: overwrite(db_of(f), PAGE, bytes(PAGE)),
     "the file cut": lambda f: cut(db_of(f), 0.5),
     "a junk header": lambda f: overwrite(db_of(f), 0, b"\xff" * 100),
     "a junk first page": lambda f: overwrite(db_of(f), 0, b"\xff" * PAGE),
     "an empty file": lambda f: db_of(f).write_bytes(b""),
-    "an empty file without a WAL": lambda f: [db_of(f).write_bytes(b""), wal_of(f).unlink(), shm_of(f).unlink()],
+    "an empty file without a WAL": lambda f: [
+        db_of(f).write_bytes(b""),
+        wal_of(f).unlink(),
+        shm_of(f).unlink(),
+    ],
     "the file gone": lambda f: db_of(f).unlink(),
-    "everything but the marks gone": lambda f: [file.unlink() for file in f.glob("glassd.db*") if file.suffix != ".marks"],
-    "the WAL and its index empty": lambda f: [wal_of(f).write_bytes(b""), shm_of(f).write_bytes(b"")],
-    "text of the schema that nobody can read": lambda f: db_of(f).write_bytes(db_of(f).read_bytes().replace(b"CREATE INDEX", b"CREATE \xab\xabDEX")),
+    "everything but the marks gone": lambda f: [
+        file.unlink() for file in f.glob("glassd.db*") if file.suffix != ".marks"
+    ],
+    "the WAL and its index empty": lambda f: [
+        wal_of(f).write_bytes(b""),
+        shm_of(f).write_bytes(b""),
+    ],
+    "text of the schema that nobody can read": lambda f: db_of(f).write_bytes(
+        db_of(f).read_bytes().replace(b"CREATE INDEX", b"CREATE \xab\xabDEX")
+    ),
     "the WAL gone": lambda f: wal_of(f).unlink(),
     "the WAL and its index gone": lambda f: [wal_of(f).unlink(), shm_of(f).unlink()],
 }
@@ -148,9 +171,18 @@ async def test_nothing_promised_is_lost_without_a_word(left, way):
 
 
 @pytest.mark.requirement("I11-damage-saved")
-@pytest.mark.parametrize("way", [
-    "one flipped byte in the file", "junk behind the WAL", "junk in the index", "the index gone", "a junk header", "a junk first page", "the pointer map zeroed",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "way",
+    [
+        "one flipped byte in the file",
+        "junk behind the WAL",
+        "junk in the index",
+        "the index gone",
+        "a junk header",
+        "a junk first page",
+        "the pointer map zeroed",
+    ],
+)
 async def test_what_the_files_still_hold_is_saved_whole(left, way):
     WAYS[way](left)
     waiting, _ = await opened(left)
@@ -230,7 +262,9 @@ async def test_a_first_start_and_a_whole_database_say_nothing(tmp_path):
 
 
 async def test_after_a_power_cut_an_index_older_than_the_wal_is_no_damage(left):
-    """Its memory is written to the disk whenever the system likes: here long before the WAL began again."""
+    """Its memory is written to the disk whenever the system likes: here long before the WAL
+    began again.
+    """
     older_index = shm_of(left).read_bytes()
     with closing(sqlite3.connect(db_of(left))) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -248,7 +282,9 @@ async def test_after_a_power_cut_an_index_older_than_the_wal_is_no_damage(left):
 async def test_a_database_of_an_older_glassd_has_no_marks_and_is_taken_as_it_is(tmp_path):
     (tmp_path / "state").mkdir()
     with closing(sqlite3.connect(db_of(tmp_path / "state"))) as old:
-        old.executescript(f"PRAGMA auto_vacuum=INCREMENTAL; {MIGRATIONS[0]}; PRAGMA user_version=1;")
+        old.executescript(
+            f"PRAGMA auto_vacuum=INCREMENTAL; {MIGRATIONS[0]}; PRAGMA user_version=1;"
+        )
     assert (await opened(tmp_path / "state"))[1] == ""
 
 
@@ -280,7 +316,9 @@ async def test_an_upgrade_that_makes_a_table_anew_is_no_older_copy(tmp_path):
     await db.write(lambda c: c.execute("INSERT INTO sqlite_sequence VALUES ('gone', 7)"))
     await db.close()
     newer = (*MIGRATIONS, "DELETE FROM sqlite_sequence WHERE name = 'gone';")
-    db = await Database.open(tmp_path / "glassd.db", newer, promises=CallPromises(edge_id="edge-1", boot_id="boot-1"))
+    db = await Database.open(
+        tmp_path / "glassd.db", newer, promises=CallPromises(edge_id="edge-1", boot_id="boot-1")
+    )
     assert db.damage == ""
     await db.close()
 
@@ -303,8 +341,20 @@ async def test_a_database_of_an_older_schema_is_saved_too(tmp_path):
 async def test_a_call_whose_words_are_damaged_is_ended_and_costs_no_other(tmp_path):
     db = await open_db(tmp_path)
     await promise(db, Hands(), 0, 3)
-    await db.write(lambda c: c.execute("UPDATE calls SET request = CAST(X'7B22FF22' AS TEXT) WHERE call_id = 'call-01'").rowcount)
-    await db.write(lambda c: c.execute("UPDATE calls SET tool = CAST(X'FF41' AS TEXT) WHERE call_id = 'call-02'").rowcount)
+    await db.write(
+        lambda c: (
+            c.execute(
+                "UPDATE calls SET request = CAST(X'7B22FF22' AS TEXT) WHERE call_id = 'call-01'"
+            ).rowcount
+        )
+    )
+    await db.write(
+        lambda c: (
+            c.execute(
+                "UPDATE calls SET tool = CAST(X'FF41' AS TEXT) WHERE call_id = 'call-02'"
+            ).rowcount
+        )
+    )
     await db.close()
     db = await open_db(tmp_path)
     calls = call_store(db, Hands())
@@ -322,7 +372,9 @@ async def with_invocation(folder, *, admitted):
     """A call of the cloud in the inbox, and one of this machine that was about to run."""
     db, hands = await open_db(folder), Hands()
     calls, inbox = call_store(db, hands), Inbox(db, hands.clock, stamper=hands.stamper())
-    await inbox.take([Arrival("call", "invoked", {"tool": "notes:add", "args": {}, "user_id": "local"}, 60.0)])
+    await inbox.take(
+        [Arrival("call", "invoked", {"tool": "notes:add", "args": {}, "user_id": "local"}, 60.0)]
+    )
     await calls.admit(a_call(call_id="mine"), "local")
     if admitted:
         await calls.admit(a_call(call_id="invoked"), "local")
@@ -343,7 +395,9 @@ async def test_after_a_lost_wal_what_may_have_run_does_not_run_again(tmp_path):
     db = await open_db(folder)
     assert "glassd.db-wal is missing" in db.damage
     found = await call_store(db, Hands()).unfinished()
-    assert {left.state for left in found} == {CallState.RUNNING}, "which ends as INTERRUPTED unless it may be repeated"
+    assert {left.state for left in found} == {CallState.RUNNING}, (
+        "which ends as INTERRUPTED unless it may be repeated"
+    )
     await db.close()
 
 
@@ -368,13 +422,17 @@ async def test_what_was_delivered_is_not_sent_again(tmp_path):
     db, hands = await open_db(tmp_path / "live"), Hands()
     outbox = Outbox(db, hands.clock, stamper=hands.stamper())
     for n in range(40):
-        put = await outbox.put("call", "call", f"sent-{n}", topic="t", body={"x": "y" * 900}, ttl_s=60.0)
+        put = await outbox.put(
+            "call", "call", f"sent-{n}", topic="t", body={"x": "y" * 900}, ttl_s=60.0
+        )
         if n != 20:
             await outbox.remove(put.seq)
     await db.close()
     overwrite(db_of(tmp_path / "live"), 0, b"\xff" * PAGE)
     db = await open_db(tmp_path / "live")
-    assert [row.id for row in await Outbox(db, hands.clock).load()] == ["sent-20"], "rows of free pages stay deleted"
+    assert [row.id for row in await Outbox(db, hands.clock).load()] == ["sent-20"], (
+        "rows of free pages stay deleted"
+    )
     await db.close()
 
 
@@ -392,7 +450,17 @@ async def test_marks_are_not_written_for_each_call(tmp_path):
     assert marks.read(db_of(tmp_path)).running is False
 
 
-@pytest.mark.parametrize("text", ["", "junk", "[]", '{"version": 1}', '{"version": 1, "id": "x", "running": 1, "numbers": {}, "labels": []}', "\x00" * 99])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "junk",
+        "[]",
+        '{"version": 1}',
+        '{"version": 1, "id": "x", "running": 1, "numbers": {}, "labels": []}',
+        "\x00" * 99,
+    ],
+)
 async def test_damaged_marks_are_no_damage_of_the_database(tmp_path, text):
     await (await open_db(tmp_path)).close()
     marks.path_of(db_of(tmp_path)).write_text(text)
@@ -415,7 +483,11 @@ async def test_few_damaged_databases_are_kept(tmp_path):
     waiting, said = await opened(tmp_path)
     assert len(waiting) == 6
     assert "glassd.db.bad-6" in said
-    assert sorted(p.name for p in tmp_path.glob("*.bad-?")) == ["glassd.db.bad-4", "glassd.db.bad-5", "glassd.db.bad-6"]
+    assert sorted(p.name for p in tmp_path.glob("*.bad-?")) == [
+        "glassd.db.bad-4",
+        "glassd.db.bad-5",
+        "glassd.db.bad-6",
+    ]
 
 
 @pytest.mark.parametrize("step", ["while it was written", "before the last step"])
@@ -439,13 +511,22 @@ async def test_a_stored_note_and_an_answered_call_are_saved_too(left):
     assert await Notes(db).get("glasses") == "AA"
     story = await call_store(db, Hands()).get("done")
     assert (story["state"], json.dumps(story["response"]["data"])) == ("ANSWERED", "1")
-    assert not (await call_store(db, Hands()).admit(a_call(), "cloud", keys=["key:3"])).fresh, "its key is known too"
+    assert not (await call_store(db, Hands()).admit(a_call(), "cloud", keys=["key:3"])).fresh, (
+        "its key is known too"
+    )
     await db.close()
 
 
 async def test_every_table_of_the_schema_is_saved(tmp_path):
     db = await open_db(tmp_path)
-    tables = await db.read(lambda c: {row[0] for row in c.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")})
+    tables = await db.read(
+        lambda c: {
+            row[0]
+            for row in c.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+            )
+        }
+    )
     await db.close()
     assert set(TABLES) == tables
 

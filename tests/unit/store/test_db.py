@@ -1,4 +1,6 @@
-"""The database: nothing acknowledged is ever lost, and nothing wrong with the disk stops the daemon."""
+"""The database: nothing acknowledged is ever lost, and nothing wrong with the disk stops the
+daemon.
+"""
 
 import asyncio
 import os
@@ -35,7 +37,12 @@ async def db(tmp_path):
 
 
 async def test_it_runs_wal_with_every_commit_synced(db):
-    found = await db.read(lambda c: [c.execute(f"PRAGMA {p}").fetchone()[0] for p in ("journal_mode", "synchronous", "auto_vacuum")])
+    found = await db.read(
+        lambda c: [
+            c.execute(f"PRAGMA {p}").fetchone()[0]
+            for p in ("journal_mode", "synchronous", "auto_vacuum")
+        ]
+    )
     assert found == ["wal", 2, 2]
 
 
@@ -55,9 +62,12 @@ async def test_one_failing_write_undoes_itself_and_not_its_neighbours(db):
         raise KeyError("mine")
 
     results = await asyncio.gather(
-        *(db.write(insert(n)) for n in range(20)), db.write(half), db.write(insert(1)), *(db.write(insert(n)) for n in range(20, 40)),
+        *(db.write(insert(n)) for n in range(20)),
+        db.write(half),
+        db.write(insert(1)),
+        *(db.write(insert(n)) for n in range(20, 40)),
         return_exceptions=True,
-    )  # fmt: skip
+    )
     assert isinstance(results[20], KeyError)
     assert isinstance(results[21], StoreError)
     assert "UNIQUE" in str(results[21])
@@ -66,7 +76,9 @@ async def test_one_failing_write_undoes_itself_and_not_its_neighbours(db):
 
 async def test_what_queues_during_a_commit_is_committed_together(db):
     commits = []
-    await db.read(lambda c: c.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None))
+    await db.read(
+        lambda c: c.set_trace_callback(lambda sql: commits.append(sql) if sql == "COMMIT" else None)
+    )
     commits.clear()
     await asyncio.gather(*(db.write(insert(n)) for n in range(300)))
     assert await db.read(count) == 300
@@ -98,9 +110,15 @@ async def test_a_cancelled_caller_does_not_hurt_the_others(db):
 async def test_an_old_file_is_brought_up_to_date_once_and_opens_twice(tmp_path):
     path = tmp_path / "x.db"
     old = sqlite3.connect(path)
-    old.executescript("CREATE TABLE t(n INTEGER PRIMARY KEY, text TEXT); INSERT INTO t VALUES (7, 'old'); PRAGMA user_version=1;")
+    old.executescript(
+        "CREATE TABLE t(n INTEGER PRIMARY KEY, text TEXT); "
+        "INSERT INTO t VALUES (7, 'old'); PRAGMA user_version=1;"
+    )
     old.close()
-    steps = (*ONE, "ALTER TABLE t ADD COLUMN more TEXT DEFAULT 'new';\nCREATE INDEX i ON t(more);\n")
+    steps = (
+        *ONE,
+        "ALTER TABLE t ADD COLUMN more TEXT DEFAULT 'new';\nCREATE INDEX i ON t(more);\n",
+    )
     for _ in range(2):
         db = await Database.open(path, steps)
         row = await db.read(lambda c: tuple(c.execute("SELECT n, text, more FROM t").fetchone()))
@@ -114,7 +132,9 @@ async def test_a_failing_step_leaves_the_old_version_whole(tmp_path):
     await db.write(insert(1))
     await db.close()
     with pytest.raises(StoreError, match="no such table"):
-        await Database.open(tmp_path / "x.db", (*ONE, "ALTER TABLE t ADD COLUMN a TEXT;\nDROP TABLE missing;"))
+        await Database.open(
+            tmp_path / "x.db", (*ONE, "ALTER TABLE t ADD COLUMN a TEXT;\nDROP TABLE missing;")
+        )
     again = await Database.open(tmp_path / "x.db", ONE)
     assert await again.read(count) == 1
     assert await again.read(lambda c: len(c.execute("PRAGMA table_info(t)").fetchall())) == 2
@@ -132,7 +152,11 @@ async def test_a_newer_file_is_refused_and_not_touched(tmp_path):
 async def test_the_daemons_own_schema_opens_twice(tmp_path):
     for _ in range(2):
         db = await open_db(tmp_path)
-        tables = await db.read(lambda c: {row[0] for row in c.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")})
+        tables = await db.read(
+            lambda c: {
+                row[0] for row in c.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+            }
+        )
         assert {"calls", "outbox", "inbox", "notes"} <= tables
         await db.close()
     assert MIGRATIONS
@@ -147,7 +171,11 @@ async def test_a_damaged_file_is_kept_aside_and_a_fresh_one_started(tmp_path, ha
     path = tmp_path / "x.db"
     for round_ in (1, 2):
         db = await Database.open(path, ONE)
-        await db.write(lambda c: c.executemany("INSERT INTO t VALUES (?, ?)", [(n, "x" * 500) for n in range(500)]))
+        await db.write(
+            lambda c: c.executemany(
+                "INSERT INTO t VALUES (?, ?)", [(n, "x" * 500) for n in range(500)]
+            )
+        )
         await db.close()
         data = bytearray(path.read_bytes())
         if harm == "hole":
@@ -166,7 +194,11 @@ async def test_a_damaged_file_is_kept_aside_and_a_fresh_one_started(tmp_path, ha
 
 async def test_damage_met_while_running_is_called_damage(tmp_path):
     db = await Database.open(tmp_path / "x.db", ONE)
-    await db.write(lambda c: c.executemany("INSERT INTO t VALUES (?, ?)", [(n, "x" * 900) for n in range(3000)]))
+    await db.write(
+        lambda c: c.executemany(
+            "INSERT INTO t VALUES (?, ?)", [(n, "x" * 900) for n in range(3000)]
+        )
+    )
     other = sqlite3.connect(tmp_path / "x.db")
     other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     other.close()
@@ -196,7 +228,10 @@ async def test_at_its_cap_new_work_is_refused_while_reading_finishing_and_deleti
             await db.write(insert(taken, "x" * 10_000))
     assert taken > 50
     assert await db.read(count) == taken
-    await db.write(lambda c: c.execute("UPDATE t SET text = text || ? WHERE n = 0", ("y" * 10_000,)).rowcount, grows=False)
+    await db.write(
+        lambda c: c.execute("UPDATE t SET text = text || ? WHERE n = 0", ("y" * 10_000,)).rowcount,
+        grows=False,
+    )
     await db.write(lambda c: c.execute("DELETE FROM t WHERE n < 50").rowcount, grows=False)
     await db.write(insert(5000, "again"))
     assert await db.read(lambda c: c.execute("PRAGMA integrity_check").fetchone()[0]) == "ok"
@@ -236,7 +271,7 @@ async def main(folder):
     await db.close()
 
 asyncio.run(main(Path(sys.argv[1])))
-"""
+"""  # noqa: E501
 
 
 def test_on_a_full_disk_the_ballast_lets_deletions_go_on_and_comes_back(tmp_path):
@@ -277,7 +312,7 @@ WRITER = textwrap.dedent("""
         await asyncio.gather(*(storm(first + k) for k in range(8)))
 
     asyncio.run(main())
-""")
+""")  # noqa: E501
 
 
 def test_kill_9_in_a_storm_of_writes_loses_nothing_that_was_acknowledged(tmp_path):

@@ -41,7 +41,12 @@ async def again(calls, *keys, **more):
 async def test_a_key_replays_its_answer_for_its_user_and_its_session_only(calls):
     first = await done(calls, "k", turn_id="turn-1")
     replay = await calls.admit(a_call(), "local", keys=["k"])
-    assert (replay.fresh, replay.response, replay.call_id, replay.turn_id) == (False, DONE, first.call_id, "turn-1")
+    assert (replay.fresh, replay.response, replay.call_id, replay.turn_id) == (
+        False,
+        DONE,
+        first.call_id,
+        "turn-1",
+    )
     await admit(calls, "k", user_id="other")
     await admit(calls, "k", session="other")
     await admit(calls)
@@ -85,7 +90,9 @@ async def test_an_answer_that_may_not_be_replayed_passes_its_key_to_the_next_cal
 
 
 @pytest.mark.parametrize(("repeatable", "life_s"), [(False, DAY), (True, HOUR)])
-async def test_a_key_lives_a_day_from_the_answer_and_an_hour_when_repeating_does_no_harm(calls, hands, repeatable, life_s):
+async def test_a_key_lives_a_day_from_the_answer_and_an_hour_when_repeating_does_no_harm(
+    calls, hands, repeatable, life_s
+):
     first = await admit(calls, "k", repeatable=repeatable)
     hands.pass_s(2 * DAY)
     assert await again(calls, "k") == first.call_id  # it still runs
@@ -102,7 +109,9 @@ async def test_a_key_lives_a_day_from_the_answer_and_an_hour_when_repeating_does
 @pytest.mark.requirement("C-26")
 async def test_of_a_hundred_and_one_calls_the_one_hit_longest_ago_is_forgotten(calls):
     made = [await done(calls, f"p{n}", f"h{n}") for n in range(100)]
-    assert await again(calls, "h0") == made[0].call_id  # the hit renews it: true LRU, under both of its keys
+    assert (
+        await again(calls, "h0") == made[0].call_id
+    )  # the hit renews it: true LRU, under both of its keys
     other = await done(calls, "p100", "h100")
     assert await again(calls, "p0") == made[0].call_id
     assert await again(calls, "p1") is None
@@ -129,7 +138,11 @@ async def test_keys_of_unanswered_calls_are_never_forgotten_and_an_answer_is_a_u
         await done(calls, f"k{n}")
     assert await again(calls, "slow") == slow.call_id
     await answer(calls, slow)
-    assert [await again(calls, key) is not None for key in ("k3", "k4", "slow")] == [False, True, True]
+    assert [await again(calls, key) is not None for key in ("k3", "k4", "slow")] == [
+        False,
+        True,
+        True,
+    ]
 
 
 async def test_sessions_do_not_crowd_each_other(db, hands):
@@ -141,7 +154,9 @@ async def test_sessions_do_not_crowd_each_other(db, hands):
     assert await again(calls, "k", session="mine") == mine.call_id
 
 
-async def test_a_key_outlives_a_restart_and_its_life_a_wall_clock_that_is_put_back(db, calls, hands):
+async def test_a_key_outlives_a_restart_and_its_life_a_wall_clock_that_is_put_back(
+    db, calls, hands
+):
     first = await done(calls, "k")
     hands.reboot(off_s=10.0)
     hands.wall -= 30 * DAY

@@ -1,4 +1,6 @@
-"""The knowledge base on real SQLite FTS5 and real files: what is found, what is taken in again, and what cannot break it."""
+"""The knowledge base on real SQLite FTS5 and real files: what is found, what is taken in again,
+and what cannot break it.
+"""
 
 import os
 import sqlite3
@@ -28,7 +30,9 @@ class House:
         self.now = 100.0
         self.asked = 0
         clock = Clock(boot=lambda: self.now, wall=lambda: WALL + self.now, boot_id="b")
-        self.base = KnowledgeBase(self.path, folder=self.root if folder else None, notes=self._notes, clock=clock)
+        self.base = KnowledgeBase(
+            self.path, folder=self.root if folder else None, notes=self._notes, clock=clock
+        )
 
     async def _notes(self):
         self.asked += 1
@@ -70,11 +74,21 @@ def reads(monkeypatch):
 
 @pytest.mark.requirement("S2-119")
 async def test_documents_are_found_by_words_best_first_with_the_passage(house):
-    house.write("returns.md", "---\ntitle: Returns\ntags: [Shop, 'legal']\nurl: https://example.com/r\n---\n# Ignored\nEverything may be returned within 30 days.")
+    house.write(
+        "returns.md",
+        "---\ntitle: Returns\ntags: [Shop, 'legal']\nurl: "
+        "https://example.com/r\n---\n# Ignored\nEverything may be returned within 30 days.",
+    )
     house.write("studio/shop.md", "# The shop\nOpen from nine. Nothing about giving back.")
     house.write("studio/days.txt", "thirty days has november " * 30)
     (best, other) = await house.search("returned days")
-    assert (best.id, best.title, best.type, best.source_type, best.url) == ("returns.md", "Returns", "markdown", "file", "https://example.com/r")
+    assert (best.id, best.title, best.type, best.source_type, best.url) == (
+        "returns.md",
+        "Returns",
+        "markdown",
+        "file",
+        "https://example.com/r",
+    )
     assert best.metadata == {"namespace": "studio", "tags": ["shop", "legal"]}
     assert "returned within 30 days" in best.snippet
     assert best.updated == WALL - 1000
@@ -90,11 +104,31 @@ async def test_a_document_that_has_more_of_the_words_comes_before_one_that_has_t
     assert (await house.find("red green blue zygote", limit=10))[-1] == "rare.txt"
 
 
-@pytest.mark.parametrize(("query", "found"), [
-    ("RETURN", True), ("retur", True), ("eturn", False), ("étage", True), ("ETAGE", True), ("straße", True), ("AND", False), ("NEAR", False), ("title:return", True),
-    ("return*", True), ('"return', True), ("return AND (", True), ("-return", True), ("body : x", False), ("^return", True), ("{return}", True), ("日本語", True),
-])  # fmt: skip
-async def test_words_are_found_in_any_case_from_their_beginning_and_nothing_is_syntax(house, query, found):
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("RETURN", True),
+        ("retur", True),
+        ("eturn", False),
+        ("étage", True),
+        ("ETAGE", True),
+        ("straße", True),
+        ("AND", False),
+        ("NEAR", False),
+        ("title:return", True),
+        ("return*", True),
+        ('"return', True),
+        ("return AND (", True),
+        ("-return", True),
+        ("body : x", False),
+        ("^return", True),
+        ("{return}", True),
+        ("日本語", True),
+    ],
+)
+async def test_words_are_found_in_any_case_from_their_beginning_and_nothing_is_syntax(
+    house, query, found
+):
     house.write("a.md", "return Étage Straße 日本語")
     assert await house.find(query) == (["a.md"] if found else [])
 
@@ -104,13 +138,25 @@ async def test_no_query_breaks_the_search(house):
     await house.find("x")
 
     @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40), min_size=1, max_size=30))
+    @given(
+        st.lists(
+            st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40),
+            min_size=1,
+            max_size=30,
+        )
+    )
     def any_query(queries):
         connection = sqlite3.connect(":memory:")
-        connection.execute("CREATE VIRTUAL TABLE words USING fts5(body, tokenize = \"unicode61 remove_diacritics 2\", prefix = '3')")
+        connection.execute(
+            "CREATE VIRTUAL TABLE words USING fts5(body, "
+            "tokenize = \"unicode61 remove_diacritics 2\", prefix = '3')"
+        )
         for query in queries:
             if found := terms(query):
-                connection.execute("SELECT * FROM words WHERE words MATCH ?", (" OR ".join(f'"{t}" *' for t in found),)).fetchall()
+                connection.execute(
+                    "SELECT * FROM words WHERE words MATCH ?",
+                    (" OR ".join(f'"{t}" *' for t in found),),
+                ).fetchall()
         connection.close()
 
     any_query()
@@ -138,7 +184,13 @@ async def test_filters_are_kept(house):
 async def test_notes_are_personal_and_come_and_go(house):
     house.notes = [("1", "Bring the umbrella back", WALL - 50), ("2", "word", WALL)]
     (found,) = await house.search("umbrella", namespace="personal")
-    assert (found.id, found.type, found.source_type, found.title, found.updated) == ("note:1", "note", "note", "Bring the umbrella back", WALL - 50)
+    assert (found.id, found.type, found.source_type, found.title, found.updated) == (
+        "note:1",
+        "note",
+        "note",
+        "Bring the umbrella back",
+        WALL - 50,
+    )
     assert await house.find("umbrella") == []
     house.notes = [("2", "another word", WALL)]
     assert await house.find("umbrella", namespace="personal") == []
@@ -249,7 +301,11 @@ async def test_what_is_no_text_or_too_large_is_left_out_with_one_word(house, cap
     assert await house.find("word") == ["good.txt"]
     assert await house.find("word") == ["good.txt"]
     assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
-        "5 documents are left out of the knowledge base (too large, too many, no text, or not ours to read)"]  # fmt: skip
+        (
+            "5 documents are left out of the knowledge base (too large, "
+            "too many, no text, or not ours to read)"
+        )
+    ]
     assert reads.count("binary.txt") == 1, "and not looked at again before it changes"
     house.write("binary.txt", "word", mtime=WALL - 10)
     assert sorted(await house.find("word")) == ["binary.txt", "good.txt"]
@@ -283,12 +339,16 @@ async def test_what_is_not_found_while_the_folder_cannot_be_read_is_no_empty_ans
         with pytest.raises(ToolFailure) as e:
             await asked
         assert (e.value.error.code, e.value.error.message) == (
-            ErrorCode.TOOL_UNAVAILABLE, f"The knowledge base's folder {house.root} cannot be used: {why}")
+            ErrorCode.TOOL_UNAVAILABLE,
+            f"The knowledge base's folder {house.root} cannot be used: {why}",
+        )
         assert "[kb] folder" in e.value.error.suggestion
     house.root.unlink(missing_ok=True)
     house.root.with_name("away").rename(house.root)
     house.write("a.md")
-    assert [e.id for e in await house.search("word", namespace="studio")] == ["a.md"], "at once, when it is there"
+    assert [e.id for e in await house.search("word", namespace="studio")] == ["a.md"], (
+        "at once, when it is there"
+    )
     assert await house.find("nothing") == []
 
 
@@ -321,7 +381,9 @@ async def test_a_folder_below_that_may_not_be_read_costs_only_itself(house, monk
 
     monkeypatch.setattr(shelves.os, "scandir", scandir)
     assert sorted(await house.find("word")) == ["a.md", "studio/b.md"]
-    assert [r.getMessage()[:26] for r in caplog.records if r.levelname == "WARNING"] == ["1 documents are left out o"]
+    assert [r.getMessage()[:26] for r in caplog.records if r.levelname == "WARNING"] == [
+        "1 documents are left out o"
+    ]
     shut.add(str(house.root))
     assert sorted(await house.find("word")) == ["a.md", "studio/b.md"], "what was known stays"
     assert "cannot be read: Permission denied" in caplog.text
@@ -367,11 +429,20 @@ def test_the_number_of_documents_has_an_end(tmp_path, monkeypatch):
     assert ([one.id for one in found], left_out) == (["0.md", "1.md", "2.md"], 2)
 
 
-@pytest.mark.parametrize(("text", "title", "tags", "body"), [
-    ("# A  title #\nx", "A title", (), "# A  title #\nx"), ("no head", "stem", (), "no head"), ("---\ntitle: 'T'\n---\nx", "T", (), "x"),
-    ("---\ntags: []\n---\n", "stem", (), ""), ("---\ntags: [A, b, a, ]\n---\n", "stem", ("a", "b"), ""), ("---\nno end", "stem", (), "---\nno end"),
-    ("---\nurl: javascript:x\n---\ny", "stem", (), "y"), ("\ufeff# BOM\n", "BOM", (), "# BOM\n"), ("", "stem", (), ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "title", "tags", "body"),
+    [
+        ("# A  title #\nx", "A title", (), "# A  title #\nx"),
+        ("no head", "stem", (), "no head"),
+        ("---\ntitle: 'T'\n---\nx", "T", (), "x"),
+        ("---\ntags: []\n---\n", "stem", (), ""),
+        ("---\ntags: [A, b, a, ]\n---\n", "stem", ("a", "b"), ""),
+        ("---\nno end", "stem", (), "---\nno end"),
+        ("---\nurl: javascript:x\n---\ny", "stem", (), "y"),
+        ("\ufeff# BOM\n", "BOM", (), "# BOM\n"),
+        ("", "stem", (), ""),
+    ],
+)
 def test_a_documents_head_is_read(tmp_path, text, title, tags, body):
     (tmp_path / "stem.md").write_text(text)
     (one,) = shelves.standing(tmp_path)[0]
@@ -385,7 +456,9 @@ async def test_passages_are_cut_only_for_what_is_told(house, monkeypatch):
 
     cut = []
     real = knowledge._evidence
-    monkeypatch.setattr(knowledge, "_evidence", lambda c, row, *rest: cut.append(row) or real(c, row, *rest))
+    monkeypatch.setattr(
+        knowledge, "_evidence", lambda c, row, *rest: cut.append(row) or real(c, row, *rest)
+    )
     for n in range(30):
         house.write(f"{n:02}.txt", "word " + "filler " * 9 * n)
     assert await house.find("word", limit=2) == ["00.txt", "01.txt"]

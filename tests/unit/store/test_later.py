@@ -42,7 +42,9 @@ async def resolve(pending, call, response=DONE, *, user_id="local", session="s")
 
 @pytest.mark.requirement("S3-24")
 @pytest.mark.requirement("S3-25")
-async def test_of_many_results_for_a_pending_call_the_first_stands_and_survives_a_restart(pending, db, hands):
+async def test_of_many_results_for_a_pending_call_the_first_stands_and_survives_a_restart(
+    pending, db, hands
+):
     call = await put(pending)
     found = await asyncio.gather(*(resolve(pending, call, ToolResponse(data=n)) for n in range(10)))
     assert sorted(found) == sorted([TAKEN] + [OVER] * 9)
@@ -89,7 +91,9 @@ async def test_what_is_over_stays_as_it_is(pending):
         await pending.close(resolved.call_id, "pending")
 
 
-async def test_pending_calls_are_bounded_and_a_result_nobody_answered_with_is_not_the_past(db, hands):
+async def test_pending_calls_are_bounded_and_a_result_nobody_answered_with_is_not_the_past(
+    db, hands
+):
     pending = PendingCalls(db, hands.clock, stamper=hands.stamper(), open_rows=2, keep_rows=1)
     calls = call_store(db, hands)
     unanswered = a_call(session="s")
@@ -144,14 +148,25 @@ async def test_the_results_used_longest_ago_go_first(db, hands):
         await cache.keep("local", "t", str(n), DONE, ttl_s=600.0)
     await cache.last("local", "t", "0")
     await cache.keep("local", "t", "3", DONE, ttl_s=600.0)
-    assert [await cache.last("local", "t", str(n)) is not None for n in range(4)] == [True, False, True, True]
+    assert [await cache.last("local", "t", str(n)) is not None for n in range(4)] == [
+        True,
+        False,
+        True,
+        True,
+    ]
 
 
 async def test_results_are_bounded_in_bytes_and_a_big_one_makes_the_old_one_go(db, hands):
     cache = ResultCache(db, hands.clock, stamper=hands.stamper(), max_bytes=100_000)
     for n in range(5):
         await cache.keep("local", "t", str(n), ToolResponse(data="x" * 30_000), ttl_s=600.0)
-    assert [await cache.last("local", "t", str(n)) is not None for n in range(5)] == [False, False, True, True, True]
+    assert [await cache.last("local", "t", str(n)) is not None for n in range(5)] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
     await cache.keep("local", "t", "4", ToolResponse(data="x" * MAX_RESULT), ttl_s=600.0)
     assert await cache.last("local", "t", "4") is None
 
@@ -166,9 +181,14 @@ def sessions(db, hands, **more):
 
 async def test_a_session_keeps_the_mode_and_the_epoch_it_was_made_with(db, hands):
     first = sessions(db, hands)
-    made = await asyncio.gather(*(first.open("local", "s1", mode) for mode in ("voice", "text", "text")))
+    made = await asyncio.gather(
+        *(first.open("local", "s1", mode) for mode in ("voice", "text", "text"))
+    )
     assert set(made) == {made[0]}
-    assert await first.open("local", "s2", "text") == ("text", (await first.open("local", "s2", "voice"))[1])
+    assert await first.open("local", "s2", "text") == (
+        "text",
+        (await first.open("local", "s2", "voice"))[1],
+    )
     assert (await first.open("eve", "s1", "text"))[1] != made[0][1]
     again = Sessions(db, hands.clock, lambda: "another mint")
     assert await again.open("local", "s1", "text") == made[0]
@@ -180,7 +200,9 @@ async def test_sessions_are_bounded_and_the_one_used_longest_ago_goes(db, hands)
         await kept.open("local", name, "voice")
     await kept.open("local", "a", "text")
     await kept.open("local", "d", "voice")
-    assert [(await kept.open("local", name, "text"))[0] for name in ("a", "c", "d")] == ["voice"] * 3
+    assert [(await kept.open("local", name, "text"))[0] for name in ("a", "c", "d")] == [
+        "voice"
+    ] * 3
     assert (await kept.open("local", "b", "text"))[0] == "text"
 
 
@@ -200,17 +222,28 @@ async def test_transitions_are_kept_newest_first_and_bounded(db, hands):
         hands.pass_s(1)
     found = await store.transitions(10)
     assert [t["cause"] for t in found] == ["intent 4", "intent 3", "intent 2"]
-    assert found[0] == {"at_wall": hands.wall - 1, "cause": "intent 4", "call_id": "c1", "before": {"n": 4}, "after": {"n": 5}}
+    assert found[0] == {
+        "at_wall": hands.wall - 1,
+        "cause": "intent 4",
+        "call_id": "c1",
+        "before": {"n": 4},
+        "after": {"n": 5},
+    }
     assert len(await store.transitions(1)) == 1
 
 
 # ------------------------------------------------------------------ a full store
 
 
-async def test_a_full_store_refuses_new_work_and_goes_on_reading_finishing_and_deleting(tmp_path, hands):
+async def test_a_full_store_refuses_new_work_and_goes_on_reading_finishing_and_deleting(
+    tmp_path, hands
+):
     db = await open_db(tmp_path / "small", max_bytes=2 * MIB)
     calls, store = call_store(db, hands), sessions(db, hands)
-    pending, cache = PendingCalls(db, hands.clock, stamper=hands.stamper()), ResultCache(db, hands.clock, stamper=hands.stamper())
+    pending, cache = (
+        PendingCalls(db, hands.clock, stamper=hands.stamper()),
+        ResultCache(db, hands.clock, stamper=hands.stamper()),
+    )
     call = a_call(session="s")
     await calls.admit(call, "later", keys=["k"])
     await pending.put(call, ttl_s=600.0)
@@ -219,7 +252,11 @@ async def test_a_full_store_refuses_new_work_and_goes_on_reading_finishing_and_d
     with pytest.raises(StoreFull, match="2 MiB"):
         for _ in range(100):
             await calls.admit(a_call(args={"x": "x" * 50_000}), "cloud")
-    for refused in (calls.admit(a_call(), "local"), pending.put(a_call(), ttl_s=9.0), store.open("local", "new", "text")):
+    for refused in (
+        calls.admit(a_call(), "local"),
+        pending.put(a_call(), ttl_s=9.0),
+        store.open("local", "new", "text"),
+    ):
         with pytest.raises(StoreFull):
             await refused
     await cache.keep("local", "t", "h2", DONE, ttl_s=600.0)  # nobody's call fails for a courtesy

@@ -1,7 +1,9 @@
-"""The life of calls under any interleaving of arrivals, decisions, answers, crashes, restarts and clock jumps.
+"""The life of calls under any interleaving of arrivals, decisions, answers, crashes, restarts and
+clock jumps.
 
-The oracle is a few dicts; the code under test is the real store on a real file. A crash goes on with a copy of the files as
-they lie on the disk at that moment: what was acknowledged is in it. `GLASSD_LIFE_EXAMPLES=2000` looks longer.
+The oracle is a few dicts; the code under test is the real store on a real file. A crash goes on
+with a copy of the files as they lie on the disk at that moment: what was acknowledged is in it.
+`GLASSD_LIFE_EXAMPLES=2000` looks longer.
 """
 
 import asyncio
@@ -25,14 +27,25 @@ from edge.store.db import Database
 from edge.store.migrations import MIGRATIONS
 from edge.store.pending import PendingCalls
 from edge.store_ports import Asked, Consumption
-from tests.unit.store.oracle import ENDS, GOOD, LATER_S, QUESTION_S, SESSION_CALLS, Later, Model, Question
+from tests.unit.store.oracle import (
+    ENDS,
+    GOOD,
+    LATER_S,
+    QUESTION_S,
+    SESSION_CALLS,
+    Later,
+    Model,
+    Question,
+)
 from tests.unit.store.support import Hands
 from tools_cache.tool import CallOrigin, Delivery, DeliveryReport, ToolCall, ToolResponse
 
 LONG = os.environ.get("GLASSD_LIFE_EXAMPLES")
 EXAMPLES = int(LONG or "25")
 PHASES = tuple(Phase) if LONG else (Phase.explicit, Phase.reuse, Phase.generate)
-"""Shrinking a failure takes minutes; a long look does it, and finds the failure of a short one again."""
+"""Shrinking a failure takes minutes; a long look does it, and finds the failure of a short one
+again.
+"""
 
 PICK = st.integers(0, 19)
 """Picks one of the calls, or of the tokens, there are; the newest are picked most often."""
@@ -68,21 +81,41 @@ class LifeOfCalls(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        self.db = self.run(Database.open(self.folder / f"{self.files}.db", MIGRATIONS, ballast=False))
+        self.db = self.run(
+            Database.open(self.folder / f"{self.files}.db", MIGRATIONS, ballast=False)
+        )
         more = {"stamper": self.hands.stamper()}
-        self.calls = CallStore(self.db, self.hands.clock, check, replayable=replayable, session_calls=SESSION_CALLS, **more)
+        self.calls = CallStore(
+            self.db,
+            self.hands.clock,
+            check,
+            replayable=replayable,
+            session_calls=SESSION_CALLS,
+            **more,
+        )
         self.confirmations = Confirmations(self.db, self.hands.clock, check, **more)
         self.pending = PendingCalls(self.db, self.hands.clock, **more)
 
     def call(self, call_id: str, session: str) -> ToolCall:
-        return ToolCall(call_id=call_id, tool="notes:add", args={"id": call_id}, origin=CallOrigin.CLI, ttl_s=3600.0, session=session)
+        return ToolCall(
+            call_id=call_id,
+            tool="notes:add",
+            args={"id": call_id},
+            origin=CallOrigin.CLI,
+            ttl_s=3600.0,
+            session=session,
+        )
 
     # -------------------------------------------------------------- arrivals
 
     def pick(self, number: int) -> str:
         """One of the known calls, or one nobody knows."""
         known = list(self.model.calls)[::-1]
-        return known[number % (len(known) + 1)] if number % (len(known) + 1) < len(known) else f"new {len(known)}"
+        return (
+            known[number % (len(known) + 1)]
+            if number % (len(known) + 1) < len(known)
+            else f"new {len(known)}"
+        )
 
     @rule(number=PICK, session=SESSIONS, keys=KEYS, asks=st.booleans(), repeatable=st.booleans())
     def arrive_again(self, number, session, keys, asks, repeatable):
@@ -102,7 +135,11 @@ class LifeOfCalls(RuleBasedStateMachine):
 
     def arrives(self, call_id, session, keys, *, asks, repeatable):
         state = "AWAITING_CONFIRMATION" if asks else "ADMITTED"
-        said = self.run(self.calls.admit(self.call(call_id, session), "local", keys=keys, repeatable=repeatable, state=state))
+        said = self.run(
+            self.calls.admit(
+                self.call(call_id, session), "local", keys=keys, repeatable=repeatable, state=state
+            )
+        )
         found = self.model.arrive(call_id, session, keys, state, repeatable=repeatable)
         self.same_admission(said, found, call_id)
 
@@ -119,7 +156,11 @@ class LifeOfCalls(RuleBasedStateMachine):
 
     def same_admission(self, said, found, call_id):
         answer = None if found is None else self.model.calls[found].answer
-        assert (said.fresh, said.call_id, said.response) == (found is None, found or call_id, answer)
+        assert (said.fresh, said.call_id, said.response) == (
+            found is None,
+            found or call_id,
+            answer,
+        )
 
     # -------------------------------------------------------------- steps and answers
 
@@ -135,7 +176,10 @@ class LifeOfCalls(RuleBasedStateMachine):
         self.finishes(self.pick(number), state)
 
     def finishes(self, call_id, state):
-        self.same_error(self.calls.finish(call_id, state, ENDS[state]), lambda: self.model.finish(call_id, state))
+        self.same_error(
+            self.calls.finish(call_id, state, ENDS[state]),
+            lambda: self.model.finish(call_id, state),
+        )
 
     def same_error(self, work, oracle):
         outcomes = []
@@ -146,7 +190,10 @@ class LifeOfCalls(RuleBasedStateMachine):
                 outcomes.append(UnknownCall if isinstance(error, KeyError) else type(error))
         assert outcomes[0] == outcomes[1]
 
-    @rule(number=PICK, word=st.sampled_from([Delivery.SENT, Delivery.SHOWN, Delivery.SPOKEN, Delivery.DROPPED]))
+    @rule(
+        number=PICK,
+        word=st.sampled_from([Delivery.SENT, Delivery.SHOWN, Delivery.SPOKEN, Delivery.DROPPED]),
+    )
     def deliver(self, number, word):
         call_id = self.pick(number)
         self.run(self.calls.tell_delivery(call_id, DeliveryReport(word)))
@@ -165,10 +212,17 @@ class LifeOfCalls(RuleBasedStateMachine):
         self.asks(self.pick(number))
 
     def asks(self, call_id):
-        if call_id not in self.model.calls or self.model.calls[call_id].state != "AWAITING_CONFIRMATION":
+        if (
+            call_id not in self.model.calls
+            or self.model.calls[call_id].state != "AWAITING_CONFIRMATION"
+        ):
             return
         session, token = self.model.calls[call_id].session, f"t{len(self.model.questions) + 1}"
-        self.run(self.confirmations.ask(Asked(call_id, token, "notes:add", call_id, "local", session, QUESTION_S)))
+        self.run(
+            self.confirmations.ask(
+                Asked(call_id, token, "notes:add", call_id, "local", session, QUESTION_S)
+            )
+        )
         for older in self.model.questions.values():
             older.void = older.void or self.model.forgets(older, call_id)
         self.model.questions[token] = Question(call_id, session, self.model.now())
@@ -180,7 +234,14 @@ class LifeOfCalls(RuleBasedStateMachine):
         session = question.session if question else ""
         args_hash = "another" if other else question.call_id if question else "x"
         said = self.run(
-            self.confirmations.consume(token, allow=allow, tool="notes:add", args_hash=args_hash, user_id="local", session=session)
+            self.confirmations.consume(
+                token,
+                allow=allow,
+                tool="notes:add",
+                args_hash=args_hash,
+                user_id="local",
+                session=session,
+            )
         )
         assert said.outcome == self.model.decide(question, allow=allow, matches=not other)
         if said.outcome is Consumption.TAKEN:
@@ -196,7 +257,11 @@ class LifeOfCalls(RuleBasedStateMachine):
             self.taken.append(token)
 
     def question_about(self, call_id):
-        asked = [(token, one) for token, one in self.model.questions.items() if one.call_id == call_id and not one.void]
+        asked = [
+            (token, one)
+            for token, one in self.model.questions.items()
+            if one.call_id == call_id and not one.void
+        ]
         return asked[-1] if asked else ("", None)
 
     # -------------------------------------------------------------- results that come later
@@ -252,14 +317,19 @@ class LifeOfCalls(RuleBasedStateMachine):
     @rule(session=SESSIONS, keys=KEYS, landed=st.booleans())
     def crash_while_a_call_arrives(self, session, keys, landed):
         call_id = f"c{len(self.model.calls)}"
-        self.crash_in(self.calls.admit(self.call(call_id, session), "local", keys=keys), landed=landed)
+        self.crash_in(
+            self.calls.admit(self.call(call_id, session), "local", keys=keys), landed=landed
+        )
         if landed:
             self.model.arrive(call_id, session, keys, "ADMITTED", repeatable=False)
 
     @rule(number=PICK, state=STATES, landed=st.booleans())
     def crash_while_a_call_ends(self, number, state, landed):
         call_id = self.pick(number)
-        if call_id in self.model.calls and CallState(state) in STEPS[CallState(self.model.calls[call_id].state)]:
+        if (
+            call_id in self.model.calls
+            and CallState(state) in STEPS[CallState(self.model.calls[call_id].state)]
+        ):
             self.crash_in(self.calls.finish(call_id, state, ENDS[state]), landed=landed)
             if landed:
                 self.model.finish(call_id, state)
@@ -280,10 +350,13 @@ class LifeOfCalls(RuleBasedStateMachine):
             before = asyncio.ensure_future(self.db.read(lambda _c: (inside.set(), go.wait(10))))
             while not inside.is_set():
                 await asyncio.sleep(0)
-            # What queues now is one transaction: the work, and behind it the copy of what is on the disk meanwhile.
+            # What queues now is one transaction: the work, and behind it the copy of what is on the
+            # disk meanwhile.
             doing = asyncio.ensure_future(work)
             await asyncio.sleep(0)
-            copying = asyncio.ensure_future(self.db.read(lambda _c: None if landed else self.copy_files()))
+            copying = asyncio.ensure_future(
+                self.db.read(lambda _c: None if landed else self.copy_files())
+            )
             await asyncio.sleep(0)
             go.set()
             await asyncio.gather(before, doing, copying)
@@ -295,7 +368,9 @@ class LifeOfCalls(RuleBasedStateMachine):
 
     def copy_files(self):
         for suffix in (".db", ".db-wal"):
-            shutil.copyfile(self.folder / f"{self.files}{suffix}", self.folder / f"{self.files + 1}{suffix}")
+            shutil.copyfile(
+                self.folder / f"{self.files}{suffix}", self.folder / f"{self.files + 1}{suffix}"
+            )
 
     def go_on_with_the_copy(self):
         old, self.files = self.db, self.files + 1
@@ -306,24 +381,34 @@ class LifeOfCalls(RuleBasedStateMachine):
 
     def seen(self, model: Model) -> dict[str, Any]:
         return {
-            "calls": {i: (life.state, life.steps, life.answer, life.delivery) for i, life in model.calls.items()},
-            "keys": {key: call for key, call in model.keys.items() if model.owner(*key) is not None},
+            "calls": {
+                i: (life.state, life.steps, life.answer, life.delivery)
+                for i, life in model.calls.items()
+            },
+            "keys": {
+                key: call for key, call in model.keys.items() if model.owner(*key) is not None
+            },
             "unfinished": [i for i, life in model.calls.items() if life.answer is None],
-        }  # fmt: skip
+        }
 
     async def observe(self, model: Model) -> dict[str, Any]:
         """The same of the store; what a dead key stands for is nobody's business."""
         sql = "SELECT k.session, k.key, c.call_id FROM call_keys k JOIN calls c ON c.seq = k.call"
         unfinished, rows, *stories = await asyncio.gather(
-            self.calls.unfinished(), self.db.read(lambda c: c.execute(sql).fetchall()), *(self.calls.get(i) for i in (*model.calls, "nobody"))
+            self.calls.unfinished(),
+            self.db.read(lambda c: c.execute(sql).fetchall()),
+            *(self.calls.get(i) for i in (*model.calls, "nobody")),
         )
         told = {
             story["call_id"]: (
-                story["state"], [s["state"] for s in story["steps"]],
-                None if story["response"] is None else ToolResponse.from_json(story["response"]), story["delivery"],
+                story["state"],
+                [s["state"] for s in story["steps"]],
+                None if story["response"] is None else ToolResponse.from_json(story["response"]),
+                story["delivery"],
             )
-            for story in stories if story is not None
-        }  # fmt: skip
+            for story in stories
+            if story is not None
+        }
         keys = {(row[0], row[1]): row[2] for row in rows if model.owner(row[0], row[1]) is not None}
         return {"calls": told, "keys": keys, "unfinished": [u.call.call_id for u in unfinished]}
 
@@ -335,7 +420,9 @@ class LifeOfCalls(RuleBasedStateMachine):
     @invariant()
     def one_answer_per_call_that_never_changes(self):
         for call_id, life in self.model.calls.items():
-            assert sum(state in ANSWERED_STATES - {CallState.DELIVERED} for state in life.steps) == (life.answer is not None)
+            assert sum(
+                state in ANSWERED_STATES - {CallState.DELIVERED} for state in life.steps
+            ) == (life.answer is not None)
             if life.answer is not None:
                 assert self.answers.setdefault(call_id, life.answer) == life.answer
 
@@ -355,16 +442,25 @@ class LifeOfCalls(RuleBasedStateMachine):
             return
         model = self.model
         waiting = {
-            token for token, one in model.questions.items()
+            token
+            for token, one in model.questions.items()
             if not (one.used_at or one.void or model.late(one))
             and model.calls[one.call_id].answer is None
-        }  # fmt: skip
+        }
         assert {asked.token_hash for asked in self.run(self.confirmations.open())} == waiting
-        later = {i: max(0.0, LATER_S - model.age(one.put_at)) for i, one in model.later.items() if one.status == "pending"}
+        later = {
+            i: max(0.0, LATER_S - model.age(one.put_at))
+            for i, one in model.later.items()
+            if one.status == "pending"
+        }
         assert dict(self.run(self.pending.open())) == pytest.approx(later)
 
 
 TestLifeOfCalls = LifeOfCalls.TestCase
 TestLifeOfCalls.settings = settings(
-    max_examples=EXAMPLES, stateful_step_count=60, phases=PHASES, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=EXAMPLES,
+    stateful_step_count=60,
+    phases=PHASES,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )

@@ -19,18 +19,38 @@ from tools_cache.tool import ToolResponse
 
 DONE = ToolResponse(data={"text": "bread"})
 _OLD_ROW = (
-    "INSERT INTO calls(call_id, user_id, idempotency_key, tool, route, state, request, response, ttl_s, boot_id, boot_at,"
-    " wall_at, synced, size, answered_wall) VALUES (?,'local',?,'notes:list','cloud',?,?,?,3600.0,'boot-1',?,?,1,100,?)"
+    "INSERT INTO calls(call_id, user_id, idempotency_key, tool, route, "
+    "state, request, response, ttl_s, boot_id, boot_at,"
+    " wall_at, synced, size, answered_wall) VALUES "
+    "(?,'local',?,'notes:list','cloud',?,?,?,3600.0,'boot-1',?,?,1,100,?)"
 )
 
 
 def _old_call(connection, call_id, key, state, response=None):
     request = {
-        "call_id": call_id, "tool": "notes:list", "args": {"n": 1}, "origin": "cli", "mode": "text", "turn_id": "t",
-        "user_id": "local", "idempotency_key": key,
-    }  # fmt: skip
+        "call_id": call_id,
+        "tool": "notes:list",
+        "args": {"n": 1},
+        "origin": "cli",
+        "mode": "text",
+        "turn_id": "t",
+        "user_id": "local",
+        "idempotency_key": key,
+    }
     text = None if response is None else json.dumps(response.to_json())
-    connection.execute(_OLD_ROW, (call_id, key, state, json.dumps(request), text, START, WALL, None if text is None else WALL + 1))
+    connection.execute(
+        _OLD_ROW,
+        (
+            call_id,
+            key,
+            state,
+            json.dumps(request),
+            text,
+            START,
+            WALL,
+            None if text is None else WALL + 1,
+        ),
+    )
 
 
 @pytest.fixture
@@ -45,9 +65,11 @@ async def old(tmp_path):
     _old_call(connection, "plain", None, "ADMITTED")
     connection.execute("INSERT INTO notes VALUES ('glasses', '\"AA\"')")
     connection.execute(
-        "INSERT INTO outbox(size, lane, kind, id, topic, body, as_json, ttl_s, boot_id, boot_at, wall_at, synced)"
-        " VALUES (2, 'call', 'call', 'running', 't', '{}', 0, 3600.0, 'boot-1', ?, ?, 1)", (START, WALL)
-    )  # fmt: skip
+        "INSERT INTO outbox(size, lane, kind, id, topic, body, as_json, "
+        "ttl_s, boot_id, boot_at, wall_at, synced)"
+        " VALUES (2, 'call', 'call', 'running', 't', '{}', 0, 3600.0, 'boot-1', ?, ?, 1)",
+        (START, WALL),
+    )
     connection.commit()
     connection.close()
     return tmp_path
@@ -58,11 +80,18 @@ async def test_what_the_first_schema_held_is_still_there(old):
     db = await open_db(old)
     calls = call_store(db, hands)
     found = await calls.unfinished()
-    assert [(u.call.call_id, u.state, u.attempts, u.call.session, u.call.ordinal) for u in found] == [
-        ("running", "RUNNING", 1, "", None), ("plain", "ADMITTED", 0, "", None),
-    ]  # fmt: skip
+    assert [
+        (u.call.call_id, u.state, u.attempts, u.call.session, u.call.ordinal) for u in found
+    ] == [
+        ("running", "RUNNING", 1, "", None),
+        ("plain", "ADMITTED", 0, "", None),
+    ]
     story = await calls.get("done")
-    assert (story["response"]["data"], story["keys"], story["delivery"]) == ({"text": "bread"}, [], None)
+    assert (story["response"]["data"], story["keys"], story["delivery"]) == (
+        {"text": "bread"},
+        [],
+        None,
+    )
     assert [(s["state"], s["at_wall"]) for s in story["steps"]] == [("ADMITTED", WALL)]
     assert await Notes(db).get("glasses") == "AA"
     assert [row.id for row in await Outbox(db, hands.clock).load()] == ["running"]
@@ -74,8 +103,10 @@ async def test_an_old_key_still_gives_its_answer_and_the_newest_attempt_stands(o
     calls = call_store(db, Hands())
     found = {key: await calls.known(a_call(), keys=[f"key:{key}"]) for key in ("k1", "k2", "k3")}
     assert {key: (a.call_id, a.response) for key, a in found.items()} == {
-        "k1": ("done", DONE), "k2": ("running", None), "k3": ("again", DONE),
-    }  # fmt: skip
+        "k1": ("done", DONE),
+        "k2": ("running", None),
+        "k3": ("again", DONE),
+    }
     assert not (await calls.admit(a_call(), "local", keys=["key:k1"])).fresh
     await db.close()
 
@@ -95,7 +126,9 @@ async def test_every_step_leads_to_the_same_schema(old, tmp_path):
     schemas = []
     for folder in (old, fresh):
         connection = sqlite3.connect(folder / "glassd.db")
-        schemas.append(connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall())
+        schemas.append(
+            connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
+        )
         connection.close()
     assert schemas[0] == schemas[1]
 
@@ -135,7 +168,7 @@ UPGRADE_ON_A_FULL_DISK = textwrap.dedent("""
         await db.close()
 
     asyncio.run(main())
-""")
+""")  # noqa: E501
 
 
 def test_an_upgrade_on_a_full_disk_uses_the_ballast(tmp_path):
@@ -149,7 +182,11 @@ def test_an_upgrade_on_a_full_disk_uses_the_ballast(tmp_path):
     if "Operation not permitted" in run.stderr or "mount" in run.stderr:
         pytest.skip("this machine lets nobody mount a small file system")
     assert run.returncode == 0, run.stderr
-    assert run.stdout.splitlines() == ["AA True", f"refused: the disk under {folder} is full; free some space", "always True"]
+    assert run.stdout.splitlines() == [
+        "AA True",
+        f"refused: the disk under {folder} is full; free some space",
+        "always True",
+    ]
 
 
 @pytest.mark.requirement("CONSENT-grants")
@@ -160,12 +197,18 @@ async def test_grants_of_schema_3_are_kept_and_an_always_of_it_is_bound_to_nothi
 
     await (await Database.open(tmp_path / "glassd.db", MIGRATIONS[:3])).close()
     connection = sqlite3.connect(tmp_path / "glassd.db")
-    connection.executemany("INSERT INTO grants VALUES ('local', ?, ?, 5.0)", [("bank:pay", "always"), ("bank:close", "never")])
+    connection.executemany(
+        "INSERT INTO grants VALUES ('local', ?, ?, 5.0)",
+        [("bank:pay", "always"), ("bank:close", "never")],
+    )
     connection.commit()
     connection.close()
     db = await open_db(tmp_path)
     confirmations = Confirmations(db, Hands().clock, lambda _before, _after: None)
     assert await confirmations.granted("local", "bank:pay") == Granted(Grant.ALWAYS)
     assert await confirmations.granted("local", "bank:close") == Granted(Grant.NEVER)
-    assert {row["tool"]: row["since_wall"] for row in await confirmations.grants("local")} == {"bank:close": 5.0, "bank:pay": 5.0}
+    assert {row["tool"]: row["since_wall"] for row in await confirmations.grants("local")} == {
+        "bank:close": 5.0,
+        "bank:pay": 5.0,
+    }
     await db.close()

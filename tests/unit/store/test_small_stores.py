@@ -44,7 +44,9 @@ def test_over_a_reboot_the_wall_clock_counts_when_it_was_set_at_both_ends():
     hands.reboot(off_s=500)
     assert hands.stamper().age_s(stamp) == 500.0
     hands.wall -= 10_000
-    assert hands.stamper().age_s(stamp) == hands.boot  # put back: still never less than this boot has seen
+    assert (
+        hands.stamper().age_s(stamp) == hands.boot
+    )  # put back: still never less than this boot has seen
     hands.synced = False
     assert hands.stamper().age_s(stamp) == hands.boot
 
@@ -144,11 +146,22 @@ async def test_two_packages_have_two_files_and_a_restart_keeps_them(tmp_path, pa
 @pytest.mark.parametrize(
     "sql",
     [
-        "ATTACH DATABASE '/tmp/x.db' AS x", "DETACH DATABASE main", "PRAGMA user_version = 3", "PRAGMA writable_schema=1",
-        "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "VACUUM INTO '/tmp/y.db'", "CREATE VIRTUAL TABLE v USING fts5(x)",
-        "SELECT load_extension('x')", "INSERT INTO n(text) VALUES ('a'); DELETE FROM n", "SELEKT 1", "",
+        "ATTACH DATABASE '/tmp/x.db' AS x",
+        "DETACH DATABASE main",
+        "PRAGMA user_version = 3",
+        "PRAGMA writable_schema=1",
+        "BEGIN",
+        "COMMIT",
+        "ROLLBACK",
+        "SAVEPOINT s",
+        "VACUUM INTO '/tmp/y.db'",
+        "CREATE VIRTUAL TABLE v USING fts5(x)",
+        "SELECT load_extension('x')",
+        "INSERT INTO n(text) VALUES ('a'); DELETE FROM n",
+        "SELEKT 1",
+        "",
     ],
-)  # fmt: skip
+)
 async def test_nothing_but_one_plain_statement_is_run(notes, sql):
     await notes.execute("INSERT INTO n(text) VALUES ('kept')")
     if sql:
@@ -159,7 +172,15 @@ async def test_nothing_but_one_plain_statement_is_run(notes, sql):
     assert len(await notes.fetch("SELECT * FROM n")) == 1
 
 
-@pytest.mark.parametrize("sql", ["DELETE FROM n", "INSERT INTO n(text) VALUES ('x') RETURNING id", "PRAGMA table_info(n)", "DROP TABLE n"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM n",
+        "INSERT INTO n(text) VALUES ('x') RETURNING id",
+        "PRAGMA table_info(n)",
+        "DROP TABLE n",
+    ],
+)
 async def test_fetch_only_reads(notes, sql):
     await notes.execute("INSERT INTO n(text) VALUES ('kept')")
     with pytest.raises(BadSql):
@@ -168,7 +189,10 @@ async def test_fetch_only_reads(notes, sql):
 
 
 async def test_rows_bytes_and_time_are_bounded(notes, monkeypatch):
-    many = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c {}) SELECT n, {} AS t FROM c"
+    many = (
+        "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 "
+        "FROM c {}) SELECT n, {} AS t FROM c"
+    )
     assert len(await notes.fetch(many.format("LIMIT 5000", "''"))) == MAX_ROWS
     with pytest.raises(BadSql, match="MiB"):
         await notes.fetch(many.format("LIMIT 900", "hex(zeroblob(10000))"))
@@ -176,7 +200,9 @@ async def test_rows_bytes_and_time_are_bounded(notes, monkeypatch):
         await notes.fetch("SELECT zeroblob(2000000)")
     monkeypatch.setattr("edge.store.packages.STATEMENT_S", 0.05)
     with pytest.raises(BadSql, match="interrupted"):
-        await notes.fetch("WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c")
+        await notes.fetch(
+            "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
+        )
     assert await notes.execute("INSERT INTO n(text) VALUES ('still works')") == 1
 
 
@@ -194,5 +220,7 @@ async def test_a_package_that_fills_its_file_can_still_delete(tmp_path, monkeypa
 
 
 async def test_many_at_once_share_the_file(notes):
-    await asyncio.gather(*(notes.execute("INSERT INTO n(text) VALUES (?)", str(k)) for k in range(100)))
+    await asyncio.gather(
+        *(notes.execute("INSERT INTO n(text) VALUES (?)", str(k)) for k in range(100))
+    )
     assert (await notes.fetch("SELECT count(*) AS n FROM n"))[0]["n"] == 100

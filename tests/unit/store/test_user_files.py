@@ -1,4 +1,6 @@
-"""One user's own files: whatever name comes from outside, nothing beyond the folder is read, written or told of."""
+"""One user's own files: whatever name comes from outside, nothing beyond the folder is read,
+written or told of.
+"""
 
 import asyncio
 import errno
@@ -28,7 +30,11 @@ def folder(tmp_path):
 
 @pytest.mark.requirement("S4-12")
 async def test_files_and_folders_are_made_read_listed_and_deleted(files, folder):
-    assert (await files.names(), await files.exists("a.txt"), await files.delete("a.txt")) == ([], False, False)
+    assert (await files.names(), await files.exists("a.txt"), await files.delete("a.txt")) == (
+        [],
+        False,
+        False,
+    )
     assert not folder.exists()  # looking makes nothing
     await files.write("a.txt", "äpfel")
     await files.write("deep/er/b.bin", b"\x00\x01")
@@ -39,16 +45,41 @@ async def test_files_and_folders_are_made_read_listed_and_deleted(files, folder)
     assert await files.names("deep") == ["deep/er/b.bin"]
     assert await files.names("nowhere") == []
     assert (await files.read("a.txt"), await files.read("deep/er/b.bin")) == (b"more", b"\x00\x01")
-    assert [await files.exists(n) for n in ("a.txt", "empty/inside", "deep/er/c", "no/b")] == [True, True, False, False]
+    assert [await files.exists(n) for n in ("a.txt", "empty/inside", "deep/er/c", "no/b")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     with pytest.raises(FileNotFoundError):
         await files.read("deep/none")
     with pytest.raises(OSError, match="not empty"):
         await files.delete("deep")
-    assert [await files.delete(n) for n in ("empty/inside", "a.txt", "a.txt")] == [True, True, False]
+    assert [await files.delete(n) for n in ("empty/inside", "a.txt", "a.txt")] == [
+        True,
+        True,
+        False,
+    ]
     assert {p.name for p in folder.rglob("*")} == {"deep", "er", "b.bin", "empty"}
 
 
-BAD_NAMES = ["../x", "a/../../x", "..", ".", "/etc/passwd", "//x", "a//b", "a/", "", ".hidden", "a/.half", "x\x00y", "a\nb", "a" * 101, "1/2/3/4/5/6"]
+BAD_NAMES = [
+    "../x",
+    "a/../../x",
+    "..",
+    ".",
+    "/etc/passwd",
+    "//x",
+    "a//b",
+    "a/",
+    "",
+    ".hidden",
+    "a/.half",
+    "x\x00y",
+    "a\nb",
+    "a" * 101,
+    "1/2/3/4/5/6",
+]
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
@@ -56,11 +87,20 @@ BAD_NAMES = ["../x", "a/../../x", "..", ".", "/etc/passwd", "//x", "a//b", "a/",
 async def test_no_name_leads_out_of_the_folder(files, tmp_path, name):
     (tmp_path / "state").mkdir()
     (tmp_path / "x").write_text("outside")
-    attempts = [files.write(name, "mine"), files.read(name), files.exists(name), files.delete(name), files.make_folder(name)]
+    attempts = [
+        files.write(name, "mine"),
+        files.read(name),
+        files.exists(name),
+        files.delete(name),
+        files.make_folder(name),
+    ]
     for attempt in [*attempts, *([files.names(name)] if name else [])]:
         with pytest.raises(BadName) as told:
             await attempt
-        assert (told.value.error.code, told.value.error.type) == (ErrorCode.INVALID_ARGUMENTS, ErrorType.VALIDATION)
+        assert (told.value.error.code, told.value.error.type) == (
+            ErrorCode.INVALID_ARGUMENTS,
+            ErrorType.VALIDATION,
+        )
     assert (tmp_path / "x").read_text() == "outside"
     assert list((tmp_path / "state").rglob("*")) == []
 
@@ -77,7 +117,13 @@ async def test_no_link_leads_out_of_the_folder(files, folder, tmp_path):
     for name in ("way/secret.txt", "file", "loop"):
         with pytest.raises(BadName, match=r"link|no folder"):
             await files.read(name)
-    for attempt in (files.write("way/new.txt", "x"), files.make_folder("way/new"), files.delete("way/secret.txt"), files.exists("way/secret.txt"), files.names("way")):
+    for attempt in (
+        files.write("way/new.txt", "x"),
+        files.make_folder("way/new"),
+        files.delete("way/secret.txt"),
+        files.exists("way/secret.txt"),
+        files.names("way"),
+    ):
         with pytest.raises(BadName, match="no folder"):
             await attempt
     assert await files.exists("file") is False
@@ -119,14 +165,18 @@ async def test_sizes_and_numbers_are_bounded(files, monkeypatch):
 
 async def test_many_writers_at_once_stay_within_the_bounds(files, monkeypatch):
     monkeypatch.setattr(user_files, "MAX_BYTES", 1000)
-    done = await asyncio.gather(*(files.write(f"f{n}", b"x" * 100) for n in range(30)), return_exceptions=True)
+    done = await asyncio.gather(
+        *(files.write(f"f{n}", b"x" * 100) for n in range(30)), return_exceptions=True
+    )
     assert sum(d is None for d in done) == 10
     assert {type(d) for d in done if d is not None} == {StoreFull}
     assert len(await files.names()) == 10
 
 
 async def test_what_is_deleted_while_others_look_is_no_error_of_theirs(files, monkeypatch):
-    """The walk over the files is stopped half way; a delete that were not waiting would take what comes next from under it."""
+    """The walk over the files is stopped half way; a delete that were not waiting would take
+    what comes next from under it.
+    """
     for n in range(3):
         await files.write(f"f{n}", b"x")
     walking, go, real = threading.Event(), threading.Event(), user_files._walk

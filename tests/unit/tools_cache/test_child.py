@@ -11,7 +11,10 @@ from tools_cache import child
 async def test_words_and_question_go_in_and_what_was_written_comes_out_with_the_exit_code():
     code = "import sys; sys.stdout.write(sys.stdin.read() + sys.argv[1]); sys.exit(3)"
     assert await child.ask(code, "word", question=b"asked ", limit_s=60) == (b"asked word", 3)
-    assert await child.ask("import sys; print(len(sys.stdin.read()), end='')", limit_s=60) == (b"0", 0)
+    assert await child.ask("import sys; print(len(sys.stdin.read()), end='')", limit_s=60) == (
+        b"0",
+        0,
+    )
 
 
 @pytest.mark.parametrize("late", [True, False], ids=["late", "called off"])
@@ -23,7 +26,9 @@ async def test_no_child_outlives_its_question(monkeypatch, late):
         return begun.result()
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
-    asking = asyncio.ensure_future(child.ask("import time; time.sleep(600)", limit_s=0.05 if late else 600))
+    asking = asyncio.ensure_future(
+        child.ask("import time; time.sleep(600)", limit_s=0.05 if late else 600)
+    )
     process = await begun
     if not late:
         asking.cancel()

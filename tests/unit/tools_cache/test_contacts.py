@@ -12,29 +12,73 @@ def told(text):
     return [(c.name, list(c.emails), list(c.phones)) for c in extract(text)]
 
 
-@pytest.mark.parametrize(("text", "contacts"), [
-    ("Call Eva Braun-Meier at +49 (30) 901820 or write to eva@example.com.", [("Eva Braun-Meier", ["eva@example.com"], ["+4930901820"])]),
-    ("Ludwig van Beethoven <ludwig@example.org>, Clara Schumann <clara@Example.ORG>",
-     [("Ludwig van Beethoven", ["ludwig@example.org"], []), ("Clara Schumann", ["clara@example.org"], [])]),
-    ("a@example.com b@example.com a@example.com", [("", ["a@example.com", "b@example.com"], [])]),
-    ("a@example.com\nb@example.com", [("", ["a@example.com"], []), ("", ["b@example.com"], [])]),
-    ("Max Mustermann\nmax@example.de\n+1-202-555-0143\n\ninfo@example.de",
-     [("Max Mustermann", ["max@example.de"], ["+12025550143"]), ("", ["info@example.de"], [])]),
-    ("foo@example.com (Foo Bar)", [("Foo Bar", ["foo@example.com"], [])]),
-    ("Ask Ann (555-0100) or Bob, 555 0101 22", [("Ann", [], ["5550100"]), ("Bob", [], ["555010122"])]),
-    ("José O'Neill: jose@example.com", [("José O'Neill", ["jose@example.com"], [])]),
-    ("Ann ann@example.com. Later Bob wrote. Ann: 030 1234567", [("Ann", ["ann@example.com"], ["0301234567"])]),
-    ("name.with+tag@sub.example.co.uk", [("", ["name.with+tag@sub.example.co.uk"], [])]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "contacts"),
+    [
+        (
+            "Call Eva Braun-Meier at +49 (30) 901820 or write to eva@example.com.",
+            [("Eva Braun-Meier", ["eva@example.com"], ["+4930901820"])],
+        ),
+        (
+            "Ludwig van Beethoven <ludwig@example.org>, Clara Schumann <clara@Example.ORG>",
+            [
+                ("Ludwig van Beethoven", ["ludwig@example.org"], []),
+                ("Clara Schumann", ["clara@example.org"], []),
+            ],
+        ),
+        (
+            "a@example.com b@example.com a@example.com",
+            [("", ["a@example.com", "b@example.com"], [])],
+        ),
+        (
+            "a@example.com\nb@example.com",
+            [("", ["a@example.com"], []), ("", ["b@example.com"], [])],
+        ),
+        (
+            "Max Mustermann\nmax@example.de\n+1-202-555-0143\n\ninfo@example.de",
+            [
+                ("Max Mustermann", ["max@example.de"], ["+12025550143"]),
+                ("", ["info@example.de"], []),
+            ],
+        ),
+        ("foo@example.com (Foo Bar)", [("Foo Bar", ["foo@example.com"], [])]),
+        (
+            "Ask Ann (555-0100) or Bob, 555 0101 22",
+            [("Ann", [], ["5550100"]), ("Bob", [], ["555010122"])],
+        ),
+        ("José O'Neill: jose@example.com", [("José O'Neill", ["jose@example.com"], [])]),
+        (
+            "Ann ann@example.com. Later Bob wrote. Ann: 030 1234567",
+            [("Ann", ["ann@example.com"], ["0301234567"])],
+        ),
+        ("name.with+tag@sub.example.co.uk", [("", ["name.with+tag@sub.example.co.uk"], [])]),
+    ],
+)
 def test_contacts_are_found_with_the_names_beside_them(text, contacts):
     assert told(text) == contacts
 
 
-@pytest.mark.parametrize("text", [
-    "Meet at 10:30 in room 204 on 2026-11-23", "order 12345678901234567890", "v1.2.3.4 and 192.168.1.1:8080", "23.11.2026", "23/11/2026",
-    "a@b", "@example.com", "eva@", "user@@example.com", "1234", "id 01a20284-e862-705d-867c-466dad169b2a", "", "   ", "3.14159265358979",
-    "https://example.com/12345678", "10.30 - 11.45",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Meet at 10:30 in room 204 on 2026-11-23",
+        "order 12345678901234567890",
+        "v1.2.3.4 and 192.168.1.1:8080",
+        "23.11.2026",
+        "23/11/2026",
+        "a@b",
+        "@example.com",
+        "eva@",
+        "user@@example.com",
+        "1234",
+        "id 01a20284-e862-705d-867c-466dad169b2a",
+        "",
+        "   ",
+        "3.14159265358979",
+        "https://example.com/12345678",
+        "10.30 - 11.45",
+    ],
+)
 def test_what_only_looks_like_a_contact_is_none(text):
     assert told(text) == []
 
@@ -45,7 +89,20 @@ def test_any_text_is_read_and_gives_the_same_each_time(text):
     assert all(any((c.emails, c.phones)) for c in extract(text))
 
 
-@pytest.mark.parametrize("text", ["a." * 5000, "a@" * 5000, "+1 " * 3333, "(1)" * 3333, "A" * 10_000, "A B " * 2500, "1-" * 5000, "a@a." * 2500, "(" * 10_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a." * 5000,
+        "a@" * 5000,
+        "+1 " * 3333,
+        "(1)" * 3333,
+        "A" * 10_000,
+        "A B " * 2500,
+        "1-" * 5000,
+        "a@a." * 2500,
+        "(" * 10_000,
+    ],
+)
 def test_no_text_keeps_it_busy(text):
     began = time.process_time()
     extract(text)

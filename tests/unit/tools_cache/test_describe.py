@@ -9,26 +9,40 @@ from tools_cache import build, describe, manifest
 from tools_cache.tool import Source
 
 PARAMETERS = {
-    "type": "object", "additionalProperties": False, "required": ["text"],
-    "properties": {"text": {"type": "string", "description": "What to keep."}, "most": {"type": ["integer", "null"], "default": 5}, "n": {"type": "number"}},
-}  # fmt: skip
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["text"],
+    "properties": {
+        "text": {"type": "string", "description": "What to keep."},
+        "most": {"type": ["integer", "null"], "default": 5},
+        "n": {"type": "number"},
+    },
+}
 
 
 def built(tools):
     report = build.compile_tools(tools)
     assert report.failures == ()
-    return {t.name: t for app in manifest.load(report.text.encode(), source=Source.LOCAL).apps for t in app.tools}
+    return {
+        t.name: t
+        for app in manifest.load(report.text.encode(), source=Source.LOCAL).apps
+        for t in app.tools
+    }
 
 
 @pytest.mark.requirement("S4-10")
 def test_a_description_tells_parameters_settings_and_what_is_asked_for(tmp_path):
     mark = tmp_path / "imported"
     run_it = f"open({str(mark)!r}, 'w')\n"
-    tools = write(tmp_path / "tools", parameters=PARAMETERS, handler=run_it + STORE, dependsOn=["demo:other"])
+    tools = write(
+        tmp_path / "tools", parameters=PARAMETERS, handler=run_it + STORE, dependsOn=["demo:other"]
+    )
     write(tools, "demo_other", toolId="demo_other", name="demo:other")
     (tools / "demo_do" / "config.py").write_text(run_it + CONFIG)
     tool = built(tools)["demo:do"]
-    assert describe.text(tool, describe.read(tool, tools)) == """\
+    assert (
+        describe.text(tool, describe.read(tool, tools))
+        == """\
 demo:do: Does it.
 parameters
   text  string, required  What to keep.
@@ -42,17 +56,30 @@ asks for
   db     Database
   words  Logger
 depends on demo:other"""
+    )
     assert not mark.exists()
     data = describe.data(tool, describe.read(tool, tools))
-    assert (data["form"], data["asks"], data["dependsOn"]) == ("class", {"db": "Database", "words": "Logger"}, ["demo:other"])
-    assert data["settings"][1] == {"name": "folder", "type": "str", "default": "''", "description": "Where they are."}
+    assert (data["form"], data["asks"], data["dependsOn"]) == (
+        "class",
+        {"db": "Database", "words": "Logger"},
+        ["demo:other"],
+    )
+    assert data["settings"][1] == {
+        "name": "folder",
+        "type": "str",
+        "default": "''",
+        "description": "Where they are.",
+    }
 
 
 @pytest.mark.requirement("S4-09", "S4-10")
 def test_a_plain_function_depends_on_nothing_and_can_be_switched_off(tmp_path):
     tool = built(write(tmp_path))["demo:do"]
     assert tool.depends_on == ()
-    assert describe.text(tool, describe.read(tool, tmp_path)) == "demo:do: Does it.\nsettings [tool.demo.do]\n  enabled  bool = True"
+    assert (
+        describe.text(tool, describe.read(tool, tmp_path))
+        == "demo:do: Does it.\nsettings [tool.demo.do]\n  enabled  bool = True"
+    )
     assert describe.data(tool, describe.read(tool, tmp_path))["form"] == "function"
 
 

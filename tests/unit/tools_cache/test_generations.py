@@ -5,7 +5,9 @@ from tools_cache.generations import Generation, Generations
 
 
 def generation(text, **more):
-    return Generation(text.encode(), "https://cloud", etag='"e"', fetched_wall=5.5, refused={"a:b": "why"}, **more)
+    return Generation(
+        text.encode(), "https://cloud", etag='"e"', fetched_wall=5.5, refused={"a:b": "why"}, **more
+    )
 
 
 def bodies(store):
@@ -32,18 +34,23 @@ def test_two_generations_are_kept_newest_first(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["current.json", "previous.json"]
 
 
-@pytest.mark.parametrize("damage", [
-    lambda p: p.write_bytes(p.read_bytes()[:-1]),
-    lambda p: p.write_bytes(p.read_bytes() + b"x"),
-    lambda p: p.write_bytes(b""),
-    lambda p: p.write_bytes(b"{}\nbody"),
-    lambda p: p.write_bytes(b"[]\nbody"),
-    lambda p: p.write_bytes(b"\xff\n"),
-    lambda p: p.write_bytes(p.read_bytes().replace(b'"format": 1', b'"format": 9')),
-    lambda p: p.write_bytes(p.read_bytes().replace(b'"refused": {"a:b": "why"}', b'"refused": null')),
-    lambda p: p.write_bytes(b"[" * 100_000),
-    lambda p: p.write_bytes(b"x" * (module.MAX_FILE + 1)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda p: p.write_bytes(p.read_bytes()[:-1]),
+        lambda p: p.write_bytes(p.read_bytes() + b"x"),
+        lambda p: p.write_bytes(b""),
+        lambda p: p.write_bytes(b"{}\nbody"),
+        lambda p: p.write_bytes(b"[]\nbody"),
+        lambda p: p.write_bytes(b"\xff\n"),
+        lambda p: p.write_bytes(p.read_bytes().replace(b'"format": 1', b'"format": 9')),
+        lambda p: p.write_bytes(
+            p.read_bytes().replace(b'"refused": {"a:b": "why"}', b'"refused": null')
+        ),
+        lambda p: p.write_bytes(b"[" * 100_000),
+        lambda p: p.write_bytes(b"x" * (module.MAX_FILE + 1)),
+    ],
+)
 def test_a_damaged_newest_is_put_aside_and_the_previous_given(tmp_path, damage):
     store = Generations(tmp_path)
     store.save(generation("one"))
@@ -67,7 +74,9 @@ def test_a_crash_between_the_two_moves_leaves_the_previous(tmp_path):
 def test_a_full_disk_leaves_the_old_ones(tmp_path, monkeypatch):
     store = Generations(tmp_path)
     store.save(generation("one"))
-    monkeypatch.setattr(module.os, "fsync", lambda fd: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(
+        module.os, "fsync", lambda fd: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
     with pytest.raises(OSError, match="No space"):
         store.save(generation("two"))
     assert bodies(store) == (["one"], [])

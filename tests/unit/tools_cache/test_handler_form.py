@@ -1,5 +1,6 @@
-"""The forms a handler may have, told from its text alone. Each rule is said the same way again when it is loaded
-(`tests/unit/edge/test_tool_classes.py` runs the very same handlers)."""
+"""The forms a handler may have, told from its text alone. Each rule is said the same way again when
+it is loaded (`tests/unit/edge/test_tool_classes.py` runs the very same handlers).
+"""
 
 import ast
 import subprocess
@@ -30,7 +31,11 @@ def test_what_cannot_be_run_is_refused_when_it_is_built(tmp_path, name):
 def test_what_a_class_asks_for_is_read_without_importing_it(tmp_path):
     mark = tmp_path / "imported"
     form, wrong = handler_form.read("demo_do", ast.parse(f"open({str(mark)!r}, 'w')\n" + STORE))
-    assert (form.tool_class, dict(form.asks), wrong) == ("Keep", {"db": "Database", "words": "Logger"}, [])
+    assert (form.tool_class, dict(form.asks), wrong) == (
+        "Keep",
+        {"db": "Database", "words": "Logger"},
+        [],
+    )
     assert not mark.exists()
 
 
@@ -49,18 +54,30 @@ def test_a_config_is_read_without_importing_it():
     settings, wrong = config_form.read(CONFIG)
     assert wrong == []
     assert [(s.name, s.type, s.default, s.description) for s in settings] == [
-        ("enabled", "bool", "True", ""), ("folder", "str", "''", "Where they are."), ("most", "int", "5", "")]  # fmt: skip
+        ("enabled", "bool", "True", ""),
+        ("folder", "str", "''", "Where they are."),
+        ("most", "int", "5", ""),
+    ]
 
 
-@pytest.mark.parametrize(("config", "says"), [
-    (CONFIG.replace("    enabled: bool = True\n", ""), "config.py: Config has no enabled: bool"),
-    (CONFIG.replace("enabled: bool", "enabled: str"), "config.py: Config has no enabled: bool"),
-    (CONFIG.replace("class Config(", "class Settings("), "config.py: has no class Config(BaseModel)"),
-    (CONFIG.replace("(BaseModel)", ""), "config.py: has no class Config(BaseModel)"),
-    (CONFIG.replace("default=5, ", ""), "config.py: most has no default"),
-    (CONFIG + "    name: str\n", "config.py: name has no default"),
-    ("class", "config.py: is not Python"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        (
+            CONFIG.replace("    enabled: bool = True\n", ""),
+            "config.py: Config has no enabled: bool",
+        ),
+        (CONFIG.replace("enabled: bool", "enabled: str"), "config.py: Config has no enabled: bool"),
+        (
+            CONFIG.replace("class Config(", "class Settings("),
+            "config.py: has no class Config(BaseModel)",
+        ),
+        (CONFIG.replace("(BaseModel)", ""), "config.py: has no class Config(BaseModel)"),
+        (CONFIG.replace("default=5, ", ""), "config.py: most has no default"),
+        (CONFIG + "    name: str\n", "config.py: name has no default"),
+        ("class", "config.py: is not Python"),
+    ],
+)
 @pytest.mark.requirement("S4-13")
 def test_a_config_that_cannot_serve_is_refused_when_it_is_built(tmp_path, config, says):
     (write(tmp_path) / "demo_do" / "config.py").write_text(config)
@@ -88,21 +105,37 @@ def test_a_tool_without_run_cannot_be_made():
 
 
 def test_neither_words_nor_base_bring_a_heavy_library():
-    code = "import sys, tools_cache.base, tools_cache.handler_form, tools_cache.config_form; print({m.partition('.')[0] for m in sys.modules} & {'pydantic', 'sqlite3', 'cryptography', 'asyncio'})"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    code = (
+        "import sys, tools_cache.base, tools_cache.handler_form, "
+        "tools_cache.config_form; print({m.partition('.')[0] for m in sys.modules} & "
+        "{'pydantic', 'sqlite3', 'cryptography', 'asyncio'})"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+    )
     assert ran.stdout.strip() == "set()"
 
 
 @pytest.mark.requirement("S4-02")
 def test_parameters_refuse_what_they_do_not_know(tmp_path):
-    assert "additionalProperties: must be exactly false" in failures(write(tmp_path, parameters={"type": "object"}))
-    shipped = [t.input_schema for app in manifest.load(build.compile_tools().text.encode(), source=Source.LOCAL).apps for t in app.tools]
+    assert "additionalProperties: must be exactly false" in failures(
+        write(tmp_path, parameters={"type": "object"})
+    )
+    shipped = [
+        t.input_schema
+        for app in manifest.load(build.compile_tools().text.encode(), source=Source.LOCAL).apps
+        for t in app.tools
+    ]
     assert shipped
     assert all(s["additionalProperties"] is False for s in shipped)
 
 
 @pytest.mark.requirement("S0-07", "S0-08")
-def test_a_local_tool_with_a_colon_in_its_own_name_is_refused_by_name_and_the_others_are_told_of(tmp_path):
+def test_a_local_tool_with_a_colon_in_its_own_name_is_refused_by_name_and_the_others_are_told_of(
+    tmp_path,
+):
     write(tmp_path, "demo_a_b", toolId="demo_a_b", name="demo:a:b")
     write(tmp_path)
-    assert failures(tmp_path) == 'demo_a_b/schema.json: name: Tool name cannot contain ":". Got: a:b'
+    assert (
+        failures(tmp_path) == 'demo_a_b/schema.json: name: Tool name cannot contain ":". Got: a:b'
+    )

@@ -14,11 +14,20 @@ from tools_cache.packed import Packed
 from tools_cache.registry import MAX_BYTES
 from tools_cache.schema import compile_schema
 
-TOOL = {"name": "x", "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}}, "x-mine": [1, {"b": None}]}
+TOOL = {
+    "name": "x",
+    "inputSchema": {"type": "object", "properties": {"a": {"type": "integer"}}},
+    "x-mine": [1, {"b": None}],
+}
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4), max_leaves=20,
-)  # fmt: skip
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -56,9 +65,13 @@ def test_a_part_shares_the_text_of_its_whole_and_compiles():
 def test_what_is_given_out_cannot_be_changed_and_the_next_reader_sees_it_as_it_was():
     made = Packed.of(TOOL)
     for change in (
-        lambda: made.update(a=1), lambda: made.__setitem__("a", 1), lambda: made["x-mine"].append(2),
-        made["x-mine"][1].clear, lambda: made.pop("name"), lambda: made.opened().update(a=1),
-    ):  # fmt: skip
+        lambda: made.update(a=1),
+        lambda: made.__setitem__("a", 1),
+        lambda: made["x-mine"].append(2),
+        made["x-mine"][1].clear,
+        lambda: made.pop("name"),
+        lambda: made.opened().update(a=1),
+    ):
         with pytest.raises(TypeError, match="read-only"):
             change()
     assert made == TOOL
@@ -81,5 +94,12 @@ def test_ten_thousand_tools_are_within_the_limits_of_document_and_file():
     assert manifest.MAX_TOOLS >= 10_000
     assert MAX_BYTES // 10_000 >= 800
     assert generations.MAX_FILE >= MAX_BYTES + 2 * 1024 * 1024
-    tool = {"name": "t", "description": "d" * 200, "inputSchema": {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(5)}}}
+    tool = {
+        "name": "t",
+        "description": "d" * 200,
+        "inputSchema": {
+            "type": "object",
+            "properties": {f"p{n}": {"type": "string"} for n in range(5)},
+        },
+    }
     assert len(json.dumps(tool)) < MAX_BYTES // 10_000

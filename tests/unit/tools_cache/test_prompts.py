@@ -1,4 +1,6 @@
-"""What models are told of the tools they may call: summaries, documentation on demand, the agent loop."""
+"""What models are told of the tools they may call: summaries, documentation on demand, the
+agent loop.
+"""
 
 import json
 from dataclasses import dataclass, field
@@ -26,15 +28,24 @@ def with_summary(name, category, text):
 
 @pytest.mark.requirement("S2-57")
 def test_summaries_read_so():
-    tools = [with_summary("kb:search", "retrieval", "Finds."), Tool("mail:send", description="Sends mail.")]
-    assert prompts.summaries(tools) == "**kb:search** (retrieval): Finds.\n\n**mail:send** (action): Sends mail."
+    tools = [
+        with_summary("kb:search", "retrieval", "Finds."),
+        Tool("mail:send", description="Sends mail."),
+    ]
+    assert (
+        prompts.summaries(tools)
+        == "**kb:search** (retrieval): Finds.\n\n**mail:send** (action): Sends mail."
+    )
     assert prompts.summaries([]) == ""
 
 
 TOOLS = [
-    Tool("notes:add", requires_confirmation="policy"), Tool("clock:now", "utility"), Tool("kb:search", "retrieval"),
-    Tool("cloud:odd", "productivity"), Tool("mail:send", requires_confirmation="always"),
-]  # fmt: skip
+    Tool("notes:add", requires_confirmation="policy"),
+    Tool("clock:now", "utility"),
+    Tool("kb:search", "retrieval"),
+    Tool("cloud:odd", "productivity"),
+    Tool("mail:send", requires_confirmation="always"),
+]
 
 
 @pytest.mark.parametrize("mode", Mode)
@@ -64,11 +75,15 @@ def test_voice_never_gets_documentation():
     assert "in full" not in said
 
 
-@pytest.mark.parametrize(("count", "documented"), [(2, False), (3, True), (5, True), (6, True), (7, False)])
+@pytest.mark.parametrize(
+    ("count", "documented"), [(2, False), (3, True), (5, True), (6, True), (7, False)]
+)
 @pytest.mark.requirement("S2-117")
 def test_text_gets_documentation_for_three_to_six_tools(count, documented):
     tools = [Tool(f"a:t{n}") for n in range(count)]
-    said = prompts.prompt(tools, Mode.TEXT, documentation={tool.name: f"# {tool.name} in full" for tool in tools})
+    said = prompts.prompt(
+        tools, Mode.TEXT, documentation={tool.name: f"# {tool.name} in full" for tool in tools}
+    )
     assert said.count("in full") == (count if documented else 0)
     assert said.count("**a__t") == count
     assert "in full" not in prompts.prompt(tools, Mode.TEXT)
@@ -78,13 +93,20 @@ def test_text_gets_documentation_for_three_to_six_tools(count, documented):
 @pytest.mark.requirement("S2-118")
 def test_where_there_are_many_tools_the_way_to_their_documentation_is_told(count, told):
     tools = [Tool(prompts.DESCRIBE, "utility"), *(Tool(f"a:t{n}") for n in range(count - 1))]
-    assert ("Call registry__describe with a tool's name" in prompts.prompt(tools, Mode.TEXT)) is told
+    assert (
+        "Call registry__describe with a tool's name" in prompts.prompt(tools, Mode.TEXT)
+    ) is told
     assert "Call registry__describe" not in prompts.prompt(tools[1:], Mode.TEXT)
 
 
 @pytest.mark.requirement("I5-agent-loop")
 def test_the_artifact_holds_the_prompt_of_each_mode(tmp_path):
-    named(write(tmp_path, allowedModes=["text"]), "demo_more", summary="Does more.", requiresConfirmation="always")
+    named(
+        write(tmp_path, allowedModes=["text"]),
+        "demo_more",
+        summary="Does more.",
+        requiresConfirmation="always",
+    )
     said = json.loads(build.compile_tools(tmp_path).text)["prompts"]
     assert set(said) == {"voice", "text"}
     assert "**demo__more** (action): Does more." in said["voice"]
@@ -110,10 +132,17 @@ def test_documentation_is_read_when_it_is_asked_for(tmp_path):
     assert about.documentation(tool, tmp_path) is None
 
 
-@pytest.mark.parametrize("raw", [
-    {}, {"_meta": None}, {"_meta": {"io.glassd/build": "x"}}, {"_meta": {"io.glassd/build": {"folder": 1}}},
-    {"_meta": {"io.glassd/build": {"folder": "../demo_do"}}}, {"_meta": {"io.glassd/build": {"folder": "."}}},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {},
+        {"_meta": None},
+        {"_meta": {"io.glassd/build": "x"}},
+        {"_meta": {"io.glassd/build": {"folder": 1}}},
+        {"_meta": {"io.glassd/build": {"folder": "../demo_do"}}},
+        {"_meta": {"io.glassd/build": {"folder": "."}}},
+    ],
+)
 @pytest.mark.requirement("S2-58")
 def test_a_tool_without_documentation_has_none_and_no_path_leads_out(tmp_path, raw):
     write(tmp_path)
@@ -125,7 +154,9 @@ def test_a_tool_without_documentation_has_none_and_no_path_leads_out(tmp_path, r
 def test_a_cloud_tool_carries_its_documentation_and_names_no_folder_of_ours(tmp_path):
     tool = definitions(write(tmp_path), Source.CLOUD)["demo:do"]
     assert about.documentation(tool, tmp_path) is None
-    carried = Tool("a:b", source=Source.CLOUD, raw={"_meta": {"io.glassd/documentation": "x" * 70_000}})
+    carried = Tool(
+        "a:b", source=Source.CLOUD, raw={"_meta": {"io.glassd/documentation": "x" * 70_000}}
+    )
     assert about.documentation(carried, tmp_path) == "x" * about.MAX_DOCUMENTATION
     assert about.summary(tool) == "Does it."
 
@@ -133,9 +164,15 @@ def test_a_cloud_tool_carries_its_documentation_and_names_no_folder_of_ours(tmp_
 @pytest.mark.requirement("S2-59")
 def test_the_policy_of_a_tool_is_eight_fields(tmp_path):
     assert about.metadata(definitions(write(tmp_path))["demo:do"]) == {
-        "toolId": "demo:do", "version": "1.0.0", "category": "action", "sideEffects": "writes", "idempotent": False,
-        "requiresConfirmation": "policy", "allowedModes": ["text", "voice"], "latencyBudgetMs": 500,
-    }  # fmt: skip
+        "toolId": "demo:do",
+        "version": "1.0.0",
+        "category": "action",
+        "sideEffects": "writes",
+        "idempotent": False,
+        "requiresConfirmation": "policy",
+        "allowedModes": ["text", "voice"],
+        "latencyBudgetMs": 500,
+    }
 
 
 @pytest.mark.requirement("S2-60")

@@ -1,4 +1,6 @@
-"""The forms in which providers are told of a tool: what each says, what it loses, and when there is none."""
+"""The forms in which providers are told of a tool: what each says, what it loses, and when
+there is none.
+"""
 
 import copy
 import json
@@ -17,21 +19,42 @@ from tools_cache.schema import compile_schema
 from tools_cache.tool import Source
 
 SEARCH = {
-    "type": "object", "additionalProperties": False, "required": ["query"],
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["query"],
     "properties": {
         "query": {"type": "string", "description": "What to look for.", "minLength": 1},
-        "top_k": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5, "description": "How many."},
-        "filters": {"type": "object", "additionalProperties": False, "properties": {
-            "since": {"type": "string", "format": "date-time"}, "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 9},
-        }},
+        "top_k": {
+            "type": "integer",
+            "minimum": 1,
+            "maximum": 20,
+            "default": 5,
+            "description": "How many.",
+        },
+        "filters": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "since": {"type": "string", "format": "date-time"},
+                "tags": {"type": "array", "items": {"type": "string"}, "maxItems": 9},
+            },
+        },
         "order": {"type": "string", "enum": ["new", "best"]},
-        "score": {"type": "number"}, "exact": {"type": "boolean"},
+        "score": {"type": "number"},
+        "exact": {"type": "boolean"},
     },
-}  # fmt: skip
+}
 
 
 def told(schema=SEARCH, **changes):
-    return Told(**{"name": "kb:search", "description": "Search.", "parameters": copy.deepcopy(schema), **changes})
+    return Told(
+        **{
+            "name": "kb:search",
+            "description": "Search.",
+            "parameters": copy.deepcopy(schema),
+            **changes,
+        }
+    )
 
 
 def form(provider, schema=SEARCH, **changes):
@@ -50,23 +73,46 @@ def withheld(provider, schema, **changes):
 @pytest.mark.requirement("S2-28")
 def test_openai_gets_the_parameters_as_they_are():
     said, losses = form("openai")
-    assert said == {"type": "function", "function": {
-        "name": "kb__search", "description": "Search.", "parameters": SEARCH, "strict": False}}  # fmt: skip
+    assert said == {
+        "type": "function",
+        "function": {
+            "name": "kb__search",
+            "description": "Search.",
+            "parameters": SEARCH,
+            "strict": False,
+        },
+    }
     assert losses == ()
 
 
 def test_anthropic_gets_the_parameters_as_they_are():
-    assert form("anthropic") == ({"name": "kb__search", "description": "Search.", "input_schema": SEARCH}, ())
+    assert form("anthropic") == (
+        {"name": "kb__search", "description": "Search.", "input_schema": SEARCH},
+        (),
+    )
 
 
 @pytest.mark.requirement("S2-29")
 def test_gemini_gets_json_schema_without_extensions():
-    schema = {**SEARCH, "x-order": 1, "properties": {**SEARCH["properties"], "x-axis": {"type": "integer", "x-unit": "px", "default": {"x-a": 1}}}}
+    schema = {
+        **SEARCH,
+        "x-order": 1,
+        "properties": {
+            **SEARCH["properties"],
+            "x-axis": {"type": "integer", "x-unit": "px", "default": {"x-a": 1}},
+        },
+    }
     assert "x-axis: Gemini takes parameter names" in withheld("gemini", schema)
     schema["properties"]["x_axis"] = schema["properties"].pop("x-axis")
     said, losses = form("gemini", schema)
     assert sorted(said) == ["description", "name", "parametersJsonSchema"]
-    assert said["parametersJsonSchema"] == {**SEARCH, "properties": {**SEARCH["properties"], "x_axis": {"type": "integer", "default": {"x-a": 1}}}}
+    assert said["parametersJsonSchema"] == {
+        **SEARCH,
+        "properties": {
+            **SEARCH["properties"],
+            "x_axis": {"type": "integer", "default": {"x-a": 1}},
+        },
+    }
     assert losses == ("root: x-order is left out", "/properties/x_axis: x-unit is left out")
 
 
@@ -74,30 +120,59 @@ def test_gemini_gets_json_schema_without_extensions():
 def test_the_older_gemini_form_keeps_what_the_seeds_did_and_tells_every_loss():
     said, losses = form("geminiNative")
     assert said["parameters"] == {
-        "type": "OBJECT", "required": ["query"], "properties": {
+        "type": "OBJECT",
+        "required": ["query"],
+        "properties": {
             "query": {"type": "STRING", "description": "What to look for."},
             "top_k": {"type": "NUMBER", "description": "How many."},
-            "filters": {"type": "OBJECT", "properties": {"since": {"type": "STRING"}, "tags": {"type": "ARRAY", "items": {"type": "STRING"}}}},
-            "order": {"type": "STRING", "enum": ["new", "best"]}, "score": {"type": "NUMBER"}, "exact": {"type": "BOOLEAN"},
+            "filters": {
+                "type": "OBJECT",
+                "properties": {
+                    "since": {"type": "STRING"},
+                    "tags": {"type": "ARRAY", "items": {"type": "STRING"}},
+                },
+            },
+            "order": {"type": "STRING", "enum": ["new", "best"]},
+            "score": {"type": "NUMBER"},
+            "exact": {"type": "BOOLEAN"},
         },
-    }  # fmt: skip
+    }
     assert set(losses) == {
-        "root: additionalProperties is left out", "/properties/query: minLength is left out", "/properties/top_k: minimum is left out",
-        "/properties/top_k: maximum is left out", "/properties/top_k: default is left out", "/properties/top_k: type integer reads NUMBER",
-        "/properties/filters: additionalProperties is left out", "/properties/filters/properties/since: format is left out",
+        "root: additionalProperties is left out",
+        "/properties/query: minLength is left out",
+        "/properties/top_k: minimum is left out",
+        "/properties/top_k: maximum is left out",
+        "/properties/top_k: default is left out",
+        "/properties/top_k: type integer reads NUMBER",
+        "/properties/filters: additionalProperties is left out",
+        "/properties/filters/properties/since: format is left out",
         "/properties/filters/properties/tags: maxItems is left out",
-    }  # fmt: skip
+    }
 
 
-@pytest.mark.parametrize(("part", "said", "loss"), [
-    ({"type": ["string", "null"]}, {"type": "STRING", "nullable": True}, ()),
-    ({"type": ["integer", "null"]}, {"type": "NUMBER", "nullable": True}, ("/properties/p: type ['integer', 'null'] reads NUMBER",)),
-    ({"type": ["string", "integer"]}, {"type": "STRING"}, ("/properties/p: type ['string', 'integer'] reads STRING",)),
-    ({}, {"type": "STRING"}, ("/properties/p: no type reads STRING",)),
-    (True, {"type": "STRING"}, ("/properties/p: True reads STRING",)),
-    ({"type": "integer", "enum": [1, 2, None]}, {"type": "NUMBER", "enum": ["1", "2"]},
-     ("/properties/p: type integer reads NUMBER", "/properties/p: enum reads text")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("part", "said", "loss"),
+    [
+        ({"type": ["string", "null"]}, {"type": "STRING", "nullable": True}, ()),
+        (
+            {"type": ["integer", "null"]},
+            {"type": "NUMBER", "nullable": True},
+            ("/properties/p: type ['integer', 'null'] reads NUMBER",),
+        ),
+        (
+            {"type": ["string", "integer"]},
+            {"type": "STRING"},
+            ("/properties/p: type ['string', 'integer'] reads STRING",),
+        ),
+        ({}, {"type": "STRING"}, ("/properties/p: no type reads STRING",)),
+        (True, {"type": "STRING"}, ("/properties/p: True reads STRING",)),
+        (
+            {"type": "integer", "enum": [1, 2, None]},
+            {"type": "NUMBER", "enum": ["1", "2"]},
+            ("/properties/p: type integer reads NUMBER", "/properties/p: enum reads text"),
+        ),
+    ],
+)
 @pytest.mark.requirement("S2-30")
 def test_the_older_gemini_form_of_what_it_cannot_say(part, said, loss):
     made, losses = form("geminiNative", {"type": "object", "properties": {"p": part}})
@@ -110,21 +185,37 @@ def test_mcp_gets_the_hints_that_follow_from_side_effects():
 
     assert hints(writes=False) == {"readOnlyHint": True, "openWorldHint": False}
     assert hints(writes=True, idempotent=True, confirmed=True) == {
-        "readOnlyHint": False, "openWorldHint": False, "destructiveHint": True, "idempotentHint": True}  # fmt: skip
+        "readOnlyHint": False,
+        "openWorldHint": False,
+        "destructiveHint": True,
+        "idempotentHint": True,
+    }
     assert form("mcp")[0]["inputSchema"] == SEARCH
 
 
 @pytest.mark.requirement("S2-04")
 def test_what_writes_is_no_read_only_tool_for_mcp(tmp_path):
-    named(write(tmp_path), "demo_get", category="retrieval", sideEffects="read_only", idempotent=True, requiresConfirmation="never")
-    tools = {t["name"]: t["providerSchemas"]["mcp"]["annotations"] for t in json.loads(build.compile_tools(tmp_path).text)["tools"]}
+    named(
+        write(tmp_path),
+        "demo_get",
+        category="retrieval",
+        sideEffects="read_only",
+        idempotent=True,
+        requiresConfirmation="never",
+    )
+    tools = {
+        t["name"]: t["providerSchemas"]["mcp"]["annotations"]
+        for t in json.loads(build.compile_tools(tmp_path).text)["tools"]
+    }
     assert [tools[name]["readOnlyHint"] for name in ("demo:do", "demo:get")] == [False, True]
 
 
 @pytest.mark.parametrize("provider", ["openai", "openaiStrict", "anthropic"])
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf", "not", "enum"])
 def test_a_root_that_is_more_than_an_object_is_withheld_by_name(provider, keyword):
-    assert f"takes no {keyword} at the root" in withheld(provider, {"type": "object", keyword: {"const": 1} if keyword == "not" else [{}]})
+    assert f"takes no {keyword} at the root" in withheld(
+        provider, {"type": "object", keyword: {"const": 1} if keyword == "not" else [{}]}
+    )
 
 
 # ------------------------------------------------------------------ OpenAI, strict
@@ -138,26 +229,58 @@ def test_strict_requires_everything_and_lets_what_was_optional_be_null():
     made = function["parameters"]
     assert made["required"] == list(SEARCH["properties"])
     assert made["properties"]["query"] == {"type": "string", "description": "What to look for."}
-    assert made["properties"]["top_k"] == {"type": ["integer", "null"], "minimum": 1, "maximum": 20, "description": "How many."}
-    assert made["properties"]["order"] == {"type": ["string", "null"], "enum": ["new", "best", None]}
+    assert made["properties"]["top_k"] == {
+        "type": ["integer", "null"],
+        "minimum": 1,
+        "maximum": 20,
+        "description": "How many.",
+    }
+    assert made["properties"]["order"] == {
+        "type": ["string", "null"],
+        "enum": ["new", "best", None],
+    }
     assert made["properties"]["filters"]["required"] == ["since", "tags"]
     assert made["properties"]["filters"]["type"] == ["object", "null"]
-    assert set(losses) == {"/properties/query: minLength is left out", "/properties/top_k: default is left out"}
+    assert set(losses) == {
+        "/properties/query: minLength is left out",
+        "/properties/top_k: default is left out",
+    }
 
 
-@pytest.mark.parametrize(("schema", "says"), [
-    (closed(a={"allOf": [{}]}), "/properties/a: strict mode knows no allOf"),
-    (closed(a={"not": {}}), "knows no not"), (closed(a={"if": {}}), "knows no if"), ({**closed(), "dependentRequired": {}}, "knows no dependentRequired"),
-    (closed(a={}), "/properties/a: strict mode needs a schema that says a type"), (closed(a=True), "says a type"),
-    (closed(a={"type": "object", "additionalProperties": {"type": "string"}}), "knows no maps"),
-    (closed(a={"$ref": "#"}), "$ref into $defs only"),
-    (closed(a={"anyOf": [closed(b={"type": "string"}), {"type": "null"}]}), "no optional properties in a choice"),
-    ({"type": "object", "required": ["a"]}, "needs 'a', which is required, among the properties"),
-    (closed(a={"enum": [f"{n}" for n in range(1001)]}), "takes 1000 enum values; these are 1001"),
-    (closed(a={"enum": [f"{n:060}" for n in range(251)]}), "15000 characters of an enum"),
-    (closed(**{"a" * 60001: {"type": "null"}, "b" * 60000: {"type": "null"}}), "takes 120000 characters of names and values; these are 120001"),
-    (closed(**{f"p{n}": {"type": "null"} for n in range(5001)}), "takes 5000 properties; these are 5001"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        (closed(a={"allOf": [{}]}), "/properties/a: strict mode knows no allOf"),
+        (closed(a={"not": {}}), "knows no not"),
+        (closed(a={"if": {}}), "knows no if"),
+        ({**closed(), "dependentRequired": {}}, "knows no dependentRequired"),
+        (closed(a={}), "/properties/a: strict mode needs a schema that says a type"),
+        (closed(a=True), "says a type"),
+        (closed(a={"type": "object", "additionalProperties": {"type": "string"}}), "knows no maps"),
+        (closed(a={"$ref": "#"}), "$ref into $defs only"),
+        (
+            closed(a={"anyOf": [closed(b={"type": "string"}), {"type": "null"}]}),
+            "no optional properties in a choice",
+        ),
+        (
+            {"type": "object", "required": ["a"]},
+            "needs 'a', which is required, among the properties",
+        ),
+        (
+            closed(a={"enum": [f"{n}" for n in range(1001)]}),
+            "takes 1000 enum values; these are 1001",
+        ),
+        (closed(a={"enum": [f"{n:060}" for n in range(251)]}), "15000 characters of an enum"),
+        (
+            closed(**{"a" * 60001: {"type": "null"}, "b" * 60000: {"type": "null"}}),
+            "takes 120000 characters of names and values; these are 120001",
+        ),
+        (
+            closed(**{f"p{n}": {"type": "null"} for n in range(5001)}),
+            "takes 5000 properties; these are 5001",
+        ),
+    ],
+)
 @pytest.mark.requirement("I5-strict")
 def test_what_strict_mode_cannot_say_is_withheld_with_the_reason(schema, says):
     assert says in withheld("openaiStrict", schema)
@@ -176,16 +299,33 @@ def test_strict_mode_takes_ten_levels():
     assert "10 levels" in withheld("openaiStrict", nested(11))
 
 
-@pytest.mark.parametrize(("schema", "args", "stripped"), [
-    (SEARCH, {"query": "x", "top_k": None, "filters": None}, {"query": "x"}),
-    (SEARCH, {"query": "x", "filters": {"since": None, "tags": ["a"]}}, {"query": "x", "filters": {"tags": ["a"]}}),
-    (closed(a={"type": ["string", "null"]}), {"a": None}, {"a": None}),
-    (closed(a={"enum": ["x", None]}), {"a": None}, {"a": None}),
-    ({**closed(a={"type": "null"}), "required": ["a"]}, {"a": None}, {"a": None}),
-    (closed(a={"type": "array", "items": closed(b={"type": "string"})}), {"a": [{"b": None}, {"b": "x"}]}, {"a": [{}, {"b": "x"}]}),
-    ({**closed(a={"$ref": "#/$defs/A"}), "$defs": {"A": closed(b={"type": "string"})}}, {"a": {"b": None}}, {"a": {}}),
-    (SEARCH, {"query": None, "bogus": None}, {"query": None, "bogus": None}), (SEARCH, [None], [None]), (SEARCH, None, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("schema", "args", "stripped"),
+    [
+        (SEARCH, {"query": "x", "top_k": None, "filters": None}, {"query": "x"}),
+        (
+            SEARCH,
+            {"query": "x", "filters": {"since": None, "tags": ["a"]}},
+            {"query": "x", "filters": {"tags": ["a"]}},
+        ),
+        (closed(a={"type": ["string", "null"]}), {"a": None}, {"a": None}),
+        (closed(a={"enum": ["x", None]}), {"a": None}, {"a": None}),
+        ({**closed(a={"type": "null"}), "required": ["a"]}, {"a": None}, {"a": None}),
+        (
+            closed(a={"type": "array", "items": closed(b={"type": "string"})}),
+            {"a": [{"b": None}, {"b": "x"}]},
+            {"a": [{}, {"b": "x"}]},
+        ),
+        (
+            {**closed(a={"$ref": "#/$defs/A"}), "$defs": {"A": closed(b={"type": "string"})}},
+            {"a": {"b": None}},
+            {"a": {}},
+        ),
+        (SEARCH, {"query": None, "bogus": None}, {"query": None, "bogus": None}),
+        (SEARCH, [None], [None]),
+        (SEARCH, None, None),
+    ],
+)
 @pytest.mark.requirement("I5-strict")
 def test_nulls_of_a_strict_model_are_taken_out_before_validation(schema, args, stripped):
     before = copy.deepcopy(args)
@@ -193,19 +333,39 @@ def test_nulls_of_a_strict_model_are_taken_out_before_validation(schema, args, s
     assert args == before
 
 
-LEAVES = st.sampled_from([
-    {"type": "string"}, {"type": "integer", "minimum": 1}, {"type": ["boolean", "null"]}, {"type": "string", "enum": ["a", "b"]},
-    {"const": 3}, {"anyOf": [{"type": "string"}, {"type": "integer"}]}, {"type": "null"},
-])  # fmt: skip
+LEAVES = st.sampled_from(
+    [
+        {"type": "string"},
+        {"type": "integer", "minimum": 1},
+        {"type": ["boolean", "null"]},
+        {"type": "string", "enum": ["a", "b"]},
+        {"const": 3},
+        {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+        {"type": "null"},
+    ]
+)
 WHERE = st.text("abc", min_size=1, max_size=2)
 
 
 def objects(inner):
-    return st.dictionaries(WHERE, inner, max_size=3).flatmap(lambda parts: st.sets(st.sampled_from(sorted(parts))).map(
-        lambda required: {**closed(**parts), "required": sorted(required)}) if parts else st.just(closed()))  # fmt: skip
+    return st.dictionaries(WHERE, inner, max_size=3).flatmap(
+        lambda parts: (
+            st.sets(st.sampled_from(sorted(parts))).map(
+                lambda required: {**closed(**parts), "required": sorted(required)}
+            )
+            if parts
+            else st.just(closed())
+        )
+    )
 
 
-SCHEMAS = objects(st.recursive(LEAVES, lambda inner: objects(inner) | inner.map(lambda i: {"type": "array", "items": i}), max_leaves=6))
+SCHEMAS = objects(
+    st.recursive(
+        LEAVES,
+        lambda inner: objects(inner) | inner.map(lambda i: {"type": "array", "items": i}),
+        max_leaves=6,
+    )
+)
 VALUES = {"string": "a", "integer": 1, "boolean": True, "null": None}
 
 
@@ -214,7 +374,11 @@ def sample(schema, pick):
     if "const" in schema:
         return schema["const"]
     if "anyOf" in schema:
-        return None if {"type": "null"} in schema["anyOf"] and pick() else sample(schema["anyOf"][0], pick)
+        return (
+            None
+            if {"type": "null"} in schema["anyOf"] and pick()
+            else sample(schema["anyOf"][0], pick)
+        )
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
     if "null" in kinds and pick():
         return None
@@ -261,24 +425,38 @@ def test_every_form_is_always_built_and_one_that_is_gone_is_missed_by_name(tmp_p
 
 @pytest.mark.requirement("S2-30")
 def test_the_report_tells_every_loss(tmp_path):
-    report = build.compile_tools(write(tmp_path, parameters=closed(n={"type": "integer", "maximum": 3})))
+    report = build.compile_tools(
+        write(tmp_path, parameters=closed(n={"type": "integer", "maximum": 3}))
+    )
     lost = report.told["demo:do"].losses["geminiNative"]
     assert lost == (
-        "root: additionalProperties is left out", "/properties/n: maximum is left out", "/properties/n: type integer reads NUMBER")  # fmt: skip
+        "root: additionalProperties is left out",
+        "/properties/n: maximum is left out",
+        "/properties/n: type integer reads NUMBER",
+    )
     (only,) = json.loads(report.text)["tools"]
     assert only["losses"]["geminiNative"] == list(lost)
 
 
 def test_a_change_of_a_form_alone_is_a_new_version(tmp_path, monkeypatch):
     before = build.compile_tools(write(tmp_path)).version
-    monkeypatch.setattr("tools_cache.build.forms", lambda tool: forms(Told(name=tool.name, description="?", parameters={})))
+    monkeypatch.setattr(
+        "tools_cache.build.forms",
+        lambda tool: forms(Told(name=tool.name, description="?", parameters={})),
+    )
     assert build.compile_tools(tmp_path).version != before
 
 
 def test_all_forms_of_what_we_ship_are_made_and_known_by_one_alias():
     document = json.loads(build.compile_tools().text)
     for tool in document["tools"]:
-        assert set(tool["providerSchemas"]) >= {"mcp", "openai", "anthropic", "gemini", "geminiNative"}, tool["name"]
+        assert set(tool["providerSchemas"]) >= {
+            "mcp",
+            "openai",
+            "anthropic",
+            "gemini",
+            "geminiNative",
+        }, tool["name"]
         made = tool["providerSchemas"]
         names = {(f.get("function") or f)["name"] for f in made.values()}
         assert names == {tool["encodedName"]}
@@ -287,8 +465,12 @@ def test_all_forms_of_what_we_ship_are_made_and_known_by_one_alias():
 
 
 def test_the_daemon_reads_none_of_it(tmp_path):
-    """What models are told costs the daemon nothing: it is not in what `manifest` keeps, nor looked through."""
-    text = build.compile_tools(write(tmp_path, parameters=closed(only_here={"type": "string"}))).text
+    """What models are told costs the daemon nothing: it is not in what `manifest` keeps, nor
+    looked through.
+    """
+    text = build.compile_tools(
+        write(tmp_path, parameters=closed(only_here={"type": "string"}))
+    ).text
     (app,) = manifest.load(text.encode()).apps
     (tool,) = app.tools
     assert "providerSchemas" not in str(tool.raw)
@@ -298,4 +480,7 @@ def test_the_daemon_reads_none_of_it(tmp_path):
     for _ in range(manifest.MAX_NESTING + 5):
         deep = [deep]
     document["tools"] = deep
-    assert manifest.load(json.dumps(document).encode(), source=Source.LOCAL).version == document["version"]
+    assert (
+        manifest.load(json.dumps(document).encode(), source=Source.LOCAL).version
+        == document["version"]
+    )

@@ -1,4 +1,6 @@
-"""A fetched registry is read in a child: the same as here, and whatever it does to the child is survived."""
+"""A fetched registry is read in a child: the same as here, and whatever it does to the child is
+survived.
+"""
 
 import json
 import logging
@@ -14,12 +16,26 @@ from tools_cache.reader import ReaderFailed, document, read, uncompilable
 
 pytestmark = pytest.mark.enable_socket
 
-SCHEMAS = {"a:good": {"type": "object"}, "a:bad": {"type": "object", "properties": {"x": {"type": "strin"}}}, "a:bomb": {"type": "object", "anyOf": [{}] * 3000}}
+SCHEMAS = {
+    "a:good": {"type": "object"},
+    "a:bad": {"type": "object", "properties": {"x": {"type": "strin"}}},
+    "a:bomb": {"type": "object", "anyOf": [{}] * 3000},
+}
 
 
 def body(schemas=SCHEMAS, **tool):
-    tools = [{"name": name.partition(":")[2], "description": "", "inputSchema": schema, **tool} for name, schema in schemas.items()]
-    apps = [{"packageName": "a", "name": "A", "hardwareRequirements": [{"type": "CAMERA"}], "tools": tools}]
+    tools = [
+        {"name": name.partition(":")[2], "description": "", "inputSchema": schema, **tool}
+        for name, schema in schemas.items()
+    ]
+    apps = [
+        {
+            "packageName": "a",
+            "name": "A",
+            "hardwareRequirements": [{"type": "CAMERA"}],
+            "tools": tools,
+        }
+    ]
     return json.dumps({"version": "1", "sha256": manifest.digest(apps), "apps": apps}).encode()
 
 
@@ -39,7 +55,10 @@ async def test_a_child_reads_what_we_would_read_here():
 
 
 async def test_a_tool_list_becomes_a_document_there_too():
-    tools = [{"name": "a:x", "description": "", "inputSchema": {"type": "object"}}, {"name": "nameless"}]
+    tools = [
+        {"name": "a:x", "description": "", "inputSchema": {"type": "object"}},
+        {"name": "nameless"},
+    ]
     found = await read(json.dumps({"tools": tools}).encode(), kind="tools")
     assert [tool.name for app in found.registry.apps for tool in app.tools] == ["a:x"]
     assert [dropped.name for dropped in found.nameless] == ["nameless"]
@@ -71,7 +90,13 @@ async def test_a_child_that_dies_is_an_error(monkeypatch):
 
 
 async def test_a_child_that_dies_of_the_schemas_costs_their_check_alone(monkeypatch, caplog):
-    monkeypatch.setattr(reader, "_CHILD", reader._CHILD.replace("reader.main", "reader.uncompilable = lambda _: __import__('os')._exit(9); reader.main"))
+    monkeypatch.setattr(
+        reader,
+        "_CHILD",
+        reader._CHILD.replace(
+            "reader.main", "reader.uncompilable = lambda _: __import__('os')._exit(9); reader.main"
+        ),
+    )
     found = await read(body(), kind="registry")
     assert found.refused is None
     assert len(found.registry.apps[0].tools) == 3
@@ -89,7 +114,9 @@ async def test_a_child_that_hangs_is_ended(monkeypatch, tmp_path):
 
 async def test_without_a_child_it_is_read_here(monkeypatch):
     monkeypatch.setattr(reader.sys, "executable", "/nonexistent/python")
-    assert (await read(body(), kind="registry")).registry == document(body(), kind="registry").registry
+    assert (await read(body(), kind="registry")).registry == document(
+        body(), kind="registry"
+    ).registry
 
 
 def test_reading_costs_the_daemon_no_memory():

@@ -6,13 +6,18 @@ from tools_cache.frozen import frozen
 from tools_cache.schema import MAX_ARGS_DEPTH, compile_schema
 
 REMINDER = {
-    "type": "object", "additionalProperties": False, "required": ["text", "at"],
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["text", "at"],
     "properties": {
-        "text": {"type": "string", "minLength": 1}, "at": {"type": "string", "format": "date-time"},
-        "n": {"type": "integer", "minimum": 1}, "to": {"type": "array", "items": {"type": "string", "format": "email"}},
-        "a/b~c": {"type": "null"}, "o": {"type": "object"},
+        "text": {"type": "string", "minLength": 1},
+        "at": {"type": "string", "format": "date-time"},
+        "n": {"type": "integer", "minimum": 1},
+        "to": {"type": "array", "items": {"type": "string", "format": "email"}},
+        "a/b~c": {"type": "null"},
+        "o": {"type": "object"},
     },
-}  # fmt: skip
+}
 GOOD = {"text": "x", "at": "2026-11-21T10:00:00Z"}
 
 
@@ -26,8 +31,9 @@ def test_good_arguments_have_no_errors():
 
 @pytest.mark.requirement("S2-48")
 def test_every_error_is_reported_with_its_json_pointer():
-    assert paths({"text": "", "at": "tomorrow", "n": "3", "to": ["a@b.io", "nope"], "a/b~c": 1}) == [
-        "/at", "/a~1b~0c", "/n", "/text", "/to/1"]  # fmt: skip
+    assert paths(
+        {"text": "", "at": "tomorrow", "n": "3", "to": ["a@b.io", "nope"], "a/b~c": 1}
+    ) == ["/at", "/a~1b~0c", "/n", "/text", "/to/1"]
 
 
 def test_both_missing_fields_are_reported_at_the_root():
@@ -37,16 +43,27 @@ def test_both_missing_fields_are_reported_at_the_root():
 
 
 TOWN = {
-    "type": "object", "additionalProperties": False, "properties": {"place": {"$ref": "#/$defs/place"}, "text": {}, "title": {}},
-    "$defs": {"place": {"type": "object", "additionalProperties": False, "properties": {"town": {}}}},
-}  # fmt: skip
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {"place": {"$ref": "#/$defs/place"}, "text": {}, "title": {}},
+    "$defs": {
+        "place": {"type": "object", "additionalProperties": False, "properties": {"town": {}}}
+    },
+}
 
 
 @pytest.mark.requirement("I12-did-you-mean")
-@pytest.mark.parametrize(("args", "ends"), [
-    ({"txt": 1}, "; did you mean text?"), ({"place": {"twon": 1}}, "; did you mean town?"), ({"titel": 1, "txt": 2}, "; did you mean title, text?"),
-    ({"qqqq": 1}, "('qqqq' was unexpected)"), ({"text": 1, "txt": 2}, "('txt' was unexpected)"),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    ("args", "ends"),
+    [
+        ({"txt": 1}, "; did you mean text?"),
+        ({"place": {"twon": 1}}, "; did you mean town?"),
+        ({"titel": 1, "txt": 2}, "; did you mean title, text?"),
+        ({"qqqq": 1}, "('qqqq' was unexpected)"),
+        ({"text": 1, "txt": 2}, "('txt' was unexpected)"),
+    ],
+    ids=str,
+)
 def test_an_unknown_argument_is_answered_with_the_nearest_that_is_not_there_yet(args, ends):
     [problem] = compile_schema(TOWN).errors(args)
     assert problem["problem"].endswith(ends)
@@ -58,23 +75,40 @@ def test_unknown_arguments_are_refused_only_when_the_schema_says_so():
     assert paths({"zz": 1}, {"type": "object"}) == []
 
 
-@pytest.mark.parametrize(("value", "good"), [(3, True), (3.0, True), (3.5, False), ("3", False), (True, False), (None, False)])
+@pytest.mark.parametrize(
+    ("value", "good"),
+    [(3, True), (3.0, True), (3.5, False), ("3", False), (True, False), (None, False)],
+)
 def test_an_integer_is_a_whole_number_and_nothing_is_coerced(value, good):
     assert (paths({**GOOD, "n": value}) == []) is good
 
 
-@pytest.mark.parametrize(("start", "end", "wrong"), [
-    ("2026-11-21T10:00:00Z", "2026-11-21T10:00:00+00:00", ["/from"]), ("2026-11-21T11:00:00+02:00", "2026-11-21T09:00:01Z", []),
-    ("2026-11-21T10:00:00Z", "2026-11-21T09:59:59.9Z", ["/from"]), ("soon", "2026-11-21T09:00:00Z", []), ("2026-11-21T10:00:00Z", 5, []),
-    ("2026-11-21T10:00:00", "2026-11-21T09:00:00Z", []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("start", "end", "wrong"),
+    [
+        ("2026-11-21T10:00:00Z", "2026-11-21T10:00:00+00:00", ["/from"]),
+        ("2026-11-21T11:00:00+02:00", "2026-11-21T09:00:01Z", []),
+        ("2026-11-21T10:00:00Z", "2026-11-21T09:59:59.9Z", ["/from"]),
+        ("soon", "2026-11-21T09:00:00Z", []),
+        ("2026-11-21T10:00:00Z", 5, []),
+        ("2026-11-21T10:00:00", "2026-11-21T09:00:00Z", []),
+    ],
+)
 def test_one_moment_can_be_told_to_come_before_another(start, end, wrong):
-    assert paths({"from": start, "to": end}, {"type": "object", "x-glassd-before": {"from": "to", "to": ["x"]}}) == wrong
+    assert (
+        paths(
+            {"from": start, "to": end},
+            {"type": "object", "x-glassd-before": {"from": "to", "to": ["x"]}},
+        )
+        == wrong
+    )
 
 
 @pytest.mark.parametrize("said", [["from"], "from", {"from": {}}, None])
 def test_an_order_that_is_none_is_heeded_by_nobody(said):
-    assert paths({"from": "2026-11-21T10:00:00Z"}, {"type": "object", "x-glassd-before": said}) == []
+    assert (
+        paths({"from": "2026-11-21T10:00:00Z"}, {"type": "object", "x-glassd-before": said}) == []
+    )
 
 
 def test_null_is_no_object():
@@ -98,18 +132,31 @@ def test_arguments_larger_than_a_message_are_refused():
 
 
 def test_a_problem_does_not_quote_a_megabyte():
-    problems = compile_schema({"properties": {"x": {"type": "integer"}}}).errors({"x": "a" * 100_000})
+    problems = compile_schema({"properties": {"x": {"type": "integer"}}}).errors(
+        {"x": "a" * 100_000}
+    )
     assert len(problems[0]["problem"]) <= schemas.MAX_PROBLEM
 
 
 def test_there_are_at_most_a_hundred_errors():
-    problems = compile_schema({"properties": {"x": {"items": {"type": "string"}}}}).errors({"x": [1] * 1000})
+    problems = compile_schema({"properties": {"x": {"items": {"type": "string"}}}}).errors(
+        {"x": [1] * 1000}
+    )
     assert len(problems) == schemas.MAX_ERRORS
 
 
-@pytest.mark.parametrize("bad", [
-    {"type": "strin"}, {"pattern": "("}, {"$ref": "#/$defs/none"}, {"$schema": "urn:never-heard-of"}, [], None, {"x": b""},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"type": "strin"},
+        {"pattern": "("},
+        {"$ref": "#/$defs/none"},
+        {"$schema": "urn:never-heard-of"},
+        [],
+        None,
+        {"x": b""},
+    ],
+)
 def test_a_schema_that_is_none_is_refused(bad):
     with pytest.raises(BadDefinition, match="Invalid JSON Schema in parameters: "):
         compile_schema(bad)
@@ -151,7 +198,10 @@ def test_a_hostile_pattern_does_not_hang():
 
 
 def test_draft_7_is_honoured_when_it_is_named():
-    draft7 = {"$schema": "http://json-schema.org/draft-07/schema#", "properties": {"x": {"items": [{"type": "string"}]}}}
+    draft7 = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "properties": {"x": {"items": [{"type": "string"}]}},
+    }
     assert paths({"x": [1]}, draft7) == ["/x/0"]
 
 
@@ -191,5 +241,9 @@ def test_the_bound_on_nesting_is_the_same_on_every_python():
 
 @pytest.mark.parametrize("moment", ["2026-11-23T{}:00:00Z", "2026-11-23t{}:00:00z"])
 def test_moments_in_the_wrong_order_are_seen_however_they_are_written(moment):
-    found = list(schemas._out_of_order({"start": "end"}, {"start": moment.format("10"), "end": moment.format("09")}))
+    found = list(
+        schemas._out_of_order(
+            {"start": "end"}, {"start": moment.format("10"), "end": moment.format("09")}
+        )
+    )
     assert found == [{"path": "/start", "problem": "must be before /end"}]

@@ -1,6 +1,8 @@
-"""JSON Schema 2020-12 as it really behaves behind our wrapper: keywords, formats, references, defaults, bounds, errors.
+"""JSON Schema 2020-12 as it really behaves behind our wrapper: keywords, formats, references,
+defaults, bounds, errors.
 
-Vectors written from the specification's own rules; nothing here knows which library stands behind `compile_schema`.
+Vectors written from the specification's own rules; nothing here knows which library stands behind
+`compile_schema`.
 """
 
 import http.server
@@ -24,8 +26,15 @@ def good(value, schema):
     return paths(value, schema) == []
 
 
-REFS = {"$defs": {"A": {"$anchor": "a", "type": "integer"}}, "properties": {"x": {"$ref": "#a"}, "y": {"$ref": "#/$defs/A"}}}
-TREE = {"$id": "urn:tree", "$dynamicAnchor": "node", "properties": {"kids": {"items": {"$dynamicRef": "#node"}}, "v": {"type": "integer"}}}
+REFS = {
+    "$defs": {"A": {"$anchor": "a", "type": "integer"}},
+    "properties": {"x": {"$ref": "#a"}, "y": {"$ref": "#/$defs/A"}},
+}
+TREE = {
+    "$id": "urn:tree",
+    "$dynamicAnchor": "node",
+    "properties": {"kids": {"items": {"$dynamicRef": "#node"}}, "v": {"type": "integer"}},
+}
 KEYWORDS = {
     "type list": ({"type": ["string", "null"]}, [None, "a"], [1, [], False]),
     "integer": ({"type": "integer"}, [3, 3.0, -1, 2**70], [3.5, "3", True, None]),
@@ -37,27 +46,74 @@ KEYWORDS = {
     "length counts characters": ({"maxLength": 2}, ["äö", "😀😀"], ["abc"]),
     "pattern is a search": ({"pattern": "b+"}, ["abc"], ["ac"]),
     "pattern knows unicode classes": ({"pattern": r"^\p{L}+$"}, ["Grüße", "λόγος"], ["a1", ""]),
-    "prefixItems": ({"prefixItems": [{"type": "integer"}], "items": False}, [[1], []], [["a"], [1, 2]]),
-    "items follow prefixItems": ({"prefixItems": [True], "items": {"type": "integer"}}, [["a", 1]], [["a", "b"]]),
-    "contains": ({"contains": {"const": 1}, "minContains": 2, "maxContains": 3}, [[1, 1]], [[1], [1, 1, 1, 1]]),
-    "uniqueItems": ({"uniqueItems": True}, [[1, True], [0, False]], [[1, 1.0], [{"a": 1}, {"a": 1}]]),
+    "prefixItems": (
+        {"prefixItems": [{"type": "integer"}], "items": False},
+        [[1], []],
+        [["a"], [1, 2]],
+    ),
+    "items follow prefixItems": (
+        {"prefixItems": [True], "items": {"type": "integer"}},
+        [["a", 1]],
+        [["a", "b"]],
+    ),
+    "contains": (
+        {"contains": {"const": 1}, "minContains": 2, "maxContains": 3},
+        [[1, 1]],
+        [[1], [1, 1, 1, 1]],
+    ),
+    "uniqueItems": (
+        {"uniqueItems": True},
+        [[1, True], [0, False]],
+        [[1, 1.0], [{"a": 1}, {"a": 1}]],
+    ),
     "unevaluatedItems": ({"prefixItems": [True], "unevaluatedItems": False}, [[1]], [[1, 2]]),
     "unevaluatedProperties": (
-        {"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False}, [{"a": 1}], [{"b": 1}, {"a": 1, "b": 1}]),
+        {"allOf": [{"properties": {"a": True}}], "unevaluatedProperties": False},
+        [{"a": 1}],
+        [{"b": 1}, {"a": 1, "b": 1}],
+    ),
     "dependentRequired": ({"dependentRequired": {"a": ["b"]}}, [{}, {"a": 1, "b": 1}], [{"a": 1}]),
-    "dependentSchemas": ({"dependentSchemas": {"a": {"maxProperties": 1}}}, [{"a": 1}], [{"a": 1, "b": 2}]),
+    "dependentSchemas": (
+        {"dependentSchemas": {"a": {"maxProperties": 1}}},
+        [{"a": 1}],
+        [{"a": 1, "b": 2}],
+    ),
     "propertyNames": ({"propertyNames": {"maxLength": 1}}, [{"a": 1}], [{"ab": 1}]),
-    "patternProperties": ({"patternProperties": {"^n_": {"type": "number"}}, "additionalProperties": False}, [{"n_a": 1}], [{"n_a": "x"}, {"a": 1}]),
-    "if then else": ({"if": {"required": ["a"]}, "then": {"required": ["b"]}, "else": {"required": ["c"]}}, [{"a": 1, "b": 1}, {"c": 1}], [{"a": 1}, {}]),
+    "patternProperties": (
+        {"patternProperties": {"^n_": {"type": "number"}}, "additionalProperties": False},
+        [{"n_a": 1}],
+        [{"n_a": "x"}, {"a": 1}],
+    ),
+    "if then else": (
+        {"if": {"required": ["a"]}, "then": {"required": ["b"]}, "else": {"required": ["c"]}},
+        [{"a": 1, "b": 1}, {"c": 1}],
+        [{"a": 1}, {}],
+    ),
     "oneOf is exactly one": ({"oneOf": [{"type": "number"}, {"minimum": 2}]}, [1, "a"], [3]),
     "not": ({"not": {"type": "null"}}, [0], [None]),
     "true and false": ({"properties": {"a": False, "b": True}}, [{"b": 1}], [{"a": 1}]),
     "$ref to an anchor": (REFS, [{"x": 1, "y": 2}], [{"x": "a"}, {"y": "a"}]),
-    "$ref beside keywords": ({"$defs": {"A": {"type": "integer"}}, "$ref": "#/$defs/A", "minimum": 3}, [3], [2, "a"]),
-    "a tree by $dynamicRef": (TREE, [{"kids": [{"kids": [{"v": 1}]}]}], [{"kids": [{"kids": [{"v": "x"}]}]}]),
-    "content is an annotation": ({"contentEncoding": "base64", "contentMediaType": "application/json"}, ["not base64!"], []),
-    "unknown keywords pass": ({"x-mcp-header": {"k": 1}, "nullable": True, "type": "string"}, ["a"], [None]),
-}  # fmt: skip
+    "$ref beside keywords": (
+        {"$defs": {"A": {"type": "integer"}}, "$ref": "#/$defs/A", "minimum": 3},
+        [3],
+        [2, "a"],
+    ),
+    "a tree by $dynamicRef": (
+        TREE,
+        [{"kids": [{"kids": [{"v": 1}]}]}],
+        [{"kids": [{"kids": [{"v": "x"}]}]}],
+    ),
+    "content is an annotation": (
+        {"contentEncoding": "base64", "contentMediaType": "application/json"},
+        ["not base64!"],
+        [],
+    ),
+    "unknown keywords pass": (
+        {"x-mcp-header": {"k": 1}, "nullable": True, "type": "string"},
+        ["a"],
+        [None],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", KEYWORDS)
@@ -69,20 +125,40 @@ def test_a_keyword_of_2020_12_means_what_the_specification_says(name):
 
 
 FORMATS = {
-    "date": (["2026-02-28", "2024-02-29"], ["2026-02-29", "26-2-28", "2026-02-28T00:00:00Z", "tomorrow"]),
-    "date-time": (["2026-11-21T10:00:00Z", "2026-11-21t10:00:00.5+01:00", "1998-12-31T23:59:60Z"],
-                  ["tomorrow", "2026-11-21", "2026-11-21T10:00:00", "2026-11-21T10:00:00Z\n", "2026-11-21T25:00:00Z"]),
+    "date": (
+        ["2026-02-28", "2024-02-29"],
+        ["2026-02-29", "26-2-28", "2026-02-28T00:00:00Z", "tomorrow"],
+    ),
+    "date-time": (
+        ["2026-11-21T10:00:00Z", "2026-11-21t10:00:00.5+01:00", "1998-12-31T23:59:60Z"],
+        [
+            "tomorrow",
+            "2026-11-21",
+            "2026-11-21T10:00:00",
+            "2026-11-21T10:00:00Z\n",
+            "2026-11-21T25:00:00Z",
+        ],
+    ),
     "time": (["10:00:00Z", "23:59:59.999+00:00"], ["10:00", "24:00:00Z"]),
     "duration": (["P1D", "PT36H", "P1Y2M3DT4H5M6S", "P4W"], ["1D", "P", "PT", "P1D2W"]),
-    "email": (["a@example.org", "a.b+c@example.org"], ["nope", "a@", "@b", "a b@example.org", "2962"]),
+    "email": (
+        ["a@example.org", "a.b+c@example.org"],
+        ["nope", "a@", "@b", "a b@example.org", "2962"],
+    ),
     "hostname": (["example.org", "localhost"], ["-a.org", "a_b.org", "a..b"]),
     "ipv4": (["127.0.0.1"], ["256.0.0.1", "127.0.0", "127.0.0.01", "0x7f000001"]),
     "ipv6": (["::1", "fe80::1:2"], ["::g", "1:2:3", "12345::"]),
-    "uri": (["https://example.org/a?b#c", "urn:isbn:1"], ["example.org", "/relative", "http://a b", "\\\\share"]),
+    "uri": (
+        ["https://example.org/a?b#c", "urn:isbn:1"],
+        ["example.org", "/relative", "http://a b", "\\\\share"],
+    ),
     "uri-reference": (["/relative", "#x"], ["a b", "\\\\share"]),
     "uri-template": (["/a/{b}"], ["/a/{b"]),
     "iri": (["https://ü.example/ä"], ["ä b"]),
-    "uuid": (["2eb8aa08-aa98-11ea-b4aa-73b441d16380"], ["2eb8aa08", "2eb8aa08-aa98-11ea-b4aa73b441d16380"]),
+    "uuid": (
+        ["2eb8aa08-aa98-11ea-b4aa-73b441d16380"],
+        ["2eb8aa08", "2eb8aa08-aa98-11ea-b4aa73b441d16380"],
+    ),
     "json-pointer": (["", "/a/0", "/a~1b"], ["a", "/~"]),
     "relative-json-pointer": (["0", "1/a"], ["/a", "-1/a", "01/a"]),
     "regex": (["^a+$"], ["(", "a{2,1}"]),
@@ -137,29 +213,62 @@ def test_no_reference_ever_leaves_the_schema(served, tmp_path):
     file = tmp_path / "schema.json"
     file.write_text("true")
     for where in (url, file.as_uri(), "//127.0.0.1/schema", "other.json", "urn:other"):
-        for wrap in (lambda ref: {"$ref": ref}, lambda ref: {"allOf": [{"$dynamicRef": ref}]}, lambda ref: {"$schema": ref}):
+        for wrap in (
+            lambda ref: {"$ref": ref},
+            lambda ref: {"allOf": [{"$dynamicRef": ref}]},
+            lambda ref: {"$schema": ref},
+        ):
             with pytest.raises(BadDefinition, match=r"^Invalid JSON Schema in parameters: "):
-                compile_schema({"properties": {"x": wrap(where)}} if "$schema" not in wrap(where) else wrap(where))
+                compile_schema(
+                    {"properties": {"x": wrap(where)}}
+                    if "$schema" not in wrap(where)
+                    else wrap(where)
+                )
     assert asked == []
 
 
 KB = {
-    "type": "object", "additionalProperties": False, "required": ["query"], "properties": {
-        "query": {"type": "string", "minLength": 1}, "top_k": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
-        "filters": {"type": "object", "additionalProperties": False, "properties": {
-            "since": {"type": "string", "format": "date-time"}, "lang": {"type": "string", "default": "en"}}},
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["query"],
+    "properties": {
+        "query": {"type": "string", "minLength": 1},
+        "top_k": {"type": "integer", "minimum": 1, "maximum": 20, "default": 5},
+        "filters": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "since": {"type": "string", "format": "date-time"},
+                "lang": {"type": "string", "default": "en"},
+            },
+        },
     },
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize(("args", "wrong"), [
-    ({"query": "x"}, []), ({"query": "x", "top_k": 3}, []), ({"query": "x", "top_k": 3.0}, []), ({"query": "x", "filters": {}}, []),
-    ({"query": "x", "top_k": "3"}, ["/top_k"]), ({"query": "x", "top_k": 3.5}, ["/top_k"]), ({"query": "x", "top_k": True}, ["/top_k"]),
-    ({"query": "x", "top_k": None}, ["/top_k"]), ({"query": "x", "filters": None}, ["/filters"]), ({"query": "x", "filters": []}, ["/filters"]),
-    ({"query": 5}, ["/query"]), ({"query": "x", "bogus": 1}, ["root"]), ({"query": "x", "filters": {"since": 5}}, ["/filters/since"]),
-    ({"query": "x", "filters": {"since": "tomorrow", "z": 1}}, ["/filters", "/filters/since"]),
-    ({"top_k": 99, "filters": {"since": "tomorrow"}, "bogus": 1}, ["/filters/since", "/top_k", "root", "root"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("args", "wrong"),
+    [
+        ({"query": "x"}, []),
+        ({"query": "x", "top_k": 3}, []),
+        ({"query": "x", "top_k": 3.0}, []),
+        ({"query": "x", "filters": {}}, []),
+        ({"query": "x", "top_k": "3"}, ["/top_k"]),
+        ({"query": "x", "top_k": 3.5}, ["/top_k"]),
+        ({"query": "x", "top_k": True}, ["/top_k"]),
+        ({"query": "x", "top_k": None}, ["/top_k"]),
+        ({"query": "x", "filters": None}, ["/filters"]),
+        ({"query": "x", "filters": []}, ["/filters"]),
+        ({"query": 5}, ["/query"]),
+        ({"query": "x", "bogus": 1}, ["root"]),
+        ({"query": "x", "filters": {"since": 5}}, ["/filters/since"]),
+        ({"query": "x", "filters": {"since": "tomorrow", "z": 1}}, ["/filters", "/filters/since"]),
+        (
+            {"top_k": 99, "filters": {"since": "tomorrow"}, "bogus": 1},
+            ["/filters/since", "/top_k", "root", "root"],
+        ),
+    ],
+)
 @pytest.mark.requirement("S2-36", "S2-37", "S2-48", "S0-52", "S0-53", "S0-54")
 def test_arguments_are_judged_in_depth_and_never_bent(args, wrong):
     validator = compile_schema(KB)
@@ -170,7 +279,9 @@ def test_arguments_are_judged_in_depth_and_never_bent(args, wrong):
 def test_every_missing_field_is_named():
     problems = compile_schema({"required": ["first", "second", "third"]}).errors({})
     assert len(problems) == 3
-    assert {w for w in ("first", "second", "third") if any(w in p["problem"] for p in problems)} == {"first", "second", "third"}
+    assert {
+        w for w in ("first", "second", "third") if any(w in p["problem"] for p in problems)
+    } == {"first", "second", "third"}
 
 
 @pytest.mark.requirement("S0-51", "C-07")
@@ -182,14 +293,43 @@ def test_further_arguments_are_taken_unless_the_schema_closes():
 DEFAULTS = {
     "null is an answer": (KB, {"query": "x", "top_k": None}, {"query": "x", "top_k": None}),
     "filled beside what is given": (KB, {"query": "x"}, {"query": "x", "top_k": 5}),
-    "children of a parent that is there": (KB, {"query": "x", "filters": {}}, {"query": "x", "top_k": 5, "filters": {"lang": "en"}}),
-    "not through a reference": ({"properties": {"a": {"$ref": "#/$defs/D"}}, "$defs": {"D": {"type": "object", "properties": {"b": {"default": 1}}}}},
-                                {"a": {}}, {"a": {}}),
-    "nothing in a choice": ({"anyOf": [{"properties": {"a": {"default": 1}}}], "oneOf": [{"properties": {"b": {"default": 1}}}]}, {}, {}),
-    "every object of a list": ({"properties": {"l": {"items": {"properties": {"a": {"default": []}}}}}}, {"l": [{}, {"a": 1}]}, {"l": [{"a": []}, {"a": 1}]}),
-    "not in prefixItems": ({"properties": {"l": {"prefixItems": [{"properties": {"a": {"default": 1}}}]}}}, {"l": [{}]}, {"l": [{}]}),
-    "nothing under additionalProperties": ({"additionalProperties": {"properties": {"a": {"default": 1}}}}, {"x": {}}, {"x": {}}),
-}  # fmt: skip
+    "children of a parent that is there": (
+        KB,
+        {"query": "x", "filters": {}},
+        {"query": "x", "top_k": 5, "filters": {"lang": "en"}},
+    ),
+    "not through a reference": (
+        {
+            "properties": {"a": {"$ref": "#/$defs/D"}},
+            "$defs": {"D": {"type": "object", "properties": {"b": {"default": 1}}}},
+        },
+        {"a": {}},
+        {"a": {}},
+    ),
+    "nothing in a choice": (
+        {
+            "anyOf": [{"properties": {"a": {"default": 1}}}],
+            "oneOf": [{"properties": {"b": {"default": 1}}}],
+        },
+        {},
+        {},
+    ),
+    "every object of a list": (
+        {"properties": {"l": {"items": {"properties": {"a": {"default": []}}}}}},
+        {"l": [{}, {"a": 1}]},
+        {"l": [{"a": []}, {"a": 1}]},
+    ),
+    "not in prefixItems": (
+        {"properties": {"l": {"prefixItems": [{"properties": {"a": {"default": 1}}}]}}},
+        {"l": [{}]},
+        {"l": [{}]},
+    ),
+    "nothing under additionalProperties": (
+        {"additionalProperties": {"properties": {"a": {"default": 1}}}},
+        {"x": {}},
+        {"x": {}},
+    ),
+}
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
@@ -199,7 +339,9 @@ def test_defaults_are_filled_in_their_places_only(name):
     assert compile_schema(schema).filled(args) == filled
 
 
-@pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(.*a){20}$", "(x+x+)+y", "^([a-z]+)*[A-Z]$"])
+@pytest.mark.parametrize(
+    "pattern", ["^(a+)+$", "^(a|a)*$", "^(.*a){20}$", "(x+x+)+y", "^([a-z]+)*[A-Z]$"]
+)
 @pytest.mark.requirement("I5-json-schema")
 def test_a_pattern_made_to_hang_does_not(pattern):
     """A backtracking engine needs minutes for these; the test's own time limit is the proof."""
@@ -207,9 +349,13 @@ def test_a_pattern_made_to_hang_does_not(pattern):
     assert paths({"v": value}, {"properties": {"v": {"pattern": pattern}}}) in (["/v"], ["root"])
 
 
-@pytest.mark.parametrize(("schema", "says"), [
-    ({"const": "x" * schemas.MAX_SCHEMA_BYTES}, "bytes; at most 65536"), ({"anyOf": [{}] * 2001}, "more than 2000 subschemas"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("schema", "says"),
+    [
+        ({"const": "x" * schemas.MAX_SCHEMA_BYTES}, "bytes; at most 65536"),
+        ({"anyOf": [{}] * 2001}, "more than 2000 subschemas"),
+    ],
+)
 @pytest.mark.requirement("I5-json-schema")
 def test_a_schema_beyond_the_bounds_is_refused_before_it_is_compiled(schema, says):
     with pytest.raises(BadDefinition, match=says):
@@ -218,14 +364,31 @@ def test_a_schema_beyond_the_bounds_is_refused_before_it_is_compiled(schema, say
 
 NAMES = st.text("abz", min_size=1, max_size=2)
 PARTS = st.recursive(
-    st.sampled_from([
-        {"type": "string"}, {"type": "string", "format": "date"}, {"type": "integer", "minimum": 1, "default": 2}, {"type": ["string", "null"]},
-        {"type": "number", "default": "x"}, {"enum": ["a", "b"]}, {"const": 1}, {"type": "strin"}, {"pattern": "("}, {"format": "nope"}, {"minLenght": 1},
-        {"anyOf": [{"default": 1}]}, {"$ref": "#/nowhere"}, True, {},
-    ]),
-    lambda inner: st.dictionaries(NAMES, inner, max_size=3).map(lambda p: closed(**p)) | inner.map(lambda i: {"type": "array", "items": i}),
+    st.sampled_from(
+        [
+            {"type": "string"},
+            {"type": "string", "format": "date"},
+            {"type": "integer", "minimum": 1, "default": 2},
+            {"type": ["string", "null"]},
+            {"type": "number", "default": "x"},
+            {"enum": ["a", "b"]},
+            {"const": 1},
+            {"type": "strin"},
+            {"pattern": "("},
+            {"format": "nope"},
+            {"minLenght": 1},
+            {"anyOf": [{"default": 1}]},
+            {"$ref": "#/nowhere"},
+            True,
+            {},
+        ]
+    ),
+    lambda inner: (
+        st.dictionaries(NAMES, inner, max_size=3).map(lambda p: closed(**p))
+        | inner.map(lambda i: {"type": "array", "items": i})
+    ),
     max_leaves=5,
-)  # fmt: skip
+)
 PARAMETERS = st.dictionaries(NAMES, PARTS, max_size=3).map(lambda parts: closed(**parts))
 
 
@@ -241,7 +404,12 @@ def test_what_the_build_accepts_never_fails_to_load(folder, parameters):
     report = build.compile_tools(write(folder, parameters=parameters))
     if report.text is None:
         assert {p.finding.rule for p in report.failures} <= {
-            "parameters-schema", "parameters-format", "parameters-keyword", "parameters-bad-default", "parameters-unused-default"}  # fmt: skip
+            "parameters-schema",
+            "parameters-format",
+            "parameters-keyword",
+            "parameters-bad-default",
+            "parameters-unused-default",
+        }
         return
     registry = manifest.load(report.text.encode(), source=Source.LOCAL)
     assert registry.dropped == ()

@@ -1,4 +1,6 @@
-"""A small world for tests of the uplink: the real service, a real database, and a cloud that does what a test says."""
+"""A small world for tests of the uplink: the real service, a real database, and a cloud that
+does what a test says.
+"""
 
 import asyncio
 import uuid
@@ -25,7 +27,9 @@ DONE = ToolResponse(data={"text": "bread"}, meta={"tool": "list"})
 
 
 def a_call(**changes) -> ToolCall:
-    basis = ToolCall(call_id=str(uuid.uuid4()), tool="app:list", args={"n": 1}, origin=CallOrigin.CLI, ttl_s=30.0)
+    basis = ToolCall(
+        call_id=str(uuid.uuid4()), tool="app:list", args={"n": 1}, origin=CallOrigin.CLI, ttl_s=30.0
+    )
     return replace(basis, **changes)
 
 
@@ -54,19 +58,25 @@ class Cloud:
                 packet = await self.link.receive()
                 packet.ack()
                 message = wire.decode(
-                    packet.payload, content_type=packet.content_type, user_properties=packet.user_properties,
+                    packet.payload,
+                    content_type=packet.content_type,
+                    user_properties=packet.user_properties,
                     correlation=packet.correlation,
-                )  # fmt: skip
+                )
                 self.heard.append(Heard(packet, message))
 
     def of(self, kind: str) -> list[Heard]:
         return [h for h in self.heard if h.kind == kind]
 
     async def wait_for(self, kind: str, count: int = 1, *, deadline_s: float = 40.0) -> list[Heard]:
-        await until(lambda: len(self.of(kind)) >= count, deadline_s=deadline_s, what=f"{count} × {kind}")
+        await until(
+            lambda: len(self.of(kind)) >= count, deadline_s=deadline_s, what=f"{count} × {kind}"
+        )
         return self.of(kind)
 
-    async def say(self, kind: str, body: dict, *, topic: str = TOPICS.result, as_json: bool = False, **more) -> int:
+    async def say(
+        self, kind: str, body: dict, *, topic: str = TOPICS.result, as_json: bool = False, **more
+    ) -> int:
         payload, content_type = wire.encode(kind, body, json=as_json)
         more.setdefault("content_type", content_type)
         more.setdefault("user_properties", (("k", str(kind)),))
@@ -80,16 +90,33 @@ class Cloud:
 
     async def invoke(self, call: ToolCall, *, reply: str = TOPICS.reply("me"), **more) -> None:
         more.setdefault("correlation", wire.correlation_of(call.call_id))
-        await self.say(Kind.CALL, wire.call_to_body(call), topic=TOPICS.invoke, response_topic=reply, **more)
+        await self.say(
+            Kind.CALL, wire.call_to_body(call), topic=TOPICS.invoke, response_topic=reply, **more
+        )
 
 
 @asynccontextmanager
 async def cloud(port: int, *, workers: bool = True, fetches: bool = True):
-    """Connect as a worker without a session, listening to everything an edge says; its answers only when it `fetches`."""
+    """Connect as a worker without a session, listening to everything an edge says; its answers
+    only when it `fetches`.
+    """
     everybody = Topics.for_cloud("default")
-    async with Connection(BrokerOptions(host=HOST, port=port, client_id=f"cloud-{uuid.uuid4().hex[:6]}", clean_start=True,
-                                        session_expiry_s=0)) as link:  # fmt: skip
-        filters = [everybody.presence, everybody.capabilities, everybody.cancel, everybody.delivery, everybody.event("+")]
+    async with Connection(
+        BrokerOptions(
+            host=HOST,
+            port=port,
+            client_id=f"cloud-{uuid.uuid4().hex[:6]}",
+            clean_start=True,
+            session_expiry_s=0,
+        )
+    ) as link:
+        filters = [
+            everybody.presence,
+            everybody.capabilities,
+            everybody.cancel,
+            everybody.delivery,
+            everybody.event("+"),
+        ]
         filters += [everybody.reply("+")] if fetches else []
         await link.subscribe(*filters, *([everybody.shared_call("tools")] if workers else []))
         seen = Cloud(link)
@@ -106,10 +133,21 @@ class Edge:
 
     def __init__(self, folder, **options) -> None:
         self.folder = folder
-        self.options = UplinkOptions(**{
-            "edge_id": EDGE, "host": HOST, "reconnect_min_s": 0.02, "reconnect_max_s": 0.2, "stable_s": 1.0, "resend_s": 0.1,
-            "will_delay_s": 0, "keepalive_s": 2, "ack_timeout_s": 1.5, "version": "0.1.0", **options,
-        })  # fmt: skip
+        self.options = UplinkOptions(
+            **{
+                "edge_id": EDGE,
+                "host": HOST,
+                "reconnect_min_s": 0.02,
+                "reconnect_max_s": 0.2,
+                "stable_s": 1.0,
+                "resend_s": 0.1,
+                "will_delay_s": 0,
+                "keepalive_s": 2,
+                "ack_timeout_s": 1.5,
+                "version": "0.1.0",
+                **options,
+            }
+        )
         self.clock = Clock.system()
         self.bus = Bus()
         self.happened: list[Happening] = []
@@ -121,7 +159,9 @@ class Edge:
         self.inbox = Inbox(self.db, self.clock)
         self.outbox = Outbox(self.db, self.clock)
         try:
-            self.uplink = MqttUplink(self.options, outbox=self.outbox, inbox=self.inbox, bus=self.bus, clock=self.clock)
+            self.uplink = MqttUplink(
+                self.options, outbox=self.outbox, inbox=self.inbox, bus=self.bus, clock=self.clock
+            )
         except ValueError:
             await self.db.close()
             raise
@@ -130,7 +170,9 @@ class Edge:
         return self
 
     def start(self) -> None:
-        self._tasks = [asyncio.create_task(job()) for job in (self.uplink.run, self._watch, self._consume)]
+        self._tasks = [
+            asyncio.create_task(job()) for job in (self.uplink.run, self._watch, self._consume)
+        ]
 
     async def _watch(self) -> None:
         with self.bus.listen() as listener:
@@ -160,17 +202,25 @@ class Edge:
         await until(lambda: self.uplink.status().up, deadline_s=deadline_s, what="uplink up")
 
     async def down(self, *, deadline_s: float = 40.0) -> None:
-        """Wait until the link of this moment is gone; the next one may be up before anybody looks."""
+        """Wait until the link of this moment is gone; the next one may be up before anybody
+        looks.
+        """
         connections = self.uplink._retained.connections
         await until(
-            lambda: not self.uplink.status().up or self.uplink._retained.connections != connections, deadline_s=deadline_s, what="uplink down"
+            lambda: not self.uplink.status().up or self.uplink._retained.connections != connections,
+            deadline_s=deadline_s,
+            what="uplink down",
         )
 
     def got(self, kind: type) -> list:
         return [m for m in self.messages if isinstance(m, kind)]
 
     async def wait_for(self, kind: type, count: int = 1, *, deadline_s: float = 40.0) -> list:
-        await until(lambda: len(self.got(kind)) >= count, deadline_s=deadline_s, what=f"{count} × {kind.__name__}")
+        await until(
+            lambda: len(self.got(kind)) >= count,
+            deadline_s=deadline_s,
+            what=f"{count} × {kind.__name__}",
+        )
         return self.got(kind)
 
 

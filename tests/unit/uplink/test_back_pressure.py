@@ -1,4 +1,6 @@
-"""When answers pile up: new invocations stay with the broker, everything else goes on, and nothing is lost or overtaken."""
+"""When answers pile up: new invocations stay with the broker, everything else goes on, and
+nothing is lost or overtaken.
+"""
 
 import asyncio
 import uuid
@@ -47,25 +49,44 @@ class World:
 
     async def fill(self) -> None:
         """One answer that nobody fetches: the bound."""
-        self.flight = await self.outward.store("answer", Kind.RESULT, "earlier", topic=TOPICS.reply("me"), body={}, ttl_s=600.0)
+        self.flight = await self.outward.store(
+            "answer", Kind.RESULT, "earlier", topic=TOPICS.reply("me"), body={}, ttl_s=600.0
+        )
 
     async def hear(self, *packets: Inbound) -> None:
         await self.inward.take(packets)
 
-    def packet(self, kind: str, call_id: str, body: dict, *, topic: str = TOPICS.invoke, reply: str | None = TOPICS.reply("me")) -> Inbound:
+    def packet(
+        self,
+        kind: str,
+        call_id: str,
+        body: dict,
+        *,
+        topic: str = TOPICS.invoke,
+        reply: str | None = TOPICS.reply("me"),
+    ) -> Inbound:
         number = self.packets = self.packets + 1
         payload, content_type = wire.encode(kind, body)
         return Inbound(
-            topic=topic, payload=payload, qos=1, retain=False, content_type=content_type,
-            correlation=wire.correlation_of(call_id), response_topic=reply, user_properties=(("k", str(kind)),),
-            expiry_s=None, ack=lambda: self.acked.append(number),
-        )  # fmt: skip
+            topic=topic,
+            payload=payload,
+            qos=1,
+            retain=False,
+            content_type=content_type,
+            correlation=wire.correlation_of(call_id),
+            response_topic=reply,
+            user_properties=(("k", str(kind)),),
+            expiry_s=None,
+            ack=lambda: self.acked.append(number),
+        )
 
     def invoke(self, call) -> Inbound:
         return self.packet(Kind.CALL, call.call_id, wire.call_to_body(call))
 
     def result(self, call_id: str) -> Inbound:
-        return self.packet(Kind.RESULT, call_id, wire.result_body(call_id, DONE), topic=TOPICS.result, reply=None)
+        return self.packet(
+            Kind.RESULT, call_id, wire.result_body(call_id, DONE), topic=TOPICS.result, reply=None
+        )
 
     async def consume(self) -> None:
         async for message in self.inward.messages():
@@ -73,7 +94,11 @@ class World:
             await self.inward.handled(message)
 
     def ids(self, kind: type) -> list[str]:
-        return [m.call.call_id if isinstance(m, Invoked) else m.call_id for m in self.got if isinstance(m, kind)]
+        return [
+            m.call.call_id if isinstance(m, Invoked) else m.call_id
+            for m in self.got
+            if isinstance(m, kind)
+        ]
 
 
 @pytest.fixture
@@ -102,7 +127,9 @@ async def test_results_pass_a_held_invocation_and_packets_are_acknowledged_in_or
     await until(lambda: world.ids(CallResult) == [R1, R2, R3])
     assert (world.acked, world.ids(Invoked)) == ([1], [])
     await world.outward.forget(world.flight)
-    await until(lambda: len(world.ids(Invoked)) == 2, deadline_s=FULL_RETRY_S / 2)  # at once, not at the next look
+    await until(
+        lambda: len(world.ids(Invoked)) == 2, deadline_s=FULL_RETRY_S / 2
+    )  # at once, not at the next look
     assert world.ids(Invoked) == [first.call_id, second.call_id]
     assert world.acked == [1, 2, 3, 4, 5]
 
@@ -111,15 +138,19 @@ async def test_a_later_invocation_and_a_cancellation_do_not_overtake_a_held_one(
     first, second = a_call(), a_call()
     await world.fill()
     await world.hear(world.invoke(first))
-    await world.hear(world.packet(Kind.CANCEL, first.call_id, {"id": first.call_id, "reason": "no"}))
+    await world.hear(
+        world.packet(Kind.CANCEL, first.call_id, {"id": first.call_id, "reason": "no"})
+    )
     await world.hear(world.invoke(second), world.result(R1))
     await until(lambda: world.ids(CallResult) == [R1])
     assert world.ids(InvokeCancelled) == []
     await world.outward.forget(world.flight)
     await until(lambda: len(world.got) == 4)
     assert world.got[1:] == [
-        world.got[1], InvokeCancelled(first.call_id, "no"), world.got[3],
-    ]  # fmt: skip
+        world.got[1],
+        InvokeCancelled(first.call_id, "no"),
+        world.got[3],
+    ]
     assert world.ids(Invoked) == [first.call_id, second.call_id]
 
 
@@ -135,7 +166,9 @@ async def test_a_held_invocation_begins_with_what_is_left_of_its_life(world):
 
 
 @pytest.mark.parametrize(("ttl_s", "waited"), [(60.0, HOLD_S), (3.0, 3.0)])
-async def test_an_invocation_held_too_long_is_answered_and_lets_the_others_through(world, monkeypatch, ttl_s, waited):
+async def test_an_invocation_held_too_long_is_answered_and_lets_the_others_through(
+    world, monkeypatch, ttl_s, waited
+):
     monkeypatch.setattr(inward_module, "FULL_RETRY_S", 0.02)
     call = a_call(ttl_s=ttl_s)
     await world.fill()
@@ -147,7 +180,11 @@ async def test_an_invocation_held_too_long_is_answered_and_lets_the_others_throu
     ((aside, _),) = world.outward._asides
     response = wire.ToolResponse.from_json({k: v for k, v in aside.body.items() if k != "id"})
     assert (aside.topic, aside.id) == (TOPICS.reply("me"), call.call_id)
-    assert (response.error.code, response.error.retryable, response.error.retry_after_ms) == ("RATE_LIMIT", True, 20)
+    assert (response.error.code, response.error.retryable, response.error.retry_after_ms) == (
+        "RATE_LIMIT",
+        True,
+        20,
+    )
     await world.outward.forget(world.flight)
     await world.hear(world.result(R2))
     await until(lambda: world.ids(CallResult) == [R1, R2])
@@ -171,7 +208,9 @@ async def test_a_new_connection_forgets_what_the_last_one_held_and_takes_its_rep
 
 @pytest.mark.enable_socket
 @pytest.mark.mosquitto
-async def test_over_a_broker_what_waits_while_nobody_fetches_answers_is_answered_in_the_end(tmp_path, broker):
+async def test_over_a_broker_what_waits_while_nobody_fetches_answers_is_answered_in_the_end(
+    tmp_path, broker
+):
     calls = [a_call(ttl_s=60.0) for _ in range(40)]
     answered: set[str] = set()
     async with edge(tmp_path, port=broker.port) as near:
@@ -205,7 +244,9 @@ async def test_over_a_broker_what_waits_while_nobody_fetches_answers_is_answered
 @pytest.mark.enable_socket
 @pytest.mark.mosquitto
 @pytest.mark.parametrize("start", [mosquitto, iotcore])
-async def test_a_result_that_passes_a_held_invocation_costs_no_broker_the_connection(tmp_path, start):
+async def test_a_result_that_passes_a_held_invocation_costs_no_broker_the_connection(
+    tmp_path, start
+):
     """Some brokers hang up when an acknowledgement comes out of order."""
     with start(tmp_path) as broker:
         async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:

@@ -20,7 +20,12 @@ def test_jitter_is_full():
 
 def test_only_a_link_that_was_stable_starts_over():
     backoff = Backoff(lambda: 1.0, first_s=1.0, stable_s=60.0)
-    assert [backoff.after(0.0), backoff.after(59.9), backoff.after(60.0), backoff.after(0.0)] == [1, 2, 1, 2]
+    assert [backoff.after(0.0), backoff.after(59.9), backoff.after(60.0), backoff.after(0.0)] == [
+        1,
+        2,
+        1,
+        2,
+    ]
 
 
 def test_a_minimum_holds_whatever_chance_says():

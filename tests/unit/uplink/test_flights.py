@@ -11,7 +11,16 @@ def flights():
 
 
 def a_flight(seq, *, lane="call", dies_at=100.0, accepted=False):
-    return Flight(seq, lane, "call" if lane == "call" else "result", f"id{seq}", "t", 0.0, dies_at, accepted=accepted)
+    return Flight(
+        seq,
+        lane,
+        "call" if lane == "call" else "result",
+        f"id{seq}",
+        "t",
+        0.0,
+        dies_at,
+        accepted=accepted,
+    )
 
 
 def test_new_flights_are_due_at_once_in_order():
@@ -141,7 +150,11 @@ def test_never_sent_and_never_taken_read_differently():
 
 @pytest.mark.parametrize(
     ("reason", "code", "retryable"),
-    [(0x87, ErrorCode.AUTH, False), (0x97, ErrorCode.RATE_LIMIT, True), (0x83, ErrorCode.NETWORK_ERROR, True)],
+    [
+        (0x87, ErrorCode.AUTH, False),
+        (0x97, ErrorCode.RATE_LIMIT, True),
+        (0x83, ErrorCode.NETWORK_ERROR, True),
+    ],
 )
 def test_a_refusal_by_the_broker_says_what_and_what_to_do(reason, code, retryable):
     error = refused(a_flight(1), reason, "Not authorized").error

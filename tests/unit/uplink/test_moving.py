@@ -38,7 +38,11 @@ async def test_what_waited_without_a_cloud_is_said_to_the_one_that_comes(tmp_pat
 async def test_a_link_that_is_up_says_goodbye_and_the_next_one_is_elsewhere(tmp_path):
     (tmp_path / "b").mkdir()
     with mosquitto(tmp_path) as here, mosquitto(tmp_path / "b") as there:
-        async with edge(tmp_path, port=here.port) as near, cloud(here.port) as old, cloud(there.port) as new:
+        async with (
+            edge(tmp_path, port=here.port) as near,
+            cloud(here.port) as old,
+            cloud(there.port) as new,
+        ):
             near.start()
             await near.up()
             near.uplink.use(elsewhere(near, port=there.port))
@@ -51,7 +55,9 @@ async def test_a_link_that_is_up_says_goodbye_and_the_next_one_is_elsewhere(tmp_
 
 async def test_an_uplink_that_rests_after_a_failure_tries_the_new_address_at_once(tmp_path):
     with mosquitto(tmp_path) as broker:
-        async with edge(tmp_path, port=free_port(), reconnect_min_s=3600.0, reconnect_max_s=3600.0) as near:
+        async with edge(
+            tmp_path, port=free_port(), reconnect_min_s=3600.0, reconnect_max_s=3600.0
+        ) as near:
             near.start()
             await near.down()
             from tests.e2e.broker import until

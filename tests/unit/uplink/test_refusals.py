@@ -1,4 +1,6 @@
-"""What the broker does not take: too large ends at once, everything else is tried again, and status says so meanwhile."""
+"""What the broker does not take: too large ends at once, everything else is tried again, and
+status says so meanwhile.
+"""
 
 import asyncio
 import os
@@ -53,7 +55,9 @@ async def test_a_call_larger_than_the_broker_takes_fails_at_once_and_the_others_
 
 
 @pytest.mark.requirement("I11-too-large")
-async def test_a_large_call_queued_before_the_limit_was_known_ends_with_its_size_and_the_limit(tmp_path):
+async def test_a_large_call_queued_before_the_limit_was_known_ends_with_its_size_and_the_limit(
+    tmp_path,
+):
     port = free_port()
     async with edge(tmp_path, port=port) as near:
         near.start()
@@ -64,7 +68,11 @@ async def test_a_large_call_queued_before_the_limit_was_known_ends_with_its_size
             async with cloud(port) as far:
                 (result,) = await near.wait_for(CallResult)
                 error = result.response.error
-                assert (result.call_id, error.code, error.retryable) == (big.call_id, ErrorCode.INVALID_ARGUMENTS, False)
+                assert (result.call_id, error.code, error.retryable) == (
+                    big.call_id,
+                    ErrorCode.INVALID_ARGUMENTS,
+                    False,
+                )
                 assert error.details["limit"] == LIMIT
                 assert error.details["size"] > 3000
                 await far.wait_for("call")
@@ -112,7 +120,10 @@ async def test_a_result_larger_than_the_broker_takes_is_answered_as_an_error(tmp
                     await near.uplink.answer(invoked, big)
                 (heard, *_) = await far.wait_for("result")
                 error = heard.message.body["error"]
-                assert (heard.message.id, error["code"]) == (invoked.call.call_id, "EXECUTION_ERROR")
+                assert (heard.message.id, error["code"]) == (
+                    invoked.call.call_id,
+                    "EXECUTION_ERROR",
+                )
                 assert str(LIMIT) in error["message"]
                 await until(lambda: near.uplink.status().outbox == 0)
                 assert await near.outbox.count() == 0
@@ -123,13 +134,19 @@ async def test_a_report_larger_than_the_broker_takes_is_an_alarm_and_costs_nothi
     with limited(tmp_path) as broker:
         async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
             near.start()
-            await near.uplink.announce(capabilities={"model": "m", "tools": ["t" * 3000]}, glasses="connected")
+            await near.uplink.announce(
+                capabilities={"model": "m", "tools": ["t" * 3000]}, glasses="connected"
+            )
             await near.up()
             await until(lambda: alarms(near) == [("uplink.refused", False)])
             await near.uplink.submit(a_call())
             await far.wait_for("call")
-            await near.uplink.announce(capabilities={"model": "m", "tools": []}, glasses="connected")
-            await until(lambda: alarms(near) == [("uplink.refused", False), ("uplink.refused", True)])
+            await near.uplink.announce(
+                capabilities={"model": "m", "tools": []}, glasses="connected"
+            )
+            await until(
+                lambda: alarms(near) == [("uplink.refused", False), ("uplink.refused", True)]
+            )
 
 
 @pytest.mark.requirement("I11-too-large")
@@ -156,7 +173,13 @@ async def test_a_packet_of_exactly_the_limit_is_sent_and_one_byte_more_is_not(tm
             try:
                 async with link:
                     assert link.max_packet == limit
-                    await link.publish("a/topic", b"x" * length, content_type="t", correlation=b"c" * 16, user_properties=[("k", "v")])
+                    await link.publish(
+                        "a/topic",
+                        b"x" * length,
+                        content_type="t",
+                        correlation=b"c" * 16,
+                        user_properties=[("k", "v")],
+                    )
             except PacketTooLarge as error:
                 return -error.size
             except Exception:  # noqa: BLE001 - nobody acknowledges here
@@ -185,18 +208,24 @@ async def test_calls_results_and_reports_refused_for_a_while_are_delivered_when_
                 await near.uplink.submit(call)
             invoked = Invoked(a_call(), TOPICS.reply("me"))
             await near.uplink.answer(invoked, DONE)
-            await near.uplink.tell_delivery(calls[0].call_id, DeliveryReport(Delivery.SHOWN), age_s=1.0)
+            await near.uplink.tell_delivery(
+                calls[0].call_id, DeliveryReport(Delivery.SHOWN), age_s=1.0
+            )
             await until(lambda: alarms(near) == [("uplink.refused", False)])
             (alarm,) = [h for h in near.happened if isinstance(h, Alarmed)]
             assert "access list" in alarm.text
             assert near.got(CallResult) == []
             acl.write_text("topic readwrite #\n")
             os.kill(broker.process.pid, signal.SIGHUP)
-            wanted = {call.call_id for call in calls}  # one that was not accepted in time comes twice
+            wanted = {
+                call.call_id for call in calls
+            }  # one that was not accepted in time comes twice
             await until(lambda: {h.message.id for h in far.of("call")} == wanted)
             await far.wait_for("result")
             await far.wait_for("delivery")
-            await until(lambda: alarms(near) == [("uplink.refused", False), ("uplink.refused", True)])
+            await until(
+                lambda: alarms(near) == [("uplink.refused", False), ("uplink.refused", True)]
+            )
             assert near.uplink.status().up
 
 
@@ -216,17 +245,22 @@ async def test_a_call_refused_until_its_deadline_says_so_and_ends_the_alarm(tmp_
             assert (error.code, error.details["reason_code"]) == (ErrorCode.AUTH, 0x87)
             assert error.details["attempts"] > 1
             assert TOPICS.call("tools") in error.suggestion
-            await until(lambda: alarms(near) == [("uplink.refused", False), ("uplink.refused", True)])
+            await until(
+                lambda: alarms(near) == [("uplink.refused", False), ("uplink.refused", True)]
+            )
             assert near.uplink.status().outbox == 0
 
 
 @asynccontextmanager
 async def refusing(tmp_path, rule: str):
-    """A broker that lets nobody publish but by `rule`, and what lets everybody publish everything."""
+    """A broker that lets nobody publish but by `rule`, and what lets everybody publish
+    everything.
+    """
     acl = tmp_path / "acl"
     acl.write_text(f"{rule}\ntopic read #\n")
     acl.chmod(0o600)
     with mosquitto(tmp_path, extra=f"acl_file {acl}") as broker:
+
         def allow() -> None:
             acl.write_text("topic readwrite #\n")
             os.kill(broker.process.pid, signal.SIGHUP)
@@ -235,9 +269,17 @@ async def refusing(tmp_path, rule: str):
 
 
 @pytest.mark.requirement("I11-refused")
-@pytest.mark.parametrize("allowed", ["", f"{TOPICS.prefix}/presence", f"{TOPICS.prefix}/capabilities"])
-async def test_presence_and_report_refused_for_a_while_are_published_when_that_ends(tmp_path, allowed):
-    async with refusing(tmp_path, f"topic write {allowed}" if allowed else "") as (port, allow), cloud(port) as far, edge(tmp_path, port=port) as near:
+@pytest.mark.parametrize(
+    "allowed", ["", f"{TOPICS.prefix}/presence", f"{TOPICS.prefix}/capabilities"]
+)
+async def test_presence_and_report_refused_for_a_while_are_published_when_that_ends(
+    tmp_path, allowed
+):
+    async with (
+        refusing(tmp_path, f"topic write {allowed}" if allowed else "") as (port, allow),
+        cloud(port) as far,
+        edge(tmp_path, port=port) as near,
+    ):
         near.start()
         await near.uplink.announce(capabilities={"model": "m", "tools": []}, glasses="connected")
         await near.up()
@@ -251,14 +293,19 @@ async def test_presence_and_report_refused_for_a_while_are_published_when_that_e
 
 @pytest.mark.requirement("I11-refused")
 async def test_the_alarm_of_a_refused_event_ends_with_the_next_one_that_goes_through(tmp_path):
-    async with refusing(tmp_path, f"topic write {TOPICS.presence}") as (port, allow), edge(tmp_path, port=port) as near:
+    async with (
+        refusing(tmp_path, f"topic write {TOPICS.presence}") as (port, allow),
+        edge(tmp_path, port=port) as near,
+    ):
         near.start()
         await near.up()
         await near.uplink.tell_event("tap", {})
         await until(lambda: alarms(near) == [("uplink.refused", False)])
         allow()
         async with cloud(port) as far, asyncio.timeout(40):
-            while alarms(near) == [("uplink.refused", False)]:  # the broker reads its rules when it gets to it
+            while alarms(near) == [
+                ("uplink.refused", False)
+            ]:  # the broker reads its rules when it gets to it
                 await near.uplink.tell_event("battery", {})
                 await asyncio.sleep(0.05)
             await far.wait_for("event")
@@ -266,17 +313,24 @@ async def test_the_alarm_of_a_refused_event_ends_with_the_next_one_that_goes_thr
 
 
 @pytest.mark.requirement("I11-refused")
-@pytest.mark.parametrize("to", [{"tenant": "other"}, {"host": None}], ids=["another tenant", "no cloud"])
+@pytest.mark.parametrize(
+    "to", [{"tenant": "other"}, {"host": None}], ids=["another tenant", "no cloud"]
+)
 async def test_the_alarms_end_when_the_edge_leaves_the_broker_that_refused(tmp_path, to):
     elsewhere = Topics("other", TOPICS.edge_id)
-    async with refusing(tmp_path, f"topic write {elsewhere.prefix}/#") as (port, _allow), edge(tmp_path, port=port) as near:
+    async with (
+        refusing(tmp_path, f"topic write {elsewhere.prefix}/#") as (port, _allow),
+        edge(tmp_path, port=port) as near,
+    ):
         near.start()
         await near.up()
         await near.uplink.tell_event("tap", {})
         await until(lambda: alarms(near) == [("uplink.refused", False)])
         near.uplink._note_duplicate()
         near.uplink.use(replace(near.options, **to))
-        await until(lambda: {("uplink.refused", True), ("uplink.taken_over", True)} <= set(alarms(near)))
+        await until(
+            lambda: {("uplink.refused", True), ("uplink.taken_over", True)} <= set(alarms(near))
+        )
 
 
 async def acknowledging(reader, writer, answer) -> None:
@@ -297,7 +351,9 @@ async def acknowledging(reader, writer, answer) -> None:
             writer.write(bytes([0x90, 6]) + body[:2] + b"\x00\x00\x00\x00")
         elif kind >> 4 == 3:
             at = 2 + int.from_bytes(body[:2], "big")
-            writer.write(bytes([0x40, 3]) + body[at : at + 2] + bytes([await answer(body[2:at].decode())]))
+            writer.write(
+                bytes([0x40, 3]) + body[at : at + 2] + bytes([await answer(body[2:at].decode())])
+            )
 
 
 @pytest.mark.parametrize("code", [0x90, 0x99])
@@ -306,12 +362,18 @@ async def test_a_refusal_that_no_repetition_changes_ends_the_call_at_once(tmp_pa
     async def answer(_topic):
         return code
 
-    async with serving(lambda r, w: acknowledging(r, w, answer)) as port, edge(tmp_path, port=port) as near:
+    async with (
+        serving(lambda r, w: acknowledging(r, w, answer)) as port,
+        edge(tmp_path, port=port) as near,
+    ):
         near.start()
         await near.up()
         await near.uplink.submit(a_call())
         (result,) = await near.wait_for(CallResult)
-        assert (result.response.error.code, result.response.error.details["attempts"]) == (ErrorCode.NETWORK_ERROR, 1)
+        assert (result.response.error.code, result.response.error.details["attempts"]) == (
+            ErrorCode.NETWORK_ERROR,
+            1,
+        )
 
 
 @pytest.mark.requirement("I11-refused")
@@ -325,7 +387,10 @@ async def test_a_call_withdrawn_before_the_broker_refuses_it_leaves_no_alarm(tmp
         await withdrawn.wait()
         return 0x87
 
-    async with serving(lambda r, w: acknowledging(r, w, answer)) as port, edge(tmp_path, port=port) as near:
+    async with (
+        serving(lambda r, w: acknowledging(r, w, answer)) as port,
+        edge(tmp_path, port=port) as near,
+    ):
         near.start()
         await near.up()
         await near.uplink.submit(call := a_call())

@@ -1,4 +1,6 @@
-"""The uplink against a real broker: calls out and answers in, once each, whatever breaks between."""
+"""The uplink against a real broker: calls out and answers in, once each, whatever breaks
+between.
+"""
 
 import asyncio
 import time
@@ -44,7 +46,13 @@ async def test_a_call_goes_out_once_and_its_answer_comes_back_in_order(tmp_path,
             await near.uplink.submit(call)
             (heard,) = await far.wait_for("call")
             got = wire.body_to_call(heard.message)
-            assert (got.call_id, got.tool, got.args, got.turn_id, got.idempotency_key) == (call.call_id, "app:list", {"n": 1}, "t", "k")
+            assert (got.call_id, got.tool, got.args, got.turn_id, got.idempotency_key) == (
+                call.call_id,
+                "app:list",
+                {"n": 1},
+                "t",
+                "k",
+            )
             assert 29 < got.ttl_s <= 30
             packet = heard.packet
             assert packet.topic == TOPICS.call("tools")
@@ -56,7 +64,11 @@ async def test_a_call_goes_out_once_and_its_answer_comes_back_in_order(tmp_path,
             await far.say(Kind.PROGRESS, {"id": call.call_id, "text": "looking"})
             await far.answer(call.call_id)
             await near.wait_for(CallResult)
-            assert near.messages == [CallAccepted(call.call_id), CallProgress(call.call_id, "looking"), CallResult(call.call_id, DONE)]
+            assert near.messages == [
+                CallAccepted(call.call_id),
+                CallProgress(call.call_id, "looking"),
+                CallResult(call.call_id, DONE),
+            ]
             await until(lambda: near.uplink.status().outbox == 0)
             assert await near.outbox.count() == 0
             assert await near.inbox.unhandled() == []
@@ -152,7 +164,12 @@ async def test_nobody_listening_is_not_delivery(tmp_path, broker):
 
 
 @pytest.mark.parametrize(
-    ("says", "code"), [((), ErrorCode.NOT_ACCEPTED), (("accepted",), ErrorCode.TIMEOUT), (("accepted", "progress"), ErrorCode.DEADLINE_EXPIRED)]
+    ("says", "code"),
+    [
+        ((), ErrorCode.NOT_ACCEPTED),
+        (("accepted",), ErrorCode.TIMEOUT),
+        (("accepted", "progress"), ErrorCode.DEADLINE_EXPIRED),
+    ],
 )
 async def test_a_call_nobody_answers_ends_in_one_of_three_ways(tmp_path, broker, says, code):
     async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
@@ -163,9 +180,14 @@ async def test_a_call_nobody_answers_ends_in_one_of_three_ways(tmp_path, broker,
         for word in says:
             await far.say(word, {"id": call.call_id, "text": "x"})
         (result,) = await near.wait_for(CallResult)
-        assert (result.call_id, result.response.error.code, result.own) == (call.call_id, code, True)
+        assert (result.call_id, result.response.error.code, result.own) == (
+            call.call_id,
+            code,
+            True,
+        )
         assert await near.outbox.count() == 0
-        # The late result still comes through, once, so that it can be kept; it is not for us to hide it.
+        # The late result still comes through, once, so that it can be kept; it is not for us to
+        # hide it.
         await far.answer(call.call_id)
         await far.answer(call.call_id)
         late = await near.wait_for(CallResult, 2)
@@ -177,7 +199,11 @@ async def test_a_call_nobody_answers_ends_in_one_of_three_ways(tmp_path, broker,
 
 
 async def test_a_withdrawn_call_is_not_sent_again_and_every_worker_is_told(tmp_path, broker):
-    async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far, cloud(broker.port, workers=False) as other:
+    async with (
+        edge(tmp_path, port=broker.port) as near,
+        cloud(broker.port) as far,
+        cloud(broker.port, workers=False) as other,
+    ):
         near.start()
         call = a_call()
         await near.uplink.submit(call)
@@ -185,7 +211,10 @@ async def test_a_withdrawn_call_is_not_sent_again_and_every_worker_is_told(tmp_p
         await near.uplink.withdraw(call.call_id, "the wearer said stop")
         for seen in (far, other):
             (heard,) = await seen.wait_for("cancel")
-            assert (heard.message.id, heard.message.body["reason"]) == (call.call_id, "the wearer said stop")
+            assert (heard.message.id, heard.message.body["reason"]) == (
+                call.call_id,
+                "the wearer said stop",
+            )
         sent = len(far.of("call"))
         await near.uplink.withdraw(call.call_id, "again")
         await near.uplink.withdraw("nobody", "x")
@@ -218,7 +247,9 @@ async def test_a_full_outbox_and_a_call_too_large_are_refused_and_lose_nothing(t
 # ------------------------------------------------------------------ what breaks between
 
 
-async def test_a_broker_that_comes_back_without_its_sessions_gets_everything_again(tmp_path, broker):
+async def test_a_broker_that_comes_back_without_its_sessions_gets_everything_again(
+    tmp_path, broker
+):
     async with edge(tmp_path, port=broker.port, resend_s=30.0) as near:
         near.start()
         await near.uplink.announce(capabilities={"model": "m"}, glasses="connected")
@@ -234,7 +265,8 @@ async def test_a_broker_that_comes_back_without_its_sessions_gets_everything_aga
         await near.down()
         broker.start()
         async with cloud(broker.port) as far:
-            # The worker's result for `taken` may have died with the broker's session, so it is asked again too.
+            # The worker's result for `taken` may have died with the broker's session, so it is
+            # asked again too.
             heard = await far.wait_for("call", 2)
             assert [h.message.id for h in heard] == [taken.call_id, waiting.call_id]
             await far.wait_for("presence")
@@ -247,7 +279,11 @@ async def test_a_broker_that_comes_back_without_its_sessions_gets_everything_aga
 
 
 async def test_a_cut_keeps_the_session_and_sends_only_what_nobody_took(tmp_path, broker):
-    async with proxy(broker.port) as middle, edge(tmp_path, port=middle.port, resend_s=30.0) as near, cloud(broker.port) as far:
+    async with (
+        proxy(broker.port) as middle,
+        edge(tmp_path, port=middle.port, resend_s=30.0) as near,
+        cloud(broker.port) as far,
+    ):
         near.start()
         taken, waiting = a_call(), a_call()
         await near.uplink.submit(taken)
@@ -270,8 +306,13 @@ async def test_a_cut_keeps_the_session_and_sends_only_what_nobody_took(tmp_path,
 
 
 async def test_a_silent_link_is_replaced_and_nothing_is_lost(tmp_path, broker):
-    # Shortened: keep-alive 2 s here, 8 s by default; detected after twice that, or when a PUBACK is overdue.
-    async with proxy(broker.port) as middle, edge(tmp_path, port=middle.port) as near, cloud(broker.port) as far:
+    # Shortened: keep-alive 2 s here, 8 s by default; detected after twice that, or when a PUBACK is
+    # overdue.
+    async with (
+        proxy(broker.port) as middle,
+        edge(tmp_path, port=middle.port) as near,
+        cloud(broker.port) as far,
+    ):
         near.start()
         await near.up()
         middle.black = True
@@ -290,7 +331,10 @@ async def test_a_silent_link_is_replaced_and_nothing_is_lost(tmp_path, broker):
 
 
 async def test_an_idle_silent_link_is_replaced_by_its_keep_alive(tmp_path, broker):
-    async with proxy(broker.port) as middle, edge(tmp_path, port=middle.port, keepalive_s=1) as near:
+    async with (
+        proxy(broker.port) as middle,
+        edge(tmp_path, port=middle.port, keepalive_s=1) as near,
+    ):
         near.start()
         await near.up()
         first = middle.accepted
@@ -306,11 +350,15 @@ def test_the_default_patience_replaces_a_silent_link_within_20_s():
     from edge.uplink.service import UplinkOptions
 
     o = UplinkOptions(edge_id="e")
-    assert 2 * o.keepalive_s + 1 + o.reconnect_min_s < 20  # idle: paho notices after twice the keep-alive, checked every second
+    assert (
+        2 * o.keepalive_s + 1 + o.reconnect_min_s < 20
+    )  # idle: paho notices after twice the keep-alive, checked every second
     assert o.ack_timeout_s + o.reconnect_min_s < 20
 
 
-async def test_a_restart_sends_what_was_not_answered_and_remembers_what_was_accepted(tmp_path, broker):
+async def test_a_restart_sends_what_was_not_answered_and_remembers_what_was_accepted(
+    tmp_path, broker
+):
     near = await Edge(tmp_path, port=broker.port, resend_s=30.0).open()
     async with cloud(broker.port) as far:
         near.start()
@@ -336,7 +384,9 @@ async def test_a_restart_sends_what_was_not_answered_and_remembers_what_was_acce
 # ------------------------------------------------------------------ messages and their handling
 
 
-async def test_what_was_not_handled_comes_again_after_a_restart_and_what_was_does_not(tmp_path, broker):
+async def test_what_was_not_handled_comes_again_after_a_restart_and_what_was_does_not(
+    tmp_path, broker
+):
     near = await Edge(tmp_path, port=broker.port).open()
     near.handling = False
     async with cloud(broker.port) as far:
@@ -425,7 +475,11 @@ async def test_an_invocation_is_answered_in_kind_where_it_asked(tmp_path, broker
         await near.uplink.answer(invoked, "half way")
         await near.uplink.answer(invoked, DONE)
         (result,) = await far.wait_for("result")
-        assert [h.kind for h in far.heard if h.packet.topic == TOPICS.reply("me")] == ["accepted", "progress", "result"]
+        assert [h.kind for h in far.heard if h.packet.topic == TOPICS.reply("me")] == [
+            "accepted",
+            "progress",
+            "result",
+        ]
         assert far.of("progress")[0].message.body["text"] == "half way"
         assert wire.response_of(result.message) == DONE
         assert result.message.json is as_json
@@ -451,7 +505,9 @@ async def test_a_result_survives_a_restart_until_the_broker_has_it(tmp_path, bro
     await near.close()
 
 
-async def test_an_invocation_that_arrives_twice_is_one_and_the_second_gets_the_stored_answer(tmp_path, broker):
+async def test_an_invocation_that_arrives_twice_is_one_and_the_second_gets_the_stored_answer(
+    tmp_path, broker
+):
     async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
         near.start()
         await near.up()
@@ -495,7 +551,10 @@ async def test_a_message_held_by_the_broker_has_less_life_left_than_its_body_say
 # ------------------------------------------------------------------ bad input
 
 
-@pytest.mark.parametrize("reply", [None, "somewhere/else", f"glassd/v1/default/e/{EDGE}x/reply/a", TOPICS.result, TOPICS.invoke])
+@pytest.mark.parametrize(
+    "reply",
+    [None, "somewhere/else", f"glassd/v1/default/e/{EDGE}x/reply/a", TOPICS.result, TOPICS.invoke],
+)
 async def test_an_invocation_may_be_answered_only_under_our_own_prefix(tmp_path, broker, reply):
     async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
         near.start()
@@ -511,17 +570,25 @@ async def test_an_invocation_may_be_answered_only_under_our_own_prefix(tmp_path,
 @pytest.mark.parametrize(
     ("payload", "content_type", "reason", "field"),
     [
-        (b"\xff\x00garbage", wire.MSGPACK, "malformed", "body"), (b'{"v":7}', wire.JSON, "unsupported_version", "v"),
-        (b"<call/>", "text/xml", "unsupported_content", "content-type"), (b'{"v":1,"tool":"nope"}', wire.JSON, "malformed", "tool"),
+        (b"\xff\x00garbage", wire.MSGPACK, "malformed", "body"),
+        (b'{"v":7}', wire.JSON, "unsupported_version", "v"),
+        (b"<call/>", "text/xml", "unsupported_content", "content-type"),
+        (b'{"v":1,"tool":"nope"}', wire.JSON, "malformed", "tool"),
         (b"x" * (wire.MAX_BODY + 10), wire.JSON, "too_large", "body"),
     ],
-)  # fmt: skip
-async def test_bad_bytes_are_answered_and_hurt_nobody(tmp_path, broker, payload, content_type, reason, field):
+)
+async def test_bad_bytes_are_answered_and_hurt_nobody(
+    tmp_path, broker, payload, content_type, reason, field
+):
     async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
         near.start()
         await near.up()
         call = a_call()
-        common = {"content_type": content_type, "user_properties": (("k", "call"),), "correlation": wire.correlation_of(call.call_id)}
+        common = {
+            "content_type": content_type,
+            "user_properties": (("k", "call"),),
+            "correlation": wire.correlation_of(call.call_id),
+        }
         await far.link.publish(TOPICS.invoke, payload, response_topic=TOPICS.reply("me"), **common)
         (answer,) = await far.wait_for("result")
         error = wire.response_of(answer.message).error
@@ -567,21 +634,39 @@ async def test_a_result_too_large_for_the_wire_is_answered_as_an_error(tmp_path,
 
 async def test_presence_and_capabilities_are_retained_and_follow_the_newest_word(tmp_path, broker):
     async with edge(tmp_path, port=broker.port) as near:
-        await near.uplink.announce(capabilities={"model": "mock:display", "tools": [{}, {}]}, glasses="away")
+        await near.uplink.announce(
+            capabilities={"model": "mock:display", "tools": [{}, {}]}, glasses="away"
+        )
         near.start()
         await until(lambda: any(isinstance(h, CapabilitiesPublished) for h in near.happened))
         await near.uplink.announce(capabilities=None, glasses="connected")
         async with cloud(broker.port) as far:  # comes later: only what is retained
-            await until(lambda: far.of("presence") and far.of("presence")[-1].message.body["glasses"] == "connected")
+            await until(
+                lambda: (
+                    far.of("presence")
+                    and far.of("presence")[-1].message.body["glasses"] == "connected"
+                )
+            )
             presence = far.of("presence")[-1]
             assert presence.message.body | {"boot": "", "instance": ""} == {
-                "v": 1, "k": "presence", "state": "online", "glasses": "connected", "boot": "", "seq": 1, "version": "0.1.0", "instance": "",
-            }  # fmt: skip
+                "v": 1,
+                "k": "presence",
+                "state": "online",
+                "glasses": "connected",
+                "boot": "",
+                "seq": 1,
+                "version": "0.1.0",
+                "instance": "",
+            }
             assert presence.packet.expiry_s > 6 * 86400
             (report,) = await far.wait_for("capabilities")
             assert (report.packet.retain, report.message.body["model"]) == (True, "mock:display")
-            await near.uplink.announce(capabilities={"model": "mock:display", "tools": [{}, {}]}, glasses="connected")
-            await near.uplink.announce(capabilities={"model": "mock:full", "tools": []}, glasses="connected")
+            await near.uplink.announce(
+                capabilities={"model": "mock:display", "tools": [{}, {}]}, glasses="connected"
+            )
+            await near.uplink.announce(
+                capabilities={"model": "mock:full", "tools": []}, glasses="connected"
+            )
             await far.wait_for("capabilities", 2)
             assert len(far.of("capabilities")) == 2
         published = [h for h in near.happened if isinstance(h, CapabilitiesPublished)]
@@ -600,12 +685,18 @@ async def test_a_clean_stop_says_offline_and_a_crash_lets_the_will_say_it(tmp_pa
         await far.wait_for("presence", 3)
         middle.cut()
         await far.wait_for("presence", 4)
-        assert [(h.message.body["state"], h.message.body["seq"]) for h in far.of("presence")[2:]] == [("online", 2), ("offline", 2)]
+        assert [
+            (h.message.body["state"], h.message.body["seq"]) for h in far.of("presence")[2:]
+        ] == [("online", 2), ("offline", 2)]
         await near.close()
 
 
 async def test_a_delayed_will_is_not_said_when_we_are_back_in_time(tmp_path, broker):
-    async with cloud(broker.port) as far, proxy(broker.port) as middle, edge(tmp_path, port=middle.port, will_delay_s=2) as near:
+    async with (
+        cloud(broker.port) as far,
+        proxy(broker.port) as middle,
+        edge(tmp_path, port=middle.port, will_delay_s=2) as near,
+    ):
         near.start()
         await far.wait_for("presence")
         middle.cut()
@@ -616,7 +707,9 @@ async def test_a_delayed_will_is_not_said_when_we_are_back_in_time(tmp_path, bro
 
 async def test_deliveries_and_events_reach_the_cloud(tmp_path, broker):
     async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
-        await near.uplink.tell_delivery("01890000-0000-7000-8000-000000000001", DeliveryReport(Delivery.SHOWN), age_s=2.0)
+        await near.uplink.tell_delivery(
+            "01890000-0000-7000-8000-000000000001", DeliveryReport(Delivery.SHOWN), age_s=2.0
+        )
         await near.uplink.tell_event("tap", {"count": 2})
         near.start()
         (delivery,) = await far.wait_for("delivery")
@@ -624,19 +717,28 @@ async def test_deliveries_and_events_reach_the_cloud(tmp_path, broker):
         assert delivery.message.body["age"] >= 2000
         (event,) = await far.wait_for("event")
         assert event.packet.topic == TOPICS.event("tap")
-        assert (event.message.body["event"], event.message.body["data"], event.packet.qos) == ("tap", {"count": 2}, 1)
+        assert (event.message.body["event"], event.message.body["data"], event.packet.qos) == (
+            "tap",
+            {"count": 2},
+            1,
+        )
         await until(lambda: near.uplink.status().outbox == 0)
 
 
 async def test_the_registry_in_force_is_told_whenever_we_connect(tmp_path, broker):
     notice = {"version": "7", "sha256": "ab", "url": "http://x/api/registry"}
     async with edge(tmp_path, port=broker.port) as near, cloud(broker.port) as far:
-        await far.say(Kind.REGISTRY, notice, topic=TOPICS.registry("tools"), retain=True, user_properties=())
+        await far.say(
+            Kind.REGISTRY, notice, topic=TOPICS.registry("tools"), retain=True, user_properties=()
+        )
         near.start()
         await near.wait_for(RegistryNotice)
         await near.stop()
         near.start()
-        assert await near.wait_for(RegistryNotice, 2) == [RegistryNotice("7", "ab", "http://x/api/registry")] * 2
+        assert (
+            await near.wait_for(RegistryNotice, 2)
+            == [RegistryNotice("7", "ab", "http://x/api/registry")] * 2
+        )
         await far.say(Kind.REGISTRY, {"version": "8"}, topic=TOPICS.registry("tools"))
         await far.invoke(a_call())
         await near.wait_for(Invoked)
@@ -666,7 +768,11 @@ async def test_a_contested_identity_waits_and_raises_an_alarm(tmp_path):
     async def takeover(reader, writer):
         connects.append(time.monotonic())
         header = await reader.readexactly(2)
-        await reader.readexactly(header[1] if header[1] < 128 else (header[1] & 127) + 128 * (await reader.readexactly(1))[0])
+        await reader.readexactly(
+            header[1]
+            if header[1] < 128
+            else (header[1] & 127) + 128 * (await reader.readexactly(1))[0]
+        )
         writer.write(bytes.fromhex("2003000000") + b"\xe0\x02\x8e\x00")
         await reader.read()
 
@@ -691,7 +797,9 @@ async def test_a_link_that_never_lasts_is_tried_ever_more_rarely(tmp_path):
         await reader.read(10)  # SUBSCRIBE
 
     async with serving(hang_up) as port:
-        near = await Edge(tmp_path, port=port, reconnect_min_s=0.05, reconnect_max_s=60.0, stable_s=60.0).open()
+        near = await Edge(
+            tmp_path, port=port, reconnect_min_s=0.05, reconnect_max_s=60.0, stable_s=60.0
+        ).open()
         near.uplink._backoff._chance = lambda: 1.0
         near.start()
         await until(lambda: len(connects) == 5)
@@ -716,7 +824,8 @@ async def test_an_idle_uplink_costs_next_to_nothing(tmp_path, broker):
         assert (time.process_time() - began) / 2.0 < 0.01
 
 
-# ------------------------------------------------------------------ between the commit and the consumer
+# ------------------------------------------------------------------ between the commit and the
+# consumer
 
 
 class Slow:
@@ -736,7 +845,11 @@ class Slow:
 
 @pytest.mark.parametrize("what", ["link", "service"])
 async def test_what_dies_between_commit_and_handing_on_loses_no_message(tmp_path, broker, what):
-    async with proxy(broker.port) as middle, edge(tmp_path, port=middle.port) as near, cloud(broker.port) as far:
+    async with (
+        proxy(broker.port) as middle,
+        edge(tmp_path, port=middle.port) as near,
+        cloud(broker.port) as far,
+    ):
         slow = Slow(near.inbox)
         near.start()
         await near.up()
@@ -782,7 +895,11 @@ async def test_a_deadline_whose_storing_was_cut_off_is_stored_by_the_next_run(tm
 
 
 async def test_under_a_storm_of_cuts_every_call_is_answered_exactly_once(tmp_path, broker):
-    async with proxy(broker.port) as middle, edge(tmp_path, port=middle.port) as near, cloud(broker.port) as far:
+    async with (
+        proxy(broker.port) as middle,
+        edge(tmp_path, port=middle.port) as near,
+        cloud(broker.port) as far,
+    ):
         near.start()
         answered = set()
 

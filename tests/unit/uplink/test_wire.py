@@ -1,4 +1,6 @@
-"""The wire: bytes in, messages out; anything else gets a complaint that names field, problem and fix."""
+"""The wire: bytes in, messages out; anything else gets a complaint that names field, problem
+and fix.
+"""
 
 import json
 import uuid
@@ -10,18 +12,35 @@ from hypothesis import given, settings, strategies as st
 
 from edge.uplink import wire
 from edge.uplink.wire import JSON, MSGPACK, BadTopicWord, Kind, Topics, WireCode, WireError
-from tools_cache.tool import CallOrigin, Delivery, DeliveryReport, ErrorCode, Mode, ToolCall, ToolResponse
+from tools_cache.tool import (
+    CallOrigin,
+    Delivery,
+    DeliveryReport,
+    ErrorCode,
+    Mode,
+    ToolCall,
+    ToolResponse,
+)
 
 CALL = ToolCall(
-    call_id=str(uuid.uuid4()), tool="notes:list", args={"q": "bread", "n": 3}, origin=CallOrigin.VOICE, mode=Mode.VOICE,
-    turn_id="t1", user_id="u1", ttl_s=12.5, idempotency_key="k",
-)  # fmt: skip
+    call_id=str(uuid.uuid4()),
+    tool="notes:list",
+    args={"q": "bread", "n": 3},
+    origin=CallOrigin.VOICE,
+    mode=Mode.VOICE,
+    turn_id="t1",
+    user_id="u1",
+    ttl_s=12.5,
+    idempotency_key="k",
+)
 
 
 def sent(body, *, kind="call", content_type=MSGPACK, correlation=None, **properties):
     payload = msgpack.packb(body) if content_type == MSGPACK else json.dumps(body).encode()
     pairs = [("k", kind), *properties.items()] if kind else list(properties.items())
-    return wire.decode(payload, content_type=content_type, user_properties=pairs, correlation=correlation)
+    return wire.decode(
+        payload, content_type=content_type, user_properties=pairs, correlation=correlation
+    )
 
 
 def refusal(*args, **kwargs) -> WireError:
@@ -41,9 +60,11 @@ def test_a_call_survives_the_wire_in_either_form(as_json):
     payload, content_type = wire.encode(Kind.CALL, wire.call_to_body(CALL), json=as_json)
     assert content_type == (JSON if as_json else MSGPACK)
     message = wire.decode(
-        payload, content_type=content_type, user_properties=[("k", "call"), ("a", "3"), ("age", "250")],
+        payload,
+        content_type=content_type,
+        user_properties=[("k", "call"), ("a", "3"), ("age", "250")],
         correlation=wire.correlation_of(CALL.call_id),
-    )  # fmt: skip
+    )
     assert wire.body_to_call(message) == CALL
     assert (message.json, message.attempt, message.age_ms) == (as_json, 3, 250)
 
@@ -51,7 +72,9 @@ def test_a_call_survives_the_wire_in_either_form(as_json):
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_result_survives_the_wire_in_either_form(as_json):
     response = ToolResponse.failure(ErrorCode.TIMEOUT, "zu spät", details={"n": 1})
-    payload, content_type = wire.encode(Kind.RESULT, wire.result_body(CALL.call_id, response), json=as_json)
+    payload, content_type = wire.encode(
+        Kind.RESULT, wire.result_body(CALL.call_id, response), json=as_json
+    )
     assert wire.response_of(wire.decode(payload, content_type=content_type)) == response
 
 
@@ -61,8 +84,11 @@ def test_a_delivery_says_state_and_age_and_what_there_is_more_to_say():
     assert found == {"id": "x", "delivery": "dropped", "age": 1250, "reason": "no display"}
     spoken = DeliveryReport(Delivery.SPOKEN, downgrade="display→speech")
     assert wire.delivery_body("x", spoken, age_s=0) == {
-        "id": "x", "delivery": "spoken", "age": 0, "downgrade": "display→speech",
-    }  # fmt: skip
+        "id": "x",
+        "delivery": "spoken",
+        "age": 0,
+        "downgrade": "display→speech",
+    }
 
 
 def test_unknown_keys_are_ignored_and_the_kind_may_stand_in_the_body():
@@ -82,7 +108,10 @@ def test_another_version_is_refused_by_its_own_code(version):
     assert refusal(body(v=version)).code is WireCode.UNSUPPORTED_VERSION
 
 
-@pytest.mark.parametrize("content_type", [None, "", "text/plain", "application/json", "application/vnd.glassd.v2+msgpack"])
+@pytest.mark.parametrize(
+    "content_type",
+    [None, "", "text/plain", "application/json", "application/vnd.glassd.v2+msgpack"],
+)
 def test_another_content_type_is_refused_by_its_own_code(content_type):
     with pytest.raises(WireError) as caught:
         wire.decode(b"{}", content_type=content_type)
@@ -107,13 +136,23 @@ def test_size_is_checked_before_decoding_and_before_sending():
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
-        ({"tool": "list"}, "tool"), ({"tool": None}, "tool"), ({"tool": ["a:b"]}, "tool"),
-        ({"args": []}, "args"), ({"args": "x"}, "args"), ({"origin": "moon"}, "origin"), ({"mode": 1}, "mode"),
-        ({"turn_id": 7}, "turn_id"), ({"user_id": "x" * 256}, "user_id"), ({"user_id": "a\nb"}, "user_id"),
-        ({"ttl_s": -1}, "ttl_s"), ({"ttl_s": "5"}, "ttl_s"), ({"ttl_s": True}, "ttl_s"),
-        ({"ttl_s": 10**9}, "ttl_s"), ({"idempotency_key": {}}, "idempotency_key"),
+        ({"tool": "list"}, "tool"),
+        ({"tool": None}, "tool"),
+        ({"tool": ["a:b"]}, "tool"),
+        ({"args": []}, "args"),
+        ({"args": "x"}, "args"),
+        ({"origin": "moon"}, "origin"),
+        ({"mode": 1}, "mode"),
+        ({"turn_id": 7}, "turn_id"),
+        ({"user_id": "x" * 256}, "user_id"),
+        ({"user_id": "a\nb"}, "user_id"),
+        ({"ttl_s": -1}, "ttl_s"),
+        ({"ttl_s": "5"}, "ttl_s"),
+        ({"ttl_s": True}, "ttl_s"),
+        ({"ttl_s": 10**9}, "ttl_s"),
+        ({"idempotency_key": {}}, "idempotency_key"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_field_of_a_call_is_named(changes, field):
     with pytest.raises(WireError) as caught:
         wire.body_to_call(sent(body(**changes)))
@@ -124,23 +163,35 @@ def test_a_bad_field_of_a_call_is_named(changes, field):
 @pytest.mark.parametrize(
     ("value", "field"),
     [
-        (b"bytes", "args"), (float("nan"), "args"), (float("inf"), "args"), ({"deep": b"x"}, "args.deep"),
-        (msgpack.Timestamp(1), "args"), (msgpack.ExtType(5, b"x"), "body"), ({b"k": 1}, "args"),
+        (b"bytes", "args"),
+        (float("nan"), "args"),
+        (float("inf"), "args"),
+        ({"deep": b"x"}, "args.deep"),
+        (msgpack.Timestamp(1), "args"),
+        (msgpack.ExtType(5, b"x"), "body"),
+        ({b"k": 1}, "args"),
     ],
-)  # fmt: skip
+)
 def test_what_json_cannot_carry_is_refused_where_it_hides(value, field):
     assert refusal({"v": 1, "id": CALL.call_id, "args": value}).field == field
 
 
 def test_half_a_surrogate_and_huge_integers_are_refused():
-    for text in ('{"v":1,"x":"\\ud800"}', f'{{"v":1,"x":{2**70}}}', '{"v":1,"\\udfff":1}', '{"v":1,"x":NaN}'):
+    for text in (
+        '{"v":1,"x":"\\ud800"}',
+        f'{{"v":1,"x":{2**70}}}',
+        '{"v":1,"\\udfff":1}',
+        '{"v":1,"x":NaN}',
+    ):
         with pytest.raises(WireError):
             wire.decode(text.encode(), content_type=JSON, default_kind=Kind.EVENT)
 
 
 @pytest.mark.parametrize("content_type", [MSGPACK, JSON])
 def test_nesting_is_bounded(content_type):
-    bomb = b"\x91" * 100_000 + b"\xc0" if content_type == MSGPACK else b"[" * 100_000 + b"]" * 100_000
+    bomb = (
+        b"\x91" * 100_000 + b"\xc0" if content_type == MSGPACK else b"[" * 100_000 + b"]" * 100_000
+    )
     with pytest.raises(WireError) as caught:
         wire.decode(bomb, content_type=content_type)
     assert caught.value.field == "body"
@@ -177,7 +228,10 @@ def test_numbers_that_only_inform_are_never_a_reason_to_lose_a_message():
     assert (message.attempt, message.age_ms) == (1, 0)
 
 
-@pytest.mark.parametrize("response", [{}, {"ok": "yes"}, {"ok": False}, {"ok": False, "error": {"type": "ODD", "message": ""}}])
+@pytest.mark.parametrize(
+    "response",
+    [{}, {"ok": "yes"}, {"ok": False}, {"ok": False, "error": {"type": "ODD", "message": ""}}],
+)
 def test_a_bad_envelope_names_the_field(response):
     with pytest.raises(WireError) as caught:
         wire.response_of(sent({"v": 1, "id": CALL.call_id, **response}, kind="result"))
@@ -194,20 +248,47 @@ def test_a_complaint_can_be_sent_back():
 # ------------------------------------------------------------------ no bytes crash it
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8) | st.binary(max_size=4), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.binary(max_size=20),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=8) | st.binary(max_size=4), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 fields = st.fixed_dictionaries(
     {"v": st.just(1)},
-    optional=dict.fromkeys(("id", "k", "tool", "args", "origin", "mode", "turn_id", "user_id", "ttl_s", "text", "ok", "data", "error"), values),
+    optional=dict.fromkeys(
+        (
+            "id",
+            "k",
+            "tool",
+            "args",
+            "origin",
+            "mode",
+            "turn_id",
+            "user_id",
+            "ttl_s",
+            "text",
+            "ok",
+            "data",
+            "error",
+        ),
+        values,
+    ),
 )
 
 
 def swallow(payload, content_type, properties, correlation):
     """Only WireError may come out, and what was taken can be written again in both forms."""
     try:
-        message = wire.decode(payload, content_type=content_type, user_properties=properties, correlation=correlation)
+        message = wire.decode(
+            payload, content_type=content_type, user_properties=properties, correlation=correlation
+        )
     except WireError:
         return
     for read in (wire.body_to_call, wire.response_of, lambda m: wire.text_of(m, "text")):
@@ -219,10 +300,13 @@ def swallow(payload, content_type, properties, correlation):
 
 @settings(max_examples=300, deadline=None)
 @given(
-    payload=st.binary(max_size=300), content_type=st.sampled_from([MSGPACK, JSON, None, "x"]),
-    properties=st.lists(st.tuples(st.sampled_from(["k", "a", "age", "z"]), st.text(max_size=10)), max_size=4),
+    payload=st.binary(max_size=300),
+    content_type=st.sampled_from([MSGPACK, JSON, None, "x"]),
+    properties=st.lists(
+        st.tuples(st.sampled_from(["k", "a", "age", "z"]), st.text(max_size=10)), max_size=4
+    ),
     correlation=st.none() | st.binary(max_size=20),
-)  # fmt: skip
+)
 @pytest.mark.requirement("K4-wire")
 def test_no_bytes_crash_it(payload, content_type, properties, correlation):
     swallow(payload, content_type, properties, correlation)
@@ -252,7 +336,10 @@ def test_every_topic():
     assert t.call("tools") == f"{p}/call/tools"
     assert t.event("tap") == f"{p}/event/tap"
     assert t.registry("tools") == "glassd/v1/default/registry/tools"
-    assert Topics.for_cloud("default").shared_call("tools") == "$share/tools/glassd/v1/default/e/+/call/tools"
+    assert (
+        Topics.for_cloud("default").shared_call("tools")
+        == "$share/tools/glassd/v1/default/e/+/call/tools"
+    )
     assert wire.edge_of(t.call("tools")) == "e1"
 
 
@@ -270,18 +357,32 @@ def test_a_word_that_cannot_be_a_topic_level_is_refused(word):
 @pytest.mark.parametrize(
     ("topic", "good"),
     [
-        ("glassd/v1/t/e/e1/reply/x", True), ("glassd/v1/t/e/e1/elsewhere", True), ("glassd/v1/t/e/e1/", False),
-        ("glassd/v1/t/e/e10/reply/x", False), ("glassd/v1/t/e/e2/reply/x", False), ("glassd/v1/t/e/e1/reply/#", False),
-        ("glassd/v1/t/e/e1/result", False), ("glassd/v1/t/e/e1/presence", False), ("glassd/v1/t/e/e1/call/tools", False),
-        ("glassd/v1/t/e/e1/reply/" + "x" * 600, False), ("", False), ("glassd/v1/t/e/e1/a\0b", False),
+        ("glassd/v1/t/e/e1/reply/x", True),
+        ("glassd/v1/t/e/e1/elsewhere", True),
+        ("glassd/v1/t/e/e1/", False),
+        ("glassd/v1/t/e/e10/reply/x", False),
+        ("glassd/v1/t/e/e2/reply/x", False),
+        ("glassd/v1/t/e/e1/reply/#", False),
+        ("glassd/v1/t/e/e1/result", False),
+        ("glassd/v1/t/e/e1/presence", False),
+        ("glassd/v1/t/e/e1/call/tools", False),
+        ("glassd/v1/t/e/e1/reply/" + "x" * 600, False),
+        ("", False),
+        ("glassd/v1/t/e/e1/a\0b", False),
     ],
-)  # fmt: skip
+)
 def test_an_answer_goes_only_under_our_own_prefix_and_where_nothing_else_is_said(topic, good):
     assert Topics("t", "e1").may_answer_to(topic) is good
 
 
 def test_a_foreign_topic_names_no_edge():
-    for topic in ("", "a/b", "glassd/v2/t/e/x/presence", "glassd/v1/t/f/x/presence", "glassd/v1/t/e//presence"):
+    for topic in (
+        "",
+        "a/b",
+        "glassd/v2/t/e/x/presence",
+        "glassd/v1/t/f/x/presence",
+        "glassd/v1/t/e//presence",
+    ):
         with pytest.raises(WireError):
             wire.edge_of(topic)
 

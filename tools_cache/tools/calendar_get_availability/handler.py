@@ -23,11 +23,17 @@ async def execute(args: Mapping[str, Json], ctx: CalendarContext) -> Json:
     said, zone = agenda.summary(taken, slots), start.tzinfo
     data = {
         "busy": [_span(one.start, one.end, zone) for one in taken],
-        "available_slots": [{**_span(one.start, one.end, zone), "duration_minutes": one.minutes} for one in slots],
-        "summary": said, "text": said, **({"unread_events": found.unread} if found.unread else {}),
-    }  # fmt: skip
+        "available_slots": [
+            {**_span(one.start, one.end, zone), "duration_minutes": one.minutes} for one in slots
+        ],
+        "summary": said,
+        "text": said,
+        **({"unread_events": found.unread} if found.unread else {}),
+    }
     if args.get("include_details", False):
-        data["existing_events"] = [_event(one, zone) for one in sorted(found.busy, key=lambda b: (b.start, b.end, b.title))]
+        data["existing_events"] = [
+            _event(one, zone) for one in sorted(found.busy, key=lambda b: (b.start, b.end, b.title))
+        ]
     return {"data": data}
 
 
@@ -35,7 +41,9 @@ def _check(start: datetime, end: datetime) -> None:
     if start >= end:
         raise _invalid("/start must be before /end", "Swap start and end")
     if end - start > LONGEST:
-        raise _invalid(f"/end is more than {LONGEST.days} days after /start", "Ask for a shorter time")
+        raise _invalid(
+            f"/end is more than {LONGEST.days} days after /start", "Ask for a shorter time"
+        )
 
 
 def _span(start: datetime, end: datetime, zone: tzinfo | None) -> dict[str, Json]:
@@ -43,8 +51,15 @@ def _span(start: datetime, end: datetime, zone: tzinfo | None) -> dict[str, Json
 
 
 def _event(one: Busy, zone: tzinfo | None) -> dict[str, Json]:
-    return {"title": one.title, **_span(one.start, one.end, zone), "calendar": one.calendar, "all_day": one.all_day}
+    return {
+        "title": one.title,
+        **_span(one.start, one.end, zone),
+        "calendar": one.calendar,
+        "all_day": one.all_day,
+    }
 
 
 def _invalid(problem: str, fix: str) -> ToolFailure:
-    return ToolFailure(ToolError.of(ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {problem}", suggestion=fix))
+    return ToolFailure(
+        ToolError.of(ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {problem}", suggestion=fix)
+    )

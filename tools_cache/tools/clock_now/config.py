@@ -7,7 +7,12 @@ from pydantic import BaseModel, Field, field_validator
 
 class Config(BaseModel):
     enabled: bool = True
-    timezone: str = Field("", description="The zone told when a call names none, such as Europe/Berlin; empty: the machine's own.")
+    timezone: str = Field(
+        "",
+        description=(
+            "The zone told when a call names none, such as Europe/Berlin; empty: the machine's own."
+        ),
+    )
 
     @field_validator("timezone")
     @classmethod
@@ -15,4 +20,6 @@ class Config(BaseModel):
         try:
             return ZoneInfo(value).key if value else value
         except (KeyError, ValueError, OSError):
-            raise ValueError(f"{value!r} is not a known time zone; give an IANA name such as Europe/Berlin") from None
+            raise ValueError(
+                f"{value!r} is not a known time zone; give an IANA name such as Europe/Berlin"
+            ) from None

@@ -9,5 +9,13 @@ from tools_cache.tool import Json, ToolContext
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - a handler's form
     """Give the contacts in their order."""
     found = [one.to_json() for one in extract(args["text"])]
-    lines = [", ".join(filter(None, [one["name"], *one["emails"], *one["phones"]])) for one in found]
-    return {"data": {"contacts": found, "total": len(found), "text": "\n".join(lines) or "No contacts in this text"}}
+    lines = [
+        ", ".join(filter(None, [one["name"], *one["emails"], *one["phones"]])) for one in found
+    ]
+    return {
+        "data": {
+            "contacts": found,
+            "total": len(found),
+            "text": "\n".join(lines) or "No contacts in this text",
+        }
+    }

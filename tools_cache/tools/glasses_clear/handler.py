@@ -7,4 +7,7 @@ from tools_cache.tool import Json, ToolContext
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: ARG001 - every handler has this shape
     """Ask for darkness, silently."""
-    return {"data": {}, "render": {"display": {"layout": "clear_view"}, "audio": {"suppressVoiceResponse": True}}}
+    return {
+        "data": {},
+        "render": {"display": {"layout": "clear_view"}, "audio": {"suppressVoiceResponse": True}},
+    }

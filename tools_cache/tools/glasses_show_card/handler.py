@@ -9,7 +9,9 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: 
     """Hand the card to the lens, silently."""
     lines = [" ".join(line.split()) for line in args["lines"]]
     if not any(lines):
-        raise ToolFailure(ToolError.of(ErrorCode.INVALID_ARGUMENTS, "lines: there is nothing in any of them"))
+        raise ToolFailure(
+            ToolError.of(ErrorCode.INVALID_ARGUMENTS, "lines: there is nothing in any of them")
+        )
     text = "\n".join([*lines, *([args["footer"]] if "footer" in args else [])])
     display: dict[str, Json] = {"layout": "reference_card", "title": args["title"], "text": text}
     if "duration_s" in args:

@@ -8,9 +8,16 @@ from tools_cache.tool import Json
 
 async def execute(args: Mapping[str, Json], ctx: PictureContext) -> Json:
     """Have it made ready for this lens and hand it over, silently."""
-    display: dict[str, Json] = {"layout": "bitmap_view", "data": await ctx.pictures.fitted(args["image"]), "alt": args["alt"]}
+    display: dict[str, Json] = {
+        "layout": "bitmap_view",
+        "data": await ctx.pictures.fitted(args["image"]),
+        "alt": args["alt"],
+    }
     if "caption" in args:
         display |= {"beside": args["caption"], "alt": f"{args['alt']}\n{args['caption']}"}
     if "duration_s" in args:
         display["durationMs"] = max(1, round(args["duration_s"] * 1000))
-    return {"data": {"text": args["alt"]}, "render": {"display": display, "audio": {"suppressVoiceResponse": True}}}
+    return {
+        "data": {"text": args["alt"]},
+        "render": {"display": display, "audio": {"suppressVoiceResponse": True}},
+    }

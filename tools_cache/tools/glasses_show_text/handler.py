@@ -12,4 +12,7 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: 
         display = {"layout": "reference_card", "title": args["title"], "text": args["text"]}
     if "duration_s" in args:
         display["durationMs"] = max(1, round(args["duration_s"] * 1000))
-    return {"data": {"text": args["text"]}, "render": {"display": display, "audio": {"suppressVoiceResponse": True}}}
+    return {
+        "data": {"text": args["text"]},
+        "render": {"display": display, "audio": {"suppressVoiceResponse": True}},
+    }

@@ -8,4 +8,8 @@ from tools_cache.wearer import WearerContext
 
 async def execute(args: Mapping[str, Json], ctx: WearerContext) -> Json:
     """Say which it was; the wearer, who did it, is shown nothing."""
-    return {"data": await ctx.wearer.next(args.get("events"), after=args.get("after"), timeout_s=args["timeout_s"])}
+    return {
+        "data": await ctx.wearer.next(
+            args.get("events"), after=args.get("after"), timeout_s=args["timeout_s"]
+        )
+    }

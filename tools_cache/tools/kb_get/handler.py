@@ -10,15 +10,29 @@ async def execute(args: Mapping[str, Json], ctx: KnowledgeContext) -> Json:
     """Give the document, from `offset`, as much as was asked for and fits an answer."""
     document = await ctx.knowledge.get(args["id"])
     if document is None:
-        raise ToolFailure(ToolError.of(
-            ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: /id no document is called {args['id']!r}",
-            suggestion="Take an id from kb:search"))
+        raise ToolFailure(
+            ToolError.of(
+                ErrorCode.INVALID_ARGUMENTS,
+                f"Invalid parameters: /id no document is called {args['id']!r}",
+                suggestion="Take an id from kb:search",
+            )
+        )
     offset = args.get("offset", 0)
     content = cut(document.text, offset, args.get("max_chars", 20000))
     end = offset + len(content)
     more = end < len(document.text)
-    return {"data": {
-        "id": document.id, "type": document.type, "title": document.title, "content": content, "truncated": more,
-        **({"next_offset": end} if more else {}), "total_chars": len(document.text), "source_type": document.source_type,
-        "last_updated": moment(document.updated), "url": document.url, "tags": list(document.tags),
-    }}  # fmt: skip
+    return {
+        "data": {
+            "id": document.id,
+            "type": document.type,
+            "title": document.title,
+            "content": content,
+            "truncated": more,
+            **({"next_offset": end} if more else {}),
+            "total_chars": len(document.text),
+            "source_type": document.source_type,
+            "last_updated": moment(document.updated),
+            "url": document.url,
+            "tags": list(document.tags),
+        }
+    }

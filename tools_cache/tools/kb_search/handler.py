@@ -11,9 +11,19 @@ async def execute(args: Mapping[str, Json], ctx: KnowledgeContext) -> Json:
     """Give up to `top_k` pieces of evidence, best first."""
     question = _question(args)
     found = ranked(await ctx.knowledge.search(question), question.limit)
-    fields = [f for f in args.get("return_fields", FIELDS) if f != "snippet" or args.get("include_snippets", True)]
+    fields = [
+        f
+        for f in args.get("return_fields", FIELDS)
+        if f != "snippet" or args.get("include_snippets", True)
+    ]
     text = "\n".join(map(_line, found)) or f"Nothing found: {args['query']}"
-    return {"data": {"results": [one.to_json(fields) for one in found], "total": len(found), "text": text}}
+    return {
+        "data": {
+            "results": [one.to_json(fields) for one in found],
+            "total": len(found),
+            "text": text,
+        }
+    }
 
 
 def _question(args: Mapping[str, Json]) -> Question:
@@ -26,9 +36,14 @@ def _question(args: Mapping[str, Json]) -> Question:
     if since is not None and until is not None and since >= until:
         raise _invalid("/filters/date_range ends before it begins", "Swap from and to")
     return Question(
-        terms=words, namespace=args.get("namespace", "studio"), limit=args.get("top_k", 5), type=filters.get("type", ""),
-        tags=tuple(filters.get("tags", ())), since=since, until=until,
-    )  # fmt: skip
+        terms=words,
+        namespace=args.get("namespace", "studio"),
+        limit=args.get("top_k", 5),
+        type=filters.get("type", ""),
+        tags=tuple(filters.get("tags", ())),
+        since=since,
+        until=until,
+    )
 
 
 def _midnight(day: str | None, *, after: bool = False) -> float | None:
@@ -38,13 +53,21 @@ def _midnight(day: str | None, *, after: bool = False) -> float | None:
     try:
         begins = datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC)
     except ValueError:  # the format "date" has a year 0, which no clock shows
-        raise _invalid(f"/filters/date_range {day} is no day", "Give days like 2026-11-23") from None
+        raise _invalid(
+            f"/filters/date_range {day} is no day", "Give days like 2026-11-23"
+        ) from None
     return begins.timestamp() + (timedelta(days=1).total_seconds() if after else 0)
 
 
 def _line(one: Evidence) -> str:
-    return f"- {one.title}: {one.snippet}" if one.snippet and one.snippet != one.title else f"- {one.title}"
+    return (
+        f"- {one.title}: {one.snippet}"
+        if one.snippet and one.snippet != one.title
+        else f"- {one.title}"
+    )
 
 
 def _invalid(problem: str, fix: str) -> ToolFailure:
-    return ToolFailure(ToolError.of(ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {problem}", suggestion=fix))
+    return ToolFailure(
+        ToolError.of(ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {problem}", suggestion=fix)
+    )

@@ -10,8 +10,13 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Keep `text`; the answer is given when it is on disk."""
     text = args["text"].strip()
     if not text:
-        raise ToolFailure(ToolError.of(
-            ErrorCode.INVALID_ARGUMENTS, "Invalid parameters: /text holds only blanks", suggestion="Say what to note"))
+        raise ToolFailure(
+            ToolError.of(
+                ErrorCode.INVALID_ARGUMENTS,
+                "Invalid parameters: /text holds only blanks",
+                suggestion="Say what to note",
+            )
+        )
     await ctx.storage.execute(notes.CREATE)
     number = await ctx.storage.execute(notes.INSERT, text, notes.folded(text), ctx.now())
     return {"data": {"id": number, "text": f"Noted: {text}"}}

@@ -12,4 +12,10 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
         return {"data": {"notes": [], "total": 0, "text": "No notes yet"}}
     found = await ctx.storage.fetch(notes.newest(), args.get("limit", 10))
     total = await ctx.storage.fetch(notes.COUNT)
-    return {"data": {"notes": notes.shown(found), "total": total[0]["total"], "text": notes.listing(found)}}
+    return {
+        "data": {
+            "notes": notes.shown(found),
+            "total": total[0]["total"],
+            "text": notes.listing(found),
+        }
+    }

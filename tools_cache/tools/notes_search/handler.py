@@ -12,8 +12,13 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Give up to `limit` notes that hold every word of `query`, newest first."""
     words = notes.folded(args["query"]).split()[:MAX_WORDS]
     if not words:
-        raise ToolFailure(ToolError.of(
-            ErrorCode.INVALID_ARGUMENTS, "Invalid parameters: /query holds only blanks", suggestion="Give a word"))
+        raise ToolFailure(
+            ToolError.of(
+                ErrorCode.INVALID_ARGUMENTS,
+                "Invalid parameters: /query holds only blanks",
+                suggestion="Give a word",
+            )
+        )
     found: list[dict[str, Json]] = []
     if await notes.there(ctx.storage):
         found = await ctx.storage.fetch(notes.newest(len(words)), *words, args.get("limit", 10))

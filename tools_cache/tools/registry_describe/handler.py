@@ -11,5 +11,11 @@ async def execute(args: Mapping[str, Json], ctx: ToolboxContext) -> Json:
     name = str(args["tool"])
     told = await ctx.toolbox.describe(name)
     if told is None:
-        raise ToolFailure(ToolError.of(ErrorCode.TOOL_NOT_FOUND, f"Tool {name} not found", suggestion="registry:search finds what there is"))
+        raise ToolFailure(
+            ToolError.of(
+                ErrorCode.TOOL_NOT_FOUND,
+                f"Tool {name} not found",
+                suggestion="registry:search finds what there is",
+            )
+        )
     return {"data": {**told, "text": told["documentation"] or told["description"]}}

@@ -18,7 +18,9 @@ async def execute(args: Mapping[str, Json], ctx: ToolboxContext) -> Json:
 
 
 def _arguments(given: Json) -> Mapping[str, Json]:
-    """Read arguments that models send as an object or as its JSON text (S4-24). Raises `ToolFailure`."""
+    """Read arguments that models send as an object or as its JSON text (S4-24). Raises
+    `ToolFailure`.
+    """
     if isinstance(given, str):
         try:
             given = json.loads(given) if given.strip() else {}
@@ -30,4 +32,10 @@ def _arguments(given: Json) -> Mapping[str, Json]:
 
 
 def _wrong(problem: str) -> ToolFailure:
-    return ToolFailure(ToolError.of(ErrorCode.INVALID_ARGUMENTS, f"Invalid parameters: {problem}", suggestion='for example {"text": "milk"}'))
+    return ToolFailure(
+        ToolError.of(
+            ErrorCode.INVALID_ARGUMENTS,
+            f"Invalid parameters: {problem}",
+            suggestion='for example {"text": "milk"}',
+        )
+    )

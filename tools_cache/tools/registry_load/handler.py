@@ -12,6 +12,12 @@ async def execute(args: Mapping[str, Json], ctx: ToolboxContext) -> Json:
     loaded, refused = list(done["loaded"]), [dict(one) for one in done["refused"]]
     if not loaded:
         text = "; ".join(f"{one['tool']}: {one['reason']}" for one in refused)
-        raise ToolFailure(ToolError.of(ErrorCode.TOOL_NOT_FOUND, f"Nothing was loaded: {text}", details=refused,
-                                       suggestion="registry:search finds what there is"))  # fmt: skip
+        raise ToolFailure(
+            ToolError.of(
+                ErrorCode.TOOL_NOT_FOUND,
+                f"Nothing was loaded: {text}",
+                details=refused,
+                suggestion="registry:search finds what there is",
+            )
+        )
     return {"data": {"loaded": loaded, "refused": refused, "text": f"Loaded: {', '.join(loaded)}"}}

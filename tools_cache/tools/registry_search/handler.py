@@ -8,6 +8,9 @@ from tools_cache.toolbox import ToolboxContext
 
 async def execute(args: Mapping[str, Json], ctx: ToolboxContext) -> Json:
     """Give up to `limit` tools, the best first."""
-    found = [dict(tool) for tool in await ctx.toolbox.search(str(args["query"]), int(args.get("limit", 8)))]
+    found = [
+        dict(tool)
+        for tool in await ctx.toolbox.search(str(args["query"]), int(args.get("limit", 8)))
+    ]
     lines = [f"{tool['tool']}: {tool['summary']}" for tool in found]
     return {"data": {"tools": found, "text": "\n".join(lines) or "No tool fits these words"}}

@@ -1,4 +1,6 @@
-"""Leaves the wearer alone, by intents. Knows neither speaker nor clock: the session belongs to the house."""
+"""Leaves the wearer alone, by intents. Knows neither speaker nor clock: the session belongs to
+the house.
+"""
 
 from collections.abc import Mapping
 
@@ -15,7 +17,9 @@ async def execute(args: Mapping[str, Json], ctx: SessionContext) -> Json:
     speaking = ctx.voice_active or ctx.call.mode is Mode.VOICE
     return {
         "data": {"duration": seconds, "text": farewell or f"Quiet for {spoken(seconds)}"},
-        "render": {"display": {"layout": "text_wall", "text": farewell or f"Quiet for {spoken(seconds)}"},
-                   "audio": {"text": farewell} if farewell else {"suppressVoiceResponse": True}},
+        "render": {
+            "display": {"layout": "text_wall", "text": farewell or f"Quiet for {spoken(seconds)}"},
+            "audio": {"text": farewell} if farewell else {"suppressVoiceResponse": True},
+        },
         "intents": [over, quiet] if speaking else [quiet],
-    }  # fmt: skip
+    }

@@ -10,4 +10,7 @@ async def execute(args: Mapping[str, Json], ctx: SessionContext) -> Json:  # noq
     """Ask for the end of the session, after the farewell."""
     if not ctx.voice_active:
         raise ToolFailure(ToolError.of(ErrorCode.SESSION_INACTIVE, "There is no voice session"))
-    return {"data": {"text": "Goodbye"}, "intents": [{"type": "END_VOICE_SESSION", "after": FAREWELL}]}
+    return {
+        "data": {"text": "Goodbye"},
+        "intents": [{"type": "END_VOICE_SESSION", "after": FAREWELL}],
+    }

@@ -7,13 +7,23 @@ from tools_cache.tool import ErrorCode, Json, ToolError, ToolFailure
 
 
 async def execute(args: Mapping[str, Json], ctx: SessionContext) -> Json:
-    """Name the session and ask for it; the last six characters of a call's id are as random as any."""
+    """Name the session and ask for it; the last six characters of a call's id are as random as
+    any.
+    """
     if ctx.voice_active:
-        raise ToolFailure(ToolError.of(
-            ErrorCode.SESSION_ACTIVE, "Voice session is already active", suggestion="Go on in it, or end it: voice:end"))
+        raise ToolFailure(
+            ToolError.of(
+                ErrorCode.SESSION_ACTIVE,
+                "Voice session is already active",
+                suggestion="Go on in it, or end it: voice:end",
+            )
+        )
     session = f"voice-{round(ctx.now() * 1000)}-{ctx.call.call_id[-6:].rjust(6, '0')}"
     pending = args.get("pending_request", "") or None
     return {
         "data": {"sessionId": session, "pendingRequest": pending, "text": "Voice session started"},
-        "intents": [{"type": "START_VOICE_SESSION", "sessionId": session}, {"type": "SET_PENDING_MESSAGE", "message": pending}],
+        "intents": [
+            {"type": "START_VOICE_SESSION", "sessionId": session},
+            {"type": "SET_PENDING_MESSAGE", "message": pending},
+        ],
     }
