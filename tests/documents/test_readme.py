@@ -209,3 +209,16 @@ def test_the_readme_is_short():
             for line in text.splitlines()
             if len(line) > 100 and not line.startswith(("|", "<!--"))
         ], document
+
+
+@pytest.mark.requirement("I12-documents")
+def test_the_index_of_decisions_gives_each_its_status_and_date():
+    text = (ROOT / "DECISIONS.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (\d+) \| \[(.+)\]\(#.+\) \| (.+) \| (.+) \|$", text, re.MULTILINE)
+    entries = re.findall(r"^## (\d+)\. (.+)\n\nStatus: (.+)\. Date: (.+)\.$", text, re.MULTILINE)
+    assert len(entries) == len(re.findall("^## ", text, re.MULTILINE))
+    assert listed == entries
+    assert [int(number) for number, *_ in entries] == list(range(1, len(entries) + 1))
+    assert all(
+        re.match(r"(active|superseded|replaced by \d+)\b", status) for _, _, status, _ in entries
+    )

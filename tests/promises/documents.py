@@ -23,8 +23,8 @@ PROMISES: Final[dict[str, Promise]] = {
         "Every verb, option and exit code that a document names exists.", "issue 11, 21"
     ),
     "I12-documents": Promise(
-        "The README has at most 200 lines; every link in the documents "
-        "leads to a file and a heading that exist.",
+        "The README has at most 200 lines, every link in the documents "
+        "leads to something that exists, and DECISIONS.md has an index.",
         "issue 12, 6",
     ),
     "I12-mqtt": Promise(
