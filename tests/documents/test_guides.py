@@ -19,13 +19,19 @@ from tests.documents.place import Place
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(240)]
 MCP, TOOLS = "docs/mcp.md", "docs/tools.md"
-CONFIG = "from pydantic import BaseModel, Field\n\nclass Config(BaseModel):\n"
+SETTINGS = """from pydantic import BaseModel, Field
+
+
+class Config(BaseModel):
+    enabled: bool = True
+    most: int = Field(5, ge=1, """
+CONFIG = f"{SETTINGS}le=50"
 DICE = {
     "schema.json": '{\n  "toolId": "my_dice"',
     "doc_summary.md": "Rolls one or more dice",
     "doc.md": "# my:dice",
     "handler.py": "import secrets",
-    "config.py": "from pydantic import BaseModel, Field\n\n\nclass Config(BaseModel):\n",
+    "config.py": f"{SETTINGS}le=20",
 }
 """The files of the example of an own tool, each by the beginning of its block."""
 TOKEN = "0123456789abcdef0123456789abcdef"
