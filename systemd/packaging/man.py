@@ -15,9 +15,9 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 
 _FILES: Final = (
-    ("/etc/glassd/glassd.toml", "the settings; every key is explained in it. Each is optional"),
+    ("/etc/glassd/glassd.toml", "the settings; explains every key, none is required"),
     ("/var/lib/glassd", "what must survive a restart"),
-    ("/run/glassd/control.sock", "where the verbs meet the daemon; who is in the group glassd may"),
+    ("/run/glassd/control.sock", "the control socket, for members of the group glassd"),
     (
         "/etc/credstore/glassd-*",
         (
@@ -25,6 +25,7 @@ _FILES: Final = (
             "glassd-cloud-token and others named in the settings file"
         ),
     ),
+    ("PREFIX/share/doc/glassd", "the README and the guides"),
     ("PREFIX/share/glassd/radio", "drop-ins for radios that need more than BlueZ"),
 )
 _ENVIRONMENT: Final = (
@@ -77,8 +78,8 @@ def page(parser: argparse.ArgumentParser) -> str:
 
 
 _DESCRIPTION: Final = """\
-glassd runs without a screen, finds your smart glasses over Bluetooth LE, learns what they can do, and routes tool calls
-to whoever can answer: a tool on this machine, the cloud over MQTT, or the glasses themselves. It starts without any
+glassd runs without a screen, finds your smart glasses over Bluetooth LE, learns what they can do, and runs tool calls:
+on this machine, in the cloud over MQTT, or on the glasses. It starts without any
 configuration;
 .B glassd status
 says what to do next.
@@ -95,7 +96,7 @@ _EXAMPLES: Final = (
     "call a tool and see how the answer reached the wearer",
     ".TP",
     ".B glassd demo",
-    "the whole thing on this machine, with mock glasses",
+    "everything on this machine, with simulated glasses",
 )
 
 

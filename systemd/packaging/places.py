@@ -71,6 +71,8 @@ def _for_systemd(to: Layout) -> Iterator[tuple[str, bytes]]:
 
 def _for_people(to: Layout) -> Iterator[tuple[str, bytes]]:
     yield f"{to.share}/glassd/glassd.toml", _ours("glassd.toml")
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").iterdir())):
+        yield f"{to.share}/doc/glassd/{path.relative_to(ROOT)}", path.read_bytes()
     for path in sorted((SYSTEMD / "radio").iterdir()):
         yield f"{to.share}/glassd/radio/{path.name}", path.read_bytes()
     if str(ROOT) not in sys.path:

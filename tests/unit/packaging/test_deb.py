@@ -72,6 +72,8 @@ def test_its_files_are_roots_in_the_distributions_places_and_no_settings_file_is
         "./usr/share/dbus-1/system.d/glassd.conf",
         "./usr/share/man/man1/glassd.1.gz",
         "./usr/share/doc/glassd/copyright",
+        "./usr/share/doc/glassd/README.md",
+        "./usr/share/doc/glassd/docs/troubleshooting.md",
         "./usr/share/doc/glassd/changelog.Debian.gz",
         "./usr/share/zsh/vendor-completions/_glassd",
         "./usr/share/glassd/radio/audio.conf",

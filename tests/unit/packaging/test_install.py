@@ -51,6 +51,8 @@ def test_everything_has_its_place(installed):
         "etc/sysusers.d/glassd.conf",
         "etc/dbus-1/system.d/glassd.conf",
         "usr/local/share/man/man1/glassd.1",
+        "usr/local/share/doc/glassd/README.md",
+        "usr/local/share/doc/glassd/docs/troubleshooting.md",
         "usr/local/share/glassd/radio/usb.conf",
         "usr/local/share/bash-completion/completions/glassd",
         "etc/glassd/glassd.toml",
