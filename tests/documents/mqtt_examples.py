@@ -318,9 +318,10 @@ async def a_cloud(host: str, port: int, edge_id: str) -> AsyncIterator[Cloud]:
 
 def tables() -> Iterator[tuple[str, list[str], list[list[str]]]]:
     """(heading above it, names of the columns, rows) of every table of the document."""
-    heading, lines = "", TEXT.splitlines()
+    heading, lines, fenced = "", TEXT.splitlines(), False
     for number, line in enumerate(lines):
-        if line.startswith("#"):
+        fenced ^= line.startswith("```")
+        if line.startswith("#") and not fenced:
             heading = line.lstrip("#").strip().strip("`")
         if line.startswith("|---"):
             rows = []

@@ -19,7 +19,7 @@ from edge import devcloud, herald
 from edge.core import backoff, idempotency, results
 from edge.core.results import LayoutKind
 from edge.core.routing import RouteKind
-from edge.core.session import SessionController
+from edge.core.session import FAREWELL, SessionController
 from edge.gate import Limits
 from edge.store import inbox, outbox
 from edge.uplink import flights, inward, link, outward, retained, service, wire
@@ -351,7 +351,7 @@ def test_a_call_without_its_optional_fields_has_the_defaults_of_the_table():
 
 
 @pytest.mark.requirement("I12-mqtt")
-def test_the_words_of_deliveries_events_and_intents_are_those_of_the_code():
+def test_the_words_of_deliveries_and_events_are_those_of_the_code():
     assert {words(row[0])[0] for row in table("delivery", "delivery")} == set(Delivery)
     rows = {words(row[0])[0]: set(words(row[1])) for row in table("event", "event")}
     said = [
@@ -367,12 +367,24 @@ def test_the_words_of_deliveries_events_and_intents_are_those_of_the_code():
         events.setdefault(kind, set()).update(data.keys() | gesture)
     assert rows == events
     assert {"head"} == service.FLEETING
-    session = SessionController()
-    [row] = [row for row in table("result", "field") if words(row[0]) == ["intents"]]
-    types = [word for word in words(row[3]) if word.isupper() or "_" in word]
-    known = set(re.findall(r'kind == "(\w+)"', inspect.getsource(SessionController.apply)))
-    assert set(types) == known
-    assert session.apply({"type": types[0]}, tool="a:b")
+
+
+@pytest.mark.requirement("I12-mqtt")
+def test_the_intents_and_their_fields_are_those_of_the_code():
+    rows = {
+        words(row[0])[0]: {w for w in words(row[1]) if w != FAREWELL}
+        for row in table("result", "intent")
+    }
+    known = re.findall(r'kind == "(\w+)"', inspect.getsource(SessionController.apply))
+    assert rows.keys() == set(known)
+    for kind, listed in rows.items():
+        session = SessionController()
+        if kind == "END_VOICE_SESSION":
+            session.begin_voice()
+        intent = Recorder({"type": kind})
+        assert session.apply(intent, tool="a:b")
+        assert intent.read - {"type"} == listed, kind
+    assert not SessionController().apply({"type": "ANOTHER"}, tool="a:b")
 
 
 @pytest.mark.requirement("I12-mqtt")
