@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.confirm import Confirmer
 from edge.core import confirmation, results, visibility
@@ -19,7 +20,7 @@ from edge.core.routing import Route, RouteKind
 from edge.ending import Ending
 from edge.events import CallProgressed
 from edge.gate import Limits, Refused
-from edge.ports import BusPort, CallAccepted, CallProgress, CallResult, RenderPort, UplinkPort
+from edge.ports import CallAccepted, CallProgress, CallResult, RenderPort, UplinkPort
 from edge.questions import patience_s
 from edge.ticket import Cancelled, Decided, Ticket, Turn, Unasked, Word
 from firmware_bridge.deadlines import timeout
@@ -50,7 +51,7 @@ class Attendance:
         *,
         uplink: UplinkPort,
         stage: RenderPort,
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
         ending: Ending,
         confirmer: Confirmer,

@@ -8,10 +8,10 @@ import logging
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
-from edge.bus import Listener
+from edge.bus import Bus, Listener
 from edge.clock import Clock
 from edge.events import GlassesReady
-from edge.ports import BusPort, GlassesPort, RenderPort
+from edge.ports import GlassesPort, RenderPort
 from tools_cache.tool import Delivery
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Bell:
         *,
         stage: RenderPort,
         glasses: GlassesPort,
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
     ) -> None:
         self._alarms = alarms

@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.core import confirmation, particulars, policy
 from edge.events import ConfirmationAsked, ConfirmationDecided
 from edge.gate import Refused
-from edge.ports import AskPort, BusPort, Grant, NobodyToAsk, Question, RegistryPort
+from edge.ports import AskPort, Grant, NobodyToAsk, Question, RegistryPort
 from edge.store_ports import Asked, ConfirmationStorePort, Consumed, Consumption, Granted
 from edge.ticket import Decided, Ticket, Unasked
 from firmware_bridge.messages import Answer
@@ -44,7 +45,7 @@ class Confirmer:
         *,
         store: ConfirmationStorePort,
         ask: AskPort,
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
         registry: RegistryPort,
         new_token: Callable[[], str],

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.core import idempotency, latency, results, visibility
 from edge.core.call_state import CallState
@@ -22,7 +23,6 @@ from edge.core.session import FAREWELL, SessionController
 from edge.events import CallAnswered, CallCompleted
 from edge.gate import Limits, Refused
 from edge.ports import (
-    BusPort,
     GlassesPort,
     GlassesStatus,
     RegistryPort,
@@ -82,7 +82,7 @@ class Ending:
         uplink: UplinkPort,
         glasses: GlassesPort,
         stage: RenderPort,
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
         audit: Audit | None,
         limits: Limits,

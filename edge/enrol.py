@@ -15,6 +15,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Final, NoReturn, TypeVar
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.core import enrolment as words
 from edge.core.backoff import Backoff, Chance
@@ -23,7 +24,7 @@ from edge.enrol_http import Answer, NotHttp, request
 from edge.enrol_keys import Asked, BadCertificate, NoKeys, ask, can_make_keys, life_of
 from edge.enrol_store import DamagedEnrolment, Enrolled, EnrolmentFiles
 from edge.events import Alarmed
-from edge.ports import BusPort, EnrolRefused
+from edge.ports import EnrolRefused
 from edge.uplink.faults import Fault, of_os_error, said
 from edge.uplink.tls import CLOCK_FLOOR, clock_wrong, dated
 from edge.vigil import Within, unwatched
@@ -97,7 +98,7 @@ class Enrolment:
         *,
         edge_id: str,
         version: str,
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
         chance: Chance,
         hide: Callable[[str], None] = lambda _secret: None,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.events import (
     CapabilitiesLearned,
@@ -21,7 +22,7 @@ from edge.events import (
     RegistrySynced,
     ToolSwitched,
 )
-from edge.ports import BusPort, Entry, GlassesPort, SnapshotPort, UplinkPort
+from edge.ports import Entry, GlassesPort, SnapshotPort, UplinkPort
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import (
@@ -75,7 +76,7 @@ class Herald:
     def __init__(
         self,
         *,
-        bus: BusPort,
+        bus: Bus,
         glasses: GlassesPort,
         uplink: UplinkPort,
         registry: RegistryDesk,

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.link_state import LinkState, check
 from edge.core.recovery import Step
 from edge.events import CapabilitiesLearned, LinkChanged
-from edge.ports import BusPort, GlassesStatus, SideStatus
+from edge.ports import GlassesStatus, SideStatus
 from edge.store_ports import NotesPort
 from firmware_bridge.capabilities import Capabilities, Origin, Scalar
 from firmware_bridge.catalog import Model
@@ -35,7 +36,7 @@ class Knowledge:
     """
 
     def __init__(
-        self, *, bus: BusPort, clock: Clock, notes: NotesPort, configured: Mapping[str, Scalar]
+        self, *, bus: Bus, clock: Clock, notes: NotesPort, configured: Mapping[str, Scalar]
     ) -> None:
         self._bus = bus
         self._clock = clock

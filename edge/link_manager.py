@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.core import recovery
 from edge.core.backoff import Backoff
@@ -19,7 +20,7 @@ from edge.core.recovery import Advice, LeftToSystemd, Step, Wake
 from edge.events import CapabilitiesLearned, GlassesLost, GlassesReady, GlassesSaid, PrivateWords
 from edge.link_knowledge import Knowledge
 from edge.link_wishes import Wishes
-from edge.ports import BusPort, GlassesAway, GlassesStatus
+from edge.ports import GlassesAway, GlassesStatus
 from edge.race import race
 from edge.store_ports import NotesPort
 from edge.vigil import Bound, Within, unwatched
@@ -89,7 +90,7 @@ class LinkManager:
         self,
         finder: Finder,
         *,
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
         notes: NotesPort,
         backoff: Backoff,

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from edge.attendance import Attendance
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.cloud_desk import CloudDesk, Taken
 from edge.confirm import Confirmer
@@ -27,7 +28,6 @@ from edge.gate import Gate, Limits, Policy, overrun
 from edge.pipeline import Pipeline
 from edge.ports import (
     AskPort,
-    BusPort,
     CallResult,
     GlassesPort,
     Grant,
@@ -88,7 +88,7 @@ class CallPorts:
     glasses: GlassesPort
     stage: RenderPort
     ask: AskPort
-    bus: BusPort
+    bus: Bus
     clock: Clock
     on_registry: Callable[[RegistryNotice], Awaitable[None]]
     """Called with every registry notice of the cloud."""

@@ -13,12 +13,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from edge.bonds import Bonds
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.pairing_state import PairingState, check
 from edge.events import GlassesPaired, GlassesUnpaired
 from edge.pairing_heard import Gathering, Glasses, heard_of
 from edge.pairing_ports import Bond, DeskRefused, Heard, Limits, Pausable, Step
-from edge.ports import BusPort, GlassesStatus
+from edge.ports import GlassesStatus
 from firmware_bridge.bonding import How, PairingError
 from firmware_bridge.catalog import CATALOG, Catalog
 from firmware_bridge.deadlines import timeout
@@ -52,7 +53,7 @@ class PairingDesk:
         bonds: Bonds,
         link: Pausable,
         glasses: Callable[[], GlassesStatus],
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
         catalog: Catalog = CATALOG,
         limits: Limits | None = None,

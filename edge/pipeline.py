@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from edge.attendance import Attendance
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.confirm import Confirmer
 from edge.core import confirmation, idempotency, results, routing
@@ -22,7 +23,6 @@ from edge.ending import Ending, Shelves
 from edge.events import CallReceived
 from edge.gate import Gate, Known, Limits, Refused, overrun
 from edge.ports import (
-    BusPort,
     CallProgress,
     CallResult,
     GlassesPort,
@@ -65,7 +65,7 @@ class Pipeline:
         shelves: Shelves,
         uplink: UplinkPort,
         glasses: GlassesPort,
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
         confirmer: Confirmer,
         attendance: Attendance,

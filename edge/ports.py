@@ -6,13 +6,10 @@ A room is handed ports by `app.py`; it never imports another room. In by `async 
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from edge.bus import Listener
-from edge.events import Happening
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.messages import Answer, Command, Done
 from firmware_bridge.sides import Side
@@ -20,13 +17,6 @@ from tools_cache.tool import DeliveryReport, Json, ToolCall, ToolDefinition, Too
 
 Progress = Callable[[str], Awaitable[None]]
 """Where a running call says how far it is."""
-
-
-class BusPort(Protocol):
-    def publish(self, happening: Happening) -> None: ...
-    def listen(
-        self, bound: int = ..., *, calls: bool = True
-    ) -> AbstractContextManager[Listener]: ...
 
 
 # ------------------------------------------------------------------ glasses

@@ -17,12 +17,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.own import Own
 from edge.core.registry import Snapshot, Union
 from edge.core.sync import Fetched, Pace, RegistrySource, SyncFailed
 from edge.events import Alarmed, RegistrySynced, ToolsFiltered
-from edge.ports import BusPort, RegistryNotice
+from edge.ports import RegistryNotice
 from edge.registry_lock import EMPTY, Installed
 from edge.registry_news import Boundary, ListNews, no_turns
 from edge.vigil import Within, unwatched
@@ -63,7 +64,7 @@ class RegistryCache:
         *,
         builtin: Path,
         state: Path,
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
         cloud: RegistrySource | None = None,
         refresh_s: float = 300.0,

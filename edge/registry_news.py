@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
+from edge.bus import Bus
 from edge.events import ToolsListChanged
-from edge.ports import BusPort, Entry, SnapshotPort
+from edge.ports import Entry, SnapshotPort
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import ToolDefinition
 
@@ -37,7 +38,7 @@ class ListNews:
     """`run()` is the service; `swapped()` says that another snapshot is in force."""
 
     def __init__(
-        self, snapshot: Callable[[], SnapshotPort], *, bus: BusPort, boundary: Boundary = no_turns
+        self, snapshot: Callable[[], SnapshotPort], *, bus: Bus, boundary: Boundary = no_turns
     ) -> None:
         self._snapshot = snapshot
         self._bus = bus

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from edge.bus import Bus
 from edge.events import Alarmed, ConfigurationReloaded
-from edge.ports import BusPort
 from edge.sdnotify import Notifier
 from edge.settings import Settings
 from edge.settings_rules import BadSettings
@@ -59,7 +59,7 @@ class Reload:
         *,
         read: Callable[[], Awaitable[Settings]],
         roof: Applies,
-        bus: BusPort,
+        bus: Bus,
         notifier: Notifier,
         turns: OpenTurns,
         within: Within = unwatched,

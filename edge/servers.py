@@ -11,11 +11,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.control.handed import NoServer
 from edge.core.own import Own, Secret, Server
 from edge.paths import Env
-from edge.ports import BusPort, Progress
+from edge.ports import Progress
 from edge.registry_cache import RegistryCache
 from edge.settings import MAX_SERVERS, McpServer, Settings, read_secret
 from edge.settings_rules import BadSettings
@@ -49,7 +50,7 @@ class Servers:
         *,
         state: Path,
         env: Env,
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
         hide: Callable[[str], None],
         present: Present,

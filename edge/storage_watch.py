@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
+from edge.bus import Bus
 from edge.events import Alarmed
-from edge.ports import BusPort
 from edge.store import room
 from edge.store.db import StoreError
 
@@ -44,7 +44,7 @@ class StorageWatch:
         db: Storage,
         folder: Path,
         *,
-        bus: BusPort,
+        bus: Bus,
         other_trouble: Callable[[], str] = str,
         look_s: float = LOOK_S,
     ) -> None:

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from edge.bus import Bus
 from edge.core.recovery import LeftToSystemd
 from edge.events import ServiceCrashed
-from edge.ports import BusPort
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Service:
 class Supervisor:
     """Runs services until cancelled, or until one of them crashes too often."""
 
-    def __init__(self, services: list[Service], *, bus: BusPort, now: Callable[[], float]) -> None:
+    def __init__(self, services: list[Service], *, bus: Bus, now: Callable[[], float]) -> None:
         self.services = services
         self._bus = bus
         self._now = now

@@ -14,6 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Final
 
+from edge.bus import Bus
 from edge.choice_ports import AVAILABLE, HIDDEN, OFFERED, Choice, SwitchStorePort, Used
 from edge.clock import Clock
 from edge.core import loader, loader_rules, permissions, policy, routing
@@ -29,7 +30,7 @@ from edge.events import (
     ToolSwitched,
     UplinkChanged,
 )
-from edge.ports import BusPort, Entry, RegistryPort, SnapshotPort
+from edge.ports import Entry, RegistryPort, SnapshotPort
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import WornChanged
 from tools_cache import about
@@ -74,7 +75,7 @@ class ToolChoice:
         *,
         registry: RegistryPort,
         store: SwitchStorePort,
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
         facts: Callable[[], Facts],
         limits: Limits | None = None,

@@ -12,12 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.core import upstream
 from edge.core.own import Server
 from edge.core.results import repeatable
 from edge.events import Alarmed, ServerChanged
-from edge.ports import BusPort, Progress
+from edge.ports import Progress
 from edge.race import race
 from edge.upstream.words import McpServer, OnProgress, Outcome, ServerNews, Status
 from edge.upstream_answers import response_of, unsaid
@@ -83,7 +84,7 @@ class UpstreamDesk:
         *,
         use: UseTools,
         shelf: Shelf,
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
         tokens: Path,
         note: Callable[[Mapping[str, Json]], None] | None = None,

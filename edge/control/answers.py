@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
-from edge.bus import Listener
+from edge.bus import Bus, Listener
 from edge.control.http import Refused
 from edge.core.call_state import CallState
 from edge.events import CallAnswered, CallCompleted
-from edge.ports import BusPort
 from edge.store_ports import CallStorePort
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import Json
@@ -29,7 +28,7 @@ class Answers:
     caller's to bound.
     """
 
-    def __init__(self, store: CallStorePort, bus: BusPort) -> None:
+    def __init__(self, store: CallStorePort, bus: Bus) -> None:
         self._store = store
         self._bus = bus
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.events import PrivateWords, as_json
-from edge.ports import BusPort
 
 RING: Final = 1024
 """Happenings kept for replay: minutes of a busy daemon, under 1 MiB."""
@@ -45,7 +45,7 @@ class Feed:
     never mistaken for ours.
     """
 
-    def __init__(self, bus: BusPort, *, clock: Clock, ring: int = RING, calls: bool = True) -> None:
+    def __init__(self, bus: Bus, *, clock: Clock, ring: int = RING, calls: bool = True) -> None:
         self._bus = bus
         self._calls = calls
         self._clock = clock

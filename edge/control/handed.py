@@ -4,10 +4,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from edge.bus import Bus
 from edge.choice_ports import ChoicePort
 from edge.control.counted import Exposition
 from edge.pairing_ports import PairingPort
-from edge.ports import BusPort, CallsPort, RegistryPort, RenderPort
+from edge.ports import CallsPort, RegistryPort, RenderPort
 from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort
 from tools_cache.tool import Json, ToolResponse
 
@@ -57,7 +58,7 @@ class Ports:
     registry: RegistryPort
     render: RenderPort
     store: CallStorePort
-    bus: BusPort
+    bus: Bus
     status: Callable[[], Mapping[str, Json]]
     heard: Callable[[str], Awaitable[ToolResponse]]
     new_id: Callable[[], str]

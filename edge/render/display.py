@@ -11,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.pages import Canvas, Layout, Page, Typeface, dwell_s, lay_out, lay_out_columns
 from edge.core.results import LayoutKind, Rendering
 from edge.events import LensChanged
-from edge.ports import BusPort, GlassesPort
+from edge.ports import GlassesPort
 from edge.render.bitmap import BadImage, decode, fit
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.errors import CommandRefused, CommandTimeout, LocalMisuse
@@ -186,7 +187,7 @@ class Lens:
     """
 
     def __init__(
-        self, glasses: GlassesPort, bus: BusPort, clock: Clock, *, min_gap_s: float = MIN_GAP_S
+        self, glasses: GlassesPort, bus: Bus, clock: Clock, *, min_gap_s: float = MIN_GAP_S
     ) -> None:
         self._glasses = glasses
         self._bus = bus

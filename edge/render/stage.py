@@ -14,11 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
-from edge.bus import Listener
+from edge.bus import Bus, Listener
 from edge.clock import Clock
 from edge.core.results import LayoutKind, Rendering, rendering_of
 from edge.events import CallOff, DeliveryChanged, GlassesReady, GlassesSaid
-from edge.ports import BusPort, GlassesAway, GlassesPort, Question, Wait
+from edge.ports import GlassesAway, GlassesPort, Question, Wait
 from edge.render.act import BRIEF_RANK, Act
 from edge.render.display import Lens
 from edge.render.ear import QUESTION, SUPERSEDED, Ear, SpeechOver
@@ -79,7 +79,7 @@ class Stage:
         self,
         *,
         glasses: GlassesPort,
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
         notes: NotesPort,
         voice: Voice | None = None,

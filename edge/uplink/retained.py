@@ -6,9 +6,9 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.events import CapabilitiesPublished
-from edge.ports import BusPort
 from edge.uplink import wire
 from edge.uplink.mqtt import Connection, PublishRefused
 from edge.uplink.outward import wait_until
@@ -34,7 +34,7 @@ class Retained:
         version: str,
         *,
         clock: Clock,
-        bus: BusPort,
+        bus: Bus,
         refusals: Refusals,
         pause: Callable[[int], float],
     ) -> None:

@@ -14,10 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.backoff import Backoff, Chance
 from edge.events import Alarmed, UplinkChanged
-from edge.ports import BusPort, Invoked, UplinkMessage, UplinkStatus
+from edge.ports import Invoked, UplinkMessage, UplinkStatus
 from edge.race import race
 from edge.uplink import wire
 from edge.uplink.duplicates import Duplicates
@@ -88,7 +89,7 @@ class MqttUplink:
         *,
         outbox: OutboxPort,
         inbox: InboxPort,
-        bus: BusPort,
+        bus: Bus,
         clock: Clock,
         chance: Chance = random.random,
         within: Within = unwatched,
