@@ -10,17 +10,18 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+from edge.core.call_state import Submission
+from edge.core.confirmation import Asked, Consumed, Consumption, Granted
 from edge.ports import (
     GlassesAway,
     GlassesStatus,
     NobodyToAsk,
     Progress,
     Question,
-    Submission,
     UplinkStatus,
     Wait,
 )
-from edge.store_ports import Admission, Asked, Consumed, Consumption, Granted, Kept, Unfinished
+from edge.store_ports import Admission, Kept, Unfinished
 from firmware_bridge.messages import Answer
 from tools_cache.tool import Delivery, DeliveryReport, Json, ToolCall, ToolResponse
 

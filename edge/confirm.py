@@ -16,10 +16,11 @@ from typing import Final
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.core import confirmation, particulars, policy
+from edge.core.confirmation import Asked, Consumed, Consumption, Grant, Granted
 from edge.events import ConfirmationAsked, ConfirmationDecided
 from edge.gate import Refused
-from edge.ports import AskPort, Grant, NobodyToAsk, Question, RegistryPort
-from edge.store_ports import Asked, ConfirmationStorePort, Consumed, Consumption, Granted
+from edge.ports import AskPort, NobodyToAsk, Question, RegistryPort
+from edge.store_ports import ConfirmationStorePort
 from edge.ticket import Decided, Ticket, Unasked
 from firmware_bridge.messages import Answer
 from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError

@@ -294,7 +294,13 @@ class Ending:
         """Is there anything to show it on? That there is not is said once, until there is again
         (S3-10).
         """
-        there = visibility.surface(glasses, began=self._began, now=self._clock.boot())
+        there = visibility.surface(
+            ready=glasses.ready,
+            known=glasses.capabilities is not None,
+            gone_at=glasses.gone_at,
+            began=self._began,
+            now=self._clock.boot(),
+        )
         if not there:
             level = logging.DEBUG if self._unseen else logging.WARNING
             _log.log(

@@ -13,8 +13,9 @@ from edge.choice_ports import GatePort
 from edge.clock import Clock
 from edge.core import confirmation, idempotency, permissions, policy, results
 from edge.core.rates import RateLimits
+from edge.core.registry import Entry
 from edge.core.session import TurnLedger
-from edge.ports import Entry, RegistryPort, SnapshotPort
+from edge.ports import RegistryPort, SnapshotPort
 from edge.store_ports import Admission, CallStorePort
 from edge.ticket import Ticket
 from tools_cache.defaults import newly_filled

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 from edge.bus import Bus
 from edge.clock import Clock
+from edge.core.registry import Entry
 from edge.events import (
     CapabilitiesLearned,
     ConfigurationReloaded,
@@ -22,7 +23,7 @@ from edge.events import (
     RegistrySynced,
     ToolSwitched,
 )
-from edge.ports import Entry, GlassesPort, SnapshotPort, UplinkPort
+from edge.ports import GlassesPort, SnapshotPort, UplinkPort
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import (

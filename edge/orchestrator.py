@@ -19,6 +19,8 @@ from edge.clock import Clock
 from edge.cloud_desk import CloudDesk, Taken
 from edge.confirm import Confirmer
 from edge.core import confirmation, idempotency, phrases, policy, results
+from edge.core.call_state import Submission
+from edge.core.confirmation import Consumed, Consumption, Grant
 from edge.core.ids import new_call_id
 from edge.core.routing import Route, RouteKind
 from edge.core.session import SessionController
@@ -30,25 +32,17 @@ from edge.ports import (
     AskPort,
     CallResult,
     GlassesPort,
-    Grant,
     LocalToolsPort,
     Progress,
     RegistryNotice,
     RegistryPort,
     RenderPort,
-    Submission,
     UplinkPort,
     Wait,
 )
 from edge.questions import WearerQuestions
 from edge.run_queue import RunQueue
-from edge.store_ports import (
-    ConfirmationStorePort,
-    Consumed,
-    Consumption,
-    NotesPort,
-    SessionStorePort,
-)
+from edge.store_ports import ConfirmationStorePort, NotesPort, SessionStorePort
 from edge.ticket import Cancelled, Ticket
 from edge.turns import OpenTurns, VoiceTurns
 from firmware_bridge.deadlines import timeout

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from edge.core.call_state import Submission
+from edge.core.confirmation import Grant
+from edge.core.registry import Entry
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.messages import Answer, Command, Done
 from firmware_bridge.sides import Side
@@ -249,22 +252,6 @@ class UplinkPort(Protocol):
 # ------------------------------------------------------------------ registry and tools
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One tool in a snapshot. `hidden` says, in words for a person, why it is not in force; empty
-    when it is. `missing` names the hardware it lacks, `without` what it could use and lacks,
-    `warnings` say that in words; `stale` marks that the answer rests on glasses that are away.
-    """
-
-    definition: ToolDefinition
-    app_name: str
-    hidden: str = ""
-    missing: tuple[str, ...] = ()
-    without: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    stale: bool = False
-
-
 class SnapshotPort(Protocol):
     """The registry at one moment; immutable, so a turn runs on one."""
 
@@ -316,24 +303,6 @@ class Wait(StrEnum):
     """until the result is known and the lens has (or has not) acknowledged it"""
     DELIVERY = "delivery"
     """until its delivery is final, speech included"""
-
-
-class Grant(StrEnum):
-    """What a yes or no is worth beyond this one call."""
-
-    ONCE = "once"
-    ALWAYS = "always"
-    NEVER = "never"
-
-
-class Submission(StrEnum):
-    """What became of a result that was handed in for a pending call."""
-
-    TAKEN = "taken"
-    UNKNOWN = "unknown"
-    """no such call, or not one of this caller's (S3-27, S3-28)"""
-    OVER = "over"
-    """it was resolved, cancelled or expired before (S3-25)"""
 
 
 class CallsPort(Protocol):

@@ -11,8 +11,9 @@ from contextlib import suppress
 from typing import Final
 
 from edge.bus import Bus
+from edge.core.registry import Entry
 from edge.events import ToolsListChanged
-from edge.ports import Entry, SnapshotPort
+from edge.ports import SnapshotPort
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import ToolDefinition
 

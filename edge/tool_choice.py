@@ -20,6 +20,7 @@ from edge.clock import Clock
 from edge.core import loader, loader_rules, permissions, policy, routing
 from edge.core.loader import Event, Kind, Limits, Loader
 from edge.core.loader_rules import HERE, Catalogue, Facts, Switched, UserRules
+from edge.core.registry import Entry
 from edge.events import (
     GlassesLost,
     GlassesReady,
@@ -30,7 +31,7 @@ from edge.events import (
     ToolSwitched,
     UplinkChanged,
 )
-from edge.ports import Entry, RegistryPort, SnapshotPort
+from edge.ports import RegistryPort, SnapshotPort
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import WornChanged
 from tools_cache import about

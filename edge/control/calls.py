@@ -20,7 +20,9 @@ from edge.control.roles import Role, for_the_owner
 from edge.control.sockets import SocketFile
 from edge.control.stream import Stream
 from edge.core import confirmation, results
-from edge.ports import Grant, Submission, Wait
+from edge.core.call_state import Submission
+from edge.core.confirmation import Grant
+from edge.ports import Wait
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import CallOrigin, Delivery, Json, Mode, ToolCall, ToolResponse
 

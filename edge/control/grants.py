@@ -9,8 +9,8 @@ from edge.control import reading
 from edge.control.handed import Ports
 from edge.control.http import Refused, Reply, Request
 from edge.core import confirmation, particulars, policy
-from edge.ports import Grant
-from edge.store_ports import ConfirmationStorePort, Granted
+from edge.core.confirmation import Grant, Granted
+from edge.store_ports import ConfirmationStorePort
 from tools_cache.tool import Json, ToolDefinition
 
 

@@ -127,3 +127,13 @@ def diagram() -> str:
         if not targets:
             lines.append(f"    {state} --> [*]")
     return "\n".join(lines) + "\n"
+
+
+class Submission(StrEnum):
+    """What became of a result that was handed in for a pending call."""
+
+    TAKEN = "taken"
+    UNKNOWN = "unknown"
+    """no such call, or not one of this caller's (S3-27, S3-28)"""
+    OVER = "over"
+    """it was resolved, cancelled or expired before (S3-25)"""

@@ -10,13 +10,28 @@ from types import MappingProxyType
 
 from edge.core.compatibility import Verdict, judge
 from edge.core.merging import Offer, merged
-from edge.ports import Entry
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities
 from tools_cache.registry import App, Dropped
 from tools_cache.tool import Source, ToolDefinition
 
 DISABLED = "disabled in the configuration"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One tool in a snapshot. `hidden` says, in words for a person, why it is not in force; empty
+    when it is. `missing` names the hardware it lacks, `without` what it could use and lacks,
+    `warnings` say that in words; `stale` marks that the answer rests on glasses that are away.
+    """
+
+    definition: ToolDefinition
+    app_name: str
+    hidden: str = ""
+    missing: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Final
 
 from edge.core.results import LayoutKind, concerns_wearer, text_of
-from edge.ports import GlassesStatus
 from tools_cache.tool import (
     CallOrigin,
     ExecutionType,
@@ -87,14 +86,14 @@ def asked(call: ToolCall) -> bool:
     return call.mode is Mode.VOICE or call.origin in (CallOrigin.VOICE, CallOrigin.GLASSES)
 
 
-def surface(glasses: GlassesStatus, *, began: float, now: float) -> bool:
-    """Is there anything to show a result on, now or in a moment (S3-10)? `began`: when we began
-    to look for glasses.
+def surface(*, ready: bool, known: bool, gone_at: float | None, began: float, now: float) -> bool:
+    """Return whether there is anything to show a result on, now or in a moment.
+
+    `known`: we know what the glasses can do. `gone_at`: when they were lost, None while they never
+    were there; then `began` counts, when we began to look for them.
     """
-    if glasses.ready:
-        return True
-    away_since = began if glasses.gone_at is None else glasses.gone_at
-    return glasses.capabilities is not None and now - away_since <= SURFACE_S
+    away_since = began if gone_at is None else gone_at
+    return ready or (known and now - away_since <= SURFACE_S)
 
 
 # ------------------------------------------------------------------ as what

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from edge.clock import Clock
-from edge.ports import Grant
+from edge.core.confirmation import Asked, Consumed, Consumption, Grant, Granted
 from edge.store.bounds import keep_newest
 from edge.store.db import Connection, Database, Row, StoreFull
 from edge.store.stamps import Stamp, Stamper
 from edge.store.steps import Check, Steps
-from edge.store_ports import Asked, Consumed, Consumption, Granted
 from tools_cache.tool import Json
 
 OPEN_ROWS: Final = 200

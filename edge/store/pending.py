@@ -8,7 +8,7 @@ import json
 from typing import Final
 
 from edge.clock import Clock
-from edge.ports import Submission
+from edge.core.call_state import Submission
 from edge.store.bounds import keep_newest
 from edge.store.db import Connection, Database, StoreFull
 from edge.store.stamps import Stamp, Stamper

@@ -5,10 +5,9 @@ whatever was agreed to before.
 import pytest
 
 from edge.core import confirmation, particulars
+from edge.core.confirmation import Grant, Granted
 from edge.core.ids import new_call_id
 from edge.own_reading import read
-from edge.ports import Grant
-from edge.store_ports import Granted
 from tests.scenarios.test_consent import FOLDER, PAY, alone
 from tests.scenarios.world import world
 from tools_cache.tool import CallOrigin, ToolCall

@@ -14,10 +14,12 @@ from edge.control.handed import Ports
 from edge.control.http import Limits
 from edge.control.server import ControlServer
 from edge.core import particulars
+from edge.core.call_state import Submission
+from edge.core.confirmation import Grant, Granted
+from edge.core.registry import Entry
 from edge.events import CallAnswered
 from edge.paths import owner_beside
-from edge.ports import Entry, Grant, Submission, Wait
-from edge.store_ports import Granted
+from edge.ports import Wait
 from tools_cache.tool import ErrorCode, Source, ToolDefinition, ToolResponse
 
 DEADLINE_S = 40.0

@@ -9,7 +9,9 @@ from io import StringIO
 
 import pytest
 
-from edge.ports import Entry, Grant, Submission
+from edge.core.call_state import Submission
+from edge.core.confirmation import Grant
+from edge.core.registry import Entry
 from edge.verbs import question
 from edge.verbs.screen import CliError, Screen
 from edge.verbs.story import waits_for

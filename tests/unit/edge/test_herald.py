@@ -8,6 +8,7 @@ import pytest
 
 from edge.bus import Bus
 from edge.clock import Clock
+from edge.core.registry import Entry
 from edge.events import (
     CapabilitiesLearned,
     ConfigurationReloaded,
@@ -16,7 +17,7 @@ from edge.events import (
     GlassesSaid,
 )
 from edge.herald import Herald, as_event
-from edge.ports import Entry, GlassesStatus
+from edge.ports import GlassesStatus
 from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.messages import (
     BatteryChanged,

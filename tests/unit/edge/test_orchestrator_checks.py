@@ -8,9 +8,9 @@ import pytest
 
 from edge import run_queue
 from edge.clock import Clock
+from edge.core.confirmation import Grant
 from edge.core.idempotency import args_digest
 from edge.orchestrator import Limits, Policy
-from edge.ports import Grant
 from tests.unit.edge.orchestrator_house import QUICK, FakeTools, house, make
 from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, Mode, ToolResponse
 

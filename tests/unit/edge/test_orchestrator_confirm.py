@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
+from edge.core.confirmation import Grant, Granted
 from edge.events import CallCompleted, ConfirmationAsked, ConfirmationDecided
-from edge.ports import Grant
-from edge.store_ports import Granted
 from firmware_bridge.messages import Answer
 from tests.unit.edge.orchestrator_house import QUICK, FakeAsk, FakeRegistry, house, make
 from tools_cache.tool import CallOrigin, ErrorCode, ErrorType, Source

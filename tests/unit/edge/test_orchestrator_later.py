@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 
 from edge.clock import Clock
+from edge.core.call_state import Submission
 from edge.events import CallCompleted, CallOff, CallReceived, PendingResolved
 from edge.orchestrator import Policy
-from edge.ports import CallAccepted, CallResult, Submission
+from edge.ports import CallAccepted, CallResult
 from firmware_bridge.messages import Answer
 from tests.unit.edge.orchestrator_house import QUICK, FakeTools, FakeUplink, house, make
 from tools_cache.tool import (

@@ -8,24 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from edge.core.call_state import check
+from edge.core.call_state import Submission, check
+from edge.core.confirmation import Grant, Granted
 from edge.core.idempotency import replayable
 from edge.events import CallAnswered, CallCompleted
-from edge.ports import (
-    CallAccepted,
-    CallProgress,
-    CallResult,
-    Grant,
-    InvokeCancelled,
-    Invoked,
-    Submission,
-)
+from edge.ports import CallAccepted, CallProgress, CallResult, InvokeCancelled, Invoked
 from edge.store.calls import CallStore
 from edge.store.confirmations import Confirmations
 from edge.store.db import Database, StoreFull
 from edge.store.migrations import MIGRATIONS
 from edge.store.pending import PendingCalls
-from edge.store_ports import Granted
 from edge.ticket import WORDS, Cancelled, Decided, Ticket
 from firmware_bridge.messages import Answer
 from tests.unit.edge.orchestrator_house import (

@@ -10,10 +10,9 @@ import pytest
 
 from edge import registry_news
 from edge.bus import Bus
-from edge.core.registry import Snapshot
+from edge.core.registry import Entry, Snapshot
 from edge.events import ToolsListChanged, as_json
 from edge.gate import Limits
-from edge.ports import Entry
 from edge.registry_news import ListNews
 from edge.turns import OpenTurns
 from tests.unit.edge.orchestrator_house import house

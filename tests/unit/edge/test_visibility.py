@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from edge.core import visibility
+from edge.core.call_state import Submission
+from edge.core.registry import Entry
 from edge.events import CallAnswered, CallCompleted, CallProgressed, CallReceived
-from edge.ports import Entry, GlassesStatus, Submission
-from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.messages import Answer
 from tests.unit.edge import orchestrator_house
 from tests.unit.edge.orchestrator_house import QUICK, FakeTools, house, make, tool
@@ -244,18 +244,22 @@ async def test_without_glasses_a_result_goes_to_its_caller_only_and_that_is_said
         assert not h.stage._line.first
 
 
-def test_glasses_that_just_left_count_as_a_display_and_long_gone_ones_do_not():
-    record = Capabilities.of("mock", DISPLAY, origin=Origin.FIRMWARE, now=0.0)
-    for gone_at, began, there in (
-        (100.0, 0.0, True),
-        (39.0, 0.0, False),
-        (None, 90.0, True),
-        (None, 0.0, False),
-    ):
-        status = GlassesStatus(capabilities=record, gone_at=gone_at)
-        assert visibility.surface(status, began=began, now=100.0) is there
-    assert not visibility.surface(GlassesStatus(), began=99.0, now=100.0)
-    assert visibility.surface(GlassesStatus(ready=True), began=0.0, now=100.0)
+@pytest.mark.parametrize(
+    ("ready", "known", "gone_at", "began", "there"),
+    [
+        (False, True, 100.0, 0.0, True),
+        (False, True, 39.0, 0.0, False),
+        (False, True, None, 90.0, True),
+        (False, True, None, 0.0, False),
+        (False, False, None, 99.0, False),
+        (True, False, None, 0.0, True),
+    ],
+)
+def test_glasses_that_just_left_count_as_a_display_and_long_gone_ones_do_not(
+    ready, known, gone_at, began, there
+):
+    seen = visibility.surface(ready=ready, known=known, gone_at=gone_at, began=began, now=100.0)
+    assert seen is there
 
 
 # ------------------------------------------------------------------ one road for all

@@ -9,8 +9,9 @@ import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from edge.core.confirmation import Grant
+from edge.core.registry import Entry
 from edge.facades.mcp_ask import Answered, asking
-from edge.ports import Entry, Grant
 from tests.unit.control.house import ASKED, definition
 from tests.unit.facades.mcp_house import ERAS, NEWER, OLDER, mcp_house
 from tests.unit.facades.test_mcp_server import ADD, text_of, until

@@ -14,12 +14,12 @@ from mcp.shared.exceptions import MCPError
 
 from edge.bus import Bus
 from edge.control.http import Limits
+from edge.core.registry import Entry
 from edge.events import LensChanged, ToolsListChanged
 from edge.facades.mcp_calls import Asked
 from edge.facades.mcp_daemon import Daemon
 from edge.facades.mcp_server import Facade
 from edge.facades.mcp_tools import Known, alias_of
-from edge.ports import Entry
 from tests.unit.control.house import DEADLINE_S, definition, open_house
 from tests.unit.facades.mcp_house import COLD, ERAS, NEWER, OLDER, mcp_house, ways, wire
 from tools_cache.tool import ErrorCode, RateLimit, SideEffects, ToolResponse

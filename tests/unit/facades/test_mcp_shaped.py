@@ -6,9 +6,9 @@ import pytest
 from mcp.client import Client
 
 from edge.control.http import Limits
+from edge.core.registry import Entry
 from edge.facades.mcp_daemon import Daemon
 from edge.facades.mcp_server import Facade
-from edge.ports import Entry
 from tests.unit.control.house import definition, open_house
 from tests.unit.facades.mcp_house import NEWER, mcp_house, ways, wire
 from tests.unit.facades.test_mcp_server import ADD, text_of

@@ -5,11 +5,10 @@ Refuses to know SQL and files; it only counts on the rules: the table of steps, 
 
 from dataclasses import dataclass, field
 
-from edge.core.call_state import STEPS, CallState, check
+from edge.core.call_state import STEPS, CallState, Submission, check
+from edge.core.confirmation import Consumption
 from edge.core.idempotency import replayable
-from edge.ports import Submission
 from edge.store.keys import LIFE_S, REPEATABLE_LIFE_S
-from edge.store_ports import Consumption
 from tests.unit.store.support import Hands
 from tools_cache.tool import Delivery, ErrorCode, ToolResponse
 

@@ -5,11 +5,10 @@ when it cannot be kept.
 import asyncio
 import threading
 
-from edge.ports import Grant
+from edge.core.confirmation import Grant, Granted
 from edge.store.calls import CallStore
 from edge.store.confirmations import Confirmations
 from edge.store.db import StoreClosed
-from edge.store_ports import Granted
 from tests.unit.store.support import a_call, open_db
 from tools_cache.tool import Delivery, DeliveryReport, ToolResponse
 

@@ -7,10 +7,9 @@ import asyncio
 import pytest
 
 from edge.core.call_state import check
-from edge.ports import Grant
+from edge.core.confirmation import Asked, Consumed, Consumption, Grant, Granted
 from edge.store.confirmations import Confirmations
 from edge.store.db import StoreFull
-from edge.store_ports import Asked, Consumed, Consumption, Granted
 from tests.unit.store.support import a_call
 from tools_cache.tool import ErrorCode, ToolResponse
 

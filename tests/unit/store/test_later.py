@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from edge.ports import Submission
+from edge.core.call_state import Submission
 from edge.store.db import MIB, StoreFull
 from edge.store.pending import PendingCalls
 from edge.store.results import MAX_RESULT, ResultCache

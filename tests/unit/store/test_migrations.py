@@ -191,9 +191,8 @@ def test_an_upgrade_on_a_full_disk_uses_the_ballast(tmp_path):
 
 @pytest.mark.requirement("CONSENT-grants")
 async def test_grants_of_schema_3_are_kept_and_an_always_of_it_is_bound_to_nothing(tmp_path):
-    from edge.ports import Grant
+    from edge.core.confirmation import Grant, Granted
     from edge.store.confirmations import Confirmations
-    from edge.store_ports import Granted
 
     await (await Database.open(tmp_path / "glassd.db", MIGRATIONS[:3])).close()
     connection = sqlite3.connect(tmp_path / "glassd.db")
