@@ -21,7 +21,8 @@ from edge.ports import (
     UplinkStatus,
     Wait,
 )
-from edge.store_ports import Admission, Kept, Unfinished
+from edge.store.calls import Admission, Unfinished
+from edge.store.results import Kept
 from firmware_bridge.messages import Answer
 from tools_cache.tool import Delivery, DeliveryReport, Json, ToolCall, ToolResponse
 
@@ -30,7 +31,7 @@ ANSWER = {"text": "It is 09:41.", "iso": "2026-11-21T09:41:00+00:00", "timezone"
 
 
 class MemoryCalls:
-    """`CallStorePort` in dictionaries; the steps of a call are kept, as on disk, and never
+    """`CallStore` in dictionaries; the steps of a call are kept, as on disk, and never
     looked at.
     """
 
@@ -103,7 +104,7 @@ class MemoryCalls:
 
 
 class NothingPending:
-    """`PendingStorePort`: the measured tool answers at once."""
+    """`PendingCalls`: the measured tool answers at once."""
 
     async def put(self, call: ToolCall, *, ttl_s: float) -> None: ...
     async def close(self, call_id: str, status: str) -> None: ...
@@ -121,7 +122,7 @@ class NothingPending:
 
 
 class NoResults:
-    """`ResultCachePort`: the measured tool declares no TTL."""
+    """`ResultCache`: the measured tool declares no TTL."""
 
     async def keep(
         self, user_id: str, tool: str, args_hash: str, response: ToolResponse, *, ttl_s: float
@@ -132,7 +133,7 @@ class NoResults:
 
 
 class NoConfirmations:
-    """`ConfirmationStorePort`: the measured tool asks for no yes."""
+    """`Confirmations`: the measured tool asks for no yes."""
 
     async def ask(self, asked: Asked) -> None: ...
     async def grant(self, user_id: str, tool: str, granted: Granted) -> None: ...
@@ -163,7 +164,7 @@ class NoConfirmations:
 
 
 class MemorySessions:
-    """`SessionStorePort`: one epoch for all."""
+    """`Sessions`: one epoch for all."""
 
     async def open(self, user_id: str, session: str, mode: str) -> tuple[str, str]:
         return mode, "0123456789abcdef"
@@ -177,7 +178,7 @@ class MemorySessions:
 
 
 class MemoryNotes:
-    """`NotesPort` in a dictionary."""
+    """`Notes` in a dictionary."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Json] = {}

@@ -20,7 +20,7 @@ from edge.core.confirmation import Asked, Consumed, Consumption, Grant, Granted
 from edge.events import ConfirmationAsked, ConfirmationDecided
 from edge.gate import Refused
 from edge.ports import AskPort, NobodyToAsk, Question, RegistryPort
-from edge.store_ports import ConfirmationStorePort
+from edge.store.confirmations import Confirmations
 from edge.ticket import Decided, Ticket, Unasked
 from firmware_bridge.messages import Answer
 from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError
@@ -44,7 +44,7 @@ class Confirmer:
     def __init__(
         self,
         *,
-        store: ConfirmationStorePort,
+        store: Confirmations,
         ask: AskPort,
         bus: Bus,
         clock: Clock,

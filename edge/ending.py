@@ -30,7 +30,10 @@ from edge.ports import (
     UplinkMessage,
     UplinkPort,
 )
-from edge.store_ports import CallStorePort, PendingStorePort, ResultCachePort, SessionStorePort
+from edge.store.calls import CallStore
+from edge.store.pending import PendingCalls
+from edge.store.results import ResultCache
+from edge.store.sessions import Sessions
 from edge.ticket import Ticket
 from firmware_bridge.deadlines import timeout
 from tools_cache.names import flaw
@@ -65,9 +68,9 @@ their calls were left.
 class Shelves:
     """The tables a call's life is kept in."""
 
-    calls: CallStorePort
-    pending: PendingStorePort
-    results: ResultCachePort
+    calls: CallStore
+    pending: PendingCalls
+    results: ResultCache
 
 
 class Ending:
@@ -78,7 +81,7 @@ class Ending:
         *,
         registry: RegistryPort,
         shelves: Shelves,
-        sessions: SessionStorePort,
+        sessions: Sessions,
         uplink: UplinkPort,
         glasses: GlassesPort,
         stage: RenderPort,

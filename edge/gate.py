@@ -13,10 +13,10 @@ from edge.choice_ports import GatePort
 from edge.clock import Clock
 from edge.core import confirmation, idempotency, permissions, policy, results
 from edge.core.rates import RateLimits
-from edge.core.registry import Entry
+from edge.core.registry import Entry, Snapshot
 from edge.core.session import TurnLedger
-from edge.ports import RegistryPort, SnapshotPort
-from edge.store_ports import Admission, CallStorePort
+from edge.ports import RegistryPort
+from edge.store.calls import Admission, CallStore
 from edge.ticket import Ticket
 from tools_cache.defaults import newly_filled
 from tools_cache.tool import (
@@ -108,7 +108,7 @@ class Gate:
         self,
         *,
         registry: RegistryPort,
-        store: CallStorePort,
+        store: CallStore,
         clock: Clock,
         limits: Limits,
         policy_: Policy,
@@ -119,7 +119,7 @@ class Gate:
         self._limits = limits
         self._policy = policy_
         self._choice = policy_.choice
-        self._pinned: OrderedDict[Turn, SnapshotPort] = OrderedDict()
+        self._pinned: OrderedDict[Turn, Snapshot] = OrderedDict()
         self._turns = TurnLedger()
         self._used = RateLimits()
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from edge.bus import Bus
 from edge.clock import Clock
-from edge.core.registry import Entry
+from edge.core.registry import Entry, Snapshot
 from edge.events import (
     CapabilitiesLearned,
     ConfigurationReloaded,
@@ -23,7 +23,7 @@ from edge.events import (
     RegistrySynced,
     ToolSwitched,
 )
-from edge.ports import GlassesPort, SnapshotPort, UplinkPort
+from edge.ports import GlassesPort, UplinkPort
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import (
@@ -64,7 +64,7 @@ _KIND_OF: Final[Mapping[Gesture, str]] = {
 class RegistryDesk(Protocol):
     """What the herald needs of the registry."""
 
-    def snapshot(self) -> SnapshotPort: ...
+    def snapshot(self) -> Snapshot: ...
     def set_capabilities(self, record: Capabilities | None, *, stale: bool) -> None: ...
 
 

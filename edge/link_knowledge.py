@@ -16,7 +16,7 @@ from edge.core.link_state import LinkState, check
 from edge.core.recovery import Step
 from edge.events import CapabilitiesLearned, LinkChanged
 from edge.ports import GlassesStatus, SideStatus
-from edge.store_ports import NotesPort
+from edge.store.notes import Notes
 from firmware_bridge.capabilities import Capabilities, Origin, Scalar
 from firmware_bridge.catalog import Model
 from firmware_bridge.messages import BatteryChanged, Event, SideChanged, WornChanged
@@ -36,7 +36,7 @@ class Knowledge:
     """
 
     def __init__(
-        self, *, bus: Bus, clock: Clock, notes: NotesPort, configured: Mapping[str, Scalar]
+        self, *, bus: Bus, clock: Clock, notes: Notes, configured: Mapping[str, Scalar]
     ) -> None:
         self._bus = bus
         self._clock = clock

@@ -22,7 +22,7 @@ from edge.link_knowledge import Knowledge
 from edge.link_wishes import Wishes
 from edge.ports import GlassesAway, GlassesStatus
 from edge.race import race
-from edge.store_ports import NotesPort
+from edge.store.notes import Notes
 from edge.vigil import Bound, Within, unwatched
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Scalar
@@ -92,7 +92,7 @@ class LinkManager:
         *,
         bus: Bus,
         clock: Clock,
-        notes: NotesPort,
+        notes: Notes,
         backoff: Backoff,
         configured: Mapping[str, Scalar] | None = None,
         version: str = "0",

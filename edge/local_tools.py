@@ -18,7 +18,7 @@ from typing import Final
 from edge.clock import Clock
 from edge.core.disk_faults import is_disk_fault
 from edge.ports import GlassesStatus, Progress, RegistryPort
-from edge.store_ports import StorageUnavailable
+from edge.store.errors import StorageUnavailable
 from edge.tool_context import Call, Context, Hands, Lent, Present, Private
 from edge.tool_loader import BadHandler, Handlers, Runner
 from edge.tool_results import disk_unavailable, internal, judged, nothing_fits, too_slow

@@ -42,7 +42,9 @@ from edge.ports import (
 )
 from edge.questions import WearerQuestions
 from edge.run_queue import RunQueue
-from edge.store_ports import ConfirmationStorePort, NotesPort, SessionStorePort
+from edge.store.confirmations import Confirmations
+from edge.store.notes import Notes
+from edge.store.sessions import Sessions
 from edge.ticket import Cancelled, Ticket
 from edge.turns import OpenTurns, VoiceTurns
 from firmware_bridge.deadlines import timeout
@@ -75,9 +77,9 @@ class CallPorts:
     registry: RegistryPort
     local: LocalToolsPort
     shelves: Shelves
-    confirmations: ConfirmationStorePort
-    sessions: SessionStorePort
-    notes: NotesPort
+    confirmations: Confirmations
+    sessions: Sessions
+    notes: Notes
     uplink: UplinkPort
     glasses: GlassesPort
     stage: RenderPort

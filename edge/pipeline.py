@@ -33,7 +33,8 @@ from edge.ports import (
     UplinkTooLarge,
 )
 from edge.questions import WearerQuestions
-from edge.store_ports import StorageUnavailable, Unfinished
+from edge.store.calls import Unfinished
+from edge.store.errors import StorageUnavailable
 from edge.ticket import Ticket
 from tools_cache.tool import (
     CallOrigin,

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from edge.core.call_state import Submission
 from edge.core.confirmation import Grant
-from edge.core.registry import Entry
+from edge.core.registry import Snapshot
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.messages import Answer, Command, Done
 from firmware_bridge.sides import Side
@@ -252,23 +252,10 @@ class UplinkPort(Protocol):
 # ------------------------------------------------------------------ registry and tools
 
 
-class SnapshotPort(Protocol):
-    """The registry at one moment; immutable, so a turn runs on one."""
-
-    @property
-    def version(self) -> str: ...
-
-    def find(self, name: str) -> Entry | None:
-        """Look a canonical name up, hidden tools included."""
-
-    def entries(self) -> tuple[Entry, ...]:
-        """All tools in deterministic order, hidden ones included."""
-
-
 class RegistryPort(Protocol):
     """Implemented by `registry_cache.py`."""
 
-    def snapshot(self) -> SnapshotPort: ...
+    def snapshot(self) -> Snapshot: ...
 
     async def catch_up(self) -> None:
         """Wait until a registry that was announced is in force; a few seconds at most."""

@@ -11,9 +11,8 @@ from contextlib import suppress
 from typing import Final
 
 from edge.bus import Bus
-from edge.core.registry import Entry
+from edge.core.registry import Entry, Snapshot
 from edge.events import ToolsListChanged
-from edge.ports import SnapshotPort
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import ToolDefinition
 
@@ -39,7 +38,7 @@ class ListNews:
     """`run()` is the service; `swapped()` says that another snapshot is in force."""
 
     def __init__(
-        self, snapshot: Callable[[], SnapshotPort], *, bus: Bus, boundary: Boundary = no_turns
+        self, snapshot: Callable[[], Snapshot], *, bus: Bus, boundary: Boundary = no_turns
     ) -> None:
         self._snapshot = snapshot
         self._bus = bus
@@ -86,7 +85,7 @@ class ListNews:
             )
 
 
-def offered(snapshot: SnapshotPort) -> Offered:
+def offered(snapshot: Snapshot) -> Offered:
     """Give the tools that are not hidden, by name."""
     return {
         entry.definition.name: entry.definition for entry in snapshot.entries() if not entry.hidden

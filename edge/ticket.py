@@ -7,8 +7,9 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from edge.core.registry import Snapshot
 from edge.core.routing import Route
-from edge.ports import CallAccepted, CallProgress, CallResult, Progress, SnapshotPort, Wait
+from edge.ports import CallAccepted, CallProgress, CallResult, Progress, Wait
 from tools_cache.tool import Json, ToolCall, ToolDefinition, ToolError, ToolResponse
 
 WORDS: Final = 64
@@ -71,7 +72,7 @@ class Ticket:
     progress: Progress | None = None
     waited_for: bool = True
     patience_s: float = 0.0
-    snapshot: SnapshotPort | None = None
+    snapshot: Snapshot | None = None
     tool: ToolDefinition | None = None
     route: Route | None = None
     keys: tuple[str, ...] = ()

@@ -20,7 +20,7 @@ from edge.clock import Clock
 from edge.core import loader, loader_rules, permissions, policy, routing
 from edge.core.loader import Event, Kind, Limits, Loader
 from edge.core.loader_rules import HERE, Catalogue, Facts, Switched, UserRules
-from edge.core.registry import Entry
+from edge.core.registry import Entry, Snapshot
 from edge.events import (
     GlassesLost,
     GlassesReady,
@@ -31,7 +31,7 @@ from edge.events import (
     ToolSwitched,
     UplinkChanged,
 )
-from edge.ports import RegistryPort, SnapshotPort
+from edge.ports import RegistryPort
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import WornChanged
 from tools_cache import about
@@ -108,7 +108,7 @@ class ToolChoice:
         self._switches: dict[str, dict[str, bool]] = {}
         self._loader = Loader(essential=frozenset(essential), limits=limits or Limits())
         self._began = False
-        self._judged: tuple[SnapshotPort, Facts] | None = None
+        self._judged: tuple[Snapshot, Facts] | None = None
         self._conditional = True
         self._turns: OrderedDict[str, None] = OrderedDict()
         self._offered: tuple[str, ...] = ()
@@ -500,7 +500,7 @@ class ToolChoice:
             self._listed()
 
     @staticmethod
-    def _callable(snapshot: SnapshotPort, name: str) -> bool:
+    def _callable(snapshot: Snapshot, name: str) -> bool:
         entry = snapshot.find(name)
         return entry is not None and not entry.hidden
 

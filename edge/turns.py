@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from edge.clock import Clock
 from edge.core.turns import Turn, is_replay, last_turn
-from edge.store_ports import NotesPort
+from edge.store.notes import Notes
 
 _log: Final = logging.getLogger(__name__)
 NOTE: Final = "voice.turn"
@@ -53,7 +53,7 @@ class VoiceTurns:
     repetition too.
     """
 
-    def __init__(self, notes: NotesPort, clock: Clock) -> None:
+    def __init__(self, notes: Notes, clock: Clock) -> None:
         self._notes = notes
         self._clock = clock
         self._link = secrets.token_hex(4)

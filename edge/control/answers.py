@@ -11,7 +11,7 @@ from edge.bus import Bus, Listener
 from edge.control.http import Refused
 from edge.core.call_state import CallState
 from edge.events import CallAnswered, CallCompleted
-from edge.store_ports import CallStorePort
+from edge.store.calls import CallStore
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import Json
 
@@ -28,7 +28,7 @@ class Answers:
     caller's to bound.
     """
 
-    def __init__(self, store: CallStorePort, bus: Bus) -> None:
+    def __init__(self, store: CallStore, bus: Bus) -> None:
         self._store = store
         self._bus = bus
 

@@ -10,7 +10,7 @@ from edge.control.handed import Ports
 from edge.control.http import Refused, Reply, Request
 from edge.core import confirmation, particulars, policy
 from edge.core.confirmation import Grant, Granted
-from edge.store_ports import ConfirmationStorePort
+from edge.store.confirmations import Confirmations
 from tools_cache.tool import Json, ToolDefinition
 
 
@@ -81,7 +81,7 @@ class GrantRoutes:
             )
         return found.definition
 
-    def _kept(self) -> ConfirmationStorePort:
+    def _kept(self) -> Confirmations:
         if self._ports.confirmations is None:
             raise Refused(501, "UNSUPPORTED", "this daemon keeps no grants", "it asks every time")
         return self._ports.confirmations

@@ -9,7 +9,9 @@ from edge.choice_ports import ChoicePort
 from edge.control.counted import Exposition
 from edge.pairing_ports import PairingPort
 from edge.ports import CallsPort, RegistryPort, RenderPort
-from edge.store_ports import CallStorePort, ConfirmationStorePort, SessionStorePort
+from edge.store.calls import CallStore
+from edge.store.confirmations import Confirmations
+from edge.store.sessions import Sessions
 from tools_cache.tool import Json, ToolResponse
 
 
@@ -57,13 +59,13 @@ class Ports:
     calls: CallsPort
     registry: RegistryPort
     render: RenderPort
-    store: CallStorePort
+    store: CallStore
     bus: Bus
     status: Callable[[], Mapping[str, Json]]
     heard: Callable[[str], Awaitable[ToolResponse]]
     new_id: Callable[[], str]
-    confirmations: ConfirmationStorePort | None = None
-    sessions: SessionStorePort | None = None
+    confirmations: Confirmations | None = None
+    sessions: Sessions | None = None
     session_state: Callable[[], Mapping[str, Json]] = dict
     metrics: Exposition | None = None
     pairing: PairingPort | None = None

@@ -20,7 +20,7 @@ from edge.control.routes import Follow, Routes
 from edge.control.sockets import BACKLOG, SocketFile
 from edge.control.stream import Stream
 from edge.paths import owner_beside
-from edge.store_ports import StorageUnavailable
+from edge.store.errors import StorageUnavailable
 from firmware_bridge.deadlines import timeout
 
 log = logging.getLogger(__name__)

@@ -36,8 +36,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Implements `SnapshotPort`. A turn that holds one is not touched by what happens to the
-    registry meanwhile.
+    """The registry at one moment; immutable. A turn that holds one is not touched by what happens
+    to the registry meanwhile.
     """
 
     version: str
@@ -51,9 +51,11 @@ class Snapshot:
         return cls(version, ordered, MappingProxyType({e.definition.name: e for e in ordered}))
 
     def find(self, name: str) -> Entry | None:
+        """Look a canonical name up, hidden tools included."""
         return self._by_name.get(name)
 
     def entries(self) -> tuple[Entry, ...]:
+        """All tools in deterministic order, hidden ones included."""
         return self._entries
 
     @property

@@ -11,7 +11,7 @@ from edge.clock import Clock
 from edge.core.results import Rendering
 from edge.render.act import Act, Told
 from edge.render.display import Sheet
-from edge.store_ports import NotesPort
+from edge.store.notes import Notes
 from firmware_bridge.messages import TextLine
 from tools_cache.tool import DeliveryReport, Json
 
@@ -22,7 +22,7 @@ NOTE: Final = "stage.scene"
 class Scenes:
     """The one remembered scene. A disk's fault costs the memory, never the lens."""
 
-    def __init__(self, notes: NotesPort, clock: Clock) -> None:
+    def __init__(self, notes: Notes, clock: Clock) -> None:
         self._notes = notes
         self._clock = clock
         self.leftover = False

@@ -29,7 +29,7 @@ from edge.render.prompt import Asker
 from edge.render.reading import Reading
 from edge.render.scene import Scenes
 from edge.render.voice import Voice
-from edge.store_ports import NotesPort
+from edge.store.notes import Notes
 from edge.vigil import Within, unwatched
 from firmware_bridge.capabilities import Capabilities, Hardware
 from firmware_bridge.deadlines import timeout
@@ -81,7 +81,7 @@ class Stage:
         glasses: GlassesPort,
         bus: Bus,
         clock: Clock,
-        notes: NotesPort,
+        notes: Notes,
         voice: Voice | None = None,
         life_s: float = LIFE_S,
         min_gap_s: float = 0.1,

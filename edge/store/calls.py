@@ -8,6 +8,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from edge.clock import Clock
@@ -15,7 +16,6 @@ from edge.store.db import Connection, Database, Row, StoreError, StoreFull
 from edge.store.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
 from edge.store.stamps import Stamp, Stamper
 from edge.store.steps import Check, Steps
-from edge.store_ports import Admission, Unfinished
 from tools_cache.tool import (
     CallOrigin,
     Delivery,
@@ -46,9 +46,39 @@ class UnknownCall(StoreError):
     """No call has this id."""
 
 
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """`fresh` when neither this id nor its first key was ever seen; else `response` is the stored
+    answer, or None while that call (`call_id` of `tool`, asked in `turn_id` by somebody of
+    `origin`) still runs.
+    """
+
+    fresh: bool
+    response: ToolResponse | None = None
+    call_id: str = ""
+    turn_id: str = ""
+    tool: str = ""
+    origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A call accepted and not answered, as it is read back after a restart; `call.ttl_s` is
+    what is left of its life.
+    """
+
+    call: ToolCall
+    state: str
+    route: str
+    keys: tuple[str, ...] = ()
+    attempts: int = 0
+
+
 class CallStore:
-    """`CallStorePort`. `check(state, to)` raises when a step is not listed;
-    `replayable(response)` says C-15.
+    """Every accepted call: its state, its steps, its answer. Each method returns after its change
+    is on disk. `keys` are idempotency keys, the deciding one first; all are remembered, only the
+    first is looked up. `check(state, to)` raises when a step is not listed; `replayable(response)`
+    says C-15.
     """
 
     def __init__(
@@ -86,8 +116,9 @@ class CallStore:
         state: str = "ADMITTED",
         running: bool = False,
     ) -> Admission:
-        """Commit a call before it runs; looking up and inserting are one transaction, so of two
-        only one is fresh. `running`: the step to RUNNING is in it, too.
+        """Commit a call before it runs, in `state`; looking up and inserting are one transaction,
+        so of two only one is fresh. `running`: the step to RUNNING is in it, too. A key whose
+        answer may not be replayed passes to this call.
 
         Raises StoreFull, also when too many calls wait for an answer.
         """
@@ -103,7 +134,9 @@ class CallStore:
         return await self._db.write(work)
 
     async def known(self, call: ToolCall, *, keys: Sequence[str] = ()) -> Admission | None:
-        """None where `admit` would be fresh."""
+        """Look a call up by id or first key without admitting it; None where `admit` would be
+        fresh. A hit makes it the last to be forgotten.
+        """
         found = await self._db.read(lambda c: self._find(c, call, keys))
         if found is not None and keys:
             row = found  # a hit is rare, a miss costs no write
@@ -112,7 +145,9 @@ class CallStore:
         return None if found is None else _admission(found)
 
     async def advance(self, call_id: str, state: str, *, note: str = "") -> None:
-        """Move a call along. Raises UnknownCall, and whatever `check` raises."""
+        """Move a call along, and keep the step with its time; entering RUNNING counts an attempt.
+        Raises UnknownCall, and whatever `check` raises.
+        """
         await self._db.write(lambda c: self._advance(c, call_id, state, note), grows=False)
 
     async def finish(self, call_id: str, state: str, response: ToolResponse) -> bool:
@@ -129,8 +164,9 @@ class CallStore:
         return done
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport) -> None:
-        """Keep the newest word on how far the result got; an unknown id is fine. That it
-        reached nobody is not waited for.
+        """Keep the newest word on how far the result got; an unknown id is fine. SHOWN and SPOKEN
+        move the call to DELIVERED when the table has that step. That it reached nobody is on disk
+        soon, and before whatever is asked or written later.
         """
         text = json.dumps(report.to_json(), separators=(",", ":"))
 
@@ -152,7 +188,9 @@ class CallStore:
             await self._db.write(work, grows=False)
 
     async def unfinished(self) -> list[Unfinished]:
-        """Oldest first; `call.ttl_s` of each is what is left of its life, 0 when it is over."""
+        """Everything accepted and not answered, oldest first; `call.ttl_s` of each is what is left
+        of its life, 0 when it is over.
+        """
 
         def work(connection: Connection) -> list[Unfinished]:
             rows = connection.execute(
@@ -172,7 +210,8 @@ class CallStore:
         return await self._db.read(work)
 
     async def get(self, call_id: str) -> Mapping[str, Json] | None:
-        """One call's whole story as JSON; None when it is not known (any more). `after_s`
+        """One call's whole story: `{…summary, request, response, keys, steps: [{state, at_wall,
+        after_s, note}]}`; None when it is not known (any more). `after_s`
         counts from the first step.
         """
 

@@ -26,8 +26,8 @@ _ALLOWED_STEP: Final = "ADMITTED"
 
 
 class Confirmations:
-    """`ConfirmationStorePort`. A question whose age nobody can tell (a reboot without a set
-    clock) is over.
+    """Open questions, and what was decided for good. A question whose age nobody can tell (a reboot
+    without a set clock) is over.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class Confirmations:
         """
 
     async def ask(self, asked: Asked) -> None:
-        """Keep an open question; an older one for the same call is void. Raises StoreFull, also
-        when too many are open.
+        """Keep an open question (`left_s` is its life); an older one for the same call is void.
+        Raises StoreFull, also when too many are open.
         """
 
         def work(connection: Connection) -> None:
@@ -97,8 +97,9 @@ class Confirmations:
         user_id: str,
         session: str | None = None,
     ) -> Consumed:
-        """Use a token up, in one transaction with what it allows; of two consumers one is
-        TAKEN, the other USED.
+        """Use a token up, in one transaction with what it allows (its call goes from
+        AWAITING_CONFIRMATION to ADMITTED); of two consumers one is TAKEN, the other USED. None
+        matches all.
         """
         asked_for = {"tool": tool, "args_hash": args_hash, "user_id": user_id, "session": session}
 
@@ -130,7 +131,9 @@ class Confirmations:
         return await self._db.write(work, grows=False)
 
     async def subject(self, call_id: str) -> str:
-        """What the newest question about this call was about; "" when it was never asked about."""
+        """What the newest question about this call was about (`Asked.args_hash`); "" when it was
+        never asked about.
+        """
         sql = "SELECT args_hash FROM confirmations WHERE call_id = ? ORDER BY seq DESC LIMIT 1"
         row = await self._db.read(lambda c: c.execute(sql, (call_id,)).fetchone())
         return "" if row is None else str(row["args_hash"])

@@ -1,6 +1,10 @@
 """What the store raises. Whatever it is, nothing of the work that failed happened."""
 
-from edge.store_ports import StorageUnavailable
+
+class StorageUnavailable(Exception):
+    """The disk takes nothing new now: it is full, read-only or failing. Nothing was done; it
+    may be tried again later.
+    """
 
 
 class StoreError(Exception):

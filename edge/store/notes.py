@@ -7,7 +7,9 @@ from tools_cache.tool import Json
 
 
 class Notes:
-    """`NotesPort`. An unknown name reads as None; putting None forgets."""
+    """Small durable facts of the daemon itself (last glasses, last scene): name → JSON. An unknown
+    name reads as None; putting None forgets.
+    """
 
     def __init__(self, db: Database) -> None:
         self._db = db

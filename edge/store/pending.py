@@ -27,7 +27,7 @@ _OVER: Final = (
 
 
 class PendingCalls:
-    """`PendingStorePort`."""
+    """Calls whose result somebody hands in later."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class PendingCalls:
         self, call_id: str, response: ToolResponse, *, user_id: str, session: str
     ) -> Submission:
         """Keep a result; of many only the first, within its time, from the call's own user and
-        session.
+        session; the daemon itself passes those on.
         """
         text = json.dumps(response.to_json(), separators=(",", ":"))
 

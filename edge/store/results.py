@@ -6,13 +6,13 @@ lost.
 
 import json
 import logging
+from dataclasses import dataclass
 from typing import Final
 
 from edge.clock import Clock
 from edge.store.bounds import keep_newest
 from edge.store.db import Connection, Database, StoreFull
 from edge.store.stamps import Stamp, Stamper
-from edge.store_ports import Kept
 from tools_cache.tool import ToolResponse
 
 _log = logging.getLogger(__name__)
@@ -25,8 +25,18 @@ _NEWEST: Final = "SELECT coalesce(max(used), 0) + 1 FROM results"
 _WHICH: Final = "user_id = ? AND tool = ? AND args_hash = ?"
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A good result of a tool that only reads, `age_s` seconds old."""
+
+    response: ToolResponse
+    age_s: float
+
+
 class ResultCache:
-    """`ResultCachePort`. `used` numbers uses: the highest was used last."""
+    """The last good result per user, tool and canonical arguments; bounded, the least used goes.
+    `used` numbers uses: the highest was used last.
+    """
 
     def __init__(
         self,

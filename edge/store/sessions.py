@@ -24,7 +24,9 @@ write.
 
 
 class Sessions:
-    """`SessionStorePort`. `mint()` gives 64 random bits as text."""
+    """Modes and epochs of sessions, and the transitions of the voice session. `mint()` gives 64
+    random bits as text.
+    """
 
     def __init__(
         self,
@@ -44,7 +46,8 @@ class Sessions:
         self._lag = lag
 
     async def open(self, user_id: str, session: str, mode: str) -> tuple[str, str]:
-        """(mode, epoch), the same for as long as the session is known. Raises StoreFull for a
+        """(mode, epoch) of a session, made on first sight with `mode` and the same for as long as
+        it is known; `epoch` is random. Raises StoreFull for a
         new one.
         """
         row, newest = await self._db.read(lambda c: (_find(c, user_id, session), _newest(c)))

@@ -11,7 +11,7 @@ from edge.core.disk_faults import is_disk_fault
 from edge.settings_rules import BadSettings
 from edge.store import room
 from edge.store.db import StoreError, StoreMisplaced
-from edge.store_ports import StorageUnavailable
+from edge.store.errors import StorageUnavailable
 from edge.supervisor import TooManyCrashes
 from edge.verbs.extras import load, sample
 from edge.verbs.loop import run_until_told

@@ -47,7 +47,7 @@ PAGE = ShowPage("s", lines=(TextLine(0, "hello"),))
 
 
 class MemoryNotes:
-    """`NotesPort` for a test: what is put is there."""
+    """`Notes` for a test: what is put is there."""
 
     def __init__(self):
         self.kept = {}

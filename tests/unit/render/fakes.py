@@ -219,7 +219,7 @@ class FakeGlasses:
 
 
 class Notebook:
-    """`NotesPort` in memory; what it holds outlives a stage, as a disk would."""
+    """`Notes` in memory; what it holds outlives a stage, as a disk would."""
 
     def __init__(self) -> None:
         self.kept: dict[str, Any] = {}

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from edge.core.call_state import UnlistedStep
-from edge.store.calls import UnknownCall
+from edge.store.calls import Unfinished, UnknownCall
 from edge.store.db import StoreFull
 from edge.store.steps import MAX_NOTE, MAX_STEPS
-from edge.store_ports import Unfinished
 from tests.unit.store.support import WALL, Hands, a_call, call_store, open_db
 from tools_cache.tool import CallOrigin, Delivery, DeliveryReport, ErrorCode, Mode, ToolResponse
 

@@ -141,8 +141,7 @@ UPGRADE_ON_A_FULL_DISK = textwrap.dedent("""
     from edge.store.migrations import MIGRATIONS
     from edge.store.notes import Notes
     from edge.store.confirmations import Confirmations
-    from edge.ports import Grant
-    from edge.store_ports import Granted
+    from edge.core.confirmation import Grant, Granted
 
     async def main():
         path = Path(sys.argv[1]) / "glassd.db"
