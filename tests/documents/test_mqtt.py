@@ -5,6 +5,8 @@ The cloud here is a bare MQTT client that follows the document; the edge is a wh
 
 import asyncio
 import json
+import ssl
+import subprocess
 import uuid
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -148,64 +150,82 @@ def replayed(test):
 # ------------------------------------------------------------------ the broker
 
 
-@pytest.mark.mosquitto
-@shows(DOCUMENT, "# /etc/mosquitto/conf.d/glassd.conf", "# /etc/mosquitto/glassd/acl")
-async def test_the_access_list_lets_edges_and_workers_do_their_part_only(tmp_path):
-    ca, port = Authority(tmp_path, "ca"), free_port()
-    server = ca.sign("broker", stem="broker")
-    (tmp_path / "broker.pem").write_bytes(server.cert.read_bytes())
-    acl = tmp_path / "acl"
+def by_certificate(folder, ca, name):
+    pair = ca.sign(name, client=True, stem=name)
+    return {"tls": lambda: trusting(ca, pair)}
+
+
+def by_password(folder, ca, name):
+    argv = [program("mosquitto_passwd"), "-b", str(folder / "passwords"), name, f"secret of {name}"]
+    subprocess.run(argv, check=True, capture_output=True)
+    return {"tls": lambda: trusting(ca), "username": name, "password": f"secret of {name}"}
+
+
+def trusting(ca, pair=None):
+    context = ssl.create_default_context(cafile=str(ca.file))
+    if pair is not None:
+        context.load_cert_chain(pair.cert, pair.key)
+    return context
+
+
+def configured(folder, port, *, passwords):
+    """Mosquitto's configuration as the document has it, with this test's folder and port."""
+    text = block(DOCUMENT, "# /etc/mosquitto/conf.d/glassd.conf").text
+    if passwords:
+        removed = ("require_certificate", "use_identity_as_username")
+        lines = [line for line in text.splitlines() if not line.startswith(removed)]
+        text = "\n".join([*lines, "password_file /etc/mosquitto/glassd/passwords", ""])
+    text = text.replace("/etc/mosquitto/glassd", str(folder)).replace(
+        "/var/lib/mosquitto", str(folder)
+    )
+    config = folder / "glassd.conf"
+    config.write_text(text.replace("listener 8883", f"listener {port} {HOST}") + "user root\n")
+    acl = folder / "acl"
     acl.write_text(block(DOCUMENT, "# /etc/mosquitto/glassd/acl").text)
     acl.chmod(0o600)
-    config = tmp_path / "glassd.conf"
-    text = block(DOCUMENT, "# /etc/mosquitto/conf.d/glassd.conf").text
-    text = text.replace("/etc/mosquitto/glassd", str(tmp_path)).replace(
-        "/var/lib/mosquitto/", f"{tmp_path}/"
+    return config
+
+
+@pytest.mark.mosquitto
+@pytest.mark.parametrize("credentials", [by_certificate, by_password])
+@shows(DOCUMENT, "# /etc/mosquitto/conf.d/glassd.conf", "# /etc/mosquitto/glassd/acl")
+async def test_the_access_list_lets_edges_and_workers_do_their_part_only(tmp_path, credentials):
+    ca, port = Authority(tmp_path, "ca"), free_port()
+    (tmp_path / "broker.pem").write_bytes(ca.sign("broker", stem="broker").cert.read_bytes())
+    config = configured(tmp_path, port, passwords=credentials is by_password)
+    (tmp_path / "passwords").touch(mode=0o600)
+    edge, worker, stranger = (
+        credentials(tmp_path, ca, name) for name in ("edge-1", "cloud@worker", "edge-2")
     )
-    config.write_text(text.replace("listener 8883", f"listener {port} {HOST}") + "user root\n")
+
+    def connected(client_id, given):
+        ready = {**given, "tls": given["tls"]()}
+        return Connection(
+            BrokerOptions(
+                host=HOST,
+                port=port,
+                client_id=client_id,
+                clean_start=True,
+                session_expiry_s=0,
+                **ready,
+            )
+        )
+
     broker = Broker([program("mosquitto"), "-c", str(config)], port, tmp_path / "log").start()
-
-    def options(name):
-        pair = ca.sign(name, client=True, stem=name.replace(":", "-"))
-
-        def make():
-            import ssl
-
-            context = ssl.create_default_context(cafile=str(ca.file))
-            context.load_cert_chain(pair.cert, pair.key)
-            return context
-
-        return make
-
     try:
         folder = tmp_path / "edge"
         folder.mkdir()
-        worker = BrokerOptions(
-            host=HOST,
-            port=port,
-            client_id="w",
-            clean_start=True,
-            session_expiry_s=0,
-            tls=options("cloud:worker")(),
-        )
-        async with (
-            an_edge(folder, port=port, tls=options("edge-1")) as edge,
-            Connection(worker) as link,
-        ):
-            await link.subscribe(
-                "$share/tools/glassd/v1/default/e/+/call/tools", "glassd/v1/default/e/+/presence"
-            )
-            edge.start()
-            await edge.up()
+        async with an_edge(folder, port=port, **edge) as one, connected("w", worker) as link:
+            calls, presence = "$share/tools/glassd/v1/default/e/+/call/tools", "e/+/presence"
+            await link.subscribe(calls, f"glassd/v1/default/{presence}")
+            one.start()
+            await one.up()
             async with asyncio.timeout(40):
                 assert (await link.receive()).topic == "glassd/v1/default/e/edge-1/presence"
-            for topic in ("invoke", "result"):
-                assert await link.publish(f"glassd/v1/default/e/edge-1/{topic}", b"{}") == 0, (
-                    "the edge has subscribed to it"
-                )
-            assert await link.publish("glassd/v1/default/registry/tools", b"{}") == 0
-        stranger = replace(worker, client_id="edge-2", tls=options("edge-2")())
-        async with Connection(stranger) as link:
+            for topic in ("e/edge-1/invoke", "e/edge-1/result", "registry/tools"):
+                heard_by_the_edge = await link.publish(f"glassd/v1/default/{topic}", b"{}") == 0
+                assert heard_by_the_edge, topic
+        async with connected("edge-2", stranger) as link:
             await link.publish("glassd/v1/default/e/edge-2/event/tap", b"{}")
             for topic in ("e/edge-1/event/tap", "registry/tools"):
                 with pytest.raises(PublishRefused, match="Not authorized"):
