@@ -19,7 +19,7 @@ from edge.clock import Clock
 from edge.core import idempotency, latency, results, visibility
 from edge.core.call_state import CallState
 from edge.core.routing import RouteKind
-from edge.core.session import FAREWELL, SessionController
+from edge.core.session import FAREWELL
 from edge.events import CallAnswered, CallCompleted
 from edge.gate import Limits, Refused
 from edge.ports import (
@@ -35,6 +35,7 @@ from edge.store.pending import PendingCalls
 from edge.store.results import ResultCache
 from edge.store.sessions import Sessions
 from edge.ticket import Ticket
+from edge.voice_session import VoiceSession
 from firmware_bridge.deadlines import timeout
 from tools_cache.names import flaw
 from tools_cache.tool import (
@@ -89,6 +90,7 @@ class Ending:
         clock: Clock,
         audit: Audit | None,
         limits: Limits,
+        voice: VoiceSession,
     ) -> None:
         self._registry = registry
         self._shelves = shelves
@@ -108,7 +110,8 @@ class Ending:
         self._began = clock.boot()
         self._unseen = False
         self.tasks: asyncio.TaskGroup | None = None
-        self.session = SessionController()
+        self.voice = voice
+        self.session = voice.controller
 
     async def end(self, ticket: Ticket, response: ToolResponse) -> None:
         """Intents, memory, wearer, caller, cloud, audit: in this order, whatever the answer is."""
@@ -121,12 +124,12 @@ class Ending:
                 len(response.intents),
                 _INTENTS,
             )
-        await self._apply(ticket, [i for i in intents if i.get("after") != FAREWELL])
+        started = await self._apply(ticket, [i for i in intents if i.get("after") != FAREWELL])
         response = await self._remember(ticket, response)
         if ticket.message is not None and ticket.kept:
             await self.handled(ticket.message)
         report = await self._presented(ticket, response)
-        await self._apply(
+        started |= await self._apply(
             ticket, [i for i in intents if i.get("after") == FAREWELL]
         )  # said, or nothing more to be done about it
         await self.delivered(ticket.call.call_id, report)
@@ -139,15 +142,19 @@ class Ending:
             ticket.resolve(final)
         else:
             self.answer(ticket, final, "answered")
+        if started:
+            self.voice.started()
 
-    async def _apply(self, ticket: Ticket, intents: Sequence[Mapping[str, Json]]) -> None:
-        """Carry intents out, of good answers and of failures (C-03); each change of the session
-        is kept with its cause.
+    async def _apply(self, ticket: Ticket, intents: Sequence[Mapping[str, Json]]) -> bool:
+        """Carry intents out, of good answers and of failures; each change of the session is kept
+        with its cause. True when one started a session.
         """
+        started = False
         for intent in intents:
             before = self.session.described(self._clock.boot())
             if not self.session.apply(intent, tool=ticket.call.tool, now=self._clock.boot()):
                 continue
+            started |= intent.get("type") == "START_VOICE_SESSION"
             try:
                 await self._sessions.note(
                     cause=ticket.call.tool,
@@ -159,6 +166,8 @@ class Ending:
                 _log.warning(
                     "a change of the session by %s is not on disk: %s", ticket.call.tool, e
                 )
+        await self.voice.keep()
+        return started
 
     async def _remember(self, ticket: Ticket, response: ToolResponse) -> ToolResponse:
         """Store the one answer; if there is one already, that one stands. A disk that takes nothing

@@ -47,6 +47,7 @@ from edge.store.notes import Notes
 from edge.store.sessions import Sessions
 from edge.ticket import Cancelled, Ticket
 from edge.turns import OpenTurns, VoiceTurns
+from edge.voice_session import VoiceSession
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import Transcript
 from tools_cache.tool import (
@@ -386,6 +387,7 @@ class Orchestrator:
         NOT_FOUND is said.
         """
         call_id = new_call_id(self._clock)
+        began = not self.session.voice_active(self._clock.boot())
         if not self.session.begin_voice(self._clock.boot()):
             unheard = ToolCall(
                 call_id=call_id,
@@ -398,6 +400,12 @@ class Orchestrator:
             return self._about(
                 unheard, policy.quiet(self.session.quiet_s(self._clock.boot())), "quiet"
             )
+        answer = await self._understood(call_id, text, mode)
+        if began:
+            self._ending.voice.started()
+        return answer
+
+    async def _understood(self, call_id: str, text: str, mode: Mode) -> ToolResponse:
         turn_id, replayed = await self._voice.turn(text, call_id)
         found = phrases.meant(
             text, self._registry.snapshot().entries(), self._policy.language, self._why_not(turn_id)
@@ -446,8 +454,9 @@ class Orchestrator:
                 self._tasks = tasks
                 self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = (
                     self._ending.tasks
-                ) = tasks
+                ) = self._ending.voice.tasks = tasks
                 with self._bus.listen(calls=False) as heard:
+                    await self._ending.voice.load()
                     await self._resume()
                     self._open.set()
                     tasks.create_task(self._cloud.run(tasks), name="calls.uplink")
@@ -458,7 +467,7 @@ class Orchestrator:
             self._tasks = None
             self._pipeline.tasks = self._attendance.tasks = self._confirmer.tasks = (
                 self._ending.tasks
-            ) = None
+            ) = self._ending.voice.tasks = None
             left = list(self._tickets.values())
             self._tickets.clear()
             for ticket in left:
@@ -511,6 +520,7 @@ class Orchestrator:
             self._tasks.create_task(self._called_off(happening), name="call.off")
         elif isinstance(happening, GlassesReady):
             self._voice.reconnected()
+            self._ending.voice.go_on()
         elif (
             isinstance(happening, GlassesSaid)
             and isinstance(happening.event, Transcript)
@@ -567,6 +577,7 @@ def _ending(ports: CallPorts, limits: Limits) -> Ending:
         clock=ports.clock,
         audit=ports.audit,
         limits=limits,
+        voice=VoiceSession(notes=ports.notes, stage=ports.stage, bus=ports.bus, clock=ports.clock),
     )
 
 

@@ -80,6 +80,7 @@ OF_ROOM = {
     "edge.questions": "edge.orchestrator",
     "edge.turns": "edge.orchestrator",
     "edge.cloud_desk": "edge.orchestrator",
+    "edge.voice_session": "edge.orchestrator",
 }
 """Files beside a room's own that belong to it."""
 FOR_EVERY_ROOM = "edge.store"

@@ -20,6 +20,8 @@ IDLE_S: Final = 300.0
 started.
 """
 MAX_QUIET_S: Final = 86_400.0
+MAX_MESSAGE: Final = 2000
+"""Characters of a pending message: a few pages; what is longer is cut."""
 FAREWELL: Final = "farewell_spoken"
 """`after` of an intent that waits until the wearer got the answer it came with."""
 
@@ -146,23 +148,28 @@ class SessionController:
                 tool, replace(self._state, suppress_transcript=intent.get("value") is True)
             )
         if kind == "SET_PENDING_MESSAGE":
-            text = intent.get("message", intent.get("value"))
             return self._move(
-                tool, replace(self._state, pending_message=text if isinstance(text, str) else None)
+                tool,
+                replace(
+                    self._state,
+                    pending_message=_message(intent.get("message", intent.get("value"))),
+                ),
             )
         _log.warning("Unknown intent type: %s", str(kind)[:40])
         return False
 
     def _start(self, intent: Mapping[str, Json], tool: str, now: float) -> bool:
-        """Begin afresh: silence and a quiet time of before are over."""
+        """Begin afresh: silence, a quiet time and suppression of before are over. A pending
+        message is for this moment, and stays.
+        """
         if self.voice_active(now):
             _log.warning("Cannot start a session in an active one")
             return False
         self._heard_at = now
         named = intent.get("sessionId")
+        session_id, pending = named if isinstance(named, str) else None, self._state.pending_message
         return self._move(
-            tool,
-            SessionState(voice_active=True, session_id=named if isinstance(named, str) else None),
+            tool, SessionState(voice_active=True, session_id=session_id, pending_message=pending)
         )
 
     def _silence(self, intent: Mapping[str, Json], tool: str, now: float) -> bool:
@@ -181,9 +188,43 @@ class SessionController:
             _log.warning("Cannot end inactive session")
             return False
         after = intent.get("after")
-        return self._move(tool, SessionState(end_after=after if isinstance(after, str) else None))
+        ended = SessionState(
+            end_after=after if isinstance(after, str) else None,
+            pending_message=self._state.pending_message,
+        )
+        return self._move(tool, ended)
+
+    # -------------------------------------------------------------- what outlives the daemon
+
+    def lasting(self) -> dict[str, Json]:
+        """What the next daemon must know; empty when it is nothing."""
+        state = self._state
+        kept: dict[str, Json] = {"suppress_transcript": True} if state.suppress_transcript else {}
+        return {**kept, "pending_message": state.pending_message} if state.pending_message else kept
+
+    def restore(self, lasting: Json) -> None:
+        """Take what `lasting()` gave the last daemon; what cannot be read is nothing."""
+        found = lasting if isinstance(lasting, Mapping) else {}
+        state = replace(
+            self._state,
+            suppress_transcript=found.get("suppress_transcript") is True,
+            pending_message=_message(found.get("pending_message")),
+        )
+        if state != self._state:
+            self._move("restart", state)
+
+    def shown(self, message: str) -> None:
+        """Forget a pending message that the wearer has got, unless another one was set
+        meanwhile.
+        """
+        if self._state.pending_message == message:
+            self._move("shown", replace(self._state, pending_message=None))
 
     def _move(self, cause: str, after: SessionState) -> bool:
         self.transitions.append((cause, self._state, after))
         self._state = after
         return True
+
+
+def _message(value: Json) -> str | None:
+    return value[:MAX_MESSAGE] if isinstance(value, str) and value.strip() else None

@@ -34,5 +34,10 @@ PROMISES: Final[dict[str, Promise]] = {
         "acted on, but neither published nor stored.",
         _SOURCE,
     ),
+    "I12-pending-message": Promise(
+        "A pending message is shown and spoken once when the session "
+        "starts, over restarts and absent glasses too.",
+        _SOURCE,
+    ),
 }
 DECLINED: Final[dict[str, str]] = {}
