@@ -181,7 +181,7 @@ def test_the_paths_that_are_named_exist():
 
 @pytest.mark.requirement("I12-documents")
 def test_links_lead_to_files_and_headings():
-    for document in [*DOCUMENTS, "CONTRIBUTING.md", "DECISIONS.md"]:
+    for document in [*DOCUMENTS, "CONTRIBUTING.md", "DECISIONS.md", "CHANGELOG.md"]:
         text = re.sub(r"(?ms)^```.*?^```", "", (ROOT / document).read_text(encoding="utf-8"))
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
             if not target.startswith("https://"):
@@ -222,3 +222,10 @@ def test_the_index_of_decisions_gives_each_its_status_and_date():
     assert all(
         re.match(r"(active|superseded|replaced by \d+)\b", status) for _, _, status, _ in entries
     )
+
+
+@pytest.mark.requirement("I12-documents")
+def test_the_changelog_has_one_line_per_change():
+    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
+    changes = lines[lines.index("### Added") :]
+    assert not [line for line in changes if line.startswith(" ") or len(line) > 160]
