@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from edge.core.call_state import Submission
-from edge.core.confirmation import Asked, Consumed, Consumption, Granted
+from edge.core.grants import Asked, Consumed, Consumption, Granted
 from edge.ports import (
     GlassesAway,
     GlassesStatus,

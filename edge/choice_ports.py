@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from edge.core.loader_rules import Switched
-from edge.core.registry import Entry
+from edge.core.snapshot import Entry
 from tools_cache.tool import Json, Mode, RateLimit, ToolCall, ToolDefinition, ToolError
 
 OFFERED = "offered"

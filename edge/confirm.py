@@ -16,7 +16,7 @@ from typing import Final
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.core import confirmation, particulars, policy
-from edge.core.confirmation import Asked, Consumed, Consumption, Grant, Granted
+from edge.core.grants import Asked, Consumed, Consumption, Grant, Granted
 from edge.events import ConfirmationAsked, ConfirmationDecided
 from edge.gate import Refused
 from edge.ports import AskPort, NobodyToAsk, Question, RegistryPort

@@ -13,8 +13,8 @@ from edge.choice_ports import GatePort
 from edge.clock import Clock
 from edge.core import confirmation, idempotency, permissions, policy, results
 from edge.core.rates import RateLimits
-from edge.core.registry import Entry, Snapshot
 from edge.core.session import TurnLedger
+from edge.core.snapshot import Entry, Snapshot
 from edge.ports import RegistryPort
 from edge.store.calls import Admission, CallStore
 from edge.ticket import Ticket

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from edge.bus import Bus
 from edge.clock import Clock
-from edge.core.registry import Entry, Snapshot
+from edge.core.snapshot import Entry, Snapshot
 from edge.events import (
     CapabilitiesLearned,
     ConfigurationReloaded,

@@ -20,7 +20,7 @@ from edge.cloud_desk import CloudDesk, Taken
 from edge.confirm import Confirmer
 from edge.core import confirmation, idempotency, phrases, policy, results
 from edge.core.call_state import Submission
-from edge.core.confirmation import Consumed, Consumption, Grant
+from edge.core.grants import Consumed, Consumption, Grant
 from edge.core.ids import new_call_id
 from edge.core.routing import Route, RouteKind
 from edge.core.session import SessionController

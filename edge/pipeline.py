@@ -18,7 +18,7 @@ from edge.clock import Clock
 from edge.confirm import Confirmer
 from edge.core import confirmation, idempotency, results, routing
 from edge.core.call_state import RECOVERY, CallState, Left, Recovery
-from edge.core.confirmation import Grant
+from edge.core.grants import Grant
 from edge.core.routing import ELSEWHERE, HERE, Circumstances, Route, RouteKind
 from edge.ending import Ending, Shelves
 from edge.events import CallReceived

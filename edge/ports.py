@@ -11,8 +11,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from edge.core.call_state import Submission
-from edge.core.confirmation import Grant
-from edge.core.registry import Snapshot
+from edge.core.grants import Grant
+from edge.core.snapshot import Snapshot
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.messages import Answer, Command, Done
 from firmware_bridge.sides import Side

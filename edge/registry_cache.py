@@ -20,7 +20,8 @@ from typing import Final
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.own import Own
-from edge.core.registry import Snapshot, Union
+from edge.core.registry import Union
+from edge.core.snapshot import Snapshot
 from edge.core.sync import Fetched, Pace, RegistrySource, SyncFailed
 from edge.events import Alarmed, RegistrySynced, ToolsFiltered
 from edge.ports import RegistryNotice

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Final
 
 from edge.bus import Bus
-from edge.core.registry import Entry, Snapshot
+from edge.core.snapshot import Entry, Snapshot
 from edge.events import ToolsListChanged
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import ToolDefinition

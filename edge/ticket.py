@@ -7,8 +7,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from edge.core.registry import Snapshot
 from edge.core.routing import Route
+from edge.core.snapshot import Snapshot
 from edge.ports import CallAccepted, CallProgress, CallResult, Progress, Wait
 from tools_cache.tool import Json, ToolCall, ToolDefinition, ToolError, ToolResponse
 

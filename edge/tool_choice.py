@@ -20,7 +20,7 @@ from edge.clock import Clock
 from edge.core import loader, loader_rules, permissions, policy, routing
 from edge.core.loader import Event, Kind, Limits, Loader
 from edge.core.loader_rules import HERE, Catalogue, Facts, Switched, UserRules
-from edge.core.registry import Entry, Snapshot
+from edge.core.snapshot import Entry, Snapshot
 from edge.events import (
     GlassesLost,
     GlassesReady,

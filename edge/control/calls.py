@@ -21,7 +21,7 @@ from edge.control.sockets import SocketFile
 from edge.control.stream import Stream
 from edge.core import confirmation, results
 from edge.core.call_state import Submission
-from edge.core.confirmation import Grant
+from edge.core.grants import Grant
 from edge.ports import Wait
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import CallOrigin, Delivery, Json, Mode, ToolCall, ToolResponse

@@ -9,7 +9,7 @@ from edge.control import reading
 from edge.control.handed import Ports
 from edge.control.http import Refused, Reply, Request
 from edge.core import confirmation, particulars, policy
-from edge.core.confirmation import Grant, Granted
+from edge.core.grants import Grant, Granted
 from edge.store.confirmations import Confirmations
 from tools_cache.tool import Json, ToolDefinition
 

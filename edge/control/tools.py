@@ -15,7 +15,7 @@ from edge.control.handed import Ports
 from edge.control.http import Refused, Reply, Request
 from edge.core import policy
 from edge.core.loader_rules import CannotSwitch
-from edge.core.registry import Entry
+from edge.core.snapshot import Entry
 from tools_cache import about
 from tools_cache.tool import CallOrigin, Json, Mode, Source, ToolDefinition
 

@@ -8,68 +8,17 @@ arguments, session and user (C-14); only its SHA-256 is ever kept, and no handle
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from typing import Final
 
 from edge.core import idempotency, particulars, policy
+from edge.core.grants import Consumption, Grant, Granted
 from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError, ToolResponse
 
 TOKEN_BYTES: Final = 16
 LIFE_S: Final = 300.0
 """S2-95: five minutes."""
 HOW: Final = "Confirm on the glasses, or run glassd confirm in a terminal"
-
-
-class Grant(StrEnum):
-    """What a yes or no is worth beyond this one call."""
-
-    ONCE = "once"
-    ALWAYS = "always"
-    NEVER = "never"
-
-
-@dataclass(frozen=True, slots=True)
-class Granted:
-    """What was decided for good about one tool. `definition` is the digest of what the tool was
-    then, `origin` where it was from.
-    """
-
-    grant: Grant = Grant.ONCE
-    definition: str = ""
-    origin: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A call that waits for a yes. Only the token's SHA-256 is kept; `left_s` is what is left of
-    its five minutes. `args_hash` covers the arguments and the tool's definition.
-    """
-
-    call_id: str
-    token_hash: str
-    tool: str
-    args_hash: str
-    user_id: str
-    session: str
-    left_s: float
-
-
-class Consumption(StrEnum):
-    """What became of a yes or no."""
-
-    TAKEN = "taken"
-    USED = "used"
-    EXPIRED = "expired"
-    """unknown, or its time is over"""
-    MISMATCH = "mismatch"
-    """for another call than this one; the token stays open"""
-
-
-@dataclass(frozen=True, slots=True)
-class Consumed:
-    outcome: Consumption
-    call_id: str = ""
 
 
 def token_hash(token: str) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from edge.core.registry import Entry
+from edge.core.snapshot import Entry
 from tools_cache.tool import Json, ToolDefinition
 
 MAX_WORDS: Final = 120

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from edge.clock import Clock
-from edge.core.confirmation import Asked, Consumed, Consumption, Grant, Granted
+from edge.core.grants import Asked, Consumed, Consumption, Grant, Granted
 from edge.store.bounds import keep_newest
 from edge.store.db import Connection, Database, Row, StoreFull
 from edge.store.stamps import Stamp, Stamper

@@ -5,7 +5,7 @@ whatever was agreed to before.
 import pytest
 
 from edge.core import confirmation, particulars
-from edge.core.confirmation import Grant, Granted
+from edge.core.grants import Grant, Granted
 from edge.core.ids import new_call_id
 from edge.own_reading import read
 from tests.scenarios.test_consent import FOLDER, PAY, alone

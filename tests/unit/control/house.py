@@ -15,8 +15,8 @@ from edge.control.http import Limits
 from edge.control.server import ControlServer
 from edge.core import particulars
 from edge.core.call_state import Submission
-from edge.core.confirmation import Grant, Granted
-from edge.core.registry import Entry
+from edge.core.grants import Grant, Granted
+from edge.core.snapshot import Entry
 from edge.events import CallAnswered
 from edge.paths import owner_beside
 from edge.ports import Wait

@@ -8,7 +8,7 @@ import pytest
 
 from edge.control import answers
 from edge.control.http import Limits
-from edge.core.confirmation import Grant, Granted
+from edge.core.grants import Grant, Granted
 from edge.events import CallAnswered, CallCompleted, LinkChanged
 from tests.unit.control.house import DEADLINE_S, open_house, row
 from tools_cache.tool import ErrorCode, ToolResponse

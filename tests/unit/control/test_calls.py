@@ -9,7 +9,7 @@ import pytest
 
 from edge.control.http import Limits
 from edge.core.call_state import Submission
-from edge.core.confirmation import Grant
+from edge.core.grants import Grant
 from edge.ports import Wait
 from tests.unit.control.house import ASKED, DEADLINE_S, Full, open_house, row
 from tools_cache.tool import ErrorCode, Mode, ToolResponse

@@ -16,7 +16,7 @@ from edge.clock import Clock
 from edge.core.call_state import check
 from edge.core.idempotency import replayable
 from edge.core.ids import new_call_id
-from edge.core.registry import Entry
+from edge.core.snapshot import Entry
 from edge.orchestrator import CallPorts, Limits, Orchestrator, Shelves
 from edge.ports import (
     Invoked,

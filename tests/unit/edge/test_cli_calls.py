@@ -10,8 +10,8 @@ from io import StringIO
 import pytest
 
 from edge.core.call_state import Submission
-from edge.core.confirmation import Grant
-from edge.core.registry import Entry
+from edge.core.grants import Grant
+from edge.core.snapshot import Entry
 from edge.verbs import question
 from edge.verbs.screen import CliError, Screen
 from edge.verbs.story import waits_for

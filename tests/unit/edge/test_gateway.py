@@ -14,7 +14,7 @@ import pytest
 
 from edge import gateway as gateway_module, gateway_http
 from edge.core.own import Plan
-from edge.core.registry import Entry
+from edge.core.snapshot import Entry
 from edge.gateway import Gateway, response_of
 from edge.gateway_http import Answer
 from tools_cache.tool import (

@@ -8,7 +8,7 @@ import pytest
 
 from edge.bus import Bus
 from edge.clock import Clock
-from edge.core.registry import Entry
+from edge.core.snapshot import Entry
 from edge.events import (
     CapabilitiesLearned,
     ConfigurationReloaded,

@@ -8,7 +8,7 @@ import pytest
 
 from edge import run_queue
 from edge.clock import Clock
-from edge.core.confirmation import Grant
+from edge.core.grants import Grant
 from edge.core.idempotency import args_digest
 from edge.orchestrator import Limits, Policy
 from tests.unit.edge.orchestrator_house import QUICK, FakeTools, house, make

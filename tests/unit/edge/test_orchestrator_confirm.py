@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from edge.core.confirmation import Grant, Granted
+from edge.core.grants import Grant, Granted
 from edge.events import CallCompleted, ConfirmationAsked, ConfirmationDecided
 from firmware_bridge.messages import Answer
 from tests.unit.edge.orchestrator_house import QUICK, FakeAsk, FakeRegistry, house, make

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from edge.core.call_state import Submission, check
-from edge.core.confirmation import Grant, Granted
+from edge.core.grants import Grant, Granted
 from edge.core.idempotency import replayable
 from edge.events import CallAnswered, CallCompleted
 from edge.ports import CallAccepted, CallProgress, CallResult, InvokeCancelled, Invoked

@@ -10,7 +10,7 @@ import pytest
 
 from edge import registry_news
 from edge.bus import Bus
-from edge.core.registry import Entry, Snapshot
+from edge.core.snapshot import Entry, Snapshot
 from edge.events import ToolsListChanged, as_json
 from edge.gate import Limits
 from edge.registry_news import ListNews

@@ -13,7 +13,8 @@ from edge.choice_ports import AVAILABLE, HIDDEN, OFFERED
 from edge.clock import Clock
 from edge.core.loader import Limits
 from edge.core.loader_rules import CannotSwitch, Facts, UserRules
-from edge.core.registry import DISABLED, Entry, Snapshot
+from edge.core.registry import DISABLED
+from edge.core.snapshot import Entry, Snapshot
 from edge.events import GlassesReady, LoaderMoved, RegistrySynced, ToolSwitched, UplinkChanged
 from edge.store.choice import ToolChoices
 from edge.store.db import Database

@@ -10,7 +10,7 @@ import pytest
 
 from edge.core import visibility
 from edge.core.call_state import Submission
-from edge.core.registry import Entry
+from edge.core.snapshot import Entry
 from edge.events import CallAnswered, CallCompleted, CallProgressed, CallReceived
 from firmware_bridge.messages import Answer
 from tests.unit.edge import orchestrator_house

@@ -4,7 +4,7 @@ that word, never the list.
 
 import pytest
 
-from edge.core.registry import Entry
+from edge.core.snapshot import Entry
 from tests.unit.control.house import definition
 from tests.unit.facades.mcp_house import ERAS, NEWER, mcp_house
 from tools_cache.tool import ToolResponse

@@ -9,8 +9,8 @@ import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from edge.core.confirmation import Grant
-from edge.core.registry import Entry
+from edge.core.grants import Grant
+from edge.core.snapshot import Entry
 from edge.facades.mcp_ask import Answered, asking
 from tests.unit.control.house import ASKED, definition
 from tests.unit.facades.mcp_house import ERAS, NEWER, OLDER, mcp_house

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from edge.bus import Bus
 from edge.control.http import Limits
-from edge.core.registry import Entry
+from edge.core.snapshot import Entry
 from edge.events import LensChanged, ToolsListChanged
 from edge.facades.mcp_calls import Asked
 from edge.facades.mcp_daemon import Daemon

@@ -6,7 +6,7 @@ import pytest
 from mcp.client import Client
 
 from edge.control.http import Limits
-from edge.core.registry import Entry
+from edge.core.snapshot import Entry
 from edge.facades.mcp_daemon import Daemon
 from edge.facades.mcp_server import Facade
 from tests.unit.control.house import definition, open_house

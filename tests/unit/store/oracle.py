@@ -6,7 +6,7 @@ Refuses to know SQL and files; it only counts on the rules: the table of steps, 
 from dataclasses import dataclass, field
 
 from edge.core.call_state import STEPS, CallState, Submission, check
-from edge.core.confirmation import Consumption
+from edge.core.grants import Consumption
 from edge.core.idempotency import replayable
 from edge.store.keys import LIFE_S, REPEATABLE_LIFE_S
 from tests.unit.store.support import Hands

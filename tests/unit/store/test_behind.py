@@ -5,7 +5,7 @@ when it cannot be kept.
 import asyncio
 import threading
 
-from edge.core.confirmation import Grant, Granted
+from edge.core.grants import Grant, Granted
 from edge.store.calls import CallStore
 from edge.store.confirmations import Confirmations
 from edge.store.db import StoreClosed

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from edge.core.call_state import check
-from edge.core.confirmation import Asked, Consumed, Consumption, Grant, Granted
+from edge.core.grants import Asked, Consumed, Consumption, Grant, Granted
 from edge.store.confirmations import Confirmations
 from edge.store.db import StoreFull
 from tests.unit.store.support import a_call

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from edge.core.call_state import ANSWERED_STATES, STEPS, CallState, UnlistedStep, check
-from edge.core.confirmation import Asked, Consumption
+from edge.core.grants import Asked, Consumption
 from edge.core.idempotency import replayable
 from edge.store.calls import CallStore, UnknownCall
 from edge.store.confirmations import Confirmations

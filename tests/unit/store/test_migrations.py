@@ -141,7 +141,7 @@ UPGRADE_ON_A_FULL_DISK = textwrap.dedent("""
     from edge.store.migrations import MIGRATIONS
     from edge.store.notes import Notes
     from edge.store.confirmations import Confirmations
-    from edge.core.confirmation import Grant, Granted
+    from edge.core.grants import Grant, Granted
 
     async def main():
         path = Path(sys.argv[1]) / "glassd.db"
@@ -190,7 +190,7 @@ def test_an_upgrade_on_a_full_disk_uses_the_ballast(tmp_path):
 
 @pytest.mark.requirement("CONSENT-grants")
 async def test_grants_of_schema_3_are_kept_and_an_always_of_it_is_bound_to_nothing(tmp_path):
-    from edge.core.confirmation import Grant, Granted
+    from edge.core.grants import Grant, Granted
     from edge.store.confirmations import Confirmations
 
     await (await Database.open(tmp_path / "glassd.db", MIGRATIONS[:3])).close()
