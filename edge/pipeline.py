@@ -28,13 +28,12 @@ from edge.ports import (
     CallResult,
     GlassesPort,
     LocalToolsPort,
-    UplinkBusy,
     UplinkPort,
     UplinkTooLarge,
 )
 from edge.questions import WearerQuestions
 from edge.store.calls import Unfinished
-from edge.store.errors import StorageUnavailable
+from edge.store.errors import StorageUnavailable, UplinkBusy
 from edge.ticket import Ticket
 from tools_cache.tool import (
     CallOrigin,

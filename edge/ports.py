@@ -142,10 +142,6 @@ class EnrolRefused(Exception):
         self.final = final
 
 
-class UplinkBusy(Exception):
-    """The outbox is full: nothing more is accepted until some of it is delivered."""
-
-
 class UplinkTooLarge(ValueError):
     """A message of `size` bytes can never be sent: the broker, or the wire, takes `limit`."""
 

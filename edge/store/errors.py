@@ -29,3 +29,7 @@ class StoreMisplaced(StoreError):
 
 class StoreClosed(StoreError):
     """The store is closed."""
+
+
+class UplinkBusy(Exception):
+    """The outbox is full: nothing more is accepted until some of it is delivered."""

@@ -7,11 +7,11 @@ a second copy is seen as one.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from edge.clock import Clock
-from edge.ports import UplinkBusy
 from edge.store.db import Connection, Database, StoreFull
+from edge.store.errors import UplinkBusy
 from edge.store.outbox import MAX_ANSWERS, Lane, waiting
 from edge.store.stamps import Stamp, Stamper
 from tools_cache.tool import Json
@@ -34,27 +34,20 @@ _REMEMBERED: Final = ("call", "result", "expired")
 _INVOCATION: Final = "call"
 
 
-class Arrival(Protocol):
-    """One message to keep. `closes` and `accepts` say what it means for the call of ours it
-    speaks about.
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One message to keep. `accepts` and `closes` say what it means for the call of ours it speaks
+    about; `ttl_s` is how long it is worth something.
     """
 
-    @property
-    def kind(self) -> str: ...
-    @property
-    def id(self) -> str: ...
-    @property
-    def body(self) -> Mapping[str, Json]: ...
-    @property
-    def ttl_s(self) -> float: ...
-    @property
-    def reply_to(self) -> str: ...
-    @property
-    def as_json(self) -> bool: ...
-    @property
-    def accepts(self) -> bool: ...
-    @property
-    def closes(self) -> bool: ...
+    kind: str
+    id: str
+    body: Mapping[str, Json]
+    ttl_s: float
+    reply_to: str = ""
+    as_json: bool = False
+    accepts: bool = False
+    closes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +58,7 @@ class Taken:
     `held` says why an arrival was not taken: nothing of it is stored, offer it again later.
     """
 
-    seq: int | None
+    seq: int | None = None
     answer: dict[str, Json] | None = None
     held: str = ""
 

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Final
 
 from edge.clock import Clock
-from edge.ports import UplinkBusy
 from edge.store.db import Connection, Database, DiskUnavailable, StoreFull
+from edge.store.errors import UplinkBusy
 from edge.store.stamps import Stamp, Stamper
 from tools_cache.tool import Json
 
@@ -27,8 +27,11 @@ MAX_BYTES: Final = 8 * 1024 * 1024
 
 class Lane(StrEnum):
     CALL = "call"
+    """calls until their result"""
     ANSWER = "answer"
+    """results of invocations until their PUBACK"""
     TELL = "tell"
+    """small facts until their PUBACK"""
 
 
 class Policy(StrEnum):

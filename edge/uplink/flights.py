@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from edge.core.backoff import Chance, resend_after
-from edge.uplink.stores import CALL
+from edge.store.outbox import Lane
 from tools_cache.tool import ErrorCode, Json, ToolResponse
 
 _SPARE: Final = 64
@@ -48,7 +48,7 @@ class Flight:
 
     @property
     def is_call(self) -> bool:
-        return self.lane == CALL
+        return self.lane == Lane.CALL
 
 
 class Flights:

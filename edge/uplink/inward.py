@@ -22,15 +22,15 @@ from edge.ports import (
     InvokeCancelled,
     Invoked,
     RegistryNotice,
-    UplinkBusy,
     UplinkMessage,
 )
 from edge.race import race
+from edge.store.errors import UplinkBusy
+from edge.store.inbox import Arrival, Inbox, InRow, Taken
 from edge.uplink import wire
 from edge.uplink.flights import Flight, Flights
 from edge.uplink.mqtt import Inbound
 from edge.uplink.outward import Aside, Outward
-from edge.uplink.stores import Arrival, InboxPort, InRow, Taken
 from edge.uplink.wire import Kind, Topics, WireError, WireMessage
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import ErrorCode, Json, ToolResponse
@@ -68,15 +68,6 @@ class _Item:
     message: UplinkMessage | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """`Taken`, of an arrival that was not."""
-
-    held: str
-    seq: int | None = None
-    answer: dict[str, Json] | None = None
-
-
 @dataclass(slots=True, eq=False)
 class _Slot:
     """A packet between its receipt and its acknowledgement; `item` is None once it is dealt
@@ -96,7 +87,7 @@ class Inward:
 
     def __init__(
         self,
-        inbox: InboxPort,
+        inbox: Inbox,
         flights: Flights,
         topics: Topics,
         pool: str,
@@ -296,7 +287,7 @@ class Inward:
         try:
             taken = await self._inbox.take(arrivals)
         except UplinkBusy as error:
-            taken = [_Held(held=str(error))] * len(arrivals)
+            taken = [Taken(held=str(error))] * len(arrivals)
         held = [one.held for one in taken if one.held]
         if held and not self._full:
             _log.warning("%d messages from the cloud wait at the broker: %s", len(held), held[0])

@@ -15,12 +15,12 @@ from typing import Final
 
 from edge.clock import Clock
 from edge.core import results
+from edge.store.outbox import Lane, Outbox
 from edge.uplink import wire
 from edge.uplink.flights import Flight, Flights, refused
 from edge.uplink.link import PacketTooLarge
 from edge.uplink.mqtt import NO_SUBSCRIBERS, WINDOW, Connection, ConnectionOver, PublishRefused
 from edge.uplink.refusals import FINAL, Refusals
-from edge.uplink.stores import ANSWER, OutboxPort
 from edge.uplink.wire import BodyTooLarge, Kind, Topics
 from firmware_bridge.deadlines import timeout
 from tools_cache.tool import ErrorCode, Json, ToolResponse
@@ -58,7 +58,7 @@ class Outward:
     """
 
     def __init__(
-        self, outbox: OutboxPort, flights: Flights, topics: Topics, clock: Clock, refusals: Refusals
+        self, outbox: Outbox, flights: Flights, topics: Topics, clock: Clock, refusals: Refusals
     ) -> None:
         self._outbox = outbox
         self._flights = flights
@@ -129,7 +129,7 @@ class Outward:
         """
         if not self._flights.answers(call_id):
             await self.store(
-                ANSWER,
+                Lane.ANSWER,
                 Kind.RESULT,
                 call_id,
                 topic=reply_to,
@@ -233,7 +233,7 @@ class Outward:
             return
         flight.refusal = None
         self.refusals.over(flight.seq)
-        if flight.is_call or (flight.lane == ANSWER and code == NO_SUBSCRIBERS):
+        if flight.is_call or (flight.lane == Lane.ANSWER and code == NO_SUBSCRIBERS):
             self._flights.sent(flight, self._clock.boot())
             self.wake.set()  # the pump learns when the next send is due
         else:
@@ -277,7 +277,7 @@ class Outward:
     async def _replace(self, flight: Flight, error: PublishRefused) -> None:
         """Drop what can never be sent; whoever waits for a result hears so."""
         left = flight.dies_at - self._clock.boot()
-        if isinstance(error, PacketTooLarge) and flight.lane == ANSWER and left > 0:
+        if isinstance(error, PacketTooLarge) and flight.lane == Lane.ANSWER and left > 0:
             failure = ToolResponse.failure(
                 ErrorCode.EXECUTION_ERROR,
                 f"The result cannot be sent: it has {error.size} bytes, "
@@ -287,7 +287,7 @@ class Outward:
             body = wire.result_body(flight.id, failure)
             if len(wire.encode(Kind.RESULT, body)[0]) < error.size // 2:  # else it was one of these
                 await self.store(
-                    ANSWER,
+                    Lane.ANSWER,
                     Kind.RESULT,
                     flight.id,
                     topic=flight.topic,

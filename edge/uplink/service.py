@@ -20,6 +20,8 @@ from edge.core.backoff import Backoff, Chance
 from edge.events import Alarmed, UplinkChanged
 from edge.ports import Invoked, UplinkMessage, UplinkStatus
 from edge.race import race
+from edge.store.inbox import Inbox
+from edge.store.outbox import Lane, Outbox
 from edge.uplink import wire
 from edge.uplink.duplicates import Duplicates
 from edge.uplink.faults import HINTS, Fault, Verdict
@@ -36,7 +38,6 @@ from edge.uplink.mqtt import (
 from edge.uplink.outward import Aside, Outward, wait_until
 from edge.uplink.refusals import Refusals
 from edge.uplink.retained import RETAINED_S, Retained
-from edge.uplink.stores import CALL, TELL, InboxPort, OutboxPort
 from edge.uplink.tls import CLOCK_FLOOR, MakeContext, context, dated
 from edge.uplink.wire import Kind, Topics, WireError
 from edge.vigil import Within, unwatched
@@ -87,8 +88,8 @@ class MqttUplink:
         self,
         options: UplinkOptions,
         *,
-        outbox: OutboxPort,
-        inbox: InboxPort,
+        outbox: Outbox,
+        inbox: Inbox,
         bus: Bus,
         clock: Clock,
         chance: Chance = random.random,
@@ -167,7 +168,7 @@ class MqttUplink:
         await self._load()
         body = wire.call_to_body(call)
         await self._outward.store(
-            CALL,
+            Lane.CALL,
             Kind.CALL,
             call.call_id,
             topic=self._topics.call(self._o.pool),
@@ -184,7 +185,7 @@ class MqttUplink:
             body = {"id": call_id, "reason": reason[:200]}
             left = max(1.0, flight.dies_at - self._clock.boot())
             await self._outward.store(
-                TELL, Kind.CANCEL, call_id, topic=self._topics.cancel, body=body, ttl_s=left
+                Lane.TELL, Kind.CANCEL, call_id, topic=self._topics.cancel, body=body, ttl_s=left
             )
         await self._outward.forget(flight)
 
@@ -222,7 +223,12 @@ class MqttUplink:
         await self._load()
         body = wire.delivery_body(call_id, report, age_s=age_s)
         await self._outward.store(
-            TELL, Kind.DELIVERY, call_id, topic=self._topics.delivery, body=body, ttl_s=TELL_TTL_S
+            Lane.TELL,
+            Kind.DELIVERY,
+            call_id,
+            topic=self._topics.delivery,
+            body=body,
+            ttl_s=TELL_TTL_S,
         )
 
     async def tell_event(self, kind: str, data: Mapping[str, Json]) -> None:

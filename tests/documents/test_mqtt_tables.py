@@ -22,8 +22,8 @@ from edge.core.routing import RouteKind
 from edge.core.session import FAREWELL, SessionController
 from edge.gate import Limits
 from edge.store import inbox, outbox
+from edge.store.outbox import Lane
 from edge.uplink import flights, inward, link, outward, retained, service, wire
-from edge.uplink.stores import CALL
 from edge.uplink.topics import Topics
 from edge.uplink.wire import Kind, WireCode, WireError
 from firmware_bridge.capabilities import Origin
@@ -516,7 +516,7 @@ def test_the_picture_of_a_call_names_how_it_really_ends():
         "silent": {"accepted": True},
         "progress was heard": {"accepted": True, "heard": True},
     }.items():
-        flight = flights.Flight(1, CALL, Kind.CALL, ID, "t", 0.0, 1.0, attempt=1, **changes)
+        flight = flights.Flight(1, Lane.CALL, Kind.CALL, ID, "t", 0.0, 1.0, attempt=1, **changes)
         found[name] = flights.unanswered(flight).error.code.value
     for name, code in found.items():
         assert re.search(rf"{name}[^\n]*\b{code}\b", picture), f"{name} ends with {code}"

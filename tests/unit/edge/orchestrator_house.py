@@ -18,19 +18,12 @@ from edge.core.idempotency import replayable
 from edge.core.ids import new_call_id
 from edge.core.snapshot import Entry
 from edge.orchestrator import CallPorts, Limits, Orchestrator, Shelves
-from edge.ports import (
-    Invoked,
-    NobodyToAsk,
-    Progress,
-    Question,
-    UplinkBusy,
-    UplinkMessage,
-    UplinkStatus,
-)
+from edge.ports import Invoked, NobodyToAsk, Progress, Question, UplinkMessage, UplinkStatus
 from edge.render.stage import Stage
 from edge.store.calls import CallStore
 from edge.store.confirmations import Confirmations
 from edge.store.db import Database
+from edge.store.errors import UplinkBusy
 from edge.store.migrations import MIGRATIONS
 from edge.store.notes import Notes
 from edge.store.pending import PendingCalls

@@ -16,10 +16,10 @@ from edge.ports import (
     InvokeCancelled,
     Invoked,
     RegistryNotice,
-    UplinkBusy,
     Wait,
 )
 from edge.store.db import DiskUnavailable
+from edge.store.errors import UplinkBusy
 from edge.uplink.wire import BodyTooLarge
 from firmware_bridge.messages import Transcript
 from tests.unit.edge.orchestrator_house import QUICK, FakeTools, FakeUplink, House, house, make

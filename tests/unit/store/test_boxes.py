@@ -6,11 +6,10 @@ import asyncio
 
 import pytest
 
-from edge.ports import UplinkBusy
 from edge.store.db import MIB, DiskUnavailable
-from edge.store.inbox import KEEP_S, Inbox
+from edge.store.errors import UplinkBusy
+from edge.store.inbox import KEEP_S, Arrival, Inbox
 from edge.store.outbox import POLICIES, Lane, Outbox, Policy
-from edge.uplink.stores import Arrival
 from tests.unit.store.support import open_db
 
 

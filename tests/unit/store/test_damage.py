@@ -15,12 +15,11 @@ import pytest
 from edge.core.call_state import CallState
 from edge.store import marks
 from edge.store.db import Database
-from edge.store.inbox import Inbox
+from edge.store.inbox import Arrival, Inbox
 from edge.store.migrations import MIGRATIONS
 from edge.store.notes import Notes
 from edge.store.outbox import Outbox
 from edge.store.promises import TABLES, CallPromises
-from edge.uplink.stores import Arrival
 from tests.unit.store.support import Hands, a_call, call_store
 from tools_cache.tool import ToolResponse
 

@@ -16,8 +16,8 @@ from edge.ports import (
     InvokeCancelled,
     Invoked,
     RegistryNotice,
-    UplinkBusy,
 )
+from edge.store.errors import UplinkBusy
 from edge.uplink import wire
 from edge.uplink.wire import Kind, WireError
 from tests.e2e.broker import free_port, iotcore, mosquitto, proxy, serving, until
