@@ -68,7 +68,7 @@ def test_they_are_listed_with_what_their_owner_may_want_to_do(daemon, monkeypatc
     assert f"sign in at {URL}" in told
     monkeypatch.setattr(servers, "ask", lambda *_a, **_k: {"servers": []})
     code, told = run()
-    assert (code, "[[mcp.servers]]" in told) == (4, True)
+    assert (code, "[[mcp.servers]]" in told) == (0, True)
     left = {**ONE, "not_allowed": [f"t{n}" for n in range(20)], "left_out": ["files:x: no object"]}
     monkeypatch.setattr(servers, "ask", lambda *_a, **_k: {"servers": [left]})
     assert "not in allowed_tools: t0, t1" in run()[1]
