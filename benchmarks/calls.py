@@ -32,6 +32,7 @@ from benchmarks.memory import (
 from edge.bus import Bus
 from edge.clock import Clock
 from edge.core.ids import new_call_id
+from edge.core.routing import HERE
 from edge.orchestrator import CallPorts, Orchestrator, Shelves
 from edge.registry_cache import RegistryCache
 from edge.uplink import wire
@@ -83,7 +84,7 @@ async def _orchestrator(folder: Path) -> Any:
     shelves, stage = Shelves(MemoryCalls(), NothingPending(), NoResults()), InstantStage()
     ports = CallPorts(
         registry=registry,
-        local=ConstantTools(),
+        backends=dict.fromkeys(HERE, ConstantTools().run),
         shelves=shelves,
         confirmations=NoConfirmations(),
         sessions=MemorySessions(),

@@ -24,7 +24,7 @@ from edge.ports import (
 from edge.store.calls import Admission, Unfinished
 from edge.store.results import Kept
 from firmware_bridge.messages import Answer
-from tools_cache.tool import Delivery, DeliveryReport, Json, ToolCall, ToolResponse
+from tools_cache.tool import Delivery, DeliveryReport, Json, ToolCall, ToolDefinition, ToolResponse
 
 ANSWER = {"text": "It is 09:41.", "iso": "2026-11-21T09:41:00+00:00", "timezone": "Europe/Berlin"}
 """What the constant tool says: an answer of the usual size."""
@@ -191,9 +191,9 @@ class MemoryNotes:
 
 
 class ConstantTools:
-    """`LocalToolsPort`: every tool says the same."""
+    """A backend: every tool says the same."""
 
-    async def run(self, call: ToolCall, progress: Progress) -> ToolResponse:
+    async def run(self, call: ToolCall, tool: ToolDefinition, progress: Progress) -> ToolResponse:
         return ToolResponse(data=ANSWER)
 
 

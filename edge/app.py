@@ -30,6 +30,7 @@ from edge.core.backoff import Backoff
 from edge.core.ids import new_call_id
 from edge.core.loader_rules import Facts
 from edge.core.own import Own
+from edge.core.routing import RouteKind
 from edge.enrol import Enrolment
 from edge.enrol_store import EnrolmentFiles
 from edge.events import Alarmed, ToolsFiltered
@@ -232,7 +233,6 @@ class Daemon:
         )
         stack.push_async_callback(self.lending.close)
         self.tools = LocalTools(
-            registry=self.registry,
             tools=_built() / "tools",
             storage_for=self._storage,
             alarms=self.alarms,
@@ -248,7 +248,6 @@ class Daemon:
 
     def _open_servers(self, stack: AsyncExitStack) -> None:
         self.servers = Servers(
-            self.tools.run,
             self.registry,
             state=self.state_dir,
             env=self.env,
@@ -259,7 +258,7 @@ class Daemon:
             present=lambda scene, shown: self.stage.present(scene, shown),  # noqa: PLW0108 - the stage is built later
             draw=lambda text: self.lending.pictures().code(text),
         )
-        self.gateway = Gateway(self.servers.run_tool, self.registry)
+        self.gateway = Gateway()
         stack.push_async_callback(self.gateway.close)
         self.own_tools = OwnTools(
             self.gateway,
@@ -388,7 +387,13 @@ class Daemon:
         )
         ports = CallPorts(
             registry=self.registry,
-            local=self.gateway,
+            backends={
+                RouteKind.LOCAL: self.tools.run,
+                RouteKind.GLASSES: self.tools.run,
+                RouteKind.GATEWAY: self.gateway.run,
+                RouteKind.LATER: self.gateway.run,
+                RouteKind.UPSTREAM: self.servers.call,
+            },
             shelves=self.shelves,
             confirmations=self.confirmations,
             sessions=self.sessions,

@@ -1,24 +1,23 @@
 """Runs the tools an owner made: asks their addresses over HTTP, or hands a call to whoever answers
 it later.
 
-Implements `LocalToolsPort` in front of the tools that live here. Refuses to know files and secrets'
-names: it is given plans that are ready. Whatever the other side does, the caller gets exactly one
-well-formed answer, and no secret is in it.
+Refuses to know files and secrets' names: it is given plans that are ready. Whatever the other side
+does, the caller gets exactly one well-formed answer, and no secret is in it.
 """
 
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from edge.core import templates
 from edge.core.own import Plan
-from edge.ports import Progress, RegistryPort
+from edge.ports import Progress
 from firmware_bridge.deadlines import timeout
 from tools_cache import answers
-from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolError, ToolResponse
+from tools_cache.tool import ErrorCode, Json, ToolCall, ToolDefinition, ToolResponse
 
 if TYPE_CHECKING:
     from edge.gateway_http import Answer, Asking
@@ -28,8 +27,6 @@ MAX_ADDRESS: Final = 8000
 _RESULT: Final = frozenset({"success", "content", "error", "mentraExtensions", "render"})
 _ENVELOPE: Final = frozenset({"ok", "data", "error", "intents", "render", "meta"})
 
-Run = Callable[[ToolCall, Progress], Awaitable[ToolResponse]]
-"""Runs a tool that lives here: whatever nobody is asked for."""
 logger = logging.getLogger(__name__)
 
 
@@ -47,9 +44,7 @@ class Gateway:
     call that needs it.
     """
 
-    def __init__(self, local: Run, registry: RegistryPort) -> None:
-        self._local = local
-        self._registry = registry
+    def __init__(self) -> None:
         self._plans: Mapping[str, Plan] = MappingProxyType({})
         self._secrets: frozenset[str] = frozenset()
         self._asking: Asking | None = None
@@ -69,25 +64,18 @@ class Gateway:
         if self._asking is not None:
             await self._asking.close()
 
-    async def run(self, call: ToolCall, progress: Progress) -> ToolResponse:
-        """See `LocalToolsPort`."""
+    async def run(self, call: ToolCall, tool: ToolDefinition, _progress: Progress) -> ToolResponse:
+        """See `RunTool`. Of a call that is answered later, it tells the tool's address that the
+        call is there; one without an address gets its result from whoever lists pending calls.
+        """
         plan = self._plans.get(call.tool)
+        if plan is None and tool.asynchronous:
+            return ToolResponse()
         if plan is None:
-            return await self._local(call, progress)
-        return await self._asked(call, plan)
-
-    async def hand_over(self, call: ToolCall) -> ToolError | None:
-        """See `LocalToolsPort`."""
-        plan = self._plans.get(call.tool)
-        if plan is None or not plan.later:
-            return None
-        return (await self._asked(call, plan)).error
-
-    async def _asked(self, call: ToolCall, plan: Plan) -> ToolResponse:
-        entry = self._registry.snapshot().find(call.tool)
-        if entry is None:
-            return ToolResponse.failure(ErrorCode.TOOL_NOT_FOUND, f"Tool {call.tool} not found")
-        tool, limit_s = entry.definition, min(entry.definition.timeout_s, call.ttl_s)
+            return ToolResponse.failure(
+                ErrorCode.TOOL_NOT_FOUND, f"Tool {call.tool} not found: it has no address"
+            )
+        limit_s = min(tool.timeout_s, call.ttl_s)
         if limit_s <= 0:
             return ToolResponse.failure(
                 ErrorCode.DEADLINE_EXPIRED, "The time for this call was over before it began"

@@ -1,7 +1,7 @@
 """Runs the tools that live here: finds a handler by its folder, hands it what it may touch, judges
 what it gives.
 
-Implements `LocalToolsPort`. Refuses to know who called and how an answer is rendered: a handler
+Refuses to know who called and how an answer is rendered: a handler
 crashes, hangs or babbles, and the caller still gets exactly one well-formed answer, with nothing of
 the handler's secrets in it.
 """
@@ -17,7 +17,7 @@ from typing import Final
 
 from edge.clock import Clock
 from edge.core.disk_faults import is_disk_fault
-from edge.ports import GlassesStatus, Progress, RegistryPort
+from edge.ports import GlassesStatus, Progress
 from edge.store.errors import StorageUnavailable
 from edge.tool_context import Call, Context, Hands, Lent, Present, Private
 from edge.tool_loader import BadHandler, Handlers, Runner
@@ -41,7 +41,6 @@ class LocalTools:
     def __init__(
         self,
         *,
-        registry: RegistryPort,
         tools: Path,
         storage_for: Callable[[str], ToolStorage],
         alarms: Alarms,
@@ -54,7 +53,6 @@ class LocalTools:
         lent: Lent | None = None,
         glasses_do: Deeds | None = None,
     ) -> None:
-        self._registry = registry
         self._full = full
         self._handlers = Handlers(tools)
         self._hands = Hands(
@@ -97,17 +95,16 @@ class LocalTools:
             with suppress(BadHandler):  # it names no folder, so nothing of it was loaded
                 self.unload(definition)
 
-    async def run(self, call: ToolCall, progress: Progress) -> ToolResponse:
-        """Run one call. Never raises, but for its own cancellation."""
-        entry = self._registry.snapshot().find(call.tool)
-        if entry is None or entry.definition.source not in HERE:
-            return ToolResponse.failure(ErrorCode.TOOL_NOT_FOUND, f"Tool {call.tool} not found")
+    async def run(
+        self, call: ToolCall, definition: ToolDefinition, progress: Progress
+    ) -> ToolResponse:
+        """See `RunTool`."""
         try:
-            runner = self._handlers.find(entry.definition)
+            runner = self._handlers.find(definition)
         except BadHandler as e:
             logger.error("%s", e)  # noqa: TRY400 - BadHandler says it all
             return internal(call.tool, side_effects=False)
-        return await self._execute(runner, entry.definition, call, progress)
+        return await self._execute(runner, definition, call, progress)
 
     async def _execute(
         self, runner: Runner, definition: ToolDefinition, call: ToolCall, progress: Progress

@@ -7,7 +7,7 @@ happens to a call once it is in stands in `pipeline.py`.
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,11 +32,11 @@ from edge.ports import (
     AskPort,
     CallResult,
     GlassesPort,
-    LocalToolsPort,
     Progress,
     RegistryNotice,
     RegistryPort,
     RenderPort,
+    RunTool,
     UplinkPort,
     Wait,
 )
@@ -76,7 +76,8 @@ class CallPorts:
     """What calls need of the rest of the daemon."""
 
     registry: RegistryPort
-    local: LocalToolsPort
+    backends: Mapping[RouteKind, RunTool]
+    """What runs the calls of each of `core.routing.HERE`, and of `LATER`."""
     shelves: Shelves
     confirmations: Confirmations
     sessions: Sessions
@@ -617,7 +618,11 @@ def _pipeline(
 ) -> Pipeline:
     return Pipeline(
         gate=gate,
-        local=ports.local,
+        registry=ports.registry,
+        backends={
+            **ports.backends,
+            RouteKind.WEARER: WearerQuestions(ports.ask, ports.clock).answer,
+        },
         shelves=ports.shelves,
         uplink=ports.uplink,
         glasses=ports.glasses,
@@ -625,7 +630,6 @@ def _pipeline(
         clock=ports.clock,
         confirmer=confirmer,
         attendance=attendance,
-        wearer=WearerQuestions(ports.ask, ports.clock),
         ending=ending,
         limits=limits,
     )

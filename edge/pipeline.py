@@ -7,9 +7,10 @@ and ports only.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from edge.attendance import Attendance
@@ -27,11 +28,11 @@ from edge.ports import (
     CallProgress,
     CallResult,
     GlassesPort,
-    LocalToolsPort,
+    RegistryPort,
+    RunTool,
     UplinkPort,
     UplinkTooLarge,
 )
-from edge.questions import WearerQuestions
 from edge.store.calls import Unfinished
 from edge.store.errors import StorageUnavailable, UplinkBusy
 from edge.ticket import Ticket
@@ -41,7 +42,6 @@ from tools_cache.tool import (
     ErrorCode,
     ErrorType,
     Mode,
-    Source,
     ToolCall,
     ToolDefinition,
     ToolError,
@@ -61,7 +61,8 @@ class Pipeline:
         self,
         *,
         gate: Gate,
-        local: LocalToolsPort,
+        registry: RegistryPort,
+        backends: Mapping[RouteKind, RunTool],
         shelves: Shelves,
         uplink: UplinkPort,
         glasses: GlassesPort,
@@ -69,12 +70,12 @@ class Pipeline:
         clock: Clock,
         confirmer: Confirmer,
         attendance: Attendance,
-        wearer: WearerQuestions,
         ending: Ending,
         limits: Limits,
     ) -> None:
         self._gate = gate
-        self._local = local
+        self._registry = registry
+        self._backends = backends
         self._shelves = shelves
         self._uplink = uplink
         self._glasses = glasses
@@ -82,7 +83,6 @@ class Pipeline:
         self._clock = clock
         self._confirmer = confirmer
         self._attendance = attendance
-        self._wearer = wearer
         self._ending = ending
         self._limits = limits
         self.tasks: asyncio.TaskGroup | None = None
@@ -116,17 +116,16 @@ class Pipeline:
 
     async def _serve(self, ticket: Ticket) -> None:
         """A yes where one is needed, route, admit, run, end."""
-        tool = ticket.tool
-        assert tool is not None
-        route = self._route(ticket, tool)
+        tool, route = self._route(ticket)
         if (
             route.code is None
             and (refusal := await self._unless_allowed(ticket, tool, route)) is not None
         ):
             await self._ending.end(ticket, ToolResponse(error=refusal))
             return
-        tool = ticket.tool or tool  # as it was asked about
-        route, life_s = self._route(ticket, tool), ticket.call.ttl_s
+        # Glasses and network may have come or gone while the wearer was asked: this route counts.
+        tool, route = self._route(ticket)
+        life_s = ticket.call.ttl_s
         ticket.call = replace(ticket.call, ttl_s=routing.life_s(ticket.call, tool, route))
         if not ticket.admitted:
             await self._admit(ticket, tool, route)
@@ -150,10 +149,20 @@ class Pipeline:
             )
         return await self.here(ticket, tool)
 
-    def _route(self, ticket: Ticket, tool: ToolDefinition) -> Route:
-        route = ticket.route = routing.choose(tool, self._circumstances(ticket.call))
-        ticket.reason = route.reason
-        return route
+    def _route(self, ticket: Ticket) -> tuple[ToolDefinition, Route]:
+        """Choose the way this call goes now, by its tool as it is now, because that is what runs:
+        a turn may have begun with an older definition.
+        """
+        assert ticket.tool is not None
+        entry = self._registry.snapshot().find(ticket.tool.name)
+        tool = ticket.tool if entry is None else entry.definition
+        route = routing.choose(tool, self._circumstances(ticket.call))
+        if entry is None and route.kind in HERE:
+            route = Route(
+                RouteKind.FALLBACK, "it is not registered any more", ErrorCode.TOOL_NOT_FOUND
+            )
+        ticket.route, ticket.reason = route, route.reason
+        return tool, route
 
     def _circumstances(self, call: ToolCall) -> Circumstances:
         uplink, glasses = self._uplink.status(), self._glasses.status()
@@ -257,51 +266,39 @@ class Pipeline:
             and not results.repeatable(tool)
         ):
             return ToolResponse(error=results.storage_unavailable("the disk takes nothing"))
-        return await self._run(
-            ticket, tool, self._run_local, end_s=self._time_limit(ticket.call, tool)
-        )
+        return await self._run(ticket, tool, end_s=self._time_limit(ticket.call, tool))
 
-    async def _run(
-        self,
-        ticket: Ticket,
-        tool: ToolDefinition,
-        work: Callable[[Ticket, ToolDefinition], Awaitable[None]],
-        *,
-        end_s: float,
-    ) -> ToolResponse:
-        """Run `work` as a task that ends with the call, whatever ends it."""
+    async def _run(self, ticket: Ticket, tool: ToolDefinition, *, end_s: float) -> ToolResponse:
+        """Run the call in its backend, as a task that ends with the call, whatever ends it."""
         assert self.tasks is not None
         ticket.runner = self.tasks.create_task(
-            _as_coroutine(work, ticket, tool), name=f"tool.{ticket.call.call_id}"
+            self._answer(ticket, tool), name=f"tool.{ticket.call.call_id}"
         )
         try:
             return await self._attendance.attend(ticket, tool, end_s=end_s)
         finally:
             ticket.runner.cancel()
 
-    async def _run_local(self, ticket: Ticket, tool: ToolDefinition) -> None:
+    async def _answer(self, ticket: Ticket, tool: ToolDefinition) -> None:
+        """Hand the backend's answer to the ticket; what is answered later has none here."""
+
         async def progress(text: str) -> None:
             ticket.put(CallProgress(ticket.call.call_id, text))
 
-        ticket.accepted = True
-        ticket.attempts += 1
-        response = await self._local.run(ticket.call, progress)
-        error = response.error
-        again = (
-            error is not None
-            and error.type is ErrorType.TRANSIENT
-            and error.retryable
-            and tool.idempotent
-        )
-        again = (
-            again and tool.source is not Source.UPSTREAM
-        )  # who asks another server has tried once more by itself (S1-31)
-        if (
-            again and ticket.call.mode is Mode.TEXT
-        ):  # once more (S2-108); a voice has no time for it (S2-107)
+        assert ticket.route is not None
+        kind = ticket.route.kind
+        run = partial(self._backends[kind], ticket.call, tool, progress)
+        if kind in HERE:
+            ticket.accepted = True
+            ticket.attempts += 1
+        response = await run()
+        if kind is RouteKind.LATER and response.ok:
+            ticket.heard = True
+            return
+        if _once_more(response, tool, ticket.call, kind):
             await asyncio.sleep(self._limits.retry_pause_s)
             ticket.attempts += 1
-            response = await self._local.run(ticket.call, progress)
+            response = await run()
         ticket.put(CallResult(ticket.call.call_id, response))
 
     def _time_limit(self, call: ToolCall, tool: ToolDefinition) -> float:
@@ -374,23 +371,12 @@ class Pipeline:
         self, ticket: Ticket, tool: ToolDefinition, *, first: bool = False
     ) -> ToolResponse:
         kind = ticket.route.kind if ticket.route is not None else None
-        if kind is RouteKind.WEARER:
-            return await self._run(ticket, tool, self._asked, end_s=ticket.call.ttl_s)
-        if kind is RouteKind.LATER and (
-            first or results.repeatable(tool)
-        ):  # else it may have been told before the restart
-            return await self._run(ticket, tool, self._hand_over, end_s=ticket.call.ttl_s)
+        # What is not repeatable may have been handed over before the restart.
+        if kind is RouteKind.WEARER or (
+            kind is RouteKind.LATER and (first or results.repeatable(tool))
+        ):
+            return await self._run(ticket, tool, end_s=ticket.call.ttl_s)
         return await self._attendance.attend(ticket, tool, end_s=ticket.call.ttl_s)
-
-    async def _hand_over(self, ticket: Ticket, tool: ToolDefinition) -> None:  # noqa: ARG002 - as all work of a runner
-        error = await self._local.hand_over(ticket.call)
-        ticket.heard = error is None
-        if error is not None:
-            ticket.put(CallResult(ticket.call.call_id, ToolResponse(error=error)))
-
-    async def _asked(self, ticket: Ticket, tool: ToolDefinition) -> None:
-        response = await self._wearer.answer(ticket.call, tool, left_s=ticket.call.ttl_s)
-        ticket.put(CallResult(ticket.call.call_id, response))
 
     async def _or_kept(
         self, ticket: Ticket, tool: ToolDefinition, response: ToolResponse
@@ -457,8 +443,11 @@ class Pipeline:
                 tool is not None and ticket.call.ttl_s > 0 and kind is not RouteKind.FALLBACK
             ):
                 return await self._begun(ticket, tool, asked=False)
-            case Recovery.AGAIN if tool is not None and ticket.call.ttl_s > 0:
-                return await self.here(ticket, tool)  # once more
+            # Once more, unless its tool runs elsewhere since then.
+            case Recovery.AGAIN if (
+                tool is not None and ticket.call.ttl_s > 0 and routing.kind_of(tool) is kind
+            ):
+                return await self.here(ticket, tool)
             case Recovery.WAIT:
                 return await self._waited_for(ticket, tool, state)
         # What was bound for the cloud may have been sent before its step was on disk.
@@ -500,7 +489,9 @@ class Pipeline:
         """
         assert ticket.route is not None
         bound = ticket.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE) and not asked
-        route, life_s = ticket.route if bound else self._route(ticket, tool), ticket.call.ttl_s
+        route, life_s = ticket.route, ticket.call.ttl_s
+        if not bound:
+            tool, route = self._route(ticket)
         if route.code is None and route.kind in (RouteKind.CLOUD, RouteKind.QUEUE):
             if (failed := await self._submit(ticket)) is not None:
                 return failed
@@ -531,9 +522,18 @@ _AWAY: Final = frozenset(
 """Failures of the way to a tool, not of the tool: its last good result still says something."""
 
 
-async def _as_coroutine(
-    work: Callable[[Ticket, ToolDefinition], Awaitable[None]], ticket: Ticket, tool: ToolDefinition
-) -> None:
-    # `work` is called in here: a task that is cancelled before it began must leave no coroutine
-    # behind.
-    await work(ticket, tool)
+def _once_more(
+    response: ToolResponse, tool: ToolDefinition, call: ToolCall, kind: RouteKind
+) -> bool:
+    """Is this failure worth another try? A voice has no time for it; the client of another server
+    has tried twice by itself.
+    """
+    error = response.error
+    return (
+        error is not None
+        and error.type is ErrorType.TRANSIENT
+        and error.retryable
+        and tool.idempotent
+        and call.mode is Mode.TEXT
+        and kind in HERE - {RouteKind.UPSTREAM}
+    )

@@ -16,7 +16,7 @@ from edge.core.snapshot import Snapshot
 from firmware_bridge.capabilities import Capabilities
 from firmware_bridge.messages import Answer, Command, Done
 from firmware_bridge.sides import Side
-from tools_cache.tool import DeliveryReport, Json, ToolCall, ToolDefinition, ToolError, ToolResponse
+from tools_cache.tool import DeliveryReport, Json, ToolCall, ToolDefinition, ToolResponse
 
 Progress = Callable[[str], Awaitable[None]]
 """Where a running call says how far it is."""
@@ -264,16 +264,10 @@ class RegistryPort(Protocol):
         """
 
 
-class LocalToolsPort(Protocol):
-    """Implemented by `gateway.py`, with `local_tools.py` behind it."""
-
-    async def run(self, call: ToolCall, progress: Progress) -> ToolResponse:
-        """Run a tool that lives here. Never raises; a crash is an INTERNAL envelope."""
-
-    async def hand_over(self, call: ToolCall) -> ToolError | None:
-        """Tell whoever will answer a call later that it is there; None when it was taken, or
-        nobody has to be told. Never raises.
-        """
+RunTool = Callable[[ToolCall, ToolDefinition, Progress], Awaitable[ToolResponse]]
+"""Runs one call of a tool; there is one for each `RouteKind` that a task of this process serves.
+Never raises, except for its own cancellation: a fault is an answer too.
+"""
 
 
 # ------------------------------------------------------------------ calls

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from edge.clock import Clock
-from edge.ports import AskPort, NobodyToAsk, Question
+from edge.ports import AskPort, NobodyToAsk, Progress, Question
 from firmware_bridge.messages import Answer
 from tools_cache.tool import ErrorCode, Json, Mode, ToolCall, ToolDefinition, ToolResponse
 
@@ -33,14 +33,16 @@ class WearerQuestions:
         self._ask = ask
         self._clock = clock
 
-    async def answer(self, call: ToolCall, tool: ToolDefinition, *, left_s: float) -> ToolResponse:
-        """`{answer, …}`; SESSION_INACTIVE when nobody can be asked, DEADLINE_EXPIRED when
-        nobody answers.
+    async def answer(
+        self, call: ToolCall, tool: ToolDefinition, _progress: Progress
+    ) -> ToolResponse:
+        """See `RunTool`. `{answer, …}`; SESSION_INACTIVE when nobody can be asked, DEADLINE_EXPIRED
+        when nobody answers.
         """
         text = _text(call.args) or tool.description
         wait_s = _wait_s(call)
-        timeout_s = min(left_s, _seconds(call.args.get("timeout_s"), wait_s or TIMEOUT_S))
-        ends_at = self._clock.boot() + (wait_s if _within_call(call) else left_s)
+        timeout_s = min(call.ttl_s, _seconds(call.args.get("timeout_s"), wait_s or TIMEOUT_S))
+        ends_at = self._clock.boot() + (wait_s if _within_call(call) else call.ttl_s)
         choices = _choices(call.args.get("choices"))
         try:
             if not choices:

@@ -22,10 +22,9 @@ from edge.settings import MAX_SERVERS, McpServer, Settings, read_secret
 from edge.settings_rules import BadSettings
 from tools_cache.frozen import FrozenDict
 from tools_cache.registry import Dropped
-from tools_cache.tool import Json, Source, ToolCall, ToolResponse
+from tools_cache.tool import Json, ToolCall, ToolDefinition, ToolResponse
 
 if TYPE_CHECKING:
-    from edge.gateway import Run
     from edge.upstream_desk import UpstreamDesk
     from edge.upstream_known import Wanted
 
@@ -39,13 +38,10 @@ Draw = Callable[[str], Awaitable[str]]
 
 
 class Servers:
-    """`use` whenever the configuration was read; `run` is the service; `run_tool` stands before
-    the tools that live here.
-    """
+    """`use` whenever the configuration was read; `run` is the service; `call` runs their tools."""
 
     def __init__(
         self,
-        local: "Run",
         registry: RegistryCache,
         *,
         state: Path,
@@ -57,7 +53,6 @@ class Servers:
         draw: Draw,
         note: Callable[[Mapping[str, Json]], None] | None = None,
     ) -> None:
-        self._local = local
         self._registry = registry
         self._state = state
         self._env = env
@@ -135,18 +130,10 @@ class Servers:
         assert self._desk is not None
         await self._desk.run()
 
-    async def run_tool(self, call: ToolCall, progress: Progress) -> ToolResponse:
-        """See `LocalToolsPort.run`: what is another server's goes there, all else to what lives
-        here.
-        """
-        entry = self._registry.snapshot().find(call.tool)
-        if (
-            self._desk is not None
-            and entry is not None
-            and entry.definition.source is Source.UPSTREAM
-        ):
-            return await self._desk.call(call, entry.definition, progress)
-        return await self._local(call, progress)
+    async def call(self, call: ToolCall, tool: ToolDefinition, progress: Progress) -> ToolResponse:
+        """See `RunTool`."""
+        assert self._desk is not None, "the registry has their tools from it"
+        return await self._desk.call(call, tool, progress)
 
     # -------------------------------------------------------------- what a person asks
 

@@ -297,6 +297,7 @@ def fallback(code: ErrorCode, tool: ToolDefinition, reason: str) -> ToolResponse
             "Bring the glasses back",
         ),
         ErrorCode.DEADLINE_EXPIRED: (f"Too late: the time for {name} is over", "Ask again"),
+        ErrorCode.TOOL_NOT_FOUND: (f"Tool {tool.name} not found", None),
     }.get(code, (f"{name} is not available: {reason}", None))
     return ToolResponse.failure(code, said, suggestion=advice, details={"reason": reason})
 

@@ -69,27 +69,42 @@ def choose(tool: ToolDefinition, now: Circumstances) -> Route:
         )
     if why := unmet(tool, glasses=now.glasses_ready, uplink=now.uplink_up, worn=now.worn):
         return Route(RouteKind.FALLBACK, why, ErrorCode.TOOL_UNAVAILABLE)
-    if tool.execution_type is ExecutionType.SPACE:
-        return _from_the_wearer(now)
-    if tool.asynchronous and tool.source is not Source.CLOUD:
-        return Route(RouteKind.LATER, "its result is handed in later")
-    if tool.source is Source.LOCAL:
-        return (
-            Route(RouteKind.GATEWAY, "asked at its own address")
-            if tool.endpoint
-            else Route(RouteKind.LOCAL, "lives on this edge")
-        )
-    if tool.source is Source.GLASSES:
-        return _on_glasses(tool, now)
-    if tool.source is Source.UPSTREAM:
-        if now.origin is CallOrigin.CLOUD:
+    match kind_of(tool):
+        case RouteKind.WEARER:
+            return _from_the_wearer(now)
+        case RouteKind.GLASSES:
+            return _on_glasses(tool, now)
+        case RouteKind.UPSTREAM if now.origin is CallOrigin.CLOUD:
             return Route(
                 RouteKind.FALLBACK,
                 "other servers' tools are not the cloud's to call",
                 ErrorCode.UNSUPPORTED,
             )
-        return Route(RouteKind.UPSTREAM, "a tool of another server")
-    return _in_the_cloud(tool, now)
+        case RouteKind.CLOUD:
+            return _in_the_cloud(tool, now)
+        case kind:
+            return Route(kind, _REASONS[kind])
+
+
+def kind_of(tool: ToolDefinition) -> RouteKind:
+    """Return the kind of route that calls of this tool take while nothing is in their way."""
+    if tool.execution_type is ExecutionType.SPACE:
+        return RouteKind.WEARER
+    if tool.source is Source.CLOUD:
+        return RouteKind.CLOUD
+    if tool.asynchronous:
+        return RouteKind.LATER
+    if tool.source is Source.LOCAL:
+        return RouteKind.GATEWAY if tool.endpoint else RouteKind.LOCAL
+    return RouteKind.GLASSES if tool.source is Source.GLASSES else RouteKind.UPSTREAM
+
+
+_REASONS: Final = {
+    RouteKind.LATER: "its result is handed in later",
+    RouteKind.GATEWAY: "asked at its own address",
+    RouteKind.LOCAL: "lives on this edge",
+    RouteKind.UPSTREAM: "a tool of another server",
+}
 
 
 _UNMET: Final = {

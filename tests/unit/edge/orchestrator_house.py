@@ -8,6 +8,7 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,18 @@ from edge.clock import Clock
 from edge.core.call_state import check
 from edge.core.idempotency import replayable
 from edge.core.ids import new_call_id
+from edge.core.routing import HERE, RouteKind
 from edge.core.snapshot import Entry
 from edge.orchestrator import CallPorts, Limits, Orchestrator, Shelves
-from edge.ports import Invoked, NobodyToAsk, Progress, Question, UplinkMessage, UplinkStatus
+from edge.ports import (
+    Invoked,
+    NobodyToAsk,
+    Progress,
+    Question,
+    RunTool,
+    UplinkMessage,
+    UplinkStatus,
+)
 from edge.render.stage import Stage
 from edge.store.calls import CallStore
 from edge.store.confirmations import Confirmations
@@ -159,21 +169,30 @@ Handler = Callable[[ToolCall, Progress], Awaitable[ToolResponse]]
 
 
 class FakeTools:
-    """`LocalToolsPort`: counts runs; `handler` decides."""
+    """Every backend: counts runs; `handler` decides. What is answered later is handed over."""
 
     def __init__(self) -> None:
         self.runs: list[ToolCall] = []
+        self.ran: list[tuple[RouteKind, str]] = []
+        """By which backend, and in which version of the tool."""
         self.handler: Handler = self.echo
         self.handed: list[ToolCall] = []
         self.not_taken: ToolError | None = None
 
-    async def run(self, call: ToolCall, progress: Progress) -> ToolResponse:
+    def backends(self) -> dict[RouteKind, RunTool]:
+        here: dict[RouteKind, RunTool] = {kind: partial(self._run, kind) for kind in HERE}
+        return {**here, RouteKind.LATER: self.hand_over}
+
+    async def _run(
+        self, kind: RouteKind, call: ToolCall, tool: ToolDefinition, progress: Progress
+    ) -> ToolResponse:
         self.runs.append(call)
+        self.ran.append((kind, tool.version))
         return await self.handler(call, progress)
 
-    async def hand_over(self, call: ToolCall) -> ToolError | None:
+    async def hand_over(self, call: ToolCall, *_tool_and_progress: Any) -> ToolResponse:
         self.handed.append(call)
-        return self.not_taken
+        return ToolResponse(error=self.not_taken)
 
     @staticmethod
     async def echo(call: ToolCall, _: Progress) -> ToolResponse:
@@ -367,7 +386,7 @@ async def house(
 
     ports = CallPorts(
         registry=registry,
-        local=tools,
+        backends=tools.backends(),
         shelves=shelves,
         confirmations=confirmations,
         sessions=sessions,

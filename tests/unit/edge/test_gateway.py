@@ -14,7 +14,6 @@ import pytest
 
 from edge import gateway as gateway_module, gateway_http
 from edge.core.own import Plan
-from edge.core.snapshot import Entry
 from edge.gateway import Gateway, response_of
 from edge.gateway_http import Answer
 from tools_cache.tool import (
@@ -26,7 +25,6 @@ from tools_cache.tool import (
     Source,
     ToolCall,
     ToolDefinition,
-    ToolResponse,
 )
 
 pytestmark = pytest.mark.enable_socket
@@ -95,21 +93,6 @@ async def server():
     listening.close()
 
 
-class OneTool:
-    """`RegistryPort` with one definition."""
-
-    version = "1"
-
-    def __init__(self, tool):
-        self.tool = tool
-
-    def snapshot(self):
-        return self
-
-    def find(self, name):
-        return Entry(self.tool, "app") if name == self.tool.name else None
-
-
 TOOL = ToolDefinition(
     name="my:tool",
     description="d",
@@ -129,13 +112,9 @@ async def nowhere(_):
     """Nobody listens to progress."""
 
 
-async def no_local(_call, _progress):
-    return ToolResponse(data="a built-in tool ran")
-
-
 @asynccontextmanager
-async def gateway(plan=None, tool=TOOL):
-    made = Gateway(no_local, OneTool(tool))
+async def gateway(plan=None):
+    made = Gateway()
     made.use(MappingProxyType({"my:tool": plan} if plan else {}))
     try:
         yield made
@@ -144,8 +123,8 @@ async def gateway(plan=None, tool=TOOL):
 
 
 async def asked(plan, *, tool=TOOL, **args):
-    async with gateway(plan, tool) as made:
-        return await made.run(call(**args), nowhere)
+    async with gateway(plan) as made:
+        return await made.run(call(**args), tool, nowhere)
 
 
 # ------------------------------------------------------------------ what leaves
@@ -179,7 +158,7 @@ async def test_what_a_server_would_have_remembered_is_not_sent_with_the_next_cal
     server.headers += "Set-Cookie: session=of-the-first-caller; Path=/\r\n"
     async with gateway(Plan(url=server.url)) as made:
         for _ in range(2):
-            assert (await made.run(call(), nowhere)).ok
+            assert (await made.run(call(), TOOL, nowhere)).ok
     assert ["cookie" in headers for _, _, headers, _ in server.heard] == [False, False]
 
 
@@ -204,10 +183,10 @@ async def test_a_call_that_cannot_fill_its_address_is_not_sent(server, value):
     assert server.heard == []
 
 
-async def test_a_tool_without_a_plan_is_not_ours_to_ask():
+async def test_a_tool_without_an_address_is_not_asked():
     async with gateway() as made:
-        assert (await made.run(call(), nowhere)).data == "a built-in tool ran"
-        assert await made.hand_over(call()) is None
+        assert (await made.run(call(), TOOL, nowhere)).error.code is ErrorCode.TOOL_NOT_FOUND
+        assert (await made.run(call(), LATER, nowhere)).error is None
         assert made._asking is None
 
 
@@ -351,7 +330,7 @@ async def test_a_server_that_says_a_secret_back_is_not_quoted(server, status, bo
     async with gateway() as made:
         plan = Plan(url=server.url, headers={"Authorization": "Bearer s3cr3t/abc"})
         made.use(MappingProxyType({"my:tool": plan}), {"s3cr3t/abc ", "1", "    "})
-        said = str(await made.run(call(), nowhere))
+        said = str(await made.run(call(), TOOL, nowhere))
     assert server.heard[-1][2]["authorization"] == "Bearer s3cr3t/abc"
     assert "s3cr3t" not in said
     assert "***" in said or "neither JSON" in said
@@ -361,7 +340,7 @@ async def test_a_host_that_was_set_as_a_secret_is_an_ordinary_word_in_answers(se
     server.body = b'{"at": "127.0.0.1"}'
     async with gateway() as made:
         made.use(MappingProxyType({"my:tool": Plan(url=server.url)}), {"127.0.0.1"})
-        assert (await made.run(call(), nowhere)).data == {"at": "127.0.0.1"}
+        assert (await made.run(call(), TOOL, nowhere)).data == {"at": "127.0.0.1"}
 
 
 async def test_a_redirect_is_not_followed(server):
@@ -397,7 +376,7 @@ async def test_a_tool_that_takes_too_long_is_told_in_the_seeds_words_with_what_m
 
 async def test_a_call_whose_life_is_over_is_not_sent(server):
     async with gateway(Plan(url=server.url)) as made:
-        answer = await made.run(replace(call(), ttl_s=0.0), nowhere)
+        answer = await made.run(replace(call(), ttl_s=0.0), TOOL, nowhere)
     assert answer.error.code is ErrorCode.DEADLINE_EXPIRED
     assert server.heard == []
 
@@ -468,7 +447,7 @@ async def test_what_another_side_that_speaks_no_http_says_back_is_not_quoted(ser
     server.status = "hushhush"
     async with gateway(Plan(url=server.url, headers={"Authorization": "hushhush"})) as made:
         made.use(made._plans, ["hushhush"])
-        error = (await made.run(call(), nowhere)).error
+        error = (await made.run(call(), TOOL, nowhere)).error
     assert error.code is ErrorCode.NETWORK_ERROR
     assert "hush" not in error.message
 
@@ -476,14 +455,16 @@ async def test_what_another_side_that_speaks_no_http_says_back_is_not_quoted(ser
 async def test_a_caller_that_goes_away_takes_its_request_along(server):
     server.silent = True
     async with gateway(Plan(url=server.url)) as made:
-        asking = asyncio.create_task(made.run(call(), nowhere))
+        asking = asyncio.create_task(made.run(call(), TOOL, nowhere))
         while not server.heard:
             await asyncio.sleep(0.01)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
         server.silent = False
-        assert (await made.run(call(), nowhere)).ok  # and nothing is left that would be in its way
+        assert (
+            await made.run(call(), TOOL, nowhere)
+        ).ok  # and nothing is left that would be in its way
 
 
 # ------------------------------------------------------------------ later
@@ -492,8 +473,8 @@ async def test_a_caller_that_goes_away_takes_its_request_along(server):
 @pytest.mark.requirement("S3-17")
 async def test_whoever_answers_later_is_told_the_call_and_its_arguments(server):
     server.status, server.body = "202 Accepted", b"ignored"
-    async with gateway(Plan(url=server.url, later=True), LATER) as made:
-        assert await made.hand_over(call(a=1)) is None
+    async with gateway(Plan(url=server.url, later=True)) as made:
+        assert (await made.run(call(a=1), LATER, nowhere)).error is None
     assert server.json == {"callId": "call-1", "tool": "my:tool", "arguments": {"a": 1}}
 
 
@@ -501,8 +482,8 @@ async def test_whoever_answers_later_is_told_the_call_and_its_arguments(server):
 async def test_a_webhook_with_a_body_of_its_own_gets_that_one_and_one_that_fails_is_told(server):
     plan = Plan(url=server.url, later=True, body={"id": "{{call.id}}", "what": "{{input.a}}"})
     server.status = "500 X"
-    async with gateway(plan, LATER) as made:
-        error = await made.hand_over(call(a=[1]))
+    async with gateway(plan) as made:
+        error = (await made.run(call(a=[1]), LATER, nowhere)).error
     assert server.json == {"id": "call-1", "what": [1]}
     assert error.code is ErrorCode.HTTP_ERROR
 

@@ -45,10 +45,10 @@ def run(tmp_path, glasses):
     able = Amenities(glasses, CLOCK, lambda: Beside(glasses, CLOCK, lambda: False))
 
     async def go(tool, args, *, do=able):
-        filled, problems = registry.check_args(registry.snapshot().find(tool).definition, args)
+        definition = registry.snapshot().find(tool).definition
+        filled, problems = registry.check_args(definition, args)
         assert problems == []
         local = LocalTools(
-            registry=registry,
             tools=TOOLS,
             storage_for=None,
             alarms=None,
@@ -56,7 +56,7 @@ def run(tmp_path, glasses):
             glasses_do=do,
         )
         return await local.run(
-            ToolCall(call_id="c1", tool=tool, args=filled, origin=CallOrigin.CLI), None
+            ToolCall(call_id="c1", tool=tool, args=filled, origin=CallOrigin.CLI), definition, None
         )
 
     return go

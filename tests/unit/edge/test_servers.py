@@ -9,6 +9,7 @@ from edge.clock import Clock
 from edge.control.handed import NoServer
 from edge.core import idempotency
 from edge.core.own import Own, Server
+from edge.core.routing import RouteKind, kind_of
 from edge.servers import Servers, joined
 from edge.settings import Mcp, McpServer, Policy, Settings
 from tools_cache.tool import CallOrigin, Source, ToolCall, ToolDefinition, ToolResponse
@@ -36,15 +37,10 @@ class House:
             use_upstream=self._use, snapshot=lambda: SimpleNamespace(find=self.entries.get)
         )
 
-        async def local(call, _progress):
-            self.ran.append(call.tool)
-            return ToolResponse(data="here")
-
         async def present(*_told):
             return None
 
         self.servers = Servers(
-            local,
             registry,
             state=folder,
             env={},
@@ -64,6 +60,16 @@ class House:
 
     def told(self, name):
         return next(one for one in self.servers.describe() if one["id"] == name)
+
+    async def run(self, call):
+        """As the pipeline does: whose tool it is, the registry says."""
+        tool = self.entries[call.tool].definition
+        backends = {RouteKind.UPSTREAM: self.servers.call, RouteKind.GLASSES: self._here}
+        return await backends[kind_of(tool)](call, tool, quiet)
+
+    async def _here(self, call, _tool, _progress):
+        self.ran.append(call.tool)
+        return ToolResponse(data="here")
 
 
 @pytest.fixture
@@ -91,7 +97,7 @@ async def test_a_call_of_a_built_in_tool_never_goes_to_a_server_that_took_its_na
         definition=definition("glasses:show_text", Source.GLASSES)
     )
     call = ToolCall(call_id="c", tool="glasses:show_text", args={}, origin=CallOrigin.CLI)
-    assert (await house.servers.run_tool(call, quiet)).data == "here"
+    assert (await house.run(call)).data == "here"
     assert house.ran == ["glasses:show_text"]
 
 
@@ -100,7 +106,7 @@ async def test_a_tool_whose_server_is_gone_is_found_nowhere(house):
     house.use(settings({"id": "home"}))
     house.entries["home:x"] = SimpleNamespace(definition=definition("home:x", Source.UPSTREAM))
     call = ToolCall(call_id="c", tool="home:x", args={}, origin=CallOrigin.CLI)
-    assert (await house.servers.run_tool(call, quiet)).error.code == "TOOL_NOT_FOUND"
+    assert (await house.run(call)).error.code == "TOOL_NOT_FOUND"
 
 
 @pytest.mark.requirement("S1-39", "S1-49")

@@ -17,7 +17,7 @@ from edge.store.knowledge import KnowledgeBase
 from edge.ticket import Ticket
 from edge.tool_context import Lent
 from tests.unit.calendars.texts import text
-from tests.unit.edge.test_local_tools import Rig, call, nobody
+from tests.unit.edge.test_local_tools import Rig, call
 from tools_cache import build, lint, notes
 from tools_cache.calendars import Agenda, CalendarTrouble, Trouble
 from tools_cache.tool import ErrorCode, ErrorType, Mode
@@ -87,7 +87,7 @@ class House(Rig):
         """As the pipeline does: arguments filled, clamped and checked by the gate, then run."""
         ticket = Ticket(call(name, args, **more), 0.0)
         given = Gate.arguments(self.gate, ticket, self.tool(name))
-        response = await self.local.run(call(name, given, **more), nobody)
+        response = await self.go(call(name, given, **more))
         return response, ticket
 
     async def good(self, name, args=None, **more):

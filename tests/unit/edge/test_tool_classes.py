@@ -354,14 +354,19 @@ async def test_what_is_not_there_says_so(make, part):  # noqa: F811
 
 @pytest.mark.requirement("C-34")
 async def test_a_tool_is_run_by_its_canonical_name_with_arguments_and_a_context(classes):
-    assert list(inspect.signature(LocalTools.run).parameters) == ["self", "call", "progress"]
+    assert list(inspect.signature(LocalTools.run).parameters) == [
+        "self",
+        "call",
+        "definition",
+        "progress",
+    ]
     rig = classes(body("return [ctx.call.tool, sorted(args), ctx.call.call_id]"))
     assert (await rig.run("demo:do", {"b": 1, "a": 2}, call_id="c7")).data == [
         "demo:do",
         ["a", "b"],
         "c7",
     ]
-    assert (await rig.run("demo_do")).error.code is ErrorCode.TOOL_NOT_FOUND
+    assert rig.registry.snapshot().find("demo_do") is None
 
 
 # ------------------------------------------------------------------ two users
@@ -382,7 +387,7 @@ async def test_a_hundred_calls_of_many_users_at_once_never_mix(classes):
     ]
     rig = classes(body(*lines))
     calls = [call("demo:do", call_id=f"c{n}", user_id=f"user {n % 6}") for n in range(100)]
-    answers = await asyncio.gather(*(rig.local.run(c, nobody) for c in calls))
+    answers = await asyncio.gather(*(rig.go(c) for c in calls))
     for c, answer in zip(calls, answers, strict=True):
         assert answer.data == [[c.user_id], c.user_id, c.user_id]
 
