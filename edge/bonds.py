@@ -7,7 +7,6 @@ whole, private, and put aside when damaged: then the glasses must be paired agai
 import asyncio
 import json
 import logging
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from edge.pairing_ports import Bond
+from edge.runtime.files import write_atomic
 
 log = logging.getLogger(__name__)
 
@@ -232,15 +232,4 @@ def _free_name(path: Path) -> Path:
 def _write(path: Path, content: bytes) -> None:
     """Replace the file whole and durably: after a power cut it is the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    half = path.with_name(path.name + ".new")
-    handle = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    half.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_atomic(path, content)

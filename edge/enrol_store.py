@@ -6,7 +6,6 @@ whoever reads sees the old or the new, never half.
 """
 
 import json
-import os
 import ssl
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from edge.core.enrolment import misplaced
+from edge.runtime.files import write_atomic
 
 FOLDER: Final = "enrolled"
 DOCUMENT: Final = "enrolment.json"
@@ -96,10 +96,10 @@ class EnrolmentFiles:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if identity_pem:
             name = f"identity-{sha256(identity_pem).hexdigest()[:12]}.pem"
-            _write(self._folder / name, identity_pem)
+            write_atomic(self._folder / name, identity_pem)
             enrolled = replace(enrolled, identity=name)
         document = {"version": VERSION, **asdict(enrolled)}
-        _write(self._folder / DOCUMENT, json.dumps(document, indent=1).encode())
+        write_atomic(self._folder / DOCUMENT, json.dumps(document, indent=1).encode())
         for old in self._folder.glob("identity-*.pem"):
             if old.name != enrolled.identity:
                 with suppress(OSError):
@@ -138,26 +138,3 @@ def _read(raw: bytes) -> Enrolled:
     ):
         raise ValueError
     return enrolled
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file that is whole or not there, for its owner only, and on the disk when this
-    returns.
-    """
-    half = path.with_name(f".{path.name}.new")
-    half.unlink(missing_ok=True)
-    handle = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(handle)
-        half.replace(path)
-    except BaseException:
-        half.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

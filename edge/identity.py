@@ -6,7 +6,6 @@ enrolment, or to the marks beside the database.
 """
 
 import logging
-import os
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,9 +14,9 @@ from typing import Final
 
 from edge import settings_rules as rules
 from edge.enrol_store import DamagedEnrolment, EnrolmentFiles
+from edge.runtime.files import write_atomic
 from edge.settings_rules import BadSettings
 from edge.store import marks
-from edge.store.files import sync_directory
 from edge.store.promises import EDGE_ID
 
 log = logging.getLogger(__name__)
@@ -132,10 +131,4 @@ def _write(path: Path, name: str) -> None:
     Raises OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    half = path.with_name("edge_id.new")
-    with half.open("w", encoding="ascii") as file:
-        file.write(name + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    half.replace(path)
-    sync_directory(path.parent)
+    write_atomic(path, f"{name}\n".encode("ascii"), 0o666)

@@ -7,18 +7,16 @@ none.
 
 import json
 import logging
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from edge.runtime.files import write_atomic
 from tools_cache.tool import Json
 
 MAX_BYTES: Final = 16 * 1024 * 1024
 VERSION: Final = 1
-_MODE: Final = 0o600
 
 log = logging.getLogger(__name__)
 
@@ -71,22 +69,12 @@ class Shelf:
                 len(raw),
             )
             return
-        half = self._path.with_name(f"{self._path.name}.new")
         try:
-            half.unlink(missing_ok=True)
-            with os.fdopen(
-                os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _MODE), "wb"
-            ) as file:
-                file.write(raw)
-                file.flush()
-                os.fsync(file.fileno())
-            half.replace(self._path)
+            write_atomic(self._path, raw)
         except OSError as e:
             log.warning(
                 "other servers' tools cannot be kept for a start without a network: %s", e.strerror
             )
-            with suppress(OSError):
-                half.unlink(missing_ok=True)
 
 
 def _read(raw: bytes) -> dict[str, Kept]:

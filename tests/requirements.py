@@ -277,6 +277,11 @@ PROMISES: Final[dict[str, Promise]] = {
         "also while something cleans up after a failure.",
         "issue 11, A bare Debian",
     ),
+    "I12-atomic-files": Promise(
+        "A process killed while it writes a file leaves the old or the new content, "
+        "private from the beginning.",
+        "issue 12, Build 3",
+    ),
     "I4-man": Promise("Man page and completions know every verb and option.", "issue 4, systemd"),
     "I4-only-ours": Promise("Only glasses of ours are ever connected to.", "issue 4, Pairing"),
     "I4-pair-compare": Promise(

@@ -26,6 +26,7 @@ GROUND = {
     "edge.race",
     "edge.vigil",
     "edge.folders",
+    "edge.runtime",
 }
 """What every room may import of `edge`, besides `edge.core`."""
 ROOMS = {

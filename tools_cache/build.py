@@ -19,6 +19,7 @@ from typing import Final
 from tools_cache import lint, lint_texts, manifest, prompts
 from tools_cache.about import SUMMARY_KEY
 from tools_cache.errors import BadDefinition, BadToolName
+from tools_cache.files import write_atomic
 from tools_cache.findings import DOC, HANDLER, SCHEMA, SUMMARY, Finding, Placed
 from tools_cache.names import aliases, parse
 from tools_cache.providers.forms import Forms, forms
@@ -139,15 +140,7 @@ def write(text: str, artifact: Path = ARTIFACT, *, made: Stamp | None = None) ->
     """Replace the artifact in one step: a reader sees the old one or the new one. Raises
     OSError.
     """
-    temporary = artifact.with_name(f".{artifact.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text if made is None else stamped(text, made))
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(artifact)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_atomic(artifact, (text if made is None else stamped(text, made)).encode(), 0o666)
 
 
 def up_to_date(text: str, artifact: Path = ARTIFACT) -> bool:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tools_cache.files import write_atomic
+
 FORMAT: Final = 1
 NAMES: Final = ("current.json", "previous.json")
 DAMAGED: Final = "damaged.json"
@@ -85,7 +87,7 @@ class Generations:
         current, previous = (self._directory / name for name in NAMES)
         temporary = current.with_suffix(".new")
         try:
-            _write(temporary, _encode(generation))
+            write_atomic(temporary, _encode(generation), 0o666)
             if current.exists():
                 current.replace(previous)
             temporary.replace(current)
@@ -152,13 +154,6 @@ def _read(path: Path) -> bytes:
     if len(content) > MAX_FILE:
         raise Damaged(f"it is larger than {MAX_FILE} bytes")
     return content
-
-
-def _write(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _sync_directory(directory: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from edge.runtime.files import sync_directory
 from tools_cache.calendars import PRIMARY, CalendarTrouble, Trouble
 
 MAX_FILE: Final = 4 * 1024 * 1024
@@ -61,11 +62,7 @@ def put(folder: Path, file: str, text: bytes) -> bool:
             return False
     finally:
         half.unlink(missing_ok=True)
-    handle = os.open(place, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_directory(place)
     return True
 
 

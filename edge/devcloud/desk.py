@@ -17,7 +17,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from edge.devcloud.pki import Authority, private
+from edge.devcloud.pki import Authority
+from edge.runtime.files import write_atomic
 
 CODE_S: Final = 30 * 60.0
 """Life of a code: long enough to walk over to the machine."""
@@ -213,9 +214,7 @@ class Desk:
             "codes": {key: asdict(code) for key, code in self._codes.items()},
             "edges": {name: asdict(member) for name, member in self._members.items()},
         }
-        half = self._file.with_suffix(".new")
-        private(half, json.dumps(document).encode())
-        half.replace(self._file)
+        write_atomic(self._file, json.dumps(document).encode())
 
     def _load(self) -> None:
         try:

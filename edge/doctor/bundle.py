@@ -18,6 +18,7 @@ from edge.doctor.access import SECRETS
 from edge.doctor.aside import in_thread
 from edge.doctor.patient import UNIT, Patient
 from edge.doctor.redact import Redact
+from edge.runtime.files import write_atomic
 from edge.settings import MAX_SECRET, credential
 from edge.settings_reading import MAX_FILE, find
 from edge.settings_rules import BadSettings
@@ -164,16 +165,11 @@ def _tail(path: Path) -> str:
 
 
 def _packed(path: Path, members: Mapping[str, str], now: float) -> None:
-    half = path.with_name(path.name + ".new")
-    try:
-        half.touch(mode=0o600)
-        half.chmod(0o600)
-        with tarfile.open(half, "w:gz") as tar:
-            for name, text in members.items():
-                content = text.encode()
-                head = tarfile.TarInfo(f"glassd-doctor/{name}")
-                head.size, head.mtime, head.mode = len(content), max(0, int(now)), 0o600
-                tar.addfile(head, io.BytesIO(content))
-        half.replace(path)
-    finally:
-        half.unlink(missing_ok=True)
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+        for name, text in members.items():
+            content = text.encode()
+            head = tarfile.TarInfo(f"glassd-doctor/{name}")
+            head.size, head.mtime, head.mode = len(content), max(0, int(now)), 0o600
+            tar.addfile(head, io.BytesIO(content))
+    write_atomic(path, packed.getvalue())

@@ -14,6 +14,7 @@ from typing import Final
 
 from edge.choice_ports import Used
 from edge.clock import Clock
+from edge.runtime.files import write_atomic
 from edge.store.db import Connection, Database, StoreFull
 
 SWITCH_ROWS: Final = 5000
@@ -107,11 +108,9 @@ def _copied(path: Path, switches: Mapping[str, Mapping[str, bool]]) -> None:
         user: sorted(tool for tool, on in tools.items() if not on)
         for user, tools in switches.items()
     }
-    half = path.with_name(path.name + ".new")
     try:
-        half.write_text(
-            json.dumps({user: tools for user, tools in off.items() if tools}), encoding="utf-8"
+        write_atomic(
+            path, json.dumps({user: tools for user, tools in off.items() if tools}).encode(), 0o666
         )
-        half.replace(path)
     except OSError as e:
         _log.warning("%s cannot be written: %s", path, e.strerror)

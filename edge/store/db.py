@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from edge.core.disk_faults import is_disk_fault
+from edge.runtime.files import sync_directory
 from edge.store.ballast import Ballast
 from edge.store.errors import (
     DiskUnavailable,
@@ -27,7 +28,6 @@ from edge.store.errors import (
     StoreFull,
     StoreMisplaced,
 )
-from edge.store.files import sync_directory
 from edge.store.guard import Guard
 from edge.store.inspection import Promises
 from edge.store.schema import check_whole

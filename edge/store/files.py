@@ -1,10 +1,5 @@
-"""Two things done to a database's files from outside: making a new name durable, and putting a
-damaged one aside.
+"""Put the files of a damaged database aside, and delete the oldest of too many."""
 
-Knows nothing of what is in them.
-"""
-
-import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -14,15 +9,6 @@ KEPT_ASIDE: Final = 3
 KEPT_ASIDE_BYTES: Final = 128 * 1024 * 1024
 """Of damaged databases so many are kept, and so much of them; of the newest always everything."""
 _TAILS: Final = ("", "-wal", "-shm")
-
-
-def sync_directory(path: Path) -> None:
-    """Make a new file's name survive a power cut."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def set_aside(path: Path) -> Path:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from edge.store.files import sync_directory
+from edge.runtime.files import sync_directory
 from edge.store.marks import Marks
 
 if TYPE_CHECKING:

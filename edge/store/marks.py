@@ -6,14 +6,12 @@ Written when a database is opened and closed and now and then between, never for
 """
 
 import json
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from edge.store.files import sync_directory
+from edge.runtime.files import write_atomic
 
 MAX_BYTES: Final = 16 * 1024
 VERSION: Final = 1
@@ -67,19 +65,5 @@ def write(database: Path, marks: Marks, *, durable: bool) -> None:
     """Replace them whole. `durable`: on the disk when this returns, else as soon as the system
     writes it. Raises OSError.
     """
-    path = path_of(database)
-    half = path.with_name(path.name + ".new")
-    try:
-        handle = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(json.dumps({"version": VERSION, **asdict(marks)}).encode())
-            file.flush()
-            if durable:
-                os.fsync(file.fileno())
-        half.replace(path)
-    except OSError:
-        with suppress(OSError):
-            half.unlink(missing_ok=True)
-        raise
-    if durable:
-        sync_directory(path.parent)
+    content = json.dumps({"version": VERSION, **asdict(marks)}).encode()
+    write_atomic(path_of(database), content, durable=durable)

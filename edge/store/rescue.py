@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from edge.runtime.files import sync_directory
 from edge.store import pages
-from edge.store.files import set_aside, sync_directory
+from edge.store.files import set_aside
 from edge.store.inspection import (
     HEADER,
     Connection,

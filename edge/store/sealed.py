@@ -13,8 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from edge.runtime.files import write_atomic
 from edge.store.db import StoreError
-from edge.store.files import sync_directory
 from tools_cache.handed import Json
 from tools_cache.tool import ErrorCode, ToolError, ToolFailure
 
@@ -167,14 +167,7 @@ def _read(path: Path) -> bytes:
 def _write(path: Path, data: bytes) -> None:
     """Make a private file that survives a power cut, whole or not at all."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    half = path.with_name(f"{path.name}.new")
-    half.unlink(missing_ok=True)
-    with open(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:  # noqa: PTH123 - a mode from the start
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    half.replace(path)
-    sync_directory(path.parent)
+    write_atomic(path, data)
 
 
 def _library() -> Any:

@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from typing import Final, TypeVar
 
 from edge.core.disk_faults import is_disk_fault
+from edge.runtime.files import replace_in
 from edge.store.db import MIB, DiskUnavailable, StoreFull
 from edge.store.users import Users
 from tools_cache.tool import ErrorCode, ToolError, ToolFailure
@@ -183,25 +184,7 @@ def _write(root: int, steps: tuple[str, ...], body: bytes) -> None:
     _make_folders(root, steps[:-1])
     _check_room(root, len(body))
     with _parent(root, steps) as parent:
-        with suppress(FileNotFoundError):
-            os.unlink(_HALF, dir_fd=parent)
-        handle = os.open(
-            _HALF,
-            os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
-            0o600,
-            dir_fd=parent,
-        )
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(body)
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError:
-            with suppress(OSError):
-                os.unlink(_HALF, dir_fd=parent)  # a full disk gets its room back
-            raise
-        os.replace(_HALF, steps[-1], src_dir_fd=parent, dst_dir_fd=parent)
-        os.fsync(parent)
+        replace_in(parent, steps[-1], body, temporary=_HALF)
 
 
 def _read(root: int, steps: tuple[str, ...]) -> bytes:

@@ -8,7 +8,6 @@ handed in later. Tokens are kept in a file that only we can read. Refuses to kno
 import asyncio
 import json
 import logging
-import os
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import ValidationError
 
+from edge.runtime.files import write_atomic
 from edge.upstream.flight import FLIGHT
 from edge.upstream.words import McpServer
 from firmware_bridge.deadlines import timeout
@@ -98,14 +98,8 @@ class Tokens:
         self._kept |= {"url": self._server.url, **more}
         if self._path is None:
             return
-        new = self._path.with_name(f".{self._path.name}.{os.getpid()}.new")
         try:
-            new.unlink(missing_ok=True)
-            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-                json.dump(self._kept, file)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self._path)
+            write_atomic(self._path, json.dumps(self._kept).encode())
         except OSError as e:
             log.warning("the tokens of %s cannot be kept: %s", self._server.id, e.strerror)
 

@@ -7,6 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final
 
+from edge.runtime.files import write_atomic
 from edge.verbs.extras import load
 from edge.verbs.screen import CliError, Screen, plain
 from edge.verbs.talk import ask, follow
@@ -83,10 +84,8 @@ def _draw(args: Namespace, lens: dict[str, Any]) -> None:
     drawing = load("firmware_bridge.sim.portrait", "lens --png")
     known = ask(args, "GET", "/v1/status").get("glasses", {}).get("capabilities") or {}
     picture = drawing.png(lens, known)
-    beside = Path(args.png).with_suffix(".tmp")
     try:
-        beside.write_bytes(picture)
-        beside.replace(args.png)  # whoever looks sees a whole file or the one before
+        write_atomic(Path(args.png), picture, 0o666)
     except OSError as e:
         raise CliError(
             "CANNOT_WRITE", f"{args.png}: cannot be written: {e.strerror}", "choose another file"

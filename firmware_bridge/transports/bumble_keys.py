@@ -9,13 +9,14 @@ import asyncio
 import contextlib
 import json
 import logging
-import os
 import secrets
 from pathlib import Path
 from typing import Any, Final
 
 from bumble import hci
 from bumble.keys import KeyStore, PairingKeys
+
+from firmware_bridge.files import write_atomic
 
 log = logging.getLogger(__name__)
 
@@ -124,13 +125,13 @@ class KeyFile(KeyStore):
         if self._path is None:
             return
         if self._at_once:
-            _write(self._path, self._content())
+            write_atomic(self._path, self._content())
         else:
             await asyncio.shield(self._saved(self._path))
 
     async def _saved(self, path: Path) -> None:
         async with self._writing:
-            await asyncio.to_thread(_write, path, self._content())
+            await asyncio.to_thread(write_atomic, path, self._content())
 
     def _content(self) -> bytes:
         document = {
@@ -157,16 +158,3 @@ def _parsed(raw: bytes) -> tuple[bytes, str, dict[str, PairingKeys]]:
         address,
         {str(name): PairingKeys.from_dict(keys) for name, keys in document["bonds"].items()},
     )
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Replace the file whole: whoever reads it after a power cut finds the old keys or the new
-    ones.
-    """
-    half = path.with_name(path.name + ".new")
-    handle = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    half.replace(path)

@@ -434,7 +434,7 @@ def test_keys_are_private_and_a_damaged_file_is_put_aside(tmp_path, caplog):
 async def test_a_key_that_is_forgotten_while_it_is_still_written_stays_forgotten(
     tmp_path, monkeypatch
 ):
-    write, first, may_go_on = bumble_keys._write, threading.Event(), threading.Event()
+    write, first, may_go_on = bumble_keys.write_atomic, threading.Event(), threading.Event()
 
     def slow(path, content):
         if not first.is_set():
@@ -442,7 +442,7 @@ async def test_a_key_that_is_forgotten_while_it_is_still_written_stays_forgotten
             may_go_on.wait(10)
         write(path, content)
 
-    monkeypatch.setattr(bumble_keys, "_write", slow)
+    monkeypatch.setattr(bumble_keys, "write_atomic", slow)
     keys = KeyFile(tmp_path / "keys.json")
     pairing = asyncio.ensure_future(
         keys.update("F0:00:00:00:00:01", PairingKeys(ltk=PairingKeys.Key(bytes(16))))
