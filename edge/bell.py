@@ -5,9 +5,9 @@ Refuses to know when an alarm falls due (`alarms.py`) and how it is shown (`rend
 """
 
 import logging
-from collections.abc import AsyncIterator
-from typing import Final, Protocol
+from typing import Final
 
+from edge.alarms import Alarm, AlarmClock
 from edge.bus import Bus, Listener
 from edge.clock import Clock
 from edge.events import GlassesReady
@@ -24,23 +24,6 @@ LATE_S: Final = 2.0
 """From here on it is said how late an alarm is."""
 
 
-class Due(Protocol):
-    """An alarm that fell due."""
-
-    @property
-    def id(self) -> int: ...
-    @property
-    def text(self) -> str: ...
-    @property
-    def late_s(self) -> float: ...
-
-
-class DueAlarms(Protocol):
-    """Where alarms come from; one that was given leaves the disk when the next is asked for."""
-
-    def fired(self) -> AsyncIterator[Due]: ...
-
-
 class Bell:
     """`run()` is the service. While the glasses are away nothing can be told, so later alarms
     wait behind the first.
@@ -48,7 +31,7 @@ class Bell:
 
     def __init__(
         self,
-        alarms: DueAlarms,
+        alarms: AlarmClock,
         *,
         stage: RenderPort,
         glasses: GlassesPort,
@@ -69,7 +52,7 @@ class Bell:
             async for alarm in self._alarms.fired():
                 await self._ring(alarm, heard)
 
-    async def _ring(self, alarm: Due, heard: Listener) -> None:
+    async def _ring(self, alarm: Alarm, heard: Listener) -> None:
         due_at = self._clock.boot() - alarm.late_s
         while True:
             late_s = self._clock.boot() - due_at

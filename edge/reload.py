@@ -11,10 +11,11 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from edge.bus import Bus
 from edge.events import Alarmed, ConfigurationReloaded
+from edge.rewire import Rewire
 from edge.sdnotify import Notifier
 from edge.settings import Settings
 from edge.settings_rules import BadSettings
@@ -34,20 +35,6 @@ the watchdog would end a daemon that is only slow.
 log = logging.getLogger(__name__)
 
 
-class Applies(Protocol):
-    """The roof: it knows who must hear of what."""
-
-    def prepared(self, wanted: Settings) -> Callable[[], None]:
-        """Read what a configuration needs (secrets, certificates); gives what puts it in force.
-        Raises `BadSettings`.
-        """
-
-    async def read_tools(self, wanted: Settings) -> str:
-        """Read the owner's own tools anew, and those of this installation; says what of them needs
-        a restart, or "". Raises `BadSettings`.
-        """
-
-
 class Reload:
     """`ask()` from anywhere in the loop; `run()` is the service. `settings` are the ones in
     force.
@@ -58,7 +45,7 @@ class Reload:
         settings: Settings,
         *,
         read: Callable[[], Awaitable[Settings]],
-        roof: Applies,
+        roof: Rewire,
         bus: Bus,
         notifier: Notifier,
         turns: OpenTurns,

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class Rewire:
-    """Implements what `Reload` asks of the roof."""
+    """Puts new settings in force in every part of the daemon that has some."""
 
     def __init__(
         self,

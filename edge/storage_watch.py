@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from edge.bus import Bus
 from edge.events import Alarmed
 from edge.store import room
-from edge.store.db import StoreError
+from edge.store.db import Database, StoreError
 
 log = logging.getLogger(__name__)
 
@@ -25,15 +25,6 @@ MARK_EVERY: Final = 120
 """Looks between two notes of how far the database has come: ten minutes."""
 
 
-class Storage(Protocol):
-    """What is asked of the database."""
-
-    @property
-    def trouble(self) -> str: ...
-    async def probe(self) -> None: ...
-    async def mark(self) -> None: ...
-
-
 class StorageWatch:
     """`run()` is the service. `other_trouble` gives why some other file of the state cannot be
     written, or nothing.
@@ -41,7 +32,7 @@ class StorageWatch:
 
     def __init__(
         self,
-        db: Storage,
+        db: Database,
         folder: Path,
         *,
         bus: Bus,

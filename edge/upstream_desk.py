@@ -7,10 +7,10 @@ speaks with the client.
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from edge.bus import Bus
 from edge.clock import Clock
@@ -20,7 +20,8 @@ from edge.core.results import repeatable
 from edge.events import Alarmed, ServerChanged
 from edge.ports import Progress
 from edge.race import race
-from edge.upstream.words import McpServer, OnProgress, Outcome, ServerNews, Status
+from edge.upstream.client import UpstreamClient
+from edge.upstream.words import McpServer, Outcome, ServerNews, Status
 from edge.upstream_answers import response_of, unsaid
 from edge.upstream_known import Known, Pace, Wanted, described, digest, raw, unsaid_news
 from edge.upstream_shelf import Kept, Shelf
@@ -51,36 +52,12 @@ SignIn = Callable[[str, str, str], Awaitable[None]]
 """(server's id, as people call it, URL): put it where the wearer can read it."""
 
 
-class Client(Protocol):
-    """`edge.upstream.client.UpstreamClient`."""
-
-    async def run(self) -> None: ...
-    async def configure(self, servers: Iterable[McpServer]) -> None: ...
-    async def call(
-        self,
-        server_id: str,
-        tool: str,
-        args: Mapping[str, Json],
-        *,
-        call_id: str,
-        timeout_s: float,
-        idempotent: bool = False,
-        input: Mapping[str, Json] | None = None,
-        on_progress: OnProgress | None = None,
-    ) -> Outcome: ...
-    async def refresh(self, server_id: str) -> None: ...
-    async def authorize(
-        self, server_id: str, code: str, state: str, *, iss: str | None = None
-    ) -> None: ...
-    def events(self) -> AsyncIterator[ServerNews]: ...
-
-
 class UpstreamDesk:
     """One per daemon, made with the first server. `note` writes a line of the audit log."""
 
     def __init__(
         self,
-        client: Client,
+        client: UpstreamClient,
         *,
         use: UseTools,
         shelf: Shelf,

@@ -1,8 +1,7 @@
 """One tool call of an MCP client, end to end: through the daemon, with its progress, its questions,
 and its calling off.
 
-Refuses to know the SDK and the transport: a `Caller` is what can be told to this client and asked
-of it.
+What can be reported to this client and asked of it is an `McpCaller`.
 """
 
 import asyncio
@@ -10,12 +9,13 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from urllib.parse import quote
 
 from edge.core.rates import RateLimits
 from edge.facades import mcp_ask, mcp_results
 from edge.facades.mcp_ask import Answered, Asking
+from edge.facades.mcp_client import McpCaller
 from edge.facades.mcp_daemon import Daemon, DaemonError
 from edge.facades.mcp_tools import META, Known
 from tools_cache.tool import RateLimit
@@ -53,27 +53,6 @@ _PASSED_ON: Final = {
     "mode": "mode",
 }
 """Our keys in a request's `_meta` → those of `POST /v1/call`."""
-
-
-class Caller(Protocol):
-    """The client a call came from."""
-
-    modern: bool
-    """Does it bring answers back by itself (2026-07-28), or is it asked on the way (2025-11-25)?"""
-    capabilities: Mapping[str, Any]
-    listens: bool
-    """Does it want to hear how far a call is?"""
-    reachable: bool
-    """Can it be asked something now?"""
-
-    async def tell(self, step: int, text: str) -> None:
-        """Say how far it is; `step` grows by one."""
-
-    async def ask(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
-        """Ask something of an older client. Raises what `unanswered` says."""
-
-    @property
-    def unanswered(self) -> tuple[type[Exception], ...]: ...
 
 
 class LacksCapability(Exception):
@@ -118,7 +97,7 @@ class Calls:
         self._telling = 0
         self._running = 0
 
-    async def run(self, asked: Asked, caller: Caller) -> dict[str, Any]:
+    async def run(self, asked: Asked, caller: McpCaller) -> dict[str, Any]:
         """Give a CallToolResult or an InputRequiredResult, as a dict. Raises `LacksCapability`."""
         if self._running >= RUNNING:
             busy = mcp_results.refused(
@@ -135,7 +114,7 @@ class Calls:
         finally:
             self._running -= 1
 
-    async def _rounds(self, asked: Asked, caller: Caller) -> dict[str, Any]:
+    async def _rounds(self, asked: Asked, caller: McpCaller) -> dict[str, Any]:
         for _ in range(ROUNDS):
             outcome = await self._once(asked, caller)
             asking = outcome if isinstance(outcome, Asking) else mcp_ask.asking(outcome)
@@ -165,13 +144,13 @@ class Calls:
             caller,
         )
 
-    def _result(self, envelope: Any, asked: Asked, caller: Caller) -> dict[str, Any]:
+    def _result(self, envelope: Any, asked: Asked, caller: McpCaller) -> dict[str, Any]:
         shaped = asked.tool.shaped if caller.modern else asked.tool.as_object
         return mcp_results.result(envelope, shaped=shaped, modern=caller.modern)
 
     # -------------------------------------------------------------- one round
 
-    async def _once(self, asked: Asked, caller: Caller) -> Mapping[str, Any] | Asking:
+    async def _once(self, asked: Asked, caller: McpCaller) -> Mapping[str, Any] | Asking:
         """Ask the daemon once: the envelope, or a question of ours that has to be put again."""
         call_id = (asked.back.call_id if asked.back else "") or self._new_id()
         try:
@@ -191,7 +170,7 @@ class Calls:
             self._give_up(call_id)
             raise
 
-    async def _called(self, asked: Asked, call_id: str, caller: Caller) -> Mapping[str, Any]:
+    async def _called(self, asked: Asked, call_id: str, caller: McpCaller) -> Mapping[str, Any]:
         body = self._body(asked) | {"call_id": call_id, "ask": "return"}
         if asked.back is not None:
             body["input"] = asked.back.input
@@ -213,7 +192,7 @@ class Calls:
             body, caller
         )  # no stream was free, so it was not begun; it goes without its progress
 
-    async def _answered(self, body: Mapping[str, Any], caller: Caller) -> Mapping[str, Any]:
+    async def _answered(self, body: Mapping[str, Any], caller: McpCaller) -> Mapping[str, Any]:
         """Hand the call over and tell of its progress, if any is told; the envelope. Raises
         `DaemonError`.
         """
@@ -298,7 +277,7 @@ class Calls:
     # way
 
     async def _asked_now(
-        self, requests: mcp_ask.Requests, asking: Asking, caller: Caller
+        self, requests: mcp_ask.Requests, asking: Asking, caller: McpCaller
     ) -> Answered | Mapping[str, Any]:
         """Ask one after the other; what came back, or the call's answer when the wearer gave
         theirs on the glasses meanwhile.
@@ -349,7 +328,7 @@ class Calls:
             log.debug("the call %s was not called off: %s", call_id, e.message)
 
 
-async def _responses(requests: mcp_ask.Requests, caller: Caller) -> dict[str, Any]:
+async def _responses(requests: mcp_ask.Requests, caller: McpCaller) -> dict[str, Any]:
     """Ask in order; what a client does not answer counts as not wanted."""
     responses: dict[str, Any] = {}
     for key, request in requests.items():
@@ -372,7 +351,7 @@ def _input_required(requests: mcp_ask.Requests, asking: Asking) -> dict[str, Any
     )
 
 
-def _unaskable(asking: Asking, caller: Caller) -> dict[str, Any]:
+def _unaskable(asking: Asking, caller: McpCaller) -> dict[str, Any]:
     needs = (
         ", ".join(mcp_ask.lacking(asking.requests, caller.capabilities))
         or "a stream on which it can be asked"

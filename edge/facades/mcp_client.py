@@ -1,4 +1,4 @@
-"""The MCP client a request came from, as `mcp_calls.Caller`: both revisions behind one face.
+"""The MCP client a request came from: both revisions behind one face.
 
 Refuses to know what is called.
 """
@@ -55,6 +55,9 @@ class McpCaller:
         self._ctx = ctx
         self._name = name
         self.modern = is_modern(ctx)
+        """Does it bring answers back by itself (2026-07-28), or is it asked on the way
+        (2025-11-25)?
+        """
         capabilities = ctx.session.client_capabilities
         self.capabilities: Mapping[str, Any] = (
             capabilities.model_dump(by_alias=True, exclude_none=True) if capabilities else {}
@@ -62,7 +65,9 @@ class McpCaller:
         self._progress = "progressToken" in meta_of(ctx)
         self._logs = self._wants_logs(wanted)
         self.listens = self._progress or self._logs
+        """Does it want to hear how far a call is?"""
         self.reachable = not self.modern and ctx.session.can_send_request
+        """Can it be asked something now?"""
 
     def _wants_logs(self, wanted: Levels) -> bool:
         if self.modern:
@@ -70,7 +75,9 @@ class McpCaller:
         return _LEVELS.index(wanted.get(connection_of(self._ctx), LEVEL)) <= _LEVELS.index(LEVEL)
 
     async def tell(self, step: int, text: str) -> None:
-        """Say it as progress to who asked for that, and as a log message to who hears those."""
+        """Say how far the call is; `step` grows by one. It goes as progress to who asked for that,
+        and as a log message to who hears those.
+        """
         if self._progress:
             await self._ctx.session.report_progress(step, None, text)
         if self._logs:
@@ -82,7 +89,7 @@ class McpCaller:
             )
 
     async def ask(self, request: Mapping[str, Any], timeout_s: float) -> Mapping[str, Any]:
-        """See `Caller`."""
+        """Ask something of an older client. Raises what `unanswered` lists."""
         asked, answered = _KINDS[request["method"]]
         metadata = ServerMessageMetadata(related_request_id=self._ctx.request_id)
         result = await self._ctx.session.send_request(
