@@ -8,7 +8,17 @@ start again what it was told to stop.
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Finished(Generic[T]):
+    """The work came first, with this result."""
+
+    value: T
 
 
 async def race(*works: Coroutine[Any, Any, None]) -> None:
@@ -54,3 +64,18 @@ async def race(*works: Coroutine[Any, Any, None]) -> None:
         if ended.done() and not ended.cancelled():
             ended.exception()  # seen, also when we are leaving with a cancellation
     ended.result()
+
+
+async def run_unless(
+    work: Coroutine[Any, Any, T], stop: Coroutine[Any, Any, Any]
+) -> Finished[T] | None:
+    """Run `work` to its end, or cancel it and wait for its cleanup as soon as `stop` returns; then
+    return None.
+    """
+    found: list[Finished[T]] = []
+
+    async def keep() -> None:
+        found.append(Finished(await work))
+
+    await race(keep(), stop)
+    return found[0] if found else None

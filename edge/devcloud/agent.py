@@ -7,13 +7,13 @@ edge's own prefix.
 
 import asyncio
 import logging
-import secrets
 import time
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from edge.clock import Clock
+from edge.core.ids import new_call_id
 from edge.devcloud.link import Link, NotConnected, Route
 from edge.uplink import wire
 from edge.uplink.mqtt import Inbound
@@ -87,7 +87,7 @@ class Agent:
                 ToolResponse.failure(ErrorCode.RATE_LIMIT, "Too many invocations are under way"),
             )
         call = ToolCall(
-            call_id=uuid7(time.time()), tool=tool, args=args, origin=CallOrigin.CLOUD, ttl_s=ttl_s
+            call_id=new_call_id(Clock()), tool=tool, args=args, origin=CallOrigin.CLOUD, ttl_s=ttl_s
         )
         topics = Topics(self._tenant, edge_id)
         pending = _Pending(asyncio.get_running_loop().create_future())
@@ -170,13 +170,3 @@ class Agent:
                 pending.answer.set_result(wire.response_of(message))
         except WireError as e:
             log.warning("an answer on %.120r cannot be read: %s", inbound.topic, e)
-
-
-def uuid7(wall: float) -> str:
-    """A call id (RFC 9562): 48 bits of milliseconds, then chance."""
-    stamp = int(wall * 1000) & ((1 << 48) - 1)
-    chance = secrets.randbits(74)
-    value = (
-        (stamp << 80) | (7 << 76) | ((chance >> 62) << 64) | (2 << 62) | (chance & ((1 << 62) - 1))
-    )
-    return str(uuid.UUID(int=value))

@@ -4,10 +4,10 @@ execute, word for word.
 Refuses to run or store anything itself; it reads requests and says what came of them.
 """
 
-import time
 from typing import TYPE_CHECKING, Final
 
-from edge.devcloud.agent import uuid7
+from edge.clock import Clock
+from edge.core.ids import new_call_id
 from edge.devcloud.door import Door, Refusal, answer, read_json
 from edge.devcloud.envelope import to_seed
 from edge.devcloud.runner import TOOL_TIMEOUT_S, Runner
@@ -70,7 +70,7 @@ class Api:
         if not isinstance(args, dict | None):
             raise _invalid("arguments: must be an object")
         call = ToolCall(
-            call_id=uuid7(time.time()),
+            call_id=new_call_id(Clock()),
             tool=name,
             args=args or {},
             origin=CallOrigin.CLOUD,

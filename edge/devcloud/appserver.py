@@ -15,8 +15,8 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from edge.devcloud.race import run_unless
 from edge.devcloud.sdk import AppTool, CallContext, Progress, failure
+from edge.race import run_unless
 from tools_cache.errors import BadDefinition, BadToolName
 from tools_cache.tool import Json
 

@@ -19,9 +19,9 @@ from edge.devcloud.envelope import clean
 from edge.devcloud.job import BUSY, ELSEWHERE, PENDING, SENT, WAITS, Job, Left, Taken, fitting
 from edge.devcloud.journal import Journal
 from edge.devcloud.link import Link, Route
-from edge.devcloud.race import run_unless
 from edge.devcloud.replies import RESULT_EXPIRY_S, Replies
 from edge.devcloud.runner import Runner, nothing_new
+from edge.race import run_unless
 from edge.store.db import StoreError
 from edge.uplink import wire
 from edge.uplink.mqtt import Inbound

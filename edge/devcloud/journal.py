@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from edge.core.idempotency import as_replay
 from edge.devcloud import keys
 from edge.devcloud.database import open_shared
 from edge.devcloud.job import (
@@ -303,7 +304,7 @@ def _by_key(db: Connection, job: Job, held: keys.Held, now: float, *, owner: str
         ).with_meta(tool=job.call.tool, callId=job.call.call_id)
     else:
         first = response_of(row["response"])
-        answer = None if first is None else keys.as_replay(first, job.call.call_id, held.turn)
+        answer = None if first is None else _replay(first, job, held)
     if answer is not None:
         _insert(db, job, DONE, now, owner=owner, response=answer)
         return Taken(True, DONE, answer)
@@ -390,9 +391,13 @@ def _bequeath(db: Connection, job: Job, response: ToolResponse, now: float, *, o
 def _answered(
     db: Connection, left: Left, response: ToolResponse, held: keys.Held, *, owner: str
 ) -> Left:
-    answer = keys.as_replay(response, left.job.call.call_id, held.turn)
+    answer = _replay(response, left.job, held)
     _finish(db, left.job, answer, owner=owner)
     return replace(left, state=DONE, response=answer)
+
+
+def _replay(response: ToolResponse, job: Job, held: keys.Held) -> ToolResponse:
+    return as_replay(response, held.turn).with_meta(callId=job.call.call_id)
 
 
 def _held(db: Connection) -> int:

@@ -85,13 +85,6 @@ def keeps(response: ToolResponse, *, repeatable: bool) -> bool:
     return not (error.retryable or error.type in _NEVER_AGAIN)
 
 
-def as_replay(response: ToolResponse, call_id: str, turn: str) -> ToolResponse:
-    """Mark an answer as given again, to the call `call_id` (S2-104)."""
-    return response.with_meta(
-        callId=call_id, _idempotent_cache_hit=True, _original_turn=turn or None
-    )
-
-
 def find(db: Connection, edge: str, call: ToolCall, now: float) -> Held | None:
     """Look the call's key up; a find counts as a hit."""
     if call.idempotency_key is None:

@@ -4,11 +4,11 @@ its clients move (S0-68).
 Refuses to be what it was: a user needs a session, and a tool is checked like any other.
 """
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from edge.devcloud.agent import uuid7
+from edge.clock import Clock
+from edge.core.ids import new_call_id
 from edge.devcloud.api import ACTIVATE_AND_RUN_S, MAX_EXECUTE
 from edge.devcloud.door import Door, Refusal, answer, read_json
 from edge.devcloud.runner import Runner
@@ -74,7 +74,7 @@ class LegacyApi:
                 raise Refusal(400, {"error": f"Missing or invalid {field}"})
         self._door.present(str(user))
         call = ToolCall(
-            call_id=uuid7(time.time()),
+            call_id=new_call_id(Clock()),
             tool=f"{request.path_params['package']}:{tool}",
             args=args,
             origin=CallOrigin.CLOUD,

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from edge.devcloud.race import run_unless
+from edge.race import race
 from edge.uplink import wire
 from edge.uplink.mqtt import (
     BrokerOptions,
@@ -128,7 +128,7 @@ class Link:
             self.connected.set()
             log.info("connected to the broker at %s", connection.options.address)
             try:
-                await run_unless(self._greet(), self._receive(connection))
+                await race(self._greet(), self._receive(connection))
                 raise ConnectionOver(await connection.lost)
             finally:
                 self._connection = None

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from edge.race import race
+from edge.race import Finished, race, run_unless
 
 
 async def test_the_first_to_end_cancels_the_others_and_waits_for_their_cleanup():
@@ -79,3 +79,30 @@ async def test_a_cancellation_that_nobody_asked_for_ends_the_race_in_an_error():
 
 async def never():
     await asyncio.Event().wait()
+
+
+async def test_work_against_a_stop_gives_its_result_or_none():
+    async def soon():
+        await asyncio.sleep(0)
+        return 7
+
+    cleaned = []
+
+    async def long():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append(True)
+
+    forever = asyncio.Event().wait
+    assert await run_unless(soon(), forever()) == Finished(7)
+    assert (await run_unless(long(), asyncio.sleep(0)), cleaned) == (None, [True])
+
+
+async def test_work_that_fails_before_its_stop_raises_its_own_error():
+    async def fails():
+        raise ValueError("first")
+
+    with pytest.raises(ValueError, match="first"):
+        await run_unless(fails(), asyncio.Event().wait())
